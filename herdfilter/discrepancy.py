@@ -1,0 +1,134 @@
+"""How well points represent a mixture: herding error, normalised L2 error, energy distance."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_positive
+from herdfilter.kernels import density_product, expected_kernel, kernel_covariance, log_normaliser
+from herdfilter.mixture import GaussianMixture, covariance_factor
+from herdfilter.points import Points
+
+_BLOCK = 2**22  # numbers held at once when pairs of points are summed in blocks
+
+
+def herding_error(points: Points, mixture: GaussianMixture, sigma_k: float | ArrayLike) -> float:
+    """Herding error E_t, the maximum mean discrepancy between points and mixture under a normalised Gaussian kernel.
+
+    The square root of ``E[k(X, X')] - 2 sum_s w_s E[k(x_s, X)] + sum_st w_s w_t k(x_s, x_t)`` (Wolf and Baum, "Continuous
+    Herded Gibbs Sampling"; closed forms with the square root of the determinant that the paper omits).
+
+    Parameters
+    ----------
+    points : Points
+        n points in d dimensions.
+    mixture : GaussianMixture
+        The target.
+    sigma_k : float or array_like of shape (d, d)
+        Kernel width in state units, or kernel covariance.
+
+    Returns
+    -------
+    float
+        In units of the square root of a density.
+    """
+    _check_dims(points, mixture)
+    kernel = _kernel(sigma_k, mixture)
+    constant = np.exp(log_normaliser(kernel))
+    pair = density_product(mixture, kernel)
+    cross = constant * float(points.weights @ expected_kernel(mixture, points.x, kernel))
+    own = constant * _kernel_pairs(points, kernel)
+    return float(np.sqrt(max(pair - 2 * cross + own, 0.0)))
+
+
+def normalised_l2(points: Points, mixture: GaussianMixture, sigma_k: float | ArrayLike) -> float:
+    """Normalised L2 error ``2 (1 - <p, q> / (|p| |q|))``, q the kernel density estimate of the points.
+
+    Jensen, Ellis, Christensen and Jensen (2007). Zero for proportional densities, 2 for disjoint ones.
+    """
+    _check_dims(points, mixture)
+    kernel = _kernel(sigma_k, mixture)
+    inner = float(points.weights @ np.exp(mixture.convolve(kernel).log_density(points.x)))
+    q_norm = np.exp(log_normaliser(2 * kernel)) * _kernel_pairs(points, 2 * kernel)
+    return float(2 * (1 - inner / np.sqrt(density_product(mixture) * q_norm)))
+
+
+def energy_distance(points: Points, mixture: GaussianMixture) -> float:
+    """Energy distance ``2 E|x - X| - E|X - X'| - E|x - x'|``, free of any bandwidth (Szekely and Rizzo 2013).
+
+    The expectations over the mixture are exact up to quadrature error (relative 1e-9): for Gaussian Z,
+    ``E|Z| = (1 / 2 sqrt(pi)) int_0^inf (1 - E exp(-s |Z|^2)) s^(-3/2) ds``. In state units; scale the state first where
+    its dimensions differ in unit.
+    """
+    _check_dims(points, mixture)
+    cross = 0.0
+    pair = 0.0
+    for i, (weight, mean, cov) in enumerate(zip(mixture.weights, mixture.means, mixture.covariances, strict=True)):
+        cross += weight * float(points.weights @ _expected_norm(points.x - mean, cov))
+        if mixture.shared:
+            pair += weight * float(mixture.weights @ _expected_norm(mixture.means - mean, 2 * cov))
+        else:
+            pair += weight * sum(
+                w * _expected_norm((m - mean)[None], c + cov)[0] * (1 if i == j else 2)
+                for j, (w, m, c) in enumerate(
+                    zip(mixture.weights, mixture.means, mixture.covariances, strict=True)
+                )
+                if j <= i
+            )
+    own = _pair_sum(points, lambda squared: np.sqrt(squared))
+    return max(float(2 * cross - pair - own), 0.0)
+
+
+# Nodes s = exp(u) of the trapezoidal rule: the integrand is analytic in a strip of half-width pi, so that a step of 0.6
+# leaves an error near 1e-14, and its tails fall as exp(-|u| / 2).
+_LOG_NODES = np.arange(-44.0, 44.0, 0.6)
+
+
+def _expected_norm(means: Array, covariance: Array) -> Array:
+    """``E|Z|`` for Z from N(means[i], covariance); (n, d) -> (n,)."""
+    values, vectors = np.linalg.eigh(covariance)
+    values = np.maximum(values, 0.0)
+    squared = (means @ vectors) ** 2
+    scale = squared.sum(1) + values.sum()
+    result = np.zeros(len(means))
+    some = scale > 0
+    squared, scale = squared[some], scale[some]
+    total = np.zeros(len(scale))
+    for u in _LOG_NODES:
+        s = np.exp(u) / scale
+        spread = 1 + 2 * s[:, None] * values
+        log_phi = -(0.5 * np.log(spread) + s[:, None] * squared / spread).sum(1)
+        total -= np.expm1(log_phi) * np.exp(-0.5 * u)
+    result[some] = total * 0.6 / (2 * np.sqrt(np.pi)) * np.sqrt(scale)
+    return result
+
+
+def _kernel(sigma_k: float | ArrayLike, mixture: GaussianMixture) -> Array:
+    if np.ndim(sigma_k) == 0:
+        sigma_k = as_positive("sigma_k", sigma_k)
+    return kernel_covariance(sigma_k, mixture, 1)
+
+
+def _kernel_pairs(points: Points, kernel: Array) -> float:
+    """``sum_st w_s w_t k(x_s, x_t)`` with the unit-peak kernel."""
+    factor = covariance_factor(kernel)
+    whitened = np.linalg.solve(factor, points.x.T).T
+    return _pair_sum(Points(whitened, points.weights), lambda squared: np.exp(-0.5 * squared))
+
+
+def _pair_sum(points: Points, function) -> float:  # type: ignore[no-untyped-def]
+    """Weighted sum of a function of the squared distance over all ordered pairs, in blocks of bounded memory."""
+    x, w = points.x, points.weights
+    rows = max(1, _BLOCK // (len(x) * x.shape[1]))
+    total = 0.0
+    for start in range(0, len(x), rows):
+        part = slice(start, start + rows)
+        squared = ((x[part, None, :] - x[None, :, :]) ** 2).sum(-1)
+        total += float(w[part] @ function(squared) @ w)
+    return total
+
+
+def _check_dims(points: Points, mixture: GaussianMixture) -> None:
+    if points.dim != mixture.dim:
+        raise ValueError(f"points: expected dimension {mixture.dim} as the mixture, got {points.dim}")

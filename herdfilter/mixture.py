@@ -1,0 +1,223 @@
+"""Gaussian mixtures: the target of every sampler and the result of every fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array, as_count, as_covariance, as_generator, as_points, as_weights
+
+
+class GaussianMixture:
+    """A finite mixture of Gaussians, ``sum_m weights[m] N(means[m], covariances[m])``.
+
+    Parameters
+    ----------
+    weights : array_like, shape (M,)
+        Non-negative component weights; normalised to sum to 1.
+    means : array_like, shape (M, d)
+        Component means, in state units.
+    covariances : array_like, shape (M, d, d) or (d, d)
+        Component covariances, symmetric positive semi-definite; one (d, d) matrix is shared by all components.
+
+    Attributes
+    ----------
+    weights, means, covariances : ndarray
+        As above; `covariances` always has shape (M, d, d) and is a read-only view when shared.
+    shared : bool
+        Whether all components have the same covariance.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, a weight is negative or not finite, or a covariance is not positive semi-definite.
+    """
+
+    weights: Array
+    means: Array
+    covariances: Array
+    shared: bool
+
+    def __init__(self, weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> None:
+        self.weights = as_weights("weights", weights)
+        self.means = as_array("means", means, (len(self.weights), None))
+        m, d = self.means.shape
+        if d == 0:
+            raise ValueError("means: expected at least one dimension, got shape (M, 0)")
+        cov = as_covariance("covariances", covariances, d)
+        if cov.ndim > 3 or (cov.ndim == 3 and len(cov) != m):
+            raise ValueError(
+                f"covariances: expected shape ({m}, {d}, {d}) or ({d}, {d}), got {np.shape(covariances)}"
+            )
+        self.shared = cov.ndim == 2 or m == 1
+        self.covariances = np.broadcast_to(cov, (m, d, d))
+
+    @classmethod
+    def trusted(cls, weights: Array, means: Array, covariances: Array) -> GaussianMixture:
+        """Build without validation, for arrays that are valid by construction (weights sum to 1)."""
+        self = object.__new__(cls)
+        self.weights, self.means = weights, means
+        self.shared = covariances.ndim == 2 or len(weights) == 1
+        self.covariances = (
+            np.broadcast_to(covariances, (len(weights), *covariances.shape))
+            if covariances.ndim == 2
+            else covariances
+        )
+        return self
+
+    def __repr__(self) -> str:
+        return f"GaussianMixture(components={len(self)}, dim={self.dim}{', shared' if self.shared else ''})"
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    @property
+    def dim(self) -> int:
+        """Dimension d of the state."""
+        return int(self.means.shape[1])
+
+    @cached_property
+    def mean(self) -> Array:
+        """Mean of the mixture, shape (d,)."""
+        return self.weights @ self.means
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Covariance of the mixture, within plus between components, shape (d, d)."""
+        centred = self.means - self.mean
+        within = self.covariances[0] if self.shared else np.tensordot(self.weights, self.covariances, axes=1)
+        return within + (self.weights[:, None] * centred).T @ centred
+
+    @cached_property
+    def factors(self) -> Array:
+        """Matrices F with ``F @ F.T`` the covariances, shape (M, d, d); singular covariances are allowed."""
+        if self.shared:
+            factor = covariance_factor(self.covariances[0])
+            return np.broadcast_to(factor, self.covariances.shape)
+        return covariance_factor(self.covariances)
+
+    def component_log_densities(self, x: ArrayLike) -> Array:
+        """Log-density of every component at every point, without the component weights.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+
+        Returns
+        -------
+        ndarray, shape (n, M)
+        """
+        x = as_points("x", x, self.dim)
+        inverse, log_det = self._inverse_factors
+        if self.shared:
+            z = (x @ inverse[0].T)[:, None, :] - (self.means @ inverse[0].T)[None, :, :]
+        else:
+            z = np.einsum("mij,nmj->nmi", inverse, x[:, None, :] - self.means)
+        return -0.5 * (np.einsum("nmi,nmi->nm", z, z) + log_det + self.dim * np.log(2 * np.pi))
+
+    @cached_property
+    def _inverse_factors(self) -> tuple[Array, Array]:
+        """Inverse Cholesky factors (M, d, d) and log-determinants (M,) of the covariances."""
+        used = self.covariances[:1] if self.shared else self.covariances
+        try:
+            chol = np.linalg.cholesky(used)
+        except np.linalg.LinAlgError:
+            raise ValueError("covariances: a density needs positive definite matrices, got a singular one") from None
+        inverse = np.linalg.inv(chol)
+        log_det = 2 * np.log(np.diagonal(chol, axis1=-2, axis2=-1)).sum(-1)
+        return np.broadcast_to(inverse, self.covariances.shape), np.broadcast_to(log_det, (len(self),))
+
+    def log_density(self, x: ArrayLike) -> Array:
+        """Log-density of the mixture, by log-sum-exp over the components.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+
+        Returns
+        -------
+        ndarray, shape (n,)
+
+        Raises
+        ------
+        ValueError
+            If `x` has the wrong shape or a covariance is singular.
+        """
+        with np.errstate(divide="ignore"):
+            terms = self.component_log_densities(x) + np.log(self.weights)
+        peak = terms.max(axis=1)
+        return peak + np.log(np.exp(terms - peak[:, None]).sum(axis=1))
+
+    def marginal(self, dims: int | Sequence[int]) -> GaussianMixture:
+        """Marginal distribution of the named dimensions, in the order given."""
+        keep = self._dims("dims", dims)
+        cov = self.covariances[0] if self.shared else self.covariances
+        return GaussianMixture.trusted(self.weights, self.means[:, keep], cov[..., keep[:, None], keep])
+
+    def conditional(self, dims: int | Sequence[int], values: ArrayLike) -> GaussianMixture:
+        """Distribution of the other dimensions, in ascending order, given ``x[dims] = values``.
+
+        Parameters
+        ----------
+        dims : int or sequence of int, length k < d
+            The dimensions conditioned on.
+        values : array_like, shape (k,)
+            Their values.
+
+        Raises
+        ------
+        ValueError
+            If `dims` names all dimensions or one that does not exist, or the covariance of `dims` is singular.
+        """
+        given = self._dims("dims", dims)
+        rest = np.setdiff1d(np.arange(self.dim), given)
+        if rest.size == 0:
+            raise ValueError("dims: expected to leave at least one dimension free, got all")
+        values = as_array("values", np.atleast_1d(values), (len(given),))
+        marginal = self.marginal(given)
+        with np.errstate(divide="ignore"):
+            log_w = np.log(self.weights) + marginal.component_log_densities(values[None, :])[0]
+        weights = np.exp(log_w - log_w.max())
+        cov = self.covariances[:1] if self.shared else self.covariances
+        cross = cov[:, rest[:, None], given]
+        gain = np.swapaxes(np.linalg.solve(cov[:, given[:, None], given], np.swapaxes(cross, 1, 2)), 1, 2)
+        means = self.means[:, rest] + np.einsum("mij,mj->mi", np.broadcast_to(gain, (len(self), *gain.shape[1:])), values - self.means[:, given])
+        covs = cov[:, rest[:, None], rest] - gain @ np.swapaxes(cross, 1, 2)
+        covs = 0.5 * (covs + np.swapaxes(covs, 1, 2))
+        return GaussianMixture.trusted(weights / weights.sum(), means, covs[0] if self.shared else covs)
+
+    def convolve(self, covariance: ArrayLike) -> GaussianMixture:
+        """Distribution of the sum with independent Gaussian noise of the given covariance (d, d)."""
+        added = as_covariance("covariance", covariance, self.dim)
+        return GaussianMixture.trusted(
+            self.weights, self.means, (self.covariances[0] if self.shared else self.covariances) + added
+        )
+
+    def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
+        """Draw `n` independent points, shape (n, d)."""
+        n, rng = as_count("n", n), as_generator(rng)
+        labels = rng.choice(len(self), size=n, p=self.weights)
+        noise = rng.standard_normal((n, self.dim))
+        if self.shared:
+            return self.means[labels] + noise @ self.factors[0].T
+        return self.means[labels] + np.einsum("nij,nj->ni", self.factors[labels], noise)
+
+    def _dims(self, name: str, dims: int | Sequence[int]) -> np.ndarray:
+        index = np.atleast_1d(np.asarray(dims))
+        if index.ndim != 1 or index.size == 0 or index.dtype.kind not in "iu":
+            raise ValueError(f"{name}: expected an index or a list of indices, got {dims!r}")
+        if (index < 0).any() or (index >= self.dim).any() or len(np.unique(index)) != len(index):
+            raise ValueError(f"{name}: expected distinct indices from 0 to {self.dim - 1}, got {dims!r}")
+        return index
+
+
+def covariance_factor(covariance: Array) -> Array:
+    """Return F with ``F @ F.T == covariance`` for one (d, d) or a stack of them; Cholesky, eigenvectors if singular."""
+    try:
+        return np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(covariance)
+        return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]

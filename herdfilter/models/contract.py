@@ -1,0 +1,126 @@
+"""The model contract: which functions a filter may call on a model, and the few helpers that call them.
+
+A model is any object with vectorised functions; it needs no base class, and only what the chosen filter uses must exist.
+Arrays are (n, d), particles first. `step` counts from 1: the initial state is step 0.
+
+=========================================================  ============================================================
+``dim``                                                    dimension d of the state
+``circular``                                               indices of angle-valued dimensions, in radians (optional)
+``initial``                                                a `GaussianMixture`, or an object with ``sample(n, rng)``
+``transition_mean(x, dt, control, step)``                  (n, d) -> (n, d), with ``transition_covariance(dt, step)`` (d, d)
+``transition(x, noise, dt, control, step)``                where noise (n, ``noise_dim``), from N(0, I), is not additive
+``sample_transition(x, rng, dt, control, step)``           where the transition can only be simulated
+``log_likelihood(z, x, step)``                             (n, d) -> (n,)
+``observation_mean(x, step)``, ``observation_covariance(step)``  for the Kalman family and for simulation, (n, k) and (k, k)
+``sample_observation(x, rng, step)``                       (n, d) -> (n, k), for simulation where noise is not additive Gaussian
+=========================================================  ============================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.mixture import GaussianMixture, covariance_factor
+
+Model = Any
+"""An object that follows the contract above; checked by `require` at the point of use."""
+
+_ADDITIVE = ("transition_mean", "transition_covariance")
+
+
+def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
+    """Raise TypeError, naming what is missing, unless the model has all names of at least one alternative."""
+    if any(all(hasattr(model, name) for name in names) for names in alternatives):
+        return
+    wanted = ", or ".join(" and ".join(names) for names in alternatives)
+    missing = [name for name in alternatives[0] if not hasattr(model, name)]
+    raise TypeError(
+        f"model: {user} needs {wanted}; {type(model).__name__} has no {' and no '.join(missing)}"
+    )
+
+
+def circular_dims(model: Model) -> tuple[int, ...]:
+    """Indices of the angle-valued dimensions of a model."""
+    return tuple(getattr(model, "circular", ()))
+
+
+def wrap_angles(x: Array, circular: Sequence[int]) -> Array:
+    """Wrap the circular dimensions of points (..., d) into [-pi, pi); other dimensions are returned as they are."""
+    if not circular:
+        return x
+    x = x.copy()
+    dims = list(circular)
+    x[..., dims] = np.mod(x[..., dims] + np.pi, 2 * np.pi) - np.pi
+    return x
+
+
+def noise_dim(model: Model) -> int:
+    """Dimension of the standard normal noise that `propagate` takes."""
+    return int(model.noise_dim if hasattr(model, "transition") else model.dim)
+
+
+def propagate(model: Model, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
+    """Push states (n, d) and standard normal noise (n, `noise_dim`) through the transition."""
+    if hasattr(model, "transition"):
+        moved = model.transition(x, noise, dt, control, step)
+    else:
+        factor = covariance_factor(model.transition_covariance(dt, step))
+        moved = model.transition_mean(x, dt, control, step) + noise @ factor.T
+    return wrap_angles(moved, circular_dims(model))
+
+
+def sample_transition(
+    model: Model, x: Array, rng: np.random.Generator, dt: float, control: Any, step: int
+) -> Array:
+    """Draw one successor of each state (n, d), by whichever of the three forms of transition the model has."""
+    if hasattr(model, "transition") or all(hasattr(model, name) for name in _ADDITIVE):
+        return propagate(model, x, rng.standard_normal((len(x), noise_dim(model))), dt, control, step)
+    return wrap_angles(model.sample_transition(x, rng, dt, control, step), circular_dims(model))
+
+
+def sample_initial(model: Model, n: int, rng: np.random.Generator) -> Array:
+    """Draw `n` independent initial states (n, d)."""
+    return wrap_angles(np.asarray(model.initial.sample(n, rng)), circular_dims(model))
+
+
+def sample_observation(model: Model, x: Array, rng: np.random.Generator, step: int) -> Array:
+    """Draw one observation of each state, (n, d) -> (n, k)."""
+    if hasattr(model, "sample_observation"):
+        return np.asarray(model.sample_observation(x, rng, step))
+    require(model, "simulation", ("sample_observation",), ("observation_mean", "observation_covariance"))
+    mean = np.asarray(model.observation_mean(x, step))
+    factor = covariance_factor(np.asarray(model.observation_covariance(step)))
+    return mean + rng.standard_normal(mean.shape) @ factor.T
+
+
+def predictive_mixture(
+    model: Model, x: Array, weights: Array, dt: float, control: Any, step: int
+) -> GaussianMixture:
+    """Predictive density ``sum_i w_i N(f(x_i), Q)`` of a model with additive Gaussian transition noise."""
+    return GaussianMixture.trusted(
+        weights, model.transition_mean(x, dt, control, step), np.asarray(model.transition_covariance(dt, step))
+    )
+
+
+def simulate(
+    model: Model, steps: int, rng: np.random.Generator, dt: float = 1.0
+) -> tuple[Array, Array]:
+    """Simulate a trajectory and its observations.
+
+    Returns
+    -------
+    truth : ndarray, shape (steps, d)
+        States at steps 1 to `steps`.
+    observations : ndarray, shape (steps, k)
+    """
+    x = sample_initial(model, 1, rng)
+    truth, observations = [], []
+    for step in range(1, steps + 1):
+        x = sample_transition(model, x, rng, dt, None, step)
+        truth.append(x[0])
+        observations.append(sample_observation(model, x, rng, step)[0])
+    return np.array(truth), np.array(observations)

@@ -1,0 +1,61 @@
+"""Weighted points: what every sampler returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array, as_weights
+
+
+@dataclass(frozen=True, eq=False, slots=True, init=False)
+class Points:
+    """Points with weights, a discrete approximation of a distribution.
+
+    Parameters
+    ----------
+    x : array_like, shape (n, d)
+        Locations, in state units.
+    weights : array_like, shape (n,), optional
+        Non-negative weights; normalised to sum to 1. Equal weights when omitted.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or weights are negative, not finite, or sum to zero.
+    """
+
+    x: Array
+    weights: Array
+
+    def __init__(self, x: ArrayLike, weights: ArrayLike | None = None) -> None:
+        x = as_array("x", x, (None, None))
+        if len(x) == 0:
+            raise ValueError("x: expected at least one point, got none")
+        w = np.full(len(x), 1.0 / len(x)) if weights is None else as_weights("weights", weights, len(x))
+        object.__setattr__(self, "x", x)
+        object.__setattr__(self, "weights", w)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __repr__(self) -> str:
+        return f"Points(n={len(self)}, dim={self.dim})"
+
+    @property
+    def dim(self) -> int:
+        """Dimension d of the state."""
+        return int(self.x.shape[1])
+
+    @property
+    def mean(self) -> Array:
+        """Weighted mean, shape (d,)."""
+        return self.weights @ self.x
+
+    @property
+    def covariance(self) -> Array:
+        """Weighted covariance (no small-sample correction), shape (d, d)."""
+        centred = self.x - self.mean
+        return (self.weights[:, None] * centred).T @ centred

@@ -1,0 +1,20 @@
+"""Independent random draws: the baseline of every comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from herdfilter._checks import as_count, as_generator
+from herdfilter.mixture import GaussianMixture
+from herdfilter.points import Points
+
+
+@dataclass(frozen=True)
+class RandomSampling:
+    """Independent draws from the mixture, with equal weights."""
+
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+        """Draw `n` points; `rng` is a Generator, a seed, or None for fresh entropy."""
+        return Points(mixture.sample(as_count("n", n), as_generator(rng)))
