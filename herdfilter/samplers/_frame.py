@@ -1,0 +1,67 @@
+"""The frame in which the herding samplers work: coordinates in which the kernel is a unit Gaussian."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.kernels import Bandwidth, kernel_covariance
+from herdfilter.mixture import GaussianMixture
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class KernelFrame:
+    """A mixture in coordinates z with ``x = origin + axes @ z`` and kernel ``exp(-|z - z'|^2 / 2)``.
+
+    Attributes
+    ----------
+    origin, axes : ndarray, shapes (d,) and (d, d)
+        The map back to state units; ``axes @ axes.T`` is the kernel covariance.
+    log_weights, means : ndarray, shapes (M,) and (M, d)
+        Of the components with positive weight.
+    covariances : ndarray, shape (M, d, d), or (1, d, d) when shared
+    """
+
+    origin: Array
+    axes: Array
+    log_weights: Array
+    means: Array
+    covariances: Array
+
+    @classmethod
+    def of(cls, mixture: GaussianMixture, bandwidth: Bandwidth, n: int) -> KernelFrame:
+        """Lay the frame for `n` points.
+
+        A number keeps the state's coordinates, scaled. Otherwise the axes are turned to the principal axes of the average
+        component covariance, relative to the kernel: coordinate-wise samplers then move along the components, and a
+        covariance shared by all components becomes diagonal.
+        """
+        kernel = kernel_covariance(bandwidth, mixture, n)
+        axes = np.linalg.cholesky(kernel)
+        keep = mixture.weights > 0
+        weights, means = mixture.weights[keep], mixture.means[keep]
+        cov = mixture.covariances[:1] if mixture.shared else mixture.covariances[keep]
+        inverse = np.linalg.inv(axes)
+        cov = inverse @ cov @ inverse.T
+        if isinstance(bandwidth, str) or np.ndim(bandwidth) == 2:
+            average = cov[0] if len(cov) == 1 else np.tensordot(weights, cov, axes=1)
+            turn = np.linalg.eigh(average)[1]
+            cov = turn.T @ cov @ turn
+            axes, inverse = axes @ turn, turn.T @ inverse
+        origin = weights @ means
+        return cls(origin, axes, np.log(weights), (means - origin) @ inverse.T, np.ascontiguousarray(cov))
+
+    def forward(self, x: Array) -> Array:
+        """State units to frame coordinates, (n, d) -> (n, d)."""
+        return np.linalg.solve(self.axes, (x - self.origin).T).T
+
+    def back(self, z: Array) -> Array:
+        """Frame coordinates to state units, (n, d) -> (n, d)."""
+        return self.origin + z @ self.axes.T
+
+    def precisions(self, smoothing: float) -> tuple[Array, Array]:
+        """Inverses and log-determinants of the inverses of ``covariances + smoothing I``."""
+        precision = np.linalg.inv(self.covariances + smoothing * np.eye(len(self.origin)))
+        return precision, np.linalg.slogdet(precision)[1]

@@ -1,0 +1,149 @@
+"""Compiled recursion of continuous herded Gibbs sampling, in a frame where the kernel is a unit Gaussian."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from herdfilter.samplers._bumps import CHUNK, argmax
+
+NEGLIGIBLE = 1e-12  # relative height under which a bump is left out of a conditional objective
+
+
+@njit(cache=True, nogil=True)
+def herded_gibbs(log_weights, means, precision, log_det, extra, labels, sweeps, effective_count, first, n):
+    """Return n points (n, d).
+
+    The density conditioned on has component log-weights (M,), means (M, d) and precisions (M, d, d), or one shared
+    (1, d, d), with log-determinants `log_det`; `extra` is the variance added after conditioning (1 for the published
+    target, 0 for the smoothed one). ``labels[t]`` is the component from which the sweeps of point t start, -1 for the point
+    before it. `effective_count` replaces the count t by that of the slice. The first point is `first` (d,).
+    """
+    components, d = means.shape
+    points = np.empty((d, n))
+    latest = np.full(components, -1)
+    squared = np.empty(n)  # distance of every earlier point to x
+    residual = np.empty((components, d))  # r = L (x - m) and q = (x - m)' L (x - m) of every component
+    quadratic = np.empty(components)
+    height = np.empty(components + n)
+    centre = np.empty(components + n)
+    narrowness = np.empty(components + n)
+    reach = np.empty(components + n)
+    cells, peaks, bounds = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK)
+
+    x = first.copy()
+    points[:, 0] = x
+    if labels[0] >= 0:
+        latest[labels[0]] = 0
+    for t in range(1, n):
+        label = labels[t]
+        if label >= 0:
+            x[:] = points[:, latest[label]] if latest[label] >= 0 else means[label]
+            latest[label] = t
+        _measure(points, t, means, precision, x, squared, residual, quadratic)
+        for _ in range(sweeps):
+            for i in range(d):
+                count, factor = _subtract_samples(
+                    points[i], t, squared, x[i], effective_count, height, centre, narrowness
+                )
+                count = _add_conditional(
+                    log_weights, precision, log_det, extra, residual, quadratic, x[i], i,
+                    factor, height, centre, narrowness, count,
+                )  # fmt: skip
+                moved, _ = argmax(height, centre, narrowness, count, reach, cells, peaks, bounds)
+                _move(points[i], t, precision, i, x[i], moved, squared, residual, quadratic)
+                x[i] = moved
+        points[:, t] = x
+    return points.T.copy()
+
+
+@njit(cache=True, nogil=True)
+def _measure(points, t, means, precision, x, squared, residual, quadratic):
+    """Distances of the first t points, and residuals of all components, at x."""
+    components, d = means.shape
+    squared[:t] = 0.0
+    for i in range(d):
+        for s in range(t):
+            u = points[i, s] - x[i]
+            squared[s] += u * u
+    for m in range(components):
+        matrix = precision[m if len(precision) > 1 else 0]
+        quadratic[m] = 0.0
+        for i in range(d):
+            r = 0.0
+            for j in range(d):
+                r += matrix[i, j] * (x[j] - means[m, j])
+            residual[m, i] = r
+            quadratic[m] += r * (x[i] - means[m, i])
+
+
+@njit(cache=True, nogil=True)
+def _move(row, t, precision, i, old, new, squared, residual, quadratic):
+    """Update distances and residuals after coordinate i has moved from `old` to `new`."""
+    e = new - old
+    for s in range(t):
+        squared[s] += e * (new + old - 2.0 * row[s])
+    for m in range(len(quadratic)):
+        matrix = precision[m if len(precision) > 1 else 0]
+        quadratic[m] += 2.0 * e * residual[m, i] + e * e * matrix[i, i]
+        for j in range(residual.shape[1]):
+            residual[m, j] += e * matrix[j, i]
+
+
+@njit(cache=True, nogil=True)
+def _subtract_samples(row, t, squared, xi, effective_count, height, centre, narrowness):
+    """Fill in the bumps -w_s / c k(x_i, x_i^s); return how many, and the factor (t + 1) / t of the conditional."""
+    nearest = np.inf
+    for s in range(t):
+        u = row[s] - xi
+        height[s] = squared[s] - u * u  # distance within the slice
+        nearest = min(nearest, height[s])
+    total = 0.0
+    total_squares = 0.0
+    for s in range(t):
+        far = height[s] - nearest
+        w = np.exp(-0.5 * far) if far < 60.0 else 0.0
+        height[s] = w
+        total += w
+        total_squares += w * w
+    count = 0
+    for s in range(t):
+        w = height[s] / total
+        if w > NEGLIGIBLE:
+            height[count] = -w
+            centre[count] = row[s]
+            narrowness[count] = 1.0
+            count += 1
+    size = total * total / total_squares if effective_count else float(t)
+    return count, (size + 1.0) / size
+
+
+@njit(cache=True, nogil=True)
+def _add_conditional(
+    log_weights, precision, log_det, extra, residual, quadratic, xi, i, factor, height, centre, narrowness, start
+):  # fmt: skip
+    """Append the bumps of factor * E[k(x_i, X_i)] under the conditional density of coordinate i; return the count."""
+    components = len(log_weights)
+    shared = len(precision) == 1
+    peak = -np.inf
+    for m in range(components):
+        k = 0 if shared else m
+        lii = precision[k, i, i]
+        r = residual[m, i]
+        height[start + m] = log_weights[m] + 0.5 * (log_det[k] - np.log(lii) - quadratic[m] + r * r / lii)
+        peak = max(peak, height[start + m])
+    total = 0.0
+    for m in range(components):
+        height[start + m] = np.exp(height[start + m] - peak)
+        total += height[start + m]
+    count = start
+    for m in range(components):
+        w = height[start + m] / total
+        if w > NEGLIGIBLE:
+            lii = precision[0 if shared else m, i, i]
+            variance = 1.0 / lii + extra
+            height[count] = factor * w / np.sqrt(variance)
+            centre[count] = xi - residual[m, i] / lii
+            narrowness[count] = 1.0 / variance
+            count += 1
+    return count
