@@ -1,0 +1,31 @@
+"""Setting and checking the fields of the frozen model dataclasses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array, as_covariance, as_positive
+
+
+def assign(model: Any, **values: Any) -> None:
+    """Set fields of a frozen dataclass, from its ``__post_init__``."""
+    for name, value in values.items():
+        object.__setattr__(model, name, value)
+
+
+def assign_positive(model: Any, *names: str) -> None:
+    """Check that the named fields are positive finite numbers and store them as floats."""
+    assign(model, **{name: as_positive(name, getattr(model, name)) for name in names})
+
+
+def as_matrix_covariance(name: str, value: ArrayLike, dim: int) -> Array:
+    """Return one (dim, dim) covariance matrix."""
+    return as_covariance(name, as_array(name, value, (dim, dim)))
+
+
+def as_observation(z: ArrayLike, size: int) -> Array:
+    """Return an observation as an array of shape (size,); a number stands for a single entry."""
+    return as_array("z", np.atleast_1d(np.asarray(z)), (size,))

@@ -1,0 +1,112 @@
+"""The linear Gaussian model, for which the Kalman filter is exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models._fields import as_matrix_covariance, as_observation, assign
+
+
+@dataclass(frozen=True, eq=False)
+class LinearGaussian:
+    r"""Linear model with Gaussian noise, of any dimension.
+
+    .. math:: x_k = F x_{k-1} + N(0, Q), \qquad y_k = H x_k + N(0, R), \qquad x_0 \sim N(m_0, P_0)
+
+    Time is discrete: `dt` and `control` have no meaning and are not used.
+
+    Parameters
+    ----------
+    F : array_like, shape (d, d)
+        Transition matrix.
+    H : array_like, shape (k, d)
+        Observation matrix.
+    Q : array_like, shape (d, d)
+        Covariance of the transition noise; may be singular.
+    R : array_like, shape (k, k)
+        Covariance of the observation noise, positive definite.
+    initial_mean : array_like, shape (d,)
+        Mean of the state at step 0.
+    initial_covariance : array_like, shape (d, d)
+        Covariance of the state at step 0.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit together, or a covariance is not symmetric positive semi-definite (R: definite).
+
+    Notes
+    -----
+    Kalman (1960), "A new approach to linear filtering and prediction problems", Journal of Basic
+    Engineering 82.
+    """
+
+    F: Array
+    H: Array
+    Q: Array
+    R: Array
+    initial_mean: Array
+    initial_covariance: Array
+
+    def __post_init__(self) -> None:
+        mean = as_array("initial_mean", self.initial_mean, (None,))
+        d = len(mean)
+        H = as_array("H", self.H, (None, d))
+        assign(
+            self,
+            F=as_array("F", self.F, (d, d)),
+            H=H,
+            Q=as_matrix_covariance("Q", self.Q, d),
+            R=as_matrix_covariance("R", self.R, len(H)),
+            initial_mean=mean,
+            initial_covariance=as_matrix_covariance("initial_covariance", self.initial_covariance, d),
+        )
+        if np.linalg.eigvalsh(self.R)[0] <= 0:
+            raise ValueError(f"R: expected a positive definite matrix, got {self.R.tolist()}")
+
+    @property
+    def dim(self) -> int:
+        """Dimension d of the state."""
+        return len(self.initial_mean)
+
+    @property
+    def initial(self) -> GaussianMixture:
+        """Distribution of the state at step 0."""
+        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
+
+    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """``F x`` for each state, (n, d)."""
+        return x @ self.F.T
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance Q of the transition noise, (d, d)."""
+        return self.Q
+
+    def observation_mean(self, x: Array, step: int) -> Array:
+        """``H x`` for each state, (n, d) -> (n, k)."""
+        return x @ self.H.T
+
+    def observation_covariance(self, step: int) -> Array:
+        """Covariance R of the observation noise, (k, k)."""
+        return self.R
+
+    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
+        """Log-density of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
+        residual = as_observation(z, len(self.H)) - self.observation_mean(x, step)
+        whitened = residual @ self._whitening.T
+        return -0.5 * (whitened**2).sum(axis=1) + self._log_peak
+
+    @cached_property
+    def _whitening(self) -> Array:
+        return np.linalg.inv(np.linalg.cholesky(self.R))
+
+    @cached_property
+    def _log_peak(self) -> float:
+        return float(-0.5 * np.linalg.slogdet(2 * np.pi * self.R)[1])
