@@ -1,0 +1,198 @@
+"""The posterior on a grid: the exact reference for models of one or two dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array, as_count
+from herdfilter.models.contract import Model, circular_dims, require
+
+CELLS_PER_SD = 4
+"""Fewest grid cells to a standard deviation of the transition noise, in its narrowest direction."""
+
+LOST_MASS = 1e-6
+"""Largest share of the probability that may leave the grid in one step."""
+
+
+@dataclass(frozen=True, eq=False)
+class GridResult:
+    """Posterior moments at every step, and the evidence.
+
+    Attributes
+    ----------
+    means : ndarray, shape (T, d)
+        Posterior means at steps 1 to T.
+    covariances : ndarray, shape (T, d, d)
+        Posterior covariances at steps 1 to T.
+    log_likelihood : float
+        Log-density of all observations.
+    """
+
+    means: Array
+    covariances: Array
+    log_likelihood: float
+
+
+class GridFilter:
+    r"""Bayes filter on a fixed regular grid, for models with additive Gaussian transition noise.
+
+    The prediction :math:`p^-(x) = \int N(x; f(x'), Q)\, p(x')\, dx'` takes two steps. The probability of each
+    grid point goes to the four grid points (in each dimension) around :math:`f(x')`, with the weights of
+    cubic Lagrange interpolation: they keep its total, mean, variance and third moment, so Q needs no
+    correction. The noise then multiplies the Fourier transform by its characteristic function
+    :math:`\exp(-\omega^\top Q\, \omega / 2)`. With spacing h and noise of standard deviation s the error of
+    the predicted density is below :math:`(h / s)^4 / 14` of its peak; tails below 1e-16 of it are rounding.
+
+    Parameters
+    ----------
+    model : object
+        A model with `transition_mean`, `transition_covariance` and `log_likelihood`, without angle-valued
+        dimensions, whose `initial` has a `log_density`.
+    lower, upper : float or array_like of shape (d,)
+        Corners of the grid, in state units; a number stands for all dimensions.
+    points : int or sequence of int, length d
+        Grid points in each dimension, both ends included.
+
+    Raises
+    ------
+    TypeError
+        If the model lacks a function.
+    ValueError
+        If a parameter does not fit, or the grid does not hold the initial distribution.
+    """
+
+    def __init__(self, model: Model, lower: ArrayLike, upper: ArrayLike, points: int | Sequence[int]) -> None:
+        require(
+            model, "GridFilter", ("transition_mean", "transition_covariance", "log_likelihood", "initial")
+        )
+        require(model.initial, "GridFilter's initial distribution", ("log_density",))
+        if circular_dims(model):
+            raise ValueError(f"model: expected no angles in the state, got circular={circular_dims(model)}")
+        d = model.dim
+        lower, upper = _corner("lower", lower, d), _corner("upper", upper, d)
+        if not (lower < upper).all():
+            raise ValueError(f"upper: expected more than lower {lower.tolist()}, got {upper.tolist()}")
+        counts = [points] * d if isinstance(points, int) else list(points)
+        if len(counts) != d:
+            raise ValueError(f"points: expected {d} numbers, got {len(counts)}")
+        self.model = model
+        self.shape = tuple(as_count("points", count, minimum=8) for count in counts)
+        self.lower, self.spacing = lower, (upper - lower) / (np.array(self.shape) - 1)
+        self.x = lower + self.spacing * np.indices(self.shape).reshape(d, -1).T
+        self._initial = np.exp(model.initial.log_density(self.x)) * self.spacing.prod()
+        held = self._initial.sum()
+        if abs(held - 1) > LOST_MASS:
+            raise ValueError(
+                f"points: expected a grid that resolves the initial distribution, got mass {held:g}"
+            )
+
+    def run(
+        self,
+        observations: Sequence[ArrayLike | None] | Array,
+        dt: float | Sequence[float] | Array = 1.0,
+        controls: Sequence[Any] | Array | None = None,
+    ) -> GridResult:
+        """Filter a series of observations.
+
+        Parameters
+        ----------
+        observations : sequence of array_like of shape (k,), length T
+            None, or a NaN in any entry, stands for a missing observation: predict only.
+        dt : float or sequence of float, length T
+            Time before each observation.
+        controls : sequence, length T, optional
+            Control input of each transition.
+
+        Raises
+        ------
+        ValueError
+            If lengths differ, the grid is too coarse for the transition noise or too small for the motion, or
+            an observation is impossible everywhere on it.
+        """
+        steps, d = len(observations), self.model.dim
+        dts = np.broadcast_to(np.asarray(dt, dtype=float), steps)
+        controls = [None] * steps if controls is None else controls
+        means, covariances = np.empty((steps, d)), np.empty((steps, d, d))
+        mass, log_likelihood = self._initial, 0.0
+        for k, (z, dt_k, control) in enumerate(zip(observations, dts, controls, strict=True)):
+            mass = self._predict(mass, float(dt_k), control, k + 1)
+            if z is not None and not np.isnan(np.asarray(z, dtype=float)).any():
+                mass, increment = self._update(mass, z, k + 1)
+                log_likelihood += increment
+            means[k] = mass @ self.x
+            centred = self.x - means[k]
+            covariances[k] = (mass[:, None] * centred).T @ centred
+        return GridResult(means, covariances, log_likelihood)
+
+    def _update(self, mass: Array, z: ArrayLike, step: int) -> tuple[Array, float]:
+        """Posterior probability of each grid point (N,), and the log-density of the observation."""
+        log_density = self.model.log_likelihood(z, self.x, step)
+        peak = log_density.max()
+        joint = mass * np.exp(log_density - peak)
+        evidence = joint.sum()
+        if not evidence > 0:
+            raise ValueError(f"observations: step {step} is impossible everywhere on the grid, got {z!r}")
+        return joint / evidence, float(peak + np.log(evidence))
+
+    def _predict(self, mass: Array, dt: float, control: Any, step: int) -> Array:
+        """Probability of each grid point one step on, (N,) -> (N,)."""
+        from scipy import fft
+
+        Q = np.asarray(self.model.transition_covariance(dt, step), dtype=float)
+        cells = np.sqrt(max(np.linalg.eigvalsh(Q / np.outer(self.spacing, self.spacing))[0], 0.0))
+        if cells < CELLS_PER_SD:
+            raise ValueError(
+                f"points: expected at least {CELLS_PER_SD} grid cells to a standard deviation of the noise "
+                f"of step {step}, got {cells:.2g}"
+            )
+        reach = np.ceil(8 * np.sqrt(np.diagonal(Q)) / self.spacing).astype(int)  # else the noise wraps round
+        padded = tuple(fft.next_fast_len(int(n), real=True) for n in self.shape + reach)
+        target = self.model.transition_mean(self.x, dt, control, step)
+        transform = fft.rfftn(self._deposit(mass, (target - self.lower) / self.spacing, padded))
+        axes = [fft.fftfreq(n, h) for n, h in zip(padded, self.spacing, strict=True)]
+        axes[-1] = fft.rfftfreq(padded[-1], self.spacing[-1])
+        omega = 2 * np.pi * np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+        transform *= np.exp(-0.5 * ((omega @ Q) * omega).sum(axis=-1))
+        moved = fft.irfftn(transform, s=padded)[tuple(slice(n) for n in self.shape)].ravel()
+        moved = np.maximum(moved, 0.0)  # rounding, in the far tails
+        lost = 1 - moved.sum()
+        if lost > LOST_MASS:
+            raise ValueError(
+                f"upper: expected a grid that holds the state, got a loss of {lost:.2g} at step {step}"
+            )
+        return moved / moved.sum()
+
+    def _deposit(self, mass: Array, position: Array, padded: tuple[int, ...]) -> Array:
+        """Share out mass at positions (N, d), in cells, over the points of a padded periodic grid."""
+        inside = ((position >= 0) & (position <= np.array(self.shape) - 1)).all(axis=1)
+        position, mass = position[inside], mass[inside]
+        cell = np.floor(position).astype(int)
+        weights = _cubic_weights(position - cell)
+        grid = np.zeros(int(np.prod(padded)))
+        for stencil in product(range(4), repeat=len(padded)):
+            index = np.ravel_multi_index(tuple((cell + np.array(stencil) - 1).T), padded, mode="wrap")
+            share = np.prod([weights[node][:, axis] for axis, node in enumerate(stencil)], axis=0)
+            grid += np.bincount(index, mass * share, grid.size)
+        return grid.reshape(padded)
+
+
+def _corner(name: str, value: ArrayLike, dim: int) -> Array:
+    """Return a corner of the grid, (dim,); a number stands for all dimensions."""
+    value = np.asarray(value)
+    return as_array(name, np.full(dim, value) if value.ndim == 0 else value, (dim,))
+
+
+def _cubic_weights(t: Array) -> tuple[Array, Array, Array, Array]:
+    """Lagrange weights of the nodes -1, 0, 1 and 2 at t in [0, 1)."""
+    return (
+        -t * (t - 1) * (t - 2) / 6,
+        (t + 1) * (t - 1) * (t - 2) / 2,
+        -(t + 1) * t * (t - 2) / 2,
+        (t + 1) * t * (t - 1) / 6,
+    )
