@@ -1,0 +1,185 @@
+"""Real data sets: found in a folder, or downloaded once and kept; never part of the package."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from herdfilter._checks import Array, as_count, one_of
+from herdfilter.models.contract import wrap_angles
+
+BASE_URL = "https://raw.githubusercontent.com/borglab/gtsam/4.2.0/examples/Data"
+"""Where the Plaza files are published (BSD licence)."""
+
+_SHA256 = {
+    "Plaza1": "9ccbfec19942eabecfa3206bff983bf708b98d6c7db462d81c55376f92d75847",
+    "Plaza2": "72f0abe0fea2050eb5ee1cffc8c43823266a35785b7cdecac4ec5eae727561a2",
+}
+_TURNED = {"Plaza1": 0.0, "Plaza2": np.pi}
+
+
+@dataclass(frozen=True, eq=False)
+class PlazaData:
+    """Ranges between a robot mower and radio beacons, one event a range, in order of time.
+
+    Attributes
+    ----------
+    beacons : ndarray, shape (B, 2)
+        Beacon positions, in metres.
+    beacon_ids : ndarray, shape (B,)
+        Numbers of the beacons in the file; observations use the row in `beacons` instead.
+    time : ndarray, shape (T,)
+        Time of each range, in seconds since the start of the log.
+    dt : ndarray, shape (T,)
+        Time since the range before, for the first one since the start of the log, in seconds; not negative.
+    controls : ndarray, shape (T, 3)
+        Dead-reckoned motion in that time (forward m, lateral m, turn rad), in the body frame at its beginning.
+    observations : ndarray, shape (T, 2)
+        Beacon (row in `beacons`) and range in metres.
+    truth : ndarray, shape (T, 3)
+        Surveyed x m, y m and heading rad in [-pi, pi) at the time of the range.
+    """
+
+    beacons: Array
+    beacon_ids: np.ndarray
+    time: Array
+    dt: Array
+    controls: Array
+    observations: Array
+    truth: Array
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+def load_plaza(
+    folder: str | os.PathLike[str] | None = None,
+    name: str = "Plaza1",
+    max_ranges: int | None = None,
+    heading_offset: float | None = None,
+    base_url: str | None = None,
+) -> PlazaData:
+    """Load a Plaza data set (Djugash, Hamner and Roth 2009, Journal of Field Robotics 26).
+
+    Parameters
+    ----------
+    folder : path, optional
+        Folder that holds the file. If omitted, the one that the environment variable ``HERDFILTER_DATA`` names; if there
+        is none, the file is downloaded into the user's cache, once, and its checksum compared.
+    name : {"Plaza1", "Plaza2"}
+        Which of the two; the file is ``<name>_.mat``.
+    max_ranges : int, optional
+        Keep only the first ranges.
+    heading_offset : float, optional
+        Angle in radians added to the surveyed heading. By default 0 for Plaza1 and pi for Plaza2, whose survey has the
+        robot drive backwards.
+    base_url : str, optional
+        Where to download from; by default the environment variable ``HERDFILTER_DATA_URL``, then `BASE_URL`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder does not hold the file.
+    ValueError
+        If the name is unknown, a number does not fit, or the file is not what it should be.
+    OSError
+        If the download fails.
+    """
+    name = one_of("name", name, _SHA256)
+    limit = None if max_ranges is None else as_count("max_ranges", max_ranges)
+    place = folder or os.environ.get("HERDFILTER_DATA")
+    path = _find(Path(place), f"{name}_.mat") if place else _download(name, base_url)
+    table = _read(path)
+
+    survey, odometry = table["GT"], table["DR"]
+    ranges = table["TD"][np.argsort(table["TD"][:, 0], kind="stable")][
+        :limit
+    ]  # blocks of the file overlap in time
+    time, start = ranges[:, 0], survey[0, 0]
+    ids = table["TL"][:, 0].astype(int)
+    rows = (ranges[:, 2:3] == ids).argmax(axis=1)
+
+    offset = _TURNED[name] if heading_offset is None else heading_offset
+    pose = survey[:, 1:] + [0.0, 0.0, offset]
+    pose[:, 2] = np.unwrap(pose[:, 2])
+    truth = wrap_angles(_interpolate(time, survey[:, 0], pose), [2])
+    reckoned = _interpolate(np.append(start, time), np.append(start, odometry[:, 0]), _dead_reckon(odometry))
+    return PlazaData(
+        beacons=table["TL"][:, 1:],
+        beacon_ids=ids,
+        time=time - start,
+        dt=np.diff(time, prepend=start),
+        controls=_body_motions(reckoned),
+        observations=np.column_stack([rows, ranges[:, 3]]),
+        truth=truth,
+    )
+
+
+def _dead_reckon(odometry: Array) -> Array:
+    """Path (n + 1, 3) of poses from increments (n, 3) of time, distance and heading; it starts at the origin."""
+    heading = np.append(0.0, np.cumsum(odometry[:, 2]))
+    halfway = (heading[1:] + heading[:-1]) / 2
+    steps = odometry[:, 1:2] * np.column_stack([np.cos(halfway), np.sin(halfway)])
+    return np.column_stack([np.vstack([[0.0, 0.0], np.cumsum(steps, axis=0)]), heading])
+
+
+def _body_motions(poses: Array) -> Array:
+    """Rigid motions (n, 3) between successive poses (n + 1, 3), each in the frame of the pose before it."""
+    (dx, dy, turn), heading = np.diff(poses, axis=0).T, poses[:-1, 2]
+    cos, sin = np.cos(heading), np.sin(heading)
+    return np.column_stack([cos * dx + sin * dy, cos * dy - sin * dx, turn])
+
+
+def _interpolate(time: Array, known: Array, poses: Array) -> Array:
+    """Poses at given times, linear between the known ones; headings must be unwrapped."""
+    return np.column_stack([np.interp(time, known, column) for column in poses.T])
+
+
+def _find(folder: Path, file: str) -> Path:
+    """Path of a file in a folder, or an error that tells what is there instead."""
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"data folder: expected a folder with {file}, got {folder}, which is not a folder"
+        )
+    if not (folder / file).is_file():
+        there = sorted(entry.name for entry in folder.iterdir())
+        shown = ", ".join(there[:5]) + (f" and {len(there) - 5} more" if len(there) > 5 else "")
+        raise FileNotFoundError(f"data folder: expected {file} in {folder}, got {shown or 'an empty folder'}")
+    return folder / file
+
+
+def _download(name: str, base_url: str | None) -> Path:
+    """Fetch a file into the user's cache unless it is there already, and compare its checksum."""
+    import pooch
+
+    url = f"{(base_url or os.environ.get('HERDFILTER_DATA_URL') or BASE_URL).rstrip('/')}/{name}_.mat"
+    try:
+        found = pooch.retrieve(url, f"sha256:{_SHA256[name]}", f"{name}_.mat", pooch.os_cache("herdfilter"))
+    except ValueError:
+        raise ValueError(f"download: expected {url} with sha256 {_SHA256[name]}, got another file") from None
+    except OSError as error:
+        reason = str(error).splitlines()[0]
+        raise OSError(
+            f"download: expected {url}, got {reason}; save the file in a folder and name it with HERDFILTER_DATA"
+        ) from None
+    return Path(found)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Tables of a Plaza file."""
+    from scipy.io import loadmat
+
+    columns = {"GT": 4, "DR": 3, "TL": 3, "TD": 4}
+    try:
+        table = loadmat(path, variable_names=list(columns))
+    except Exception as error:
+        raise ValueError(f"{path}: expected a MATLAB v5 file, got {error}") from None
+    for key, width in columns.items():
+        shape = np.shape(table.get(key))
+        if len(shape) != 2 or shape[1] != width:
+            raise ValueError(f"{path}: expected a table {key} with {width} columns, got shape {shape}")
+    return table
