@@ -1,8 +1,11 @@
 """Exact global maximum of a sum of signed one-dimensional Gaussian bumps, compiled.
 
-``f(x) = sum_j height_j exp(-precision_j (x - centre_j)^2 / 2)``, no bump narrower than a kernel of width 1. All conditional
-objectives of herding have this form. The maximum is bracketed on a grid a third of a kernel wide and refined by safeguarded
-Newton steps from every local maximum that may be the highest: near-ties between peaks are common in herding.
+``f(x) = sum_j height_j exp(-narrowness_j (x - centre_j)^2 / 2)``, no bump narrower than a kernel of width 1. The conditional
+objectives of herding have this form: broad positive bumps (the target) less narrow ones (the samples).
+
+The search is a branch and bound: f is at most the sum of its positive bumps, so the line is cut into blocks, each gets that
+bound, and only blocks whose bound exceeds the best value so far are looked into, on a grid a third of a kernel wide. There,
+safeguarded Newton steps start from every local maximum that may be the highest: near-ties between peaks are common in herding.
 """
 
 from __future__ import annotations
@@ -10,168 +13,233 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from herdfilter.samplers._fastmath import VECTORISE, exp
+
 STEP = 1.0 / 3.0  # of the grid, in kernel widths
-CHUNK = 4096  # cells held at once; a longer search interval is walked in chunks
-MAX_CELLS = 2**21  # a still longer one gets a coarser grid
-NEGATIVE_REACH = 6.0  # kernel widths beyond which a subtracted bump (under 1.6e-8 of its height) is left off the grid
+BLOCK = 16  # grid steps in a block
+MAX_BLOCKS = 2**16  # a longer search interval gets a coarser grid
+POSITIVE_REACH = 8.5  # standard deviations; beyond, a positive bump is under 2.1e-16 of its height and left out
+NEGATIVE_REACH = 6.0  # kernel widths; beyond, a subtracted bump is under 1.6e-8 of its height and left out
 
 
 @njit(cache=True, nogil=True)
-def value_and_slopes(height, centre, precision, count, x):
-    """f, f' and f'' at x, for the first `count` bumps."""
-    value = 0.0
-    slope = 0.0
-    curvature = 0.0
-    for j in range(count):
-        u = x - centre[j]
-        a = precision[j] * u
-        au = a * u
-        if au < 72.0:
-            g = height[j] * np.exp(-0.5 * au)
-            value += g
-            slope -= a * g
-            curvature += (a * a - precision[j]) * g
-    return value, slope, curvature
+def workspace(bumps):
+    """Arrays that `argmax` works in, for at most `bumps` bumps."""
+    return np.empty((6, bumps)), np.empty(bumps, np.int64)
 
 
 @njit(cache=True, nogil=True)
-def _refine(height, centre, precision, count, low, high, x):
-    """Local maximum in [low, high] by Newton's method, bisecting where a step leaves the bracket or f is not concave."""
-    value = 0.0
-    for _ in range(60):
-        value, slope, curvature = value_and_slopes(height, centre, precision, count, x)
-        if slope > 0:
-            low = x
-        else:
-            high = x
-        moved = x - slope / curvature if curvature < 0 else low - 1.0
-        if not low < moved < high:
-            moved = 0.5 * (low + high)
-        change = abs(moved - x)
-        x = moved
-        if change < 1e-7:  # Newton converges quadratically: the step just taken leaves an error near its square
-            break
-    value, _, _ = value_and_slopes(height, centre, precision, count, x)
-    return x, value
+def argmax(height, centre, narrowness, positive, count, guess, work, link):
+    """Position of the global maximum; bumps [0, positive) have positive heights and [positive, count) negative ones.
 
-
-@njit(cache=True, nogil=True)
-def _deposit(cells, size, low, step, height, centre, precision, reach):
-    """Add one bump to the grid, outwards from the cell nearest its centre: two multiplications a cell."""
-    position = (centre - low) / step
-    first = max(0, int(np.ceil(position - reach / step)))
-    last = min(size - 1, int(np.floor(position + reach / step)))
-    if first > last:
-        return
-    middle = min(max(int(np.round(position)), first), last)
-    u = low + middle * step - centre
-    peak = height * np.exp(-0.5 * precision * u * u)
-    shrink = np.exp(-precision * step * step)
-    up = np.exp(-precision * step * (u + 0.5 * step))
-    down = np.exp(precision * step * (u - 0.5 * step))
-    cells[middle] += peak
-    value = peak
-    for k in range(middle + 1, last + 1):
-        value *= up
-        up *= shrink
-        cells[k] += value
-    value = peak
-    for k in range(middle - 1, first - 1, -1):
-        value *= down
-        down *= shrink
-        cells[k] += value
-
-
-@njit(cache=True, nogil=True)
-def argmax(height, centre, precision, count, reach, cells, peaks, bounds):
-    """Position of the global maximum of the first `count` bumps.
-
-    `reach` (count,), `cells` (CHUNK,), `peaks` (CHUNK,) and `bounds` (CHUNK,) are work space. At least one bump must be
-    positive, and f must be positive somewhere.
+    `height`, `centre`, `narrowness` hold at least `count` bumps; a good `guess` of the position spares blocks; `work` and
+    `link` come from `workspace`.
     """
-    # f is at least its mean over the interval that holds all positive bumps, so that a positive bump matters only as far
-    # as it exceeds a fraction of that mean.
+    low, high = _search_interval(height, centre, narrowness, positive, count, work[3])
+    blocks = int(np.ceil((high - low) / (BLOCK * STEP)))
+    step = STEP
+    if blocks > MAX_BLOCKS:
+        blocks = MAX_BLOCKS
+        step = (high - low) / (BLOCK * blocks)
+    width = BLOCK * step
+    bound = np.zeros(blocks)
+    for j in range(positive):
+        _bound_blocks(bound, low, width, height[j], centre[j], narrowness[j], work[3, j])
+
+    # Samples by block, as linked lists.
+    head = np.full(blocks, -1)
+    for j in range(positive, count):
+        b = int(np.floor((centre[j] - low) / width))
+        b = min(max(b, 0), blocks - 1)
+        link[j] = head[b]
+        head[b] = j
+    around = int(np.ceil(NEGATIVE_REACH / width))
+
+    best = guess
+    best_value, _, _ = value_and_slopes(height, centre, narrowness, count, guess)
+    cells = np.empty(BLOCK + 3)
+    bounds = np.empty(BLOCK + 3)
+    while True:
+        b = np.argmax(bound)
+        if bound[b] <= best_value or bound[b] <= 0.0:
+            return best
+        bound[b] = -np.inf
+        start = low + b * width - step  # one cell of overlap on either side, so that every peak is inside a block
+        end = start + (BLOCK + 2) * step
+        local = 0
+        for j in range(positive):
+            margin = POSITIVE_REACH / np.sqrt(narrowness[j])
+            if start - margin < centre[j] < end + margin:
+                work[0, local], work[1, local], work[2, local] = height[j], centre[j], narrowness[j]
+                local += 1
+        broad = local
+        for k in range(max(0, b - around), min(blocks, b + around + 1)):
+            j = head[k]
+            while j >= 0:
+                if start - NEGATIVE_REACH < centre[j] < end + NEGATIVE_REACH:
+                    work[0, local], work[1, local], work[2, local] = height[j], centre[j], narrowness[j]
+                    local += 1
+                j = link[j]
+        cells[:] = 0.0
+        _deposit(cells, start, step, work, broad)
+        _deposit_samples(cells, start, work, broad, local)
+        best, best_value = _best_peak(work[0], work[1], work[2], local, cells, bounds, start, step, best, best_value)
+
+
+@njit(cache=True, nogil=True)
+def _search_interval(height, centre, narrowness, positive, count, reach):
+    """Interval that holds the maximum; sets how far each positive bump matters.
+
+    f is somewhere at least its mean over an interval that holds all positive bumps; a positive bump matters only as far
+    as it exceeds a fraction of that.
+    """
+    mass = 0.0
+    tallest = 0.0
     low = np.inf
     high = -np.inf
-    mass = 0.0
-    positive = 0
-    tallest = 0.0
     for j in range(count):
-        deviation = 1.0 / np.sqrt(precision[j])
+        deviation = 1.0 / np.sqrt(narrowness[j])
         mass += height[j] * deviation
-        if height[j] > 0:
-            positive += 1
+        if j < positive:
             tallest = max(tallest, height[j])
             low = min(low, centre[j] - 6.0 * deviation)
             high = max(high, centre[j] + 6.0 * deviation)
     floor = max(2.5 * mass / (high - low), 1e-9 * tallest)
     low = np.inf
     high = -np.inf
-    for j in range(count):
-        if height[j] > 0:
-            ratio = 20.0 * positive * height[j] / floor
-            reach[j] = np.sqrt(2.0 * np.log(ratio) / precision[j]) if ratio > 1.0 else 0.0
-            if reach[j] > 0:
-                low = min(low, centre[j] - reach[j])
-                high = max(high, centre[j] + reach[j])
+    for j in range(positive):
+        ratio = 20.0 * positive * height[j] / floor
+        if ratio > 1.0:
+            reach[j] = np.sqrt(2.0 * np.log(ratio) / narrowness[j])
+            low = min(low, centre[j] - reach[j])
+            high = max(high, centre[j] + reach[j])
         else:
-            reach[j] = NEGATIVE_REACH
-
-    step = max(STEP, (high - low) / MAX_CELLS)
-    best = 0.5 * (low + high)
-    best_value = -np.inf
-    start = low - step
-    while start < high:
-        size = min(CHUNK, int(np.ceil((high - start) / step)) + 2)
-        end = start + (size - 1) * step
-        used = False
-        for j in range(count):
-            if height[j] > 0 and reach[j] > 0 and centre[j] + reach[j] > start and centre[j] - reach[j] < end:
-                used = True
-                break
-        if used:
-            cells[:size] = 0.0
-            for j in range(count):
-                if reach[j] > 0:
-                    _deposit(cells, size, start, step, height[j], centre[j], precision[j], reach[j])
-            best, best_value = _best_peak(
-                height, centre, precision, count, cells, size, start, step, peaks, bounds, best, best_value
-            )
-        start = end - 2 * step  # two cells of overlap, so that every peak is inside a chunk
-        if size < CHUNK:
-            break
-    return best, best_value
+            reach[j] = -np.inf
+    return low, high
 
 
 @njit(cache=True, nogil=True)
-def _best_peak(height, centre, precision, count, cells, size, start, step, peaks, bounds, best, best_value):
-    """Refine the grid's local maxima, most promising first, until no other can be higher than the best found."""
-    found = 0
+def _bound_blocks(bound, low, width, height, centre, narrowness, reach):
+    """Add to every block the largest value of one positive bump in it: the peak, or the value at the nearer edge."""
+    if reach <= 0.0:
+        return
+    last = len(bound) - 1
+    middle = min(max(int(np.floor((centre - low) / width)), 0), last)
+    bound[middle] += height
+    shrink = np.exp(-narrowness * width * width)
+    for side in (-1, 1):
+        u = centre - (low + (middle + (side + 1) // 2) * width)  # to the edge shared with the next block on this side
+        u = -side * u
+        value = height * exp(max(-0.5 * narrowness * u * u, -700.0))
+        ratio = np.exp(-narrowness * width * (u + 0.5 * width))
+        k = middle + side
+        while 0 <= k <= last and u < reach:
+            bound[k] += value
+            value *= ratio
+            ratio *= shrink
+            u += width
+            k += side
+
+
+@njit(cache=True, nogil=True, fastmath=VECTORISE)
+def _deposit(cells, start, step, work, count):
+    """Add bumps [0, count) to the grid: two multiplications a cell and bump, vectorised over the bumps."""
+    height, centre, narrowness, power, ratio, shrink = work[0], work[1], work[2], work[3], work[4], work[5]
+    for j in range(count):
+        u = start - centre[j]
+        p = narrowness[j] * step
+        power[j] = height[j] * exp(max(-0.5 * narrowness[j] * u * u, -700.0))
+        ratio[j] = exp(min(max(-p * (u + 0.5 * step), -700.0), 700.0))
+        shrink[j] = exp(max(-p * step, -700.0))
+    for k in range(len(cells)):
+        total = 0.0
+        for j in range(count):
+            total += power[j]
+            power[j] *= ratio[j]
+            ratio[j] *= shrink[j]
+        cells[k] += total
+
+
+@njit(cache=True, nogil=True, fastmath=VECTORISE)
+def _deposit_samples(cells, start, work, low, high):
+    """Add the bumps [low, high), all of narrowness 1 and within reach of the block, to a grid of step STEP.
+
+    With x_k = x_0 + k step, exp(-(x_k - c)^2 / 2) is a product of a factor of k alone, one of c alone and the k-th power of
+    exp((c - x_0) step): one multiplication a cell and bump, vectorised over the bumps.
+    """
+    height, centre, power, ratio = work[0], work[1], work[3], work[4]
+    for j in range(low, high):
+        u = centre[j] - start
+        power[j] = height[j] * exp(-0.5 * u * u)
+        ratio[j] = exp(u * STEP)
+    for k in range(len(cells)):
+        total = 0.0
+        for j in range(low, high):
+            total += power[j]
+            power[j] *= ratio[j]
+        cells[k] += total * exp(-0.5 * (k * STEP) ** 2)
+
+
+@njit(cache=True, nogil=True)
+def _best_peak(height, centre, narrowness, count, cells, bounds, start, step, best, best_value):
+    """Refine the grid's local maxima, most promising first, until no other can be higher than the best found.
+
+    The vertex of the parabola through a peak estimates its height; the second differences around it bound the doubt.
+    """
+    size = len(cells)
+    bounds[:] = -np.inf
     for k in range(1, size - 1):
         if cells[k] > cells[k - 1] and cells[k] >= cells[k + 1]:
             bend = cells[k - 1] - 2.0 * cells[k] + cells[k + 1]
             tilt = 0.5 * (cells[k + 1] - cells[k - 1])
-            doubt = 0.1 * abs(bend)
+            doubt = 0.1 * abs(bend) + 1e-7
             if k > 1:
                 doubt += 0.03 * abs(cells[k - 2] - 2.0 * cells[k - 1] + cells[k])
             if k < size - 2:
                 doubt += 0.03 * abs(cells[k] - 2.0 * cells[k + 1] + cells[k + 2])
-            peaks[found] = k
-            bounds[found] = cells[k] - 0.5 * tilt * tilt / bend + doubt
-            found += 1
+            bounds[k] = cells[k] - 0.5 * tilt * tilt / bend + doubt
     while True:
-        pick = -1
-        bound = best_value
-        for c in range(found):
-            if bounds[c] > bound:
-                pick = c
-                bound = bounds[c]
-        if pick < 0:
+        k = np.argmax(bounds)
+        if bounds[k] <= best_value or bounds[k] == -np.inf:
             return best, best_value
-        bounds[pick] = -np.inf
-        k = int(peaks[pick])
+        bounds[k] = -np.inf
         bend = cells[k - 1] - 2.0 * cells[k] + cells[k + 1]
         guess = start + (k - 0.5 * (cells[k + 1] - cells[k - 1]) / bend) * step
-        x, value = _refine(height, centre, precision, count, start + (k - 1) * step, start + (k + 1) * step, guess)
+        x, value = _refine(height, centre, narrowness, count, start + (k - 1) * step, start + (k + 1) * step, guess)
         if value > best_value:
             best, best_value = x, value
+
+
+@njit(cache=True, nogil=True)
+def _refine(height, centre, narrowness, count, low, high, x):
+    """Local maximum in [low, high] by Newton's method, bisecting where a step leaves the bracket or f is not concave."""
+    for _ in range(60):
+        value, slope, curvature = value_and_slopes(height, centre, narrowness, count, x)
+        if slope > 0:
+            low = x
+        else:
+            high = x
+        moved = x - slope / curvature if curvature < 0 else low - 1.0
+        if not low <= moved <= high:
+            moved = 0.5 * (low + high)
+        change = moved - x
+        x = moved
+        if abs(change) < 1e-6:  # Newton converges quadratically: the step just taken leaves an error near its square
+            return x, value + 0.5 * slope * change
+    return x, value
+
+
+@njit(cache=True, nogil=True, fastmath=VECTORISE)
+def value_and_slopes(height, centre, narrowness, count, x):
+    """f, f' and f'' at x, for the first `count` bumps."""
+    value = 0.0
+    slope = 0.0
+    curvature = 0.0
+    for j in range(count):
+        u = x - centre[j]
+        a = narrowness[j] * u
+        g = height[j] * exp(max(-0.5 * a * u, -700.0))
+        value += g
+        slope -= a * g
+        curvature += (a * a - narrowness[j]) * g
+    return value, slope, curvature

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from herdfilter.samplers._bumps import CHUNK, argmax
+from herdfilter.samplers._bumps import argmax, workspace
+from herdfilter.samplers._fastmath import VECTORISE, exp, solve_in_place
 
 NEGLIGIBLE = 1e-12  # relative height under which a bump is left out of a conditional objective
 
@@ -28,8 +29,7 @@ def herded_gibbs(log_weights, means, precision, log_det, extra, labels, sweeps, 
     height = np.empty(components + n)
     centre = np.empty(components + n)
     narrowness = np.empty(components + n)
-    reach = np.empty(components + n)
-    cells, peaks, bounds = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK)
+    work, link = workspace(components + n)
 
     x = first.copy()
     points[:, 0] = x
@@ -43,21 +43,21 @@ def herded_gibbs(log_weights, means, precision, log_det, extra, labels, sweeps, 
         _measure(points, t, means, precision, x, squared, residual, quadratic)
         for _ in range(sweeps):
             for i in range(d):
-                count, factor = _subtract_samples(
-                    points[i], t, squared, x[i], effective_count, height, centre, narrowness
+                positive = _add_conditional(
+                    log_weights, precision, log_det, extra, residual, quadratic, x[i], i, height, centre, narrowness
                 )
-                count = _add_conditional(
-                    log_weights, precision, log_det, extra, residual, quadratic, x[i], i,
-                    factor, height, centre, narrowness, count,
-                )  # fmt: skip
-                moved, _ = argmax(height, centre, narrowness, count, reach, cells, peaks, bounds)
+                count, factor = _subtract_samples(
+                    points[i], t, squared, x[i], effective_count, height, centre, narrowness, positive
+                )
+                height[:positive] *= factor
+                moved = argmax(height, centre, narrowness, positive, count, x[i], work, link)
                 _move(points[i], t, precision, i, x[i], moved, squared, residual, quadratic)
                 x[i] = moved
         points[:, t] = x
     return points.T.copy()
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=VECTORISE)
 def _measure(points, t, means, precision, x, squared, residual, quadratic):
     """Distances of the first t points, and residuals of all components, at x."""
     components, d = means.shape
@@ -77,7 +77,7 @@ def _measure(points, t, means, precision, x, squared, residual, quadratic):
             quadratic[m] += r * (x[i] - means[m, i])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=VECTORISE)
 def _move(row, t, precision, i, old, new, squared, residual, quadratic):
     """Update distances and residuals after coordinate i has moved from `old` to `new`."""
     e = new - old
@@ -91,24 +91,44 @@ def _move(row, t, precision, i, old, new, squared, residual, quadratic):
 
 
 @njit(cache=True, nogil=True)
-def _subtract_samples(row, t, squared, xi, effective_count, height, centre, narrowness):
-    """Fill in the bumps -w_s / c k(x_i, x_i^s); return how many, and the factor (t + 1) / t of the conditional."""
-    nearest = np.inf
-    for s in range(t):
-        u = row[s] - xi
-        height[s] = squared[s] - u * u  # distance within the slice
-        nearest = min(nearest, height[s])
+def _add_conditional(
+    log_weights, precision, log_det, extra, residual, quadratic, xi, i, height, centre, narrowness
+):  # fmt: skip
+    """Fill in the bumps of E[k(x_i, X_i)] under the conditional density of coordinate i; return how many."""
+    components = len(log_weights)
+    shared = len(precision) == 1
+    peak = -np.inf
+    for m in range(components):
+        k = 0 if shared else m
+        lii = precision[k, i, i]
+        r = residual[m, i]
+        height[m] = log_weights[m] + 0.5 * (log_det[k] - np.log(lii) - quadratic[m] + r * r / lii)
+        peak = max(peak, height[m])
     total = 0.0
-    total_squares = 0.0
-    for s in range(t):
-        far = height[s] - nearest
-        w = np.exp(-0.5 * far) if far < 60.0 else 0.0
-        height[s] = w
-        total += w
-        total_squares += w * w
+    for m in range(components):
+        height[m] = np.exp(height[m] - peak)
+        total += height[m]
     count = 0
+    for m in range(components):
+        w = height[m] / total
+        if w > NEGLIGIBLE:
+            lii = precision[0 if shared else m, i, i]
+            variance = 1.0 / lii + extra
+            height[count] = w / np.sqrt(variance)
+            centre[count] = xi - residual[m, i] / lii
+            narrowness[count] = 1.0 / variance
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _subtract_samples(row, t, squared, xi, effective_count, height, centre, narrowness, start):
+    """Append the bumps -w_s / c k(x_i, x_i^s); return the count and the factor (t + 1) / t of the conditional."""
+    weight = height[start : start + t]
+    total, total_squares = _slice_weights(row, squared, xi, weight)
+    count = start
     for s in range(t):
-        w = height[s] / total
+        w = weight[s] / total
         if w > NEGLIGIBLE:
             height[count] = -w
             centre[count] = row[s]
@@ -118,32 +138,65 @@ def _subtract_samples(row, t, squared, xi, effective_count, height, centre, narr
     return count, (size + 1.0) / size
 
 
-@njit(cache=True, nogil=True)
-def _add_conditional(
-    log_weights, precision, log_det, extra, residual, quadratic, xi, i, factor, height, centre, narrowness, start
-):  # fmt: skip
-    """Append the bumps of factor * E[k(x_i, X_i)] under the conditional density of coordinate i; return the count."""
-    components = len(log_weights)
-    shared = len(precision) == 1
-    peak = -np.inf
-    for m in range(components):
-        k = 0 if shared else m
-        lii = precision[k, i, i]
-        r = residual[m, i]
-        height[start + m] = log_weights[m] + 0.5 * (log_det[k] - np.log(lii) - quadratic[m] + r * r / lii)
-        peak = max(peak, height[start + m])
+@njit(cache=True, nogil=True, fastmath=VECTORISE)
+def _slice_weights(row, squared, xi, weight):
+    """w_s = k(x_rest, x_rest^s), relative to that of the nearest sample; return their sum and sum of squares."""
+    nearest = np.inf
+    for s in range(len(weight)):
+        u = row[s] - xi
+        weight[s] = squared[s] - u * u
+        nearest = min(nearest, weight[s])
     total = 0.0
-    for m in range(components):
-        height[start + m] = np.exp(height[start + m] - peak)
-        total += height[start + m]
-    count = start
-    for m in range(components):
-        w = height[start + m] / total
-        if w > NEGLIGIBLE:
-            lii = precision[0 if shared else m, i, i]
-            variance = 1.0 / lii + extra
-            height[count] = factor * w / np.sqrt(variance)
-            centre[count] = xi - residual[m, i] / lii
-            narrowness[count] = 1.0 / variance
-            count += 1
-    return count
+    total_squares = 0.0
+    for s in range(len(weight)):
+        weight[s] = exp(max(0.5 * (nearest - weight[s]), -700.0))
+        total += weight[s]
+        total_squares += weight[s] * weight[s]
+    return total, total_squares
+
+
+@njit(cache=True, nogil=True)
+def mode(log_weights, means, precision, log_det):
+    """Local maximum of a mixture density, from the mean of the heaviest component by fixed-point iteration.
+
+    The iteration is that of mixture mode finding (Carreira-Perpinan 2000): monotone, with no step size.
+    """
+    components, d = means.shape
+    x = means[np.argmax(log_weights)].copy()
+    share = np.empty(components)
+    pull = np.empty((components, d))
+    matrix = np.empty((d, d))
+    vector = np.empty(d)
+    for _ in range(1000):
+        for m in range(components):
+            k = m if len(precision) > 1 else 0
+            share[m] = log_weights[m] + 0.5 * log_det[k]
+            for i in range(d):
+                pull[m, i] = 0.0
+                for j in range(d):
+                    pull[m, i] += precision[k, i, j] * (means[m, j] - x[j])
+                share[m] -= 0.5 * pull[m, i] * (means[m, i] - x[i])
+        peak = share.max()
+        matrix[:] = 0.0
+        vector[:] = 0.0
+        for m in range(components):
+            w = exp(max(share[m] - peak, -700.0))
+            matrix += w * precision[m if len(precision) > 1 else 0]
+            vector += w * pull[m]
+        solve_in_place(matrix, vector)
+        x += vector
+        if np.abs(vector).max() < 1e-9:
+            break
+    return x
+
+
+@njit(cache=True, nogil=True)
+def herded_labels(weights, n):
+    """Herding on a finite set (Welling 2009): n labels whose counts stay within one of t * weights at every t."""
+    lack = np.zeros(len(weights))
+    labels = np.empty(n, dtype=np.int64)
+    for t in range(n):
+        lack += weights
+        labels[t] = np.argmax(lack)
+        lack[labels[t]] -= 1.0
+    return labels

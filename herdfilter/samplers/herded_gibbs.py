@@ -8,11 +8,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, one_of
+from herdfilter._checks import as_array, as_count, one_of
 from herdfilter.kernels import Bandwidth, check_bandwidth
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers._frame import KernelFrame
+from herdfilter.samplers._herded_gibbs import herded_gibbs, herded_labels, mode
 
 
 @dataclass(frozen=True)
@@ -85,13 +86,11 @@ class ContinuousHerdedGibbs:
             The first point, in state units; by default the maximum of the smoothed density that is reached from the
             mean of the heaviest component.
         """
-        from herdfilter.samplers._herded_gibbs import herded_gibbs
-
         n = as_count("n", n)
         frame = KernelFrame.of(mixture, self.bandwidth, n)
         effective_count, component_herding, sweeps = self._options
         if start is None:
-            first = mode(frame)
+            first = mode(frame.log_weights, frame.means, *frame.precisions(1.0))
         else:
             first = frame.forward(as_array("start", start, (mixture.dim,))[None, :])[0]
         labels = herded_labels(np.exp(frame.log_weights), n) if component_herding else np.full(n, -1)
@@ -102,34 +101,3 @@ class ContinuousHerdedGibbs:
         )  # fmt: skip
         return Points(frame.back(z))
 
-
-def herded_labels(weights: Array, n: int) -> np.ndarray:
-    """Herding on a finite set (Welling 2009): n labels whose counts stay within one of t * weights at every t."""
-    lack = np.zeros(len(weights))
-    labels = np.empty(n, dtype=np.int64)
-    for t in range(n):
-        lack += weights
-        labels[t] = np.argmax(lack)
-        lack[labels[t]] -= 1.0
-    return labels
-
-
-def mode(frame: KernelFrame) -> Array:
-    """Local maximum of the smoothed density, from the mean of the heaviest component by fixed-point iteration.
-
-    The iteration is that of mixture mode finding (Carreira-Perpinan 2000): monotone, with no step size.
-    """
-    precision, log_det = frame.precisions(1.0)
-    precision = np.broadcast_to(precision, (len(frame.means), *precision.shape[1:]))
-    x = frame.means[np.argmax(frame.log_weights)]
-    for _ in range(1000):
-        u = x - frame.means
-        log_p = frame.log_weights + 0.5 * (log_det - np.einsum("mi,mij,mj->m", u, precision, u))
-        share = np.exp(log_p - log_p.max())
-        weighted = share[:, None, None] * precision
-        moved = np.linalg.solve(weighted.sum(0), np.einsum("mij,mj->i", weighted, frame.means))
-        done = np.abs(moved - x).max() < 1e-9
-        x = moved
-        if done:
-            break
-    return x

@@ -1,0 +1,49 @@
+"""Compiled arithmetic shared by the samplers' inner loops."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+# Sums may be reordered and products fused, so that loops vectorise; infinities and NaN keep their meaning. The result is
+# fixed by the compiled code: the same input gives the same bits.
+VECTORISE = {"reassoc", "contract"}
+
+
+@njit(inline="always")
+def exp(x):
+    """exp(x) for x in [-700, 700], written out so that the compiler can vectorise it; relative error below 1e-14.
+
+    x = k log 2 + r with |r| <= log(2) / 2, a Taylor polynomial of degree 11 in r, and k put into the exponent bits.
+    """
+    k = np.floor(x * 1.4426950408889634 + 0.5)
+    r = x - k * 0.6931471803691238 - k * 1.9082149292705877e-10
+    p = 1.0 / 39916800.0
+    p = p * r + 1.0 / 3628800.0
+    p = p * r + 1.0 / 362880.0
+    p = p * r + 1.0 / 40320.0
+    p = p * r + 1.0 / 5040.0
+    p = p * r + 1.0 / 720.0
+    p = p * r + 1.0 / 120.0
+    p = p * r + 1.0 / 24.0
+    p = p * r + 1.0 / 6.0
+    p = p * r + 0.5
+    p = p * r + 1.0
+    p = p * r + 1.0
+    return p * np.int64((np.int64(k) + 1023) << 52).view(np.float64)
+
+
+@njit(cache=True, nogil=True)
+def solve_in_place(matrix, vector):
+    """Solve a small symmetric positive definite system by elimination; overwrites both, the solution in `vector`."""
+    d = len(vector)
+    for i in range(d):
+        for k in range(i + 1, d):
+            factor = matrix[k, i] / matrix[i, i]
+            for j in range(i, d):
+                matrix[k, j] -= factor * matrix[i, j]
+            vector[k] -= factor * vector[i]
+    for i in range(d - 1, -1, -1):
+        for j in range(i + 1, d):
+            vector[i] -= matrix[i, j] * vector[j]
+        vector[i] /= matrix[i, i]
