@@ -35,9 +35,9 @@ class PlazaData:
     time : ndarray, shape (T,)
         Time of each range, in seconds since the start of the log.
     dt : ndarray, shape (T,)
-        Time since the range before, for the first one since the start of the log, in seconds; not negative.
+        Time since the range before (for the first one: since the start of the log), in seconds; may be zero.
     controls : ndarray, shape (T, 3)
-        Dead-reckoned motion in that time (forward m, lateral m, turn rad), in the body frame at its beginning.
+        Dead-reckoned motion in that time (forward m, lateral m, turn rad), in the body frame before it.
     observations : ndarray, shape (T, 2)
         Beacon (row in `beacons`) and range in metres.
     truth : ndarray, shape (T, 3)
@@ -68,15 +68,15 @@ def load_plaza(
     Parameters
     ----------
     folder : path, optional
-        Folder that holds the file. If omitted, the one that the environment variable ``HERDFILTER_DATA`` names; if there
-        is none, the file is downloaded into the user's cache, once, and its checksum compared.
+        Folder that holds the file. If omitted, the one that the environment variable ``HERDFILTER_DATA``
+        names; without it, the file is downloaded into the user's cache, once, and its checksum compared.
     name : {"Plaza1", "Plaza2"}
         Which of the two; the file is ``<name>_.mat``.
     max_ranges : int, optional
         Keep only the first ranges.
     heading_offset : float, optional
-        Angle in radians added to the surveyed heading. By default 0 for Plaza1 and pi for Plaza2, whose survey has the
-        robot drive backwards.
+        Angle in radians added to the surveyed heading. By default 0 for Plaza1 and pi for Plaza2, whose
+        survey has the robot drive backwards.
     base_url : str, optional
         Where to download from; by default the environment variable ``HERDFILTER_DATA_URL``, then `BASE_URL`.
 
@@ -92,16 +92,17 @@ def load_plaza(
     name = one_of("name", name, _SHA256)
     limit = None if max_ranges is None else as_count("max_ranges", max_ranges)
     place = folder or os.environ.get("HERDFILTER_DATA")
-    path = _find(Path(place), f"{name}_.mat") if place else _download(name, base_url)
+    path = _find(Path(place).expanduser(), f"{name}_.mat") if place else _download(name, base_url)
     table = _read(path)
 
     survey, odometry = table["GT"], table["DR"]
-    ranges = table["TD"][np.argsort(table["TD"][:, 0], kind="stable")][
-        :limit
-    ]  # blocks of the file overlap in time
+    in_time = np.argsort(table["TD"][:, 0], kind="stable")  # blocks of the file overlap
+    ranges = table["TD"][in_time][:limit]
     time, start = ranges[:, 0], survey[0, 0]
     ids = table["TL"][:, 0].astype(int)
-    rows = (ranges[:, 2:3] == ids).argmax(axis=1)
+    is_beacon = ranges[:, 2:3] == ids
+    if not is_beacon.any(axis=1).all():
+        raise ValueError(f"{path}: expected ranges to beacons {ids.tolist()}, got one to another")
 
     offset = _TURNED[name] if heading_offset is None else heading_offset
     pose = survey[:, 1:] + [0.0, 0.0, offset]
@@ -114,13 +115,13 @@ def load_plaza(
         time=time - start,
         dt=np.diff(time, prepend=start),
         controls=_body_motions(reckoned),
-        observations=np.column_stack([rows, ranges[:, 3]]),
+        observations=np.column_stack([is_beacon.argmax(axis=1), ranges[:, 3]]),
         truth=truth,
     )
 
 
 def _dead_reckon(odometry: Array) -> Array:
-    """Path (n + 1, 3) of poses from increments (n, 3) of time, distance and heading; it starts at the origin."""
+    """Path of poses (n + 1, 3), from the origin, for increments (n, 3) of time, distance and heading."""
     heading = np.append(0.0, np.cumsum(odometry[:, 2]))
     halfway = (heading[1:] + heading[:-1]) / 2
     steps = odometry[:, 1:2] * np.column_stack([np.cos(halfway), np.sin(halfway)])
@@ -142,9 +143,7 @@ def _interpolate(time: Array, known: Array, poses: Array) -> Array:
 def _find(folder: Path, file: str) -> Path:
     """Path of a file in a folder, or an error that tells what is there instead."""
     if not folder.is_dir():
-        raise FileNotFoundError(
-            f"data folder: expected a folder with {file}, got {folder}, which is not a folder"
-        )
+        raise FileNotFoundError(f"data folder: expected a folder with {file}, got {folder}: no such folder")
     if not (folder / file).is_file():
         there = sorted(entry.name for entry in folder.iterdir())
         shown = ", ".join(there[:5]) + (f" and {len(there) - 5} more" if len(there) > 5 else "")
@@ -159,13 +158,9 @@ def _download(name: str, base_url: str | None) -> Path:
     url = f"{(base_url or os.environ.get('HERDFILTER_DATA_URL') or BASE_URL).rstrip('/')}/{name}_.mat"
     try:
         found = pooch.retrieve(url, f"sha256:{_SHA256[name]}", f"{name}_.mat", pooch.os_cache("herdfilter"))
-    except ValueError:
-        raise ValueError(f"download: expected {url} with sha256 {_SHA256[name]}, got another file") from None
-    except OSError as error:
-        reason = str(error).splitlines()[0]
-        raise OSError(
-            f"download: expected {url}, got {reason}; save the file in a folder and name it with HERDFILTER_DATA"
-        ) from None
+    except (OSError, ValueError) as error:
+        kind, reason = ValueError if isinstance(error, ValueError) else OSError, str(error).splitlines()[0]
+        raise kind(f"download: expected {url} with sha256 {_SHA256[name]}, got: {reason}") from None
     return Path(found)
 
 
