@@ -1,0 +1,165 @@
+"""Compiled kernel herding, in a frame where the kernel is a unit Gaussian."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from herdfilter.samplers._fastmath import VECTORISE, exp
+
+STARTS = 3  # candidates refined for each point, at least one kernel width apart
+MAX_ITERATIONS = 50  # of the quasi-Newton ascent
+
+
+@njit(cache=True, nogil=True)
+def kernel_herding(log_height, means, precision, candidates, n):
+    """Return n points (n, d), each the maximum of ``mu(x) - 1 / (t + 1) sum_s k(x, x_s)`` found from several starts.
+
+    ``mu(x) = sum_m exp(log_height[m] - (x - means[m])' precision[m] (x - means[m]) / 2)`` is the expected kernel;
+    precisions are (M, d, d), or one shared (1, d, d). `candidates` (C, d) are possible starts: the objective is kept up to
+    date at all of them, O(C d) a point, and the best few that are mutually distant are refined.
+    """
+    d = means.shape[1]
+    count = len(candidates)
+    points = np.empty((n, d))
+    target = np.empty(count)
+    samples = np.zeros(count)
+    objective = np.empty(count)
+    gradient = np.empty(d)
+    pull = np.empty(d)
+    work = np.empty((4, d))
+    inverse_hessian = np.empty((d, d))
+    for c in range(count):
+        target[c] = _target(log_height, means, precision, candidates[c], gradient, pull)
+    x = np.empty(d)
+    for t in range(n):
+        objective[:] = target - samples / (t + 1)
+        best_value = -np.inf
+        for _ in range(STARTS):
+            c = np.argmax(objective)
+            if objective[c] == -np.inf:
+                break
+            x[:] = candidates[c]
+            _exclude(objective, candidates, x)
+            value = _ascend(log_height, means, precision, points, t, x, inverse_hessian, work, pull)
+            if value > best_value:
+                best_value = value
+                points[t] = x
+        _add_kernel(samples, candidates, points[t])
+    return points
+
+
+@njit(cache=True, nogil=True)
+def _exclude(objective, candidates, x):
+    """Strike the candidates within one kernel width of x off the list of starts."""
+    for c in range(len(objective)):
+        squared = 0.0
+        for i in range(len(x)):
+            u = candidates[c, i] - x[i]
+            squared += u * u
+        if squared <= 1.0:
+            objective[c] = -np.inf
+
+
+@njit(cache=True, nogil=True, fastmath=VECTORISE)
+def _add_kernel(samples, candidates, x):
+    """Add k(c, x) to the running kernel sum at every candidate c."""
+    for c in range(len(samples)):
+        squared = 0.0
+        for i in range(len(x)):
+            u = candidates[c, i] - x[i]
+            squared += u * u
+        samples[c] += exp(max(-0.5 * squared, -700.0))
+
+
+@njit(cache=True, nogil=True)
+def _target(log_height, means, precision, x, gradient, pull):
+    """mu(x); its gradient is written to `gradient`."""
+    d = len(x)
+    value = 0.0
+    gradient[:] = 0.0
+    for m in range(len(log_height)):
+        matrix = precision[m if len(precision) > 1 else 0]
+        exponent = log_height[m]
+        for i in range(d):
+            pull[i] = 0.0
+            for j in range(d):
+                pull[i] += matrix[i, j] * (means[m, j] - x[j])
+            exponent -= 0.5 * pull[i] * (means[m, i] - x[i])
+        if exponent > -50.0:
+            g = np.exp(exponent)
+            value += g
+            for i in range(d):
+                gradient[i] += g * pull[i]
+    return value
+
+
+@njit(cache=True, nogil=True)
+def _objective(log_height, means, precision, points, t, x, gradient, pull):
+    """Objective at x, its gradient in `gradient`, and a bound on its curvature."""
+    value = _target(log_height, means, precision, x, gradient, pull)
+    curvature = value
+    for s in range(t):
+        squared = 0.0
+        for i in range(len(x)):
+            u = points[s, i] - x[i]
+            squared += u * u
+        if squared < 72.0:
+            k = exp(-0.5 * squared) / (t + 1)
+            value -= k
+            curvature += k
+            for i in range(len(x)):
+                gradient[i] -= k * (points[s, i] - x[i])
+    return value, curvature
+
+
+@njit(cache=True, nogil=True)
+def _ascend(log_height, means, precision, points, t, x, h, work, pull):
+    """Climb from x by BFGS with backtracking, steps of at most a kernel width; x becomes the maximum, its value returned."""
+    d = len(x)
+    gradient, step, trial, change = work[0], work[1], work[2], work[3]
+    value, curvature = _objective(log_height, means, precision, points, t, x, gradient, pull)
+    h[:] = 0.0
+    for i in range(d):
+        h[i, i] = 1.0 / max(curvature, 1e-300)
+    for _ in range(MAX_ITERATIONS):
+        slope = 0.0
+        length = 0.0
+        for i in range(d):
+            step[i] = 0.0
+            for j in range(d):
+                step[i] += h[i, j] * gradient[j]
+            slope += step[i] * gradient[i]
+            length += step[i] * step[i]
+        if not slope > 1e-13 * curvature:
+            break
+        rate = min(1.0, 1.0 / np.sqrt(length))
+        climbed = value
+        for _ in range(30):
+            for i in range(d):
+                trial[i] = x[i] + rate * step[i]
+            climbed, _ = _objective(log_height, means, precision, points, t, trial, change, pull)
+            if climbed >= value + 1e-4 * rate * slope:
+                break
+            rate *= 0.5
+        if climbed <= value:
+            break
+        # BFGS update of the inverse Hessian of -f, with s = rate * step and y = gradient - change.
+        sy = 0.0
+        for i in range(d):
+            step[i] *= rate
+            change[i], gradient[i] = gradient[i] - change[i], change[i]
+            sy += step[i] * change[i]
+            x[i] = trial[i]
+        value = climbed
+        if sy > 0.0:
+            yhy = 0.0
+            for i in range(d):
+                trial[i] = 0.0
+                for j in range(d):
+                    trial[i] += h[i, j] * change[j]
+                yhy += trial[i] * change[i]
+            for i in range(d):
+                for j in range(d):
+                    h[i, j] += (1.0 + yhy / sy) * step[i] * step[j] / sy - (trial[i] * step[j] + step[i] * trial[j]) / sy
+    return value

@@ -1,0 +1,62 @@
+"""Kernel herding (Chen, Welling and Smola, "Super-Samples from Kernel Herding", UAI 2010)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from herdfilter._checks import Array, as_count
+from herdfilter.kernels import Bandwidth, check_bandwidth
+from herdfilter.mixture import GaussianMixture, covariance_factor
+from herdfilter.points import Points
+from herdfilter.samplers._frame import KernelFrame
+from herdfilter.samplers._herded_gibbs import herded_labels
+from herdfilter.samplers._kernel_herding import kernel_herding
+
+
+@dataclass(frozen=True)
+class KernelHerding:
+    """Deterministic greedy sampling: each point goes where the mixture, smoothed by the kernel, lacks points most.
+
+    The next point, after t of them, is the maximum over x of
+
+        E[k(x, X)]  -  1 / (t + 1)  sum_s k(x, x_s)
+
+    with the expectation over the mixture in closed form. The objective is kept at a fixed set of candidates, and the best
+    few are refined by a quasi-Newton ascent.
+
+    Parameters
+    ----------
+    bandwidth : "auto", float or array_like of shape (d, d)
+        Kernel width sigma_k in state units, kernel covariance, or the whitened rule `herdfilter.kernels.scale_rule`.
+
+    Raises
+    ------
+    ValueError
+        If the bandwidth is not of the stated kind.
+    """
+
+    bandwidth: Bandwidth = "auto"
+
+    def __post_init__(self) -> None:
+        check_bandwidth(self.bandwidth)
+
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+        """Herd `n` points with equal weights from `mixture`; `rng` is not used."""
+        n = as_count("n", n)
+        frame = KernelFrame.of(mixture, self.bandwidth, n)
+        precision, log_det = frame.precisions(1.0)
+        log_height = frame.log_weights + 0.5 * log_det
+        return Points(frame.back(kernel_herding(log_height, frame.means, precision, _candidates(frame, n), n)))
+
+
+def _candidates(frame: KernelFrame, n: int) -> Array:
+    """Starting points: the component means, and draws from the smoothed mixture that are the same at every call."""
+    d = len(frame.origin)
+    draws = min(max(200, 4 * n), 20_000)
+    labels = herded_labels(np.exp(frame.log_weights), draws)
+    factor = covariance_factor(frame.covariances + np.eye(d))
+    noise = np.random.default_rng(0).standard_normal((draws, d))
+    spread = noise @ factor[0].T if len(factor) == 1 else np.einsum("nij,nj->ni", factor[labels], noise)
+    return np.concatenate([frame.means, frame.means[labels] + spread])
