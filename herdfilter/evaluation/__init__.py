@@ -1,0 +1,1 @@
+"""Filters compared over many runs: scenarios, engine, metrics, summary."""

@@ -1,0 +1,181 @@
+"""The command line. What is heavy to import is imported where it is used."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from herdfilter import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
+
+    from herdfilter.evaluation.scenario import Scenario
+
+
+class InputError(click.ClickException):
+    """What the user gave does not fit: one line, exit code 2."""
+
+    exit_code = 2
+
+
+class _Group(click.Group):
+    """Turn errors that blame the input into one line."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except click.UsageError as error:
+            raise InputError(error.format_message()) from None
+        except (ValueError, TypeError, OSError) as error:
+            raise InputError(" ".join(str(error).split())) from None
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, package_name="herdfilter")
+def main() -> None:
+    """Particle filters with herded (deterministic) particles, compared with random ones."""
+
+
+@main.command()
+@click.argument("scenario")
+@click.option("--filters", metavar="NAMES", help="Filters, separated by commas. [default: the scenario's]")
+@click.option(
+    "--particles", metavar="COUNTS", help="Particle counts, such as 50,100. [default: the scenario's]"
+)
+@click.option("--runs", type=int, metavar="N", help="Monte Carlo runs. [default: the scenario's]")
+@click.option("--seed", type=int, default=0, show_default=True, help="Root of all random numbers.")
+@click.option("--workers", type=int, metavar="W", help="Processes. [default: one a processor core]")
+@click.option("--data", metavar="DIR", help="Folder of the real data, for scenarios that need them.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder for tables and figures.")
+def compare(
+    scenario: str,
+    filters: str | None,
+    particles: str | None,
+    runs: int | None,
+    seed: int,
+    workers: int | None,
+    data: str | None,
+    out: Path | None,
+) -> None:
+    """Compare filters on a SCENARIO: a name that `herdfilter scenarios` lists, or a TOML file."""
+    import joblib
+    from rich.console import Console
+
+    from herdfilter._checks import as_count
+    from herdfilter.evaluation.engine import run_study
+    from herdfilter.evaluation.study import plan_study
+    from herdfilter.evaluation.summary import summarise, verdict
+
+    workers = joblib.cpu_count() if workers is None else as_count("workers", workers)
+    study = plan_study(scenario, _names(filters), _counts(particles), runs, seed, data)
+    if out is not None:
+        _check_writable(out)
+    result = run_study(study, workers, progress=True)
+    summary = summarise(result.runs)
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = 140
+    console.print(_summary_table(summary, study.scenario))
+    for line in _failures(result.runs):
+        click.echo(line)
+    click.echo(verdict(summary))
+    if out is not None:
+        from herdfilter.plotting import save_figures
+
+        result.runs.to_csv(out / "runs.csv", index=False)
+        summary.to_csv(out / "summary.csv", index=False)
+        figures = save_figures(result, out)
+        click.echo(f"Wrote runs.csv, summary.csv, {', '.join(path.name for path in figures)} into {out}")
+
+
+@main.command()
+def scenarios() -> None:
+    """List the scenarios that come with the package, and their sources."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from herdfilter.evaluation.scenario import load_scenario, scenario_files
+
+    table = Table("name", "title", "source", box=None, pad_edge=False, padding=(0, 2, 1, 0))
+    for name in scenario_files():
+        scenario = load_scenario(name)
+        table.add_row(f"[bold]{name}[/]", scenario.title, scenario.source)
+    Console().print(table)
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _counts(text: str | None) -> list[int] | None:
+    try:
+        return None if text is None else [int(count) for count in text.split(",")]
+    except ValueError:
+        raise ValueError(f"particles: expected integers separated by commas, got {text!r}") from None
+
+
+def _check_writable(folder: Path) -> None:
+    """Make the output folder, and find out before the work whether it takes files."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(f"out: cannot write into {folder} ({error.strerror})") from None
+
+
+def _summary_table(summary: pd.DataFrame, scenario: Scenario) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    from herdfilter.evaluation.summary import error_measure
+
+    localising = scenario.data is not None and scenario.divergence is not None
+    errors = {"reference_error": "RMS error against reference", "rmse": "RMSE against truth"}
+    if error_measure(summary) == "rmse":
+        del errors["reference_error"]
+    unit = f" ({scenario.unit})" if scenario.unit else ""
+    runs = summary["runs"].iloc[0]
+    table = Table(
+        title=f"{scenario.title}: {runs} runs, 95 % intervals over runs",
+        box=box.SIMPLE_HEAD,
+        title_style="bold",
+    )
+    table.add_column("filter", no_wrap=True)
+    headers = [text for error in errors.values() for text in (f"{error}{unit}", "median")]
+    headers = ["n", *headers, f"ratio to {summary['baseline'].iloc[0]}"]
+    for header in (*headers, "localised" if localising else "diverged", "failed", "ms a step"):
+        table.add_column(header, justify="right")
+    for _, row in summary.iterrows():
+        share = 1 - row["diverged"] if localising else row["diverged"]
+        table.add_row(
+            row["filter"],
+            str(row["n_particles"]),
+            *(text for e in errors for text in (_with_interval(row, e), f"{row[f'{e}_median']:.3g}")),
+            _with_interval(row, "ratio") if row["filter"] != row["baseline"] else "1",
+            f"{share:.0%}",
+            f"{row['failures']}",
+            f"{row['ms_per_step']:.3g}",
+            end_section=row["n_particles"] == summary["n_particles"].iloc[-1],
+        )
+    return table
+
+
+def _with_interval(row: pd.Series[Any], name: str) -> str:
+    return f"{row[name]:.3g} [dim]({row[f'{name}_low']:.3g} to {row[f'{name}_high']:.3g})[/]"
+
+
+def _failures(runs: pd.DataFrame) -> list[str]:
+    failed = runs[runs["error"] != ""]
+    return [
+        f"{name} failed in {len(rows)} of {(runs['filter'] == name).sum()} runs; first {rows['error'].iloc[0]}"
+        for name, rows in failed.groupby("filter", sort=False)
+    ]

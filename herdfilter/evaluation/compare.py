@@ -1,0 +1,87 @@
+"""The comparison in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from herdfilter.evaluation.engine import run_study
+from herdfilter.evaluation.filters import Filters
+from herdfilter.evaluation.scenario import Scenario
+from herdfilter.evaluation.study import plan_study
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def compare(
+    scenario: str | Path | Scenario,
+    filters: Filters | None = None,
+    particles: Iterable[int] | None = None,
+    runs: int | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    data: str | Path | None = None,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """Compare filters on a scenario: every filter of a run sees the same truth and the same measurements.
+
+    Parameters
+    ----------
+    scenario : str, Path or Scenario
+        A name that ``herdfilter scenarios`` lists, a path to a TOML file of one's own, or a `Scenario`.
+    filters : str, iterable of str, or mapping, optional
+        Names from the catalogue (evaluation/filters.toml) or the scenario; or a mapping from a name to a
+        catalogue name, to a mapping of `ParticleFilter` keywords, or to a function
+        ``(model, n_particles, rng)`` that returns an object with ``run(observations, dt=..., controls=...)``.
+        The scenario's filters unless given.
+    particles : iterable of int, optional
+        Particle counts; the scenario's unless given.
+    runs : int, optional
+        Independent runs; the scenario's unless given. With real data only the filters' random numbers differ.
+    seed : int
+        Root of all seeds. The table is the same for any number of workers, except for the times.
+    workers : int
+        Processes.
+    data : str or Path, optional
+        Folder of real data, for scenarios that need one.
+    progress : bool
+        Whether to draw a progress bar on the error output.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per filter, particle count and run, with the columns
+
+        ``scenario``, ``filter``, ``n_particles``, ``run``, ``seed``
+            What was run.
+        ``reference``
+            Type of the reference, empty where there is none.
+        ``rmse``, ``reference_error``
+            Root mean square over time of the Euclidean distance, over the scenario's error dimensions, from
+            the posterior mean to the truth and to the reference's posterior mean; in state units.
+        ``final_rmse``
+            ``rmse`` over the final part of the run, where the scenario defines divergence.
+        ``log_likelihood``, ``log_likelihood_error``
+            The filter's estimate, and its difference from the reference's.
+        ``ess``
+            Effective sample size, mean over time.
+        ``ms_per_step``
+            Milliseconds a step, compilation excluded.
+        ``diverged``
+            Whether the run failed, or ``final_rmse`` exceeds the scenario's bound.
+        ``error``
+            Why the run failed; empty if it did not. The measured columns of a failed run are NaN.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown (with the nearest known one) or a value does not fit.
+    TypeError
+        If the model lacks a function that a filter needs.
+    FileNotFoundError
+        If a file or the data are not there.
+    """
+    study = plan_study(scenario, filters, particles, runs, seed, data)
+    return run_study(study, workers, progress).runs

@@ -1,0 +1,106 @@
+"""Named filters: the shared catalogue, a scenario's own, and those that a caller hands over."""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from herdfilter._checks import one_of
+from herdfilter.evaluation.expressions import check_keywords, evaluate, member
+
+FilterFactory = Callable[[Any, int, np.random.Generator], Any]
+"""``(model, n_particles, rng)`` -> an object with ``run(observations, dt=..., controls=...)``."""
+
+Filters = str | Iterable[str] | Mapping[str, "str | Mapping[str, Any] | FilterFactory"]
+"""Catalogue names, or a mapping from a name to a catalogue name, a table of keywords or a factory."""
+
+
+@dataclass(frozen=True)
+class FilterSpec:
+    """A filter class with its keyword arguments, ready to be built for any model and particle count.
+
+    Parameters
+    ----------
+    filter : str
+        Name of the class in the ``herdfilter`` namespace.
+    options : mapping
+        Keyword arguments of the class. Strings are constructor expressions (see `expressions`), evaluated
+        when the filter is built, so that a specification travels to a worker as text.
+    """
+
+    filter: str = "ParticleFilter"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_table(cls, name: str, table: Mapping[str, Any]) -> FilterSpec:
+        """Check a table of keywords, from TOML or from a caller, and evaluate its expressions once."""
+        options = dict(table)
+        spec = cls(options.pop("filter", "ParticleFilter"), options)
+        check_keywords(f"filter {name}", spec._class(), options, taken=("model", "n_particles", "rng"))
+        try:
+            spec._values()
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"filter {name}: {error}") from None
+        return spec
+
+    def __call__(self, model: Any, n_particles: int, rng: np.random.Generator) -> Any:
+        """Build the filter; `n_particles` and `rng` are left out where the class has no such parameter."""
+        known = inspect.signature(self._class()).parameters
+        given = {"n_particles": n_particles, "rng": rng}
+        return self._class()(model, **{k: v for k, v in given.items() if k in known}, **self._values())
+
+    def _class(self) -> Callable[..., Any]:
+        return member("herdfilter", self.filter)
+
+    def _values(self) -> dict[str, Any]:
+        return {k: evaluate(v) if isinstance(v, str) else v for k, v in self.options.items()}
+
+
+@cache
+def catalogue() -> dict[str, dict[str, Any]]:
+    """Read the shared filters, name -> table of keywords."""
+    return tomllib.loads((files("herdfilter.evaluation") / "filters.toml").read_text(encoding="utf-8"))
+
+
+def resolve_filters(
+    filters: Filters, own: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, FilterFactory]:
+    """Turn the `filters` argument of `compare` into factories by name, in the order given.
+
+    Parameters
+    ----------
+    filters : str, iterable of str, or mapping
+        See `Filters`.
+    own : mapping, optional
+        A scenario's own tables; they come before catalogue entries of the same name.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown (with the nearest known one), a key is unknown, or no filter is named.
+    """
+    known = catalogue() | dict(own or {})
+    if not isinstance(filters, Mapping):
+        filters = {name: name for name in ([filters] if isinstance(filters, str) else filters)}
+    if not filters:
+        raise ValueError("filters: expected at least one, got none")
+    return {name: _factory(name, entry, known) for name, entry in filters.items()}
+
+
+def _factory(name: str, entry: Any, known: Mapping[str, Mapping[str, Any]]) -> FilterFactory:
+    if isinstance(entry, str):
+        entry = known[one_of("filter", entry, known)]
+    if isinstance(entry, Mapping):
+        return FilterSpec.from_table(name, entry)
+    if callable(entry):
+        return entry
+    raise ValueError(
+        f"filter {name}: expected a catalogue name, a mapping of keywords or a function, got {entry!r}"
+    )

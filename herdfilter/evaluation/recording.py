@@ -1,0 +1,100 @@
+"""What a filter is fed with in a run: simulated from the model, or real data from a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from herdfilter._checks import Array, one_of
+from herdfilter.evaluation.data import load_plaza
+from herdfilter.evaluation.expressions import check_keywords
+from herdfilter.evaluation.scenario import Scenario
+from herdfilter.models.contract import simulate
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Truth and input of one run.
+
+    Parameters
+    ----------
+    truth : ndarray, shape (T, d)
+        States at steps 1 to T.
+    observations : ndarray, shape (T, k)
+        NaN where nothing was observed.
+    dt : float or ndarray of shape (T,)
+        Time from one step to the next.
+    controls : ndarray of shape (T, c), optional
+        Control inputs of the transitions.
+    """
+
+    truth: Array
+    observations: Array
+    dt: float | Array = 1.0
+    controls: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.truth)
+
+    @property
+    def times(self) -> Array:
+        """Time of every step since the initial state, shape (T,)."""
+        return np.cumsum(np.broadcast_to(self.dt, len(self)))
+
+    def first(self, steps: int) -> Recording:
+        """Return the first `steps` steps."""
+        return Recording(
+            self.truth[:steps],
+            self.observations[:steps],
+            self.dt if np.ndim(self.dt) == 0 else np.asarray(self.dt)[:steps],
+            None if self.controls is None else self.controls[:steps],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """Real data: the recording, the same in every run, and the arguments that the model takes from it."""
+
+    recording: Recording
+    model_arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _plaza(folder: Path | None, **options: Any) -> DataSet:
+    data = load_plaza(folder, **options)
+    return DataSet(
+        Recording(data.truth, data.observations, data.dt, data.controls), {"beacons": data.beacons}
+    )
+
+
+DATA_SETS: dict[str, tuple[Callable[..., Any], Callable[..., DataSet]]] = {"plaza": (load_plaza, _plaza)}
+"""Type of data -> the loader, whose keywords are the keys of ``[data]``, and what makes a `DataSet` of it."""
+
+
+def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
+    """Load the real data of a scenario; None if it is simulated.
+
+    Raises
+    ------
+    ValueError
+        If the type of data or a key is unknown (with the nearest known one).
+    FileNotFoundError
+        If the folder does not hold the file.
+    """
+    if scenario.data is None:
+        return None
+    options = {k: v for k, v in scenario.data.items() if k != "type"}
+    loader, adapt = DATA_SETS[one_of("data type", scenario.data["type"], DATA_SETS)]
+    check_keywords("[data]", loader, options, taken=("folder",))
+    return adapt(None if folder is None else Path(folder), **options)
+
+
+def record(scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator) -> Recording:
+    """Return the recording of one run: simulated with `rng`, or the real one."""
+    if data is not None:
+        return data.recording
+    truth, observations = simulate(model, scenario.steps, rng, dt=scenario.dt)
+    return Recording(truth, observations, scenario.dt)

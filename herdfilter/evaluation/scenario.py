@@ -1,0 +1,195 @@
+"""Scenarios: one experiment a TOML file, with its source.
+
+```toml
+title = "..."                 # required, as is [model]
+source = "author, year"
+steps = 100                   # left out with real data
+dt = 1.0
+runs = 20
+particles = [20, 50, 100]
+filters = ["bootstrap", "herded-kh", "my-filter"]
+error_dims = [0, 1]           # dimensions whose error counts; all unless given
+unit = "m"                    # of the error
+labels = ["x (m)", "y (m)"]   # of the state's dimensions, for figures
+time_label = "time (s)"
+
+[model]
+type = "UNGM"                 # in herdfilter.models, or "module:Class", or "path/to/file.py:Class"
+process_variance = 10.0       # further keys are keyword arguments of the class
+
+[data]                        # real data instead of a simulation; see recording.DATA_SETS
+type = "plaza"
+name = "Plaza1"
+
+[reference]                   # compared with beside the truth; see reference.REFERENCES
+type = "grid"
+
+[divergence]                  # a run diverged if its RMSE over the last part exceeds the bound
+final_part = 0.25
+rmse_above = 15.0
+
+[filter.my-filter]            # a filter of one's own, in the form of evaluation/filters.toml
+proposal = "HerdedProposal(KernelHerding(bandwidth=0.5))"
+```
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from herdfilter._checks import as_count, as_positive, one_of
+from herdfilter.evaluation.expressions import check_keywords, import_file, import_module, member
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """When a run counts as diverged: RMSE against the truth over the final part of the steps above a bound.
+
+    Parameters
+    ----------
+    rmse_above : float
+        Bound, in the unit of the error.
+    final_part : float
+        Fraction of the steps looked at, in (0, 1].
+    """
+
+    rmse_above: float
+    final_part: float = 0.25
+
+    def __post_init__(self) -> None:
+        as_positive("divergence rmse_above", self.rmse_above)
+        if as_positive("divergence final_part", self.final_part) > 1:
+            raise ValueError(
+                f"divergence final_part: expected a fraction of at most 1, got {self.final_part!r}"
+            )
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One experiment; the fields are the keys of the TOML file (see the module's documentation).
+
+    Attributes
+    ----------
+    name : str
+        The file's name without ``.toml``.
+    folder : Path
+        Where the file lies; paths in it are relative to this folder.
+    filter : mapping
+        The scenario's own filters, name -> table of keywords.
+    """
+
+    name: str
+    title: str
+    model: Mapping[str, Any]
+    source: str = ""
+    steps: int = 100
+    dt: float = 1.0
+    runs: int = 20
+    particles: tuple[int, ...] = (100,)
+    filters: tuple[str, ...] = ("bootstrap", "herded-kh", "mixture-kh")
+    error_dims: tuple[int, ...] | None = None
+    unit: str = ""
+    labels: tuple[str, ...] = ()
+    time_label: str = "time"
+    data: Mapping[str, Any] | None = None
+    reference: Mapping[str, Any] | None = None
+    divergence: Divergence | None = None
+    filter: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    folder: Path = Path()
+
+    def __post_init__(self) -> None:
+        as_count("steps", self.steps)
+        as_positive("dt", self.dt)
+        as_count("runs", self.runs)
+        for n in self.particles:
+            as_count("particles", n)
+        for table in ("model", "data", "reference"):
+            keys = getattr(self, table)
+            if keys is not None and not isinstance(keys.get("type"), str):
+                raise ValueError(f"[{table}]: expected a key 'type' with a name, got {keys.get('type')!r}")
+
+    def build_model(self, **arguments: Any) -> Any:
+        """Build the model from its table; `arguments` are what real data brings along (such as beacons).
+
+        Raises
+        ------
+        ValueError
+            If the class is unknown or does not take a key (with the nearest known name).
+        FileNotFoundError
+            If the class is to come from a file that does not exist.
+        """
+        cls = _model_class(str(self.model["type"]), self.folder)
+        keywords = {k: v for k, v in self.model.items() if k != "type"} | arguments
+        check_keywords(f"model {self.model['type']}", cls, keywords)
+        return cls(**keywords)
+
+
+def _model_class(name: str, folder: Path) -> Any:
+    place, colon, cls = name.rpartition(":")
+    if not colon:
+        return member("herdfilter.models", name)
+    if place.endswith(".py"):
+        return member(import_file(folder / Path(place).expanduser()), cls)
+    return member(import_module("model type", place), cls)
+
+
+def scenario_files() -> dict[str, Path]:
+    """Find the scenarios that come with the package, name -> TOML file, in alphabetical order."""
+    packaged = Path(str(files("herdfilter") / "_scenarios"))
+    folder = packaged if packaged.is_dir() else Path(str(files("herdfilter"))).parent / "scenarios"
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
+    """Load a scenario by name, or from a path to a TOML file.
+
+    Raises
+    ------
+    ValueError
+        If the name or a key is unknown (with the nearest known one), or a value does not fit.
+    FileNotFoundError
+        If a path was given and there is no such file.
+    """
+    if isinstance(scenario, Scenario):
+        return scenario
+    text = os.fspath(scenario)
+    if text.endswith(".toml") or os.sep in text:
+        path = Path(text).expanduser()
+        if not path.is_file():
+            raise FileNotFoundError(f"scenario: no file {path}")
+    else:
+        known = scenario_files()
+        path = known[one_of("scenario", text, known)]
+    try:
+        return _from_table(path, tomllib.loads(path.read_text(encoding="utf-8")))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path.name}: {error}") from None
+
+
+def _from_table(path: Path, table: dict[str, Any]) -> Scenario:
+    for name in ("model", "data", "reference", "divergence", "filter"):
+        if not isinstance(table.get(name, {}), dict):
+            raise ValueError(f"{name}: expected a table [{name}], got {table[name]!r}")
+    if "divergence" in table:
+        check_keywords("[divergence]", Divergence, table["divergence"])
+        table["divergence"] = Divergence(**table["divergence"])
+    for name, expected in _LISTS.items():
+        if name in table:
+            table[name] = _tuple(name, table[name], expected)
+    check_keywords("scenario", Scenario, table, taken=("name", "folder"))
+    return Scenario(name=path.stem, folder=path.resolve().parent, **table)
+
+
+_LISTS: dict[str, type] = {"particles": int, "filters": str, "error_dims": int, "labels": str}
+
+
+def _tuple(name: str, value: Any, expected: type) -> tuple[Any, ...]:
+    if not isinstance(value, list) or not all(type(item) is expected for item in value):
+        raise ValueError(f"{name}: expected a list of {expected.__name__}, got {value!r}")
+    return tuple(value)

@@ -1,0 +1,170 @@
+"""A study: which filters see which recordings with which seeds, and what comes out of it.
+
+Seeds hang on what they are for, not on the order of the work: the recording of a run, its reference, and
+every filter and particle count in it have each their own `numpy.random.SeedSequence`. So a table is the same
+for any number of workers, and a filter's rows are the same whichever other filters stand beside it.
+"""
+
+from __future__ import annotations
+
+import uuid
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from herdfilter._checks import Array, as_count
+from herdfilter.evaluation.filters import FilterFactory, Filters, resolve_filters
+from herdfilter.evaluation.recording import DataSet, Recording, load_data
+from herdfilter.evaluation.reference import Reference, check_reference
+from herdfilter.evaluation.scenario import Scenario, load_scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_RECORDING, _REFERENCE, _FILTER = range(3)  # what a seed is for
+
+Key = tuple[str, int]
+"""Filter name and particle count."""
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Everything that decides the outcome of a comparison; made by `plan_study`."""
+
+    scenario: Scenario
+    filters: Mapping[str, FilterFactory]
+    particles: tuple[int, ...]
+    runs: int
+    seed: int = 0
+    data: DataSet | None = None
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def keys(self) -> list[Key]:
+        """Every filter with every particle count."""
+        return [(name, n) for name in self.filters for n in self.particles]
+
+    def build_model(self) -> Any:
+        """Build the scenario's model, with what the data bring along."""
+        return self.scenario.build_model(**({} if self.data is None else self.data.model_arguments))
+
+    def recording_rng(self, run: int) -> np.random.Generator:
+        """Return the generator that simulates one run."""
+        return self._rng(run, _RECORDING)
+
+    def reference_rng(self, run: int) -> np.random.Generator:
+        """Return the generator of the reference of one run."""
+        return self._rng(run, _REFERENCE)
+
+    def filter_rng(self, run: int, key: Key) -> np.random.Generator:
+        """Return the generator of one filter in one run; it hangs on the filter's name, not on its place."""
+        return self._rng(run, _FILTER, zlib.crc32(key[0].encode()), key[1])
+
+    def _rng(self, run: int, *purpose: int) -> np.random.Generator:
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(run, *purpose)))
+
+    def dims(self, model: Any) -> tuple[int, ...]:
+        """Dimensions whose error counts."""
+        given = self.scenario.error_dims
+        return tuple(range(model.dim)) if given is None else given
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """The first run in full at one particle count, for looking at.
+
+    Attributes
+    ----------
+    recording : Recording
+    reference : Reference or None
+    n_particles : int
+    estimates : dict
+        Filter name -> posterior means (T, d), of the filters that did not fail.
+    particles : dict
+        Filter name -> particles (T, n, d), of those that keep them.
+    """
+
+    recording: Recording
+    reference: Reference | None
+    n_particles: int
+    estimates: Mapping[str, Array]
+    particles: Mapping[str, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Root mean square error over runs at every step (T,), against truth and reference (None without one)."""
+
+    truth: Array
+    reference: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class StudyResult:
+    """Outcome of a study.
+
+    Attributes
+    ----------
+    study : Study
+    runs : pandas.DataFrame
+        One row per filter, particle count and run (see `herdfilter.compare`).
+    traces : dict
+        (filter, n) -> `Trace`, over the runs that did not fail.
+    trajectory : Trajectory
+        The first run.
+    """
+
+    study: Study
+    runs: pd.DataFrame
+    traces: Mapping[Key, Trace]
+    trajectory: Trajectory
+
+
+def plan_study(
+    scenario: str | Path | Scenario,
+    filters: Filters | None = None,
+    particles: Iterable[int] | None = None,
+    runs: int | None = None,
+    seed: int = 0,
+    data: str | Path | None = None,
+) -> Study:
+    """Check the arguments of a comparison, fill in the scenario's defaults, load its data, try its parts.
+
+    Raises
+    ------
+    ValueError
+        If a name or a value does not fit.
+    TypeError
+        If the model lacks a function that a filter needs.
+    FileNotFoundError
+        If the scenario's file or its data are not there.
+    """
+    scenario = load_scenario(scenario)
+    if data is not None and scenario.data is None:
+        raise ValueError(f"data: scenario {scenario.name!r} is simulated and takes no data folder")
+    study = Study(
+        scenario,
+        resolve_filters(scenario.filters if filters is None else filters, scenario.filter),
+        tuple(
+            dict.fromkeys(
+                as_count("particles", n) for n in (scenario.particles if particles is None else particles)
+            )
+        ),
+        as_count("runs", scenario.runs if runs is None else runs),
+        as_count("seed", seed, minimum=0),
+        load_data(scenario, data),
+    )
+    if not study.particles:
+        raise ValueError("particles: expected at least one count, got none")
+    check_reference(scenario)
+    model = study.build_model()
+    for dim in study.dims(model):
+        if not 0 <= dim < model.dim:
+            raise ValueError(f"error_dims: expected indices from 0 to {model.dim - 1}, got {dim}")
+    for name, factory in study.filters.items():
+        factory(model, study.particles[0], study.filter_rng(0, (name, study.particles[0])))
+    return study

@@ -1,0 +1,117 @@
+"""A table of runs summarised: errors with intervals, paired ratios, failures, and a verdict in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from herdfilter._checks import Array, one_of
+from herdfilter.evaluation.metrics import bootstrap_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
+    """Summarise the runs of every filter and particle count.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        What `compare` returns.
+    baseline : str, optional
+        The filter that ratios refer to; ``bootstrap`` if it is there, else the first.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per filter and particle count. Failed runs are counted and enter no average. Intervals are
+        95 % percentile bootstrap intervals over runs; NaN where there are fewer than two.
+
+        ``runs``, ``failures``, ``diverged``
+            Number of runs, number of those that failed, share of those that diverged (failed ones included).
+        ``rmse``, ``rmse_low``, ``rmse_high``, ``rmse_median``
+            Error against the truth: root mean square over runs with its interval, and median over runs.
+        ``reference_error``, ``..._low``, ``..._high``, ``..._median``
+            Likewise against the reference.
+        ``ratio``, ``ratio_low``, ``ratio_high``, ``baseline``
+            Median over runs of the error divided by the baseline's in the same run with as many particles,
+            and the baseline's name. Errors are against the reference if there is one, else against the truth.
+        ``log_likelihood_error``, ``ess``, ``ms_per_step``
+            Root mean square, mean and median over runs.
+    """
+    import pandas as pd
+
+    names = list(dict.fromkeys(table["filter"]))
+    if baseline is None:
+        baseline = "bootstrap" if "bootstrap" in names else names[0]
+    one_of("baseline", baseline, names)
+    errors = table.pivot(index="run", columns=["filter", "n_particles"], values=error_measure(table))
+    rows = []
+    for (name, n), runs in table.groupby(["filter", "n_particles"], sort=False):
+        rows.append(
+            {"scenario": runs["scenario"].iloc[0], "filter": name, "n_particles": n, "runs": len(runs)}
+            | {"failures": int((runs["error"] != "").sum()), "diverged": float(runs["diverged"].mean())}
+            | _error("rmse", runs["rmse"])
+            | _error("reference_error", runs["reference_error"])
+            | _with_interval("ratio", _finite(errors[name, n] / errors[baseline, n]), np.median)
+            | {"baseline": baseline}
+            | {"log_likelihood_error": _of(_root_mean_square, _finite(runs["log_likelihood_error"]))}
+            | {"ess": float(runs["ess"].mean()), "ms_per_step": float(runs["ms_per_step"].median())}
+        )
+    return pd.DataFrame(rows)
+
+
+def error_measure(table: pd.DataFrame) -> str:
+    """Column that ranks filters: the error against the reference if there is one, else against the truth."""
+    return "reference_error" if table["reference_error"].notna().any() else "rmse"
+
+
+def _error(name: str, values: pd.Series[float]) -> dict[str, float]:
+    finite = _finite(values)
+    return _with_interval(name, finite, _root_mean_square) | {f"{name}_median": _of(np.median, finite)}
+
+
+def _with_interval(name: str, values: Array, statistic: Any) -> dict[str, float]:
+    low, high = bootstrap_interval(values, statistic)
+    return {name: _of(statistic, values), f"{name}_low": low, f"{name}_high": high}
+
+
+def _of(statistic: Any, values: Array) -> float:
+    return float(statistic(values)) if len(values) else np.nan
+
+
+def _root_mean_square(values: Array, axis: int = -1) -> Any:
+    return np.sqrt(np.mean(values**2, axis=axis))
+
+
+def _finite(values: pd.Series[float]) -> Array:
+    array: Array = values.to_numpy(dtype=np.float64)
+    return array[np.isfinite(array)]
+
+
+def verdict(summary: pd.DataFrame) -> str:
+    """Say in one sentence which filter did best at the largest particle count.
+
+    A gain over the baseline is claimed only where the 95 % interval of the paired ratio lies below 1.
+    """
+    n = summary["n_particles"].max()
+    measure = error_measure(summary)
+    against = "the reference" if measure == "reference_error" else "the truth"
+    ranked = summary[summary["n_particles"] == n].dropna(subset=f"{measure}_median")
+    if ranked.empty:
+        return f"At n = {n} no filter finished a run."
+    best = ranked.loc[ranked[f"{measure}_median"].idxmin()]
+    claim = f"At n = {n} {best['filter']} has the smallest median error against {against}"
+    if len(ranked) == 1 or not np.isfinite(best["ratio"]):
+        return f"{claim}, {best[f'{measure}_median']:.3g}."
+    base = best["baseline"]
+    if best["filter"] == base:
+        return f"At n = {n} no filter has a smaller median error against {against} than {base}."
+    interval = f"95 % interval {best['ratio_low']:.2f} to {best['ratio_high']:.2f}"
+    if best["ratio_high"] < 1:
+        return f"{claim}: {best['ratio']:.2f} of that of {base} run by run ({interval})."
+    return (
+        f"{claim}, but that it beats {base} is not shown: ratio {best['ratio']:.2f} run by run ({interval})."
+    )
