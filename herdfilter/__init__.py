@@ -1,2 +1,57 @@
-"""Nonlinear filtering with herded particles."""
+"""Nonlinear filtering with herded particles.
+
+A particle filter whose random draws can be swapped for deterministic ones: kernel herding and continuous herded Gibbs
+sampling (Wolf and Baum, "Continuous Herded Gibbs Sampling", 2021) from Gaussian-mixture approximations of the posterior.
+"""
+
+from herdfilter import models
+from herdfilter.discrepancy import energy_distance, herding_error, normalised_l2
+from herdfilter.evaluation import Scenario, compare, summarise
+from herdfilter.filters import (
+    AugmentedProposal,
+    BootstrapProposal,
+    DegenerateWeightsError,
+    FilterResult,
+    GridFilter,
+    HerdedProposal,
+    MixtureResampling,
+    Outcome,
+    ParticleFilter,
+    StepRecord,
+    SystematicResampling,
+)
+from herdfilter.fitting import GaussianFit, KernelDensityFit
+from herdfilter.mixture import GaussianMixture
+from herdfilter.points import Points
+from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "AugmentedProposal",
+    "BootstrapProposal",
+    "ContinuousHerdedGibbs",
+    "DegenerateWeightsError",
+    "FilterResult",
+    "GaussianFit",
+    "GaussianMixture",
+    "GridFilter",
+    "HerdedProposal",
+    "KernelDensityFit",
+    "KernelHerding",
+    "MappedSampling",
+    "MixtureResampling",
+    "Outcome",
+    "ParticleFilter",
+    "Points",
+    "RandomSampling",
+    "Scenario",
+    "StepRecord",
+    "SystematicResampling",
+    "compare",
+    "energy_distance",
+    "herding_error",
+    "models",
+    "normalised_l2",
+    "summarise",
+]

@@ -1,0 +1,7 @@
+"""Fits: weighted particles in, a Gaussian mixture out; one file a method."""
+
+from herdfilter.fitting.base import Fit
+from herdfilter.fitting.gaussian import GaussianFit
+from herdfilter.fitting.kernel_density import KernelDensityFit
+
+__all__ = ["Fit", "GaussianFit", "KernelDensityFit"]

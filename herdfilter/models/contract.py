@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter.angles import wrap_angles
 from herdfilter.mixture import GaussianMixture, covariance_factor
 
 Model = Any
@@ -46,16 +47,6 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
 def circular_dims(model: Model) -> tuple[int, ...]:
     """Indices of the angle-valued dimensions of a model."""
     return tuple(getattr(model, "circular", ()))
-
-
-def wrap_angles(x: Array, circular: Sequence[int]) -> Array:
-    """Wrap the circular dimensions of points (..., d) into [-pi, pi); other dimensions are returned as they are."""
-    if not circular:
-        return x
-    x = x.copy()
-    dims = list(circular)
-    x[..., dims] = np.mod(x[..., dims] + np.pi, 2 * np.pi) - np.pi
-    return x
 
 
 def noise_dim(model: Model) -> int:

@@ -1,0 +1,9 @@
+"""Samplers: a mixture in, n points out; one file a method."""
+
+from herdfilter.samplers.base import Sampler
+from herdfilter.samplers.herded_gibbs import ContinuousHerdedGibbs
+from herdfilter.samplers.kernel_herding import KernelHerding
+from herdfilter.samplers.mapped import MappedSampling
+from herdfilter.samplers.random import RandomSampling
+
+__all__ = ["ContinuousHerdedGibbs", "KernelHerding", "MappedSampling", "RandomSampling", "Sampler"]

@@ -11,6 +11,9 @@ from herdfilter.kernels import Bandwidth, kernel_covariance
 from herdfilter.mixture import GaussianMixture
 
 
+FLAT = 1e-8  # variance, in units of the kernel's, under which a component counts as degenerate
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class KernelFrame:
     """A mixture in coordinates z with ``x = origin + axes @ z`` and kernel ``exp(-|z - z'|^2 / 2)``.
@@ -62,6 +65,14 @@ class KernelFrame:
         return self.origin + z @ self.axes.T
 
     def precisions(self, smoothing: float) -> tuple[Array, Array]:
-        """Inverses and log-determinants of the inverses of ``covariances + smoothing I``."""
-        precision = np.linalg.inv(self.covariances + smoothing * np.eye(len(self.origin)))
+        """Inverses of ``covariances + smoothing I``, and their log-determinants.
+
+        Without smoothing, a component that is degenerate to within 1e-8 of the kernel is widened by as much.
+        """
+        d = len(self.origin)
+        widened = self.covariances + smoothing * np.eye(d)
+        if smoothing < FLAT:
+            flat = np.linalg.eigvalsh(widened)[:, 0] < FLAT
+            widened[flat] += FLAT * np.eye(d)
+        precision = np.linalg.inv(widened)
         return precision, np.linalg.slogdet(precision)[1]

@@ -1,0 +1,41 @@
+"""Angle-valued dimensions: wrapping, and unwrapping about a reference so that ordinary moments apply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from herdfilter._checks import Array
+
+
+def wrap_angles(x: Array, circular: Sequence[int]) -> Array:
+    """Wrap the circular dimensions of points (..., d), in radians, into [-pi, pi); the others stay as they are."""
+    if not circular:
+        return x
+    x = x.copy()
+    dims = list(circular)
+    x[..., dims] = np.mod(x[..., dims] + np.pi, 2 * np.pi) - np.pi
+    return x
+
+
+def unwrap_angles(x: Array, weights: Array, circular: Sequence[int]) -> Array:
+    """Move the circular dimensions of weighted points (n, d) to within pi of their circular mean.
+
+    In the result, whose angles may leave [-pi, pi), means, covariances and mixture fits may treat every dimension alike.
+    """
+    if not circular:
+        return x
+    x = x.copy()
+    for i in circular:
+        reference = np.arctan2(weights @ np.sin(x[:, i]), weights @ np.cos(x[:, i]))
+        x[:, i] = reference + np.mod(x[:, i] - reference + np.pi, 2 * np.pi) - np.pi
+    return x
+
+
+def moments(x: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Array, Array]:
+    """Mean (d,), its angles wrapped, and covariance (d, d) of weighted points (n, d)."""
+    x = unwrap_angles(x, weights, circular)
+    mean = weights @ x
+    centred = x - mean
+    return wrap_angles(mean, circular), (centred.T * weights) @ centred

@@ -1,0 +1,76 @@
+"""Augmented prediction: state and noise drawn together, then pushed through the transition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.filters.proposals.base import initial_points
+from herdfilter.filters.resampling.mixture import check_parts
+from herdfilter.fitting.base import Fit
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models.contract import Model, circular_dims, noise_dim, propagate, require
+from herdfilter.samplers.base import Sampler
+
+
+@dataclass(frozen=True)
+class AugmentedProposal:
+    """Draws (state, noise) from the posterior's fitted mixture times N(0, I) and pushes both through the transition.
+
+    With a deterministic sampler no random number is left in the filter. It serves additive and non-additive noise alike.
+
+    Parameters
+    ----------
+    fit : Fit
+        Weighted particles to mixture: one Gaussian where the posterior is unimodal, more components where it is not.
+    sampler : Sampler
+        Mixture to points; ``MappedSampling(KernelHerding())`` costs about as much as random draws.
+    """
+
+    fit: Fit
+    sampler: Sampler
+    absorbs_weights: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_parts(self.sampler, self.fit)
+
+    def check(self, model: Model) -> None:
+        """See `Proposal`."""
+        require(
+            model, "AugmentedProposal", ("transition_mean", "transition_covariance"), ("transition", "noise_dim")
+        )
+
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """See `Proposal`."""
+        return initial_points(model, n, rng, self.sampler)
+
+    def propose(
+        self,
+        model: Model,
+        particles: Array,
+        log_weights: Array,
+        rng: np.random.Generator,
+        dt: float,
+        control: Any,
+        step: int,
+    ) -> tuple[Array, Array]:
+        """See `Proposal`."""
+        posterior = self.fit.fit(particles, np.exp(log_weights), circular_dims(model))
+        points = self.sampler.sample(with_noise(posterior, noise_dim(model)), len(particles), rng)
+        d = posterior.dim
+        return propagate(model, points.x[:, :d], points.x[:, d:], dt, control, step), np.log(points.weights)
+
+
+def with_noise(mixture: GaussianMixture, dim: int) -> GaussianMixture:
+    """Joint distribution of the mixture (d) and independent N(0, I) noise (dim)."""
+    d = mixture.dim
+    means = np.zeros((len(mixture), d + dim))
+    means[:, :d] = mixture.means
+    cov = mixture.covariances[0] if mixture.shared else mixture.covariances
+    joint = np.zeros((*cov.shape[:-2], d + dim, d + dim))
+    joint[..., :d, :d] = cov
+    joint[..., range(d, d + dim), range(d, d + dim)] = 1.0
+    return GaussianMixture.trusted(mixture.weights, means, joint)

@@ -1,0 +1,56 @@
+"""The contract of a proposal."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.angles import wrap_angles
+from herdfilter.filters.resampling.base import equal_log_weights
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models.contract import Model, circular_dims, sample_initial
+from herdfilter.samplers.base import Sampler
+
+
+@runtime_checkable
+class Proposal(Protocol):
+    """Anything that carries weighted particles through a transition.
+
+    `absorbs_weights` tells whether the new particles are drawn from the weighted set as a whole, so that the filter need
+    not resample first.
+    """
+
+    absorbs_weights: bool
+
+    def check(self, model: Model) -> None:
+        """Raise TypeError, naming what is missing, if the model lacks a function that the proposal needs."""
+        ...
+
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return n particles (n, d) and log-weights (n,) for the initial state."""
+        ...
+
+    def propose(
+        self,
+        model: Model,
+        particles: Array,
+        log_weights: Array,
+        rng: np.random.Generator,
+        dt: float,
+        control: Any,
+        step: int,
+    ) -> tuple[Array, Array]:
+        """Return particles and log-weights at `step` for those at the step before."""
+        ...
+
+
+def initial_points(
+    model: Model, n: int, rng: np.random.Generator, sampler: Sampler | None = None
+) -> tuple[Array, Array]:
+    """Initial particles by `sampler` where the initial distribution is a mixture, otherwise by independent draws."""
+    if sampler is None or not isinstance(model.initial, GaussianMixture):
+        return sample_initial(model, n, rng), equal_log_weights(n)
+    points = sampler.sample(model.initial, n, rng)
+    return wrap_angles(points.x, circular_dims(model)), np.log(points.weights)

@@ -1,0 +1,46 @@
+"""The bootstrap proposal: every particle draws its own successor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.filters.proposals.base import initial_points
+from herdfilter.models.contract import Model, require, sample_transition
+
+
+@dataclass(frozen=True)
+class BootstrapProposal:
+    """Draws from the transition density (Gordon, Salmond and Smith 1993); weights stay with their particles."""
+
+    absorbs_weights: ClassVar[bool] = False
+
+    def check(self, model: Model) -> None:
+        """See `Proposal`."""
+        require(
+            model,
+            "BootstrapProposal",
+            ("transition_mean", "transition_covariance"),
+            ("transition", "noise_dim"),
+            ("sample_transition",),
+        )
+
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """See `Proposal`."""
+        return initial_points(model, n, rng)
+
+    def propose(
+        self,
+        model: Model,
+        particles: Array,
+        log_weights: Array,
+        rng: np.random.Generator,
+        dt: float,
+        control: Any,
+        step: int,
+    ) -> tuple[Array, Array]:
+        """See `Proposal`."""
+        return sample_transition(model, particles, rng, dt, control, step), log_weights

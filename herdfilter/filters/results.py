@@ -1,0 +1,125 @@
+"""What a filter reports: the record of one step, the result of a run, and its named failures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from herdfilter._checks import Array
+
+
+class Outcome(Enum):
+    """What became of an observation."""
+
+    UPDATED = "updated"
+    """The weights took up the observation."""
+    MISSING = "missing"
+    """The observation was None or held NaN: the step is a prediction only."""
+    DEGENERATE = "degenerate"
+    """The likelihood vanished at every particle; the observation was discarded and the prediction kept."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StepRecord:
+    """One filter step.
+
+    Attributes
+    ----------
+    step : int
+        Time index, from 1.
+    mean, covariance : ndarray, shapes (d,) and (d, d)
+        Of the weighted particles, before any resampling.
+    ess : float
+        Effective sample size ``1 / sum_i w_i^2``.
+    resampled : bool
+        Whether the particles were resampled on the way to this step.
+    log_likelihood : float
+        Increment ``log p(z_step | z_1 .. z_step-1)``; 0 where no observation was used.
+    outcome : Outcome
+    """
+
+    step: int
+    mean: Array
+    covariance: Array
+    ess: float
+    resampled: bool
+    log_likelihood: float
+    outcome: Outcome
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FilterResult:
+    """A run over T observations.
+
+    Attributes
+    ----------
+    means, covariances : ndarray, shapes (T, d) and (T, d, d)
+    ess : ndarray, shape (T,)
+    resampled : ndarray of bool, shape (T,)
+    log_likelihoods : ndarray, shape (T,)
+        Increments.
+    outcomes : tuple of Outcome, length T
+    particles, weights : ndarray, shapes (T, n, d) and (T, n), or None
+        Kept only on request.
+    """
+
+    means: Array
+    covariances: Array
+    ess: Array
+    resampled: np.ndarray
+    log_likelihoods: Array
+    outcomes: tuple[Outcome, ...]
+    particles: Array | None = None
+    weights: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.means)
+
+    @property
+    def log_likelihood(self) -> float:
+        """Estimate of ``log p(z_1 .. z_T)``."""
+        return float(self.log_likelihoods.sum())
+
+    @classmethod
+    def collect(
+        cls, records: list[StepRecord], dim: int, kept: list[tuple[Array, Array]] | None = None
+    ) -> FilterResult:
+        """Stack step records, and the particles and weights kept beside them."""
+        return cls(
+            means=np.array([r.mean for r in records]).reshape(-1, dim),
+            covariances=np.array([r.covariance for r in records]).reshape(-1, dim, dim),
+            ess=np.array([r.ess for r in records]),
+            resampled=np.array([r.resampled for r in records], dtype=bool),
+            log_likelihoods=np.array([r.log_likelihood for r in records]),
+            outcomes=tuple(r.outcome for r in records),
+            particles=None if kept is None else np.array([x for x, _ in kept]),
+            weights=None if kept is None else np.array([w for _, w in kept]),
+        )
+
+
+class DegenerateWeightsError(RuntimeError):
+    """The likelihood of an observation vanished at every particle.
+
+    The filter stands at the prediction: the observation may be skipped or replaced.
+
+    Attributes
+    ----------
+    step : int
+        The step at which it happened.
+    result : FilterResult or None
+        In a batch run, the steps before.
+    """
+
+    def __init__(self, step: int, n: int) -> None:
+        super().__init__(
+            f"step {step}: the likelihood vanishes at all {n} particles; use more particles, a heavier-tailed "
+            'likelihood, or on_degeneracy="predict" to skip such observations'
+        )
+        self.step = step
+        self.n = n
+        self.result: FilterResult | None = None
+
+    def __reduce__(self) -> tuple[type, tuple[int, int]]:
+        return type(self), (self.step, self.n)

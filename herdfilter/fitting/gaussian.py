@@ -1,0 +1,24 @@
+"""One Gaussian with the particles' mean and covariance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.angles import unwrap_angles
+from herdfilter.mixture import GaussianMixture
+
+
+@dataclass(frozen=True)
+class GaussianFit:
+    """Moment matching, as in the Gaussian particle filter (Kotecha and Djuric 2003)."""
+
+    def fit(self, particles: Array, weights: Array, circular: Sequence[int] = ()) -> GaussianMixture:
+        """Fit particles (n, d) with weights (n,) that sum to 1."""
+        x = unwrap_angles(particles, weights, circular)
+        mean = weights @ x
+        centred = x - mean
+        return GaussianMixture.trusted(np.ones(1), mean[None, :], (centred.T * weights) @ centred)

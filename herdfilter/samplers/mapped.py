@@ -1,0 +1,65 @@
+"""Points herded once from the standard normal, mapped into each component of a mixture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from herdfilter._checks import Array, as_count
+from herdfilter.mixture import GaussianMixture
+from herdfilter.points import Points
+from herdfilter.samplers.base import Sampler
+
+
+@dataclass(frozen=True)
+class MappedSampling:
+    """Any sampler at the price of an affine map: its points for N(0, I), moved into each component.
+
+    Component m gets a share of the n points by largest remainders of ``n weights[m]``; its points are
+    ``means[m] + F_m z`` with ``F_m F_m' = covariances[m]`` and z the base sampler's points for the standard normal, which
+    are drawn once for every number of points and dimension and then kept. With one component the points are those of the
+    base sampler itself; with several, they do not avoid points of other components.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        Draws the points from N(0, I); deterministic samplers profit, random ones would repeat themselves.
+    """
+
+    sampler: Sampler
+    _cache: dict[tuple[int, int], Points] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.sampler, Sampler):
+            raise TypeError(f"sampler: expected an object with sample(mixture, n, rng), got {self.sampler!r}")
+
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+        """Map `n` points into `mixture`; `rng` is passed on when the base sampler is first asked for a size."""
+        n = as_count("n", n)
+        if len(mixture) == 1:
+            base = self._standard(n, mixture.dim, rng)
+            return Points.trusted(mixture.means[0] + base.x @ mixture.factors[0].T, base.weights)
+        x, weights = [], []
+        for m, share in enumerate(largest_remainders(mixture.weights, n)):
+            if share:
+                base = self._standard(int(share), mixture.dim, rng)
+                x.append(mixture.means[m] + base.x @ mixture.factors[m].T)
+                weights.append(base.weights * (share / n))
+        return Points.trusted(np.concatenate(x), np.concatenate(weights))
+
+    def _standard(self, n: int, dim: int, rng: np.random.Generator | None) -> Points:
+        key = (n, dim)
+        if key not in self._cache:
+            normal = GaussianMixture.trusted(np.ones(1), np.zeros((1, dim)), np.eye(dim))
+            self._cache[key] = self.sampler.sample(normal, n, rng)
+        return self._cache[key]
+
+
+def largest_remainders(weights: Array, n: int) -> np.ndarray:
+    """Whole shares that sum to `n`, each within one of ``n * weights``; ties go to the earlier component."""
+    exact = n * weights
+    shares = np.floor(exact).astype(np.int64)
+    order = np.argsort(shares - exact, kind="stable")
+    shares[order[: n - shares.sum()]] += 1
+    return shares
