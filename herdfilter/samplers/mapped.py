@@ -25,9 +25,18 @@ class MappedSampling:
     ----------
     sampler : Sampler
         Draws the points from N(0, I); deterministic samplers profit, random ones would repeat themselves.
+    match_moments : bool
+        Shift and scale the points for N(0, I) so that their mean is 0 and their covariance I exactly (mean only, where they
+        are too few to span the space). Component moments are then met exactly.
+
+    Raises
+    ------
+    TypeError
+        If `sampler` has no method ``sample``.
     """
 
     sampler: Sampler
+    match_moments: bool = True
     _cache: dict[tuple[int, int], Points] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -52,8 +61,18 @@ class MappedSampling:
         key = (n, dim)
         if key not in self._cache:
             normal = GaussianMixture.trusted(np.ones(1), np.zeros((1, dim)), np.eye(dim))
-            self._cache[key] = self.sampler.sample(normal, n, rng)
+            points = self.sampler.sample(normal, n, rng)
+            self._cache[key] = standardised(points) if self.match_moments else points
         return self._cache[key]
+
+
+def standardised(points: Points) -> Points:
+    """Points moved to mean 0 and, where their covariance has full rank, scaled to covariance I."""
+    x = points.x - points.mean
+    values, vectors = np.linalg.eigh(points.covariance)
+    if len(points) > points.dim and values[0] > 1e-6 * values[-1]:
+        x = x @ (vectors / np.sqrt(values)) @ vectors.T  # the symmetric root: the least change to the points
+    return Points(x, points.weights)
 
 
 def largest_remainders(weights: Array, n: int) -> np.ndarray:
