@@ -83,7 +83,7 @@ def compare(
     console = Console()
     if not console.is_terminal:
         console.width = 140
-    console.print(_summary_table(summary, study.scenario))
+    console.print(_summary_table(summary, study.scenario, intervals=console.width >= 125))
     for line in _failures(result.runs):
         click.echo(line)
     click.echo(verdict(summary))
@@ -132,50 +132,65 @@ def _check_writable(folder: Path) -> None:
         raise InputError(f"out: cannot write into {folder} ({error.strerror})") from None
 
 
-def _summary_table(summary: pd.DataFrame, scenario: Scenario) -> Table:
+def _summary_table(summary: pd.DataFrame, scenario: Scenario, intervals: bool) -> Table:
+    """Lay the summary out for the terminal; with `intervals` in some 120 columns, else in 80."""
     from rich import box
     from rich.table import Table
 
     from herdfilter.evaluation.summary import error_measure
 
     localising = scenario.data is not None and scenario.divergence is not None
-    errors = {"reference_error": "RMS error against reference", "rmse": "RMSE against truth"}
-    if error_measure(summary) == "rmse":
-        del errors["reference_error"]
     unit = f" ({scenario.unit})" if scenario.unit else ""
-    runs = summary["runs"].iloc[0]
+    title = f"{scenario.title}: {summary['runs'].iloc[0]} runs"
+    if intervals:
+        title += ", 95 % intervals over runs in brackets"
+    columns = {"rmse": f"RMSE\nto truth{unit}", "ratio": f"ratio to\n{summary['baseline'].iloc[0]}"}
+    ranking = error_measure(summary)
+    if ranking == "reference_error":
+        columns = {ranking: f"RMS error\nto reference{unit}"} | columns
     table = Table(
-        title=f"{scenario.title}: {runs} runs, 95 % intervals over runs",
-        box=box.SIMPLE_HEAD,
+        title=title,
+        title_justify="left",
         title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=not intervals,
     )
     table.add_column("filter", no_wrap=True)
-    headers = [text for error in errors.values() for text in (f"{error}{unit}", "median")]
-    headers = ["n", *headers, f"ratio to {summary['baseline'].iloc[0]}"]
-    for header in (*headers, "localised" if localising else "diverged", "failed", "ms a step"):
-        table.add_column(header, justify="right")
+    rates = ("localised" if localising else "diverged", *(["failed"] * intervals), "ms a\nstep")
+    for header in ("n", "median\nerror", *columns.values(), *rates):
+        table.add_column(header, justify="right", no_wrap=True)
+    counts = list(dict.fromkeys(summary["n_particles"]))
     for _, row in summary.iterrows():
         share = 1 - row["diverged"] if localising else row["diverged"]
         table.add_row(
             row["filter"],
             str(row["n_particles"]),
-            *(text for e in errors for text in (_with_interval(row, e), f"{row[f'{e}_median']:.3g}")),
-            _with_interval(row, "ratio") if row["filter"] != row["baseline"] else "1",
+            _digits(row[f"{ranking}_median"]),
+            *(_with_interval(row, name) if intervals else _digits(row[name]) for name in columns),
             f"{share:.0%}",
-            f"{row['failures']}",
-            f"{row['ms_per_step']:.3g}",
-            end_section=row["n_particles"] == summary["n_particles"].iloc[-1],
+            *([str(row["failures"])] * intervals),
+            _digits(row["ms_per_step"]),
+            end_section=row["n_particles"] == counts[-1] and len(counts) > 1,
         )
     return table
 
 
 def _with_interval(row: pd.Series[Any], name: str) -> str:
-    return f"{row[name]:.3g} [dim]({row[f'{name}_low']:.3g} to {row[f'{name}_high']:.3g})[/]"
+    """Value and interval; too few runs have none, and neither has a filter's ratio to itself."""
+    if not row[f"{name}_high"] > row[f"{name}_low"]:
+        return _digits(row[name])
+    return f"{_digits(row[name])} [dim]({_digits(row[f'{name}_low'])}, {_digits(row[f'{name}_high'])})[/]"
+
+
+def _digits(number: float) -> str:
+    return f"{number:#.3g}".rstrip(".")
 
 
 def _failures(runs: pd.DataFrame) -> list[str]:
-    failed = runs[runs["error"] != ""]
-    return [
-        f"{name} failed in {len(rows)} of {(runs['filter'] == name).sum()} runs; first {rows['error'].iloc[0]}"
-        for name, rows in failed.groupby("filter", sort=False)
-    ]
+    lines = []
+    for name, rows in runs.groupby("filter", sort=False):
+        errors = rows["error"][rows["error"] != ""]
+        if len(errors):
+            lines.append(f"{name} failed in {len(errors)} of {len(rows)} runs; the first: {errors.iloc[0]}")
+    return lines

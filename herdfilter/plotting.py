@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BLACK, QUIET = "#000000", "#a8a8a8"
 MEASURES = {"rmse": "against the truth", "reference_error": "against the reference posterior mean"}
 MAX_COLUMNS = 3
-LONGEST_WINDOW = 40  # steps of a one-dimensional trajectory that still read well
+LONGEST_WINDOW = 30  # steps of a one-dimensional trajectory that still read well
 SNAPSHOTS = 6  # times at which the particles of a path in the plane are drawn
 
 
@@ -180,6 +180,7 @@ def error_over_seconds(summary: pd.DataFrame, unit: str = "") -> Figure:
             for n, x, y in zip(first["n_particles"], first["ms_per_step"], first[measure], strict=True):
                 ax.annotate(f"n = {n} ", (x, y), ha="right", va="top", color="#777777", fontsize="small")
             _log_axis(ax, "x")
+            ax.margins(x=0.12)
             ax.set_xlabel("milliseconds a step")
         _legend(figure, next(iter(panels.values())))
     return figure
@@ -266,7 +267,7 @@ def _over_time(result: StudyResult, names: list[str]) -> Figure:
         for ax, name in zip(axes.flat, names, strict=True):
             color = look[name].color
             if name in shown.particles:
-                ax.plot(times, shown.particles[name][window, :, 0], ".", color=color, **_CLOUD)
+                ax.plot(times, shown.particles[name][window, :, 0], "_", color=color, markersize=6, alpha=0.6)
             ax.plot(times, shown.recording.truth[window, 0], "x", color=BLACK, markersize=5, label="truth")
             if shown.reference is not None:
                 mean = shown.reference.means[window, 0]
@@ -290,7 +291,7 @@ def _in_plane(result: StudyResult, names: list[str]) -> Figure:
             color = look[name].color
             if name in shown.particles:
                 cloud = shown.particles[name][moments].reshape(-1, truth.shape[1])
-                ax.plot(*cloud[:, :2].T, ".", color=color, **_CLOUD)
+                ax.plot(*cloud[:, :2].T, ".", color=color, markersize=3.5, alpha=0.5, markeredgewidth=0)
             ax.plot(*truth[:, :2].T, color=BLACK, linewidth=1, label="truth")
             ax.plot(*shown.estimates[name][:, :2].T, color=color, linewidth=1.6, label="estimate")
             ax.plot(
@@ -302,9 +303,6 @@ def _in_plane(result: StudyResult, names: list[str]) -> Figure:
         axes.flat[0].set_ylabel(_label(scenario.labels, 1))
         _legend(figure, axes.flat[-1])
     return figure
-
-
-_CLOUD: dict[str, Any] = {"markersize": 3.5, "alpha": 0.5, "markeredgewidth": 0}
 
 
 def _label(labels: Sequence[str], dim: int) -> str:

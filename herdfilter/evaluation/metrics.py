@@ -45,3 +45,27 @@ def bootstrap_interval(
     tail = (1 - level) / 2
     low, high = np.quantile(statistic(values[picks], axis=1), [tail, 1 - tail])
     return float(low), float(high)
+
+
+def median_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
+    """Interval of a median between order statistics, exact for any continuous distribution (Thompson 1936).
+
+    Parameters
+    ----------
+    values : ndarray, shape (runs,)
+        One finite value a run.
+    level : float
+        Coverage, at least.
+
+    Returns
+    -------
+    tuple of float
+        Lower and upper end; NaN where there are too few runs: fewer than six at 95 %.
+    """
+    from scipy.stats import binom
+
+    below = int(binom.ppf((1 - level) / 2, len(values), 0.5)) if len(values) else 0
+    if below < 1:
+        return np.nan, np.nan
+    ordered = np.sort(values)
+    return float(ordered[below - 1]), float(ordered[-below])

@@ -45,8 +45,9 @@ def _large(model: Any, recording: Recording, rng: np.random.Generator, *, n: int
     """Bootstrap particle filter with `n` particles, seeded independently of the filters compared."""
     from herdfilter import ParticleFilter
 
+    controls: Any = recording.controls
     result = ParticleFilter(model, n_particles=n, rng=rng).run(
-        recording.observations, dt=recording.dt, controls=recording.controls
+        recording.observations, dt=recording.dt, controls=controls
     )
     return Reference(result.means, float(result.log_likelihood))
 
@@ -68,15 +69,13 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
         F, shift = _affine(model.dim, model.transition_mean, dt, control, step)
         x, P = predict(x, P, F, model.transition_covariance(dt, step))
         x = x + shift
-        seen = np.isfinite(z)
-        if seen.any():
+        if np.isfinite(z).all():
             H, offset = _affine(model.dim, model.observation_mean, step)
-            R = np.asarray(model.observation_covariance(step))[np.ix_(seen, seen)]
-            x, P, residual, _, S, _ = update(x, P, (z - offset)[seen], R, H[seen], return_all=True)
+            R = np.asarray(model.observation_covariance(step))
+            x, P, residual, _, S, _ = update(x, P, z - offset, R, H, return_all=True)
             # filterpy's own log-likelihood here is taken at the updated state, which is not the evidence of z
-            log_likelihood -= 0.5 * float(
-                residual @ np.linalg.solve(S, residual) + np.linalg.slogdet(2 * np.pi * S)[1]
-            )
+            quadratic = residual @ np.linalg.solve(S, residual)
+            log_likelihood -= 0.5 * float(quadratic + np.linalg.slogdet(2 * np.pi * S)[1])
         means.append(x)
     return Reference(np.array(means), log_likelihood)
 

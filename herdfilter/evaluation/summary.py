@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array, one_of
-from herdfilter.evaluation.metrics import bootstrap_interval
+from herdfilter.evaluation.metrics import bootstrap_interval, median_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,18 +26,20 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row per filter and particle count. Failed runs are counted and enter no average. Intervals are
-        95 % percentile bootstrap intervals over runs; NaN where there are fewer than two.
+        One row per filter and particle count. Failed runs are counted and enter no average. All intervals
+        are at 95 % over runs, and NaN where there are too few.
 
         ``runs``, ``failures``, ``diverged``
             Number of runs, number of those that failed, share of those that diverged (failed ones included).
         ``rmse``, ``rmse_low``, ``rmse_high``, ``rmse_median``
-            Error against the truth: root mean square over runs with its interval, and median over runs.
+            Error against the truth: root mean square over runs with its percentile bootstrap interval, and
+            median over runs.
         ``reference_error``, ``..._low``, ``..._high``, ``..._median``
             Likewise against the reference.
         ``ratio``, ``ratio_low``, ``ratio_high``, ``baseline``
             Median over runs of the error divided by the baseline's in the same run with as many particles,
-            and the baseline's name. Errors are against the reference if there is one, else against the truth.
+            its exact interval between order statistics, and the baseline's name. Errors are against the
+            reference if there is one, else against the truth.
         ``log_likelihood_error``, ``ess``, ``ms_per_step``
             Root mean square, mean and median over runs.
     """
@@ -55,8 +57,7 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
             | {"failures": int((runs["error"] != "").sum()), "diverged": float(runs["diverged"].mean())}
             | _error("rmse", runs["rmse"])
             | _error("reference_error", runs["reference_error"])
-            | _with_interval("ratio", _finite(errors[name, n] / errors[baseline, n]), np.median)
-            | {"baseline": baseline}
+            | _ratio(_finite(errors[name, n] / errors[baseline, n]), baseline)
             | {"log_likelihood_error": _of(_root_mean_square, _finite(runs["log_likelihood_error"]))}
             | {"ess": float(runs["ess"].mean()), "ms_per_step": float(runs["ms_per_step"].median())}
         )
@@ -70,12 +71,18 @@ def error_measure(table: pd.DataFrame) -> str:
 
 def _error(name: str, values: pd.Series[float]) -> dict[str, float]:
     finite = _finite(values)
-    return _with_interval(name, finite, _root_mean_square) | {f"{name}_median": _of(np.median, finite)}
+    low, high = bootstrap_interval(finite, _root_mean_square)
+    return {
+        name: _of(_root_mean_square, finite),
+        f"{name}_low": low,
+        f"{name}_high": high,
+        f"{name}_median": _of(np.median, finite),
+    }
 
 
-def _with_interval(name: str, values: Array, statistic: Any) -> dict[str, float]:
-    low, high = bootstrap_interval(values, statistic)
-    return {name: _of(statistic, values), f"{name}_low": low, f"{name}_high": high}
+def _ratio(values: Array, baseline: str) -> dict[str, Any]:
+    low, high = median_interval(values)
+    return {"ratio": _of(np.median, values), "ratio_low": low, "ratio_high": high, "baseline": baseline}
 
 
 def _of(statistic: Any, values: Array) -> float:
@@ -87,7 +94,7 @@ def _root_mean_square(values: Array, axis: int = -1) -> Any:
 
 
 def _finite(values: pd.Series[float]) -> Array:
-    array: Array = values.to_numpy(dtype=np.float64)
+    array = np.asarray(values, dtype=np.float64)
     return array[np.isfinite(array)]
 
 
@@ -109,9 +116,9 @@ def verdict(summary: pd.DataFrame) -> str:
     base = best["baseline"]
     if best["filter"] == base:
         return f"At n = {n} no filter has a smaller median error against {against} than {base}."
-    interval = f"95 % interval {best['ratio_low']:.2f} to {best['ratio_high']:.2f}"
+    interval = "too few runs for an interval"
+    if np.isfinite(best["ratio_low"]):
+        interval = f"95 % interval {best['ratio_low']:.2f} to {best['ratio_high']:.2f}"
     if best["ratio_high"] < 1:
         return f"{claim}: {best['ratio']:.2f} of that of {base} run by run ({interval})."
-    return (
-        f"{claim}, but that it beats {base} is not shown: ratio {best['ratio']:.2f} run by run ({interval})."
-    )
+    return f"{claim}, but a gain over {base} is not shown: ratio {best['ratio']:.2f} run by run ({interval})."

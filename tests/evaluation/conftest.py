@@ -1,0 +1,68 @@
+"""Small scenarios that run in milliseconds."""
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from herdfilter.evaluation.scenario import Scenario
+
+MODEL = {
+    "type": "LinearGaussian",
+    "F": [[0.9]],
+    "H": [[1.0]],
+    "Q": [[1.0]],
+    "R": [[0.5]],
+    "initial_mean": [0.0],
+    "initial_covariance": [[1.0]],
+}
+
+
+@dataclass
+class Constant:
+    """A filter that says the same at every step, and remembers what it was shown."""
+
+    model: object
+    n_particles: int
+    rng: np.random.Generator
+    value: float = 0.0
+    seen: list = field(default_factory=list)
+
+    def run(self, observations, dt=1.0, controls=None):
+        self.seen.append(observations)
+        return SimpleNamespace(means=np.full((len(observations), self.model.dim), self.value))
+
+
+class Failing(Constant):
+    """A filter that gives up on runs whose first observation is positive."""
+
+    def run(self, observations, dt=1.0, controls=None):
+        if observations[0, 0] > 0:
+            raise ArithmeticError("lost\nthe target")
+        return super().run(observations, dt, controls)
+
+
+@pytest.fixture
+def scenario():
+    """Ten steps of a linear Gaussian model, with the Kalman filter as reference."""
+    return Scenario(
+        name="walk",
+        title="Walk",
+        model=MODEL,
+        steps=10,
+        runs=6,
+        particles=(10, 30),
+        filters=("bootstrap", "herded-kh"),
+        reference={"type": "kalman"},
+    )
+
+
+@pytest.fixture
+def constant():
+    return Constant
+
+
+@pytest.fixture
+def failing():
+    return Failing

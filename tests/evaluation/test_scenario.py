@@ -1,0 +1,155 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.evaluation.scenario import load_scenario, scenario_files
+from herdfilter.evaluation.study import plan_study
+
+MINIMAL = """
+title = "Minimal"
+[model]
+type = "UNGM"
+"""
+
+OWN_MODEL = """
+from dataclasses import dataclass
+
+import numpy as np
+
+from herdfilter import GaussianMixture
+
+
+@dataclass(frozen=True)
+class Walk:
+    speed: float = 1.0
+    dim = 1
+    initial = GaussianMixture([1.0], [[0.0]], [[1.0]])
+
+    def transition_mean(self, x, dt, control, step):
+        return x + self.speed * dt
+
+    def transition_covariance(self, dt, step):
+        return np.eye(1)
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * (z[0] - x[:, 0]) ** 2 - 0.5 * np.log(2 * np.pi)
+
+    def observation_mean(self, x, step):
+        return x
+
+    def observation_covariance(self, step):
+        return np.eye(1)
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="mine.toml"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("name", scenario_files())
+def test_every_shipped_scenario_names_its_source_and_can_be_planned(name):
+    scenario = load_scenario(name)
+    assert scenario.title
+    assert scenario.source
+    if scenario.data is None:  # real data are not shipped
+        plan_study(scenario)
+
+
+def test_a_file_of_ones_own_needs_only_a_title_and_a_model(write):
+    scenario = load_scenario(write(MINIMAL))
+    assert scenario.name == "mine"
+    assert isinstance(scenario.build_model(), hf.models.UNGM)
+
+
+def test_model_parameters_come_from_the_table(write):
+    assert load_scenario(write(MINIMAL + "process_variance = 2.5")).build_model().process_variance == 2.5
+
+
+def test_a_model_of_ones_own_is_found_beside_the_file(write):
+    write(OWN_MODEL, "walk.py")
+    path = write('title = "Walk"\nsteps = 5\n[model]\ntype = "walk.py:Walk"\nspeed = 3.0')
+    assert load_scenario(path).build_model().speed == 3.0
+    table = hf.compare(path, filters=["bootstrap"], particles=[10], runs=2, workers=2)
+    assert (table["error"] == "").all()
+    assert np.isfinite(table["rmse"]).all()
+
+
+def test_a_model_of_ones_own_is_found_in_a_module(write):
+    path = write('title = "Same"\n[model]\ntype = "herdfilter.models.ungm:UNGM"')
+    assert isinstance(load_scenario(path).build_model(), hf.models.UNGM)
+
+
+def test_a_changed_model_file_is_read_again(write):
+    path = write('title = "Walk"\n[model]\ntype = "walk.py:Walk"')
+    write(OWN_MODEL, "walk.py")
+    assert load_scenario(path).build_model().speed == 1.0
+    write(OWN_MODEL.replace("speed: float = 1.0", "speed: float = 22.0"), "walk.py")
+    assert load_scenario(path).build_model().speed == 22.0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (MINIMAL + "proces_variance = 1.0", "did you mean 'process_variance'"),
+        (MINIMAL.replace("UNGM", "UNGN"), "did you mean 'UNGM'"),
+        (MINIMAL.replace("UNGM", "no_module_here:UNGM"), "cannot import 'no_module_here'"),
+        (MINIMAL.replace("UNGM", "herdfilter.models.ungm:UNGN"), "did you mean 'UNGM'"),
+        (MINIMAL.replace("type", "tpye"), "'type'"),
+        ("partikles = [5]" + MINIMAL, "did you mean 'particles'"),
+        ("particles = 5" + MINIMAL, "particles: expected a list of int"),
+        ("particles = [0]" + MINIMAL, "particles: expected an integer of at least 1"),
+        ("filters = [1]" + MINIMAL, "filters: expected a list of str"),
+        ('filters = ["boostrap"]' + MINIMAL, "did you mean 'bootstrap'"),
+        ("error_dims = [1]" + MINIMAL, "error_dims: expected indices from 0 to 0, got 1"),
+        ("steps = -1" + MINIMAL, "steps: expected an integer"),
+        ("dt = 0" + MINIMAL, "dt: expected a positive"),
+        ("reference = 3" + MINIMAL, "reference: expected a table"),
+        (MINIMAL + '[reference]\ntype = "gird"', "did you mean 'grid'"),
+        (MINIMAL + '[reference]\ntype = "large"\nm = 5', "unknown 'm'"),
+        (MINIMAL + '[reference]\ntype = "large"', "key 'n' is missing"),
+        (MINIMAL + '[data]\ntype = "plazza"', "did you mean 'plaza'"),
+        (MINIMAL + '[data]\ntype = "plaza"\nnme = "Plaza1"', "did you mean 'name'"),
+        (MINIMAL + "[divergence]\nrmse_over = 3", "did you mean 'rmse_above'"),
+        (MINIMAL + "[divergence]\nrmse_above = 3\nfinal_part = 2", "final_part"),
+        ("title = " + MINIMAL, "mine.toml"),
+        ("[model]\ntype = 'UNGM'", "key 'title' is missing"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named_in_one_line(write, text, message):
+    with pytest.raises(ValueError, match="expected|unknown|missing|cannot|Invalid") as caught:
+        plan_study(write(text))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_filter_of_ones_own_in_the_file(write):
+    own = '[filter.mine]\nproposal = "HerdedProposal(KernelHerding(bandwidth=0.5))"'
+    study = plan_study(write('filters = ["mine", "bootstrap"]\nparticles = [5]' + MINIMAL + own))
+    assert list(study.filters) == ["mine", "bootstrap"]
+    with pytest.raises(ValueError, match="filter mine: .*did you mean 'HerdedProposal'"):
+        plan_study(write('filters = ["mine"]' + MINIMAL + own.replace("Herded", "Herdd")))
+    with pytest.raises(ValueError, match="filter mine: key: unknown 'propsal'; did you mean 'proposal'"):
+        plan_study(write('filters = ["mine"]' + MINIMAL + own.replace("proposal =", "propsal =")))
+
+
+def test_unknown_scenario_and_missing_file(tmp_path):
+    with pytest.raises(ValueError, match="did you mean 'ungm'"):
+        load_scenario("ungn")
+    with pytest.raises(FileNotFoundError, match=r"none\.toml"):
+        load_scenario(tmp_path / "none.toml")
+    with pytest.raises(FileNotFoundError, match=r"walk\.py"):
+        scenario = load_scenario("ungm")
+        dataclasses.replace(scenario, model={"type": "walk.py:Walk"}, folder=tmp_path).build_model()
+
+
+def test_a_simulated_scenario_takes_no_data_folder(tmp_path):
+    with pytest.raises(ValueError, match="takes no data folder"):
+        plan_study("ungm", data=tmp_path)
