@@ -116,8 +116,10 @@ class GridFilter:
             an observation is impossible everywhere on it.
         """
         steps, d = len(observations), self.model.dim
-        dts = np.broadcast_to(np.asarray(dt, dtype=float), steps)
+        dts = as_array("dt", np.full(steps, dt) if np.ndim(dt) == 0 else dt, (steps,))
         controls = [None] * steps if controls is None else controls
+        if len(controls) != steps:
+            raise ValueError(f"controls: expected {steps}, one an observation, got {len(controls)}")
         means, covariances = np.empty((steps, d)), np.empty((steps, d, d))
         mass, log_likelihood = self._initial, 0.0
         for k, (z, dt_k, control) in enumerate(zip(observations, dts, controls, strict=True)):

@@ -1,0 +1,189 @@
+"""The grid filter against closed forms, brute force and a published reference."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from herdfilter.filters.grid import GridFilter
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models import UNGM, LinearGaussian, RangeOnly, UniformBox
+from herdfilter.models.contract import simulate
+
+REFERENCE = Path(__file__).parents[2].parent / "shared" / "reference" / "ungm_exact.json"
+
+LINE = LinearGaussian(
+    F=[[0.9]], H=[[2.0]], Q=[[0.5]], R=[[1.5]], initial_mean=[1.0], initial_covariance=[[2.0]]
+)
+PLANE = LinearGaussian(
+    F=[[0.8, 0.3], [-0.4, 0.7]],
+    H=[[1.0, 0.5]],
+    Q=[[0.6, 0.2], [0.2, 0.4]],
+    R=[[0.8]],
+    initial_mean=[0.5, -0.5],
+    initial_covariance=[[1.0, 0.3], [0.3, 0.7]],
+)
+
+
+def kalman(model, observations):
+    """The exact posterior of a linear Gaussian model, by the textbook recursion."""
+    m, P, means, covariances, log_likelihood = model.initial_mean, model.initial_covariance, [], [], 0.0
+    for z in observations:
+        m, P = model.F @ m, model.F @ P @ model.F.T + model.Q
+        if not np.isnan(z).any():
+            S, residual = model.H @ P @ model.H.T + model.R, z - model.H @ m
+            log_likelihood -= 0.5 * (residual @ np.linalg.solve(S, residual))
+            log_likelihood -= 0.5 * np.linalg.slogdet(2 * np.pi * S)[1]
+            gain = P @ model.H.T @ np.linalg.inv(S)
+            m, P = m + gain @ residual, P - gain @ S @ gain.T
+        means.append(m)
+        covariances.append(P)
+    return np.array(means), np.array(covariances), log_likelihood
+
+
+@pytest.mark.parametrize(
+    ("model", "corner", "points", "tolerance"),
+    [(LINE, 12.0, 1601, 1e-8), (PLANE, 9.0, (321, 341), 1e-6)],
+    ids=["one dimension", "two dimensions"],
+)
+def test_linear_gaussian_posterior_is_kalmans(model, corner, points, tolerance):
+    _, observations = simulate(model, 15, np.random.default_rng(0))
+    observations[[3, 8, 9]] = np.nan
+    means, covariances, log_likelihood = kalman(model, observations)
+    result = GridFilter(model, -corner, corner, points).run(observations)
+    np.testing.assert_allclose(result.means, means, atol=tolerance)
+    np.testing.assert_allclose(result.covariances, covariances, atol=tolerance)
+    assert result.log_likelihood == pytest.approx(log_likelihood, abs=tolerance)
+
+
+def test_nonlinear_posterior_is_that_of_brute_force_quadrature():
+    """UNGM by the definition: a dense matrix of transition densities times the rectangle rule."""
+    model, x, h = UNGM(), np.linspace(-50, 50, 2001), 0.05
+    _, observations = simulate(model, 6, np.random.default_rng(1))
+    p, expected = np.exp(-(x**2) / 10) / np.sqrt(10 * np.pi), []
+    for k, z in enumerate(observations, start=1):
+        f = 0.5 * x + 25 * x / (1 + x**2) + 8 * np.cos(1.2 * k)
+        p = np.exp(-((x[:, None] - f) ** 2) / 20) @ p * h / np.sqrt(20 * np.pi)
+        p *= np.exp(-((z - x**2 / 20) ** 2) / 2)
+        p /= p.sum() * h
+        expected.append([(x * p).sum() * h, (x**2 * p).sum() * h])
+    expected = np.array(expected)
+    result = GridFilter(model, -50, 50, 2001).run(observations)
+    np.testing.assert_allclose(result.means[:, 0], expected[:, 0], atol=1e-6)
+    np.testing.assert_allclose(
+        result.covariances[:, 0, 0] + result.means[:, 0] ** 2, expected[:, 1], atol=1e-5
+    )
+
+
+@pytest.mark.skipif(not REFERENCE.is_file(), reason=f"no reference at {REFERENCE}")
+def test_ungm_reference_means_and_log_likelihoods_are_reproduced():
+    grid = GridFilter(UNGM(), -60, 60, 4801)
+    for run in json.loads(REFERENCE.read_text())["runs"]:
+        result = grid.run(np.array(run["observations"])[:, None])
+        np.testing.assert_allclose(result.means[:, 0], run["posterior_mean"], atol=1e-7)
+        assert result.log_likelihood == pytest.approx(run["log_likelihood"], abs=1e-7)
+
+
+def test_a_finer_grid_is_much_closer():
+    """Fourth order: half the spacing, a sixteenth of the error."""
+    _, observations = simulate(LINE, 10, np.random.default_rng(2))
+    means, _, _ = kalman(LINE, observations)
+    coarse, fine = (
+        np.abs(GridFilter(LINE, -12, 12, n).run(observations).means - means).max() for n in (151, 301)
+    )
+    assert fine < coarse / 10
+
+
+def test_control_and_time_step_reach_the_model():
+    class Drift:
+        dim = 1
+        initial = GaussianMixture([1.0], [[0.0]], [[1.0]])
+
+        def transition_mean(self, x, dt, control, step):
+            return x + control[0] * dt + step
+
+        def transition_covariance(self, dt, step):
+            return np.array([[dt]])
+
+        def log_likelihood(self, z, x, step):
+            raise AssertionError("nothing was observed")
+
+    result = GridFilter(Drift(), -8, 24, 801).run([None, [np.nan]], dt=[1.0, 2.0], controls=[[1.0], [3.0]])
+    np.testing.assert_allclose(result.means[:, 0], [1 + 1, 2 + 6 + 2], atol=1e-9)
+    np.testing.assert_allclose(result.covariances[:, 0, 0], [2.0, 4.0], atol=1e-9)
+    assert result.log_likelihood == 0
+
+
+def test_flat_prior():
+    """A uniform prior spread by noise has the moments of the sum."""
+
+    class Walk:
+        dim = 1
+        initial = UniformBox([-3.0], [3.0])
+        transition_mean = staticmethod(lambda x, dt, control, step: x)
+        transition_covariance = staticmethod(lambda dt, step: np.array([[0.5]]))
+        log_likelihood = staticmethod(lambda z, x, step: np.zeros(len(x)))
+
+    spacing = 6 / 600  # the corners of the box lie halfway between grid points
+    corner = 10 + spacing / 2
+    result = GridFilter(Walk(), -corner, corner, 2002).run([[0.0]])
+    np.testing.assert_allclose(result.means, [[0.0]], atol=1e-9)
+    np.testing.assert_allclose(result.covariances, [[[0.5 + 36 / 12]]], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((LINE, 5, 5, 100), "upper: expected more than lower"),
+        ((LINE, [-5, -5], 5, 100), r"lower: expected shape \(1,\), got \(2,\)"),
+        ((PLANE, -9, 9, (100,)), "points: expected 2 numbers, got 1"),
+        ((LINE, -5, 5, 1), "points: expected an integer of at least 8, got 1"),
+        ((LINE, 3, 9, 400), "points: expected a grid that resolves the initial distribution"),
+        ((RangeOnly([[0, 0]]), -9, 9, 50), r"model: expected no angles in the state, got circular=\(2,\)"),
+    ],
+)
+def test_bad_grids_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        GridFilter(*arguments)
+
+
+def test_a_grid_too_coarse_for_the_noise_is_refused():
+    with pytest.raises(ValueError, match="points: expected at least 4 grid cells to a standard deviation"):
+        GridFilter(LINE, -12, 12, 101).run([[0.0]])
+
+
+def test_a_grid_too_small_for_the_motion_is_refused():
+    with pytest.raises(
+        ValueError, match=r"upper: expected a grid that holds the state, got a loss of .* step 1"
+    ):
+        GridFilter(UNGM(), -14, 14, 801).run([[0.0]])
+
+
+def test_an_impossible_observation_is_named():
+    class Ruler(LinearGaussian):
+        def log_likelihood(self, z, x, step):
+            return np.full(len(x), -np.inf)
+
+    model = Ruler(LINE.F, LINE.H, LINE.Q, LINE.R, LINE.initial_mean, LINE.initial_covariance)
+    with (
+        np.errstate(invalid="ignore"),
+        pytest.raises(ValueError, match="observations: step 1 is impossible everywhere"),
+    ):
+        GridFilter(model, -12, 12, 801).run([[0.0]])
+
+
+def test_series_of_different_lengths_are_refused():
+    with pytest.raises(ValueError, match="controls: expected 2, one an observation, got 1"):
+        GridFilter(LINE, -12, 12, 801).run([[0.0], [0.0]], controls=[None])
+    with pytest.raises(ValueError, match=r"dt: expected shape \(2,\), got \(3,\)"):
+        GridFilter(LINE, -12, 12, 801).run([[0.0], [0.0]], dt=[1.0, 1.0, 1.0])
+
+
+def test_missing_functions_are_named():
+    class Bare:
+        dim = 1
+        initial = UniformBox([0.0], [1.0])
+
+    with pytest.raises(TypeError, match=r"GridFilter needs transition_mean .* Bare has no transition_mean"):
+        GridFilter(Bare(), 0, 1, 100)

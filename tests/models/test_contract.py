@@ -1,0 +1,160 @@
+"""Every model, run through the contract that filters rely on."""
+
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from herdfilter.models import UNGM, BearingsTracking, LinearGaussian, Lorenz63, RangeOnly
+from herdfilter.models.contract import (
+    circular_dims,
+    propagate,
+    sample_initial,
+    sample_observation,
+    simulate,
+    wrap_angles,
+)
+
+
+@dataclass
+class Case:
+    model: Any
+    dt: float = 1.0
+    control: Any = None
+
+
+CASES = {
+    "ungm": Case(UNGM()),
+    "bearings": Case(BearingsTracking(), dt=0.3),
+    "bearings, three sensors": Case(BearingsTracking(sensors=[[0, 0], [1, 0], [0, 1]]), dt=0.1),
+    "lorenz63": Case(Lorenz63(), dt=0.25),
+    "linear gaussian": Case(
+        LinearGaussian(
+            F=[[0.9, 0.2], [-0.2, 0.9]],
+            H=[[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]],
+            Q=[[1.0, 0.3], [0.3, 0.5]],
+            R=[[1.0, 0.2, 0.0], [0.2, 2.0, 0.1], [0.0, 0.1, 0.5]],
+            initial_mean=[1.0, -1.0],
+            initial_covariance=[[2.0, 0.5], [0.5, 1.0]],
+        )
+    ),
+    "range only": Case(RangeOnly([[0, 0], [20, 0], [5, 15]]), dt=0.5, control=[0.4, -0.1, 0.2]),
+}
+
+
+@pytest.fixture(params=CASES, ids=list(CASES))
+def case(request):
+    return CASES[request.param]
+
+
+@pytest.fixture
+def states(case):
+    return sample_initial(case.model, 50, np.random.default_rng(3))
+
+
+def observe(case, x, step=1, seed=4):
+    return sample_observation(case.model, x, np.random.default_rng(seed), step)
+
+
+def test_initial_states_are_finite_points(case, states):
+    assert states.shape == (50, case.model.dim)
+    assert np.isfinite(states).all()
+
+
+def test_transition_has_the_documented_shapes(case, states):
+    moved = case.model.transition_mean(states, case.dt, case.control, 1)
+    Q = case.model.transition_covariance(case.dt, 1)
+    assert moved.shape == states.shape
+    assert np.isfinite(moved).all()
+    assert Q.shape == (case.model.dim, case.model.dim)
+    np.testing.assert_array_equal(Q, Q.T)
+    assert np.linalg.eigvalsh(Q)[0] >= 0
+
+
+def test_each_state_is_treated_alone(case, states):
+    """A particle's successor and likelihood do not depend on the particles beside it."""
+    z = observe(case, states[:1])[0]
+    together = case.model.transition_mean(states, case.dt, case.control, 2)
+    likelihoods = case.model.log_likelihood(z, states, 2)
+    assert likelihoods.shape == (50,)
+    assert np.isfinite(likelihoods).all()
+    for i in (0, 17, 49):
+        one = states[i : i + 1]
+        np.testing.assert_allclose(
+            case.model.transition_mean(one, case.dt, case.control, 2)[0], together[i], rtol=1e-13
+        )
+        np.testing.assert_allclose(case.model.log_likelihood(z, one, 2), likelihoods[i : i + 1], rtol=1e-12)
+
+
+def test_states_passed_in_are_left_alone(case, states):
+    before = states.copy()
+    propagate(case.model, states, np.zeros_like(states), case.dt, case.control, 1)
+    case.model.log_likelihood(observe(case, states[:1])[0], states, 1)
+    np.testing.assert_array_equal(states, before)
+
+
+def test_simulated_transitions_have_the_stated_mean_and_covariance(case, states):
+    n, d = 40_000, case.model.dim
+    x = np.repeat(states[:1], n, axis=0)
+    noise = np.random.default_rng(5).standard_normal((n, d))
+    moved = propagate(case.model, x, noise, case.dt, case.control, 3)
+    mean = case.model.transition_mean(states[:1], case.dt, case.control, 3)[0]
+    Q = case.model.transition_covariance(case.dt, 3)
+    offset = wrap_angles(moved - mean, circular_dims(case.model))
+    whitened = np.linalg.solve(np.linalg.cholesky(Q), offset.T)
+    assert np.abs(whitened.mean(axis=1)).max() < 4.5 / np.sqrt(n)
+    assert np.abs(whitened @ whitened.T / n - np.eye(d)).max() < 4.5 * np.sqrt(2 / n)
+
+
+def test_likelihood_is_a_density_of_the_observation(case, states):
+    """E[p(z | x') / p(z | x)] = 1 for z simulated at x, since p(. | x') integrates to 1."""
+    n = 4000
+    here = states[:1]
+    there = here + 0.3 * np.sqrt(np.diag(case.model.transition_covariance(case.dt, 1)))
+    there[:, circular_dims(case.model)] = here[:, circular_dims(case.model)]
+    z = observe(case, np.repeat(here, n, axis=0))
+    pair = np.vstack([here, there])
+    gaps = np.array([np.diff(case.model.log_likelihood(row, pair, 1))[0] for row in z])
+    ratio = np.exp(gaps)
+    assert np.ptp(gaps) > 0.01  # the two states are told apart
+    assert abs(ratio.mean() - 1) < 4.5 * ratio.std() / np.sqrt(n)
+
+
+def test_observations_have_the_stated_mean_and_covariance(case, states):
+    if not hasattr(case.model, "observation_mean"):
+        pytest.skip("the observation noise of this model is not additive Gaussian")
+    n = 40_000
+    z = observe(case, np.repeat(states[:1], n, axis=0))
+    R = case.model.observation_covariance(1)
+    offset = z - case.model.observation_mean(states[:1], 1)
+    whitened = np.linalg.solve(np.linalg.cholesky(R), offset.T)
+    assert np.abs(whitened.mean(axis=1)).max() < 4.5 / np.sqrt(n)
+    assert np.abs(whitened @ whitened.T / n - np.eye(len(R))).max() < 4.5 * np.sqrt(2 / n)
+
+
+def test_simulation_is_finite_and_repeats_with_its_seed(case):
+    truth, observations = simulate(case.model, 30, np.random.default_rng(1), case.dt)
+    again, _ = simulate(case.model, 30, np.random.default_rng(1), case.dt)
+    other, _ = simulate(case.model, 30, np.random.default_rng(2), case.dt)
+    assert truth.shape == (30, case.model.dim)
+    assert len(observations) == 30
+    assert np.isfinite(truth).all()
+    assert np.isfinite(observations).all()
+    np.testing.assert_array_equal(truth, again)
+    assert (truth != other).any()
+
+
+def test_model_survives_the_journey_to_a_worker_process(case, states):
+    copy = pickle.loads(pickle.dumps(case.model))
+    np.testing.assert_array_equal(
+        copy.transition_mean(states, case.dt, case.control, 1),
+        case.model.transition_mean(states, case.dt, case.control, 1),
+    )
+
+
+def test_observation_of_the_wrong_length_is_refused(case, states):
+    z = np.append(observe(case, states[:1])[0], 0.0)
+    with pytest.raises(ValueError, match=rf"z: expected shape \({len(z) - 1},\), got \({len(z)},\)"):
+        case.model.log_likelihood(z, states, 1)
