@@ -43,6 +43,8 @@ CASES = {
     "range only": Case(RangeOnly([[0, 0], [20, 0], [5, 15]]), dt=0.5, control=[0.4, -0.1, 0.2]),
 }
 
+ADDITIVE = [name for name, case in CASES.items() if hasattr(case.model, "observation_mean")]
+
 
 @pytest.fixture(params=CASES, ids=list(CASES))
 def case(request):
@@ -122,9 +124,8 @@ def test_likelihood_is_a_density_of_the_observation(case, states):
     assert abs(ratio.mean() - 1) < 4.5 * ratio.std() / np.sqrt(n)
 
 
+@pytest.mark.parametrize("case", ADDITIVE, ids=list(ADDITIVE), indirect=True)
 def test_observations_have_the_stated_mean_and_covariance(case, states):
-    if not hasattr(case.model, "observation_mean"):
-        pytest.skip("the observation noise of this model is not additive Gaussian")
     n = 40_000
     z = observe(case, np.repeat(states[:1], n, axis=0))
     R = case.model.observation_covariance(1)
