@@ -83,10 +83,12 @@ def compare(
     console = Console()
     if not console.is_terminal:
         console.width = 140
-    console.print(_summary_table(summary, study.scenario, intervals=console.width >= 125))
-    for line in _failures(result.runs):
+    intervals = console.width >= 125
+    brackets = "; 95 % intervals over runs in brackets" if intervals else ""
+    click.echo(f"\n{study.scenario.title}: {study.runs} runs{brackets}")
+    console.print(_summary_table(summary, study.scenario, intervals))
+    for line in (*_failures(result.runs), *_definition(study.scenario), verdict(summary)):
         click.echo(line)
-    click.echo(verdict(summary))
     if out is not None:
         from herdfilter.plotting import save_figures
 
@@ -100,15 +102,15 @@ def compare(
 def scenarios() -> None:
     """List the scenarios that come with the package, and their sources."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.padding import Padding
 
     from herdfilter.evaluation.scenario import load_scenario, scenario_files
 
-    table = Table("name", "title", "source", box=None, pad_edge=False, padding=(0, 2, 1, 0))
+    console = Console(highlight=False)
     for name in scenario_files():
         scenario = load_scenario(name)
-        table.add_row(f"[bold]{name}[/]", scenario.title, scenario.source)
-    Console().print(table)
+        console.print(f"[bold]{name}[/]: {scenario.title}")
+        console.print(Padding(scenario.source, (0, 0, 1, 4)))
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -139,30 +141,19 @@ def _summary_table(summary: pd.DataFrame, scenario: Scenario, intervals: bool) -
 
     from herdfilter.evaluation.summary import error_measure
 
-    localising = scenario.data is not None and scenario.divergence is not None
     unit = f" ({scenario.unit})" if scenario.unit else ""
-    title = f"{scenario.title}: {summary['runs'].iloc[0]} runs"
-    if intervals:
-        title += ", 95 % intervals over runs in brackets"
     columns = {"rmse": f"RMSE\nto truth{unit}", "ratio": f"ratio to\n{summary['baseline'].iloc[0]}"}
     ranking = error_measure(summary)
     if ranking == "reference_error":
         columns = {ranking: f"RMS error\nto reference{unit}"} | columns
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=not intervals,
-    )
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=not intervals)
     table.add_column("filter", no_wrap=True)
-    rates = ("localised" if localising else "diverged", *(["failed"] * intervals), "ms a\nstep")
+    rates = (_outcome(scenario), *(["failed"] * intervals), "ms a\nstep")
     for header in ("n", "median\nerror", *columns.values(), *rates):
         table.add_column(header, justify="right", no_wrap=True)
     counts = list(dict.fromkeys(summary["n_particles"]))
     for _, row in summary.iterrows():
-        share = 1 - row["diverged"] if localising else row["diverged"]
+        share = row["diverged"] if _outcome(scenario) == "diverged" else 1 - row["diverged"]
         table.add_row(
             row["filter"],
             str(row["n_particles"]),
@@ -185,6 +176,21 @@ def _with_interval(row: pd.Series[Any], name: str) -> str:
 
 def _digits(number: float) -> str:
     return f"{number:#.3g}".rstrip(".")
+
+
+def _outcome(scenario: Scenario) -> str:
+    """With real data the good end of a run is what counts: it localised."""
+    return "diverged" if scenario.data is None or scenario.divergence is None else "localised"
+
+
+def _definition(scenario: Scenario) -> list[str]:
+    bound = scenario.divergence
+    if bound is None:
+        return []
+    unit = f" {scenario.unit}" if scenario.unit else ""
+    side = "above" if _outcome(scenario) == "diverged" else "of at most"
+    last = f"the last {bound.final_part:.0%} of the steps"
+    return [f"{_outcome(scenario)}: RMSE to the truth {side} {bound.rmse_above:g}{unit} in {last}"]
 
 
 def _failures(runs: pd.DataFrame) -> list[str]:

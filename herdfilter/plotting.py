@@ -162,6 +162,7 @@ def error_over_particles(summary: pd.DataFrame, unit: str = "") -> Figure:
                 _half_slope(ax, summary)
             ax.set_xscale("log")
             ax.set_xticks(counts, [str(n) for n in counts])
+            ax.set_xlim(0.85 * counts[0], 1.18 * counts[-1])
             ax.minorticks_off()
             ax.set_xlabel("particles")
         _legend(figure, next(iter(panels.values())))
@@ -244,7 +245,7 @@ def trajectory(result: StudyResult, names: Sequence[str] | None = None) -> Figur
         Filters to draw; unless given, the first one and the best of the others, by median error.
     """
     shown = list(names or _first_and_best(result))
-    if result.trajectory.recording.truth.shape[1] == 1:
+    if result.study.scenario.view == "time" or result.trajectory.recording.truth.shape[1] == 1:
         return _over_time(result, shown)
     return _in_plane(result, shown)
 
@@ -258,7 +259,7 @@ def _first_and_best(result: StudyResult) -> list[str]:
 
 
 def _over_time(result: StudyResult, names: list[str]) -> Figure:
-    """One dimension: state against time, a panel below the other."""
+    """First dimension against time, a panel below the other."""
     shown, scenario, look = result.trajectory, result.study.scenario, styles(result.study.filters)
     window = slice(min(len(shown.recording), LONGEST_WINDOW))
     times = shown.recording.times[window]
@@ -281,7 +282,7 @@ def _over_time(result: StudyResult, names: list[str]) -> Figure:
 
 
 def _in_plane(result: StudyResult, names: list[str]) -> Figure:
-    """Two dimensions or more: the path in the plane of the first two, with particles at a few times."""
+    """Path in the plane of the first two dimensions, with particles at a few times."""
     shown, scenario, look = result.trajectory, result.study.scenario, styles(result.study.filters)
     truth = shown.recording.truth
     moments = np.unique(np.linspace(0, len(truth) - 1, SNAPSHOTS).astype(int))

@@ -12,6 +12,7 @@ error_dims = [0, 1]           # dimensions whose error counts; all unless given
 unit = "m"                    # of the error
 labels = ["x (m)", "y (m)"]   # of the state's dimensions, for figures
 time_label = "time (s)"
+view = "plane"                # path in the first two dimensions, or "time": the first against time
 
 [model]
 type = "UNGM"                 # in herdfilter.models, or "module:Class", or "path/to/file.py:Class"
@@ -70,6 +71,10 @@ class Divergence:
             )
 
 
+VIEWS = ("plane", "time")
+"""How a trajectory is drawn; a state of one dimension always against time."""
+
+
 @dataclass(frozen=True)
 class Scenario:
     """One experiment; the fields are the keys of the TOML file (see the module's documentation).
@@ -97,6 +102,7 @@ class Scenario:
     unit: str = ""
     labels: tuple[str, ...] = ()
     time_label: str = "time"
+    view: str = "plane"
     data: Mapping[str, Any] | None = None
     reference: Mapping[str, Any] | None = None
     divergence: Divergence | None = None
@@ -109,6 +115,7 @@ class Scenario:
         as_count("runs", self.runs)
         for n in self.particles:
             as_count("particles", n)
+        one_of("view", self.view, VIEWS)
         for table in ("model", "data", "reference"):
             keys = getattr(self, table)
             if keys is not None and not isinstance(keys.get("type"), str):

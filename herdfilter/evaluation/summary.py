@@ -118,7 +118,7 @@ def verdict(summary: pd.DataFrame) -> str:
         return f"At n = {n} no filter has a smaller median error against {against} than {base}."
     interval = "too few runs for an interval"
     if np.isfinite(best["ratio_low"]):
-        interval = f"95 % interval {best['ratio_low']:.2f} to {best['ratio_high']:.2f}"
+        interval = f"95 % interval {best['ratio_low']:.2g} to {best['ratio_high']:.2g}"
     if best["ratio_high"] < 1:
-        return f"{claim}: {best['ratio']:.2f} of that of {base} run by run ({interval})."
-    return f"{claim}, but a gain over {base} is not shown: ratio {best['ratio']:.2f} run by run ({interval})."
+        return f"{claim}: {best['ratio']:.2g} of that of {base} run by run ({interval})."
+    return f"{claim}, but a gain over {base} is not shown: ratio {best['ratio']:.2g} run by run ({interval})."
