@@ -31,7 +31,9 @@ def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
             )
         return bandwidth
     if np.ndim(bandwidth) == 0:  # type: ignore[arg-type]
-        return as_positive("bandwidth", bandwidth if not isinstance(bandwidth, np.ndarray) else bandwidth.item())
+        return as_positive(
+            "bandwidth", bandwidth if not isinstance(bandwidth, np.ndarray) else bandwidth.item()
+        )
     matrix = as_covariance("bandwidth", bandwidth)
     if matrix.ndim != 2 or np.linalg.eigvalsh(matrix)[0] <= 0:
         raise ValueError(
@@ -102,9 +104,8 @@ def density_product(mixture: GaussianMixture, covariance: Array | None = None) -
     extra = 0.0 if covariance is None else covariance
     total = 0.0
     for weight, mean, cov in zip(mixture.weights, mixture.means, mixture.covariances, strict=True):
-        spread = (
-            2 * cov + extra if mixture.shared else mixture.covariances + cov + extra
+        pair = GaussianMixture.trusted(
+            mixture.weights, mixture.means, mixture.distinct_covariances + cov + extra
         )
-        pair = GaussianMixture.trusted(mixture.weights, mixture.means, spread)
         total += weight * float(np.exp(pair.log_density(mean[None, :])[0]))
     return total

@@ -25,10 +25,8 @@ class GaussianMixture:
 
     Attributes
     ----------
-    weights, means, covariances : ndarray
-        As above; `covariances` always has shape (M, d, d) and is a read-only view when shared.
-    shared : bool
-        Whether all components have the same covariance.
+    weights, means : ndarray, shapes (M,) and (M, d)
+    distinct_covariances : ndarray, shape (M, d, d), or (1, d, d) when shared
 
     Raises
     ------
@@ -38,8 +36,7 @@ class GaussianMixture:
 
     weights: Array
     means: Array
-    covariances: Array
-    shared: bool
+    distinct_covariances: Array
 
     def __init__(self, weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> None:
         self.weights = as_weights("weights", weights)
@@ -52,20 +49,14 @@ class GaussianMixture:
             raise ValueError(
                 f"covariances: expected shape ({m}, {d}, {d}) or ({d}, {d}), got {np.shape(covariances)}"
             )
-        self.shared = cov.ndim == 2 or m == 1
-        self.covariances = np.broadcast_to(cov, (m, d, d))
+        self.distinct_covariances = cov.reshape(-1, d, d)
 
     @classmethod
     def trusted(cls, weights: Array, means: Array, covariances: Array) -> GaussianMixture:
         """Build without validation, for arrays that are valid by construction (weights sum to 1)."""
         self = object.__new__(cls)
         self.weights, self.means = weights, means
-        self.shared = covariances.ndim == 2 or len(weights) == 1
-        self.covariances = (
-            np.broadcast_to(covariances, (len(weights), *covariances.shape))
-            if covariances.ndim == 2
-            else covariances
-        )
+        self.distinct_covariances = covariances if covariances.ndim == 3 else covariances[None]
         return self
 
     def __repr__(self) -> str:
@@ -79,6 +70,16 @@ class GaussianMixture:
         """Dimension d of the state."""
         return int(self.means.shape[1])
 
+    @property
+    def shared(self) -> bool:
+        """Whether all components have the same covariance."""
+        return len(self.distinct_covariances) == 1
+
+    @property
+    def covariances(self) -> Array:
+        """Component covariances, shape (M, d, d); a read-only view when shared."""
+        return np.broadcast_to(self.distinct_covariances, (len(self), self.dim, self.dim))
+
     @cached_property
     def mean(self) -> Array:
         """Mean of the mixture, shape (d,)."""
@@ -88,16 +89,14 @@ class GaussianMixture:
     def covariance(self) -> Array:
         """Covariance of the mixture, within plus between components, shape (d, d)."""
         centred = self.means - self.mean
-        within = self.covariances[0] if self.shared else np.tensordot(self.weights, self.covariances, axes=1)
+        cov = self.distinct_covariances
+        within = cov[0] if self.shared else np.tensordot(self.weights, cov, axes=1)
         return within + (self.weights[:, None] * centred).T @ centred
 
     @cached_property
     def factors(self) -> Array:
-        """Matrices F with ``F @ F.T`` the covariances, shape (M, d, d); singular covariances are allowed."""
-        if self.shared:
-            factor = covariance_factor(self.covariances[0])
-            return np.broadcast_to(factor, self.covariances.shape)
-        return covariance_factor(self.covariances)
+        """Matrices F with ``F @ F.T`` the distinct covariances, (M, d, d) or (1, d, d); singular ones are allowed."""
+        return covariance_factor(self.distinct_covariances)
 
     def component_log_densities(self, x: ArrayLike) -> Array:
         """Log-density of every component at every point, without the component weights.
@@ -113,22 +112,25 @@ class GaussianMixture:
         x = as_points("x", x, self.dim)
         inverse, log_det = self._inverse_factors
         if self.shared:
-            z = (x @ inverse[0].T)[:, None, :] - (self.means @ inverse[0].T)[None, :, :]
+            z = ((x[:, None, :] - self.means).reshape(-1, self.dim) @ inverse[0].T).reshape(
+                len(x), -1, self.dim
+            )
         else:
             z = np.einsum("mij,nmj->nmi", inverse, x[:, None, :] - self.means)
         return -0.5 * (np.einsum("nmi,nmi->nm", z, z) + log_det + self.dim * np.log(2 * np.pi))
 
     @cached_property
     def _inverse_factors(self) -> tuple[Array, Array]:
-        """Inverse Cholesky factors (M, d, d) and log-determinants (M,) of the covariances."""
-        used = self.covariances[:1] if self.shared else self.covariances
+        """Inverse Cholesky factors and log-determinants of the distinct covariances."""
         try:
-            chol = np.linalg.cholesky(used)
+            chol = np.linalg.cholesky(self.distinct_covariances)
         except np.linalg.LinAlgError:
-            raise ValueError("covariances: a density needs positive definite matrices, got a singular one") from None
+            raise ValueError(
+                "covariances: a density needs positive definite matrices, got a singular one"
+            ) from None
         inverse = np.linalg.inv(chol)
         log_det = 2 * np.log(np.diagonal(chol, axis1=-2, axis2=-1)).sum(-1)
-        return np.broadcast_to(inverse, self.covariances.shape), np.broadcast_to(log_det, (len(self),))
+        return inverse, log_det
 
     def log_density(self, x: ArrayLike) -> Array:
         """Log-density of the mixture, by log-sum-exp over the components.
@@ -154,8 +156,8 @@ class GaussianMixture:
     def marginal(self, dims: int | Sequence[int]) -> GaussianMixture:
         """Marginal distribution of the named dimensions, in the order given."""
         keep = self._dims("dims", dims)
-        cov = self.covariances[0] if self.shared else self.covariances
-        return GaussianMixture.trusted(self.weights, self.means[:, keep], cov[..., keep[:, None], keep])
+        cov = self.distinct_covariances[:, keep[:, None], keep]
+        return GaussianMixture.trusted(self.weights, self.means[:, keep], cov)
 
     def conditional(self, dims: int | Sequence[int], values: ArrayLike) -> GaussianMixture:
         """Distribution of the other dimensions, in ascending order, given ``x[dims] = values``.
@@ -181,20 +183,18 @@ class GaussianMixture:
         with np.errstate(divide="ignore"):
             log_w = np.log(self.weights) + marginal.component_log_densities(values[None, :])[0]
         weights = np.exp(log_w - log_w.max())
-        cov = self.covariances[:1] if self.shared else self.covariances
+        cov = self.distinct_covariances
         cross = cov[:, rest[:, None], given]
         gain = np.swapaxes(np.linalg.solve(cov[:, given[:, None], given], np.swapaxes(cross, 1, 2)), 1, 2)
-        means = self.means[:, rest] + np.einsum("mij,mj->mi", np.broadcast_to(gain, (len(self), *gain.shape[1:])), values - self.means[:, given])
+        means = self.means[:, rest] + (gain @ (values - self.means[:, given])[:, :, None])[:, :, 0]
         covs = cov[:, rest[:, None], rest] - gain @ np.swapaxes(cross, 1, 2)
         covs = 0.5 * (covs + np.swapaxes(covs, 1, 2))
-        return GaussianMixture.trusted(weights / weights.sum(), means, covs[0] if self.shared else covs)
+        return GaussianMixture.trusted(weights / weights.sum(), means, covs)
 
     def convolve(self, covariance: ArrayLike) -> GaussianMixture:
         """Distribution of the sum with independent Gaussian noise of the given covariance (d, d)."""
         added = as_covariance("covariance", covariance, self.dim)
-        return GaussianMixture.trusted(
-            self.weights, self.means, (self.covariances[0] if self.shared else self.covariances) + added
-        )
+        return GaussianMixture.trusted(self.weights, self.means, self.distinct_covariances + added)
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
         """Draw `n` independent points, shape (n, d)."""

@@ -45,7 +45,7 @@ class KernelFrame:
         axes = np.linalg.cholesky(kernel)
         keep = mixture.weights > 0
         weights, means = mixture.weights[keep], mixture.means[keep]
-        cov = mixture.covariances[:1] if mixture.shared else mixture.covariances[keep]
+        cov = mixture.distinct_covariances if mixture.shared else mixture.distinct_covariances[keep]
         inverse = np.linalg.inv(axes)
         cov = inverse @ cov @ inverse.T
         if isinstance(bandwidth, str) or np.ndim(bandwidth) == 2:

@@ -53,7 +53,7 @@ class MappedSampling:
         for m, share in enumerate(largest_remainders(mixture.weights, n)):
             if share:
                 base = self._standard(int(share), mixture.dim, rng)
-                x.append(mixture.means[m] + base.x @ mixture.factors[m].T)
+                x.append(mixture.means[m] + base.x @ mixture.factors[0 if mixture.shared else m].T)
                 weights.append(base.weights * (share / n))
         return Points.trusted(np.concatenate(x), np.concatenate(weights))
 

@@ -40,7 +40,10 @@ class AugmentedProposal:
     def check(self, model: Model) -> None:
         """See `Proposal`."""
         require(
-            model, "AugmentedProposal", ("transition_mean", "transition_covariance"), ("transition", "noise_dim")
+            model,
+            "AugmentedProposal",
+            ("transition_mean", "transition_covariance"),
+            ("transition", "noise_dim"),
         )
 
     def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -66,11 +69,10 @@ class AugmentedProposal:
 
 def with_noise(mixture: GaussianMixture, dim: int) -> GaussianMixture:
     """Joint distribution of the mixture (d) and independent N(0, I) noise (dim)."""
-    d = mixture.dim
-    means = np.zeros((len(mixture), d + dim))
+    d, joint_dim = mixture.dim, mixture.dim + dim
+    means = np.zeros((len(mixture), joint_dim))
     means[:, :d] = mixture.means
-    cov = mixture.covariances[0] if mixture.shared else mixture.covariances
-    joint = np.zeros((*cov.shape[:-2], d + dim, d + dim))
-    joint[..., :d, :d] = cov
-    joint[..., range(d, d + dim), range(d, d + dim)] = 1.0
+    joint = np.zeros((len(mixture.distinct_covariances), joint_dim, joint_dim))
+    joint[:, :d, :d] = mixture.distinct_covariances
+    joint.reshape(len(joint), -1)[:, d * (joint_dim + 1) :: joint_dim + 1] = 1.0  # the rest of the diagonal
     return GaussianMixture.trusted(mixture.weights, means, joint)
