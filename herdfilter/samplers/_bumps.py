@@ -17,6 +17,7 @@ from herdfilter.samplers._fastmath import VECTORISE, exp
 
 STEP = 1.0 / 3.0  # of the grid, in kernel widths
 BLOCK = 16  # grid steps in a block
+FEW_BLOCKS = 4  # up to so many are all looked into
 MAX_BLOCKS = 2**16  # a longer search interval gets a coarser grid
 POSITIVE_REACH = 8.5  # standard deviations; beyond, a positive bump is under 2.1e-16 of its height and left out
 NEGATIVE_REACH = 6.0  # kernel widths; beyond, a subtracted bump is under 1.6e-8 of its height and left out
@@ -42,9 +43,10 @@ def argmax(height, centre, narrowness, positive, count, guess, work, link):
         blocks = MAX_BLOCKS
         step = (high - low) / (BLOCK * blocks)
     width = BLOCK * step
-    bound = np.zeros(blocks)
-    for j in range(positive):
-        _bound_blocks(bound, low, width, height[j], centre[j], narrowness[j], work[3, j])
+    bound = np.full(blocks, np.inf if blocks <= FEW_BLOCKS else 0.0)
+    if blocks > FEW_BLOCKS:
+        for j in range(positive):
+            _bound_blocks(bound, low, width, height[j], centre[j], narrowness[j], work[3, j])
 
     # Samples by block, as linked lists.
     head = np.full(blocks, -1)

@@ -34,12 +34,11 @@ class KernelFrame:
     covariances: Array
 
     @classmethod
-    def of(cls, mixture: GaussianMixture, bandwidth: Bandwidth, n: int) -> KernelFrame:
+    def of(cls, mixture: GaussianMixture, bandwidth: Bandwidth, n: int, turn: bool) -> KernelFrame:
         """Lay the frame for `n` points.
 
-        A number keeps the state's coordinates, scaled. Otherwise the axes are turned to the principal axes of the average
-        component covariance, relative to the kernel: coordinate-wise samplers then move along the components, and a
-        covariance shared by all components becomes diagonal.
+        With `turn` the axes are the principal axes of the average component covariance, relative to the kernel:
+        coordinate-wise samplers then move along the components, and a covariance that all components share becomes diagonal.
         """
         kernel = kernel_covariance(bandwidth, mixture, n)
         axes = np.linalg.cholesky(kernel)
@@ -48,11 +47,11 @@ class KernelFrame:
         cov = mixture.distinct_covariances if mixture.shared else mixture.distinct_covariances[keep]
         inverse = np.linalg.inv(axes)
         cov = inverse @ cov @ inverse.T
-        if isinstance(bandwidth, str) or np.ndim(bandwidth) == 2:
+        if turn:
             average = cov[0] if len(cov) == 1 else np.tensordot(weights, cov, axes=1)
-            turn = np.linalg.eigh(average)[1]
-            cov = turn.T @ cov @ turn
-            axes, inverse = axes @ turn, turn.T @ inverse
+            values, vectors = np.linalg.eigh(average)
+            cov = np.diag(values)[None] if len(cov) == 1 else vectors.T @ cov @ vectors
+            axes, inverse = axes @ vectors, vectors.T @ inverse
         origin = weights @ means
         return cls(origin, axes, np.log(weights), (means - origin) @ inverse.T, np.ascontiguousarray(cov))
 

@@ -24,7 +24,7 @@ def herded_gibbs(log_weights, means, precision, log_det, extra, labels, sweeps, 
     points = np.empty((d, n))
     latest = np.full(components, -1)
     squared = np.empty(n)  # distance of every earlier point to x
-    residual = np.empty((components, d))  # r = L (x - m) and q = (x - m)' L (x - m) of every component
+    residual = np.empty((d, components))  # r = L (x - m) and q = (x - m)' L (x - m) of every component
     quadratic = np.empty(components)
     height = np.empty(components + n)
     centre = np.empty(components + n)
@@ -73,7 +73,7 @@ def _measure(points, t, means, precision, x, squared, residual, quadratic):
             r = 0.0
             for j in range(d):
                 r += matrix[i, j] * (x[j] - means[m, j])
-            residual[m, i] = r
+            residual[i, m] = r
             quadratic[m] += r * (x[i] - means[m, i])
 
 
@@ -83,42 +83,56 @@ def _move(row, t, precision, i, old, new, squared, residual, quadratic):
     e = new - old
     for s in range(t):
         squared[s] += e * (new + old - 2.0 * row[s])
-    for m in range(len(quadratic)):
-        matrix = precision[m if len(precision) > 1 else 0]
-        quadratic[m] += 2.0 * e * residual[m, i] + e * e * matrix[i, i]
-        for j in range(residual.shape[1]):
-            residual[m, j] += e * matrix[j, i]
+    if len(precision) == 1:
+        for m in range(len(quadratic)):
+            quadratic[m] += e * (2.0 * residual[i, m] + e * precision[0, i, i])
+        for j in range(len(residual)):
+            shift = e * precision[0, j, i]
+            for m in range(len(quadratic)):
+                residual[j, m] += shift
+    else:
+        for m in range(len(quadratic)):
+            quadratic[m] += e * (2.0 * residual[i, m] + e * precision[m, i, i])
+            for j in range(len(residual)):
+                residual[j, m] += e * precision[m, j, i]
 
 
 @njit(cache=True, nogil=True)
-def _add_conditional(
-    log_weights, precision, log_det, extra, residual, quadratic, xi, i, height, centre, narrowness
-):  # fmt: skip
+def _add_conditional(log_weights, precision, log_det, extra, residual, quadratic, xi, i, height, centre, narrowness):
     """Fill in the bumps of E[k(x_i, X_i)] under the conditional density of coordinate i; return how many."""
     components = len(log_weights)
-    shared = len(precision) == 1
-    peak = -np.inf
-    for m in range(components):
-        k = 0 if shared else m
-        lii = precision[k, i, i]
-        r = residual[m, i]
-        height[m] = log_weights[m] + 0.5 * (log_det[k] - np.log(lii) - quadratic[m] + r * r / lii)
-        peak = max(peak, height[m])
-    total = 0.0
-    for m in range(components):
-        height[m] = np.exp(height[m] - peak)
-        total += height[m]
+    total = _conditional_weights(log_weights, precision[:, i, i], log_det, residual[i], quadratic, height)
     count = 0
     for m in range(components):
         w = height[m] / total
         if w > NEGLIGIBLE:
-            lii = precision[0 if shared else m, i, i]
+            lii = precision[0 if len(precision) == 1 else m, i, i]
             variance = 1.0 / lii + extra
             height[count] = w / np.sqrt(variance)
-            centre[count] = xi - residual[m, i] / lii
+            centre[count] = xi - residual[i, m] / lii
             narrowness[count] = 1.0 / variance
             count += 1
     return count
+
+
+@njit(cache=True, nogil=True, fastmath=VECTORISE)
+def _conditional_weights(log_weights, diagonal, log_det, residual, quadratic, weight):
+    """Component weights of the conditional density of one coordinate, relative to the largest; return their sum."""
+    peak = -np.inf
+    if len(diagonal) == 1:
+        for m in range(len(log_weights)):
+            weight[m] = log_weights[m] + 0.5 * (residual[m] * residual[m] / diagonal[0] - quadratic[m])
+            peak = max(peak, weight[m])
+    else:
+        for m in range(len(log_weights)):
+            r = residual[m]
+            weight[m] = log_weights[m] + 0.5 * (log_det[m] - np.log(diagonal[m]) - quadratic[m] + r * r / diagonal[m])
+            peak = max(peak, weight[m])
+    total = 0.0
+    for m in range(len(log_weights)):
+        weight[m] = exp(max(weight[m] - peak, -700.0))
+        total += weight[m]
+    return total
 
 
 @njit(cache=True, nogil=True)

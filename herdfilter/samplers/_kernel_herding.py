@@ -16,21 +16,24 @@ def kernel_herding(log_height, means, precision, candidates, n):
     """Return n points (n, d), each the maximum of ``mu(x) - 1 / (t + 1) sum_s k(x, x_s)`` found from several starts.
 
     ``mu(x) = sum_m exp(log_height[m] - (x - means[m])' precision[m] (x - means[m]) / 2)`` is the expected kernel;
-    precisions are (M, d, d), or one shared (1, d, d). `candidates` (C, d) are possible starts: the objective is kept up to
-    date at all of them, O(C d) a point, and the best few that are mutually distant are refined.
+    precisions are (M, d, d), or one shared diagonal one (1, d, d). `candidates` (C, d) are possible starts: the objective is
+    kept up to date at all of them, O(C d) a point, and the best few that are mutually distant are refined.
     """
-    d = means.shape[1]
+    components, d = means.shape
     count = len(candidates)
-    points = np.empty((n, d))
-    target = np.empty(count)
-    samples = np.zeros(count)
-    objective = np.empty(count)
+    points = np.empty((d, n))
+    target_bumps = (log_height, means.T.copy(), precision, np.diag(precision[0]).copy())
+    sample_bumps = (np.zeros(n), points, np.ones(d))
+    problem = (target_bumps, sample_bumps)
     gradient = np.empty(d)
-    pull = np.empty(d)
+    scratch = np.empty(max(components, n, d))
     work = np.empty((4, d))
     inverse_hessian = np.empty((d, d))
+    target = np.empty(count)
     for c in range(count):
-        target[c] = _target(log_height, means, precision, candidates[c], gradient, pull)
+        target[c] = _target(target_bumps, candidates[c], gradient, scratch)
+    samples = np.zeros(count)
+    objective = np.empty(count)
     x = np.empty(d)
     for t in range(n):
         objective[:] = target - samples / (t + 1)
@@ -41,12 +44,12 @@ def kernel_herding(log_height, means, precision, candidates, n):
                 break
             x[:] = candidates[c]
             _exclude(objective, candidates, x)
-            value = _ascend(log_height, means, precision, points, t, x, inverse_hessian, work, pull)
+            value = _ascend(problem, t, x, inverse_hessian, work, scratch)
             if value > best_value:
                 best_value = value
-                points[t] = x
-        _add_kernel(samples, candidates, points[t])
-    return points
+                points[:, t] = x
+        _add_kernel(samples, candidates, points[:, t])
+    return points.T.copy()
 
 
 @njit(cache=True, nogil=True)
@@ -72,53 +75,66 @@ def _add_kernel(samples, candidates, x):
         samples[c] += exp(max(-0.5 * squared, -700.0))
 
 
-@njit(cache=True, nogil=True)
-def _target(log_height, means, precision, x, gradient, pull):
-    """mu(x); its gradient is written to `gradient`."""
-    d = len(x)
+@njit(cache=True, nogil=True, fastmath=VECTORISE)
+def _add_bumps(log_height, centres, narrowness, count, scale, x, gradient, scratch):
+    """Sum of scale * exp(log_height[k] - sum_i narrowness[i] (x - centres[:, k])_i^2 / 2); adds to the gradient."""
+    scratch[:count] = log_height[:count]
+    for i in range(len(x)):
+        for k in range(count):
+            u = x[i] - centres[i, k]
+            scratch[k] -= 0.5 * narrowness[i] * u * u
     value = 0.0
-    gradient[:] = 0.0
-    for m in range(len(log_height)):
-        matrix = precision[m if len(precision) > 1 else 0]
-        exponent = log_height[m]
-        for i in range(d):
-            pull[i] = 0.0
-            for j in range(d):
-                pull[i] += matrix[i, j] * (means[m, j] - x[j])
-            exponent -= 0.5 * pull[i] * (means[m, i] - x[i])
-        if exponent > -50.0:
-            g = np.exp(exponent)
-            value += g
-            for i in range(d):
-                gradient[i] += g * pull[i]
+    for k in range(count):
+        scratch[k] = scale * exp(max(scratch[k], -700.0))
+        value += scratch[k]
+    for i in range(len(x)):
+        pull = 0.0
+        for k in range(count):
+            pull += scratch[k] * (centres[i, k] - x[i])
+        gradient[i] += narrowness[i] * pull
     return value
 
 
 @njit(cache=True, nogil=True)
-def _objective(log_height, means, precision, points, t, x, gradient, pull):
-    """Objective at x, its gradient in `gradient`, and a bound on its curvature."""
-    value = _target(log_height, means, precision, x, gradient, pull)
-    curvature = value
-    for s in range(t):
-        squared = 0.0
-        for i in range(len(x)):
-            u = points[s, i] - x[i]
-            squared += u * u
-        if squared < 72.0:
-            k = exp(-0.5 * squared) / (t + 1)
-            value -= k
-            curvature += k
-            for i in range(len(x)):
-                gradient[i] -= k * (points[s, i] - x[i])
-    return value, curvature
+def _target(bumps, x, gradient, scratch):
+    """mu(x); its gradient is written to `gradient`."""
+    log_height, means, precision, narrowness = bumps
+    gradient[:] = 0.0
+    if len(precision) == 1:
+        return _add_bumps(log_height, means, narrowness, len(log_height), 1.0, x, gradient, scratch)
+    d = len(x)
+    value = 0.0
+    for m in range(len(log_height)):
+        exponent = log_height[m]
+        for i in range(d):
+            pull = 0.0
+            for j in range(d):
+                pull += precision[m, i, j] * (means[j, m] - x[j])
+            scratch[i] = pull
+            exponent -= 0.5 * pull * (means[i, m] - x[i])
+        if exponent > -50.0:
+            g = exp(exponent)
+            value += g
+            for i in range(d):
+                gradient[i] += g * scratch[i]
+    return value
 
 
 @njit(cache=True, nogil=True)
-def _ascend(log_height, means, precision, points, t, x, h, work, pull):
+def _objective(problem, t, x, gradient, scratch):
+    """Objective at x, its gradient in `gradient`, and a bound on its curvature."""
+    target_bumps, (zeros, points, ones) = problem
+    mu = _target(target_bumps, x, gradient, scratch)
+    samples = _add_bumps(zeros, points, ones, t, -1.0 / (t + 1), x, gradient, scratch)
+    return mu + samples, mu - samples
+
+
+@njit(cache=True, nogil=True)
+def _ascend(problem, t, x, h, work, scratch):
     """Climb from x by BFGS with backtracking, steps of at most a kernel width; x becomes the maximum, its value returned."""
     d = len(x)
     gradient, step, trial, change = work[0], work[1], work[2], work[3]
-    value, curvature = _objective(log_height, means, precision, points, t, x, gradient, pull)
+    value, curvature = _objective(problem, t, x, gradient, scratch)
     h[:] = 0.0
     for i in range(d):
         h[i, i] = 1.0 / max(curvature, 1e-300)
@@ -138,7 +154,7 @@ def _ascend(log_height, means, precision, points, t, x, h, work, pull):
         for _ in range(30):
             for i in range(d):
                 trial[i] = x[i] + rate * step[i]
-            climbed, _ = _objective(log_height, means, precision, points, t, trial, change, pull)
+            climbed, _ = _objective(problem, t, trial, change, scratch)
             if climbed >= value + 1e-4 * rate * slope:
                 break
             rate *= 0.5

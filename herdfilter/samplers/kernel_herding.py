@@ -45,7 +45,7 @@ class KernelHerding:
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Herd `n` points with equal weights from `mixture`; `rng` is not used."""
         n = as_count("n", n)
-        frame = KernelFrame.of(mixture, self.bandwidth, n)
+        frame = KernelFrame.of(mixture, self.bandwidth, n, turn=True)
         precision, log_det = frame.precisions(1.0)
         log_height = frame.log_weights + 0.5 * log_det
         return Points(frame.back(kernel_herding(log_height, frame.means, precision, _candidates(frame, n), n)))
