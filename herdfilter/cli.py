@@ -159,7 +159,7 @@ def _summary_table(summary: pd.DataFrame, scenario: Scenario, intervals: bool) -
             str(row["n_particles"]),
             _digits(row[f"{ranking}_median"]),
             *(_with_interval(row, name) if intervals else _digits(row[name]) for name in columns),
-            f"{share:.0%}",
+            f"{100 * share:.0f} %",
             *([str(row["failures"])] * intervals),
             _digits(row["ms_per_step"]),
             end_section=row["n_particles"] == counts[-1] and len(counts) > 1,
@@ -189,7 +189,7 @@ def _definition(scenario: Scenario) -> list[str]:
         return []
     unit = f" {scenario.unit}" if scenario.unit else ""
     side = "above" if _outcome(scenario) == "diverged" else "of at most"
-    last = f"the last {bound.final_part:.0%} of the steps"
+    last = f"the last {100 * bound.final_part:.0f} % of the steps"
     return [f"{_outcome(scenario)}: RMSE to the truth {side} {bound.rmse_above:g}{unit} in {last}"]
 
 

@@ -1,3 +1,4 @@
+import re
 from pathlib import PurePosixPath
 
 import pytest
@@ -32,9 +33,8 @@ def test_constants_lists_and_dotted_names_are_understood():
     ],
 )
 def test_anything_else_is_a_clear_error(expression, message):
-    with pytest.raises(ValueError, match="expected|unknown|cannot|bandwidth") as caught:
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
         evaluate(expression)
-    assert message in str(caught.value)
     assert expression in str(caught.value)
 
 

@@ -1,4 +1,5 @@
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -124,9 +125,8 @@ def test_a_changed_model_file_is_read_again(write):
     ],
 )
 def test_what_is_wrong_in_a_file_is_named_in_one_line(write, text, message):
-    with pytest.raises(ValueError, match="expected|unknown|missing|cannot|Invalid") as caught:
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
         plan_study(write(text))
-    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -134,7 +134,7 @@ def test_a_filter_of_ones_own_in_the_file(write):
     own = '[filter.mine]\nproposal = "HerdedProposal(KernelHerding(bandwidth=0.5))"'
     study = plan_study(write('filters = ["mine", "bootstrap"]\nparticles = [5]' + MINIMAL + own))
     assert list(study.filters) == ["mine", "bootstrap"]
-    with pytest.raises(ValueError, match="filter mine: .*did you mean 'HerdedProposal'"):
+    with pytest.raises(ValueError, match=r"filter mine: .*did you mean 'HerdedProposal'"):
         plan_study(write('filters = ["mine"]' + MINIMAL + own.replace("Herded", "Herdd")))
     with pytest.raises(ValueError, match="filter mine: key: unknown 'propsal'; did you mean 'proposal'"):
         plan_study(write('filters = ["mine"]' + MINIMAL + own.replace("proposal =", "propsal =")))
@@ -145,9 +145,9 @@ def test_unknown_scenario_and_missing_file(tmp_path):
         load_scenario("ungn")
     with pytest.raises(FileNotFoundError, match=r"none\.toml"):
         load_scenario(tmp_path / "none.toml")
+    elsewhere = dataclasses.replace(load_scenario("ungm"), model={"type": "walk.py:Walk"}, folder=tmp_path)
     with pytest.raises(FileNotFoundError, match=r"walk\.py"):
-        scenario = load_scenario("ungm")
-        dataclasses.replace(scenario, model={"type": "walk.py:Walk"}, folder=tmp_path).build_model()
+        elsewhere.build_model()
 
 
 def test_a_simulated_scenario_takes_no_data_folder(tmp_path):
