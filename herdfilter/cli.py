@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,8 +95,8 @@ def compare(
 
         result.runs.to_csv(out / "runs.csv", index=False)
         summary.to_csv(out / "summary.csv", index=False)
-        figures = save_figures(result, out)
-        click.echo(f"Wrote runs.csv, summary.csv, {', '.join(path.name for path in figures)} into {out}")
+        names = ["runs.csv", "summary.csv", *(path.name for path in save_figures(result, out))]
+        click.echo(f"Wrote {', '.join(names)} into {out}")
 
 
 @main.command()
@@ -175,7 +176,7 @@ def _with_interval(row: pd.Series[Any], name: str) -> str:
 
 
 def _digits(number: float) -> str:
-    return f"{number:#.3g}".rstrip(".")
+    return "-" if math.isnan(number) else f"{number:#.3g}".rstrip(".")
 
 
 def _outcome(scenario: Scenario) -> str:

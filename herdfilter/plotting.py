@@ -72,14 +72,15 @@ def styles(names: Iterable[str]) -> dict[str, Style]:
 
 
 def save_figures(result: StudyResult, folder: Path) -> list[Path]:
-    """Draw all figures of a study into a folder as PNG and return their paths."""
-    summary = summarise(result.runs)
-    figures = {
-        "error_over_time": error_over_time(result),
-        "error_over_particles": error_over_particles(summary, result.study.scenario.unit),
-        "error_over_seconds": error_over_seconds(summary, result.study.scenario.unit),
-        "trajectory": trajectory(result),
-    }
+    """Draw what a study has to show into a folder as PNG, and return the paths."""
+    summary, unit = summarise(result.runs), result.study.scenario.unit
+    figures: dict[str, Figure] = {}
+    if result.traces:  # some filter finished a run
+        figures["error_over_time"] = error_over_time(result)
+        figures["error_over_particles"] = error_over_particles(summary, unit)
+        figures["error_over_seconds"] = error_over_seconds(summary, unit)
+    if result.trajectory.estimates:
+        figures["trajectory"] = trajectory(result)
     paths = []
     for name, figure in figures.items():
         paths.append(folder / f"{name}.png")
@@ -105,11 +106,11 @@ def error_over_time(result: StudyResult, n_particles: int | None = None) -> Figu
     look = styles(study.filters)
     width = max(1, len(times) // 12) | 1
     with _figure() as new:
-        columns = min(MAX_COLUMNS, max(len(traces), 1))
-        rows = -(-max(len(traces), 1) // columns)
+        columns = min(MAX_COLUMNS, len(traces))
+        rows = -(-len(traces) // columns)
         figure, axes = new(rows, columns, (3.2 * columns + 0.6, 2.1 * rows + 0.9), sharex=True, sharey=True)
+        first, baseline = next(iter(traces.items()))
         for ax, (name, trace) in zip(axes.flat, traces.items(), strict=False):
-            first, baseline = next(iter(traces.items()))
             errors = _errors(trace, measure)
             ax.plot(times, errors, color=look[name].color, linewidth=0.7, alpha=0.4)
             if name != first:

@@ -1,0 +1,168 @@
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from herdfilter.cli import main
+from herdfilter.evaluation import recording
+from herdfilter.evaluation.scenario import scenario_files
+
+WALK = """
+title = "A walk"
+source = "nobody"
+steps = 12
+runs = 8
+particles = [10, 20]
+filters = ["bootstrap", "augmented-kh"]
+unit = "m"
+[model]
+type = "LinearGaussian"
+F = [[0.9]]
+H = [[1.0]]
+Q = [[1.0]]
+R = [[0.5]]
+initial_mean = [0.0]
+initial_covariance = [[1.0]]
+[reference]
+type = "kalman"
+[divergence]
+rmse_above = 3.0
+"""
+FIGURES = {"error_over_time.png", "error_over_particles.png", "error_over_seconds.png", "trajectory.png"}
+
+
+@pytest.fixture
+def walk(tmp_path):
+    path = tmp_path / "walk.toml"
+    path.write_text(WALK)
+    return str(path)
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, arguments)
+
+
+def test_a_comparison_ends_in_a_table_a_verdict_and_files(walk, tmp_path):
+    out = tmp_path / "new" / "results"
+    result = run("compare", walk, "--workers", "1", "--out", str(out))
+    assert result.exit_code == 0, result.output
+    for text in ("A walk: 8 runs", "bootstrap", "augmented-kh", "At n = 20", "to reference (m)", str(out)):
+        assert text in result.stdout
+    assert {path.name for path in out.iterdir()} == FIGURES | {"runs.csv", "summary.csv"}
+    runs, summary = pd.read_csv(out / "runs.csv"), pd.read_csv(out / "summary.csv")
+    assert len(runs) == 2 * 2 * 8
+    assert len(summary) == 2 * 2
+    first = runs[(runs["filter"] == "bootstrap") & (runs["n_particles"] == 10)]
+    assert summary["rmse"][0] == pytest.approx(np.sqrt((first["rmse"] ** 2).mean()))
+
+
+def test_options_override_the_scenario(walk, tmp_path):
+    out = tmp_path / "out"
+    options = ("--filters", "mixture-random, bootstrap", "--particles", "7", "--runs", "2", "--seed", "5")
+    assert run("compare", walk, *options, "--workers", "2", "--out", str(out)).exit_code == 0
+    runs = pd.read_csv(out / "runs.csv")
+    assert list(runs["filter"].unique()) == ["mixture-random", "bootstrap"]
+    assert set(runs["n_particles"]) == {7}
+    assert set(runs["seed"]) == {5}
+    assert len(runs) == 4
+
+
+def test_real_data_report_the_share_that_localised(walk, tmp_path, monkeypatch):
+    def load_line(folder, length=10):
+        steps = np.arange(1.0, length + 1)[:, None]
+        return recording.DataSet(recording.Recording(steps, steps), {"initial_mean": [0.0]})
+
+    monkeypatch.setitem(recording.DATA_SETS, "line", (load_line, load_line))
+    text = WALK.replace("initial_mean = [0.0]\n", "").replace("rmse_above = 3.0", "rmse_above = 1e9")
+    path = tmp_path / "line.toml"
+    path.write_text(text + '[data]\ntype = "line"\nlength = 15')
+    result = run("compare", str(path), "--workers", "1", "--data", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert "localised: RMSE to the truth of at most 1e+09 m in the last 25 % of the steps" in result.stdout
+    assert result.stdout.count("100 %") == 4
+
+
+def test_failures_are_told(walk, tmp_path):
+    (tmp_path / "blind.py").write_text(
+        "import numpy as np\n"
+        "from herdfilter.models import LinearGaussian\n"
+        "class Blind(LinearGaussian):\n"
+        "    def log_likelihood(self, z, x, step):\n"
+        "        return np.full(len(x), -np.inf)\n"
+    )
+    path = tmp_path / "blind.toml"
+    path.write_text(WALK.replace("LinearGaussian", "blind.py:Blind"))
+    result = run("compare", str(path), "--workers", "1", "--out", str(tmp_path / "out"))
+    assert result.exit_code == 0, result.output
+    assert "bootstrap failed in 16 of 16 runs; the first: DegenerateWeightsError" in result.stdout
+    assert "no filter finished a run" in result.stdout
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"runs.csv", "summary.csv"}
+
+
+def test_scenarios_lists_all_with_their_sources():
+    result = run("scenarios")
+    assert result.exit_code == 0
+    for name in scenario_files():
+        assert f"{name}: " in result.stdout
+    assert "Gordon" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", "ungn"], "did you mean 'ungm'"),
+        (["compare", "nowhere.toml"], "no file nowhere.toml"),
+        (["compare", "ungm", "--filters", "boostrap"], "did you mean 'bootstrap'"),
+        (["compare", "ungm", "--filters", ","], "filters: expected at least one"),
+        (["compare", "ungm", "--particles", "50,many"], "particles: expected integers"),
+        (["compare", "ungm", "--particles", "0"], "particles: expected an integer of at least 1, got 0"),
+        (["compare", "ungm", "--runs", "0"], "runs: expected an integer of at least 1, got 0"),
+        (["compare", "ungm", "--runs", "few"], "'few' is not a valid integer"),
+        (["compare", "ungm", "--workers", "-1"], "workers: expected an integer of at least 1, got -1"),
+        (["compare", "ungm", "--seed", "-1"], "seed: expected an integer of at least 0, got -1"),
+        (["compare", "ungm", "--data", "/"], "takes no data folder"),
+        (["compare", "plaza", "--data", "/nowhere"], "/nowhere"),
+        (["compare", "ungm", "--fliters", "x"], "No such option"),
+        (["compare"], "Missing argument"),
+        (["comprae"], "No such command"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments, message):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_an_output_folder_that_takes_no_files_is_found_before_the_work(walk, tmp_path, monkeypatch):
+    def never(*args, **kwargs):
+        raise AssertionError("computed in vain")
+
+    monkeypatch.setattr("herdfilter.evaluation.engine.run_study", never)
+    (tmp_path / "file").touch()
+    for out in ("file", "file/below"):
+        result = run("compare", walk, "--out", str(tmp_path / out))
+        assert result.exit_code == 2
+        assert "out: cannot write into" in result.stderr
+        assert result.stderr.count("\n") == 1
+
+
+def test_the_process_exits_2_without_a_traceback():
+    done = subprocess.run(
+        [sys.executable, "-m", "herdfilter", "compare", "ungn"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr == "Error: scenario: unknown 'ungn'; did you mean 'ungm'?\n"
+    assert done.stdout == ""
+
+
+def test_importing_the_package_and_the_command_line_stays_light():
+    heavy = "{'pandas', 'matplotlib', 'rich', 'joblib', 'scipy.stats', 'scipy.optimize', 'pooch', 'filterpy'}"
+    code = f"import herdfilter, herdfilter.cli, sys; sys.exit(', '.join({heavy} & set(sys.modules)) or 0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"imported at once: {done.stderr}"

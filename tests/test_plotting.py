@@ -1,0 +1,144 @@
+import sys
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter import plotting
+from herdfilter.evaluation.engine import run_study
+from herdfilter.evaluation.scenario import Scenario
+from herdfilter.evaluation.study import plan_study
+
+PLANE = {
+    "type": "LinearGaussian",
+    "F": [[1.0, 0.0], [0.0, 1.0]],
+    "H": [[1.0, 0.0], [0.0, 1.0]],
+    "Q": [[1.0, 0.0], [0.0, 1.0]],
+    "R": [[0.5, 0.0], [0.0, 0.5]],
+    "initial_mean": [0.0, 0.0],
+    "initial_covariance": [[1.0, 0.0], [0.0, 1.0]],
+}
+FILTERS = ["bootstrap", "augmented-kh", "augmented-random"]
+
+
+def study(**changes):
+    scenario = Scenario(
+        **{
+            "name": "plane",
+            "title": "Plane",
+            "model": PLANE,
+            "steps": 15,
+            "runs": 3,
+            "particles": (10, 20, 40),
+            "unit": "m",
+            "labels": ("east (m)", "north (m)"),
+            "time_label": "time (s)",
+            "reference": {"type": "kalman"},
+        }
+        | changes
+    )
+    return run_study(plan_study(scenario, filters=FILTERS))
+
+
+@pytest.fixture(scope="module")
+def result():
+    return study()
+
+
+def labels(figure):
+    return {text for ax in figure.axes for text in (ax.get_xlabel(), ax.get_ylabel())}
+
+
+def colours_by_filter(ax):
+    return {c.get_label(): c.lines[0].get_color() for c in ax.containers}
+
+
+def test_all_figures_are_written_without_a_window(result, tmp_path):
+    before = "matplotlib.pyplot" in sys.modules
+    paths = plotting.save_figures(result, tmp_path)
+    assert len(paths) == 4
+    for path in paths:
+        assert path.read_bytes().startswith(b"\x89PNG")
+    assert ("matplotlib.pyplot" in sys.modules) == before
+
+
+def test_error_over_time_shows_every_filter_and_its_errors(result):
+    figure = plotting.error_over_time(result, n_particles=20)
+    panels = {ax.get_title(): ax for ax in figure.axes}
+    assert list(panels) == FILTERS
+    np.testing.assert_array_equal(
+        panels["augmented-kh"].lines[0].get_ydata(), result.traces["augmented-kh", 20].reference
+    )
+    assert figure.get_supxlabel() == "time (s)"
+    assert figure.get_supylabel() == "RMS error (m)"
+
+
+def test_error_over_particles_shows_summary_and_intervals(result):
+    summary = hf.evaluation.summarise(result.runs)
+    figure = plotting.error_over_particles(summary, "m")
+    against_reference, against_truth = figure.axes
+    for ax, measure in ((against_reference, "reference_error"), (against_truth, "rmse")):
+        assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+        for container, (_, rows) in zip(ax.containers, summary.groupby("filter", sort=False), strict=True):
+            line, _, (bars,) = container.lines
+            np.testing.assert_allclose(line.get_ydata().astype(float), rows[measure])
+            ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+            np.testing.assert_allclose(ends, rows[[f"{measure}_low", f"{measure}_high"]].to_numpy())
+    assert {"particles", "RMS error (m)"} <= labels(figure)
+
+
+def test_error_over_seconds_has_time_across(result):
+    summary = hf.evaluation.summarise(result.runs)
+    figure = plotting.error_over_seconds(summary)
+    line = figure.axes[0].containers[0].lines[0]
+    np.testing.assert_array_equal(line.get_xdata(), summary["ms_per_step"][:3])
+    assert figure.axes[0].get_xlabel() == "milliseconds a step"
+
+
+def test_a_filter_has_the_same_colour_in_every_figure(result):
+    summary = hf.evaluation.summarise(result.runs)
+    by_count = colours_by_filter(plotting.error_over_particles(summary).axes[0])
+    by_time = colours_by_filter(plotting.error_over_seconds(summary).axes[0])
+    titles = {ax.get_title(): ax.title.get_color() for ax in plotting.error_over_time(result).axes}
+    assert by_count == by_time == titles
+    assert len(set(by_count.values())) == len(FILTERS)
+
+
+def test_filters_of_ones_own_get_styles_that_are_free():
+    names = ["bootstrap", "mine", "herded-kh", "yours"]
+    looks = plotting.styles(names)
+    assert list(looks) == names
+    assert len({look.color for look in looks.values()}) == 4
+    many = plotting.styles([f"filter {i}" for i in range(30)])
+    assert len(many) == 30
+
+
+def test_a_trajectory_in_the_plane(result):
+    figure = plotting.trajectory(result, ["bootstrap", "augmented-kh"])
+    assert [ax.get_title() for ax in figure.axes] == ["bootstrap, n = 20", "augmented-kh, n = 20"]
+    for ax, name in zip(figure.axes, ["bootstrap", "augmented-kh"], strict=True):
+        lines = {line.get_label(): line for line in ax.lines}
+        np.testing.assert_array_equal(lines["truth"].get_xydata(), result.trajectory.recording.truth)
+        np.testing.assert_array_equal(lines["estimate"].get_xydata(), result.trajectory.estimates[name])
+    assert {"east (m)", "north (m)"} <= labels(figure)
+
+
+def test_a_trajectory_over_time_shows_the_particles():
+    result = study(view="time")
+    figure = plotting.trajectory(result, ["augmented-kh"])
+    drawn = np.array([line.get_ydata() for line in figure.axes[0].lines[:20]])
+    np.testing.assert_array_equal(drawn.T, result.trajectory.particles["augmented-kh"][:, :, 0])
+    assert {"east (m)", "time (s)"} <= labels(figure)
+
+
+def test_the_trajectory_is_of_the_first_filter_and_the_best_other(result):
+    summary = hf.evaluation.summarise(result.runs).query("n_particles == 20").set_index("filter")
+    best = summary["reference_error_median"].drop("bootstrap").idxmin()
+    titles = [ax.get_title() for ax in plotting.trajectory(result).axes]
+    assert titles == ["bootstrap, n = 20", f"{best}, n = 20"]
+
+
+def test_figures_without_a_reference_one_count_and_one_run(tmp_path):
+    result = study(reference=None, particles=(10,), runs=1)
+    assert len(plotting.save_figures(result, tmp_path)) == 4
+    assert len(plotting.error_over_particles(hf.evaluation.summarise(result.runs)).axes) == 1
