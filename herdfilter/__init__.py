@@ -6,7 +6,7 @@ sampling (Wolf and Baum, "Continuous Herded Gibbs Sampling", 2021) from Gaussian
 
 from herdfilter import models
 from herdfilter.discrepancy import energy_distance, herding_error, normalised_l2
-from herdfilter.evaluation import Scenario, compare, summarise
+from herdfilter.evaluation.compare import compare
 from herdfilter.filters import (
     AugmentedProposal,
     BootstrapProposal,
@@ -45,7 +45,6 @@ __all__ = [
     "ParticleFilter",
     "Points",
     "RandomSampling",
-    "Scenario",
     "StepRecord",
     "SystematicResampling",
     "compare",
@@ -53,5 +52,4 @@ __all__ = [
     "herding_error",
     "models",
     "normalised_l2",
-    "summarise",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating[Any]]
 Shape = tuple[int | None, ...]
 
 
@@ -64,7 +64,7 @@ def as_weights(name: str, value: ArrayLike, n: int | None = None) -> Array:
 
 def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     """Return one (d, d) or a stack (M, d, d) of symmetric positive semi-definite matrices, symmetrised."""
-    array = np.asarray(value, dtype=np.float64)
+    array: Array = np.asarray(value, dtype=np.float64)
     lead: Shape = (None,) * max(array.ndim - 2, 0)
     array = as_array(name, array, (*lead, dim, dim))
     if array.shape[-1] != array.shape[-2]:

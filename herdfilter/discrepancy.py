@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -64,7 +66,9 @@ def energy_distance(points: Points, mixture: GaussianMixture) -> float:
     _check_dims(points, mixture)
     cross = 0.0
     pair = 0.0
-    for i, (weight, mean, cov) in enumerate(zip(mixture.weights, mixture.means, mixture.covariances, strict=True)):
+    for i, (weight, mean, cov) in enumerate(
+        zip(mixture.weights, mixture.means, mixture.covariances, strict=True)
+    ):
         cross += weight * float(points.weights @ _expected_norm(points.x - mean, cov))
         if mixture.shared:
             pair += weight * float(mixture.weights @ _expected_norm(mixture.means - mean, 2 * cov))
@@ -117,7 +121,7 @@ def _kernel_pairs(points: Points, kernel: Array) -> float:
     return _pair_sum(Points(whitened, points.weights), lambda squared: np.exp(-0.5 * squared))
 
 
-def _pair_sum(points: Points, function) -> float:  # type: ignore[no-untyped-def]
+def _pair_sum(points: Points, function: Callable[[Array], Array]) -> float:
     """Weighted sum of a function of the squared distance over all ordered pairs, in blocks of bounded memory."""
     x, w = points.x, points.weights
     rows = max(1, _BLOCK // (len(x) * x.shape[1]))

@@ -30,7 +30,7 @@ def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
                 f'bandwidth: expected "auto", a positive number or a (d, d) matrix, got {bandwidth!r}'
             )
         return bandwidth
-    if np.ndim(bandwidth) == 0:  # type: ignore[arg-type]
+    if np.ndim(bandwidth) == 0:
         return as_positive(
             "bandwidth", bandwidth if not isinstance(bandwidth, np.ndarray) else bandwidth.item()
         )
@@ -61,7 +61,7 @@ def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) ->
     if isinstance(bandwidth, str):
         check_bandwidth(bandwidth)
         return scale_rule(n, d) ** 2 * floored(mixture.covariance)
-    if np.ndim(bandwidth) == 0:  # type: ignore[arg-type]
+    if np.ndim(bandwidth) == 0:
         return as_positive("bandwidth", bandwidth) ** 2 * np.eye(d)
     matrix = np.asarray(check_bandwidth(bandwidth))
     if matrix.shape != (d, d):

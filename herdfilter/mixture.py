@@ -153,7 +153,7 @@ class GaussianMixture:
         peak = terms.max(axis=1)
         return peak + np.log(np.exp(terms - peak[:, None]).sum(axis=1))
 
-    def marginal(self, dims: int | Sequence[int]) -> GaussianMixture:
+    def marginal(self, dims: int | Sequence[int] | np.ndarray) -> GaussianMixture:
         """Marginal distribution of the named dimensions, in the order given."""
         keep = self._dims("dims", dims)
         cov = self.distinct_covariances[:, keep[:, None], keep]
@@ -205,7 +205,7 @@ class GaussianMixture:
             return self.means[labels] + noise @ self.factors[0].T
         return self.means[labels] + np.einsum("nij,nj->ni", self.factors[labels], noise)
 
-    def _dims(self, name: str, dims: int | Sequence[int]) -> np.ndarray:
+    def _dims(self, name: str, dims: int | Sequence[int] | np.ndarray) -> np.ndarray:
         index = np.atleast_1d(np.asarray(dims))
         if index.ndim != 1 or index.size == 0 or index.dtype.kind not in "iu":
             raise ValueError(f"{name}: expected an index or a list of indices, got {dims!r}")

@@ -19,6 +19,9 @@ _SHA256 = {
     "Plaza1": "9ccbfec19942eabecfa3206bff983bf708b98d6c7db462d81c55376f92d75847",
     "Plaza2": "72f0abe0fea2050eb5ee1cffc8c43823266a35785b7cdecac4ec5eae727561a2",
 }
+SHORTEST_STEP = 1e-3
+"""Seconds between ranges that share a time stamp, so that every step has a duration."""
+
 _TURNED = {"Plaza1": 0.0, "Plaza2": np.pi}
 
 
@@ -113,7 +116,7 @@ def load_plaza(
         beacons=table["TL"][:, 1:],
         beacon_ids=ids,
         time=time - start,
-        dt=np.diff(time, prepend=start),
+        dt=np.maximum(np.diff(time, prepend=start), SHORTEST_STEP),
         controls=_body_motions(reckoned),
         observations=np.column_stack([is_beacon.argmax(axis=1), ranges[:, 3]]),
         truth=truth,
@@ -174,7 +177,7 @@ def _read(path: Path) -> dict[str, Any]:
     except Exception as error:
         raise ValueError(f"{path}: expected a MATLAB v5 file, got {error}") from None
     for key, width in columns.items():
-        shape = np.shape(table.get(key))
+        shape = np.shape(table[key]) if key in table else ()
         if len(shape) != 2 or shape[1] != width:
             raise ValueError(f"{path}: expected a table {key} with {width} columns, got shape {shape}")
     return table

@@ -69,12 +69,14 @@ class ParticleFilter:
     ) -> None:
         self.model = model
         self.n_particles = as_count("n_particles", n_particles)
-        self.proposal: Proposal = BootstrapProposal() if proposal is None else proposal
-        self.resampling: Resampling = SystematicResampling() if resampling is None else resampling
+        self.proposal = BootstrapProposal() if proposal is None else proposal
+        self.resampling = SystematicResampling() if resampling is None else resampling
         if not isinstance(self.proposal, Proposal):
             raise TypeError(f"proposal: expected a proposal such as BootstrapProposal(), got {proposal!r}")
         if not isinstance(self.resampling, Resampling):
-            raise TypeError(f"resampling: expected a scheme such as SystematicResampling(), got {resampling!r}")
+            raise TypeError(
+                f"resampling: expected a scheme such as SystematicResampling(), got {resampling!r}"
+            )
         if not 0 <= resample_below <= 1:
             raise ValueError(f"resample_below: expected a fraction from 0 to 1, got {resample_below!r}")
         self.resample_below = float(resample_below)
@@ -152,8 +154,9 @@ class ParticleFilter:
             If the model returns a log-likelihood of the wrong shape, or one that is NaN or +inf.
         """
         increment, outcome = 0.0, Outcome.MISSING
-        if z is not None and not np.isnan(z := np.asarray(z, dtype=np.float64)).any():
-            log_weights = self._log_weights + self._log_likelihood(z)
+        observation = None if z is None else np.asarray(z, dtype=np.float64)
+        if observation is not None and not np.isnan(observation).any():
+            log_weights = self._log_weights + self._log_likelihood(observation)
             peak = log_weights.max()
             if peak > -np.inf:
                 total = np.log(np.exp(log_weights - peak).sum()) + peak
@@ -202,10 +205,10 @@ class ParticleFilter:
         """
         observations = list(observations)
         steps = len(observations)
-        dts = np.broadcast_to(dt, steps) if np.ndim(dt) == 0 else dt
-        for name, value in (("dt", dts), ("controls", controls)):
-            if value is not None and len(value) != steps:
-                raise ValueError(f"{name}: expected one a step, {steps}, got {len(value)}")
+        dts = np.full(steps, dt) if np.ndim(dt) == 0 else np.asarray(dt)
+        for name, count in (("dt", len(dts)), ("controls", steps if controls is None else len(controls))):
+            if count != steps:
+                raise ValueError(f"{name}: expected one a step, {steps}, got {count}")
         records: list[StepRecord] = []
         kept: list[tuple[Array, Array]] | None = [] if keep_particles else None
         try:

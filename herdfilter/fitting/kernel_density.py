@@ -46,4 +46,6 @@ class KernelDensityFit:
         h = min(self.scale * (4.0 / ((d + 2) * effective)) ** (1.0 / (d + 4)), 1.0)
         keep = weights > NEGLIGIBLE * weights.max()
         means = mean + np.sqrt(1.0 - h * h) * centred[keep]
-        return GaussianMixture.trusted(weights[keep] / weights[keep].sum(), means, h * h * floored(covariance))
+        return GaussianMixture.trusted(
+            weights[keep] / weights[keep].sum(), means, h * h * floored(covariance)
+        )

@@ -11,8 +11,8 @@ Arrays are (n, d), particles first. `step` counts from 1: the initial state is s
 ``transition(x, noise, dt, control, step)``                where noise (n, ``noise_dim``), from N(0, I), is not additive
 ``sample_transition(x, rng, dt, control, step)``           where the transition can only be simulated
 ``log_likelihood(z, x, step)``                             (n, d) -> (n,)
-``observation_mean(x, step)``, ``observation_covariance(step)``  for the Kalman family and for simulation, (n, k) and (k, k)
-``sample_observation(x, rng, step)``                       (n, d) -> (n, k), for simulation where noise is not additive Gaussian
+``observation_mean(x, step)``                              (n, d) -> (n, k), with ``observation_covariance(step)`` (k, k)
+``sample_observation(x, rng, step)``                       (n, d) -> (n, k), to simulate noise that is not Gaussian
 =========================================================  ============================================================
 """
 
@@ -24,12 +24,13 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.angles import wrap_angles
+from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.mixture import GaussianMixture, covariance_factor
 
 Model = Any
 """An object that follows the contract above; checked by `require` at the point of use."""
 
+NEGLIGIBLE = 1e-8  # weight, relative to the largest, under which a particle adds no component
 _ADDITIVE = ("transition_mean", "transition_covariance")
 
 
@@ -39,18 +40,16 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
         return
     wanted = ", or ".join(" and ".join(names) for names in alternatives)
     missing = [name for name in alternatives[0] if not hasattr(model, name)]
-    raise TypeError(
-        f"model: {user} needs {wanted}; {type(model).__name__} has no {' and no '.join(missing)}"
-    )
+    raise TypeError(f"model: {user} needs {wanted}; {type(model).__name__} has no {' and no '.join(missing)}")
 
 
 def circular_dims(model: Model) -> tuple[int, ...]:
-    """Indices of the angle-valued dimensions of a model."""
+    """Return the indices of the angle-valued dimensions of a model."""
     return tuple(getattr(model, "circular", ()))
 
 
 def noise_dim(model: Model) -> int:
-    """Dimension of the standard normal noise that `propagate` takes."""
+    """Return the dimension of the standard normal noise that `propagate` takes."""
     return int(model.noise_dim if hasattr(model, "transition") else model.dim)
 
 
@@ -91,15 +90,17 @@ def sample_observation(model: Model, x: Array, rng: np.random.Generator, step: i
 def predictive_mixture(
     model: Model, x: Array, weights: Array, dt: float, control: Any, step: int
 ) -> GaussianMixture:
-    """Predictive density ``sum_i w_i N(f(x_i), Q)`` of a model with additive Gaussian transition noise."""
-    return GaussianMixture.trusted(
-        weights, model.transition_mean(x, dt, control, step), np.asarray(model.transition_covariance(dt, step))
-    )
+    """Return the predictive density ``sum_i w_i N(f(x_i), Q)`` of a model with additive Gaussian transition noise.
+
+    Particles of negligible weight get no component; angles of the means are unwrapped about their circular mean.
+    """
+    keep = weights > NEGLIGIBLE * weights.max()
+    weights = weights[keep] / weights[keep].sum()
+    means = unwrap_angles(model.transition_mean(x[keep], dt, control, step), weights, circular_dims(model))
+    return GaussianMixture.trusted(weights, means, np.asarray(model.transition_covariance(dt, step)))
 
 
-def simulate(
-    model: Model, steps: int, rng: np.random.Generator, dt: float = 1.0
-) -> tuple[Array, Array]:
+def simulate(model: Model, steps: int, rng: np.random.Generator, dt: float = 1.0) -> tuple[Array, Array]:
     """Simulate a trajectory and its observations.
 
     Returns

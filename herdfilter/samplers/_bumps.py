@@ -3,9 +3,10 @@
 ``f(x) = sum_j height_j exp(-narrowness_j (x - centre_j)^2 / 2)``, no bump narrower than a kernel of width 1. The conditional
 objectives of herding have this form: broad positive bumps (the target) less narrow ones (the samples).
 
-The search is a branch and bound: f is at most the sum of its positive bumps, so the line is cut into blocks, each gets that
-bound, and only blocks whose bound exceeds the best value so far are looked into, on a grid a third of a kernel wide. There,
-safeguarded Newton steps start from every local maximum that may be the highest: near-ties between peaks are common in herding.
+The search is a branch and bound: f is at most the sum of its positive bumps, so the line is cut into blocks, each
+gets that bound, and only blocks whose bound exceeds the best value so far are looked into, on a grid a third of a
+kernel wide. There, safeguarded Newton steps start from every local maximum that may be the highest: near-ties between
+peaks are common in herding.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ STEP = 1.0 / 3.0  # of the grid, in kernel widths
 BLOCK = 16  # grid steps in a block
 FEW_BLOCKS = 4  # up to so many are all looked into
 MAX_BLOCKS = 2**16  # a longer search interval gets a coarser grid
-POSITIVE_REACH = 8.5  # standard deviations; beyond, a positive bump is under 2.1e-16 of its height and left out
+POSITIVE_REACH = (
+    8.5  # standard deviations; beyond, a positive bump is under 2.1e-16 of its height and left out
+)
 NEGATIVE_REACH = 6.0  # kernel widths; beyond, a subtracted bump is under 1.6e-8 of its height and left out
 
 
@@ -66,7 +69,9 @@ def argmax(height, centre, narrowness, positive, count, guess, work, link):
         if bound[b] <= best_value or bound[b] <= 0.0:
             return best
         bound[b] = -np.inf
-        start = low + b * width - step  # one cell of overlap on either side, so that every peak is inside a block
+        start = (
+            low + b * width - step
+        )  # one cell of overlap on either side, so that every peak is inside a block
         end = start + (BLOCK + 2) * step
         local = 0
         for j in range(positive):
@@ -85,7 +90,9 @@ def argmax(height, centre, narrowness, positive, count, guess, work, link):
         cells[:] = 0.0
         _deposit(cells, start, step, work, broad)
         _deposit_samples(cells, start, work, broad, local)
-        best, best_value = _best_peak(work[0], work[1], work[2], local, cells, bounds, start, step, best, best_value)
+        best, best_value = _best_peak(
+            work[0], work[1], work[2], local, cells, bounds, start, step, best, best_value
+        )
 
 
 @njit(cache=True, nogil=True)
@@ -130,7 +137,9 @@ def _bound_blocks(bound, low, width, height, centre, narrowness, reach):
     bound[middle] += height
     shrink = np.exp(-narrowness * width * width)
     for side in (-1, 1):
-        u = centre - (low + (middle + (side + 1) // 2) * width)  # to the edge shared with the next block on this side
+        u = centre - (
+            low + (middle + (side + 1) // 2) * width
+        )  # to the edge shared with the next block on this side
         u = -side * u
         value = height * exp(max(-0.5 * narrowness * u * u, -700.0))
         ratio = np.exp(-narrowness * width * (u + 0.5 * width))
@@ -207,7 +216,9 @@ def _best_peak(height, centre, narrowness, count, cells, bounds, start, step, be
         bounds[k] = -np.inf
         bend = cells[k - 1] - 2.0 * cells[k] + cells[k + 1]
         guess = start + (k - 0.5 * (cells[k + 1] - cells[k - 1]) / bend) * step
-        x, value = _refine(height, centre, narrowness, count, start + (k - 1) * step, start + (k + 1) * step, guess)
+        x, value = _refine(
+            height, centre, narrowness, count, start + (k - 1) * step, start + (k + 1) * step, guess
+        )
         if value > best_value:
             best, best_value = x, value
 
@@ -226,7 +237,9 @@ def _refine(height, centre, narrowness, count, low, high, x):
             moved = 0.5 * (low + high)
         change = moved - x
         x = moved
-        if abs(change) < 1e-6:  # Newton converges quadratically: the step just taken leaves an error near its square
+        if (
+            abs(change) < 1e-6
+        ):  # Newton converges quadratically: the step just taken leaves an error near its square
             return x, value + 0.5 * slope * change
     return x, value
 

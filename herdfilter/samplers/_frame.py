@@ -10,7 +10,6 @@ from herdfilter._checks import Array
 from herdfilter.kernels import Bandwidth, kernel_covariance
 from herdfilter.mixture import GaussianMixture
 
-
 FLAT = 1e-8  # variance, in units of the kernel's, under which a component counts as degenerate
 
 

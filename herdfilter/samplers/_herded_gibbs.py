@@ -44,7 +44,17 @@ def herded_gibbs(log_weights, means, precision, log_det, extra, labels, sweeps, 
         for _ in range(sweeps):
             for i in range(d):
                 positive = _add_conditional(
-                    log_weights, precision, log_det, extra, residual, quadratic, x[i], i, height, centre, narrowness
+                    log_weights,
+                    precision,
+                    log_det,
+                    extra,
+                    residual,
+                    quadratic,
+                    x[i],
+                    i,
+                    height,
+                    centre,
+                    narrowness,
                 )
                 count, factor = _subtract_samples(
                     points[i], t, squared, x[i], effective_count, height, centre, narrowness, positive
@@ -98,7 +108,9 @@ def _move(row, t, precision, i, old, new, squared, residual, quadratic):
 
 
 @njit(cache=True, nogil=True)
-def _add_conditional(log_weights, precision, log_det, extra, residual, quadratic, xi, i, height, centre, narrowness):
+def _add_conditional(
+    log_weights, precision, log_det, extra, residual, quadratic, xi, i, height, centre, narrowness
+):
     """Fill in the bumps of E[k(x_i, X_i)] under the conditional density of coordinate i; return how many."""
     components = len(log_weights)
     total = _conditional_weights(log_weights, precision[:, i, i], log_det, residual[i], quadratic, height)
@@ -126,7 +138,9 @@ def _conditional_weights(log_weights, diagonal, log_det, residual, quadratic, we
     else:
         for m in range(len(log_weights)):
             r = residual[m]
-            weight[m] = log_weights[m] + 0.5 * (log_det[m] - np.log(diagonal[m]) - quadratic[m] + r * r / diagonal[m])
+            weight[m] = log_weights[m] + 0.5 * (
+                log_det[m] - np.log(diagonal[m]) - quadratic[m] + r * r / diagonal[m]
+            )
             peak = max(peak, weight[m])
     total = 0.0
     for m in range(len(log_weights)):

@@ -177,5 +177,7 @@ def _ascend(problem, t, x, h, work, scratch):
                 yhy += trial[i] * change[i]
             for i in range(d):
                 for j in range(d):
-                    h[i, j] += (1.0 + yhy / sy) * step[i] * step[j] / sy - (trial[i] * step[j] + step[i] * trial[j]) / sy
+                    h[i, j] += (1.0 + yhy / sy) * step[i] * step[j] / sy - (
+                        trial[i] * step[j] + step[i] * trial[j]
+                    ) / sy
     return value

@@ -87,7 +87,9 @@ class ContinuousHerdedGibbs:
             mean of the heaviest component.
         """
         n = as_count("n", n)
-        frame = KernelFrame.of(mixture, self.bandwidth, n, turn=np.ndim(self.bandwidth) == 2 or self.bandwidth == "auto")
+        frame = KernelFrame.of(
+            mixture, self.bandwidth, n, turn=np.ndim(self.bandwidth) == 2 or self.bandwidth == "auto"
+        )
         effective_count, component_herding, sweeps = self._options
         if start is None:
             first = mode(frame.log_weights, frame.means, *frame.precisions(1.0))
@@ -100,4 +102,3 @@ class ContinuousHerdedGibbs:
             frame.log_weights, frame.means, precision, log_det, 1.0 - smoothing, labels, sweeps, effective_count, first, n
         )  # fmt: skip
         return Points(frame.back(z))
-

@@ -48,11 +48,13 @@ class KernelHerding:
         frame = KernelFrame.of(mixture, self.bandwidth, n, turn=True)
         precision, log_det = frame.precisions(1.0)
         log_height = frame.log_weights + 0.5 * log_det
-        return Points(frame.back(kernel_herding(log_height, frame.means, precision, _candidates(frame, n), n)))
+        return Points(
+            frame.back(kernel_herding(log_height, frame.means, precision, _candidates(frame, n), n))
+        )
 
 
 def _candidates(frame: KernelFrame, n: int) -> Array:
-    """Starting points: the component means, and draws from the smoothed mixture that are the same at every call."""
+    """Return starting points: the component means, and draws from the smoothed mixture, the same at every call."""
     d = len(frame.origin)
     draws = min(max(200, 4 * n), 20_000)
     labels = herded_labels(np.exp(frame.log_weights), draws)

@@ -49,7 +49,7 @@ class Proposal(Protocol):
 def initial_points(
     model: Model, n: int, rng: np.random.Generator, sampler: Sampler | None = None
 ) -> tuple[Array, Array]:
-    """Initial particles by `sampler` where the initial distribution is a mixture, otherwise by independent draws."""
+    """Draw the initial particles by `sampler` where the initial distribution is a mixture, else at random."""
     if sampler is None or not isinstance(model.initial, GaussianMixture):
         return sample_initial(model, n, rng), equal_log_weights(n)
     points = sampler.sample(model.initial, n, rng)

@@ -8,14 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.angles import unwrap_angles, wrap_angles
+from herdfilter.angles import wrap_angles
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.resampling.mixture import check_parts
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import Model, circular_dims, require
+from herdfilter.models.contract import Model, circular_dims, predictive_mixture, require
 from herdfilter.samplers.base import Sampler
-
-NEGLIGIBLE = 1e-8  # weight, relative to the largest, under which a particle adds no component
 
 
 @dataclass(frozen=True)
@@ -57,11 +54,6 @@ class HerdedProposal:
         step: int,
     ) -> tuple[Array, Array]:
         """See `Proposal`."""
-        circular = circular_dims(model)
-        weights = np.exp(log_weights)
-        keep = weights > NEGLIGIBLE * weights.max()
-        weights = weights[keep] / weights[keep].sum()
-        means = unwrap_angles(model.transition_mean(particles[keep], dt, control, step), weights, circular)
-        predictive = GaussianMixture.trusted(weights, means, np.asarray(model.transition_covariance(dt, step)))
+        predictive = predictive_mixture(model, particles, np.exp(log_weights), dt, control, step)
         points = self.sampler.sample(predictive, len(particles), rng)
-        return wrap_angles(points.x, circular), np.log(points.weights)
+        return wrap_angles(points.x, circular_dims(model)), np.log(points.weights)
