@@ -38,7 +38,8 @@ class PlazaData:
     time : ndarray, shape (T,)
         Time of each range, in seconds since the start of the log.
     dt : ndarray, shape (T,)
-        Time since the range before (for the first one: since the start of the log), in seconds; may be zero.
+        Time since the range before (for the first one: since the start of the log), in seconds; ranges with one time stamp
+        count as a millisecond apart.
     controls : ndarray, shape (T, 3)
         Dead-reckoned motion in that time (forward m, lateral m, turn rad), in the body frame before it.
     observations : ndarray, shape (T, 2)
@@ -177,7 +178,7 @@ def _read(path: Path) -> dict[str, Any]:
     except Exception as error:
         raise ValueError(f"{path}: expected a MATLAB v5 file, got {error}") from None
     for key, width in columns.items():
-        shape = np.shape(table[key]) if key in table else ()
+        shape: tuple[int, ...] = np.shape(table[key]) if key in table else ()
         if len(shape) != 2 or shape[1] != width:
             raise ValueError(f"{path}: expected a table {key} with {width} columns, got shape {shape}")
     return table

@@ -69,8 +69,11 @@ def no_settings(monkeypatch):
 def test_events_come_in_order_of_time(plaza_file):
     plaza = load_plaza(plaza_file.parent)
     assert len(plaza) == 200
-    assert (plaza.dt >= 0).all()
-    np.testing.assert_allclose(np.cumsum(plaza.dt), plaza.time, rtol=1e-12)
+    gaps = np.diff(plaza.time, prepend=0.0)
+    assert (gaps >= 0).all()
+    apart = gaps > 1e-3
+    np.testing.assert_allclose(plaza.dt[apart], gaps[apart], rtol=1e-9)
+    assert (plaza.dt > 0).all(), "a filter needs a positive duration for every step"
 
 
 def test_truth_is_the_survey_at_the_time_of_each_range(plaza_file):
