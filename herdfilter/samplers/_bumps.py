@@ -29,53 +29,51 @@ NEGATIVE_REACH = 6.0  # kernel widths; beyond, a subtracted bump is under 1.6e-8
 @njit(cache=True, nogil=True)
 def workspace(bumps):
     """Arrays that `argmax` works in, for at most `bumps` bumps."""
-    return np.empty((6, bumps)), np.empty(bumps, np.int64)
+    return np.empty((8, bumps)), np.empty(bumps, np.int64)
 
 
 @njit(cache=True, nogil=True)
-def argmax(height, centre, narrowness, positive, count, guess, work, link):
+def argmax(height, centre, narrowness, positive, count, uniform, guess, work, link):
     """Position of the global maximum; bumps [0, positive) have positive heights and [positive, count) negative ones.
 
-    `height`, `centre`, `narrowness` hold at least `count` bumps; a good `guess` of the position spares blocks; `work` and
-    `link` come from `workspace`.
+    `height`, `centre`, `narrowness` hold at least `count` bumps, the negative ones with narrowness 1; `uniform` tells that
+    the positive ones have one narrowness too. A good `guess` of the position spares blocks; `work` and `link` come from
+    `workspace`.
     """
-    low, high = _search_interval(height, centre, narrowness, positive, count, work[3])
-    blocks = int(np.ceil((high - low) / (BLOCK * STEP)))
-    step = STEP
-    if blocks > MAX_BLOCKS:
-        blocks = MAX_BLOCKS
-        step = (high - low) / (BLOCK * blocks)
-    width = BLOCK * step
-    bound = np.full(blocks, np.inf if blocks <= FEW_BLOCKS else 0.0)
-    if blocks > FEW_BLOCKS:
+    deviation, reach = work[6], work[3]
+    low, high = _search_interval(height, centre, narrowness, positive, count, deviation, reach)
+    step = max(STEP, (high - low) / (BLOCK * MAX_BLOCKS))
+    steps = int(np.ceil((high - low) / step))
+    in_block = steps if steps <= FEW_BLOCKS * BLOCK else BLOCK
+    blocks = (steps + in_block - 1) // in_block
+    width = in_block * step
+    bound = np.full(blocks, np.inf if blocks == 1 else 0.0)
+    if blocks > 1:
         for j in range(positive):
-            _bound_blocks(bound, low, width, height[j], centre[j], narrowness[j], work[3, j])
+            _bound_blocks(bound, low, width, height[j], centre[j], narrowness[j], reach[j])
 
     # Samples by block, as linked lists.
     head = np.full(blocks, -1)
     for j in range(positive, count):
-        b = int(np.floor((centre[j] - low) / width))
-        b = min(max(b, 0), blocks - 1)
+        b = min(max(int(np.floor((centre[j] - low) / width)), 0), blocks - 1)
         link[j] = head[b]
         head[b] = j
     around = int(np.ceil(NEGATIVE_REACH / width))
 
     best = guess
     best_value, _, _ = value_and_slopes(height, centre, narrowness, count, guess)
-    cells = np.empty(BLOCK + 3)
-    bounds = np.empty(BLOCK + 3)
+    cells = np.empty(in_block + 3)  # one cell of overlap on either side, so that every peak is inside a block
+    bounds = np.empty(in_block + 3)
     while True:
         b = np.argmax(bound)
         if bound[b] <= best_value or bound[b] <= 0.0:
             return best
         bound[b] = -np.inf
-        start = (
-            low + b * width - step
-        )  # one cell of overlap on either side, so that every peak is inside a block
-        end = start + (BLOCK + 2) * step
+        start = low + b * width - step
+        end = start + (in_block + 2) * step
         local = 0
         for j in range(positive):
-            margin = POSITIVE_REACH / np.sqrt(narrowness[j])
+            margin = POSITIVE_REACH * deviation[j]
             if start - margin < centre[j] < end + margin:
                 work[0, local], work[1, local], work[2, local] = height[j], centre[j], narrowness[j]
                 local += 1
@@ -84,20 +82,26 @@ def argmax(height, centre, narrowness, positive, count, guess, work, link):
             j = head[k]
             while j >= 0:
                 if start - NEGATIVE_REACH < centre[j] < end + NEGATIVE_REACH:
-                    work[0, local], work[1, local], work[2, local] = height[j], centre[j], narrowness[j]
+                    work[0, local], work[1, local], work[2, local] = height[j], centre[j], 1.0
                     local += 1
                 j = link[j]
         cells[:] = 0.0
-        _deposit(cells, start, step, work, broad)
-        _deposit_samples(cells, start, work, broad, local)
+        if step > STEP:
+            _deposit(cells, start, step, work, local)
+        else:
+            if uniform:
+                _deposit_uniform(cells, start, narrowness[0], work, 0, broad)
+            else:
+                _deposit(cells, start, step, work, broad)
+            _deposit_uniform(cells, start, 1.0, work, broad, local)
         best, best_value = _best_peak(
             work[0], work[1], work[2], local, cells, bounds, start, step, best, best_value
         )
 
 
-@njit(cache=True, nogil=True)
-def _search_interval(height, centre, narrowness, positive, count, reach):
-    """Interval that holds the maximum; sets how far each positive bump matters.
+@njit(cache=True, nogil=True, fastmath=VECTORISE)
+def _search_interval(height, centre, narrowness, positive, count, deviation, reach):
+    """Interval that holds the maximum; sets the positive bumps' deviations and how far each matters.
 
     f is somewhere at least its mean over an interval that holds all positive bumps; a positive bump matters only as far
     as it exceeds a fraction of that.
@@ -106,32 +110,28 @@ def _search_interval(height, centre, narrowness, positive, count, reach):
     tallest = 0.0
     low = np.inf
     high = -np.inf
-    for j in range(count):
-        deviation = 1.0 / np.sqrt(narrowness[j])
-        mass += height[j] * deviation
-        if j < positive:
-            tallest = max(tallest, height[j])
-            low = min(low, centre[j] - 6.0 * deviation)
-            high = max(high, centre[j] + 6.0 * deviation)
+    for j in range(positive):
+        deviation[j] = 1.0 / np.sqrt(narrowness[j])
+        mass += height[j] * deviation[j]
+        tallest = max(tallest, height[j])
+        low = min(low, centre[j] - 6.0 * deviation[j])
+        high = max(high, centre[j] + 6.0 * deviation[j])
+    for j in range(positive, count):
+        mass += height[j]
     floor = max(2.5 * mass / (high - low), 1e-9 * tallest)
+    deviations = np.sqrt(2.0 * np.log(20.0 * positive * tallest / floor))
     low = np.inf
     high = -np.inf
     for j in range(positive):
-        ratio = 20.0 * positive * height[j] / floor
-        if ratio > 1.0:
-            reach[j] = np.sqrt(2.0 * np.log(ratio) / narrowness[j])
-            low = min(low, centre[j] - reach[j])
-            high = max(high, centre[j] + reach[j])
-        else:
-            reach[j] = -np.inf
+        reach[j] = deviations * deviation[j]
+        low = min(low, centre[j] - reach[j])
+        high = max(high, centre[j] + reach[j])
     return low, high
 
 
 @njit(cache=True, nogil=True)
 def _bound_blocks(bound, low, width, height, centre, narrowness, reach):
     """Add to every block the largest value of one positive bump in it: the peak, or the value at the nearer edge."""
-    if reach <= 0.0:
-        return
     last = len(bound) - 1
     middle = min(max(int(np.floor((centre - low) / width)), 0), last)
     bound[middle] += height
@@ -155,7 +155,7 @@ def _bound_blocks(bound, low, width, height, centre, narrowness, reach):
 @njit(cache=True, nogil=True, fastmath=VECTORISE)
 def _deposit(cells, start, step, work, count):
     """Add bumps [0, count) to the grid: two multiplications a cell and bump, vectorised over the bumps."""
-    height, centre, narrowness, power, ratio, shrink = work[0], work[1], work[2], work[3], work[4], work[5]
+    height, centre, narrowness, power, ratio, shrink = work[0], work[1], work[2], work[4], work[5], work[7]
     for j in range(count):
         u = start - centre[j]
         p = narrowness[j] * step
@@ -172,23 +172,23 @@ def _deposit(cells, start, step, work, count):
 
 
 @njit(cache=True, nogil=True, fastmath=VECTORISE)
-def _deposit_samples(cells, start, work, low, high):
-    """Add the bumps [low, high), all of narrowness 1 and within reach of the block, to a grid of step STEP.
+def _deposit_uniform(cells, start, narrowness, work, low, high):
+    """Add the bumps [low, high), all of one narrowness and within reach of the block, to a grid of step STEP.
 
-    With x_k = x_0 + k step, exp(-(x_k - c)^2 / 2) is a product of a factor of k alone, one of c alone and the k-th power of
-    exp((c - x_0) step): one multiplication a cell and bump, vectorised over the bumps.
+    With x_k = x_0 + k step, exp(-p (x_k - c)^2 / 2) is a product of a factor of k alone, one of c alone and the k-th power
+    of exp(p (c - x_0) step): one multiplication a cell and bump, vectorised over the bumps.
     """
-    height, centre, power, ratio = work[0], work[1], work[3], work[4]
+    height, centre, power, ratio = work[0], work[1], work[4], work[5]
     for j in range(low, high):
         u = centre[j] - start
-        power[j] = height[j] * exp(-0.5 * u * u)
-        ratio[j] = exp(u * STEP)
+        power[j] = height[j] * exp(-0.5 * narrowness * u * u)
+        ratio[j] = exp(narrowness * u * STEP)
     for k in range(len(cells)):
         total = 0.0
         for j in range(low, high):
             total += power[j]
             power[j] *= ratio[j]
-        cells[k] += total * exp(-0.5 * (k * STEP) ** 2)
+        cells[k] += total * exp(-0.5 * narrowness * (k * STEP) ** 2)
 
 
 @njit(cache=True, nogil=True)

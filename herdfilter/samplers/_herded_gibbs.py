@@ -60,7 +60,9 @@ def herded_gibbs(log_weights, means, precision, log_det, extra, labels, sweeps, 
                     points[i], t, squared, x[i], effective_count, height, centre, narrowness, positive
                 )
                 height[:positive] *= factor
-                moved = argmax(height, centre, narrowness, positive, count, x[i], work, link)
+                moved = argmax(
+                    height, centre, narrowness, positive, count, len(precision) == 1, x[i], work, link
+                )
                 _move(points[i], t, precision, i, x[i], moved, squared, residual, quadratic)
                 x[i] = moved
         points[:, t] = x
