@@ -1,0 +1,264 @@
+"""Measures of how well points represent a mixture, against quadrature, Monte Carlo and closed forms."""
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+from scipy.stats import norm, ortho_group
+
+from herdfilter.discrepancy import energy_distance, herding_error, normalised_l2
+from herdfilter.kernels import log_normaliser
+from herdfilter.mixture import GaussianMixture
+from herdfilter.points import Points
+
+LINE = GaussianMixture([0.2, 0.5, 0.3], [[-3.0], [0.0], [2.5]], [[[0.4]], [[1.5]], [[0.2]]])
+PLANE = GaussianMixture(
+    [0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]]
+)
+SPACE = GaussianMixture(
+    [0.7, 0.3], [[0.0, 0.0, 0.0], [3.0, 1.0, -1.0]], [np.diag([1.0, 0.2, 2.0]), np.eye(3) + 0.5]
+)
+QUADRATURE = 1e-8  # relative error of the expected distances in energy_distance
+MEASURES = {
+    "herding error": lambda points, mixture: herding_error(points, mixture, 0.6),
+    "normalised L2": lambda points, mixture: normalised_l2(points, mixture, 0.6),
+    "energy distance": energy_distance,
+}
+every_measure = pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
+
+
+def some_points(d, n=7, seed=0):
+    rng = np.random.default_rng(seed)
+    return Points(2 * rng.standard_normal((n, d)), rng.dirichlet(np.ones(n)))
+
+
+def kernel_density(points, covariance):
+    return GaussianMixture(points.weights, points.x, covariance)
+
+
+def moved(points, mixture, rotation, shift, scale=1.0):
+    """Both, carried by the same similarity."""
+    A = scale * rotation
+    return (
+        Points(points.x @ A.T + shift, points.weights),
+        GaussianMixture(mixture.weights, mixture.means @ A.T + shift, A @ mixture.covariances @ A.T),
+    )
+
+
+# Herding error
+
+
+@pytest.mark.parametrize("sigma_k", [0.3, 1.0, 4.0])
+def test_herding_error_is_the_distance_of_the_smoothed_densities_in_one_dimension(sigma_k):
+    """A Gaussian kernel is its own square root's square: E^2 = int (p * r - q * r)^2 with r = N(0, sigma_k^2 / 2)."""
+    points, x, h = some_points(1), np.linspace(-40, 40, 16_001), 0.005
+    half = [[sigma_k**2 / 2]]
+    gap = np.exp(LINE.convolve(half).log_density(x)) - np.exp(kernel_density(points, half).log_density(x))
+    assert herding_error(points, LINE, sigma_k) == pytest.approx(np.sqrt((gap**2).sum() * h), rel=1e-8)
+
+
+def test_herding_error_is_the_distance_of_the_smoothed_densities_in_two_dimensions():
+    points, y = some_points(2), np.linspace(-12, 12, 481)
+    kernel = np.array([[0.7, 0.3], [0.3, 0.5]])
+    grid = np.stack(np.meshgrid(y, y), axis=-1).reshape(-1, 2)
+    gap = np.exp(PLANE.convolve(kernel / 2).log_density(grid)) - np.exp(
+        kernel_density(points, kernel / 2).log_density(grid)
+    )
+    expected = np.sqrt((gap**2).sum()) * (y[1] - y[0])
+    assert herding_error(points, PLANE, kernel) == pytest.approx(expected, rel=1e-8)
+
+
+def test_herding_error_by_monte_carlo_in_three_dimensions():
+    points, sigma_k, n = some_points(3), 0.9, 200_000
+    x, y = SPACE.sample(n, 1), SPACE.sample(n, 2)
+    k = lambda u: np.exp(log_normaliser(sigma_k**2 * np.eye(3)) - (u**2).sum(-1) / (2 * sigma_k**2))  # noqa: E731
+    terms = k(x - y) - 2 * sum(w * k(x - s) for w, s in zip(points.weights, points.x, strict=True))
+    own = points.weights @ k(points.x[:, None] - points.x) @ points.weights
+    error = 4.5 * terms.std() / np.sqrt(n)
+    assert error < 0.02 * own
+    assert abs(herding_error(points, SPACE, sigma_k) ** 2 - (terms.mean() + own)) < error
+
+
+def test_herding_error_falls_to_zero_as_quantiles_fill_the_line():
+    gaussian = GaussianMixture([1.0], [[1.0]], [[4.0]])
+    errors = [
+        herding_error(Points(1 + 2 * norm.ppf((np.arange(n) + 0.5) / n)[:, None]), gaussian, 0.5)
+        for n in (10, 100, 1000)
+    ]
+    assert errors[1] < errors[0] / 8
+    assert errors[2] < errors[1] / 8
+
+
+def test_herding_error_of_a_mixture_of_points_with_itself_vanishes():
+    points = some_points(3)
+    assert herding_error(points, kernel_density(points, np.zeros((3, 3))), 0.5) < 1e-7
+
+
+def test_herding_error_of_far_points_is_that_of_two_separate_densities():
+    far = Points([[1e3]])
+    apart = 1 / np.sqrt(2 * np.pi * (2 * 4 + 0.25)) + 1 / np.sqrt(2 * np.pi * 0.25)
+    gaussian = GaussianMixture([1.0], [[0.0]], [[4.0]])
+    assert herding_error(far, gaussian, 0.5) == pytest.approx(np.sqrt(apart), rel=1e-12)
+
+
+# Normalised L2 error
+
+
+@pytest.mark.parametrize("sigma_k", [0.3, 1.0, 4.0])
+def test_normalised_l2_is_that_of_the_kernel_density_estimate(sigma_k):
+    points, x = some_points(1), np.linspace(-50, 50, 20_001)
+    p = np.exp(LINE.log_density(x))
+    q = np.exp(kernel_density(points, [[sigma_k**2]]).log_density(x))
+    expected = 2 * (1 - p @ q / np.sqrt((p @ p) * (q @ q)))
+    assert normalised_l2(points, LINE, sigma_k) == pytest.approx(expected, rel=1e-9)
+
+
+def test_normalised_l2_of_a_kernel_density_with_itself_is_zero_and_of_disjoint_ones_two():
+    points, kernel = some_points(2), np.array([[0.7, 0.3], [0.3, 0.5]])
+    assert normalised_l2(points, kernel_density(points, kernel), kernel) == pytest.approx(0, abs=1e-13)
+    assert normalised_l2(Points(points.x + 1e3), PLANE, kernel) == pytest.approx(2, rel=1e-14)
+
+
+# Energy distance
+
+
+def squared_cdf_difference(points, mixture):
+    """2 int (F - G)^2, by Gauss-Legendre between the jumps of F."""
+    order = np.argsort(points.x[:, 0])
+    jumps, cumulative = points.x[order, 0], np.cumsum(points.weights[order])
+    edges = np.union1d(jumps, np.linspace(-60, 60, 961))
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
+    x = middle[:, None] + half[:, None] * nodes
+    F = np.concatenate([[0.0], cumulative])[np.searchsorted(jumps, middle)][:, None]
+    sds = np.sqrt(mixture.covariances[:, 0, 0])
+    G = (mixture.weights * norm.cdf((x[..., None] - mixture.means[:, 0]) / sds)).sum(-1)
+    return 2 * ((F - G) ** 2 * weights * half[:, None]).sum()
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 100])
+def test_energy_distance_in_one_dimension_is_the_integral_of_the_squared_cdf_difference(n):
+    points = some_points(1, n)
+    expected = squared_cdf_difference(points, LINE)
+    assert energy_distance(points, LINE) == pytest.approx(expected, rel=0, abs=QUADRATURE * 10)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_energy_distance_by_monte_carlo_in_three_dimensions(shared):
+    points, n = some_points(3), 400_000
+    target = GaussianMixture(SPACE.weights, SPACE.means, np.eye(3) + 0.5) if shared else SPACE
+    x, y = target.sample(n, 3), target.sample(n, 4)
+    length = lambda u: np.sqrt((u**2).sum(-1))  # noqa: E731
+    terms = 2 * sum(w * length(x - s) for w, s in zip(points.weights, points.x, strict=True)) - length(x - y)
+    own = points.weights @ length(points.x[:, None] - points.x) @ points.weights
+    error = 4.5 * terms.std() / np.sqrt(n)
+    assert error < 0.05 * energy_distance(points, target)
+    assert abs(energy_distance(points, target) - (terms.mean() - own)) < error
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("d", [1, 3, 10, 50])
+def test_energy_distance_of_a_gaussian_and_its_mean(d, scale):
+    """2 E|Z| - E|Z - Z'| = (2 - sqrt 2) E|Z|, with E|Z| the mean of a chi distribution."""
+    length = scale * np.sqrt(2) * np.exp(gammaln((d + 1) / 2) - gammaln(d / 2))
+    gaussian = GaussianMixture([1.0], np.zeros((1, d)), scale**2 * np.eye(d))
+    measured = energy_distance(Points(np.zeros((1, d))), gaussian)
+    assert measured == pytest.approx((2 - np.sqrt(2)) * length, rel=10 * QUADRATURE, abs=0)
+
+
+def test_energy_distance_of_far_points_is_twice_the_distance():
+    measured = energy_distance(Points([[1e9, 0.0]]), GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2)))
+    assert measured == pytest.approx(2e9, rel=1e-8)
+
+
+def test_energy_distance_to_degenerate_components():
+    """Components without extent are points: zero to themselves, a sum over pairs to others."""
+    a, b = some_points(2, 4, seed=1), some_points(2, 5, seed=2)
+    masses = kernel_density(b, np.zeros((2, 2)))
+    length = lambda x, y: np.sqrt(((x[:, None] - y) ** 2).sum(-1))  # noqa: E731
+    expected = (
+        2 * a.weights @ length(a.x, b.x) @ b.weights
+        - a.weights @ length(a.x, a.x) @ a.weights
+        - b.weights @ length(b.x, b.x) @ b.weights
+    )
+    assert energy_distance(a, masses) == pytest.approx(expected, rel=10 * QUADRATURE)
+    assert energy_distance(b, masses) < 10 * QUADRATURE
+    needle = GaussianMixture([1.0], [[0.0, 0.0]], np.diag([1.0, 1e-20]))
+    line = GaussianMixture([1.0], [[0.0]], [[1.0]])
+    x = np.array([[0.3], [-1.2]])
+    assert energy_distance(Points(np.hstack([x, 0 * x])), needle) == pytest.approx(
+        energy_distance(Points(x), line), rel=10 * QUADRATURE
+    )
+
+
+def test_energy_distance_to_a_fresh_sample_has_the_known_mean():
+    """For n independent draws it is E|X - X'| / n in the mean; for a Gaussian E|X - X'| = 2 s / sqrt(pi)."""
+    gaussian, n, runs = GaussianMixture([1.0], [[5.0]], [[4.0]]), 20, 200
+    values = [energy_distance(Points(gaussian.sample(n, seed)), gaussian) for seed in range(runs)]
+    assert abs(np.mean(values) - 4 / np.sqrt(np.pi) / n) < 4.5 * np.std(values) / np.sqrt(runs)
+
+
+# All three
+
+
+@every_measure
+def test_moving_and_turning_both_changes_nothing(measure):
+    points = some_points(3)
+    rotation = ortho_group.rvs(3, random_state=7)
+    both = moved(points, SPACE, rotation, [10.0, -20.0, 5.0])
+    assert measure(*both) == pytest.approx(measure(points, SPACE), rel=1e-8)
+
+
+@every_measure
+def test_moving_only_the_points_changes_it(measure):
+    points = Points(SPACE.sample(50, 8))
+    assert measure(Points(points.x + 2.0), SPACE) > 1.5 * measure(points, SPACE)
+
+
+def test_scaling_with_the_units():
+    points, s = some_points(3), 1e3
+    both = moved(points, SPACE, np.eye(3), np.zeros(3), s)
+    assert energy_distance(*both) == pytest.approx(s * energy_distance(points, SPACE), rel=1e-9)
+    assert herding_error(*both, 0.6 * s) == pytest.approx(
+        s**-1.5 * herding_error(points, SPACE, 0.6), rel=1e-9
+    )
+    assert normalised_l2(*both, 0.6 * s) == pytest.approx(normalised_l2(points, SPACE, 0.6), rel=1e-9)
+
+
+@every_measure
+def test_weights_are_multiplicities(measure):
+    """Three thousand points in one go, and the same as seven weighted ones."""
+    x, counts = some_points(2).x, np.array([1000, 3, 7, 500, 490, 600, 400])
+    many = Points(np.repeat(x, counts, axis=0))
+    assert measure(many, PLANE) == pytest.approx(measure(Points(x, counts), PLANE), rel=1e-8)
+
+
+@every_measure
+def test_split_components_change_nothing(measure):
+    points = some_points(2)
+    split = GaussianMixture(
+        [0.1, 0.5, 0.4, 0.0],
+        PLANE.means[[0, 0, 1, 1]] + [[0], [0], [0], [9]],
+        PLANE.covariances[[0, 0, 1, 1]],
+    )
+    assert measure(points, split) == pytest.approx(measure(points, PLANE), rel=1e-9)
+
+
+@every_measure
+def test_dimensions_must_agree(measure):
+    with pytest.raises(ValueError, match="points: expected dimension 2 as the mixture, got 3"):
+        measure(some_points(3), PLANE)
+
+
+@pytest.mark.parametrize("function", [herding_error, normalised_l2])
+@pytest.mark.parametrize(
+    ("sigma_k", "message"),
+    [
+        (0.0, "expected a positive finite number, got 0.0"),
+        (-1.0, "expected a positive finite number, got -1.0"),
+        (np.nan, "expected a positive finite number, got nan"),
+        ("auto", "expected a positive finite number, got 'auto'"),
+    ],
+)
+def test_bad_kernel_widths_are_named(function, sigma_k, message):
+    with pytest.raises(ValueError, match=f"sigma_k: {message}"):
+        function(some_points(2), PLANE, sigma_k)

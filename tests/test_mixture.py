@@ -1,0 +1,382 @@
+"""Gaussian mixtures against scipy, closed forms and the laws of probability."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal
+
+from herdfilter.mixture import GaussianMixture, covariance_factor
+
+SEEDS = st.integers(0, 2**32 - 1)
+few = settings(max_examples=40, deadline=None, derandomize=True)
+
+
+def random_covariance(rng, d, condition=30.0):
+    basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    return (basis * np.exp(rng.uniform(0, np.log(condition), d) - 1)) @ basis.T
+
+
+def random_mixture(rng, components, d, shared=False):
+    covariances = np.array([random_covariance(rng, d) for _ in range(1 if shared else components)])
+    return GaussianMixture(
+        rng.dirichlet(np.ones(components)),
+        3 * rng.standard_normal((components, d)),
+        covariances[0] if shared else covariances,
+    )
+
+
+@st.composite
+def mixtures(draw, min_dim=1, max_dim=4, max_components=5):
+    d, components = draw(st.integers(min_dim, max_dim)), draw(st.integers(1, max_components))
+    return random_mixture(np.random.default_rng(draw(SEEDS)), components, d, shared=draw(st.booleans()))
+
+
+def reference_log_density(mixture, x):
+    """The definition, component by component, by scipy."""
+    terms = [
+        np.log(w) + np.atleast_1d(multivariate_normal(m, c).logpdf(x))
+        for w, m, c in zip(mixture.weights, mixture.means, mixture.covariances, strict=True)
+        if w > 0
+    ]
+    return logsumexp(terms, axis=0)
+
+
+def assert_same(a, b):
+    """Two mixtures with the same components in the same order."""
+    np.testing.assert_allclose(a.weights, b.weights, rtol=1e-10, atol=1e-300)
+    np.testing.assert_allclose(a.means, b.means, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(a.covariances, b.covariances, rtol=1e-10, atol=1e-10)
+
+
+# Density
+
+
+@few
+@given(mixtures(), SEEDS)
+def test_log_density_is_the_log_of_the_weighted_sum(mixture, seed):
+    x = 6 * np.random.default_rng(seed).standard_normal((7, mixture.dim))
+    np.testing.assert_allclose(mixture.log_density(x), reference_log_density(mixture, x), rtol=1e-10)
+
+
+@pytest.mark.parametrize("distance", [1e2, 1e4, 1e8, 1e100])
+def test_log_density_far_in_the_tails_is_finite_and_exact(distance):
+    """Every component underflows there, yet the widest one decides: -x^2 / (2 s^2) to leading order."""
+    mixture = GaussianMixture([0.3, 0.7], [[0.0], [1.0]], [[[1.0]], [[4.0]]])
+    widest = np.log(0.7) - 0.5 * (np.log(2 * np.pi * 4) + (distance - 1) ** 2 / 4)
+    assert mixture.log_density([[distance]])[0] == pytest.approx(widest, rel=1e-13)
+
+
+def test_density_of_a_component_without_weight_is_left_out():
+    lone = GaussianMixture([1.0], [[1.0, 2.0]], np.eye(2))
+    padded = GaussianMixture([0.0, 1.0], [[0.0, 0.0], [1.0, 2.0]], np.eye(2))
+    x = np.array([[0.0, 0.0], [50.0, -50.0]])
+    np.testing.assert_allclose(padded.log_density(x), lone.log_density(x), rtol=1e-14)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_density_integrates_to_one(shared):
+    mixture = random_mixture(np.random.default_rng(1), 3, 1, shared)
+    x = np.linspace(-60, 60, 40_001)
+    assert np.exp(mixture.log_density(x[:, None])).sum() * (x[1] - x[0]) == pytest.approx(1, abs=1e-10)
+
+
+def test_weights_are_normalised():
+    a = GaussianMixture([1, 3], [[0.0], [1.0]], [[1.0]])
+    np.testing.assert_array_equal(a.weights, [0.25, 0.75])
+
+
+def test_a_vector_is_one_point_or_many_in_one_dimension():
+    line, plane = GaussianMixture([1], [[0.0]], [[1.0]]), GaussianMixture([1], [[0.0, 0.0]], np.eye(2))
+    assert line.log_density([0.0, 1.0, 2.0]).shape == (3,)
+    assert plane.log_density([0.0, 1.0]).shape == (1,)
+
+
+def test_shared_and_repeated_covariance_are_the_same_mixture():
+    rng = np.random.default_rng(2)
+    one = random_mixture(rng, 4, 3, shared=True)
+    many = GaussianMixture(one.weights, one.means, one.covariances)
+    assert one.shared
+    assert not many.shared
+    x = rng.standard_normal((5, 3))
+    np.testing.assert_allclose(one.log_density(x), many.log_density(x), rtol=1e-12)
+    np.testing.assert_allclose(one.covariance, many.covariance, rtol=1e-12)
+    np.testing.assert_allclose(one.sample(20, 3), many.sample(20, 3), rtol=1e-12)
+    assert_same(one.marginal([2, 0]), many.marginal([2, 0]))
+    assert_same(one.conditional([1], [0.4]), many.conditional([1], [0.4]))
+    assert_same(one.convolve(np.eye(3)), many.convolve(np.eye(3)))
+
+
+# Moments
+
+
+def test_moments_by_hand():
+    mixture = GaussianMixture([0.25, 0.75], [[0.0, 0.0], [4.0, 8.0]], [np.eye(2), 3 * np.eye(2)])
+    np.testing.assert_allclose(mixture.mean, [3, 6], rtol=1e-15)
+    between = 0.25 * 0.75 * np.outer([4, 8], [4, 8])
+    np.testing.assert_allclose(mixture.covariance, 2.5 * np.eye(2) + between, rtol=1e-15)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_moments_are_those_of_a_large_sample(shared):
+    mixture, n = random_mixture(np.random.default_rng(3), 4, 3, shared), 200_000
+    whitened = np.linalg.solve(
+        np.linalg.cholesky(mixture.covariance), (mixture.sample(n, 4) - mixture.mean).T
+    )
+    assert np.abs(whitened.mean(axis=1)).max() < 4.5 / np.sqrt(n)
+    products = whitened[:, None] * whitened
+    error = np.abs(products.mean(axis=-1) - np.eye(3)) / (products.std(axis=-1) / np.sqrt(n))
+    assert error.max() < 4.5
+
+
+def test_samples_follow_the_density():
+    """Kolmogorov-Smirnov along an oblique direction, along which the mixture is again a mixture."""
+    mixture, direction = random_mixture(np.random.default_rng(5), 3, 2), np.array([0.6, -0.8])
+    from scipy.stats import kstest, norm
+
+    means, sds = mixture.means @ direction, np.sqrt(direction @ mixture.covariances @ direction)
+    drawn = mixture.sample(20_000, np.random.default_rng(6)) @ direction
+    cdf = lambda t: (mixture.weights * norm.cdf((t[:, None] - means) / sds)).sum(axis=1)  # noqa: E731
+    assert kstest(drawn, cdf).pvalue > 1e-3
+
+
+def test_samples_depend_on_the_seed_alone():
+    mixture = random_mixture(np.random.default_rng(7), 3, 2)
+    np.testing.assert_array_equal(mixture.sample(9, 0), mixture.sample(9, np.random.default_rng(0)))
+    assert (mixture.sample(9, 0) != mixture.sample(9, 1)).any()
+    np.random.seed(1)  # noqa: NPY002
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    mixture.sample(9)
+    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+def test_components_are_drawn_by_their_weights():
+    mixture = GaussianMixture([0.2, 0.0, 0.8], [[-100.0], [0.0], [100.0]], [[1.0]])
+    x, n = mixture.sample(50_000, 8)[:, 0], 50_000
+    assert not (np.abs(x) < 50).any()
+    assert abs((x < 0).mean() - 0.2) < 4.5 * np.sqrt(0.16 / n)
+
+
+# Marginals, conditionals, sums
+
+
+@few
+@given(mixtures(min_dim=2), SEEDS)
+def test_joint_is_marginal_times_conditional(mixture, seed):
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(mixture.dim)
+    given_dims = order[: rng.integers(1, mixture.dim)]
+    rest = np.setdiff1d(order, given_dims)
+    x = 4 * rng.standard_normal(mixture.dim)
+    left = mixture.log_density(x[None])[0]
+    conditional = mixture.conditional(given_dims, x[given_dims])
+    right = (
+        mixture.marginal(given_dims).log_density(x[None, given_dims])[0]
+        + conditional.log_density(x[None, rest])[0]
+    )
+    assert left == pytest.approx(right, rel=1e-9, abs=1e-9)
+
+
+@few
+@given(mixtures(min_dim=2), SEEDS)
+def test_marginal_moments_are_the_moments_of_those_dimensions(mixture, seed):
+    keep = np.random.default_rng(seed).permutation(mixture.dim)[:2]
+    marginal = mixture.marginal(keep)
+    np.testing.assert_allclose(marginal.mean, mixture.mean[keep], rtol=1e-12)
+    np.testing.assert_allclose(marginal.covariance, mixture.covariance[np.ix_(keep, keep)], rtol=1e-12)
+
+
+def test_marginal_is_the_integral_over_the_rest():
+    mixture = random_mixture(np.random.default_rng(9), 3, 2)
+    y = np.linspace(-40, 40, 8001)
+    for x in (-2.0, 0.0, 3.5):
+        line = np.exp(mixture.log_density(np.column_stack([np.full_like(y, x), y])))
+        expected = np.exp(mixture.marginal(0).log_density([x]))[0]
+        assert line.sum() * (y[1] - y[0]) == pytest.approx(expected, rel=1e-10)
+
+
+def test_laws_of_total_expectation_and_covariance():
+    """E and Var over x_b of the conditional moments give the moments of x_a; x_b by quadrature."""
+    mixture = random_mixture(np.random.default_rng(10), 3, 2)
+    y = np.linspace(-40, 40, 2001)
+    p = np.exp(mixture.marginal(1).log_density(y)) * (y[1] - y[0])
+    conditionals = [mixture.conditional(1, value) for value in y]
+    means = np.array([c.mean[0] for c in conditionals])
+    variances = np.array([c.covariance[0, 0] for c in conditionals])
+    mean = p @ means
+    assert mean == pytest.approx(mixture.mean[0], rel=1e-9)
+    assert p @ variances + p @ (means - mean) ** 2 == pytest.approx(mixture.covariance[0, 0], rel=1e-9)
+
+
+def test_conditional_of_a_gaussian_by_hand():
+    mixture = GaussianMixture([1.0], [[1.0, 2.0]], [[4.0, 1.0], [1.0, 2.0]])
+    conditional = mixture.conditional(1, 4.0)
+    np.testing.assert_allclose(conditional.mean, [1 + 1 / 2 * (4 - 2)], rtol=1e-14)
+    np.testing.assert_allclose(conditional.covariance, [[4 - 1 / 2]], rtol=1e-14)
+
+
+def test_conditional_far_from_every_component_has_weights_that_sum_to_one():
+    mixture = GaussianMixture([0.5, 0.5], [[0.0, 0.0], [1.0, 1.0]], [np.eye(2), 4 * np.eye(2)])
+    weights = mixture.conditional(0, 1e5).weights
+    np.testing.assert_allclose(weights, [0.0, 1.0], atol=1e-15)
+
+
+@few
+@given(mixtures(), SEEDS)
+def test_convolution_adds_covariance_and_keeps_the_mean(mixture, seed):
+    rng = np.random.default_rng(seed)
+    a, b = random_covariance(rng, mixture.dim), random_covariance(rng, mixture.dim)
+    once = mixture.convolve(a)
+    np.testing.assert_allclose(once.mean, mixture.mean, rtol=1e-13)
+    np.testing.assert_allclose(once.covariance, mixture.covariance + a, rtol=1e-12)
+    assert_same(once.convolve(b), mixture.convolve(a + b))
+
+
+def test_convolution_is_the_density_of_the_sum():
+    mixture, h = random_mixture(np.random.default_rng(11), 3, 1), 0.01
+    y = np.arange(-60, 60, h)
+    p = np.exp(mixture.log_density(y))
+    for x in (-3.0, 0.0, 5.0):
+        expected = (p * np.exp(-((x - y) ** 2) / (2 * 0.7))).sum() * h / np.sqrt(2 * np.pi * 0.7)
+        assert np.exp(mixture.convolve([[0.7]]).log_density([x]))[0] == pytest.approx(expected, rel=1e-10)
+
+
+def test_operations_commute():
+    """Noise on some dimensions: marginal of the sum is the sum of the marginals."""
+    mixture, rng = random_mixture(np.random.default_rng(12), 3, 4), np.random.default_rng(13)
+    noise, keep = random_covariance(rng, 4), [3, 1]
+    assert_same(
+        mixture.convolve(noise).marginal(keep), mixture.marginal(keep).convolve(noise[np.ix_(keep, keep)])
+    )
+
+
+# Degenerate covariances
+
+
+SINGULAR = GaussianMixture(
+    [0.5, 0.5], [[0.0, 0.0], [1.0, 0.0]], [[[1.0, 1.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]]
+)
+
+
+def test_singular_components_are_sampled_on_their_support():
+    x = SINGULAR.sample(2000, 14)
+    on_line = np.abs(x[:, 0] - x[:, 1]) < 1e-12
+    at_point = (x == [1.0, 0.0]).all(axis=1)
+    assert (on_line ^ at_point).all()
+    assert abs(on_line.mean() - 0.5) < 4.5 * np.sqrt(0.25 / 2000)
+    assert x[on_line, 0].std() == pytest.approx(1, abs=0.1)
+
+
+def test_singular_components_have_moments_but_no_density():
+    np.testing.assert_allclose(SINGULAR.mean, [0.5, 0.0])
+    np.testing.assert_allclose(SINGULAR.covariance, [[0.75, 0.5], [0.5, 0.5]])
+    with pytest.raises(ValueError, match="covariances: a density needs positive definite matrices"):
+        SINGULAR.log_density([[0.0, 0.0]])
+    assert np.isfinite(SINGULAR.convolve(0.1 * np.eye(2)).log_density([[0.0, 0.0]])).all()
+
+
+@few
+@given(SEEDS, st.integers(1, 5), st.integers(0, 5))
+def test_factor_squares_to_the_covariance(seed, d, rank):
+    root = np.random.default_rng(seed).standard_normal((d, min(rank, d)))
+    covariance = root @ root.T
+    factor = covariance_factor(covariance)
+    np.testing.assert_allclose(factor @ factor.T, covariance, atol=1e-12 * max(np.trace(covariance), 1))
+
+
+# Ownership
+
+
+def test_a_mixture_survives_pickling():
+    mixture = random_mixture(np.random.default_rng(15), 3, 2)
+    assert_same(pickle.loads(pickle.dumps(mixture)), mixture)
+
+
+# Bad input
+
+EYE = np.eye(2)
+TWO = [[0.0, 0.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([-0.5, 1.5], TWO, EYE), r"weights: expected non-negative weights, got -0\.5"),
+        (([np.nan, 1.0], TWO, EYE), r"weights: expected finite weights, got nan"),
+        (([np.inf, 1.0], TWO, EYE), r"weights: expected finite weights, got inf"),
+        (([0.0, 0.0], TWO, EYE), r"weights: expected a positive finite sum, got 0"),
+        (([], np.empty((0, 2)), EYE), r"weights: expected at least one weight, got none"),
+        (([[0.5, 0.5]], TWO, EYE), r"weights: expected shape \(\*,\), got \(1, 2\)"),
+        ((0.5, TWO, EYE), r"weights: expected shape \(\*,\), got \(\)"),
+        (("heavy", TWO, EYE), r"weights: expected numbers of shape \(\*,\), got str"),
+        (([0.5, 0.5], [0.0, 1.0], EYE), r"means: expected shape \(2, \*\), got \(2,\)"),
+        (([0.5, 0.5], [[0.0, 0.0]], EYE), r"means: expected shape \(2, \*\), got \(1, 2\)"),
+        (([1.0], [[0.0, np.nan]], EYE), r"means: expected finite numbers, got 1 non-finite"),
+        (([1.0], [[0.0], [0.0, 1.0]], EYE), r"means: expected numbers of shape \(1, \*\), got list"),
+        (([1.0], np.empty((1, 0)), np.empty((0, 0))), r"means: expected at least one dimension"),
+        (([0.5, 0.5], TWO, np.eye(3)), r"covariances: expected shape \(2, 2\), got \(3, 3\)"),
+        (([0.5, 0.5], TWO, [EYE] * 3), r"covariances: expected shape \(2, 2, 2\) or \(2, 2\), got \(3, 2, 2\)"),
+        (([0.5, 0.5], TWO, [EYE]), r"covariances: expected shape \(2, 2, 2\) or \(2, 2\), got \(1, 2, 2\)"),
+        (([0.5, 0.5], TWO, [[[EYE, EYE]]]), r"covariances: expected shape \(2, 2, 2\) or \(2, 2\), got \(1, 1, 2"),
+        (([0.5, 0.5], TWO, 1.0), r"covariances: expected shape \(2, 2\), got \(\)"),
+        (([0.5, 0.5], TWO, [1.0, 1.0]), r"covariances: expected shape \(2, 2\), got \(2,\)"),
+        (([0.5, 0.5], TWO, [[1, 0.5], [0.4, 1]]), r"covariances: expected symmetric .* asymmetry of 0\.1"),
+        (([0.5, 0.5], TWO, [[1, 2], [2, 1]]), r"covariances: expected positive semi-definite .* eigenvalue of -1"),
+        (([0.5, 0.5], TWO, [EYE, -EYE]), r"covariances: expected positive semi-definite .* eigenvalue of -1"),
+        (([0.5, 0.5], TWO, [[1, np.nan], [np.nan, 1]]), r"covariances: expected finite numbers, got 2 non-finite"),
+    ],
+)  # fmt: skip
+def test_bad_mixtures_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        GaussianMixture(*arguments)
+
+
+MIXTURE = GaussianMixture([0.5, 0.5], [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]], np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: m.log_density([[0.0, 0.0]]), r"x: expected shape \(\*, 3\), got \(1, 2\)"),
+        (lambda m: m.log_density([0.0, 0.0]), r"x: expected shape \(\*, 3\), got \(1, 2\)"),
+        (lambda m: m.log_density([[0.0, np.nan, 0.0]]), r"x: expected finite numbers, got 1 non-finite"),
+        (lambda m: m.marginal(3), r"dims: expected distinct indices from 0 to 2, got 3"),
+        (lambda m: m.marginal([0, 0]), r"dims: expected distinct indices from 0 to 2, got \[0, 0\]"),
+        (lambda m: m.marginal(-1), r"dims: expected distinct indices from 0 to 2, got -1"),
+        (lambda m: m.marginal([]), r"dims: expected an index or a list of indices, got \[\]"),
+        (lambda m: m.marginal(0.5), r"dims: expected an index or a list of indices, got 0\.5"),
+        (lambda m: m.conditional([0, 1, 2], [0, 0, 0]), r"dims: expected to leave at least one dimension free"),
+        (lambda m: m.conditional([0, 1], [0]), r"values: expected shape \(2,\), got \(1,\)"),
+        (lambda m: m.conditional(0, np.nan), r"values: expected finite numbers, got 1 non-finite"),
+        (lambda m: m.convolve(np.eye(2)), r"covariance: expected shape \(3, 3\), got \(2, 2\)"),
+        (lambda m: m.convolve(-np.eye(3)), r"covariance: expected positive semi-definite matrices"),
+        (lambda m: m.sample(0), r"n: expected an integer of at least 1, got 0"),
+        (lambda m: m.sample(-3), r"n: expected an integer of at least 1, got -3"),
+        (lambda m: m.sample(2.0), r"n: expected an integer of at least 1, got 2\.0"),
+        (lambda m: m.sample(True), r"n: expected an integer of at least 1, got True"),
+        (lambda m: m.sample(1, "seed"), r"rng: expected a numpy Generator, a seed or None, got 'seed'"),
+        (lambda m: m.sample(1, -1), r"rng: expected a numpy Generator, a seed or None, got -1"),
+    ],
+)  # fmt: skip
+def test_bad_calls_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(MIXTURE)
+
+
+def test_conditioning_on_a_singular_block_is_refused():
+    flat = GaussianMixture([1.0], [[0.0, 0.0]], np.diag([1.0, 0.0]))
+    np.testing.assert_allclose(flat.conditional(0, 2.0).covariance, [[0.0]])
+    with pytest.raises(ValueError, match="positive definite"):
+        flat.conditional(1, 0.0)
+
+
+def test_rounding_is_not_asymmetry_or_indefiniteness():
+    """Covariances as filters compute them: symmetric and semi-definite only to rounding, at any scale."""
+    root = np.random.default_rng(16).standard_normal((4, 2)) * 1e-7
+    covariance = root @ root.T
+    covariance[0, 1] *= 1 + 1e-12
+    stored = GaussianMixture([1.0], np.zeros((1, 4)), covariance).distinct_covariances[0]
+    np.testing.assert_array_equal(stored, stored.T)

@@ -1,0 +1,59 @@
+"""Weighted points."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from herdfilter.points import Points
+
+
+def test_moments_are_those_of_repeated_points():
+    """Integer weights are multiplicities."""
+    x, counts = np.random.default_rng(0).standard_normal((4, 3)), [1, 4, 2, 3]
+    points, repeated = Points(x, counts), np.repeat(x, counts, axis=0)
+    np.testing.assert_allclose(points.mean, repeated.mean(axis=0), rtol=1e-13)
+    np.testing.assert_allclose(points.covariance, np.cov(repeated.T, bias=True), rtol=1e-13)
+
+
+def test_weights_are_equal_unless_given_and_always_sum_to_one():
+    np.testing.assert_array_equal(Points(np.zeros((4, 1))).weights, np.full(4, 0.25))
+    np.testing.assert_array_equal(Points(np.zeros((3, 1)), [2, 0, 6]).weights, [0.25, 0, 0.75])
+
+
+def test_size_and_dimension():
+    points = Points(np.zeros((5, 2)))
+    assert len(points) == 5
+    assert points.dim == 2
+    assert repr(points) == "Points(n=5, dim=2)"
+
+
+def test_points_survive_pickling():
+    points = Points([[1.0, 2.0], [3.0, 4.0]], [0.25, 0.75])
+    copy = pickle.loads(pickle.dumps(points))
+    np.testing.assert_array_equal(copy.x, points.x)
+    np.testing.assert_array_equal(copy.weights, points.weights)
+
+
+def test_points_cannot_be_reassigned():
+    points = Points([[1.0]])
+    with pytest.raises(AttributeError):
+        points.x = np.zeros((1, 1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0.0, 1.0],), r"x: expected shape \(\*, \*\), got \(2,\)"),
+        ((np.empty((0, 2)),), r"x: expected at least one point, got none"),
+        (([[np.inf, 0.0]],), r"x: expected finite numbers, got 1 non-finite"),
+        (([[0.0], [1.0]], [1.0]), r"weights: expected shape \(2,\), got \(1,\)"),
+        (([[0.0], [1.0]], [1.0, -1.0]), r"weights: expected non-negative weights, got -1"),
+        (([[0.0], [1.0]], [np.nan, 1.0]), r"weights: expected finite weights, got nan"),
+        (([[0.0], [1.0]], [0.0, 0.0]), r"weights: expected a positive finite sum, got 0"),
+        ((None,), r"x: expected"),
+    ],
+)
+def test_bad_points_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Points(*arguments)
