@@ -64,22 +64,17 @@ def energy_distance(points: Points, mixture: GaussianMixture) -> float:
     its dimensions differ in unit.
     """
     _check_dims(points, mixture)
-    cross = 0.0
-    pair = 0.0
-    for i, (weight, mean, cov) in enumerate(
-        zip(mixture.weights, mixture.means, mixture.covariances, strict=True)
-    ):
-        cross += weight * float(points.weights @ _expected_norm(points.x - mean, cov))
-        if mixture.shared:
-            pair += weight * float(mixture.weights @ _expected_norm(mixture.means - mean, 2 * cov))
-        else:
-            pair += weight * sum(
-                w * _expected_norm((m - mean)[None], c + cov)[0] * (1 if i == j else 2)
-                for j, (w, m, c) in enumerate(
-                    zip(mixture.weights, mixture.means, mixture.covariances, strict=True)
-                )
-                if j <= i
-            )
+    cross = sum(
+        weight * float(points.weights @ _expected_norm(points.x - mean, cov[None]))
+        for weight, mean, cov in zip(mixture.weights, mixture.means, mixture.covariances, strict=True)
+    )
+    first, second = np.triu_indices(len(mixture))
+    twice = np.where(first == second, 1.0, 2.0)  # pairs of different components count in either order
+    cov = mixture.distinct_covariances
+    pair_norms = _expected_norm(
+        mixture.means[first] - mixture.means[second], 2 * cov if mixture.shared else cov[first] + cov[second]
+    )
+    pair = float((twice * mixture.weights[first] * mixture.weights[second]) @ pair_norms)
     own = _pair_sum(points, lambda squared: np.sqrt(squared))
     return max(float(2 * cross - pair - own), 0.0)
 
@@ -89,20 +84,21 @@ def energy_distance(points: Points, mixture: GaussianMixture) -> float:
 _LOG_NODES = np.arange(-44.0, 44.0, 0.6)
 
 
-def _expected_norm(means: Array, covariance: Array) -> Array:
-    """``E|Z|`` for Z from N(means[i], covariance); (n, d) -> (n,)."""
-    values, vectors = np.linalg.eigh(covariance)
+def _expected_norm(means: Array, covariances: Array) -> Array:
+    """``E|Z|`` for Z from N(means[i], covariances[i]); (n, d) and (n or 1, d, d) -> (n,)."""
+    values, vectors = np.linalg.eigh(covariances)
     values = np.maximum(values, 0.0)
-    squared = (means @ vectors) ** 2
-    scale = squared.sum(1) + values.sum()
+    squared = np.einsum("nij,ni->nj", np.broadcast_to(vectors, (len(means), *vectors.shape[1:])), means) ** 2
+    scale = squared.sum(1) + values.sum(1)
     result = np.zeros(len(means))
     some = scale > 0
+    values = np.broadcast_to(values, squared.shape)[some]
     squared, scale = squared[some], scale[some]
     total = np.zeros(len(scale))
     for u in _LOG_NODES:
-        s = np.exp(u) / scale
-        spread = 1 + 2 * s[:, None] * values
-        log_phi = -(0.5 * np.log(spread) + s[:, None] * squared / spread).sum(1)
+        s = (np.exp(u) / scale)[:, None]
+        spread = 1 + 2 * s * values
+        log_phi = -(0.5 * np.log(spread) + s * squared / spread).sum(1)
         total -= np.expm1(log_phi) * np.exp(-0.5 * u)
     result[some] = total * 0.6 / (2 * np.sqrt(np.pi)) * np.sqrt(scale)
     return result
