@@ -1,0 +1,147 @@
+"""The exact one-dimensional maximum against a dense grid and scipy."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from herdfilter.samplers import _bumps
+
+LEFT_OUT = 2e-8  # of all subtracted height: what samples out of reach may contribute
+
+
+class Bumps:
+    """A sum of bumps as herding has them: broad positive ones, and samples of width 1 with total height -1."""
+
+    def __init__(self, share, deviation, centre, samples=(), sample_share=None, factor=None):
+        deviation, samples = np.asarray(deviation, float), np.asarray(samples, float)
+        t = len(samples)
+        self.positive = len(deviation)
+        subtracted = np.full(t, 1 / max(t, 1)) if sample_share is None else sample_share
+        self.height = np.concatenate(
+            [(factor or 1 + 1 / max(t, 1)) * np.asarray(share) / deviation, -subtracted]
+        )
+        self.centre = np.concatenate([np.asarray(centre, float), samples])
+        self.narrowness = np.concatenate([deviation**-2.0, np.ones(t)])
+
+    @classmethod
+    def random(cls, rng):
+        components, t = rng.integers(1, 6), rng.integers(0, 40)
+        spread = np.exp(rng.uniform(0, 6))
+        deviation = np.sqrt(1 + np.exp(rng.uniform(-8, 2, components)) * spread ** rng.uniform(0, 2))
+        if rng.random() < 0.3:
+            deviation[:] = deviation[0]
+        share, centre = rng.dirichlet(np.ones(components)), spread * rng.standard_normal(components)
+        near = rng.choice(components, t, p=share)
+        samples = centre[near] + rng.choice([0.3, 1.0]) * deviation[near] * rng.standard_normal(t)
+        sample_share = rng.dirichlet(np.full(t, rng.choice([0.1, 1.0, 10.0]))) if t else np.empty(0)
+        return cls(
+            share,
+            deviation,
+            centre,
+            samples,
+            sample_share,
+            1 + rng.choice([1 / max(t, 1), rng.uniform(0, 1)]),
+        )
+
+    def __call__(self, x):
+        u = np.asarray(x)[..., None] - self.centre
+        return np.exp(-0.5 * self.narrowness * u * u) @ self.height
+
+    def argmax(self, guess):
+        n, narrowness = len(self.height), self.narrowness[: self.positive]
+        uniform = bool((narrowness == narrowness[0]).all())
+        return _bumps.argmax(
+            self.height, self.centre, self.narrowness, self.positive, n, uniform, guess, *_bumps.workspace(n)
+        )
+
+    def highest(self, grid):
+        """Highest value on a grid, every leading peak refined."""
+        f = self(grid)
+        peaks = 1 + np.flatnonzero((f[1:-1] >= f[:-2]) & (f[1:-1] >= f[2:]))
+        peaks = peaks[f[peaks] > 0.99 * f.max()]
+        brackets = [(grid[k - 1], grid[k + 1]) for k in peaks]
+        tops = (-minimize_scalar(lambda v: -self(v), bounds=b, method="bounded").fun for b in brackets)
+        return max(tops, default=f.max())
+
+    def dense_grid(self):
+        deviation = self.narrowness[: self.positive] ** -0.5
+        centre = self.centre[: self.positive]
+        low, high = (centre - 7 * deviation).min(), (centre + 7 * deviation).max()
+        return np.linspace(low, high, int((high - low) / 0.1) + 10)
+
+
+def test_random_sums():
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        bumps = Bumps.random(rng)
+        reached = bumps(bumps.argmax(guess=rng.choice(bumps.centre)))
+        assert reached >= bumps.highest(bumps.dense_grid()) - LEFT_OUT
+
+
+@pytest.mark.parametrize("deviation", [1.0, 1.5, 7.0, 300.0])
+def test_one_bump(deviation):
+    for centre, guess in ((0.0, 0.0), (3.3, -2.0), (-40.0, 1000.0)):
+        found = Bumps([1.0], [deviation], [centre]).argmax(guess)
+        assert found == pytest.approx(centre, abs=1e-7 * deviation)
+
+
+def test_one_bump_under_a_sample_at_its_top_has_its_maximum_beside():
+    bumps = Bumps([1.0], [2.0], [5.0], [5.0])
+    x = bumps.argmax(guess=5.0)
+    assert abs(x - 5) > 1
+    assert bumps(x) == pytest.approx(bumps.highest(np.linspace(-5, 15, 20_001)), rel=1e-12)
+
+
+@pytest.mark.parametrize("gap", [1e-3, 1e-5, 1e-7])
+@pytest.mark.parametrize("distance", [3.0, 10.0, 50.0, 1000.0])
+@pytest.mark.parametrize("offset", np.linspace(0, 1, 4))
+def test_near_ties_go_to_the_higher_peak(gap, distance, offset):
+    """Two like peaks that lie differently to the cells of any grid, the second a little heavier, or the first."""
+    for sign in (-1, 1):
+        share = np.array([1.0 - sign * gap, 1.0 + sign * gap]) / 2
+        bumps = Bumps(share, [1.0, 1.0], [offset, offset + distance])
+        nearest = offset + (distance if sign > 0 else 0)
+        for guess in (offset, offset + distance):
+            assert bumps.argmax(guess) == pytest.approx(nearest, abs=0.1)
+
+
+def test_near_ties_between_the_gaps_of_samples():
+    """Many almost equal peaks: a broad bump, with samples spaced unevenly to one part in 1e4."""
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        samples = np.arange(-60, 61, 3.0) * (1 + 1e-4 * rng.standard_normal(41))
+        bumps = Bumps([1.0], [200.0], [rng.uniform(-20, 20)], samples)
+        reached = bumps(bumps.argmax(guess=rng.choice(samples)))
+        assert reached >= bumps.highest(bumps.dense_grid()) - LEFT_OUT
+
+
+@pytest.mark.parametrize(
+    "spread",
+    [
+        1e2,
+        1e4,
+        1e5,
+    ],
+)
+def test_bumps_far_apart(spread):
+    """No grid can span them; the maximum is near one of the centres, and is searched there."""
+    rng = np.random.default_rng(2)
+    for k in range(40):
+        components = rng.integers(2, 6)
+        deviation = rng.choice([1.0, 2.0, 30.0], components) if k % 2 else np.full(components, 1.5)
+        centre, share = spread * rng.standard_normal(components), rng.dirichlet(np.ones(components))
+        samples = centre[rng.choice(components, 6, p=share)] + rng.standard_normal(6)
+        bumps = Bumps(share, deviation, centre, samples)
+        best = max(
+            bumps.highest(np.linspace(c - 7 * s, c + 7 * s, 3001))
+            for c, s in zip(centre, deviation, strict=True)
+        )
+        assert bumps(bumps.argmax(guess=centre[-1])) >= best - LEFT_OUT
+
+
+def test_a_bad_guess_does_no_harm():
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        bumps = Bumps.random(rng)
+        guided, misled = bumps.argmax(bumps.centre[0]), bumps.argmax(1e7)
+        assert bumps(misled) == pytest.approx(bumps(guided), abs=LEFT_OUT)

@@ -1,0 +1,257 @@
+"""Continuous herded Gibbs sampling: the published sequences, the recursion step by step, and the three repairs."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from herdfilter.discrepancy import energy_distance
+from herdfilter.mixture import GaussianMixture
+from herdfilter.samplers import ContinuousHerdedGibbs
+
+REFERENCE = Path(__file__).parents[2].parent / "shared" / "reference" / "authors_samples.json"
+CASES = ["fig1_example", "random_d2_seed1", "random_d3_seed2", "random_d5_seed3"]
+
+
+@pytest.mark.skipif(not REFERENCE.is_file(), reason=f"no reference at {REFERENCE}")
+@pytest.mark.parametrize("name", CASES)
+def test_published_sequences_are_reproduced(name):
+    """An independent exact solution of the published recursion, which the authors' own program confirms."""
+    case = next(c for c in json.loads(REFERENCE.read_text())["cases"] if c["name"] == name)
+    mixture = GaussianMixture(case["weights"], case["means"], case["covariances"])
+    sampler = ContinuousHerdedGibbs(target="paper", bandwidth=case["sigma_k"])
+    points = sampler.sample(mixture, len(case["chg_exact"]), start=case["chg"][0])
+    np.testing.assert_allclose(points.x, case["chg_exact"], atol=1e-4)
+
+
+# The recursion, coordinate by coordinate: with one sweep a point, the place of every move is known from outside
+
+
+def conditional_density(x, i, values, weights, means, covariances):
+    """Density of coordinate i at `values` given the other coordinates of x, by the textbook formulas."""
+    rest = [j for j in range(len(x)) if j != i]
+    log_w, centres, variances = [], [], []
+    for w, m, S in zip(weights, means, covariances, strict=True):
+        S_rest, cross = S[np.ix_(rest, rest)], S[i, rest]
+        u = x[rest] - m[rest]
+        log_w.append(np.log(w) - 0.5 * (u @ np.linalg.solve(S_rest, u) + np.linalg.slogdet(S_rest)[1]))
+        gain = np.linalg.solve(S_rest, cross)
+        centres.append(m[i] + gain @ u)
+        variances.append(S[i, i] - gain @ cross)
+    share = np.exp(np.array(log_w) - max(log_w))
+    share /= share.sum()
+    return share, np.array(centres), np.array(variances)
+
+
+def objective(x, i, earlier, mixture, sigma, sampler):
+    """The function of x_i that the sampler maximises, by the definition; also its value's tolerance."""
+    smoothed = sampler.target == "smoothed"
+    covariances = mixture.covariances + (sigma**2 * np.eye(mixture.dim) if smoothed else 0)
+    share, centres, variances = conditional_density(x, i, None, mixture.weights, mixture.means, covariances)
+    variances = variances if smoothed else variances + sigma**2
+    rest = np.delete(np.arange(mixture.dim), i)
+    log_slice = -((earlier[:, rest] - x[rest]) ** 2).sum(axis=1) / (2 * sigma**2)
+    slice_weights = np.exp(log_slice - log_slice.max())
+    slice_weights /= slice_weights.sum()
+    t = 1 / (slice_weights**2).sum() if sampler.effective_count else len(earlier)
+
+    def value(v):
+        u = np.asarray(v)[..., None]
+        bumps = np.exp(-((u - centres) ** 2) / (2 * variances)) / np.sqrt(variances)
+        kernels = np.exp(-((u - earlier[:, i]) ** 2) / (2 * sigma**2))
+        return (t + 1) / t * sigma * (bumps @ share) - kernels @ slice_weights
+
+    low = (centres - 6 * np.sqrt(variances)).min()
+    high = (centres + 6 * np.sqrt(variances)).max()
+    return value, np.linspace(low, high, int((high - low) / (0.05 * sigma)) + 2)
+
+
+def highest(value, grid):
+    """Highest value on a dense grid, every leading peak refined."""
+    f = value(grid)
+    peaks = 1 + np.flatnonzero((f[1:-1] >= f[:-2]) & (f[1:-1] >= f[2:]))
+    peaks = peaks[f[peaks] > f.max() - 0.01]
+    return max(
+        -minimize_scalar(lambda v: -value(v), bounds=(grid[k - 1], grid[k + 1]), method="bounded").fun
+        for k in peaks
+    )
+
+
+@pytest.mark.parametrize("herded", [False, True], ids=["chain", "component herding"])
+@pytest.mark.parametrize("effective", [False, True], ids=["count", "effective count"])
+@pytest.mark.parametrize("target", ["paper", "smoothed"])
+def test_every_move_is_to_the_highest_point_of_its_objective(target, effective, herded, random_mixture):
+    """To 2e-8, the share of far samples that the sampler may leave out."""
+    for seed, (d, sigma) in enumerate([(2, 0.4), (2, 1.5), (3, 0.7), (4, 1.0)]):
+        mixture = random_mixture(40 + seed, d, components=3)
+        sampler = ContinuousHerdedGibbs(target, sigma, effective, herded, sweeps=1)
+        points = sampler.sample(mixture, 12).x
+        counts, latest = np.zeros(3), mixture.means.copy()
+        for t in range(len(points)):
+            label = np.argmax((t + 1) * mixture.weights - counts)  # herding on the component weights
+            counts[label] += 1
+            if t:
+                x = (latest[label] if herded else points[t - 1]).copy()
+                for i in range(d):
+                    value, grid = objective(x, i, points[:t], mixture, sigma, sampler)
+                    x[i] = points[t, i]
+                    assert value(x[i]) >= highest(value, grid) - 2e-8
+            latest[label] = points[t]
+
+
+def test_more_sweeps_move_on_from_where_the_first_ended(random_mixture):
+    """Two sweeps for the second point are one sweep, and one more from the place that it reached."""
+    mixture, sigma = random_mixture(44, 2), 0.8
+    two = ContinuousHerdedGibbs(bandwidth=sigma, component_herding=False, sweeps=2).sample(mixture, 2).x
+    one = ContinuousHerdedGibbs(bandwidth=sigma, component_herding=False, sweeps=1).sample(mixture, 2).x
+    sampler = ContinuousHerdedGibbs(bandwidth=sigma, effective_count=True)
+    x = one[1].copy()
+    for i in range(2):
+        value, grid = objective(x, i, two[:1], mixture, sigma, sampler)
+        x[i] = two[1, i]
+        assert value(x[i]) >= highest(value, grid) - 2e-8
+
+
+# The first point
+
+
+def test_the_first_point_is_a_maximum_of_the_smoothed_density(random_mixture):
+    mixture, sigma = random_mixture(45, 3), 0.5
+    smoothed = mixture.convolve(sigma**2 * np.eye(3))
+    first = ContinuousHerdedGibbs(bandwidth=sigma).sample(mixture, 1).x
+    around = first + 1e-3 * np.vstack([np.eye(3), -np.eye(3)])
+    assert (smoothed.log_density(around) < smoothed.log_density(first)).all()
+    heaviest = mixture.means[[mixture.weights.argmax()]]
+    assert smoothed.log_density(first)[0] >= smoothed.log_density(heaviest)[0]
+
+
+@pytest.mark.parametrize("target", ["paper", "smoothed"])
+@pytest.mark.parametrize("bandwidth", ["auto", 0.5])
+def test_start_is_the_first_point(random_mixture, target, bandwidth):
+    sampler, mixture = ContinuousHerdedGibbs(target, bandwidth), random_mixture(46, 2)
+    np.testing.assert_allclose(sampler.sample(mixture, 5, start=[1.0, -2.0]).x[0], [1.0, -2.0], rtol=1e-12)
+    own = sampler.sample(mixture, 5).x
+    np.testing.assert_allclose(sampler.sample(mixture, 5, start=own[0]).x, own, atol=1e-5)
+
+
+def test_points_so_far_do_not_depend_on_how_many_follow(random_mixture):
+    sampler, mixture = ContinuousHerdedGibbs(bandwidth=0.6), random_mixture(47, 2)
+    np.testing.assert_array_equal(sampler.sample(mixture, 10).x, sampler.sample(mixture, 25).x[:10])
+
+
+# The repairs
+
+
+TWO_MODES = GaussianMixture([0.7, 0.3], [[0.0, 0.0], [30.0, 30.0]], np.eye(2))
+
+
+def share_of_second_mode(sampler):
+    return (sampler.sample(TWO_MODES, 40).x[:, 0] > 15).mean()
+
+
+def test_as_published_the_sampler_cannot_leave_a_mode_and_component_herding_mends_that():
+    assert share_of_second_mode(ContinuousHerdedGibbs("paper", 0.5)) == 0
+    assert share_of_second_mode(ContinuousHerdedGibbs("paper", 0.5, component_herding=True)) == 0.3
+    assert share_of_second_mode(ContinuousHerdedGibbs(bandwidth=0.5, component_herding=False)) == 0
+    assert share_of_second_mode(ContinuousHerdedGibbs(bandwidth=0.5)) == 0.3
+
+
+def test_as_published_the_sampler_drifts_off_and_the_smoothed_target_mends_that(random_mixture):
+    """Energy distances, medians over mixtures: 34 times further away without the repair, in four dimensions."""
+    ratios = []
+    for seed in range(5):
+        mixture = random_mixture(20 + seed, 4)
+        paper, smoothed = (
+            energy_distance(ContinuousHerdedGibbs(target).sample(mixture, 200), mixture)
+            for target in ("paper", "smoothed")
+        )
+        ratios.append(paper / smoothed)
+    assert min(ratios) > 3
+    assert np.median(ratios) > 10
+
+
+def test_the_effective_count_helps_in_eight_dimensions(random_mixture):
+    ratios = []
+    for seed in range(5):
+        mixture = random_mixture(50 + seed, 8)
+        with_count, without = (
+            energy_distance(ContinuousHerdedGibbs(effective_count=flag).sample(mixture, 150), mixture)
+            for flag in (True, False)
+        )
+        ratios.append(with_count / without)
+    assert np.median(ratios) < 0.8
+
+
+def test_in_one_dimension_target_and_count_make_no_difference(random_mixture):
+    """Without other coordinates there is nothing to condition on, and every sample lies in the slice."""
+    mixture = random_mixture(56, 1)
+    expected = ContinuousHerdedGibbs(bandwidth=0.3).sample(mixture, 50).x
+    for sampler in (
+        ContinuousHerdedGibbs("paper", 0.3),
+        ContinuousHerdedGibbs("smoothed", 0.3, effective_count=False, component_herding=False),
+    ):
+        np.testing.assert_allclose(sampler.sample(mixture, 50).x, expected, atol=1e-4)
+
+
+def test_the_paper_target_turns_all_repairs_off(random_mixture):
+    mixture = random_mixture(57, 3)
+    plain = ContinuousHerdedGibbs("paper", 0.5).sample(mixture, 15).x
+    spelled = ContinuousHerdedGibbs("paper", 0.5, effective_count=False, component_herding=False, sweeps=1)
+    np.testing.assert_array_equal(plain, spelled.sample(mixture, 15).x)
+    for options in ({"effective_count": True}, {"component_herding": True}, {"sweeps": 2}):
+        assert (ContinuousHerdedGibbs("paper", 0.5, **options).sample(mixture, 15).x != plain).any()
+
+
+def test_the_default_is_all_three_repairs_and_two_sweeps(random_mixture):
+    mixture = random_mixture(58, 3)
+    spelled = ContinuousHerdedGibbs(
+        "smoothed", "auto", effective_count=True, component_herding=True, sweeps=2
+    )
+    np.testing.assert_array_equal(
+        ContinuousHerdedGibbs().sample(mixture, 15).x, spelled.sample(mixture, 15).x
+    )
+
+
+# Components so far apart, in kernel widths, that no grid spans the gap
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"target": "smooth"}, "target: unknown 'smooth'; did you mean 'smoothed'?"),
+        ({"target": "x"}, "target: unknown 'x'; expected one of smoothed, paper"),
+        ({"bandwidth": 0.0}, "bandwidth: expected a positive finite number, got 0.0"),
+        ({"bandwidth": "wide"}, "bandwidth: expected \"auto\", a positive number or .* got 'wide'"),
+        ({"sweeps": 0}, "sweeps: expected an integer of at least 1, got 0"),
+        ({"sweeps": 1.5}, "sweeps: expected an integer of at least 1, got 1.5"),
+    ],
+)
+def test_bad_options_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ContinuousHerdedGibbs(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        ([0.0], r"start: expected shape \(2,\), got \(1,\)"),
+        ([[0.0, 0.0]], r"start: expected shape \(2,\), got \(1, 2\)"),
+        ([np.nan, 0.0], "start: expected finite numbers, got 1 non-finite"),
+        ("mean", r"start: expected numbers of shape \(2,\), got str"),
+    ],
+)
+def test_bad_starts_are_named(start, message):
+    with pytest.raises(ValueError, match=message):
+        ContinuousHerdedGibbs().sample(TWO_MODES, 3, start=start)
+
+
+def test_a_bandwidth_of_another_dimension_is_refused():
+    with pytest.raises(
+        ValueError, match=r"bandwidth: expected shape \(2, 2\) for this mixture, got \(3, 3\)"
+    ):
+        ContinuousHerdedGibbs(bandwidth=np.eye(3)).sample(TWO_MODES, 3)

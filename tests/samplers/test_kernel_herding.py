@@ -1,0 +1,100 @@
+"""Kernel herding: every point is the maximum of the herding objective."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from herdfilter.discrepancy import herding_error
+from herdfilter.kernels import kernel_covariance
+from herdfilter.mixture import GaussianMixture
+from herdfilter.points import Points
+from herdfilter.samplers import KernelHerding
+
+
+class Objective:
+    """``E[k(x, X)] - sum_s k(x, x_s) / (t + 1)`` after t points, by the definition."""
+
+    def __init__(self, mixture, kernel):
+        self.means, self.inverse = mixture.means, np.linalg.inv(kernel)
+        self.precision = np.linalg.inv(mixture.covariances + kernel)
+        ratio = np.linalg.det(kernel) * np.linalg.det(self.precision)
+        self.height = mixture.weights * np.sqrt(ratio)
+
+    def terms(self, x, centres, precision, height):
+        u = x[..., None, :] - centres
+        pull = np.einsum("mij,...mj->...mi", precision, u)
+        return height * np.exp(-0.5 * (pull * u).sum(-1)), pull
+
+    def target(self, x):
+        return self.terms(x, self.means, self.precision, self.height)[0].sum(-1)
+
+    def kernel(self, x, point):
+        return self.terms(x, point[None], self.inverse[None], 1.0)[0][..., 0]
+
+    def descent(self, x, points):
+        """Minus the objective, and its gradient, at one place."""
+        mu, mu_pull = self.terms(x, self.means, self.precision, self.height)
+        inverse = np.broadcast_to(self.inverse, (len(points), *self.inverse.shape))
+        k, k_pull = self.terms(x, points, inverse, 1 / (len(points) + 1))
+        return k.sum() - mu.sum(), mu @ mu_pull - k @ k_pull
+
+
+def shortfalls(mixture, bandwidth, n):
+    """How much lower than a dense search's maximum the objective is at each herded point, relative to it."""
+    kernel = kernel_covariance(bandwidth, mixture, n)
+    points = KernelHerding(bandwidth).sample(mixture, n).x
+    objective = Objective(mixture, kernel)
+    sds = np.sqrt(np.diagonal(mixture.covariances + kernel, axis1=1, axis2=2))
+    low, high = (mixture.means - 4 * sds).min(axis=0), (mixture.means + 4 * sds).max(axis=0)
+    spacing = 0.4 / np.sqrt(np.diagonal(np.linalg.inv(kernel)))
+    axes = [np.arange(a, b, h) for a, b, h in zip(low, high, spacing, strict=True)]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, mixture.dim)
+    target, samples = objective.target(grid), np.zeros(len(grid))
+    result = []
+    for t, point in enumerate(points):
+        level = target - samples / (t + 1)
+        leading = np.argsort(level)[-40:][::4]
+        best = max(
+            -minimize(objective.descent, grid[i], (points[:t],), jac=True, options={"gtol": 1e-9}).fun
+            for i in leading
+        )
+        result.append(1 + objective.descent(point, points[:t])[0] / best)
+        samples += objective.kernel(grid, point)
+    return np.array(result)
+
+
+@pytest.mark.parametrize(
+    ("d", "bandwidth", "n"),
+    [
+        (1, "auto", 25),
+        (1, 0.3, 25),
+        (2, "auto", 25),
+        (2, 1.0, 15),
+        (2, [[0.5, 0.3], [0.3, 0.9]], 15),
+    ],
+)
+def test_every_point_is_the_highest_point_of_the_objective(random_mixture, d, bandwidth, n):
+    for seed in (30, 31) if d < 3 else (33,):
+        assert shortfalls(random_mixture(seed, d), bandwidth, n).max() < 1e-9
+
+
+def test_the_first_point_is_the_mode_of_the_smoothed_mixture():
+    mixture = GaussianMixture([0.4, 0.6], [[0.0], [1.0]], [[1.0]])
+    first = KernelHerding(0.5).sample(mixture, 1).x[0, 0]
+    x = np.linspace(-3, 4, 700_001)
+    assert first == pytest.approx(x[mixture.convolve([[0.25]]).log_density(x).argmax()], abs=2e-5)
+
+
+def test_the_herding_error_falls_faster_than_that_of_independent_draws(random_mixture):
+    """With the kernel held fixed: close to 1 / n, against 1 / sqrt(n)."""
+    mixture, sizes = random_mixture(35, 2), np.array([16, 32, 64, 128, 256])
+    x = KernelHerding(2.0).sample(mixture, 256).x
+    errors = [herding_error(Points(x[:n]), mixture, 2.0) for n in sizes]
+    assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] < -0.8
+
+
+def test_points_so_far_do_not_depend_on_how_many_follow(random_mixture):
+    """Up to the rounding of the optimiser, whose candidates grow in number with the points."""
+    mixture = random_mixture(36, 1)
+    few, many = (KernelHerding(0.6).sample(mixture, n).x for n in (10, 25))
+    np.testing.assert_allclose(few, many[:10], atol=1e-4)

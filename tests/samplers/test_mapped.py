@@ -1,0 +1,124 @@
+"""Points for the standard normal, mapped into the components of a mixture."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from herdfilter.mixture import GaussianMixture
+from herdfilter.points import Points
+from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling
+from herdfilter.samplers.mapped import largest_remainders
+
+few = settings(max_examples=60, deadline=None, derandomize=True)
+BASES = {
+    "kernel herding": KernelHerding(),
+    "herded Gibbs": ContinuousHerdedGibbs(),
+    "random": RandomSampling(),
+}
+
+
+@pytest.fixture(params=BASES.values(), ids=BASES)
+def mapped(request):
+    return MappedSampling(request.param)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("shared", [False, True])
+def test_moments_of_every_component_are_met_exactly(mapped, random_mixture, d, shared):
+    mixture = random_mixture(60, d, components=3)
+    means = mixture.means + 1e3 * np.arange(3)[:, None]  # so that every point's component is known
+    covariances = mixture.covariances[0] if shared else mixture.covariances
+    mixture = GaussianMixture(mixture.weights, means, covariances)
+    points = mapped.sample(mixture, 60, np.random.default_rng(0))
+    labels = np.argmin(((points.x[:, None] - means) ** 2).sum(-1), axis=1)
+    shares = largest_remainders(mixture.weights, 60)
+    for m in range(3):
+        own = Points(points.x[labels == m], points.weights[labels == m])
+        assert len(own) == shares[m]
+        np.testing.assert_allclose(own.mean, means[m], atol=1e-9)
+        np.testing.assert_allclose(own.covariance, mixture.covariances[m], atol=1e-9)
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_moments_of_one_gaussian_are_met_exactly_even_if_it_is_flat(mapped, d):
+    root = np.random.default_rng(61).standard_normal((d, max(d - 1, 1)))
+    gaussian = GaussianMixture([1.0], [np.arange(d)], root @ root.T)
+    points = mapped.sample(gaussian, 40, np.random.default_rng(0))
+    np.testing.assert_allclose(points.mean, gaussian.mean, atol=1e-12)
+    np.testing.assert_allclose(points.covariance, gaussian.covariance, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (1, 3), (2, 2), (3, 3)])
+def test_too_few_points_to_span_the_space_have_the_mean(mapped, random_mixture, n, d):
+    gaussian = random_mixture(62, d, components=1)
+    points = mapped.sample(gaussian, n, np.random.default_rng(0))
+    np.testing.assert_allclose(points.mean, gaussian.mean, atol=1e-12)
+
+
+def test_without_moment_matching_the_points_are_those_of_the_base_sampler():
+    points = MappedSampling(KernelHerding(), match_moments=False).sample(
+        GaussianMixture([1.0], [[3.0, -1.0]], 4 * np.eye(2)), 20
+    )
+    base = KernelHerding().sample(GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2)), 20)
+    np.testing.assert_allclose(points.x, [3.0, -1.0] + 2 * base.x, rtol=1e-12)
+
+
+def test_moment_matching_keeps_herded_points_nearly_in_place():
+    """Herded points have almost the right moments; the least change that mends them is small."""
+    normal = GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2))
+    x, base = MappedSampling(KernelHerding()).sample(normal, 100).x, KernelHerding().sample(normal, 100).x
+    assert np.abs(x - base).max() < 0.2 * np.abs(base).max()
+
+
+class Weighted:
+    """A base sampler whose points differ in weight; counts how often it is asked."""
+
+    calls = 0
+
+    def sample(self, mixture, n, rng=None):
+        Weighted.calls += 1
+        return Points(np.random.default_rng(n).standard_normal((n, mixture.dim)), np.arange(1, n + 1))
+
+
+def test_the_weights_of_the_base_sampler_are_kept():
+    mixture = GaussianMixture([0.25, 0.75], [[-1e3, 0.0], [1e3, 0.0]], [np.eye(2), [[2.0, 1.0], [1.0, 1.0]]])
+    points = MappedSampling(Weighted()).sample(mixture, 40)
+    right = points.x[:, 0] > 0
+    assert points.weights[right].sum() == pytest.approx(0.75, rel=1e-12)
+    own = Points(points.x[right], points.weights[right])
+    np.testing.assert_allclose(own.mean, [1e3, 0.0], atol=1e-9)
+    np.testing.assert_allclose(own.covariance, [[2.0, 1.0], [1.0, 1.0]], atol=1e-9)
+
+
+def test_the_base_sampler_is_asked_once_for_every_size(random_mixture):
+    sampler, Weighted.calls = MappedSampling(Weighted()), 0
+    for seed in range(5):
+        sampler.sample(random_mixture(seed, 2, components=1), 30)
+        sampler.sample(random_mixture(seed, 3, components=1), 30)
+    assert Weighted.calls == 2
+
+
+@few
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=12).filter(lambda w: sum(w) > 1e-3), st.integers(1, 500)
+)
+def test_shares_are_whole_and_within_one_of_the_weights(weights, n):
+    weights = np.array(weights) / np.sum(weights)
+    shares = largest_remainders(weights, n)
+    assert shares.sum() == n
+    assert (shares >= 0).all()
+    assert np.abs(shares - n * weights).max() < 1 + 1e-9
+
+
+def test_shares_by_hand():
+    np.testing.assert_array_equal(largest_remainders(np.array([0.5, 0.3, 0.2]), 10), [5, 3, 2])
+    np.testing.assert_array_equal(largest_remainders(np.array([0.46, 0.34, 0.2]), 4), [2, 1, 1])
+    np.testing.assert_array_equal(largest_remainders(np.array([0.25, 0.25, 0.5]), 2), [1, 0, 1])
+
+
+def test_the_base_sampler_must_be_a_sampler():
+    with pytest.raises(
+        TypeError, match=r"sampler: expected an object with sample\(mixture, n, rng\), got 'kh'"
+    ):
+        MappedSampling("kh")
