@@ -30,7 +30,6 @@ from herdfilter.mixture import GaussianMixture, covariance_factor
 Model = Any
 """An object that follows the contract above; checked by `require` at the point of use."""
 
-NEGLIGIBLE = 1e-8  # weight, relative to the largest, under which a particle adds no component
 _ADDITIVE = ("transition_mean", "transition_covariance")
 
 
@@ -92,11 +91,9 @@ def predictive_mixture(
 ) -> GaussianMixture:
     """Return the predictive density ``sum_i w_i N(f(x_i), Q)`` of a model with additive Gaussian transition noise.
 
-    Particles of negligible weight get no component; angles of the means are unwrapped about their circular mean.
+    Angles of the means are unwrapped about their circular mean.
     """
-    keep = weights > NEGLIGIBLE * weights.max()
-    weights = weights[keep] / weights[keep].sum()
-    means = unwrap_angles(model.transition_mean(x[keep], dt, control, step), weights, circular_dims(model))
+    means = unwrap_angles(model.transition_mean(x, dt, control, step), weights, circular_dims(model))
     return GaussianMixture.trusted(weights, means, np.asarray(model.transition_covariance(dt, step)))
 
 

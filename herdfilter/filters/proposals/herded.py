@@ -11,6 +11,7 @@ from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.resampling.mixture import check_parts
+from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, circular_dims, predictive_mixture, require
 from herdfilter.samplers.base import Sampler
 
@@ -20,20 +21,35 @@ class HerdedProposal:
     """Draws from ``sum_i w_i N(f(x_i), Q)``, the predictive density of additive Gaussian transition noise.
 
     With a herding sampler this is sequential kernel herding (Lacoste-Julien, Lindsten and Bach 2015). The weights enter the
-    mixture, so that no resampling takes place. Where Q is rank-deficient the herding samplers work on the mixture smoothed
-    by their kernel, whose covariance is floored in the whitened frame (`herdfilter.kernels.floored`).
+    mixture, so that no resampling takes place.
+
+    A mode of weight below 1/n would get no deterministic point, ever, and the filter could not find back to it. Points are
+    therefore drawn from the mixture with weights ``(1 - a) w_i + a / n`` (a defensive mixture, Hesterberg 1995) and given
+    the exact importance weights, which are at most ``1 / (1 - a)``.
 
     Parameters
     ----------
     sampler : Sampler
         Mixture to points.
+    defensive_share : float
+        The share a, from 0 (points from the predictive density itself) to below 1. Not used where Q is rank-deficient:
+        there the components have no densities to weigh, and the herding samplers work on the mixture smoothed by their
+        kernel, whose covariance is floored in the whitened frame (`herdfilter.kernels.floored`).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `sampler` has no method ``sample``, or the share is out of range.
     """
 
     sampler: Sampler
+    defensive_share: float = 0.3
     absorbs_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_parts(self.sampler)
+        if not 0 <= self.defensive_share < 1:
+            raise ValueError(f"defensive_share: expected from 0 to below 1, got {self.defensive_share!r}")
 
     def check(self, model: Model) -> None:
         """See `Proposal`."""
@@ -54,6 +70,22 @@ class HerdedProposal:
         step: int,
     ) -> tuple[Array, Array]:
         """See `Proposal`."""
-        predictive = predictive_mixture(model, particles, np.exp(log_weights), dt, control, step)
-        points = self.sampler.sample(predictive, len(particles), rng)
-        return wrap_angles(points.x, circular_dims(model)), np.log(points.weights)
+        circular = circular_dims(model)
+        target = predictive_mixture(model, particles, np.exp(log_weights), dt, control, step)
+        n, noise = len(particles), target.distinct_covariances[0]
+        share = self.defensive_share if np.linalg.matrix_rank(noise, hermitian=True) == target.dim else 0.0
+        drawn_from = GaussianMixture.trusted(
+            (1 - share) * target.weights + share / len(target), target.means, target.distinct_covariances
+        )
+        points = self.sampler.sample(drawn_from, n, rng)
+        log_ratio = _log_density_ratio(target, drawn_from, points.x) if share else 0.0
+        new_weights = np.log(points.weights) + log_ratio
+        return wrap_angles(points.x, circular), new_weights - np.logaddexp.reduce(new_weights)
+
+
+def _log_density_ratio(over: GaussianMixture, under: GaussianMixture, x: Array) -> Array:
+    """Log-ratio of two mixtures with the same components, (n, d) -> (n,)."""
+    terms = over.component_log_densities(x)
+    density = np.exp(terms - terms.max(axis=1, keepdims=True))
+    with np.errstate(divide="ignore"):  # a point that only particles of weight zero lead to
+        return np.log(density @ over.weights) - np.log(density @ under.weights)
