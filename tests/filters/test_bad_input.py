@@ -1,0 +1,96 @@
+"""What a filter refuses, and how it says so."""
+
+import numpy as np
+import pytest
+
+from herdfilter.filters import (
+    AugmentedProposal,
+    HerdedProposal,
+    ParticleFilter,
+)
+from herdfilter.fitting import GaussianFit
+from herdfilter.samplers import RandomSampling
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (lambda x: np.full(len(x), np.nan), "expected values below infinity .* got 5 NaN or .inf of 5 at step 1"),
+        (lambda x: np.where(np.arange(len(x)) == 2, np.inf, 0.0), "got 1 NaN or .inf of 5 at step 1"),
+        (lambda x: np.zeros((len(x), 1)), r"expected shape \(5,\) from the model, got \(5, 1\)"),
+        (lambda x: 0.0, r"expected shape \(5,\) from the model, got \(\)"),
+        (lambda x: np.zeros(4), r"expected shape \(5,\) from the model, got \(4,\)"),
+    ],
+)  # fmt: skip
+def test_bad_likelihoods_are_named(walk_class, values, message):
+    class Bad(walk_class):
+        def log_likelihood(self, z, x, step):
+            return values(x)
+
+    with pytest.raises(ValueError, match=f"log_likelihood: .*{message}"):
+        ParticleFilter(Bad(), 5, rng=23).run([[0.0]])
+
+
+@pytest.mark.parametrize("dt", [0.0, -1.0, np.nan, np.inf, "1", None])
+def test_a_bad_time_step_is_named_and_nothing_has_happened(walk, dt):
+    pf = ParticleFilter(walk, 5, rng=26)
+    before = pf.particles
+    with pytest.raises(ValueError, match=f"dt: expected a positive finite number, got {dt!r}"):
+        pf.predict(dt)
+    assert pf.step == 0
+    np.testing.assert_array_equal(pf.particles, before)
+
+
+def test_a_bad_time_step_in_a_series_is_named(walk):
+    with pytest.raises(ValueError, match="dt: expected a positive finite number, got 0"):
+        ParticleFilter(walk, 5, rng=26).run([None, None], dt=[1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dt": [1.0]}, "dt: expected one a step, 2, got 1"),
+        ({"controls": [None] * 3}, "controls: expected one a step, 2, got 3"),
+    ],
+)
+def test_series_of_different_lengths_are_named(walk, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ParticleFilter(walk, 5, rng=27).run([None, None], **arguments)
+
+
+@pytest.mark.parametrize(
+    ("error", "arguments", "message"),
+    [
+        (ValueError, {"n_particles": 0}, "n_particles: expected an integer of at least 1, got 0"),
+        (ValueError, {"n_particles": 10.0}, "n_particles: expected an integer of at least 1, got 10.0"),
+        (ValueError, {"resample_below": -0.1}, "resample_below: expected a fraction from 0 to 1, got -0.1"),
+        (ValueError, {"resample_below": 1.5}, "resample_below: expected a fraction from 0 to 1, got 1.5"),
+        (ValueError, {"resample_below": np.nan}, "resample_below: expected a fraction from 0 to 1, got nan"),
+        (ValueError, {"on_degeneracy": "predicts"}, "on_degeneracy: unknown 'predicts'; did you mean 'predict'?"),
+        (ValueError, {"rng": "dice"}, "rng: expected a numpy Generator, a seed or None, got 'dice'"),
+        (TypeError, {"proposal": "bootstrap"}, "proposal: expected a proposal such as .* got 'bootstrap'"),
+        (TypeError, {"resampling": "systematic"}, "resampling: expected a scheme such as .* got 'systematic'"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_named(walk, error, arguments, message):
+    with pytest.raises(error, match=message):
+        ParticleFilter(walk, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: HerdedProposal("kh"), r"sampler: expected .* sample\(mixture, n, rng\), got 'kh'"),
+        (
+            lambda: AugmentedProposal(GaussianFit(), None),
+            r"sampler: expected .* sample\(mixture, n, rng\), got None",
+        ),
+        (
+            lambda: AugmentedProposal("em", RandomSampling()),
+            r"fit: expected .* fit\(particles, .*\), got 'em'",
+        ),
+    ],
+)
+def test_parts_of_the_wrong_kind_are_named(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()

@@ -1,0 +1,98 @@
+"""Likelihoods that vanish: at all particles, at some, or only almost."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from herdfilter.filters import AugmentedProposal, DegenerateWeightsError, Outcome, ParticleFilter
+from herdfilter.mixture import GaussianMixture
+
+
+@pytest.fixture
+def window(walk_class):
+    """A model whose observation is impossible further than one unit away."""
+
+    class Window(walk_class):
+        def log_likelihood(self, z, x, step):
+            return np.where(np.abs(z[0] - x[:, 0]) < 1, 0.0, -np.inf)
+
+    return Window()
+
+
+LOST = [[0.5], [0.5], [1e4], [0.5]]
+
+
+def test_vanished_weights_raise_with_the_steps_so_far(window, proposal):
+    pf = ParticleFilter(window, 30, proposal, rng=10)
+    with pytest.raises(
+        DegenerateWeightsError, match="step 3: the likelihood vanishes at all 30 particles"
+    ) as caught:
+        pf.run(LOST, keep_particles=True)
+    error = caught.value
+    assert error.step == 3
+    assert len(error.result) == 2
+    assert error.result.outcomes == (Outcome.UPDATED,) * 2
+    assert error.result.particles.shape == (2, 30, 1)
+    assert pf.step == 3
+    assert pf.weights.sum() == pytest.approx(1, abs=1e-12)
+    assert pf.log_likelihood == pytest.approx(error.result.log_likelihood, rel=1e-14)
+    assert pf.update([pf.mean[0]]).outcome is Outcome.UPDATED  # it stands at the prediction
+
+
+def test_vanished_weights_may_be_passed_over(window, proposal):
+    skipped = ParticleFilter(window, 30, copy.deepcopy(proposal), rng=10, on_degeneracy="predict").run(LOST)
+    missing = ParticleFilter(window, 30, proposal, rng=10).run([*LOST[:2], None, LOST[3]])
+    assert skipped.outcomes[2] is Outcome.DEGENERATE
+    assert missing.outcomes[2] is Outcome.MISSING
+    np.testing.assert_array_equal(skipped.means, missing.means)
+    np.testing.assert_array_equal(skipped.log_likelihoods, missing.log_likelihoods)
+    assert skipped.outcomes[3] is Outcome.UPDATED
+
+
+def test_particles_of_vanished_likelihood_have_no_weight(window, proposal):
+    pf = ParticleFilter(window, 40, proposal, rng=11)
+    pf.run([[0.5], [2.5]])
+    impossible = np.abs(pf.particles[:, 0] - 2.5) >= 1
+    assert 0 < impossible.sum() < 40
+    assert (pf.weights[impossible] == 0).all()
+    assert np.isfinite(pf.run([None, [2.5]]).means).all()
+
+
+def test_a_mode_that_lost_all_weight_is_forgotten(walk_class, proposal):
+    """Two modes a thousand deviations apart; the likelihood vanishes on one of them."""
+
+    class Positive(walk_class):
+        initial = GaussianMixture([0.5, 0.5], [[-500.0], [500.0]], [[1.0]])
+
+        def log_likelihood(self, z, x, step):
+            return np.where(x[:, 0] > 0, 0.0, -np.inf)
+
+    result = ParticleFilter(Positive(), 20, proposal, rng=29).run([[1.0]] * 4)
+    assert np.isfinite(result.covariances).all()
+    assert (result.means > 0).all()
+    if isinstance(proposal, AugmentedProposal):
+        return  # a fit need not keep two modes apart
+    assert np.abs(result.means[1:] - 500).max() < 5
+
+
+def test_tiny_likelihoods_are_not_vanished_ones(walk_class, proposal):
+    """Log-likelihoods near -1e6 everywhere: the weights follow from their differences."""
+
+    class Offset(walk_class):
+        def log_likelihood(self, z, x, step):
+            return super().log_likelihood(z, x, step) - 1e6
+
+    plain = ParticleFilter(walk_class(), 20, copy.deepcopy(proposal), rng=12).run([[0.3], [1.1]])
+    offset = ParticleFilter(Offset(), 20, proposal, rng=12).run([[0.3], [1.1]])
+    np.testing.assert_allclose(offset.means, plain.means, rtol=1e-6)
+    np.testing.assert_allclose(offset.log_likelihoods + 1e6, plain.log_likelihoods, atol=1e-8)
+
+
+def test_the_error_survives_pickling(window):
+    with pytest.raises(DegenerateWeightsError) as caught:
+        ParticleFilter(window, 30, rng=10).run(LOST)
+    copied = pickle.loads(pickle.dumps(caught.value))
+    assert str(copied) == str(caught.value)
+    assert copied.step == 3

@@ -1,0 +1,162 @@
+"""The particle filter against exact answers: the Kalman filter of filterpy, and the grid filter."""
+
+import numpy as np
+import pytest
+from filterpy.kalman import KalmanFilter
+
+from herdfilter.filters import (
+    AugmentedProposal,
+    BootstrapProposal,
+    GridFilter,
+    HerdedProposal,
+    MixtureResampling,
+    ParticleFilter,
+)
+from herdfilter.fitting import GaussianFit, KernelDensityFit
+from herdfilter.models import UNGM, LinearGaussian
+from herdfilter.models.contract import simulate
+from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling
+
+LINE = LinearGaussian(
+    F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]]
+)
+PLANE = LinearGaussian(
+    F=[[0.9, 0.2], [-0.2, 0.9]],
+    H=[[1.0, 0.5]],
+    Q=[[0.5, 0.1], [0.1, 0.3]],
+    R=[[2.0]],
+    initial_mean=[1.0, -1.0],
+    initial_covariance=[[1.0, 0.3], [0.3, 2.0]],
+)
+
+
+def kalman(model, observations):
+    """Exact means, covariances and log-likelihood increments."""
+    exact = KalmanFilter(dim_x=model.dim, dim_z=len(model.H))
+    exact.x, exact.P = model.initial_mean.copy(), model.initial_covariance.copy()
+    exact.F, exact.H, exact.Q, exact.R = model.F, model.H, model.Q, model.R
+    means, covariances, increments = [], [], []
+    for z in observations:
+        exact.predict()
+        missing = np.isnan(z).any()
+        exact.update(None if missing else z)
+        means.append(exact.x.copy())
+        covariances.append(exact.P.copy())
+        increments.append(0.0 if missing else exact.log_likelihood)
+    return np.array(means), np.array(covariances), np.array(increments)
+
+
+class Study:
+    """Median errors of a filter against the Kalman filter: mean and covariance in standard deviations, log-likelihood."""
+
+    def __init__(self, model, runs, steps=10):
+        self.model = model
+        self.series = [simulate(model, steps, np.random.default_rng(seed))[1] for seed in range(runs)]
+        for z in self.series:
+            z[4] = np.nan
+        self.exact = [kalman(model, z) for z in self.series]
+
+    def errors(self, n, proposal, resampling=None):
+        means, covariances, increments = [], [], []
+        for seed, (z, exact) in enumerate(zip(self.series, self.exact, strict=True)):
+            result = ParticleFilter(self.model, n, proposal(), resampling, rng=seed).run(z)
+            whiten = np.linalg.inv(np.linalg.cholesky(exact[1]))
+            means.append(np.linalg.norm(np.einsum("tij,tj->ti", whiten, result.means - exact[0]), axis=1))
+            gap = whiten @ (result.covariances - exact[1]) @ whiten.transpose(0, 2, 1)
+            covariances.append(np.linalg.norm(gap, axis=(1, 2)))
+            increments.append(np.delete(np.abs(result.log_likelihoods - exact[2]), 4))
+            assert result.log_likelihoods[4] == 0
+        return np.array([np.median(means), np.median(covariances), np.median(increments)])
+
+
+@pytest.fixture(scope="module", params=[LINE, PLANE], ids=["one dimension", "two dimensions"])
+def study(request):
+    return Study(request.param, runs=20)
+
+
+@pytest.fixture(scope="module")
+def short_study():
+    return Study(LINE, runs=8)
+
+
+def mapped():
+    return MappedSampling(KernelHerding())
+
+
+RANDOM = {
+    "bootstrap": (BootstrapProposal, None),
+    "bootstrap, kernel density": (BootstrapProposal, MixtureResampling(KernelDensityFit(), RandomSampling())),
+    "herded, random": (lambda: HerdedProposal(RandomSampling()), None),
+    "augmented, random": (lambda: AugmentedProposal(GaussianFit(), RandomSampling()), None),
+}
+SIZES = np.array([20, 80, 320])
+
+
+def assert_falls(errors, rate):
+    """Each error falls with the number of particles at the stated power or faster."""
+    slopes = [np.polyfit(np.log(SIZES), np.log(error), 1)[0] for error in np.transpose(errors)]
+    assert max(slopes) < rate, slopes
+
+
+@pytest.mark.parametrize(("proposal", "resampling"), RANDOM.values(), ids=RANDOM)
+def test_random_proposals_approach_the_kalman_filter_as_one_over_root_n(study, proposal, resampling):
+    errors = [study.errors(n, proposal, resampling) for n in SIZES]
+    assert_falls(errors, -0.38)
+    assert errors[-1][0] < 2 * np.sqrt(study.model.dim / SIZES[-1])
+
+
+def test_the_deterministic_filter_approaches_the_kalman_filter_faster(study):
+    errors = [study.errors(n, lambda: AugmentedProposal(GaussianFit(), mapped())) for n in SIZES]
+    assert_falls(errors, -0.55)
+    assert errors[-1][0] < 0.5 * np.sqrt(study.model.dim / SIZES[-1])
+
+
+@pytest.mark.parametrize("sampler", [KernelHerding(), ContinuousHerdedGibbs()], ids=["KH", "CHG"])
+def test_herded_prediction_approaches_the_kalman_filter_faster(short_study, sampler):
+    errors = [short_study.errors(n, lambda: HerdedProposal(sampler)) for n in (10, 160)]
+    slopes = np.log(errors[1] / errors[0]) / np.log(16)
+    assert slopes.max() < -0.5, slopes
+    assert errors[1][0] < 0.25 * np.sqrt(1 / 160)
+
+
+def test_the_likelihood_estimate_is_unbiased_whenever_resampling_happens():
+    """E[estimate of p(z_1 .. z_T)] is exact for every threshold (Del Moral 2004): the bookkeeping of weights is right."""
+    z = simulate(LINE, 4, np.random.default_rng(7))[1]
+    exact, runs = kalman(LINE, z)[2].sum(), 600
+    resampled = []
+    for threshold in (0.0, 0.5, 1.0):
+        results = [
+            ParticleFilter(LINE, 30, resample_below=threshold, rng=seed).run(z) for seed in range(runs)
+        ]
+        ratio = np.exp([result.log_likelihood - exact for result in results])
+        assert abs(ratio.mean() - 1) < 4.5 * ratio.std() / np.sqrt(runs)
+        assert 4.5 * ratio.std() / np.sqrt(runs) < 0.1
+        resampled.append(np.mean([result.resampled.mean() for result in results]))
+    assert resampled[0] == 0
+    assert 0.1 < resampled[1] < 0.7
+    assert resampled[2] == pytest.approx(3 / 4, abs=0.01)  # before every prediction but the first
+
+
+def median_errors(n, proposals, runs=12, steps=30):
+    grid, errors = GridFilter(UNGM(), -60, 60, 1201), [[] for _ in proposals]
+    for seed in range(runs):
+        z = simulate(UNGM(), steps, np.random.default_rng(seed))[1]
+        exact = grid.run(z).means
+        for kept, proposal in zip(errors, proposals, strict=True):
+            means = ParticleFilter(UNGM(), n, proposal(), rng=seed, on_degeneracy="predict").run(z).means
+            kept.append(np.sqrt(((means - exact) ** 2).mean()))
+    return np.median(errors, axis=1)
+
+
+def test_herded_prediction_beats_the_bootstrap_on_the_growth_model():
+    """Two modes, and a squared observation: error against the exact posterior mean, 50 particles."""
+    bootstrap, kh, chg = median_errors(
+        50,
+        [
+            BootstrapProposal,
+            lambda: HerdedProposal(KernelHerding()),
+            lambda: HerdedProposal(ContinuousHerdedGibbs()),
+        ],
+    )
+    assert kh < 0.7 * bootstrap
+    assert chg < 0.7 * bootstrap

@@ -1,0 +1,130 @@
+"""Models of a user, without a base class, in every proposal that can serve them."""
+
+import numpy as np
+import pytest
+
+from herdfilter.filters import (
+    AugmentedProposal,
+    BootstrapProposal,
+    HerdedProposal,
+    ParticleFilter,
+)
+from herdfilter.fitting import GaussianFit
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models import UniformBox
+from herdfilter.samplers import KernelHerding, MappedSampling, RandomSampling
+
+
+def herded_random():
+    return HerdedProposal(RandomSampling())
+
+
+def augmented_random():
+    return AugmentedProposal(GaussianFit(), RandomSampling())
+
+
+def test_a_prior_that_is_not_a_mixture_is_drawn_from(walk_class, proposal):
+    class Box(walk_class):
+        initial = UniformBox([5.0], [6.0])
+
+    pf = ParticleFilter(Box(), 50, proposal, rng=20)
+    assert ((pf.particles >= 5) & (pf.particles <= 6)).all()
+    np.testing.assert_allclose(pf.weights, 1 / 50, rtol=1e-12)
+
+
+class Squared:
+    """Noise that is not additive: a chi-square step of three noise variables."""
+
+    dim = 1
+    noise_dim = 3
+    initial = GaussianMixture([1.0], [[0.0]], [[1.0]])
+
+    def transition(self, x, noise, dt, control, step):
+        return x + (noise**2).sum(axis=1, keepdims=True)
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * (z[0] - x[:, 0]) ** 2
+
+
+class Simulated:
+    """A transition that can only be simulated."""
+
+    dim = 1
+    initial = GaussianMixture([1.0], [[0.0]], [[1.0]])
+
+    def sample_transition(self, x, rng, dt, control, step):
+        return x + rng.exponential(2.0, x.shape)
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * (z[0] - x[:, 0]) ** 2
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        BootstrapProposal,
+        lambda: AugmentedProposal(GaussianFit(), RandomSampling()),
+        lambda: AugmentedProposal(GaussianFit(), MappedSampling(KernelHerding())),
+    ],
+    ids=["bootstrap", "augmented, random", "augmented, mapped"],
+)
+def test_noise_need_not_be_additive(make):
+    """Each step adds the mean 3 and the variance 6 of a chi-square with three degrees of freedom."""
+    result = ParticleFilter(Squared(), 3000 if make is BootstrapProposal else 600, make(), rng=21).run(
+        [None] * 2
+    )
+    np.testing.assert_allclose(result.means[:, 0], [3, 6], rtol=0.1)
+    np.testing.assert_allclose(result.covariances[:, 0, 0], [7, 13], rtol=0.2)
+
+
+def test_a_transition_that_can_only_be_simulated_serves_the_bootstrap():
+    result = ParticleFilter(Simulated(), 4000, rng=22).run([None] * 2)
+    np.testing.assert_allclose(result.means[:, 0], [2, 4], atol=0.2)
+    np.testing.assert_allclose(result.covariances[:, 0, 0], [5, 9], rtol=0.15)
+
+
+class Bare:
+    """A model without any transition."""
+
+    dim, initial, log_likelihood = Squared.dim, Squared.initial, Squared.log_likelihood
+
+
+def without(name, base):
+    """A model like `base` that lacks a function."""
+    methods = {k: v for k, v in vars(base).items() if k != name and not k.startswith("__")}
+    return type("Partial", (), methods)()
+
+
+@pytest.mark.parametrize("name", ["dim", "initial", "log_likelihood"])
+def test_what_every_filter_needs_is_named(walk_class, proposal, name):
+    with pytest.raises(TypeError, match=f"model: ParticleFilter needs .*; Partial has no {name}$"):
+        ParticleFilter(without(name, walk_class), 5, proposal)
+
+
+ADDITIVE = "transition_mean and transition_covariance"
+
+
+@pytest.mark.parametrize(
+    ("make", "base", "message"),
+    [
+        (
+            BootstrapProposal,
+            Bare,
+            f"BootstrapProposal needs {ADDITIVE}, or .* sample_transition; Bare has no",
+        ),
+        (herded_random, Squared, f"HerdedProposal needs {ADDITIVE}; Squared has no transition_mean and no"),
+        (
+            herded_random,
+            Simulated,
+            f"HerdedProposal needs {ADDITIVE}; Simulated has no transition_mean and no",
+        ),
+        (
+            augmented_random,
+            Simulated,
+            f"AugmentedProposal needs {ADDITIVE}, or .* noise_dim; Simulated has no",
+        ),
+    ],
+)
+def test_what_a_proposal_needs_is_named(make, base, message):
+    with pytest.raises(TypeError, match=f"model: {message}"):
+        ParticleFilter(base(), 5, make())

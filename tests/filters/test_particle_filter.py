@@ -1,0 +1,263 @@
+"""What the particle filter does with its parts: order of steps, records, missing data, randomness."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from herdfilter.filters import (
+    AugmentedProposal,
+    BootstrapProposal,
+    HerdedProposal,
+    Outcome,
+    ParticleFilter,
+)
+from herdfilter.fitting import GaussianFit
+from herdfilter.samplers import RandomSampling
+
+OBSERVATIONS = [[0.3], [1.1], None, [0.2], [np.nan], [-1.5], [-0.7]]
+
+
+def same_run(a, b):
+    np.testing.assert_array_equal(a.means, b.means)
+    np.testing.assert_array_equal(a.covariances, b.covariances)
+    np.testing.assert_array_equal(a.ess, b.ess)
+    np.testing.assert_array_equal(a.resampled, b.resampled)
+    np.testing.assert_array_equal(a.log_likelihoods, b.log_likelihoods)
+    assert a.outcomes == b.outcomes
+
+
+def herded_random():
+    return HerdedProposal(RandomSampling())
+
+
+def augmented_random():
+    return AugmentedProposal(GaussianFit(), RandomSampling())
+
+
+# Steps and records
+
+
+def test_a_result_has_one_row_a_step(walk, proposal):
+    result = ParticleFilter(walk, 20, proposal, rng=0).run(OBSERVATIONS, keep_particles=True)
+    T = len(OBSERVATIONS)
+    assert len(result) == T
+    assert result.means.shape == (T, 1)
+    assert result.covariances.shape == (T, 1, 1)
+    assert result.ess.shape == result.resampled.shape == result.log_likelihoods.shape == (T,)
+    assert result.particles.shape == (T, 20, 1)
+    assert result.weights.shape == (T, 20)
+    assert result.log_likelihood == pytest.approx(result.log_likelihoods.sum(), rel=1e-14)
+
+
+def test_an_empty_series_gives_an_empty_result(walk):
+    result = ParticleFilter(walk, 5, rng=0).run([])
+    assert len(result) == 0
+    assert result.means.shape == (0, 1)
+    assert result.log_likelihood == 0
+
+
+def test_online_and_batch_are_the_same(walk, proposal):
+    batch = ParticleFilter(walk, 20, copy.deepcopy(proposal), rng=1).run(
+        OBSERVATIONS, dt=np.arange(1, 8) / 4, controls=[[c] for c in range(7)]
+    )
+    online = ParticleFilter(walk, 20, proposal, rng=1)
+    for k, z in enumerate(OBSERVATIONS):
+        online.predict(dt=(k + 1) / 4, control=[k])
+        record = online.update(z)
+        assert record is online.record
+        assert record.step == online.step == k + 1
+        np.testing.assert_array_equal(record.mean, batch.means[k])
+        np.testing.assert_array_equal(online.mean, batch.means[k])
+        np.testing.assert_array_equal(online.covariance, batch.covariances[k])
+        assert online.ess == batch.ess[k]
+        assert record.outcome == batch.outcomes[k]
+    assert online.log_likelihood == pytest.approx(batch.log_likelihood, rel=1e-14)
+
+
+def test_a_second_run_continues_the_first(walk, proposal):
+    whole = ParticleFilter(walk, 20, copy.deepcopy(proposal), rng=2).run(OBSERVATIONS)
+    parts = ParticleFilter(walk, 20, proposal, rng=2)
+    first, second = parts.run(OBSERVATIONS[:4]), parts.run(OBSERVATIONS[4:])
+    np.testing.assert_array_equal(np.vstack([first.means, second.means]), whole.means)
+    assert parts.log_likelihood == pytest.approx(whole.log_likelihood, rel=1e-14)
+
+
+def test_estimates_are_those_of_the_weighted_particles_before_resampling(walk, proposal):
+    result = ParticleFilter(walk, 20, proposal, resample_below=1.0, rng=3).run(
+        OBSERVATIONS, keep_particles=True
+    )
+    for x, w, mean, covariance, ess in zip(
+        result.particles, result.weights, result.means, result.covariances, result.ess, strict=True
+    ):
+        assert w.sum() == pytest.approx(1, abs=1e-12)
+        np.testing.assert_allclose(mean, w @ x, rtol=1e-12)
+        np.testing.assert_allclose(covariance, np.cov(x.T, aweights=w, bias=True).reshape(1, 1), rtol=1e-12)
+        assert ess == pytest.approx(1 / (w @ w), rel=1e-12)
+    assert result.ess[0] < 19.5
+
+
+def test_weights_after_one_update_are_the_likelihoods(walk, proposal):
+    pf = ParticleFilter(walk, 15, proposal, rng=4)
+    pf.predict()
+    prior, x = pf.weights, pf.particles
+    pf.update([1.3])
+    joint = prior * np.exp(walk.log_likelihood([1.3], x, 1))
+    np.testing.assert_allclose(pf.weights, joint / joint.sum(), rtol=1e-12)
+    assert pf.log_likelihood == pytest.approx(np.log(joint.sum()), rel=1e-12)
+    np.testing.assert_array_equal(pf.particles, x)
+
+
+def test_resampling_happens_below_the_threshold_and_before_the_next_prediction(walk):
+    counts = []
+    for threshold in (0.0, 0.6, 1.0):
+        result = ParticleFilter(walk, 100, resample_below=threshold, rng=5).run(OBSERVATIONS)
+        uneven = result.ess[:-1] < threshold * 100 - 1e-9
+        np.testing.assert_array_equal(result.resampled, np.append(False, uneven))
+        counts.append(result.resampled.sum())
+    assert counts[0] == 0 < counts[1] < counts[2]
+
+
+@pytest.mark.parametrize("make", [herded_random, augmented_random])
+def test_proposals_that_draw_from_the_whole_set_need_no_resampling(walk, make):
+    class Refuses:
+        def resample(self, particles, weights, rng, circular=()):
+            raise AssertionError("not asked for")
+
+    result = ParticleFilter(walk, 20, make(), Refuses(), resample_below=1.0, rng=7).run(OBSERVATIONS)
+    assert not result.resampled.any()
+
+
+# Missing observations
+
+
+@pytest.mark.parametrize("missing", [None, [np.nan], np.nan])
+def test_a_missing_observation_is_a_pure_prediction(walk, proposal, missing):
+    predicted = ParticleFilter(walk, 20, copy.deepcopy(proposal), rng=8)
+    predicted.run(OBSERVATIONS[:2])
+    updated = copy.deepcopy(predicted)
+    predicted.predict()
+    updated.predict()
+    record = updated.update(missing)
+    np.testing.assert_array_equal(updated.particles, predicted.particles)
+    np.testing.assert_array_equal(updated.weights, predicted.weights)
+    assert updated.log_likelihood == predicted.log_likelihood
+    assert record.log_likelihood == 0
+    assert record.outcome is Outcome.MISSING
+
+
+def test_one_nan_among_the_numbers_makes_an_observation_missing(walk_class):
+    class Pair(walk_class):
+        def log_likelihood(self, z, x, step):
+            raise AssertionError("not asked for")
+
+    assert ParticleFilter(Pair(), 5, rng=9).run([[1.0, np.nan]]).outcomes == (Outcome.MISSING,)
+
+
+# What reaches the model
+
+
+def test_time_steps_controls_and_the_step_count_reach_the_model(walk_class, proposal):
+    seen = []
+
+    class Watched(walk_class):
+        def transition_mean(self, x, dt, control, step):
+            seen.append(("mean", dt, control, step))
+            return x
+
+        def transition_covariance(self, dt, step):
+            seen.append(("covariance", dt, step))
+            return np.array([[dt]])
+
+        def log_likelihood(self, z, x, step):
+            seen.append(("likelihood", float(z[0]), step))
+            return super().log_likelihood(z, x, step)
+
+    ParticleFilter(Watched(), 10, proposal, rng=13).run(
+        [[5.0], None, [7.0]], dt=[0.5, 1.0, 0.25], controls=["a", "b", "c"]
+    )
+    assert [s for s in seen if s[0] == "mean"] == [
+        ("mean", 0.5, "a", 1),
+        ("mean", 1.0, "b", 2),
+        ("mean", 0.25, "c", 3),
+    ]
+    assert set(seen) >= {("covariance", 0.5, 1), ("covariance", 1.0, 2), ("covariance", 0.25, 3)}
+    assert [s for s in seen if s[0] == "likelihood"] == [("likelihood", 5.0, 1), ("likelihood", 7.0, 3)]
+
+
+def test_time_step_and_control_default_to_one_and_none(walk_class, proposal):
+    class Strict(walk_class):
+        def transition_mean(self, x, dt, control, step):
+            assert (dt, control) == (1.0, None)
+            return x
+
+    assert len(ParticleFilter(Strict(), 5, proposal, rng=14).run([[0.0], [0.0]])) == 2
+
+
+def test_variable_time_steps_act_like_their_sum(walk, proposal):
+    """A walk for 3 and one for 1 without observation spread as one for 4."""
+    for dts in ([4.0], [3.0, 1.0]):
+        pf = ParticleFilter(
+            walk, 2000 if isinstance(proposal, BootstrapProposal) else 150, copy.deepcopy(proposal), rng=15
+        )
+        variance = pf.run([None] * len(dts), dt=dts, controls=[[2.0]] * len(dts)).covariances[-1, 0, 0]
+        assert variance == pytest.approx(2 + 0.5 * 4, rel=0.25)
+        assert pf.mean[0] == pytest.approx(0.5 + 2 * 4, abs=0.7)
+
+
+# Randomness
+
+
+def test_a_seed_fixes_the_run(walk, proposal):
+    first, second = (
+        ParticleFilter(walk, 20, copy.deepcopy(proposal), rng=rng).run(OBSERVATIONS) for rng in (0, 0)
+    )
+    generator = ParticleFilter(walk, 20, proposal, rng=np.random.default_rng(0)).run(OBSERVATIONS)
+    same_run(first, second)
+    same_run(first, generator)
+
+
+@pytest.mark.parametrize("make", [BootstrapProposal, herded_random, augmented_random])
+def test_random_filters_depend_on_the_seed(walk, make):
+    first, second = (ParticleFilter(walk, 20, make(), rng=rng).run(OBSERVATIONS) for rng in (0, 1))
+    assert (first.means != second.means).all()
+
+
+def test_deterministic_filters_do_not_depend_on_the_seed(walk, deterministic):
+    rng = np.random.default_rng(1)
+    state = rng.bit_generator.state
+    runs = [
+        ParticleFilter(walk, 20, copy.deepcopy(deterministic), rng=r).run(OBSERVATIONS)
+        for r in (0, rng, None)
+    ]
+    same_run(runs[0], runs[1])
+    same_run(runs[0], runs[2])
+    assert rng.bit_generator.state == state
+
+
+def test_a_used_proposal_is_as_good_as_a_new_one(walk, deterministic):
+    """One proposal may serve many filters, as in a comparison over runs."""
+    fresh = ParticleFilter(walk, 20, copy.deepcopy(deterministic), rng=0).run(OBSERVATIONS)
+    ParticleFilter(walk, 33, deterministic, rng=0).run(OBSERVATIONS)
+    ParticleFilter(walk, 20, deterministic, rng=0).run(OBSERVATIONS[::-1])
+    same_run(ParticleFilter(walk, 20, deterministic, rng=0).run(OBSERVATIONS), fresh)
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda pf: pickle.loads(pickle.dumps(pf))], ids=["deepcopy", "pickle"]
+)
+def test_a_copy_made_mid_run_continues_identically(walk, proposal, copied):
+    pf = ParticleFilter(walk, 20, proposal, resample_below=0.9, rng=18)
+    pf.run(OBSERVATIONS[:3])
+    twin = copied(pf)
+    same_run(twin.run(OBSERVATIONS[3:]), pf.run(OBSERVATIONS[3:]))
+    assert twin.step == pf.step == 7
+    assert twin.log_likelihood == pf.log_likelihood
+
+
+def test_kept_particles_are_not_overwritten_by_later_steps(walk, proposal):
+    long = ParticleFilter(walk, 20, copy.deepcopy(proposal), rng=19).run(OBSERVATIONS, keep_particles=True)
+    short = ParticleFilter(walk, 20, proposal, rng=19).run(OBSERVATIONS[:2], keep_particles=True)
+    np.testing.assert_array_equal(long.particles[:2], short.particles)
+    np.testing.assert_array_equal(long.weights[:2], short.weights)

@@ -1,0 +1,152 @@
+"""Every fit, run through what any fit must do; then each for itself."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from herdfilter.angles import wrap_angles
+from herdfilter.fitting import Fit, GaussianFit, KernelDensityFit
+from herdfilter.mixture import GaussianMixture
+
+FITS = {
+    "gaussian": GaussianFit(),
+    "kernel density": KernelDensityFit(),
+    "narrow kernels": KernelDensityFit(0.3),
+}
+every_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+few = settings(max_examples=30, deadline=None, derandomize=True)
+
+
+def particles(seed, n, d):
+    """Correlated particles in very different units, some of them without weight."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, d)) @ rng.standard_normal((d, d)) * 10.0 ** rng.integers(-4, 5, d)
+    weights = rng.dirichlet(np.full(n, 0.5))
+    if n > 4:
+        weights[rng.integers(n)] = 0.0
+    return x + rng.standard_normal(d), weights / weights.sum()
+
+
+def moments(x, weights):
+    centred = x - weights @ x
+    return weights @ x, (centred.T * weights) @ centred
+
+
+@every_fit
+def test_fits_follow_the_contract(fit):
+    assert isinstance(fit, Fit)
+    x, weights = particles(0, 30, 2)
+    before = x.copy(), weights.copy()
+    assert isinstance(fit.fit(x, weights), GaussianMixture)
+    np.testing.assert_array_equal(x, before[0])
+    np.testing.assert_array_equal(weights, before[1])
+
+
+@every_fit
+@few
+@given(st.integers(0, 2**32 - 1), st.integers(10, 60), st.integers(1, 4))
+def test_mean_and_covariance_are_those_of_the_particles(fit, seed, n, d):
+    x, weights = particles(seed, n, d)
+    mixture = fit.fit(x, weights)
+    mean, covariance = moments(x, weights)
+    sds = np.sqrt(np.diagonal(covariance))
+    np.testing.assert_allclose((mixture.mean - mean) / sds, 0, atol=1e-7)
+    np.testing.assert_allclose((mixture.covariance - covariance) / np.outer(sds, sds), 0, atol=1e-7)
+    assert mixture.weights.sum() == pytest.approx(1, abs=1e-12)
+
+
+@every_fit
+def test_mean_and_covariance_are_exact_where_no_weight_is_negligible(fit):
+    rng = np.random.default_rng(1)
+    x, weights = rng.standard_normal((50, 3)), rng.dirichlet(np.full(50, 5.0))
+    mixture, (mean, covariance) = fit.fit(x, weights), moments(x, weights)
+    np.testing.assert_allclose(mixture.mean, mean, atol=1e-14)
+    np.testing.assert_allclose(mixture.covariance, covariance, atol=1e-14)
+
+
+@every_fit
+@pytest.mark.parametrize("turn", [0.0, np.pi, 100.0])
+def test_angles_are_fitted_alike_wherever_they_lie(fit, turn):
+    """Turned to the seam, the mixture is the same one, turned."""
+    rng = np.random.default_rng(2)
+    x, weights = rng.standard_normal((40, 2)) * [2.0, 0.4], rng.dirichlet(np.ones(40))
+    plain = fit.fit(x, weights)
+    shift = np.array([0.0, turn])
+    turned = fit.fit(wrap_angles(x + shift, (1,)), weights, (1,))
+    offset = turned.means - plain.means - shift
+    np.testing.assert_allclose(wrap_angles(offset, (1,)), 0, atol=1e-12)
+    assert np.ptp(offset[:, 1]) < 1e-12  # all components on the same side of the seam
+    np.testing.assert_allclose(turned.covariances, plain.covariances, atol=1e-12)
+
+
+@every_fit
+def test_draws_from_a_fit_at_the_seam_are_at_the_seam(fit):
+    angles = np.array([[3.1], [-3.1], [3.0], [-3.0]])
+    drawn = wrap_angles(fit.fit(angles, np.full(4, 0.25), (0,)).sample(500, 3), (0,))
+    assert (np.abs(drawn) > 2.5).all()
+    assert (drawn > 0).any()
+    assert (drawn < 0).any()
+
+
+@every_fit
+@pytest.mark.parametrize(
+    ("x", "weights"),
+    [
+        (np.array([[1.0, -2.0]]), np.ones(1)),
+        (np.tile([[1.0, -2.0]], (5, 1)), np.full(5, 0.2)),
+        (np.array([[1.0, -2.0], [7.0, 7.0]]), np.array([1.0, 0.0])),
+    ],
+    ids=["one particle", "all in one place", "all weight on one"],
+)
+def test_particles_in_one_place_give_a_mixture_there(fit, x, weights):
+    drawn = fit.fit(x, weights).sample(50, 4)
+    assert np.abs(drawn - [1.0, -2.0]).max() < 1e-2
+
+
+# The Gaussian
+
+
+def test_the_gaussian_has_one_component():
+    assert len(GaussianFit().fit(*particles(5, 30, 3))) == 1
+
+
+# The kernel density
+
+
+def test_the_width_is_the_rule_for_a_gaussian():
+    """Kernel covariance h^2 C with h = (4 / ((d + 2) n))^(1 / (d + 4)), the minimiser of the integrated error."""
+    x, weights = np.random.default_rng(6).standard_normal((200, 2)), np.full(200, 1 / 200)
+    mixture = KernelDensityFit().fit(x, weights)
+    h = 200 ** (-1 / 6)
+    np.testing.assert_allclose(mixture.covariances[0], h**2 * moments(x, weights)[1], rtol=1e-12)
+    narrow = KernelDensityFit(0.5).fit(x, weights)
+    np.testing.assert_allclose(narrow.covariances[0], 0.25 * mixture.covariances[0], rtol=1e-12)
+
+
+def test_the_width_depends_on_the_effective_number_of_particles():
+    x = np.random.default_rng(7).standard_normal((200, 1))
+    weights = np.zeros(200)
+    weights[:50] = 1 / 50
+    np.testing.assert_allclose(
+        KernelDensityFit().fit(x, weights).covariances[0],
+        KernelDensityFit().fit(x[:50], np.full(50, 1 / 50)).covariances[0],
+        rtol=1e-12,
+    )
+
+
+def test_the_kernel_density_approaches_the_density():
+    """The integrated squared error falls as n^(-4/5) in one dimension."""
+    normal, grid = GaussianMixture([1.0], [[0.0]], [[1.0]]), np.linspace(-6, 6, 1201)
+    density = np.exp(normal.log_density(grid))
+    sizes, errors = np.array([50, 200, 800]), []
+    for n in sizes:
+        fits = [KernelDensityFit().fit(normal.sample(n, seed), np.full(n, 1 / n)) for seed in range(40)]
+        errors.append(np.mean([((np.exp(f.log_density(grid)) - density) ** 2).sum() for f in fits]))
+    assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] < -0.65
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf, "wide"])
+def test_a_bad_scale_is_named(scale):
+    with pytest.raises(ValueError, match=f"scale: expected a positive finite number, got {scale!r}"):
+        KernelDensityFit(scale)
