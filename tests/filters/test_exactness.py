@@ -137,6 +137,36 @@ def test_the_likelihood_estimate_is_unbiased_whenever_resampling_happens():
     assert resampled[2] == pytest.approx(3 / 4, abs=0.01)  # before every prediction but the first
 
 
+# Noise that enters the velocity alone, and a position that follows exactly from the state before.
+DEFICIENT = LinearGaussian(
+    F=[[1.0, 1.0], [0.0, 0.9]],
+    H=[[1.0, 0.0]],
+    Q=[[0.0, 0.0], [0.0, 0.2]],
+    R=[[1.0]],
+    initial_mean=[0.0, 0.0],
+    initial_covariance=[[1.0, 0.0], [0.0, 0.5]],
+)
+
+
+def largest_error(proposal):
+    """Of the mean over six steps, in posterior standard deviations, with 100 particles."""
+    z = simulate(DEFICIENT, 6, np.random.default_rng(3))[1]
+    means, covariances, _ = kalman(DEFICIENT, z)
+    offset = ParticleFilter(DEFICIENT, 100, proposal, rng=2).run(z).means - means
+    return max(
+        np.linalg.norm(np.linalg.solve(np.linalg.cholesky(C), u))
+        for C, u in zip(covariances, offset, strict=True)
+    )
+
+
+def test_noise_of_deficient_rank_is_no_obstacle(proposal):
+    assert largest_error(proposal) < 0.5
+
+
+def test_noise_of_deficient_rank_leaves_deterministic_filters_accurate(deterministic):
+    assert largest_error(deterministic) < 0.15
+
+
 def median_errors(n, proposals, runs=12, steps=30):
     grid, errors = GridFilter(UNGM(), -60, 60, 1201), [[] for _ in proposals]
     for seed in range(runs):
