@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from herdfilter.samplers._fastmath import VECTORISE, exp
+from herdfilter.samplers._fastmath import VECTORISE, exp, fill, largest
 
 STEP = 1.0 / 3.0  # of the grid, in kernel widths
 BLOCK = 16  # grid steps in a block
@@ -47,13 +47,15 @@ def argmax(height, centre, narrowness, positive, count, uniform, guess, work, li
     in_block = steps if steps <= FEW_BLOCKS * BLOCK else BLOCK
     blocks = (steps + in_block - 1) // in_block
     width = in_block * step
-    bound = np.full(blocks, np.inf if blocks == 1 else 0.0)
+    bound = np.empty(blocks)
+    fill(bound, np.inf if blocks == 1 else 0.0)
     if blocks > 1:
         for j in range(positive):
             _bound_blocks(bound, low, width, height[j], centre[j], narrowness[j], reach[j])
 
     # Samples by block, as linked lists.
-    head = np.full(blocks, -1)
+    head = np.empty(blocks, np.int64)
+    fill(head, -1)
     for j in range(positive, count):
         b = min(max(int(np.floor((centre[j] - low) / width)), 0), blocks - 1)
         link[j] = head[b]
@@ -65,7 +67,7 @@ def argmax(height, centre, narrowness, positive, count, uniform, guess, work, li
     cells = np.empty(in_block + 3)  # one cell of overlap on either side, so that every peak is inside a block
     bounds = np.empty(in_block + 3)
     while True:
-        b = np.argmax(bound)
+        b = largest(bound)
         if bound[b] <= best_value or bound[b] <= 0.0:
             return best
         bound[b] = -np.inf
@@ -85,7 +87,7 @@ def argmax(height, centre, narrowness, positive, count, uniform, guess, work, li
                     work[0, local], work[1, local], work[2, local] = height[j], centre[j], 1.0
                     local += 1
                 j = link[j]
-        cells[:] = 0.0
+        fill(cells, 0.0)
         if step > STEP:
             _deposit(cells, start, step, work, local)
         else:
@@ -198,7 +200,7 @@ def _best_peak(height, centre, narrowness, count, cells, bounds, start, step, be
     The vertex of the parabola through a peak estimates its height; the second differences around it bound the doubt.
     """
     size = len(cells)
-    bounds[:] = -np.inf
+    fill(bounds, -np.inf)
     for k in range(1, size - 1):
         if cells[k] > cells[k - 1] and cells[k] >= cells[k + 1]:
             bend = cells[k - 1] - 2.0 * cells[k] + cells[k + 1]
@@ -210,7 +212,7 @@ def _best_peak(height, centre, narrowness, count, cells, bounds, start, step, be
                 doubt += 0.03 * abs(cells[k] - 2.0 * cells[k + 1] + cells[k + 2])
             bounds[k] = cells[k] - 0.5 * tilt * tilt / bend + doubt
     while True:
-        k = np.argmax(bounds)
+        k = largest(bounds)
         if bounds[k] <= best_value or bounds[k] == -np.inf:
             return best, best_value
         bounds[k] = -np.inf

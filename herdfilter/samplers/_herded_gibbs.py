@@ -6,14 +6,14 @@ import numpy as np
 from numba import njit
 
 from herdfilter.samplers._bumps import argmax, workspace
-from herdfilter.samplers._fastmath import VECTORISE, exp, solve_in_place
+from herdfilter.samplers._fastmath import VECTORISE, exp, fill, largest, solve_in_place
 
 NEGLIGIBLE = 1e-12  # relative height under which a bump is left out of a conditional objective
 
 
 @njit(cache=True, nogil=True)
 def herded_gibbs(log_weights, means, precision, log_det, extra, labels, sweeps, effective_count, first, n):
-    """Return n points (n, d).
+    """Return n points as columns (d, n).
 
     The density conditioned on has component log-weights (M,), means (M, d) and precisions (M, d, d), or one shared
     (1, d, d), with log-determinants `log_det`; `extra` is the variance added after conditioning (1 for the published
@@ -22,7 +22,8 @@ def herded_gibbs(log_weights, means, precision, log_det, extra, labels, sweeps, 
     """
     components, d = means.shape
     points = np.empty((d, n))
-    latest = np.full(components, -1)
+    latest = np.empty(components, np.int64)
+    fill(latest, -1)
     squared = np.empty(n)  # distance of every earlier point to x
     residual = np.empty((d, components))  # r = L (x - m) and q = (x - m)' L (x - m) of every component
     quadratic = np.empty(components)
@@ -31,14 +32,17 @@ def herded_gibbs(log_weights, means, precision, log_det, extra, labels, sweeps, 
     narrowness = np.empty(components + n)
     work, link = workspace(components + n)
 
-    x = first.copy()
-    points[:, 0] = x
+    x = np.empty(d)
+    for i in range(d):
+        x[i] = first[i]
+        points[i, 0] = first[i]
     if labels[0] >= 0:
         latest[labels[0]] = 0
     for t in range(1, n):
         label = labels[t]
         if label >= 0:
-            x[:] = points[:, latest[label]] if latest[label] >= 0 else means[label]
+            for i in range(d):
+                x[i] = points[i, latest[label]] if latest[label] >= 0 else means[label, i]
             latest[label] = t
         _measure(points, t, means, precision, x, squared, residual, quadratic)
         for _ in range(sweeps):
@@ -59,21 +63,23 @@ def herded_gibbs(log_weights, means, precision, log_det, extra, labels, sweeps, 
                 count, factor = _subtract_samples(
                     points[i], t, squared, x[i], effective_count, height, centre, narrowness, positive
                 )
-                height[:positive] *= factor
+                for m in range(positive):
+                    height[m] *= factor
                 moved = argmax(
                     height, centre, narrowness, positive, count, len(precision) == 1, x[i], work, link
                 )
                 _move(points[i], t, precision, i, x[i], moved, squared, residual, quadratic)
                 x[i] = moved
-        points[:, t] = x
-    return points.T.copy()
+        for i in range(d):
+            points[i, t] = x[i]
+    return points
 
 
 @njit(cache=True, nogil=True, fastmath=VECTORISE)
 def _measure(points, t, means, precision, x, squared, residual, quadratic):
     """Distances of the first t points, and residuals of all components, at x."""
     components, d = means.shape
-    squared[:t] = 0.0
+    fill(squared[:t], 0.0)
     for i in range(d):
         for s in range(t):
             u = points[i, s] - x[i]
@@ -192,30 +198,41 @@ def mode(log_weights, means, precision, log_det):
     The iteration is that of mixture mode finding (Carreira-Perpinan 2000): monotone, with no step size.
     """
     components, d = means.shape
-    x = means[np.argmax(log_weights)].copy()
-    share = np.empty(components)
+    heaviest = largest(log_weights)
+    x = np.empty(d)
+    for i in range(d):
+        x[i] = means[heaviest, i]
+    log_share = np.empty(components)
     pull = np.empty((components, d))
     matrix = np.empty((d, d))
     vector = np.empty(d)
     for _ in range(1000):
         for m in range(components):
             k = m if len(precision) > 1 else 0
-            share[m] = log_weights[m] + 0.5 * log_det[k]
+            log_share[m] = log_weights[m] + 0.5 * log_det[k]
             for i in range(d):
                 pull[m, i] = 0.0
                 for j in range(d):
                     pull[m, i] += precision[k, i, j] * (means[m, j] - x[j])
-                share[m] -= 0.5 * pull[m, i] * (means[m, i] - x[i])
-        peak = share.max()
-        matrix[:] = 0.0
-        vector[:] = 0.0
+                log_share[m] -= 0.5 * pull[m, i] * (means[m, i] - x[i])
+        peak = log_share[largest(log_share)]
+        for i in range(d):
+            vector[i] = 0.0
+            for j in range(d):
+                matrix[i, j] = 0.0
         for m in range(components):
-            w = exp(max(share[m] - peak, -700.0))
-            matrix += w * precision[m if len(precision) > 1 else 0]
-            vector += w * pull[m]
+            share = exp(max(log_share[m] - peak, -700.0))
+            k = m if len(precision) > 1 else 0
+            for i in range(d):
+                vector[i] += share * pull[m, i]
+                for j in range(d):
+                    matrix[i, j] += share * precision[k, i, j]
         solve_in_place(matrix, vector)
-        x += vector
-        if np.abs(vector).max() < 1e-9:
+        change = 0.0
+        for i in range(d):
+            x[i] += vector[i]
+            change = max(change, abs(vector[i]))
+        if change < 1e-9:
             break
     return x
 
@@ -223,10 +240,12 @@ def mode(log_weights, means, precision, log_det):
 @njit(cache=True, nogil=True)
 def herded_labels(weights, n):
     """Herding on a finite set (Welling 2009): n labels whose counts stay within one of t * weights at every t."""
-    lack = np.zeros(len(weights))
+    lack = np.empty(len(weights))
+    fill(lack, 0.0)
     labels = np.empty(n, dtype=np.int64)
     for t in range(n):
-        lack += weights
-        labels[t] = np.argmax(lack)
+        for m in range(len(weights)):
+            lack[m] += weights[m]
+        labels[t] = largest(lack)
         lack[labels[t]] -= 1.0
     return labels

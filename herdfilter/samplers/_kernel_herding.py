@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from herdfilter.samplers._fastmath import VECTORISE, exp
+from herdfilter.samplers._fastmath import VECTORISE, exp, fill, largest
 
 STARTS = 3  # candidates refined for each point, at least one kernel width apart
 MAX_ITERATIONS = 50  # of the quasi-Newton ascent
@@ -13,18 +13,23 @@ MAX_ITERATIONS = 50  # of the quasi-Newton ascent
 
 @njit(cache=True, nogil=True)
 def kernel_herding(log_height, means, precision, candidates, n):
-    """Return n points (n, d), each the maximum of ``mu(x) - 1 / (t + 1) sum_s k(x, x_s)`` found from several starts.
+    """Return n points as columns (d, n), each the maximum found of ``mu(x) - 1 / (t + 1) sum_s k(x, x_s)``.
 
-    ``mu(x) = sum_m exp(log_height[m] - (x - means[m])' precision[m] (x - means[m]) / 2)`` is the expected kernel;
-    precisions are (M, d, d), or one shared diagonal one (1, d, d). `candidates` (C, d) are possible starts: the objective is
-    kept up to date at all of them, O(C d) a point, and the best few that are mutually distant are refined.
+    ``mu(x) = sum_m exp(log_height[m] - (x - means[:, m])' precision[m] (x - means[:, m]) / 2)`` is the expected kernel;
+    `means` are columns (d, M), precisions (M, d, d), or one shared diagonal one (1, d, d). `candidates` (C, d) are possible
+    starts: the objective is kept up to date at all of them, O(C d) a point, and the best few that are mutually distant are
+    refined.
     """
-    components, d = means.shape
+    d, components = means.shape
     count = len(candidates)
     points = np.empty((d, n))
-    target_bumps = (log_height, means.T.copy(), precision, np.diag(precision[0]).copy())
-    sample_bumps = (np.zeros(n), points, np.ones(d))
-    problem = (target_bumps, sample_bumps)
+    diagonal, ones, zeros = np.empty(d), np.empty(d), np.empty(n)
+    fill(ones, 1.0)
+    fill(zeros, 0.0)
+    for i in range(d):
+        diagonal[i] = precision[0, i, i]
+    target_bumps = (log_height, means, precision, diagonal)
+    problem = (target_bumps, (zeros, points, ones))
     gradient = np.empty(d)
     scratch = np.empty(max(components, n, d))
     work = np.empty((4, d))
@@ -32,24 +37,30 @@ def kernel_herding(log_height, means, precision, candidates, n):
     target = np.empty(count)
     for c in range(count):
         target[c] = _target(target_bumps, candidates[c], gradient, scratch)
-    samples = np.zeros(count)
+    samples = np.empty(count)
+    fill(samples, 0.0)
     objective = np.empty(count)
-    x = np.empty(d)
+    x, best = np.empty(d), np.empty(d)
     for t in range(n):
-        objective[:] = target - samples / (t + 1)
+        for c in range(count):
+            objective[c] = target[c] - samples[c] / (t + 1)
         best_value = -np.inf
         for _ in range(STARTS):
-            c = np.argmax(objective)
+            c = largest(objective)
             if objective[c] == -np.inf:
                 break
-            x[:] = candidates[c]
+            for i in range(d):
+                x[i] = candidates[c, i]
             _exclude(objective, candidates, x)
             value = _ascend(problem, t, x, inverse_hessian, work, scratch)
             if value > best_value:
                 best_value = value
-                points[:, t] = x
-        _add_kernel(samples, candidates, points[:, t])
-    return points.T.copy()
+                for i in range(d):
+                    best[i] = x[i]
+        for i in range(d):
+            points[i, t] = best[i]
+        _add_kernel(samples, candidates, best)
+    return points
 
 
 @njit(cache=True, nogil=True)
@@ -78,7 +89,8 @@ def _add_kernel(samples, candidates, x):
 @njit(cache=True, nogil=True, fastmath=VECTORISE)
 def _add_bumps(log_height, centres, narrowness, count, scale, x, gradient, scratch):
     """Sum of scale * exp(log_height[k] - sum_i narrowness[i] (x - centres[:, k])_i^2 / 2); adds to the gradient."""
-    scratch[:count] = log_height[:count]
+    for k in range(count):
+        scratch[k] = log_height[k]
     for i in range(len(x)):
         for k in range(count):
             u = x[i] - centres[i, k]
@@ -99,7 +111,7 @@ def _add_bumps(log_height, centres, narrowness, count, scale, x, gradient, scrat
 def _target(bumps, x, gradient, scratch):
     """mu(x); its gradient is written to `gradient`."""
     log_height, means, precision, narrowness = bumps
-    gradient[:] = 0.0
+    fill(gradient, 0.0)
     if len(precision) == 1:
         return _add_bumps(log_height, means, narrowness, len(log_height), 1.0, x, gradient, scratch)
     d = len(x)
@@ -135,8 +147,8 @@ def _ascend(problem, t, x, h, work, scratch):
     d = len(x)
     gradient, step, trial, change = work[0], work[1], work[2], work[3]
     value, curvature = _objective(problem, t, x, gradient, scratch)
-    h[:] = 0.0
     for i in range(d):
+        fill(h[i], 0.0)
         h[i, i] = 1.0 / max(curvature, 1e-300)
     for _ in range(MAX_ITERATIONS):
         slope = 0.0

@@ -101,4 +101,4 @@ class ContinuousHerdedGibbs:
         z = herded_gibbs(
             frame.log_weights, frame.means, precision, log_det, 1.0 - smoothing, labels, sweeps, effective_count, first, n
         )  # fmt: skip
-        return Points(frame.back(z))
+        return Points(frame.back(z.T))

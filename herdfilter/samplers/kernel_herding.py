@@ -48,9 +48,9 @@ class KernelHerding:
         frame = KernelFrame.of(mixture, self.bandwidth, n, turn=True)
         precision, log_det = frame.precisions(1.0)
         log_height = frame.log_weights + 0.5 * log_det
-        return Points(
-            frame.back(kernel_herding(log_height, frame.means, precision, _candidates(frame, n), n))
-        )
+        means = np.ascontiguousarray(frame.means.T)
+        z = kernel_herding(log_height, means, precision, _candidates(frame, n), n)
+        return Points(frame.back(z.T))
 
 
 def _candidates(frame: KernelFrame, n: int) -> Array:
