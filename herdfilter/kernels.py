@@ -23,23 +23,29 @@ def log_normaliser(covariance: Array) -> float:
 
 
 def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
-    """Return `bandwidth` if it is ``"auto"``, a positive number or a positive definite matrix, else raise ValueError."""
+    """Return `bandwidth` as ``"auto"``, a positive float or nested tuples of a positive definite matrix.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these.
+    """
     if isinstance(bandwidth, str):
         if bandwidth != "auto":
             raise ValueError(
                 f'bandwidth: expected "auto", a positive number or a (d, d) matrix, got {bandwidth!r}'
             )
         return bandwidth
-    if np.ndim(bandwidth) == 0:
-        return as_positive(
-            "bandwidth", bandwidth if not isinstance(bandwidth, np.ndarray) else bandwidth.item()
-        )
+    if isinstance(bandwidth, np.ndarray) and bandwidth.ndim == 0:
+        bandwidth = bandwidth.item()
+    if not isinstance(bandwidth, list | tuple | np.ndarray):
+        return as_positive("bandwidth", bandwidth)
     matrix = as_covariance("bandwidth", bandwidth)
     if matrix.ndim != 2 or np.linalg.eigvalsh(matrix)[0] <= 0:
         raise ValueError(
             f"bandwidth: expected a positive definite (d, d) matrix, got {np.asarray(bandwidth).tolist()}"
         )
-    return matrix
+    return tuple(map(tuple, matrix.tolist()))
 
 
 def scale_rule(n: int, dim: int) -> float:
@@ -61,12 +67,12 @@ def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) ->
     sigma_k gives ``sigma_k^2 I``, a matrix is taken as it is.
     """
     d = mixture.dim
+    bandwidth = check_bandwidth(bandwidth)
     if isinstance(bandwidth, str):
-        check_bandwidth(bandwidth)
         return scale_rule(n, d) ** 2 * floored(mixture.covariance)
-    if np.ndim(bandwidth) == 0:
-        return as_positive("bandwidth", bandwidth) ** 2 * np.eye(d)
-    matrix = np.asarray(check_bandwidth(bandwidth))
+    if isinstance(bandwidth, float):
+        return bandwidth**2 * np.eye(d)
+    matrix = np.asarray(bandwidth)
     if matrix.shape != (d, d):
         raise ValueError(f"bandwidth: expected shape ({d}, {d}) for this mixture, got {matrix.shape}")
     return matrix

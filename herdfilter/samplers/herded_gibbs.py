@@ -58,7 +58,7 @@ class ContinuousHerdedGibbs:
 
     def __post_init__(self) -> None:
         one_of("target", self.target, ("smoothed", "paper"))
-        check_bandwidth(self.bandwidth)
+        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
         repaired = self.target == "smoothed"
         count = repaired if self.effective_count is None else bool(self.effective_count)
         herded = repaired if self.component_herding is None else bool(self.component_herding)
@@ -87,9 +87,7 @@ class ContinuousHerdedGibbs:
             mean of the heaviest component.
         """
         n = as_count("n", n)
-        frame = KernelFrame.of(
-            mixture, self.bandwidth, n, turn=np.ndim(self.bandwidth) == 2 or self.bandwidth == "auto"
-        )
+        frame = KernelFrame.of(mixture, self.bandwidth, n, turn=not isinstance(self.bandwidth, float))
         effective_count, component_herding, sweeps = self._options
         if start is None:
             first = mode(frame.log_weights, frame.means, *frame.precisions(1.0))

@@ -40,7 +40,7 @@ class KernelHerding:
     bandwidth: Bandwidth = "auto"
 
     def __post_init__(self) -> None:
-        check_bandwidth(self.bandwidth)
+        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Herd `n` points with equal weights from `mixture`; `rng` is not used."""
