@@ -6,7 +6,12 @@ import pickle
 import numpy as np
 import pytest
 
-from herdfilter.filters import AugmentedProposal, DegenerateWeightsError, Outcome, ParticleFilter
+from herdfilter.filters import (
+    AugmentedProposal,
+    DegenerateWeightsError,
+    Outcome,
+    ParticleFilter,
+)
 from herdfilter.mixture import GaussianMixture
 
 

@@ -71,6 +71,7 @@ def shortfalls(mixture, bandwidth, n):
         (2, "auto", 25),
         (2, 1.0, 15),
         (2, [[0.5, 0.3], [0.3, 0.9]], 15),
+        (3, "auto", 25),
     ],
 )
 def test_every_point_is_the_highest_point_of_the_objective(random_mixture, d, bandwidth, n):
