@@ -155,6 +155,8 @@ def test_good_bandwidths_pass(value):
         ([[1.0, 0.5], [0.4, 1.0]], "expected symmetric matrices, got an asymmetry of 0.1"),
         ([[1.0, 2.0], [2.0, 1.0]], "expected positive semi-definite matrices, got an eigenvalue of -1"),
         ([[1.0, 1.0], [1.0, 1.0]], "expected a positive definite"),
+        ([[1.0, 0.0], [0.0]], "expected numbers"),
+        (np.empty((0, 0)), "expected"),
         ([[np.nan, 0.0], [0.0, 1.0]], "expected finite numbers, got 1 non-finite"),
     ],
 )

@@ -1,6 +1,7 @@
 """Every sampler, run through what any sampler must do."""
 
 import hashlib
+import os
 import pickle
 import subprocess
 import sys
@@ -83,6 +84,14 @@ def test_points_handed_out_earlier_stay_and_later_ones_are_unharmed(
 def test_the_number_of_points_is_checked(sampler, n):
     with pytest.raises(ValueError, match=f"n: expected an integer of at least 1, got {n!r}"):
         sampler.sample(LINE, n)
+
+
+@pytest.mark.parametrize("kind", [KernelHerding, ContinuousHerdedGibbs])
+def test_samplers_of_equal_options_are_equal_and_hash_alike(kind):
+    """So that they can be keys, whatever form the bandwidth was given in."""
+    for one, same, other in ((0.5, np.float64(0.5), 0.6), (np.eye(2), [[1, 0], [0, 1]], 2 * np.eye(2))):
+        assert kind(bandwidth=one) == kind(bandwidth=same) != kind(bandwidth=other)
+        assert len({kind(bandwidth=one), kind(bandwidth=same), kind(bandwidth=other), kind()}) == 3
 
 
 # Difficult mixtures
@@ -191,7 +200,7 @@ def test_deterministic_points_are_bit_identical_in_two_processes():
     for hash_seed in ("1", "2"):
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM],
-            env={"PYTHONHASHSEED": hash_seed},
+            env=os.environ | {"PYTHONHASHSEED": hash_seed},
             capture_output=True,
             text=True,
             timeout=120,

@@ -242,7 +242,7 @@ def test_bad_options_are_named(arguments, message):
         ([0.0], r"start: expected shape \(2,\), got \(1,\)"),
         ([[0.0, 0.0]], r"start: expected shape \(2,\), got \(1, 2\)"),
         ([np.nan, 0.0], "start: expected finite numbers, got 1 non-finite"),
-        ("mean", r"start: expected numbers of shape \(2,\), got "),
+        ("mean", r"start: expected numbers of shape \(2,\), got 'mean'"),
     ],
 )
 def test_bad_starts_are_named(start, message):
