@@ -1,0 +1,38 @@
+"""Run the code blocks of README.md and docs/: a page is one test, read from top to bottom in a folder of its own.
+
+Python blocks are executed. A Python or TOML block that begins with a comment naming a file (``# pendulum.py``) is first
+saved under that name, as a reader would, so that later blocks can use the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sybil import Document, Example, Region, Sybil
+from sybil.parsers.markdown import CodeBlockParser
+
+
+def page(document: Document) -> Iterator[Region]:
+    """Give one region that holds all blocks of a page, because they build on each other and tests may be spread."""
+    blocks = [b for lang in ("python", "toml") for b in CodeBlockParser(lang, run)(document)]
+    if blocks:
+        blocks.sort(key=lambda block: block.start)
+        yield Region(blocks[0].start, blocks[-1].end, blocks, run)
+
+
+def run(example: Example) -> None:
+    """Save and execute the blocks of a page; tracebacks show the lines of the page."""
+    example.namespace["monkeypatch"].chdir(example.namespace["tmp_path"])
+    text = example.document.text
+    for block in example.parsed:
+        named = re.match(r"# (\w+\.(?:py|toml))\n", block.parsed)
+        if named:
+            (example.namespace["tmp_path"] / named[1]).write_text(block.parsed, encoding="utf-8")
+        if block.lexemes["arguments"] == "python":
+            above = text.count("\n", 0, block.start) + block.parsed.line_offset
+            code = compile("\n" * (above + 1) + block.parsed, example.path, "exec", dont_inherit=True)
+            exec(code, example.namespace)
+
+
+pytest_collect_file = Sybil([page], patterns=["*.md"], fixtures=["tmp_path", "monkeypatch"]).pytest()

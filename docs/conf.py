@@ -1,0 +1,95 @@
+"""Configuration of the documentation; `make docs` builds it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import docutils
+import scenario_text
+from docutils import nodes
+from sphinx.util import logging
+
+from herdfilter import __version__
+
+logger = logging.getLogger(__name__)
+
+project = "herdfilter"
+author = "The herdfilter developers"
+copyright = "2026, The herdfilter developers"
+version = release = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+]
+exclude_patterns = ["_build"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_heading_anchors = 3
+default_role = "autolink"  # `name` in a docstring is a link where there is such an object
+
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_custom_sections = [("Attributes", "params_style")]  # a list, not an entry for each
+autodoc_typehints = "none"  # numpydoc sections give the types
+autodoc_member_order = "bysource"
+autodoc_class_signature = "mixed"
+add_module_names = False
+
+html_theme = "furo"
+html_title = f"herdfilter {version}"
+html_static_path = ["_static"]
+html_css_files = ["page.css"]
+html_math_renderer = "mathml" if docutils.__version_info__ >= (0, 22) else "mathjax"
+html_theme_options = {"source_edit_link": "", "top_of_page_buttons": []}
+
+
+def fill_in(app, docname: str, source: list[str]) -> None:
+    """Put the scenarios' own words and numbers into their page."""
+    if docname == "scenarios":
+        for path in scenario_text.paths():
+            app.env.note_dependency(str(path))
+        source[0] = source[0].replace("<!-- scenarios -->", scenario_text.markdown())
+
+
+def plain_docstring(app, what, name, obj, options, lines: list[str]) -> None:
+    """Show a fenced block of a docstring as a literal block."""
+    text = re.sub(
+        r"^```\w*\n(.*?)^```",
+        lambda block: "::\n\n" + re.sub("^", "    ", block[1], flags=re.M),
+        "\n".join(lines),
+        flags=re.M | re.S,
+    )
+    lines[:] = text.split("\n")
+
+
+def bare_protocol(app, what, name, obj, options, signature, annotation):
+    """Leave out the constructor's arguments of a Protocol, which nobody calls."""
+    return ("", None) if getattr(obj, "_is_protocol", False) else None
+
+
+def mathml(translator, node: nodes.math | nodes.math_block) -> None:
+    """Write an equation as MathML, which browsers lay out without a script from elsewhere."""
+    from docutils.utils.math import MathError
+    from docutils.utils.math.latex2mathml import tex2mathml
+
+    text = node.astext().replace(r"\dots", r"\ldots")
+    try:
+        translator.body.append(tex2mathml(text, as_block=isinstance(node, nodes.math_block)))
+    except MathError as error:
+        logger.warning("equation %r: %s", text, error, location=node)
+    raise nodes.SkipNode
+
+
+def setup(app) -> None:
+    """Connect the functions above."""
+    app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))
+    app.connect("autodoc-process-signature", bare_protocol)
+    app.connect("source-read", fill_in)
+    app.connect("autodoc-process-docstring", plain_docstring)

@@ -1,0 +1,124 @@
+"""Draw the figures of the documentation from fresh computation: ``python docs/make_images.py [samplers] [filters]``.
+
+`samplers` takes seconds, `filters` (20 runs of three scenarios at four particle counts) some minutes.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+import herdfilter as hf
+from herdfilter.evaluation.metrics import median_interval
+from herdfilter.evaluation.scenario import load_scenario
+from herdfilter.plotting import styles
+
+IMAGES = Path(__file__).parent / "images"
+INK, QUIET = "#222222", "#6e6e6e"
+LOOK = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": QUIET,
+    "axes.labelcolor": INK,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+    "savefig.facecolor": "white",  # readable on a dark page
+}
+
+# The five components of the example in Wolf and Baum (2021).
+MIXTURE = hf.GaussianMixture(
+    [0.3, 0.1, 0.2, 0.3, 0.1],
+    [[6, 5], [7, 2], [1, 3], [7, 6], [2, 8]],
+    [[[5, 3], [3, 5]], [[1, 0.3], [0.3, 1]], [[4, 3], [3, 4]], [[2, 0.5], [0.5, 3]], [[1, 0], [0, 3]]],
+)
+
+
+def samplers(n: int = 100) -> Figure:
+    """Draw n points from one mixture by three samplers."""
+    drawn = {
+        "random": (hf.RandomSampling(), INK),
+        "kernel herding": (hf.KernelHerding(), "#0072B2"),
+        "herded Gibbs": (hf.ContinuousHerdedGibbs(), "#D55E00"),
+    }
+    x, y = np.linspace(-5, 13, 300), np.linspace(-3.2, 13.2, 280)
+    grid = np.stack(np.meshgrid(x, y), axis=-1)
+    density = np.exp(MIXTURE.log_density(grid.reshape(-1, 2))).reshape(grid.shape[:2])
+    levels = density.max() * np.array([0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.9, 1.01])
+    shades = mpl.colormaps["Greys"](np.linspace(0.06, 0.42, len(levels) - 1))
+    figure = Figure(figsize=(9.6, 3.35))
+    for ax, (name, (sampler, colour)) in zip(figure.subplots(1, 3), drawn.items(), strict=True):
+        points, distance = _median_draw(sampler, n)
+        ax.contourf(x, y, density, levels, colors=shades)
+        ax.plot(*points.x.T, "o", color=colour, markersize=4.6, markeredgecolor="white", markeredgewidth=0.5)
+        ax.set(aspect="equal", xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
+        ax.set_title(name, color=colour, fontweight="bold", fontsize=12)
+        ax.set_xlabel(f"energy distance {distance:.2g}", color=INK)
+    return figure
+
+
+def _median_draw(sampler: hf.RandomSampling, n: int, draws: int = 101) -> tuple[hf.Points, float]:
+    """Points of the seed whose energy distance is the median: a typical draw of a random sampler."""
+    seeds = range(draws if isinstance(sampler, hf.RandomSampling) else 1)
+    points = [sampler.sample(MIXTURE, n, rng=seed) for seed in seeds]
+    distances = [hf.energy_distance(p, MIXTURE) for p in points]
+    middle = int(np.argsort(distances)[len(distances) // 2])
+    return points[middle], distances[middle]
+
+
+SCENARIOS = ["ungm", "lorenz63", "bearings"]
+FILTERS = ["bootstrap", "herded-kh", "mixture-kh", "augmented-kh"]
+PARTICLES = [25, 50, 100, 200]
+
+
+def filters(runs: int = 20) -> Figure:
+    """Draw the median error against the reference posterior mean over the particle count, for three scenarios."""
+    look = styles(FILTERS)
+    figure = Figure(figsize=(9.6, 3.7))
+    for ax, name in zip(figure.subplots(1, len(SCENARIOS)), SCENARIOS, strict=True):
+        table = hf.compare(name, FILTERS, PARTICLES, runs=runs, workers=2, progress=True)
+        for i, (who, rows) in enumerate(table.groupby("filter", sort=False)):
+            groups = [(n, group["reference_error"].dropna()) for n, group in rows.groupby("n_particles")]
+            n = np.array([count for count, _ in groups]) * 1.03 ** (i - 1.5)
+            middle = np.array([errors.median() for _, errors in groups])
+            low, high = np.array([median_interval(errors.to_numpy()) for _, errors in groups]).T
+            ax.errorbar(n, middle, [middle - low, high - middle], label=who, elinewidth=1, **look[who].line)
+        ax.set(xscale="log", yscale="log", xlabel="particles")
+        ax.set_title(load_scenario(name).title.replace("Univariate nonstationary growth model", "UNGM"))
+        ax.set_xticks(PARTICLES, [str(count) for count in PARTICLES])
+        ax.minorticks_off()
+        ax.set_yticks(*_round_ticks(ax.get_ylim()))
+        ax.grid(axis="y", color="#e4e4e4", linewidth=0.7)
+        ax.set_axisbelow(True)
+    figure.axes[0].set_ylabel("median RMS error\nto the reference posterior mean")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(FILTERS))
+    return figure
+
+
+def _round_ticks(limits: tuple[float, float]) -> tuple[list[float], list[str]]:
+    """Positions 1, 2 and 5 times a power of ten inside the limits, and their labels."""
+    ticks = [m * 10.0**p for p in range(-4, 4) for m in (1, 2, 5)]
+    inside = [tick for tick in ticks if limits[0] <= tick <= limits[1]]
+    return inside, [f"{tick:g}" for tick in inside]
+
+
+def main(names: list[str]) -> None:
+    """Draw the figures named, all unless any is."""
+    known = {"samplers": samplers, "filters": filters}
+    IMAGES.mkdir(exist_ok=True)
+    with mpl.rc_context(LOOK):
+        for name in names or known:
+            path = IMAGES / f"{name}.png"
+            known[name]().savefig(path, dpi=140)
+            print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

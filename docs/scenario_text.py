@@ -1,0 +1,65 @@
+"""The page of scenarios in Markdown, from scenarios/*.toml, so that it cannot go stale: ``python docs/scenario_text.py``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from herdfilter.evaluation.scenario import Scenario, load_scenario, scenario_files
+
+
+def paths() -> list[Path]:
+    """Files the text depends on."""
+    return list(scenario_files().values())
+
+
+def markdown() -> str:
+    """Describe every scenario that comes with the package."""
+    return "\n\n".join(_section(load_scenario(name), path) for name, path in scenario_files().items())
+
+
+def _section(scenario: Scenario, path: Path) -> str:
+    model = scenario.model["type"]
+    size = "real data" if scenario.data else f"{scenario.steps} steps of {scenario.dt:g}"
+    facts = {
+        "model": f"{{py:class}}`~herdfilter.models.{model}`, {size}",
+        "reference": _reference(scenario),
+        "a run diverged": _divergence(scenario),
+        "runs and particles": f"{scenario.runs} runs with {', '.join(map(str, scenario.particles))} particles",
+        "filters": ", ".join(f"`{name}`" for name in scenario.filters),
+    }
+    lines = [f"## `{scenario.name}`: {scenario.title}", "", scenario.source, ""]
+    lines += [f"{name}\n: {fact}\n" for name, fact in facts.items()]
+    lines += [f"The file, `{path.parent.name.removeprefix('_')}/{path.name}`:", "", "```toml"]
+    text = path.read_text(encoding="utf-8").rstrip()
+    text = re.sub(r'^source = """.*?"""', 'source = "..."   # as above', text, flags=re.M | re.S)
+    return "\n".join([*lines, text, "```"])
+
+
+def _reference(scenario: Scenario) -> str:
+    match scenario.reference:
+        case None:
+            return "none; errors are against the surveyed truth" if scenario.data else "none"
+        case {"type": "grid", "lower": lower, "upper": upper, "points": points}:
+            return f"the exact posterior, on a grid of {points} points from {lower:g} to {upper:g}"
+        case {"type": "large", "n": n}:
+            return f"a bootstrap filter with {n} particles"
+        case {"type": "kalman"}:
+            return "the Kalman filter, exact here"
+        case other:
+            return ", ".join(f"{key} = {value}" for key, value in other.items())
+
+
+def _divergence(scenario: Scenario) -> str:
+    bound = scenario.divergence
+    if bound is None:
+        return "only if it failed"
+    unit = f" {scenario.unit}" if scenario.unit else ""
+    return (
+        f"if its RMSE against the truth over the last {100 * bound.final_part:.0f} % of the steps exceeds "
+        f"{bound.rmse_above:g}{unit}, or if it failed"
+    )
+
+
+if __name__ == "__main__":
+    print(markdown())
