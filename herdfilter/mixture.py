@@ -40,7 +40,7 @@ class GaussianMixture:
 
     def __init__(self, weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> None:
         self.weights = as_weights("weights", weights)
-        self.means = as_array("means", means, (len(self.weights), None))
+        self.means = as_array("means", means, (len(self.weights), None)).copy()
         m, d = self.means.shape
         if d == 0:
             raise ValueError("means: expected at least one dimension, got shape (M, 0)")
@@ -150,8 +150,9 @@ class GaussianMixture:
         """
         with np.errstate(divide="ignore"):
             terms = self.component_log_densities(x) + np.log(self.weights)
-        peak = terms.max(axis=1)
-        return peak + np.log(np.exp(terms - peak[:, None]).sum(axis=1))
+        peak = np.maximum(terms.max(axis=1), -np.finfo(float).max)  # where all terms are -inf, so is the sum
+        with np.errstate(divide="ignore"):
+            return peak + np.log(np.exp(terms - peak[:, None]).sum(axis=1))
 
     def marginal(self, dims: int | Sequence[int] | np.ndarray) -> GaussianMixture:
         """Marginal distribution of the named dimensions, in the order given."""

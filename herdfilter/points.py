@@ -31,7 +31,7 @@ class Points:
     weights: Array
 
     def __init__(self, x: ArrayLike, weights: ArrayLike | None = None) -> None:
-        x = as_array("x", x, (None, None))
+        x = as_array("x", x, (None, None)).copy()
         if len(x) == 0:
             raise ValueError("x: expected at least one point, got none")
         w = np.full(len(x), 1.0 / len(x)) if weights is None else as_weights("weights", weights, len(x))
@@ -56,6 +56,12 @@ class Points:
     def dim(self) -> int:
         """Dimension d of the state."""
         return int(self.x.shape[1])
+
+    @property
+    def log_weights(self) -> Array:
+        """Logarithms of the weights, shape (n,); -inf for weights of zero."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.weights)
 
     @property
     def mean(self) -> Array:

@@ -71,13 +71,9 @@ class ParticleFilter:
         self.n_particles = as_count("n_particles", n_particles)
         self.proposal = BootstrapProposal() if proposal is None else proposal
         self.resampling = SystematicResampling() if resampling is None else resampling
-        if not isinstance(self.proposal, Proposal):
-            raise TypeError(f"proposal: expected a proposal such as BootstrapProposal(), got {proposal!r}")
-        if not isinstance(self.resampling, Resampling):
-            raise TypeError(
-                f"resampling: expected a scheme such as SystematicResampling(), got {resampling!r}"
-            )
-        if not 0 <= resample_below <= 1:
+        _check_part("proposal", self.proposal, Proposal, "a proposal such as BootstrapProposal()")
+        _check_part("resampling", self.resampling, Resampling, "a scheme such as SystematicResampling()")
+        if not isinstance(resample_below, int | float | np.number) or not 0 <= resample_below <= 1:
             raise ValueError(f"resample_below: expected a fraction from 0 to 1, got {resample_below!r}")
         self.resample_below = float(resample_below)
         self.on_degeneracy = one_of("on_degeneracy", on_degeneracy, ("raise", "predict"))
@@ -85,10 +81,12 @@ class ParticleFilter:
         require(model, "ParticleFilter", ("dim", "initial", "log_likelihood"))
         self.proposal.check(model)
         self._circular = circular_dims(model)
+        self.particles: Array
+        self._log_weights: Array
         self.step = 0
         self.log_likelihood = 0.0
         self.record: StepRecord | None = None
-        self.particles, self._log_weights = self.proposal.initial(model, self.n_particles, self.rng)
+        self._set_particles(self.proposal.initial(model, self.n_particles, self.rng))
         self._resampled = False
 
     @property
@@ -124,15 +122,20 @@ class ParticleFilter:
         """
         dt = as_positive("dt", dt)
         self._resampled = False
-        if not self.proposal.absorbs_weights and self.ess < self.resample_below * self.n_particles:
-            self.particles, self._log_weights = self.resampling.resample(
-                self.particles, self.weights, self.rng, self._circular
+        if (
+            not self.proposal.absorbs_weights
+            and self.ess < (1 - 1e-9) * self.resample_below * self.n_particles
+        ):
+            self._set_particles(
+                self.resampling.resample(self.particles, self.weights, self.rng, self._circular)
             )
             self._resampled = True
-        self.step += 1
-        self.particles, self._log_weights = self.proposal.propose(
-            self.model, self.particles, self._log_weights, self.rng, dt, control, self.step
+        self._set_particles(
+            self.proposal.propose(
+                self.model, self.particles, self._log_weights, self.rng, dt, control, self.step + 1
+            )
         )
+        self.step += 1
 
     def update(self, z: ArrayLike | None) -> StepRecord:
         """Weight the particles by the likelihood of an observation.
@@ -154,7 +157,10 @@ class ParticleFilter:
             If the model returns a log-likelihood of the wrong shape, or one that is NaN or +inf.
         """
         increment, outcome = 0.0, Outcome.MISSING
-        observation = None if z is None else np.asarray(z, dtype=np.float64)
+        try:
+            observation = None if z is None else np.asarray(z, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"z: expected None or an array of numbers, got {z!r}") from None
         if observation is not None and not np.isnan(observation).any():
             log_weights = self._log_weights + self._log_likelihood(observation)
             peak = log_weights.max()
@@ -178,7 +184,7 @@ class ParticleFilter:
         self,
         observations: Iterable[ArrayLike | None],
         dt: float | Sequence[float] | Array = 1.0,
-        controls: Sequence[Any] | None = None,
+        controls: Sequence[Any] | Array | None = None,
         keep_particles: bool = False,
     ) -> FilterResult:
         """Predict to, and update with, each observation in turn.
@@ -222,6 +228,16 @@ class ParticleFilter:
             raise
         return FilterResult.collect(records, self.model.dim, kept)
 
+    def _set_particles(self, drawn: tuple[Array, Array]) -> None:
+        particles, log_weights = drawn
+        n, d = self.n_particles, self.model.dim
+        if particles.shape != (n, d) or log_weights.shape != (n,):
+            raise ValueError(
+                f"particles: expected shape ({n}, {d}) and as many weights, got {particles.shape} and "
+                f"{len(log_weights)}; look at the model's initial and dim, or at the sampler"
+            )
+        self.particles, self._log_weights = particles, log_weights
+
     def _log_likelihood(self, z: Array) -> Array:
         values = np.asarray(self.model.log_likelihood(z, self.particles, self.step), dtype=np.float64)
         if values.shape != (self.n_particles,):
@@ -235,3 +251,8 @@ class ParticleFilter:
                 f"{self.n_particles} at step {self.step}"
             )
         return values
+
+
+def _check_part(name: str, part: object, kind: type, expected: str) -> None:
+    if isinstance(part, type) or not isinstance(part, kind):
+        raise TypeError(f"{name}: expected {expected}, got {part!r}")

@@ -121,5 +121,5 @@ class DegenerateWeightsError(RuntimeError):
         self.n = n
         self.result: FilterResult | None = None
 
-    def __reduce__(self) -> tuple[type, tuple[int, int]]:
-        return type(self), (self.step, self.n)
+    def __reduce__(self) -> tuple[type, tuple[int, int], dict[str, FilterResult | None]]:
+        return type(self), (self.step, self.n), {"result": self.result}

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_array
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.mixture import GaussianMixture, covariance_factor
 
@@ -52,13 +52,23 @@ def noise_dim(model: Model) -> int:
     return int(model.noise_dim if hasattr(model, "transition") else model.dim)
 
 
+def transition_mean(model: Model, x: Array, dt: float, control: Any, step: int) -> Array:
+    """Return the model's transition mean of states (n, d), checked."""
+    return _states("transition_mean", model.transition_mean(x, dt, control, step), x, step)
+
+
+def transition_covariance(model: Model, dt: float, step: int) -> Array:
+    """Return the model's transition covariance (d, d), checked for its shape."""
+    return as_array("transition_covariance", model.transition_covariance(dt, step), (model.dim, model.dim))
+
+
 def propagate(model: Model, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
     """Push states (n, d) and standard normal noise (n, `noise_dim`) through the transition."""
     if hasattr(model, "transition"):
-        moved = model.transition(x, noise, dt, control, step)
+        moved = _states("transition", model.transition(x, noise, dt, control, step), x, step)
     else:
-        factor = covariance_factor(model.transition_covariance(dt, step))
-        moved = model.transition_mean(x, dt, control, step) + noise @ factor.T
+        factor = covariance_factor(transition_covariance(model, dt, step))
+        moved = transition_mean(model, x, dt, control, step) + noise @ factor.T
     return wrap_angles(moved, circular_dims(model))
 
 
@@ -68,7 +78,21 @@ def sample_transition(
     """Draw one successor of each state (n, d), by whichever of the three forms of transition the model has."""
     if hasattr(model, "transition") or all(hasattr(model, name) for name in _ADDITIVE):
         return propagate(model, x, rng.standard_normal((len(x), noise_dim(model))), dt, control, step)
-    return wrap_angles(model.sample_transition(x, rng, dt, control, step), circular_dims(model))
+    moved = _states("sample_transition", model.sample_transition(x, rng, dt, control, step), x, step)
+    return wrap_angles(moved, circular_dims(model))
+
+
+def _states(name: str, value: Any, x: Array, step: int) -> Array:
+    """Return what a model's function gave for states x, or name the function, the step and what is wrong."""
+    moved = np.asarray(value, dtype=np.float64)
+    if moved.shape != x.shape:
+        raise ValueError(f"{name}: expected shape {x.shape} from the model at step {step}, got {moved.shape}")
+    if not np.isfinite(moved).all():
+        count = np.count_nonzero(~np.isfinite(moved).all(axis=1))
+        raise ValueError(
+            f"{name}: expected finite states from the model at step {step}, got {count} that are not"
+        )
+    return moved
 
 
 def sample_initial(model: Model, n: int, rng: np.random.Generator) -> Array:
@@ -93,8 +117,8 @@ def predictive_mixture(
 
     Angles of the means are unwrapped about their circular mean.
     """
-    means = unwrap_angles(model.transition_mean(x, dt, control, step), weights, circular_dims(model))
-    return GaussianMixture.trusted(weights, means, np.asarray(model.transition_covariance(dt, step)))
+    means = unwrap_angles(transition_mean(model, x, dt, control, step), weights, circular_dims(model))
+    return GaussianMixture.trusted(weights, means, transition_covariance(model, dt, step))
 
 
 def simulate(model: Model, steps: int, rng: np.random.Generator, dt: float = 1.0) -> tuple[Array, Array]:

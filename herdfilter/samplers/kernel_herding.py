@@ -24,7 +24,8 @@ class KernelHerding:
         E[k(x, X)]  -  1 / (t + 1)  sum_s k(x, x_s)
 
     with the expectation over the mixture in closed form. The objective is kept at a fixed set of candidates, and the best
-    few are refined by a quasi-Newton ascent.
+    few are refined by a quasi-Newton ascent. The maximum found is the global one as a rule; with a bandwidth far below the
+    automatic one (tens of kernel widths across the mixture) it may be another, high local maximum.
 
     Parameters
     ----------
@@ -56,7 +57,9 @@ class KernelHerding:
 def _candidates(frame: KernelFrame, n: int) -> Array:
     """Return starting points: the component means, and draws from the smoothed mixture, the same at every call."""
     d = len(frame.origin)
-    draws = min(max(200, 4 * n), 20_000)
+    total = np.exp(frame.log_weights) @ (frame.means**2 + np.diagonal(frame.covariances, axis1=1, axis2=2))
+    kernels = np.sqrt(np.prod(1.0 + total))  # volume of the mixture in kernels
+    draws = int(np.clip(kernels, max(200, 4 * n), max(1000, 4 * n)))
     labels = herded_labels(np.exp(frame.log_weights), draws)
     factor = covariance_factor(frame.covariances + np.eye(d))
     noise = np.random.default_rng(0).standard_normal((draws, d))

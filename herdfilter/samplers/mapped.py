@@ -18,8 +18,10 @@ class MappedSampling:
 
     Component m gets a share of the n points by largest remainders of ``n weights[m]``; its points are
     ``means[m] + F_m z`` with ``F_m F_m' = covariances[m]`` and z the base sampler's points for the standard normal, which
-    are drawn once for every number of points and dimension and then kept. With one component the points are those of the
-    base sampler itself; with several, they do not avoid points of other components.
+    are drawn once for every number of points and dimension and then kept. Components whose share is too small to span the
+    space are dealt successive points of the one set of n, in the order of their means along the mixture's main axis:
+    neighbouring components get different points, and together they keep their spread. Points do not avoid those of other
+    components.
 
     Parameters
     ----------
@@ -27,7 +29,7 @@ class MappedSampling:
         Draws the points from N(0, I); deterministic samplers profit, random ones would repeat themselves.
     match_moments : bool
         Shift and scale the points for N(0, I) so that their mean is 0 and their covariance I exactly (mean only, where they
-        are too few to span the space). Component moments are then met exactly.
+        are too few to span the space). Moments of components with more than d points are then met exactly.
 
     Raises
     ------
@@ -45,16 +47,25 @@ class MappedSampling:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Map `n` points into `mixture`; `rng` is passed on when the base sampler is first asked for a size."""
-        n = as_count("n", n)
+        n, d = as_count("n", n), mixture.dim
         if len(mixture) == 1:
-            base = self._standard(n, mixture.dim, rng)
-            return Points.trusted(mixture.means[0] + base.x @ mixture.factors[0].T, base.weights)
-        x, weights = [], []
-        for m, share in enumerate(largest_remainders(mixture.weights, n)):
-            if share:
-                base = self._standard(int(share), mixture.dim, rng)
-                x.append(mixture.means[m] + base.x @ mixture.factors[0 if mixture.shared else m].T)
-                weights.append(base.weights * (share / n))
+            base = self._standard(n, d, rng)
+            return Points.trusted(mixture.means[0] + base.x @ mixture.factors[0].T, base.weights.copy())
+        shares = largest_remainders(mixture.weights, n)
+        x, weights, dealt = [], [], 0
+        for m in _along_main_axis(mixture) if ((shares > 0) & (shares <= d)).any() else range(len(mixture)):
+            share = shares[m]
+            if share == 0:
+                continue
+            if share > d:
+                base = self._standard(int(share), d, rng)
+                z, w = base.x, base.weights
+            else:
+                base = self._standard(n, d, rng)
+                z, w = base.x[dealt : dealt + share], base.weights[dealt : dealt + share]
+                dealt += share
+            x.append(mixture.means[m] + z @ mixture.factors[0 if mixture.shared else m].T)
+            weights.append(w * (share / (n * w.sum())))
         return Points.trusted(np.concatenate(x), np.concatenate(weights))
 
     def _standard(self, n: int, dim: int, rng: np.random.Generator | None) -> Points:
@@ -73,6 +84,11 @@ def standardised(points: Points) -> Points:
     if len(points) > points.dim and values[0] > 1e-6 * values[-1]:
         x = x @ (vectors / np.sqrt(values)) @ vectors.T  # the symmetric root: the least change to the points
     return Points(x, points.weights)
+
+
+def _along_main_axis(mixture: GaussianMixture) -> np.ndarray:
+    """Order of the components by their means along the mixture's axis of largest variance."""
+    return np.argsort(mixture.means @ np.linalg.eigh(mixture.covariance)[1][:, -1], kind="stable")
 
 
 def largest_remainders(weights: Array, n: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.filters.proposals.base import initial_points
-from herdfilter.filters.resampling.mixture import check_parts
+from herdfilter.filters.resampling.mixture import check_fit, check_sampler
 from herdfilter.fitting.base import Fit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, circular_dims, noise_dim, propagate, require
@@ -35,7 +35,8 @@ class AugmentedProposal:
     absorbs_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_parts(self.sampler, self.fit)
+        check_sampler(self.sampler)
+        check_fit(self.fit)
 
     def check(self, model: Model) -> None:
         """See `Proposal`."""
@@ -64,7 +65,7 @@ class AugmentedProposal:
         posterior = self.fit.fit(particles, np.exp(log_weights), circular_dims(model))
         points = self.sampler.sample(with_noise(posterior, noise_dim(model)), len(particles), rng)
         d = posterior.dim
-        return propagate(model, points.x[:, :d], points.x[:, d:], dt, control, step), np.log(points.weights)
+        return propagate(model, points.x[:, :d], points.x[:, d:], dt, control, step), points.log_weights
 
 
 def with_noise(mixture: GaussianMixture, dim: int) -> GaussianMixture:

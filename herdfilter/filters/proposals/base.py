@@ -53,4 +53,4 @@ def initial_points(
     if sampler is None or not isinstance(model.initial, GaussianMixture):
         return sample_initial(model, n, rng), equal_log_weights(n)
     points = sampler.sample(model.initial, n, rng)
-    return wrap_angles(points.x, circular_dims(model)), np.log(points.weights)
+    return wrap_angles(points.x, circular_dims(model)), points.log_weights

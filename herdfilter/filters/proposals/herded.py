@@ -10,7 +10,8 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.proposals.base import initial_points
-from herdfilter.filters.resampling.mixture import check_parts
+from herdfilter.filters.resampling.mixture import check_sampler
+from herdfilter.kernels import floored
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, circular_dims, predictive_mixture, require
 from herdfilter.samplers.base import Sampler
@@ -47,7 +48,7 @@ class HerdedProposal:
     absorbs_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_parts(self.sampler)
+        check_sampler(self.sampler)
         if not 0 <= self.defensive_share < 1:
             raise ValueError(f"defensive_share: expected from 0 to below 1, got {self.defensive_share!r}")
 
@@ -73,13 +74,13 @@ class HerdedProposal:
         circular = circular_dims(model)
         target = predictive_mixture(model, particles, np.exp(log_weights), dt, control, step)
         n, noise = len(particles), target.distinct_covariances[0]
-        share = self.defensive_share if np.linalg.matrix_rank(noise, hermitian=True) == target.dim else 0.0
+        share = self.defensive_share if floored(noise) is noise else 0.0
         drawn_from = GaussianMixture.trusted(
             (1 - share) * target.weights + share / len(target), target.means, target.distinct_covariances
         )
         points = self.sampler.sample(drawn_from, n, rng)
         log_ratio = _log_density_ratio(target, drawn_from, points.x) if share else 0.0
-        new_weights = np.log(points.weights) + log_ratio
+        new_weights = points.log_weights + log_ratio
         return wrap_angles(points.x, circular), new_weights - np.logaddexp.reduce(new_weights)
 
 

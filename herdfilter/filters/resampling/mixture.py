@@ -29,19 +29,24 @@ class MixtureResampling:
     sampler: Sampler
 
     def __post_init__(self) -> None:
-        check_parts(self.sampler, self.fit)
+        check_sampler(self.sampler)
+        check_fit(self.fit)
 
     def resample(
         self, particles: Array, weights: Array, rng: np.random.Generator, circular: Sequence[int] = ()
     ) -> tuple[Array, Array]:
         """Return points of the fitted mixture; see `Resampling`."""
         points = self.sampler.sample(self.fit.fit(particles, weights, circular), len(weights), rng)
-        return wrap_angles(points.x, circular), np.log(points.weights)
+        return wrap_angles(points.x, circular), points.log_weights
 
 
-def check_parts(sampler: object, fit: object | None = None) -> None:
-    """Raise TypeError unless `sampler` (and `fit`, when given) have the methods that they are used for."""
-    if not isinstance(sampler, Sampler):
+def check_sampler(sampler: object) -> None:
+    """Raise TypeError unless `sampler` is one."""
+    if not isinstance(sampler, Sampler) or isinstance(sampler, type):
         raise TypeError(f"sampler: expected an object with sample(mixture, n, rng), got {sampler!r}")
-    if fit is not None and not isinstance(fit, Fit):
+
+
+def check_fit(fit: object) -> None:
+    """Raise TypeError unless `fit` is one."""
+    if not isinstance(fit, Fit) or isinstance(fit, type):
         raise TypeError(f"fit: expected an object with fit(particles, weights, circular), got {fit!r}")

@@ -23,4 +23,7 @@ class SystematicResampling:
         comb = (np.arange(n) + rng.random()) / n
         total = np.cumsum(weights)
         ancestors = np.searchsorted(total, comb * total[-1], side="right")
-        return particles[np.minimum(ancestors, n - 1)], equal_log_weights(n)
+        last = np.searchsorted(
+            total, total[-1]
+        )  # the last particle of positive weight: rounding may step past it
+        return particles[np.minimum(ancestors, last)], equal_log_weights(n)
