@@ -239,7 +239,7 @@ def mode(log_weights, means, precision, log_det):
 
 @njit(cache=True, nogil=True)
 def herded_labels(weights, n):
-    """Herding on a finite set (Welling 2009): n labels whose counts stay within one of t * weights at every t."""
+    """Herding on a finite set (Welling 2009): n labels whose counts stay close to t * weights at every t."""
     lack = np.empty(len(weights))
     fill(lack, 0.0)
     labels = np.empty(n, dtype=np.int64)
