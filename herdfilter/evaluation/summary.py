@@ -54,7 +54,10 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
     for (name, n), runs in table.groupby(["filter", "n_particles"], sort=False):
         rows.append(
             {"scenario": runs["scenario"].iloc[0], "filter": name, "n_particles": n, "runs": len(runs)}
-            | {"failures": int((runs["error"].fillna("") != "").sum()), "diverged": float(runs["diverged"].mean())}
+            | {
+                "failures": int((runs["error"].fillna("") != "").sum()),
+                "diverged": float(runs["diverged"].mean()),
+            }
             | _error("rmse", runs["rmse"])
             | _error("reference_error", runs["reference_error"])
             | _ratio(_finite(errors[name, n] / errors[baseline, n]), baseline)
