@@ -17,7 +17,7 @@ PLANE = GaussianMixture(
 SPACE = GaussianMixture(
     [0.7, 0.3], [[0.0, 0.0, 0.0], [3.0, 1.0, -1.0]], [np.diag([1.0, 0.2, 2.0]), np.eye(3) + 0.5]
 )
-QUADRATURE = 1e-8  # relative error of the expected distances in energy_distance
+QUADRATURE = 1e-9  # relative error that energy_distance states for its expected distances
 MEASURES = {
     "herding error": lambda points, mixture: herding_error(points, mixture, 0.6),
     "normalised L2": lambda points, mixture: normalised_l2(points, mixture, 0.6),
@@ -257,6 +257,8 @@ def test_dimensions_must_agree(measure):
         (-1.0, "expected a positive finite number, got -1.0"),
         (np.nan, "expected a positive finite number, got nan"),
         ("auto", "expected a positive finite number, got 'auto'"),
+        ([[1.0, 1.0], [1.0, 1.0]], "expected a positive definite"),
+        (np.eye(3), r"expected shape \(2, 2\)"),
     ],
 )
 def test_bad_kernel_widths_are_named(function, sigma_k, message):

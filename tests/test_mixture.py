@@ -70,6 +70,10 @@ def test_log_density_far_in_the_tails_is_finite_and_exact(distance):
     assert mixture.log_density([[distance]])[0] == pytest.approx(widest, rel=1e-13)
 
 
+def test_log_density_so_far_out_that_squares_overflow_is_minus_infinity():
+    assert GaussianMixture([0.5, 0.5], [[0.0], [1.0]], [[1.0]]).log_density([[1e200]])[0] == -np.inf
+
+
 def test_density_of_a_component_without_weight_is_left_out():
     lone = GaussianMixture([1.0], [[1.0, 2.0]], np.eye(2))
     padded = GaussianMixture([0.0, 1.0], [[0.0, 0.0], [1.0, 2.0]], np.eye(2))
@@ -293,6 +297,16 @@ def test_factor_squares_to_the_covariance(seed, d, rank):
 def test_a_mixture_survives_pickling():
     mixture = random_mixture(np.random.default_rng(15), 3, 2)
     assert_same(pickle.loads(pickle.dumps(mixture)), mixture)
+
+
+def test_the_callers_arrays_stay_the_callers():
+    """Reusing a buffer after construction must not move the mixture."""
+    weights, means, covariances = np.ones(1), np.zeros((1, 2)), np.eye(2)
+    mixture = GaussianMixture(weights, means, covariances)
+    weights[0], means[0, 0], covariances[0, 0] = 7.0, 9.0, 5.0
+    np.testing.assert_array_equal(mixture.weights, [1.0])
+    np.testing.assert_array_equal(mixture.means, [[0.0, 0.0]])
+    np.testing.assert_array_equal(mixture.covariances, [np.eye(2)])
 
 
 # Bad input

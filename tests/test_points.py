@@ -41,6 +41,13 @@ def test_points_cannot_be_reassigned():
         points.x = np.zeros((1, 1))
 
 
+def test_the_callers_arrays_stay_the_callers():
+    x = np.zeros((2, 1))
+    points = Points(x)
+    x[:] = 1.0
+    np.testing.assert_array_equal(points.x, [[0.0], [0.0]])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -5,10 +5,12 @@ import pytest
 
 from herdfilter.filters import (
     AugmentedProposal,
+    BootstrapProposal,
     HerdedProposal,
     ParticleFilter,
 )
 from herdfilter.fitting import GaussianFit
+from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import RandomSampling
 
 
@@ -29,6 +31,43 @@ def test_bad_likelihoods_are_named(walk_class, values, message):
 
     with pytest.raises(ValueError, match=f"log_likelihood: .*{message}"):
         ParticleFilter(Bad(), 5, rng=23).run([[0.0]])
+
+
+def test_a_transition_of_the_wrong_shape_is_named(walk_class, proposal):
+    class Bad(walk_class):
+        def transition_mean(self, x, dt, control, step):
+            return x[:, 0]
+
+    with pytest.raises(
+        ValueError, match=r"transition_mean: expected shape \(5, 1\) from the model at step 1, got \(5,\)"
+    ):
+        ParticleFilter(Bad(), 5, proposal, rng=24).predict()
+
+
+def test_a_transition_that_is_not_finite_is_named(walk_class, proposal):
+    class Bad(walk_class):
+        def transition_mean(self, x, dt, control, step):
+            return x * np.nan
+
+    with pytest.raises(ValueError, match="transition_mean: expected finite"):
+        ParticleFilter(Bad(), 5, proposal, rng=24).predict()
+
+
+def test_a_sampler_that_returns_too_few_points_is_named(walk):
+    class Half:
+        def sample(self, mixture, n, rng=None):
+            return RandomSampling().sample(mixture, n if n % 2 else n // 2, rng)
+
+    with pytest.raises(ValueError, match=r"10.* got \(5"):
+        ParticleFilter(walk, 10, HerdedProposal(Half()), rng=25).predict()
+
+
+def test_an_initial_distribution_of_another_dimension_is_named(walk_class, proposal):
+    class Bad(walk_class):
+        initial = GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2))
+
+    with pytest.raises(ValueError, match="initial"):
+        ParticleFilter(Bad(), 5, proposal)
 
 
 @pytest.mark.parametrize("dt", [0.0, -1.0, np.nan, np.inf, "1", None])
@@ -66,15 +105,25 @@ def test_series_of_different_lengths_are_named(walk, arguments, message):
         (ValueError, {"resample_below": -0.1}, "resample_below: expected a fraction from 0 to 1, got -0.1"),
         (ValueError, {"resample_below": 1.5}, "resample_below: expected a fraction from 0 to 1, got 1.5"),
         (ValueError, {"resample_below": np.nan}, "resample_below: expected a fraction from 0 to 1, got nan"),
+        (ValueError, {"resample_below": "half"}, "resample_below: expected a fraction from 0 to 1, got 'half'"),
         (ValueError, {"on_degeneracy": "predicts"}, "on_degeneracy: unknown 'predicts'; did you mean 'predict'?"),
         (ValueError, {"rng": "dice"}, "rng: expected a numpy Generator, a seed or None, got 'dice'"),
         (TypeError, {"proposal": "bootstrap"}, "proposal: expected a proposal such as .* got 'bootstrap'"),
+        (TypeError, {"proposal": BootstrapProposal}, "proposal: expected a proposal such as"),
         (TypeError, {"resampling": "systematic"}, "resampling: expected a scheme such as .* got 'systematic'"),
     ],
 )  # fmt: skip
 def test_bad_arguments_are_named(walk, error, arguments, message):
     with pytest.raises(error, match=message):
         ParticleFilter(walk, **arguments)
+
+
+@pytest.mark.parametrize("z", ["north", {}, [[1.0], [1.0, 2.0]]])
+def test_an_observation_that_is_not_numbers_is_named(walk, z):
+    pf = ParticleFilter(walk, 5, rng=28)
+    pf.predict()
+    with pytest.raises(ValueError, match="z: expected None or an array of numbers"):
+        pf.update(z)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +137,10 @@ def test_bad_arguments_are_named(walk, error, arguments, message):
         (
             lambda: AugmentedProposal("em", RandomSampling()),
             r"fit: expected .* fit\(particles, .*\), got 'em'",
+        ),
+        (
+            lambda: AugmentedProposal(None, RandomSampling()),
+            r"fit: expected .* fit\(particles, .*\), got None",
         ),
     ],
 )

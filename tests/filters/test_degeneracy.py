@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -9,10 +10,13 @@ import pytest
 from herdfilter.filters import (
     AugmentedProposal,
     DegenerateWeightsError,
+    HerdedProposal,
     Outcome,
     ParticleFilter,
 )
+from herdfilter.fitting import GaussianFit
 from herdfilter.mixture import GaussianMixture
+from herdfilter.points import Points
 
 
 @pytest.fixture
@@ -101,3 +105,22 @@ def test_the_error_survives_pickling(window):
     copied = pickle.loads(pickle.dumps(caught.value))
     assert str(copied) == str(caught.value)
     assert copied.step == 3
+
+
+def test_the_error_keeps_its_result_when_pickled(window):
+    with pytest.raises(DegenerateWeightsError) as caught:
+        ParticleFilter(window, 30, rng=10).run(LOST)
+    copied = pickle.loads(pickle.dumps(caught.value))
+    np.testing.assert_array_equal(copied.result.means, caught.value.result.means)
+
+
+@pytest.mark.parametrize("make", [HerdedProposal, lambda s: AugmentedProposal(GaussianFit(), s)])
+def test_a_sampler_may_return_points_without_weight(walk, make):
+    class Uneven:
+        def sample(self, mixture, n, rng=None):
+            return Points(mixture.sample(n, rng), np.arange(n))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = ParticleFilter(walk, 20, make(Uneven()), rng=30).run([[0.3], [1.1], None])
+    assert np.isfinite(result.means).all()

@@ -79,6 +79,7 @@ OBSERVATIONS = [[0.3], [0.9], [2.1], [2.0], [2.6], [3.9]]
     "noise",
     [
         (0.0, 0.2),
+        (0.1, 0.2),
     ],
 )
 def test_the_units_of_the_state_do_not_matter(units, noise):

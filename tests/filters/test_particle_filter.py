@@ -119,6 +119,12 @@ def test_resampling_happens_below_the_threshold_and_before_the_next_prediction(w
     assert counts[0] == 0 < counts[1] < counts[2]
 
 
+@pytest.mark.parametrize("n", [3, 7, 49, 100])
+def test_equal_weights_are_never_resampled(walk, n):
+    result = ParticleFilter(walk, n, resample_below=1.0, rng=6).run([None] * 3)
+    assert not result.resampled.any()
+
+
 @pytest.mark.parametrize("make", [herded_random, augmented_random])
 def test_proposals_that_draw_from_the_whole_set_need_no_resampling(walk, make):
     class Refuses:

@@ -125,6 +125,16 @@ def test_whole_numbers_of_offspring_are_met_exactly():
     np.testing.assert_array_equal(offspring(np.full(7, 1 / 7), 1), np.ones(7))
 
 
+def test_a_particle_without_weight_has_no_offspring_even_at_the_end_of_the_comb():
+    class Last:
+        def random(self):
+            return 1 - 2.0**-53  # the largest that a generator returns
+
+    weights = np.array([0.5, 0.25, 0.25, 0.0])
+    new, _ = SystematicResampling().resample(np.arange(4)[:, None], weights, Last())
+    assert 3 not in new
+
+
 # Parts
 
 
