@@ -235,17 +235,3 @@ def mode(log_weights, means, precision, log_det):
         if change < 1e-9:
             break
     return x
-
-
-@njit(cache=True, nogil=True)
-def herded_labels(weights, n):
-    """Herding on a finite set (Welling 2009): n labels whose counts stay close to t * weights at every t."""
-    lack = np.empty(len(weights))
-    fill(lack, 0.0)
-    labels = np.empty(n, dtype=np.int64)
-    for t in range(n):
-        for m in range(len(weights)):
-            lack[m] += weights[m]
-        labels[t] = largest(lack)
-        lack[labels[t]] -= 1.0
-    return labels

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import as_array, as_count, one_of
+from herdfilter.discrete._herding import herded_labels
 from herdfilter.kernels import Bandwidth, check_bandwidth
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers._frame import KernelFrame
-from herdfilter.samplers._herded_gibbs import herded_gibbs, herded_labels, mode
+from herdfilter.samplers._herded_gibbs import herded_gibbs, mode
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import Array, as_count
+from herdfilter.discrete._herding import herded_labels
 from herdfilter.kernels import Bandwidth, check_bandwidth
 from herdfilter.mixture import GaussianMixture, covariance_factor
 from herdfilter.points import Points
 from herdfilter.samplers._frame import KernelFrame
-from herdfilter.samplers._herded_gibbs import herded_labels
 from herdfilter.samplers._kernel_herding import kernel_herding
 
 

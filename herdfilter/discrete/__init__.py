@@ -1,0 +1,1 @@
+"""Herding and herded Gibbs sampling on finite sets."""
