@@ -8,11 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
+from herdfilter.bandwidths import BandwidthRule, check_bandwidth, kernel_covariance
 from herdfilter.kernels import (
-    check_bandwidth,
+    Gaussian,
+    Kernel,
+    as_kernel,
     density_product,
     expected_kernel,
-    kernel_covariance,
+    expected_kernel_pair,
     log_normaliser,
 )
 from herdfilter.mixture import GaussianMixture, covariance_factor
@@ -21,8 +24,10 @@ from herdfilter.points import Points
 _BLOCK = 2**22  # numbers held at once when pairs of points are summed in blocks
 
 
-def herding_error(points: Points, mixture: GaussianMixture, sigma_k: float | ArrayLike) -> float:
-    """Herding error E_t, the maximum mean discrepancy between points and mixture under a normalised Gaussian kernel.
+def herding_error(
+    points: Points, mixture: GaussianMixture, sigma_k: float | ArrayLike, kernel: Kernel | None = None
+) -> float:
+    """Herding error E_t, the maximum mean discrepancy between points and mixture under a kernel.
 
     The square root of ``E[k(X, X')] - 2 sum_s w_s E[k(x_s, X)] + sum_st w_s w_t k(x_s, x_t)`` (Wolf and Baum, "Continuous
     Herded Gibbs Sampling"; closed forms with the square root of the determinant that the paper omits).
@@ -33,21 +38,26 @@ def herding_error(points: Points, mixture: GaussianMixture, sigma_k: float | Arr
         n points in d dimensions.
     mixture : GaussianMixture
         The target.
-    sigma_k : float or array_like of shape (d, d)
-        Kernel width in state units, or kernel covariance.
+    sigma_k : float or array_like of shape (d,) or (d, d)
+        Kernel width in state units, for all dimensions or each, or kernel covariance.
+    kernel : Kernel, optional
+        By default the Gaussian kernel as the paper has it, a normalised density. A kernel given here, `kernels.Gaussian`
+        included, is taken at unit peak.
 
     Returns
     -------
     float
-        In units of the square root of a density.
+        In units of the square root of a density; without unit for a kernel of unit peak.
     """
     _check_dims(points, mixture)
-    kernel = _kernel(sigma_k, mixture)
-    constant = np.exp(log_normaliser(kernel))
-    pair = density_product(mixture, kernel)
-    cross = constant * float(points.weights @ expected_kernel(mixture, points.x, kernel))
-    own = constant * _kernel_pairs(points, kernel)
-    return float(np.sqrt(max(pair - 2 * cross + own, 0.0)))
+    covariance = _kernel(sigma_k, mixture)
+    constant = np.exp(log_normaliser(covariance)) if kernel is None else 1.0
+    kernel = Gaussian() if kernel is None else as_kernel("kernel", kernel)
+    pair = expected_kernel_pair(mixture, covariance, kernel)
+    cross = float(points.weights @ expected_kernel(mixture, points.x, covariance, kernel))
+    own = _kernel_pairs(points, covariance, kernel)
+    squared = pair - 2 * cross + own
+    return float(np.sqrt(constant * max(squared, 0.0)))
 
 
 def normalised_l2(points: Points, mixture: GaussianMixture, sigma_k: float | ArrayLike) -> float:
@@ -58,7 +68,7 @@ def normalised_l2(points: Points, mixture: GaussianMixture, sigma_k: float | Arr
     _check_dims(points, mixture)
     kernel = _kernel(sigma_k, mixture)
     inner = float(points.weights @ np.exp(mixture.convolve(kernel).log_density(points.x)))
-    q_norm = np.exp(log_normaliser(2 * kernel)) * _kernel_pairs(points, 2 * kernel)
+    q_norm = np.exp(log_normaliser(2 * kernel)) * _kernel_pairs(points, 2 * kernel, Gaussian())
     return float(2 * (1 - inner / np.sqrt(density_product(mixture) * q_norm)))
 
 
@@ -113,19 +123,19 @@ def _expected_norm(means: Array, covariances: Array) -> Array:
 
 def _kernel(sigma_k: float | ArrayLike, mixture: GaussianMixture) -> Array:
     try:
-        sigma_k = check_bandwidth(sigma_k)
-        if not isinstance(sigma_k, str):
-            return kernel_covariance(sigma_k, mixture, 1)
+        width = check_bandwidth(sigma_k)
+        if not isinstance(width, str | BandwidthRule):
+            return kernel_covariance(width, mixture, 1)
     except ValueError as error:
         raise ValueError(str(error).replace("bandwidth", "sigma_k", 1)) from None
     raise ValueError(f"sigma_k: expected a positive finite number, got {sigma_k!r}")
 
 
-def _kernel_pairs(points: Points, kernel: Array) -> float:
+def _kernel_pairs(points: Points, covariance: Array, kernel: Kernel) -> float:
     """``sum_st w_s w_t k(x_s, x_t)`` with the unit-peak kernel."""
-    factor = covariance_factor(kernel)
+    factor = covariance_factor(covariance)
     whitened = np.linalg.solve(factor, points.x.T).T
-    return _pair_sum(Points(whitened, points.weights), lambda squared: np.exp(-0.5 * squared))
+    return _pair_sum(Points.trusted(whitened, points.weights), kernel.value)
 
 
 def _pair_sum(points: Points, function: Callable[[Array], Array]) -> float:

@@ -222,3 +222,19 @@ def covariance_factor(covariance: Array) -> Array:
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(covariance)
         return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+
+
+def floored(covariance: Array, relative: float = 1e-8) -> Array:
+    """Return `covariance` with the eigenvalues of its correlation matrix raised to at least `relative`.
+
+    Working on the correlation matrix keeps dimensions of very different units apart; a dimension with no spread at all
+    gets the smallest positive variance present (1 if there is none).
+    """
+    variance = np.diagonal(covariance)
+    least = variance[variance > 0].min(initial=np.inf)
+    scale = np.sqrt(np.where(variance > 0, variance, least if np.isfinite(least) else 1.0))
+    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    if values[0] >= relative:
+        return covariance
+    fixed = (vectors * np.maximum(values, relative)) @ vectors.T
+    return fixed * np.outer(scale, scale)

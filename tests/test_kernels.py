@@ -141,15 +141,16 @@ def test_good_bandwidths_pass(value):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("wide", "expected \"auto\", a positive number or a .* got 'wide'"),
-        ("0.5", "expected \"auto\", a positive number or a .* got '0.5'"),
+        ("wide", "expected \"auto\", a rule, a number, .* got 'wide'"),
+        ("0.5", "expected \"auto\", a rule, a number, .* got '0.5'"),
         (0, "expected a positive finite number, got 0"),
         (-0.1, "expected a positive finite number, got -0.1"),
         (np.nan, "expected a positive finite number, got nan"),
         (np.inf, "expected a positive finite number, got inf"),
         (True, "expected a positive finite number, got True"),
         (None, "expected a positive finite number, got None"),
-        ([0.1, 0.2], r"expected shape .* got \(2,\)"),
+        ([0.1, 0.0], r"expected positive widths, got \[0.1, 0.0\]"),
+        ([0.1, np.nan], "expected finite numbers, got 1 non-finite"),
         (np.eye(2)[None], r"expected a positive definite \(d, d\) matrix"),
         ([[1.0, 0.0]], r"expected square matrices.* got shape \(1, 2\)"),
         ([[1.0, 0.5], [0.4, 1.0]], "expected symmetric matrices, got an asymmetry of 0.1"),
@@ -167,7 +168,7 @@ def test_bad_bandwidths_are_named(value, message):
 
 def test_bandwidth_of_another_dimension_is_refused():
     with pytest.raises(
-        ValueError, match=r"bandwidth: expected shape \(2, 2\) for this mixture, got \(3, 3\)"
+        ValueError, match=r"bandwidth: expected shape \(2,\) or \(2, 2\) for this mixture, got \(3, 3\)"
     ):
         kernel_covariance(np.eye(3), PLANE, 10)
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_positive
 from herdfilter.angles import unwrap_angles
-from herdfilter.kernels import floored
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, floored
 
 NEGLIGIBLE = 1e-8  # weight, relative to the largest, under which a particle gets no component
 

@@ -11,8 +11,7 @@ from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.resampling.mixture import check_sampler
-from herdfilter.kernels import floored
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, floored
 from herdfilter.models.contract import Model, circular_dims, predictive_mixture, require
 from herdfilter.samplers.base import Sampler
 

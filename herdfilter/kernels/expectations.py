@@ -1,0 +1,110 @@
+"""Expectations of kernels under Gaussian mixtures, in closed form or by quadrature over the kernel's widths."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.kernels.base import Kernel
+from herdfilter.kernels.gaussian import Gaussian
+from herdfilter.mixture import GaussianMixture
+
+_BLOCK = 2**21  # numbers held at once
+
+
+def log_normaliser(covariance: Array) -> float:
+    """Log of ``1 / sqrt((2 pi)^d |K|)``, the constant between the unit-peak Gaussian kernel and the Gaussian density."""
+    return float(-0.5 * (len(covariance) * np.log(2 * np.pi) + np.linalg.slogdet(covariance)[1]))
+
+
+class KernelMean:
+    """The function ``mu(x) = E k(x, X)`` for X from a mixture, in coordinates in which the kernel has bandwidth 1.
+
+    With the eigenvalues l of a component's covariance and y the offset from its mean along the eigenvectors, a Gaussian of
+    rate s has the expectation ``prod_i (1 + s l_i)^(-1/2) exp(-sum_i s y_i^2 / (1 + s l_i) / 2)``: no inverse is taken, and
+    singular covariances are no exception.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    weights, means, covariances : ndarray, shapes (M,), (M, d) and (M, d, d) or (1, d, d)
+        The mixture.
+    """
+
+    def __init__(self, kernel: Kernel, weights: Array, means: Array, covariances: Array) -> None:
+        rates, scale_weights = kernel.scales()
+        values, vectors = np.linalg.eigh(covariances)
+        spread = 1 + rates[:, None] * np.maximum(values, 0.0)[:, None, :]  # (M or 1, J, d)
+        self._weights, self._means, self._vectors = weights, means, vectors
+        self._rates = rates[:, None] / spread
+        self._heights = scale_weights * np.exp(-0.5 * np.log(spread).sum(-1))
+
+    def __call__(self, x: Array) -> Array:
+        """Value at points, (n, d) -> (n,)."""
+        return self._evaluate(x, gradient=False)[0]
+
+    def with_gradient(self, x: Array) -> tuple[Array, Array]:
+        """Value and gradient at points, (n, d) -> (n,) and (n, d)."""
+        return self._evaluate(x, gradient=True)
+
+    def _evaluate(self, x: Array, gradient: bool) -> tuple[Array, Array]:
+        value, slope = np.zeros(len(x)), np.zeros_like(x if gradient else x[:0])
+        rows = max(1, _BLOCK // self._heights.shape[1])
+        for m, (weight, mean) in enumerate(zip(self._weights, self._means, strict=True)):
+            k = m if len(self._rates) > 1 else 0
+            rates, vectors = self._rates[k], self._vectors[k]
+            for start in range(0, len(x), rows):
+                part = slice(start, start + rows)
+                y = (x[part] - mean) @ vectors
+                terms = np.exp(-0.5 * (y * y) @ rates.T) * (weight * self._heights[k])
+                value[part] += terms.sum(axis=1)
+                if gradient:
+                    slope[part] -= ((terms @ rates) * y) @ vectors.T
+        return value, slope
+
+
+def in_kernel_frame(mixture: GaussianMixture, covariance: Array) -> tuple[Array, GaussianMixture]:
+    """Return the inverse factor W, and the mixture of ``W x``, in which a kernel of this covariance has bandwidth 1."""
+    inverse = np.linalg.inv(np.linalg.cholesky(covariance))
+    cov = inverse @ mixture.distinct_covariances @ inverse.T
+    return inverse, GaussianMixture.trusted(mixture.weights, mixture.means @ inverse.T, cov)
+
+
+def expected_kernel(
+    mixture: GaussianMixture, x: Array, covariance: Array, kernel: Kernel | None = None
+) -> Array:
+    """``E_p[k(x, X)]`` for X from the mixture, unit-peak kernel of the given covariance; (n, d) -> (n,).
+
+    For the Gaussian kernel the closed form is
+    ``sum_i w_i sqrt(|K| / |S_i + K|) exp(-(x - m_i)' (S_i + K)^-1 (x - m_i) / 2)``; the published one (Wolf and Baum) lacks
+    the square root. For other kernels see `KernelMean`.
+    """
+    if kernel is None or kernel == Gaussian():
+        return np.exp(mixture.convolve(covariance).log_density(x) - log_normaliser(covariance))
+    inverse, frame = in_kernel_frame(mixture, covariance)
+    mean = KernelMean(kernel, frame.weights, frame.means, frame.distinct_covariances)
+    return mean(x @ inverse.T)
+
+
+def expected_kernel_pair(mixture: GaussianMixture, covariance: Array, kernel: Kernel | None = None) -> float:
+    """``E_p[k(X, X')]`` for two independent draws from the mixture, unit-peak kernel."""
+    if kernel is None or kernel == Gaussian():
+        return float(np.exp(-log_normaliser(covariance)) * density_product(mixture, covariance))
+    _, frame = in_kernel_frame(mixture, covariance)
+    total = 0.0
+    for weight, mean, cov in zip(frame.weights, frame.means, frame.covariances, strict=True):
+        pair = KernelMean(kernel, frame.weights, frame.means, frame.distinct_covariances + cov)
+        total += weight * float(pair(mean[None, :])[0])
+    return total
+
+
+def density_product(mixture: GaussianMixture, covariance: Array | None = None) -> float:
+    """Integral of p(x) p(y) N(x - y; 0, covariance), or of p(x)^2 without a covariance."""
+    extra = 0.0 if covariance is None else covariance
+    total = 0.0
+    for weight, mean, cov in zip(mixture.weights, mixture.means, mixture.covariances, strict=True):
+        pair = GaussianMixture.trusted(
+            mixture.weights, mixture.means, mixture.distinct_covariances + cov + extra
+        )
+        total += weight * float(np.exp(pair.log_density(mean[None, :])[0]))
+    return total
