@@ -1,0 +1,64 @@
+"""Herding on a finite set (Welling, "Herding dynamical weights to learn", ICML 2009)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdfilter._checks import as_array, as_count, as_weights
+from herdfilter.discrete._herding import herded_labels, herded_states
+
+SEPARATED = 1e-9  # relative margin, far above rounding, by which weights must separate moments from features
+
+
+def herding(moments: ArrayLike, n: int, features: ArrayLike | None = None) -> NDArray[np.int64]:
+    """Deterministic sequence of states whose average features follow the given moments (Welling 2009, eqs. 1 and 2).
+
+    ``x_t = argmax_x <w_{t-1}, phi(x)>``, then ``w_t = w_{t-1} + moments - phi(x_t)``, with ``w_0 = moments`` and ties to the
+    lowest state. Since ``w_t - w_0`` is t times the error of the first t states, the error falls as 1/t for as long as the
+    weights stay bounded, which they do for moments inside the convex hull of the features.
+
+    Parameters
+    ----------
+    moments : array_like, shape (k,)
+        The moments to match. Without `features`, probabilities of the k states; normalised to sum to 1.
+    n : int
+        Length of the sequence.
+    features : array_like, shape (S, k), optional
+        Feature vectors phi(x) of the S states. By default the indicators of the states: the number of times a state
+        has come up then exceeds t times its probability by less than 1 at every t, and falls short of it by at most
+        1 + 1/2 + ... + 1/S.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+        States from 0 to S - 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not of the stated kind, or if the moments lie outside the convex hull of the features. The
+        weights would diverge; the error is raised as soon as they separate the moments from all features, which proves
+        it at no cost. Moments barely outside may go unnoticed for n steps.
+
+    Examples
+    --------
+    >>> from herdfilter.discrete import herding
+    >>> herding([0.5, 0.25, 0.25], 8).tolist()
+    [0, 1, 2, 0, 0, 1, 2, 0]
+    """
+    n = as_count("n", n)
+    if features is None:
+        return herded_labels(as_weights("moments", moments), n)
+    phi = as_array("features", features, (None, None))
+    if phi.size == 0:
+        raise ValueError(f"features: expected at least one state and one feature, got shape {phi.shape}")
+    target = as_array("moments", moments, (phi.shape[1],))
+    states, found, direction = herded_states(np.ascontiguousarray(phi), target, n, SEPARATED)
+    if found < n:
+        raise ValueError(
+            f"moments: expected a point in the convex hull of the features, got one outside: along the direction "
+            f"{np.array2string(direction, precision=3, threshold=8)} it lies at {direction @ target:.6g}, all features "
+            f"at {(phi @ direction).max():.6g} or less"
+        )
+    return states

@@ -1,0 +1,278 @@
+"""Herded Gibbs sampling: total variation to the exact joint distribution, the dictionary's bound, bad conditionals."""
+
+import copy
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+
+from herdfilter.discrete import DictionaryFullError, HerdedGibbs, herding
+
+
+def total_variation(states, table, lengths):
+    """Distance of the empirical distribution of the first n states to the table, for every n."""
+    flat = np.ravel_multi_index(states.T, table.shape)
+    share = [np.bincount(flat[:n], minlength=table.size) / n for n in lengths]
+    return np.array([0.5 * np.abs(s - table.ravel()).sum() for s in share])
+
+
+def random_gibbs(table, n, rng):
+    x, states = np.zeros(table.ndim, int), np.empty((n, table.ndim), int)
+    for t in range(n):
+        for i in range(table.ndim):
+            column = table[(*x[:i], slice(None), *x[i + 1 :])]
+            x[i] = np.searchsorted(np.cumsum(column), rng.random() * column.sum())
+        states[t] = x
+    return states
+
+
+def random_table(seed, shape):
+    return np.random.default_rng(seed).dirichlet(np.ones(np.prod(shape))).reshape(shape)
+
+
+EDGES = [(0, 1), (1, 2), (3, 4), (4, 5), (0, 3), (1, 4), (2, 5)]  # a grid of two rows
+AROUND = [[b if a == i else a for a, b in EDGES if i in (a, b)] for i in range(6)]
+
+
+@pytest.fixture(scope="module")
+def ising():
+    """Joint table of six spins on the grid."""
+    rng = np.random.default_rng(0)
+    spins = np.array(list(itertools.product([-1, 1], repeat=6)))
+    energy = spins @ rng.normal(0, 0.3, 6)
+    energy += sum(rng.normal(0, 0.6) * spins[:, a] * spins[:, b] for a, b in EDGES)
+    p = np.exp(energy)
+    return (p / p.sum()).reshape((2,) * 6)
+
+
+# The distribution
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 2, 2), (3, 2, 4)])
+def test_the_joint_distribution_is_met_at_the_rate_of_one_over_the_length(shape):
+    lengths = 2 ** np.arange(6, 13)
+    herded = []
+    for seed in range(4):
+        table = random_table(seed, shape)
+        herded.append(total_variation(HerdedGibbs.from_joint(table).sample(lengths[-1]), table, lengths))
+    herded = np.mean(herded, axis=0)
+    exponent = np.polyfit(np.log(lengths), np.log(herded), 1)[0]
+    assert -1.15 < exponent < -0.85
+    random = total_variation(random_gibbs(table, lengths[-1], np.random.default_rng(1)), table, lengths)
+    assert (herded < 0.4 * random).all()
+    assert herded[-1] < 0.05 * random[-1]
+
+
+def test_an_ising_grid_keyed_by_all_others_is_met_far_better_than_by_random_gibbs(ising):
+    lengths = [1000, 8000]
+    herded = total_variation(HerdedGibbs.from_joint(ising).sample(8000), ising, lengths)
+    random = total_variation(random_gibbs(ising, 8000, np.random.default_rng(1)), ising, lengths)
+    assert herded[0] < 0.5 * random[0]
+    assert herded[1] < 0.1 * random[1]
+
+
+def test_an_ising_grid_keyed_by_neighbours_gets_the_spins_right_with_few_vectors(ising):
+    sampler = HerdedGibbs.from_joint(ising, neighbours=AROUND)
+    assert (sampler.possible_vectors, HerdedGibbs.from_joint(ising).possible_vectors) == (
+        4 * 4 + 2 * 8,
+        6 * 32,
+    )
+    states = sampler.sample(8000)
+    exact = [ising.sum(axis=tuple(j for j in range(6) if j != i))[1] for i in range(6)]
+    np.testing.assert_allclose(states.mean(axis=0), exact, atol=2e-3)
+    random = random_gibbs(ising, 8000, np.random.default_rng(1))
+    assert np.abs(states.mean(axis=0) - exact).max() < 0.3 * np.abs(random.mean(axis=0) - exact).max()
+    assert total_variation(states, ising, [8000]) < total_variation(random, ising, [8000])
+
+
+def test_a_markov_chain_of_three_values_is_met():
+    step = np.random.default_rng(0).dirichlet(np.ones(3), 3)
+    table = np.einsum("a,ab,bc,cd->abcd", np.full(3, 1 / 3), step, step, step)
+    lengths = [1000, 8000]
+    herded = total_variation(HerdedGibbs.from_joint(table).sample(8000), table, lengths)
+    random = total_variation(random_gibbs(table, 8000, np.random.default_rng(1)), table, lengths)
+    assert (herded < [0.4 * random[0], 0.2 * random[1]]).all()
+
+
+def test_one_variable_is_herding():
+    p = [0.2, 0.5, 0.3]
+    np.testing.assert_array_equal(HerdedGibbs(lambda i, x: p, [3]).sample(200)[:, 0], herding(p, 200))
+
+
+def test_independent_variables_are_each_herded():
+    p = [[0.2, 0.5, 0.3], [0.9, 0.1]]
+    states = HerdedGibbs(lambda i, x: p[i], [3, 2], neighbours=[[], []]).sample(200)
+    for i in range(2):
+        np.testing.assert_array_equal(states[:, i], herding(p[i], 200))
+
+
+def test_an_impossible_start_leads_into_the_support():
+    table = np.diag([0.0, 0.5, 0.5]) + np.diag([0.0, 0.25], 1)
+    table /= table.sum()
+    states = HerdedGibbs.from_joint(table).sample(2000, start=[0, 0], burn_in=5)
+    assert (table[tuple(states.T)] > 0).all()
+    assert total_variation(states, table, [2000]) < 0.01
+
+
+# Options
+
+
+def test_burn_in_drops_the_first_states_and_start_sets_them():
+    sampler = HerdedGibbs.from_joint(random_table(1, (2, 3, 2)))
+    np.testing.assert_array_equal(sampler.sample(50, burn_in=20), sampler.sample(70)[20:])
+    away = sampler.sample(50, start=[1, 2, 1])
+    assert away.dtype == np.int64
+    assert away.shape == (50, 3)
+    assert (away != sampler.sample(50)).any()
+
+
+def test_the_same_call_gives_the_same_states_and_leaves_its_arguments_alone():
+    sampler, start = HerdedGibbs.from_joint(random_table(2, (2, 2, 3))), np.array([1, 0, 2])
+    first = sampler.sample(100, start)
+    np.testing.assert_array_equal(sampler.sample(100, start), first)
+    np.testing.assert_array_equal(copy.deepcopy(sampler).sample(100, start), first)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(sampler)).sample(100, start), first)
+    assert start.tolist() == [1, 0, 2]
+
+
+def test_conditionals_are_asked_once_for_a_configuration_unless_told_not_to_be_remembered():
+    table, calls = random_table(3, (2, 2, 2)), []
+
+    def conditional(i, x):
+        calls.append((i, *np.delete(x, i)))
+        x[:] = -1  # a copy: nothing the function does to it matters
+        return HerdedGibbs.from_joint(table).conditional(i, np.insert(calls[-1][1:], i, 0))
+
+    remembered = HerdedGibbs(conditional, table.shape).sample(300)
+    assert len(calls) == len(set(calls)) == 12
+    asked = HerdedGibbs(conditional, table.shape, remember=False).sample(300)
+    assert len(calls) == 12 + 900
+    np.testing.assert_array_equal(asked, remembered)
+
+
+# The bound on the dictionary
+
+
+def test_a_full_dictionary_is_an_error_that_keeps_the_states_so_far():
+    table = random_table(4, (2,) * 6)
+    free = HerdedGibbs.from_joint(table).sample(400)
+    with pytest.raises(
+        DictionaryFullError, match=r"max_vectors: 100 weight vectors are kept .* pass `neighbours`"
+    ) as caught:
+        HerdedGibbs.from_joint(table, max_vectors=100).sample(400)
+    error = caught.value
+    assert 0 < len(error.states) < 400
+    np.testing.assert_array_equal(error.states, free[: len(error.states)])
+    assert error.vectors == 100
+    assert 100 * (2 * 2 * 8 + 5) < error.n_bytes < 100 * 1000
+    copied = pickle.loads(pickle.dumps(error))
+    assert (str(copied), copied.n_bytes) == (str(error), error.n_bytes)
+    np.testing.assert_array_equal(copied.states, error.states)
+
+
+def test_a_bound_hit_during_burn_in_leaves_no_states():
+    with pytest.raises(DictionaryFullError) as caught:
+        HerdedGibbs.from_joint(random_table(4, (2,) * 6), max_vectors=20).sample(10, burn_in=200)
+    assert caught.value.states.shape == (0, 6)
+
+
+def test_a_bound_of_all_possible_vectors_is_never_hit():
+    sampler = HerdedGibbs.from_joint(random_table(5, (2, 3, 2)), max_vectors=6 + 4 + 6, strict=True)
+    assert sampler.possible_vectors == 16
+    assert len(sampler.sample(1000)) == 1000
+
+
+def test_a_bound_that_is_certain_to_be_hit_is_refused_before_the_start():
+    def never(i, x):
+        raise AssertionError("asked for a conditional")
+
+    with pytest.raises(ValueError, match=r"max_vectors: .* 30 variables, and 29 may be kept"):
+        HerdedGibbs(never, [2] * 30, max_vectors=29).sample(5)
+    strict = HerdedGibbs(never, [2] * 30, max_vectors=1000, strict=True)
+    with pytest.raises(
+        ValueError, match=r"max_vectors: 1.61061e\+10 weight vectors are possible, from 30 to 3,000"
+    ):
+        strict.sample(80, burn_in=20)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("came", "message"),
+    [
+        ([0.5, 0.6], r"conditional of variable 1 at x = \[1, 0\]: expected a sum of 1, got 1.1 from"),
+        ([0.0, 0.0], "expected a sum of 1, got 0"),
+        ([1.5, -0.5], "expected non-negative numbers, got"),
+        ([np.nan, 1.0], "expected non-negative numbers, got"),
+        ([np.inf, 0.0], "expected a sum of 1, got inf"),
+        ([0.2, 0.3, 0.5], r"expected 2 numbers, got \[0.2, 0.3, 0.5\]"),
+        (1.0, "expected 2 numbers, got 1.0"),
+        (None, "expected 2 numbers, got None"),
+        (["a", "b"], "expected 2 numbers, got"),
+    ],
+)
+def test_a_bad_conditional_is_named_with_its_variable_and_state(came, message):
+    sampler = HerdedGibbs(lambda i, x: [0.25, 0.75] if i == 0 else came, [2, 2])
+    with pytest.raises(ValueError, match=message) as caught:
+        sampler.sample(10)
+    assert str(caught.value).startswith("conditional of variable 1 at x = [1, 0]")
+
+
+def test_a_conditional_that_depends_on_more_than_the_neighbours_is_found_out():
+    table = random_table(6, (2, 2, 2))
+    with pytest.raises(ValueError, match="neighbours: variable 0 depends on more than its neighbours"):
+        HerdedGibbs.from_joint(table, neighbours=[[1], [0, 2], [0, 1]]).sample(100)
+    approximate = HerdedGibbs.from_joint(table, neighbours=[[1], [0, 2], [0, 1]], remember=False).sample(4000)
+    assert total_variation(approximate, table, [4000]) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"conditional": 3}, "conditional: expected a function"),
+        ({"cardinalities": []}, "cardinalities: expected positive integers"),
+        ({"cardinalities": [2, 0]}, "cardinalities: expected positive integers"),
+        ({"cardinalities": [2.5]}, "cardinalities: expected positive integers"),
+        ({"neighbours": [[1]]}, "neighbours: expected 2 lists, one a variable, got 1"),
+        ({"neighbours": [[0], [0]]}, "neighbours: expected distinct variables from 0 to 1 other than 0"),
+        ({"neighbours": [[1, 1], [0]]}, "neighbours: expected distinct variables"),
+        ({"neighbours": [[2], [0]]}, "neighbours: expected distinct variables"),
+        ({"neighbours": [[0.5], [0]]}, "neighbours: expected distinct variables"),
+        ({"max_vectors": 0}, "max_vectors: expected an integer of at least 1"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    good = {"conditional": lambda i, x: [0.5, 0.5], "cardinalities": [2, 2]}
+    with pytest.raises(ValueError, match=message):
+        HerdedGibbs(**good | options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n": 0}, "n: expected an integer of at least 1"),
+        ({"burn_in": -1}, "burn_in: expected an integer of at least 0"),
+        ({"start": [0]}, r"start: expected shape \(2,\), got \(1,\)"),
+        ({"start": [0, 2]}, "start: expected variable 1 to be an integer from 0 to 1, got 2"),
+        ({"start": [0.5, 0]}, "start: expected variable 0 to be an integer from 0 to 1, got 0.5"),
+    ],
+)
+def test_bad_arguments_of_sample_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        HerdedGibbs(lambda i, x: [0.5, 0.5], [2, 2]).sample(**{"n": 5} | arguments)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (0.5, "table: expected one axis a variable"),
+        ([[0.5, -0.5], [0.5, 0.5]], "table: expected non-negative"),
+        ([[0.5, np.nan], [0.5, 0.5]], "table: expected finite"),
+        (np.zeros((2, 2)), "table: expected a positive finite sum"),
+    ],
+)
+def test_a_bad_table_is_named(table, message):
+    with pytest.raises(ValueError, match=message):
+        HerdedGibbs.from_joint(table)
