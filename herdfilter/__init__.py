@@ -4,7 +4,7 @@ A particle filter whose random draws can be swapped for deterministic ones: kern
 sampling (Wolf and Baum, "Continuous Herded Gibbs Sampling", 2021) from Gaussian-mixture approximations of the posterior.
 """
 
-from herdfilter import discrete, models
+from herdfilter import discrete, models, testing
 from herdfilter.discrepancy import energy_distance, herding_error, normalised_l2
 from herdfilter.evaluation.compare import compare
 from herdfilter.filters import (
@@ -53,4 +53,5 @@ __all__ = [
     "herding_error",
     "models",
     "normalised_l2",
+    "testing",
 ]

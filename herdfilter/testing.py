@@ -1,0 +1,537 @@
+"""What a sampler must do, as checks to run on any sampler: `check_sampler`.
+
+Each check is one generator below, which yields a line "case: expected ..., got ..." for everything that is wrong.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+
+from herdfilter._checks import Array, as_count, one_of
+from herdfilter.discrepancy import energy_distance, herding_error
+from herdfilter.mixture import GaussianMixture
+from herdfilter.points import Points
+from herdfilter.samplers.base import Sampler
+
+Sizes = Callable[[int, int], Iterable[int]]
+"""``(dim, components) -> numbers of points`` that a sampler can give; components of weight zero are not counted."""
+
+
+class SamplerError(AssertionError):
+    """A sampler failed checks.
+
+    Attributes
+    ----------
+    sampler : str
+        Its representation.
+    failures : dict of str to list of str
+        What is wrong, by the name of the check.
+    passed : list of str
+        Names of the checks that passed.
+    """
+
+    def __init__(self, sampler: str, failures: dict[str, list[str]], passed: list[str]) -> None:
+        super().__init__(sampler, failures, passed)
+        self.sampler, self.failures, self.passed = sampler, failures, passed
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.sampler} fails {len(self.failures)} of {len(self.failures) + len(self.passed)} checks:"
+        ]
+        for name, wrong in self.failures.items():
+            more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
+            lines.append(f"- {name}: " + "; ".join(wrong[:3]) + more)
+        return "\n".join(lines)
+
+
+def check_sampler(
+    sampler: Sampler,
+    *,
+    deterministic: bool = True,
+    affine: Literal["unit", "any"] | None = "unit",
+    moments: bool = True,
+    far_components: bool = True,
+    signed_weights: bool = False,
+    sizes: Sizes | None = None,
+    dims: Sequence[int] = (1, 2, 3, 5),
+) -> list[str]:
+    """Run a sampler through everything that a sampler must do and that it promises.
+
+    All checks run, and all failures are reported together. Call it in a test of your own:
+    ``herdfilter.testing.check_sampler(MySampler(), deterministic=False)``.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        The object to check.
+    deterministic : bool
+        Promises bit-identical points for the same input, whatever the generator, which is left untouched. Otherwise:
+        draws that a seed reproduces and that differ between seeds.
+    affine : {"unit", "any"} or None
+        Promises that the points move with the mixture: with the origin and the unit of the state, or with any affine map
+        of it. A random sampler promises it for the same seed.
+    moments : bool
+        Promises the moments of a mixture of five overlapping components: the mean to a fraction of the error of independent
+        draws (to 4.5 of their standard errors, for a random sampler), the variance along every direction within a factor
+        of two; and that the order of the components makes no difference to this.
+    far_components : bool
+        Promises that components far apart get their shares of the points: of 40, at most two too many or too few.
+    signed_weights : bool
+        Promises only that weights sum to 1; they may be negative.
+    sizes : callable, optional
+        ``(dim, components) -> allowed n`` of a sampler whose number of points is not free; every other number must raise
+        ValueError. Checks use the allowed number nearest to theirs.
+    dims : sequence of int
+        Dimensions of the mixtures.
+
+    Returns
+    -------
+    list of str
+        Names of the checks that passed, which are all that apply to these promises.
+
+    Raises
+    ------
+    SamplerError
+        An AssertionError that lists each failed check with what was expected and what came.
+    ValueError
+        If a promise is not of the stated kind.
+    """
+    if affine is not None:
+        one_of("affine", affine, ("unit", "any"))
+    dims = tuple(as_count("dims", d) for d in dims)
+    if not dims:
+        raise ValueError("dims: expected at least one dimension, got none")
+    case = _Case(sampler, deterministic, affine, moments, far_components, signed_weights, sizes, dims)
+    failures: dict[str, list[str]] = {}
+    passed = []
+    for name, (run, applies) in _CHECKS.items():
+        if not applies(case):
+            continue
+        wrong: list[str] = []
+        try:
+            wrong.extend(run(case))
+        except Exception as error:
+            wrong.append(f"expected no error, got {type(error).__name__}: {error}")
+        if wrong:
+            failures[name] = wrong
+        else:
+            passed.append(name)
+    if failures:
+        raise SamplerError(repr(sampler), failures, passed)
+    return passed
+
+
+def random_mixture(seed: int, dim: int, components: int = 5) -> GaussianMixture:
+    """Overlapping components of random shape, of total variance about 10 a dimension."""
+    rng = np.random.default_rng(seed)
+    roots = rng.standard_normal((components, dim, dim))
+    covariances = roots @ roots.transpose(0, 2, 1) / dim + 0.2 * np.eye(dim)
+    return GaussianMixture(
+        rng.dirichlet(2 * np.ones(components)), 3 * rng.standard_normal((components, dim)), covariances
+    )
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A sampler and what it promises."""
+
+    sampler: Sampler
+    deterministic: bool
+    affine: str | None
+    moments: bool
+    far_components: bool
+    signed_weights: bool
+    sizes: Sizes | None
+    dims: tuple[int, ...]
+
+    def draw(self, mixture: GaussianMixture, n: int, seed: int = 0) -> Points:
+        """Points for a mixture, with the allowed number of points that is nearest to n."""
+        return self.sampler.sample(mixture, self.near(mixture, n), np.random.default_rng(seed))
+
+    @property
+    def low_dims(self) -> tuple[int, ...]:
+        """At most two: the more dimensions, the more often rounding decides a near-tie, and so all later points."""
+        return tuple(d for d in self.dims if d <= 2) or (min(self.dims),)
+
+    def near(self, mixture: GaussianMixture, n: int) -> int:
+        if self.sizes is None:
+            return n
+        return min(
+            self.sizes(mixture.dim, int(np.count_nonzero(mixture.weights))), key=lambda size: abs(size - n)
+        )
+
+
+_Check = Callable[[_Case], Iterator[str]]
+_CHECKS: dict[str, tuple[_Check, Callable[[_Case], bool]]] = {}
+
+
+def _check(applies: Callable[[_Case], Any] = lambda case: True) -> Callable[[_Check], _Check]:
+    """Put a check on the list, under its own name; it runs for samplers to whose promises it applies."""
+
+    def add(run: _Check) -> _Check:
+        _CHECKS[run.__name__.strip("_").replace("_", " ")] = run, applies
+        return run
+
+    return add
+
+
+# Form
+
+
+@_check()
+def _contract(case: _Case) -> Iterator[str]:
+    """Have a method sample(mixture, n, rng=None) that returns Points."""
+    if not isinstance(case.sampler, Sampler):
+        yield f"expected an object with sample(mixture, n, rng), got {case.sampler!r}"
+    else:
+        mixture = _two_on_a_line()
+        points = case.sampler.sample(mixture, case.near(mixture, 5))
+        if not isinstance(points, Points):
+            yield f"expected Points from sample(mixture, n), got {type(points).__name__}"
+
+
+@_check()
+def _shapes(case: _Case) -> Iterator[str]:
+    """Return finite points (n, d) and weights (n,): of one dimension and more, of one component and more."""
+    for d, components, wanted in product(case.dims, (1, 4), (2, 23)):
+        mixture = random_mixture(0, d, components)
+        yield from _form(
+            f"d = {d}, M = {components}", case.draw(mixture, wanted), case.near(mixture, wanted), d
+        )
+
+
+@_check(lambda case: case.near(_two_on_a_line(), 1) == 1)
+def _a_single_point(case: _Case) -> Iterator[str]:
+    """Give a single point all the weight, and place it where the mixture is."""
+    for d, components in product(case.dims, (1, 4)):
+        mixture, text = random_mixture(0, d, components), f"d = {d}, M = {components}, n = 1"
+        points = case.draw(mixture, 1)
+        yield from _form(text, points, 1, d)
+        yield from _sum(text, points)
+        yield from _near_the_mixture(text, points, mixture)
+
+
+@_check()
+def _weights(case: _Case) -> Iterator[str]:
+    """Return weights that sum to 1, and are not negative unless that is said."""
+    for d, components, n in product(case.dims, (1, 4), (2, 23)):
+        points, text = case.draw(random_mixture(0, d, components), n), f"d = {d}, M = {components}, n = {n}"
+        yield from _sum(text, points)
+        if not case.signed_weights and not (points.weights >= 0).all():
+            yield f"{text}: expected no negative weight, got {points.weights.min():g}"
+
+
+@_check()
+def _bad_numbers_of_points(case: _Case) -> Iterator[str]:
+    """Refuse a number of points that is none, or that the sampler cannot give."""
+    bad: list[Any] = [0, -1, 2.5, "10", None]
+    if case.sizes is not None:
+        bad.append(max(case.sizes(1, 2)) + 1)
+    for n in bad:
+        try:
+            case.sampler.sample(_two_on_a_line(), n, np.random.default_rng(0))
+        except (TypeError, ValueError):
+            continue
+        yield f"n = {n!r}: expected a ValueError, got points"
+
+
+@_check()
+def _the_mixture_is_left_alone(case: _Case) -> Iterator[str]:
+    """Leave the mixture as it is, also when the caller writes into the points."""
+    for components, n in ((5, 10), (1, 1), (1, 10)):
+        mixture = random_mixture(2, 2, components)
+        before = _bytes(mixture)
+        points = case.draw(mixture, n)
+        points.x[:], points.weights[:] = np.nan, np.nan
+        if _bytes(mixture) != before:
+            yield f"M = {components}, n = {n}: expected weights, means and covariances as before, got others"
+
+
+@_check()
+def _points_may_be_overwritten(case: _Case) -> Iterator[str]:
+    """Hand out points of the caller's own: what is written into them does not come back with the next ones."""
+    for components in (1, 5):
+        mixture = random_mixture(3, 2, components)
+        first = case.draw(mixture, 10)
+        expected = first.x.copy(), first.weights.copy()
+        first.x[:], first.weights[:] = np.nan, np.nan
+        yield from _same(f"M = {components}", case.draw(mixture, 10), *expected)
+
+
+# Determinism
+
+
+@_check(lambda case: case.deterministic)
+def _determinism(case: _Case) -> Iterator[str]:
+    """Return bit-identical points with whatever generator or none, and leave a generator as it was."""
+    for d in case.dims:
+        mixture = random_mixture(8, d)
+        n = case.near(mixture, 30)
+        first = case.sampler.sample(mixture, n)
+        for seed in (0, 1):
+            rng = np.random.default_rng(seed)
+            before = rng.bit_generator.state
+            again = case.sampler.sample(mixture, n, rng)
+            yield from _same(f"d = {d}, seed {seed}", again, first.x, first.weights)
+            if rng.bit_generator.state != before:
+                yield f"d = {d}: expected an untouched generator, got one that has moved on"
+
+
+@_check(lambda case: not case.deterministic)
+def _seeds(case: _Case) -> Iterator[str]:
+    """Repeat the draws of a seed; draw anew from another seed, from the same generator later, and from none."""
+    mixture = random_mixture(8, min(3, max(case.dims)))
+    n, rng = case.near(mixture, 30), np.random.default_rng(0)
+    first, later = (case.sampler.sample(mixture, n, rng).x for _ in range(2))
+    yield from _same("seed 0 twice", case.draw(mixture, n, seed=0), first)
+    others = {"a later draw": later, "seed 1": case.draw(mixture, n, seed=1).x}
+    others["no generator"] = case.sampler.sample(mixture, n).x
+    for name, other in others.items():
+        if np.array_equal(other, first):
+            yield f"{name}: expected other points than from seed 0, got the same"
+    if np.array_equal(others["no generator"], case.sampler.sample(mixture, n).x):
+        yield "no generator twice: expected different points, got the same"
+
+
+# The same mixture in another guise
+
+
+@_check()
+def _shared_covariance(case: _Case) -> Iterator[str]:
+    """Return the same points for one shared covariance and for the same one repeated."""
+    for d in case.low_dims:
+        mixture = random_mixture(1, d)
+        shared = GaussianMixture(mixture.weights, mixture.means, mixture.covariances[0])
+        repeated = GaussianMixture(mixture.weights, mixture.means, shared.covariances)
+        yield from _close(
+            f"d = {d}, shared and repeated", case.draw(shared, 15), case.draw(repeated, 15), 1e-5
+        )
+
+
+@_check()
+def _component_of_weight_zero(case: _Case) -> Iterator[str]:
+    """Take no notice of it: no point near it, and the same points as without it from a deterministic sampler."""
+    for d in case.dims:
+        mixture = random_mixture(4, d)
+        padded = GaussianMixture(
+            np.append(0.0, mixture.weights),
+            np.vstack([np.full(d, 50.0), mixture.means]),
+            np.concatenate([[9 * np.eye(d)], mixture.covariances]),
+        )
+        points = case.draw(padded, 30)
+        yield from _near_the_mixture(f"d = {d}", points, mixture)
+        if case.deterministic:
+            yield from _close(f"d = {d}, with and without", points, case.draw(mixture, 30), 1e-5)
+
+
+@_check(lambda case: case.moments)
+def _order_of_the_components(case: _Case) -> Iterator[str]:
+    """Represent the mixture as well in either order; points may differ where two places are equally good.
+
+    Energy distance to a quarter, for deterministic points; mean squared herding error of 20 draws to a factor of two, for
+    random ones.
+    """
+    for d in case.dims:
+        mixture = random_mixture(13, d)
+        turned = GaussianMixture(mixture.weights[::-1], mixture.means[::-1], mixture.covariances[::-1])
+        if case.deterministic:
+            name, bound = "energy distances", 1.25
+            one, other = (energy_distance(case.draw(m, 100), mixture) for m in (mixture, turned))
+        else:
+            name, bound = "squared herding errors", 2.0
+            one, other = (
+                float(np.mean([_squared_herding_error(case.draw(m, 100, s), mixture) for s in range(20)]))
+                for m in (mixture, turned)
+            )
+        if not max(one, other) <= bound * min(one, other):
+            yield f"d = {d}: expected {name} within a factor of {bound}, got {one:.3g} and {other:.3g}"
+
+
+@_check(lambda case: case.affine)
+def _origin_and_unit(case: _Case) -> Iterator[str]:
+    """Follow the origin and the unit of the state."""
+    for d in case.low_dims:
+        mixture = random_mixture(6, d)
+        points, shift = case.draw(mixture, 40), 1e5 * (-1.0) ** np.arange(d)
+        for name, A, b in (("unit 1e-6", 1e-6, 0.0), ("unit 1e6", 1e6, 0.0), ("origin", 1.0, shift)):
+            moved = case.draw(_mapped(mixture, A * np.eye(d), b), 40)
+            back = Points.trusted((moved.x - b) / A, moved.weights)
+            yield from _close(f"d = {d}, {name}", back, points, 1e-4)
+
+
+@_check(lambda case: case.affine == "any")
+def _any_affine_map(case: _Case) -> Iterator[str]:
+    """Follow mixed coordinates in units up to eight orders of magnitude apart."""
+    for d in case.dims:
+        mixture, rng = random_mixture(14, d), np.random.default_rng(15)
+        A = np.diag(10.0 ** rng.uniform(-4, 4, d)) @ rng.standard_normal((d, d))
+        moved = case.draw(_mapped(mixture, A, 0.0), 100)
+        back = Points.trusted(np.linalg.solve(A, moved.x.T).T, moved.weights)
+        yield from _close(f"d = {d}", back, case.draw(mixture, 100), 1e-5)
+
+
+# Difficult mixtures
+
+
+@_check(lambda case: max(case.dims) > 1)
+def _flat_covariance(case: _Case) -> Iterator[str]:
+    """Keep to the plane and fill it, where components have no extent across one direction, or hardly any."""
+    flats = (
+        ("oblique", 1e-7),
+        ("oblique", 0.0),
+        ("along an axis", 0.0),
+    )  # the last singular exactly, not to rounding
+    for d, components, (name, thickness) in product((d for d in case.dims if d > 1), (1, 3), flats):
+        normal = np.eye(d)[-1] if name == "along an axis" else np.resize([1.0, -2.0, 2.0, -1.0, 3.0], d)
+        normal /= np.linalg.norm(normal)
+        flat, rng = np.eye(d) - np.outer(normal, normal), np.random.default_rng(5)
+        means = 2 * rng.standard_normal((components, d)) @ flat
+        mixture = GaussianMixture(np.ones(components), means, flat + thickness**2 * np.outer(normal, normal))
+        points, text = (
+            case.draw(mixture, 60, seed=1),
+            f"d = {d}, M = {components}, {name}, {thickness:g} thick",
+        )
+        away = np.abs(points.x @ normal).max()
+        if not away < 1e-3:
+            yield f"{text}: expected points within 1e-3 of the plane, got {away:.3g}"
+        plane = np.linalg.svd(flat)[0][:, :-1]
+        ratios = np.linalg.eigvals(
+            np.linalg.solve(plane.T @ mixture.covariance @ plane, plane.T @ points.covariance @ plane)
+        ).real
+        if not ratios.min() > 0.3:
+            yield f"{text}: expected 0.3 of the variance along every direction in the plane, got {ratios.min():.3g}"
+
+
+@_check()
+def _a_single_place(case: _Case) -> Iterator[str]:
+    """Put all points at one place, where components without any extent are there."""
+    for d in case.dims:
+        place = np.where(np.arange(d) % 2, -4.0, 3.0)
+        mixture = GaussianMixture([0.5, 0.5], [place] * 2, np.zeros((d, d)))
+        away = np.abs(case.draw(mixture, 10).x - place).max()
+        if not away < 1e-3:
+            yield f"d = {d}: expected points within 1e-3 of {place}, got {away:.3g}"
+
+
+@_check()
+def _huge_and_tiny_scales(case: _Case) -> Iterator[str]:
+    """Return finite points, not all in one place, whatever the unit of the state."""
+    for d, unit in product(case.dims, (1e-9, 1e9)):
+        mixture = _mapped(random_mixture(6, d), unit * np.eye(d), 0.0)
+        points = case.draw(mixture, 40)
+        yield from _form(f"d = {d}, unit {unit:g}", points, case.near(mixture, 40), d)
+        if not points.covariance.trace() > 0:
+            yield f"d = {d}, unit {unit:g}: expected points in different places, got one place"
+
+
+@_check(lambda case: case.far_components)
+def _far_components(case: _Case) -> Iterator[str]:
+    """Give components 30 to 1e8 standard deviations apart points by their weights."""
+    for d, distance in product(case.dims, (30.0, 1e4, 1e8)):
+        means = np.zeros((3, d))
+        means[1, 0], means[2, -1] = distance, -distance
+        mixture = GaussianMixture([0.5, 0.3, 0.2], means, np.eye(d))
+        points = case.draw(mixture, 40, seed=2)
+        nearest = np.argmin(((points.x[:, None] - means) ** 2).sum(-1), axis=1)
+        shares = 40 * np.bincount(nearest, points.weights, minlength=3).astype(float)
+        allowed = 2.0 if case.deterministic else 4.5 * np.sqrt(40 / 4)
+        if not np.abs(shares - 40 * mixture.weights).max() <= allowed + 1e-9:
+            yield (
+                f"d = {d}, distance {distance:g}: expected shares within {allowed:.3g} of "
+                f"{_numbers(40 * mixture.weights)}, got {_numbers(shares)}"
+            )
+
+
+# Quality
+
+
+@_check(lambda case: case.moments)
+def _moments(case: _Case) -> Iterator[str]:
+    """Have the mean of the mixture, and its variance along every direction within a factor of two."""
+    for d, seed, wanted in product(case.dims, range(3), (20, 320)):
+        mixture = random_mixture(10 + seed, d)
+        points, text = case.draw(mixture, wanted, seed), f"d = {d}, mixture {seed}, n = {wanted}"
+        whiten = np.linalg.inv(np.linalg.cholesky(mixture.covariance))
+        off = float(np.linalg.norm(whiten @ (points.mean - mixture.mean)))
+        if case.deterministic:
+            allowed = (0.2 if len(points) < 100 else 0.03) * max(1.0, d / 2)
+        else:
+            allowed = 4.5 * np.sqrt(max(1.0, d / 2) / len(points))
+        if not off <= allowed:
+            yield f"{text}: expected the mean within {allowed:.3g} standard deviations, got {off:.3g}"
+        ratios = np.linalg.eigvalsh(whiten @ points.covariance @ whiten.T)
+        if len(points) >= 100 and not (ratios[0] >= 0.5 and ratios[-1] <= 2):
+            yield f"{text}: expected variances of 0.5 to 2 of the mixture's, got {ratios[0]:.3g} to {ratios[-1]:.3g}"
+
+
+# What the checks are made of
+
+
+def _two_on_a_line() -> GaussianMixture:
+    return GaussianMixture([0.3, 0.7], [[-1.0], [2.0]], [[[0.5]], [[2.0]]])
+
+
+def _form(text: str, points: Points, n: int, d: int) -> Iterator[str]:
+    if np.shape(points.x) != (n, d) or np.shape(points.weights) != (n,):
+        got = f"{np.shape(points.x)} and {np.shape(points.weights)}"
+        yield f"{text}: expected shapes ({n}, {d}) and ({n},), got {got}"
+    elif not np.isfinite(points.x).all():
+        yield f"{text}, n = {n}: expected finite points, got {np.count_nonzero(~np.isfinite(points.x))} non-finite"
+
+
+def _sum(text: str, points: Points) -> Iterator[str]:
+    if not abs(points.weights.sum() - 1) <= 1e-12:
+        yield f"{text}: expected weights that sum to 1, got a sum of {points.weights.sum():.15g}"
+
+
+def _near_the_mixture(text: str, points: Points, mixture: GaussianMixture) -> Iterator[str]:
+    """Every point within ten standard deviations of the mixture's mean."""
+    away = np.linalg.solve(np.linalg.cholesky(mixture.covariance), (points.x - mixture.mean).T)
+    furthest = np.linalg.norm(away, axis=0).max()
+    if not furthest <= 10:
+        yield f"{text}: expected points within 10 standard deviations of the mean, got one at {furthest:.3g}"
+
+
+def _same(text: str, points: Points, x: Array, weights: Array | None = None) -> Iterator[str]:
+    if not np.array_equal(points.x, x):
+        yield f"{text}: expected the same points to the last bit, got others"
+    if weights is not None and not np.array_equal(points.weights, weights):
+        yield f"{text}: expected the same weights to the last bit, got others"
+
+
+def _close(text: str, points: Points, others: Points, tolerance: float) -> Iterator[str]:
+    if points.x.shape != others.x.shape:
+        yield f"{text}: expected as many points, got {len(points)} and {len(others)}"
+        return
+    apart = np.abs(points.x - others.x).max()
+    if not apart <= tolerance:
+        yield f"{text}: expected the same points to {tolerance:g}, got some {apart:.3g} apart"
+    equal = (
+        np.ptp(others.weights) == 0
+    )  # weights that are not, are found from the points and only as good as these
+    apart, largest = np.abs(points.weights - others.weights).max(), np.abs(others.weights).max()
+    if not apart <= (1e-12 if equal else tolerance) * largest:
+        yield f"{text}: expected the same weights, got {apart / largest:.3g} of the largest between some"
+
+
+def _squared_herding_error(points: Points, mixture: GaussianMixture) -> float:
+    return herding_error(points, mixture, mixture.covariance) ** 2
+
+
+def _mapped(mixture: GaussianMixture, A: Array, b: Array | float) -> GaussianMixture:
+    """Distribution of A x + b."""
+    return GaussianMixture(mixture.weights, mixture.means @ A.T + b, A @ mixture.covariances @ A.T)
+
+
+def _bytes(mixture: GaussianMixture) -> bytes:
+    return pickle.dumps((mixture.weights, mixture.means, mixture.distinct_covariances.copy()))
+
+
+def _numbers(values: Array) -> str:
+    return ", ".join(f"{value:.3g}" for value in values)

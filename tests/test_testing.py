@@ -1,0 +1,354 @@
+"""The conformance suite passes what is right and finds what is wrong: for every check a sampler that fails it."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.testing import _CHECKS, SamplerError, check_sampler
+
+GOOD = hf.MappedSampling(hf.KernelHerding())
+
+
+class Sampler:
+    """A sampler made of a function of mixture, n and generator."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def sample(self, mixture, n, rng=None):
+        return self.function(mixture, n, rng)
+
+
+def draw(mixture, n, rng):
+    return hf.RandomSampling().sample(mixture, n, rng)
+
+
+def herd(mixture, n, rng=None):
+    return GOOD.sample(mixture, n)
+
+
+def moved(points, x):
+    return hf.Points.trusted(x, points.weights)
+
+
+# Deterministic samplers, each right but for one thing
+
+
+def of_one_point_too_many(mixture, n, rng):
+    return herd(mixture, n + 1) if n > 1 else herd(mixture, n)
+
+
+def that_crashes_at_one_point(mixture, n, rng):
+    return herd(mixture, n) if n != 1 else {}["no such point"]
+
+
+def that_crashes_in_one_dimension(mixture, n, rng):
+    return herd(mixture, n) if mixture.dim > 1 else {}["no such dimension"]
+
+
+def of_infinite_points(mixture, n, rng):
+    points = herd(mixture, n)
+    return moved(points, np.where(np.arange(n)[:, None] == 7, np.inf, points.x))
+
+
+def of_weights_that_are_not_normalised(mixture, n, rng):
+    return hf.Points.trusted(herd(mixture, n).x, np.ones(n))
+
+
+def of_negative_weights(mixture, n, rng):
+    x = herd(mixture, n).x
+    weights = np.full(n, 1 / n)
+    if n > 4:
+        weights[:2] += [-1.1 / n, 1.1 / n]
+    return hf.Points.trusted(x, weights)
+
+
+def that_takes_any_number_of_points(mixture, n, rng):
+    return herd(mixture, n if type(n) is int and n > 0 else 1)
+
+
+def that_writes_into_the_mixture(mixture, n, rng):
+    points = herd(mixture, n)
+    mixture.means[0] += 0.0 if n == 1 else 1e-12
+    return points
+
+
+def that_hands_out_the_mixture(mixture, n, rng):
+    return hf.Points.trusted(mixture.means, np.ones(1)) if n == len(mixture) == 1 else herd(mixture, n)
+
+
+class KeepsWhatItHandsOut:
+    """Caches its points and returns the cached ones."""
+
+    def __init__(self):
+        self.cache = {}
+
+    def sample(self, mixture, n, rng=None):
+        key = (mixture.means.tobytes(), mixture.distinct_covariances.tobytes(), len(mixture), repr(n))
+        if key not in self.cache:
+            self.cache[key] = herd(mixture, n)
+        return self.cache[key]
+
+
+def that_depends_on_the_seed(mixture, n, rng):
+    rng = np.random.default_rng(rng)
+    points = herd(mixture, n)
+    return moved(points, points.x + 1e-9 * np.sqrt(np.diag(mixture.covariance)) * rng.standard_normal())
+
+
+def that_uses_up_random_numbers(mixture, n, rng):
+    if rng is not None:
+        rng.random()
+    return herd(mixture, n)
+
+
+class Restless:
+    """Returns something else at every call."""
+
+    calls = 0
+
+    def sample(self, mixture, n, rng=None):
+        points = herd(mixture, n)
+        self.calls += 1
+        return moved(points, points.x * (1 + 1e-14 * self.calls))
+
+
+def that_takes_the_order_for_part_of_a_shared_covariance(mixture, n, rng):
+    points = herd(mixture, n)
+    return moved(points, points.x[::-1] if mixture.shared else points.x)
+
+
+def that_serves_components_of_weight_zero(mixture, n, rng):
+    weights = np.maximum(mixture.weights, 1.0 / n)
+    return herd(hf.GaussianMixture(weights, mixture.means, mixture.distinct_covariances), n)
+
+
+def that_gives_the_first_component_the_points_of_the_last(mixture, n, rng):
+    if len(mixture) == 1:
+        return herd(mixture, n)
+    weights = mixture.weights * (1 + 0.3 * (np.arange(len(mixture)) == 0))
+    return herd(hf.GaussianMixture(weights, mixture.means, mixture.distinct_covariances), n)
+
+
+def that_rounds(mixture, n, rng):
+    points = herd(mixture, n)
+    return moved(points, np.round(points.x, 3))
+
+
+def that_depends_on_the_origin(mixture, n, rng):
+    points = herd(mixture, n)
+    return moved(points, points.x + 1e-2 * np.sqrt(np.diag(mixture.covariance)) * np.sin(mixture.mean))
+
+
+def that_keeps_to_a_grid_about_the_mean(mixture, n, rng):
+    points, unit = herd(mixture, n), 1e-3 * np.sqrt(np.trace(mixture.covariance))
+    if unit == 0:
+        return points
+    return moved(points, mixture.mean + unit * np.round((points.x - mixture.mean) / unit))
+
+
+def that_needs_a_density(mixture, n, rng):
+    mixture.log_density(mixture.means)
+    return herd(mixture, n)
+
+
+def that_widens_every_component(mixture, n, rng):
+    d = mixture.dim
+    added = 1e-2 * np.trace(mixture.covariance) / d * np.eye(d)
+    return herd(mixture.convolve(added), n)
+
+
+def that_stays_at_the_means(mixture, n, rng):
+    still = hf.GaussianMixture(mixture.weights, mixture.means, 1e-6 * mixture.covariances)
+    return herd(still, n)
+
+
+def of_noise_at_a_single_place(mixture, n, rng):
+    points = herd(mixture, n)
+    if np.ptp(points.x) == 0:
+        return moved(points, points.x + np.linspace(-0.1, 0.1, n)[:, None])
+    return points
+
+
+def that_overflows(mixture, n, rng):
+    points = herd(mixture, n)
+    if mixture.covariance.max() > 1e15:
+        return moved(points, points.x * np.inf)
+    return points
+
+
+def that_ignores_a_component(mixture, n, rng):
+    if len(mixture) == 1:
+        return herd(mixture, n)
+    lightest = mixture.weights == mixture.weights[mixture.weights > 0].min()
+    return herd(hf.GaussianMixture(mixture.weights * ~lightest, mixture.means, mixture.covariances), n)
+
+
+def that_draws_labels_at_random(mixture, n, rng):
+    weights = np.random.default_rng(0).multinomial(int(n), mixture.weights)
+    return herd(hf.GaussianMixture(weights, mixture.means, mixture.distinct_covariances), n)
+
+
+def that_drifts_off(mixture, n, rng):
+    points = herd(mixture, n)
+    drift = np.linspace(0, 0.5, n)[:, None] if n > 1 else 0.0
+    return moved(points, points.x + drift * np.sqrt(np.diag(mixture.covariance)))
+
+
+def of_half_the_spread(mixture, n, rng):
+    points = herd(mixture, n)
+    return moved(points, mixture.mean + 0.5 * (points.x - mixture.mean))
+
+
+BROKEN = {
+    "contract": [lambda mixture, n, rng: herd(mixture, n).x],
+    "shapes": [of_one_point_too_many, of_infinite_points, that_crashes_in_one_dimension],
+    "a single point": [that_crashes_at_one_point],
+    "weights": [of_weights_that_are_not_normalised, of_negative_weights],
+    "bad numbers of points": [that_takes_any_number_of_points],
+    "the mixture is left alone": [that_writes_into_the_mixture, that_hands_out_the_mixture],
+    "points may be overwritten": [KeepsWhatItHandsOut().sample],
+    "determinism": [that_depends_on_the_seed, that_uses_up_random_numbers, Restless().sample],
+    "shared covariance": [that_takes_the_order_for_part_of_a_shared_covariance],
+    "component of weight zero": [that_serves_components_of_weight_zero],
+    "order of the components": [that_gives_the_first_component_the_points_of_the_last],
+    "origin and unit": [that_rounds],
+    "flat covariance": [that_needs_a_density, that_widens_every_component, that_stays_at_the_means],
+    "a single place": [of_noise_at_a_single_place],
+    "huge and tiny scales": [that_overflows, that_rounds],
+    "far components": [that_ignores_a_component, that_draws_labels_at_random],
+    "moments": [that_drifts_off, of_half_the_spread, that_ignores_a_component],
+}
+CASES = [
+    pytest.param(name, function, id=f"{name}: {getattr(function, '__qualname__', '').replace('_', ' ')}")
+    for name, functions in BROKEN.items()
+    for function in functions
+]
+
+
+@pytest.mark.parametrize(("check", "function"), CASES)
+def test_a_broken_sampler_fails(check, function):
+    with pytest.raises(SamplerError) as caught:
+        check_sampler(Sampler(function), dims=(1, 2))
+    assert check in caught.value.failures
+    assert check not in caught.value.passed
+    assert "expected" in caught.value.failures[check][0]
+    assert f"- {check}: {caught.value.failures[check][0]}" in str(caught.value)
+
+
+def test_every_check_can_fail():
+    assert BROKEN.keys() | {"seeds", "any affine map"} == _CHECKS.keys()
+
+
+def one_draw(mixture, n, rng):
+    return draw(mixture, n, 0)
+
+
+def fresh_entropy(mixture, n, rng):
+    return draw(mixture, n, None)
+
+
+def seed_of_the_first_draw(mixture, n, rng):
+    return draw(mixture, n, 3 if rng is None else np.random.default_rng(rng))
+
+
+@pytest.mark.parametrize("function", [one_draw, fresh_entropy, seed_of_the_first_draw])
+def test_a_random_sampler_that_misuses_its_seed_fails(function):
+    with pytest.raises(SamplerError) as caught:
+        check_sampler(Sampler(function), deterministic=False, dims=(2,))
+    assert "seeds" in caught.value.failures
+
+
+def test_a_promise_that_is_not_kept_fails():
+    promises = {"any affine map": {"affine": "any"}, "determinism": {}}
+    for check, promise in promises.items():
+        sampler = Sampler(draw) if check == "determinism" else Sampler(that_keeps_to_a_grid_about_the_mean)
+        with pytest.raises(SamplerError) as caught:
+            check_sampler(sampler, **promise, dims=(2,))
+        assert check in caught.value.failures
+
+
+def test_what_is_not_promised_is_not_checked():
+    everything = check_sampler(GOOD, dims=(1, 2))
+    fewer = check_sampler(GOOD, dims=(1, 2), moments=False, far_components=False, affine=None)
+    lost = {"moments", "order of the components", "far components", "origin and unit"}
+    assert set(everything) - set(fewer) == lost
+    assert set(everything) == _CHECKS.keys() - {"seeds", "any affine map"}
+    check_sampler(Sampler(that_depends_on_the_origin), affine=None, dims=(2,))
+    with pytest.raises(SamplerError, match=r"- origin and unit: d = 2, unit 1e-6: expected the same points"):
+        check_sampler(Sampler(that_depends_on_the_origin), dims=(2,))
+
+
+def test_signed_weights_pass_where_they_are_announced():
+    with pytest.raises(SamplerError, match="expected no negative weight"):
+        check_sampler(Sampler(of_negative_weights), dims=(2,))
+    promises = {"signed_weights": True, "moments": False, "far_components": False}
+    check_sampler(Sampler(of_negative_weights), **promises, dims=(2,))
+
+
+def only_even(mixture, n, rng):
+    if n % 2:
+        raise ValueError(f"n: expected an even number, got {n}")
+    return herd(mixture, n)
+
+
+def even(dim, components):
+    return range(2, 400, 2)
+
+
+def test_samplers_of_certain_sizes_are_asked_for_these_alone():
+    names = check_sampler(Sampler(only_even), sizes=even, dims=(2,))
+    assert "a single point" not in names
+    with pytest.raises(SamplerError, match="n = 399: expected a ValueError, got points"):
+        check_sampler(Sampler(herd), sizes=even, dims=(2,))
+    with pytest.raises(SamplerError, match="got ValueError: n: expected an even number"):
+        check_sampler(Sampler(only_even), dims=(2,))
+
+
+def test_random_draws_are_held_to_their_own_error():
+    assert "moments" in check_sampler(hf.RandomSampling(), deterministic=False)
+
+    def drifting(mixture, n, rng):
+        points = draw(mixture, n, rng)
+        return moved(points, points.x + np.linspace(0, 1, n)[:, None] * np.sqrt(np.diag(mixture.covariance)))
+
+    with pytest.raises(SamplerError) as caught:
+        check_sampler(Sampler(drifting), deterministic=False, dims=(2,))
+    assert caught.value.failures.keys() == {"moments"}
+
+
+def test_all_failures_are_reported_in_one_message():
+    with pytest.raises(SamplerError) as caught:
+        check_sampler(Sampler(lambda mixture, n, rng: hf.Points(np.zeros((3, 1)))), dims=(1, 2))
+    error = caught.value
+    assert (
+        str(error)
+        .splitlines()[0]
+        .endswith(f"fails {len(error.failures)} of {len(error.failures) + len(error.passed)} checks:")
+    )
+    assert len(str(error).splitlines()) == 1 + len(error.failures)
+    assert "d = 1, M = 1: expected shapes (2, 1) and (2,), got (3, 1) and (3,)" in str(error)
+    assert isinstance(error, AssertionError)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_something_else_than_a_sampler_is_named():
+    with pytest.raises(
+        SamplerError, match=r"contract: expected an object with sample\(mixture, n, rng\), got 'kh'"
+    ):
+        check_sampler("kh", dims=(2,))
+
+
+@pytest.mark.parametrize(
+    ("promise", "message"),
+    [
+        ({"affine": "all"}, "affine: unknown 'all'; expected one of unit, any"),
+        ({"dims": []}, "dims: expected at least one dimension, got none"),
+        ({"dims": [0]}, "dims: expected an integer of at least 1, got 0"),
+    ],
+)
+def test_bad_promises_are_named(promise, message):
+    with pytest.raises(ValueError, match=message):
+        check_sampler(GOOD, **promise)
