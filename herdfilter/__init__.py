@@ -4,7 +4,7 @@ A particle filter whose random draws can be swapped for deterministic ones: kern
 sampling (Wolf and Baum, "Continuous Herded Gibbs Sampling", 2021) from Gaussian-mixture approximations of the posterior.
 """
 
-from herdfilter import discrete, models, testing
+from herdfilter import bandwidths, discrete, kernels, models
 from herdfilter.discrepancy import energy_distance, herding_error, normalised_l2
 from herdfilter.evaluation.compare import compare
 from herdfilter.filters import (
@@ -23,7 +23,14 @@ from herdfilter.filters import (
 from herdfilter.fitting import GaussianFit, KernelDensityFit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling
+from herdfilter.samplers import (
+    ContinuousHerdedGibbs,
+    KernelHerding,
+    LCDSampling,
+    MappedSampling,
+    Polished,
+    RandomSampling,
+)
 
 __version__ = "0.1.0"
 
@@ -39,18 +46,22 @@ __all__ = [
     "HerdedProposal",
     "KernelDensityFit",
     "KernelHerding",
+    "LCDSampling",
     "MappedSampling",
     "MixtureResampling",
     "Outcome",
     "ParticleFilter",
     "Points",
+    "Polished",
     "RandomSampling",
     "StepRecord",
     "SystematicResampling",
+    "bandwidths",
     "compare",
     "discrete",
     "energy_distance",
     "herding_error",
+    "kernels",
     "models",
     "normalised_l2",
     "testing",

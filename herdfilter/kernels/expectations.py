@@ -37,7 +37,8 @@ class KernelMean:
         spread = 1 + rates[:, None] * np.maximum(values, 0.0)[:, None, :]  # (M or 1, J, d)
         self._weights, self._means, self._vectors = weights, means, vectors
         self._rates = rates[:, None] / spread
-        self._heights = scale_weights * np.exp(-0.5 * np.log(spread).sum(-1))
+        self._log_heights = -0.5 * np.log(spread).sum(-1)
+        self._scale_weights = scale_weights
 
     def __call__(self, x: Array) -> Array:
         """Value at points, (n, d) -> (n,)."""
@@ -49,15 +50,20 @@ class KernelMean:
 
     def _evaluate(self, x: Array, gradient: bool) -> tuple[Array, Array]:
         value, slope = np.zeros(len(x)), np.zeros_like(x if gradient else x[:0])
-        rows = max(1, _BLOCK // self._heights.shape[1])
+        rows = max(1, _BLOCK // len(self._scale_weights))
+        cancelling = self._scale_weights.min() < 0  # large weights of both signs whose sum is 0: see below
         for m, (weight, mean) in enumerate(zip(self._weights, self._means, strict=True)):
             k = m if len(self._rates) > 1 else 0
             rates, vectors = self._rates[k], self._vectors[k]
             for start in range(0, len(x), rows):
                 part = slice(start, start + rows)
                 y = (x[part] - mean) @ vectors
-                terms = np.exp(-0.5 * (y * y) @ rates.T) * (weight * self._heights[k])
-                value[part] += terms.sum(axis=1)
+                exponents = self._log_heights[k] - 0.5 * (y * y) @ rates.T
+                terms = np.exp(exponents) * (weight * self._scale_weights)
+                if cancelling:  # sum w exp(a) = sum w (exp(a) - 1), without the loss of digits
+                    value[part] += weight * np.expm1(exponents) @ self._scale_weights
+                else:
+                    value[part] += terms.sum(axis=1)
                 if gradient:
                     slope[part] -= ((terms @ rates) * y) @ vectors.T
         return value, slope

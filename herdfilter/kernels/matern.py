@@ -22,13 +22,15 @@ class Matern:
     Parameters
     ----------
     nu : float
-        Smoothness: 0.5 is the Laplace kernel ``exp(-r)``, the limit of large nu the Gaussian.
+        Smoothness, at most 30: 0.5 is the Laplace kernel ``exp(-r)``, the limit of large nu the Gaussian.
     """
 
     nu: float = 1.5
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nu", as_positive("nu", self.nu))
+        if self.nu > 30:
+            raise ValueError(f"nu: expected at most 30, beyond which the kernel is Gaussian, got {self.nu:g}")
 
     def value(self, squared: Array) -> Array:
         """Kernel at squared distances."""

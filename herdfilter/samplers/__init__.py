@@ -3,7 +3,17 @@
 from herdfilter.samplers.base import Sampler
 from herdfilter.samplers.herded_gibbs import ContinuousHerdedGibbs
 from herdfilter.samplers.kernel_herding import KernelHerding
+from herdfilter.samplers.lcd import LCDSampling
 from herdfilter.samplers.mapped import MappedSampling
+from herdfilter.samplers.polished import Polished
 from herdfilter.samplers.random import RandomSampling
 
-__all__ = ["ContinuousHerdedGibbs", "KernelHerding", "MappedSampling", "RandomSampling", "Sampler"]
+__all__ = [
+    "ContinuousHerdedGibbs",
+    "KernelHerding",
+    "LCDSampling",
+    "MappedSampling",
+    "Polished",
+    "RandomSampling",
+    "Sampler",
+]

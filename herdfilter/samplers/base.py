@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -20,3 +20,18 @@ class Sampler(Protocol):
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Return `n` weighted points that represent `mixture`."""
         ...
+
+
+def as_sampler(name: str, sampler: Any) -> Sampler:
+    """Return `sampler` if it follows the contract.
+
+    Raises
+    ------
+    TypeError
+        If it is a class, or has no method ``sample``.
+    """
+    if isinstance(sampler, type):
+        raise TypeError(f"{name}: expected an instance, got the class {sampler.__name__}")
+    if not isinstance(sampler, Sampler):
+        raise TypeError(f"{name}: expected an object with sample(mixture, n, rng), got {sampler!r}")
+    return sampler

@@ -1,0 +1,80 @@
+"""Optimal points for a Gaussian by localized cumulative distributions, as in the S2KF."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from herdfilter._checks import Array, as_count, as_positive
+from herdfilter.kernels import KernelMean, LocalizedCumulative
+from herdfilter.mixture import GaussianMixture
+from herdfilter.points import Points
+from herdfilter.samplers._descent import descend, squared_error
+from herdfilter.samplers.mapped import MappedSampling
+
+SEARCHED = 200  # points in all starts together: few points have many local minima, and cost little
+
+
+@dataclass(frozen=True)
+class LCDSampling:
+    """Points that minimise the modified Cramer-von Mises distance of localized cumulative distributions to N(0, I), mapped.
+
+    The point-symmetric points of equal weight of the smart sampling Kalman filter, S2KF (Steinbring and Hanebeck 2013). They
+    are computed once for each number of points and dimension, by descent from scrambled Sobol points (several times, where
+    they are few), and mapped into the components as `MappedSampling` does.
+
+    Parameters
+    ----------
+    largest : float
+        Largest width of the localized cumulative distribution, in standard deviations.
+    iterations : int
+        At most so many steps of the descent.
+    """
+
+    largest: float = 10.0
+    iterations: int = 500
+    _mapped: MappedSampling = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "largest", as_positive("largest", self.largest))
+        object.__setattr__(self, "iterations", as_count("iterations", self.iterations))
+        object.__setattr__(self, "_mapped", MappedSampling(_Standard(self.largest, self.iterations)))
+
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+        """Map `n` points of equal weight into `mixture`; `rng` is not used."""
+        return self._mapped.sample(mixture, n)
+
+
+@dataclass(frozen=True)
+class _Standard:
+    """The points for N(0, I), whatever the mixture."""
+
+    largest: float
+    iterations: int
+
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+        d = mixture.dim
+        if n == 1:
+            return Points(np.zeros((1, d)))
+        kernel = LocalizedCumulative(self.largest)
+        mean = KernelMean(kernel, np.ones(1), np.zeros((1, d)), np.eye(d)[None])
+        weights = np.full(n, 1 / n)
+        best, least = np.zeros((n, d)), np.inf
+        for start in range(max(1, SEARCHED // n)):
+            half = _half_space(n // 2, d, start)
+            half = descend(half, weights, kernel, mean, self.iterations, symmetric=True)
+            x = np.concatenate([half, -half, np.zeros((n % 2, d))])
+            error, _ = squared_error(x, weights, kernel, mean)
+            if error < least:
+                best, least = x, error
+        return Points(best)
+
+
+def _half_space(n: int, d: int, start: int) -> Array:
+    """Return Sobol points of N(0, I), those with a negative first coordinate reflected through the origin."""
+    sobol = qmc.Sobol(d, scramble=True, rng=np.random.default_rng(start))
+    z = ndtri(sobol.random(2 ** int(np.ceil(np.log2(n))))[:n])
+    return np.where(z[:, :1] < 0, -z, z)

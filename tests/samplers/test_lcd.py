@@ -1,0 +1,47 @@
+"""Optimal Gaussian points by localized cumulative distributions."""
+
+import numpy as np
+import pytest
+
+from herdfilter.discrepancy import energy_distance, herding_error
+from herdfilter.kernels import LocalizedCumulative
+from herdfilter.mixture import GaussianMixture
+from herdfilter.samplers import KernelHerding, LCDSampling, MappedSampling
+
+
+def standard(d):
+    return GaussianMixture([1.0], np.zeros((1, d)), np.eye(d))
+
+
+@pytest.mark.parametrize(("d", "n"), [(1, 2), (1, 9), (2, 8), (2, 25), (5, 12)])
+def test_points_are_symmetric_with_the_moments_of_the_gaussian(d, n):
+    points = LCDSampling().sample(standard(d), n)
+    distance = np.abs(points.x[:, None] + points.x).sum(-1).min(axis=1)  # of each mirror image to a point
+    assert distance.max() < 1e-8
+    np.testing.assert_allclose(points.mean, 0, atol=1e-12)
+    np.testing.assert_allclose(points.covariance, np.eye(d), atol=1e-9)
+    np.testing.assert_array_equal(points.weights, np.full(n, 1 / n))
+
+
+@pytest.mark.parametrize(("d", "n"), [(1, 20), (2, 40), (4, 40)])
+def test_points_are_closer_to_the_gaussian_than_herded_ones(d, n):
+    target = standard(d)
+    optimal, herded = (s.sample(target, n) for s in (LCDSampling(), MappedSampling(KernelHerding())))
+    for distance in (
+        lambda p: herding_error(p, target, 1.0, LocalizedCumulative()),
+        lambda p: energy_distance(p, target),
+    ):
+        assert distance(optimal) < 0.85 * distance(herded)
+
+
+def test_twice_as_many_points_as_dimensions_lie_on_rectangular_axes():
+    """At a distance that gives them the covariance: the points of the cubature rule."""
+    x = LCDSampling().sample(standard(3), 6).x
+    np.testing.assert_allclose(np.linalg.norm(x, axis=1), np.sqrt(3), rtol=1e-5)
+    np.testing.assert_allclose(np.sort(np.abs(x @ x.T), axis=1)[:, :4], 0, atol=1e-4)
+
+
+@pytest.mark.parametrize("arguments", [{"largest": 0.0}, {"iterations": 0}])
+def test_bad_arguments_are_named(arguments):
+    with pytest.raises(ValueError, match=f"{next(iter(arguments))}: expected"):
+        LCDSampling(**arguments)

@@ -1,0 +1,120 @@
+"""Bandwidths as numbers, widths, matrices and rules."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from herdfilter import bandwidths
+from herdfilter.bandwidths import check_bandwidth, kernel_covariance, scale_rule
+from herdfilter.mixture import GaussianMixture
+from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Polished
+
+MIXTURE = GaussianMixture(
+    [0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]]
+)
+SHARED = GaussianMixture([0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[1.0, 0.6], [0.6, 0.8]])
+RULES = [
+    bandwidths.Whitened(),
+    bandwidths.Whitened(constant=1.4, offset=4.0),
+    bandwidths.Whitened(metric="diagonal"),
+    bandwidths.Whitened(metric="components"),
+    bandwidths.Scott(),
+    bandwidths.Silverman(),
+    bandwidths.MedianDistance(),
+]
+
+
+def test_auto_is_the_whitened_rule_without_arguments():
+    np.testing.assert_array_equal(
+        kernel_covariance("auto", MIXTURE, 50), kernel_covariance(bandwidths.Whitened(), MIXTURE, 50)
+    )
+
+
+def test_whitened_widths_follow_their_formulas():
+    assert bandwidths.Whitened().width(70, 3) == scale_rule(70, 3)
+    assert bandwidths.Whitened(1.4, 4).width(32, 1) == pytest.approx(1.4 / 2)
+    h = (4 / (100 * 4)) ** (1 / 6)
+    np.testing.assert_allclose(bandwidths.Silverman().covariance(MIXTURE, 100), h**2 * MIXTURE.covariance)
+    np.testing.assert_allclose(bandwidths.Scott().covariance(MIXTURE, 64), MIXTURE.covariance / 4)
+
+
+@pytest.mark.parametrize("mixture", [MIXTURE, SHARED])
+def test_whitened_metrics(mixture):
+    width = scale_rule(30, 2) ** 2
+    components = np.tensordot(mixture.weights, mixture.covariances, axes=1)
+    for metric, expected in (("diagonal", np.diag(np.diag(mixture.covariance))), ("components", components)):
+        found = bandwidths.Whitened(metric=metric).covariance(mixture, 30)
+        np.testing.assert_allclose(found, width * expected, rtol=1e-12)
+
+
+def test_median_distance_is_that_of_two_draws():
+    """For one Gaussian in the plane, isotropic: |X - X'|^2 / (2 s^2) is chi-square with two degrees, median 2 log 2."""
+    gaussian = GaussianMixture([1.0], [[3.0, 3.0]], 4 * np.eye(2))
+    found = bandwidths.MedianDistance(draws=200_000).covariance(gaussian, 10)
+    np.testing.assert_allclose(found, 2 * 4 * 2 * np.log(2) * np.eye(2), rtol=0.02)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_rules_give_positive_definite_matrices_even_for_flat_mixtures(rule):
+    flat = GaussianMixture([0.5, 0.5], [[0.0, 0.0], [1.0, 0.0]], np.diag([1.0, 0.0]))
+    for mixture in (MIXTURE, flat):
+        cov = kernel_covariance(rule, mixture, 20)
+        np.linalg.cholesky(cov)
+        np.testing.assert_array_equal(cov, cov.T)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+@pytest.mark.parametrize("kind", [KernelHerding, ContinuousHerdedGibbs])
+def test_samplers_take_rules_and_widths(kind, rule):
+    by_rule = kind(bandwidth=rule).sample(MIXTURE, 12)
+    by_matrix = kind(bandwidth=kernel_covariance(rule, MIXTURE, 12)).sample(MIXTURE, 12)
+    np.testing.assert_allclose(by_rule.x, by_matrix.x, atol=1e-6)
+    assert kind(bandwidth=rule) == kind(bandwidth=rule)
+
+
+def test_one_width_for_each_dimension():
+    np.testing.assert_allclose(kernel_covariance([0.5, 2.0], MIXTURE, 9), np.diag([0.25, 4.0]))
+    assert check_bandwidth(np.array([0.5, 2.0])) == (0.5, 2.0)
+    assert KernelHerding(bandwidth=[0.5, 2.0]) == KernelHerding(bandwidth=(0.5, 2.0))
+    with pytest.raises(ValueError, match=r"bandwidth: expected shape \(2,\) or \(2, 2\) .* got \(3,\)"):
+        KernelHerding(bandwidth=[1.0, 1.0, 1.0]).sample(MIXTURE, 3)
+
+
+@dataclass(frozen=True)
+class Broken:
+    matrix: tuple
+
+    def covariance(self, mixture, n):
+        return np.array(self.matrix)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (((1.0,),), r"bandwidth: Broken.* gave an unfit matrix: covariance: expected shape \(2, 2\)"),
+        (((1.0, 0.0), (0.0, 0.0)), "bandwidth: Broken.* gave a matrix that is not positive definite"),
+        (((1.0, 0.0), (0.0, np.nan)), "expected finite numbers"),
+    ],
+)
+def test_what_a_rule_gives_is_checked(matrix, message):
+    with pytest.raises(ValueError, match=message):
+        Polished(KernelHerding(), bandwidth=Broken(matrix)).sample(MIXTURE, 5)
+
+
+def test_a_rule_is_an_instance():
+    with pytest.raises(ValueError, match="bandwidth: expected an instance of Scott, got the class itself"):
+        KernelHerding(bandwidth=bandwidths.Scott)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"constant": 0.0}, "constant: expected a positive finite number, got 0.0"),
+        ({"offset": np.nan}, "offset: expected a positive finite number, got nan"),
+        ({"metric": "mixtur"}, "metric: unknown 'mixtur'; did you mean 'mixture'"),
+    ],
+)
+def test_bad_arguments_of_rules_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        bandwidths.Whitened(**arguments)
