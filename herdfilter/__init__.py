@@ -4,7 +4,7 @@ A particle filter whose random draws can be swapped for deterministic ones: kern
 sampling (Wolf and Baum, "Continuous Herded Gibbs Sampling", 2021) from Gaussian-mixture approximations of the posterior.
 """
 
-from herdfilter import bandwidths, discrete, kernels, models
+from herdfilter import bandwidths, discrete, kernels, models, testing
 from herdfilter.discrepancy import energy_distance, herding_error, normalised_l2
 from herdfilter.evaluation.compare import compare
 from herdfilter.filters import (
