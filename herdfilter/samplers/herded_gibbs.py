@@ -35,7 +35,7 @@ class ContinuousHerdedGibbs:
         kernel sums converge. ``"paper"``: the mixture itself, smoothed along x_i only, as published; it also turns the
         other two repairs off unless they are given.
     bandwidth : "auto", float or array_like of shape (d, d)
-        Kernel width sigma_k in state units, kernel covariance, or the whitened rule `herdfilter.kernels.scale_rule`.
+        Kernel width sigma_k in state units, kernel covariance, or the whitened rule `herdfilter.bandwidths.scale_rule`.
     effective_count : bool, optional
         Use the effective number ``c^2 / sum_s w_s^2`` of samples in the slice (Kish 1965) in place of t.
     component_herding : bool, optional

@@ -30,7 +30,7 @@ class KernelHerding:
     Parameters
     ----------
     bandwidth : "auto", float or array_like of shape (d, d)
-        Kernel width sigma_k in state units, kernel covariance, or the whitened rule `herdfilter.kernels.scale_rule`.
+        Kernel width sigma_k in state units, kernel covariance, or the whitened rule `herdfilter.bandwidths.scale_rule`.
 
     Raises
     ------
