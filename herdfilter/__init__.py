@@ -5,7 +5,7 @@ sampling (Wolf and Baum, "Continuous Herded Gibbs Sampling", 2021) from Gaussian
 """
 
 from herdfilter import bandwidths, discrete, kernels, models, testing
-from herdfilter.discrepancy import energy_distance, herding_error, normalised_l2
+from herdfilter.discrepancy import energy_distance, herding_error, normalised_l2, sliced_wasserstein
 from herdfilter.evaluation.compare import compare
 from herdfilter.filters import (
     AugmentedProposal,
@@ -64,5 +64,6 @@ __all__ = [
     "kernels",
     "models",
     "normalised_l2",
+    "sliced_wasserstein",
     "testing",
 ]

@@ -1,4 +1,4 @@
-"""How well points represent a mixture: herding error, normalised L2 error, energy distance."""
+"""How well points represent a mixture: herding error, normalised L2 error, energy distance, sliced Wasserstein."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 
 from herdfilter._checks import Array
 from herdfilter._norms import expected_norms
+from herdfilter._sliced import sliced_wasserstein
 from herdfilter.bandwidths import BandwidthRule, check_bandwidth, kernel_covariance
 from herdfilter.kernels import (
     Gaussian,
@@ -22,6 +23,8 @@ from herdfilter.kernels import (
 )
 from herdfilter.mixture import GaussianMixture, covariance_factor
 from herdfilter.points import Points
+
+__all__ = ["energy_distance", "herding_error", "normalised_l2", "sliced_wasserstein"]
 
 _BLOCK = 2**22  # numbers held at once when pairs of points are summed in blocks
 

@@ -1,0 +1,274 @@
+"""Sliced Wasserstein distance, against quadrature, sorted samples and closed forms."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.special import erf
+from scipy.stats import norm, ortho_group
+
+from herdfilter._sliced import unit_vectors
+from herdfilter.discrepancy import sliced_wasserstein
+from herdfilter.mixture import GaussianMixture
+from herdfilter.points import Points
+from herdfilter.samplers import KernelHerding
+
+LINE = GaussianMixture([0.2, 0.5, 0.3], [[-3.0], [0.0], [2.5]], [[[0.4]], [[1.5]], [[0.2]]])
+PLANE = GaussianMixture(
+    [0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]]
+)
+SPACE = GaussianMixture(
+    [0.7, 0.3], [[0.0, 0.0, 0.0], [3.0, 1.0, -1.0]], [np.diag([1.0, 0.2, 2.0]), np.eye(3) + 0.5]
+)
+DIRECTIONS_3 = 0.02  # relative error stated for the default set in three dimensions
+orders = pytest.mark.parametrize("order", [1, 2])
+
+
+def some_points(d, n=7, seed=0):
+    rng = np.random.default_rng(seed)
+    return Points(2 * rng.standard_normal((n, d)), rng.dirichlet(np.ones(n)))
+
+
+def cdf(mixture, x):
+    sds = np.sqrt(mixture.covariances[:, 0, 0])
+    return float(mixture.weights @ norm.cdf((x - mixture.means[:, 0]) / sds))
+
+
+def by_quadrature(points, mixture, order):
+    """int |x(u) - Q(u)|^p du for p = 1, 2, step by step of the points, in the state space: u = F(y)."""
+    at = np.argsort(points.x[:, 0])
+    x, levels = points.x[at, 0], np.concatenate([[0.0], np.cumsum(points.weights[at])])
+    ends = [brentq(lambda y, c=c: cdf(mixture, y) - c, -60, 60, xtol=1e-13) for c in levels[1:-1]]
+    edges = [-60.0, *ends, 60.0]
+
+    def density(y):
+        return np.exp(mixture.log_density([[y]])[0])
+
+    total = 0.0
+    for i, value in enumerate(x):
+        cuts = np.unique(np.clip([value, *mixture.means[:, 0], -12, 12], edges[i], edges[i + 1]))
+        cuts = np.unique([edges[i], *cuts, edges[i + 1]])
+        for a, b in pairwise(cuts):
+            total += quad(
+                lambda y, v=value: abs(y - v) ** order * density(y), a, b, epsabs=1e-13, epsrel=1e-12
+            )[0]
+    return total ** (1 / order)
+
+
+@orders
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_one_dimension_is_the_transport_integral(order, n):
+    points = some_points(1, n)
+    expected = by_quadrature(points, LINE, order)
+    assert sliced_wasserstein(points, LINE, order) == pytest.approx(expected, rel=1e-9)
+
+
+@orders
+def test_a_large_sorted_sample_gives_the_same(order):
+    """Transport to 400,000 stratified draws, direction by direction, in three dimensions."""
+    rng = np.random.default_rng(5)
+    points, axes = Points(2 * rng.standard_normal((8, 3))), unit_vectors(9, 3)
+    n, total = 400_000, 0.0
+    for axis in axes:
+        sds = np.sqrt(np.einsum("i,mij,j->m", axis, SPACE.covariances, axis))
+        counts = np.round(n * SPACE.weights).astype(int)
+        strata = [norm.ppf((np.arange(c) + 0.5) / c) for c in counts]
+        draws = np.sort(
+            np.concatenate([m + s * z for m, s, z in zip(SPACE.means @ axis, sds, strata, strict=True)])
+        )
+        total += (np.abs(np.repeat(np.sort(points.x @ axis), n // 8) - draws) ** order).mean()
+    expected = (total / len(axes)) ** (1 / order)
+    assert sliced_wasserstein(points, SPACE, order, axes) == pytest.approx(expected, rel=2e-5)
+
+
+@pytest.mark.parametrize("z", [0.0, 0.3, -2.0, 40.0])
+def test_a_single_point_and_a_gaussian(z):
+    """W_2^2 = (x - mu)^2 + s^2, and W_1 the mean of a folded normal."""
+    s, mu = 3.0, 5.0
+    gaussian, point = GaussianMixture([1.0], [[mu]], [[s**2]]), Points([[mu + z * s]])
+    folded = s * (np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + z * erf(z / np.sqrt(2)))
+    assert sliced_wasserstein(point, gaussian, 2) == pytest.approx(s * np.sqrt(1 + z**2), rel=1e-13)
+    assert sliced_wasserstein(point, gaussian, 1) == pytest.approx(folded, rel=1e-13)
+
+
+@pytest.mark.parametrize("d", [2, 3, 5])
+def test_a_single_point_in_space(d):
+    """The average of W_2^2 over directions is (|x - mean|^2 + trace C) / d, and over whole bases exactly so."""
+    rng = np.random.default_rng(d)
+    root = rng.standard_normal((d, d))
+    mixture = GaussianMixture([0.3, 0.7], rng.standard_normal((2, d)), root @ root.T)
+    x = rng.standard_normal(d)
+    expected = (((x - mixture.mean) ** 2).sum() + np.trace(mixture.covariance)) / d
+    for directions in (1, 10, 128):
+        assert sliced_wasserstein(Points(x[None]), mixture, 2, directions) ** 2 == pytest.approx(
+            expected, rel=1e-12
+        )
+
+
+def test_two_points_halve_a_gaussian():
+    """Halves of N(0, 1) have means -+ sqrt(2 / pi): the best two points leave W_2^2 = 1 - 2 / pi."""
+    best = np.sqrt(2 / np.pi)
+    normal = GaussianMixture([1.0], [[0.0]], [[1.0]])
+    measured = [sliced_wasserstein(Points([[-a], [a]]), normal) for a in (0.9 * best, best, 1.1 * best)]
+    assert measured[1] ** 2 == pytest.approx(1 - 2 / np.pi, rel=1e-12)
+    assert min(measured) == measured[1]
+
+
+@orders
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_moving_and_scaling_both(order, scale):
+    points = some_points(3)
+    shift = scale * np.array([10.0, -20.0, 5.0])
+    both = (
+        Points(scale * points.x + shift, points.weights),
+        GaussianMixture(SPACE.weights, scale * SPACE.means + shift, scale**2 * SPACE.covariances),
+    )
+    expected = scale * sliced_wasserstein(points, SPACE, order)
+    assert sliced_wasserstein(*both, order) == pytest.approx(expected, rel=1e-9)
+
+
+@orders
+@pytest.mark.parametrize(("mixture", "error"), [(PLANE, 5e-4), (SPACE, DIRECTIONS_3)])
+def test_turning_both_changes_no_more_than_the_directions_miss(order, mixture, error):
+    d = mixture.dim
+    points = some_points(d, 30)
+    expected = sliced_wasserstein(points, mixture, order)
+    for seed in range(3):
+        R = ortho_group.rvs(d, random_state=seed)
+        turned = GaussianMixture(mixture.weights, mixture.means @ R.T, R @ mixture.covariances @ R.T)
+        measured = sliced_wasserstein(Points(points.x @ R.T, points.weights), turned, order)
+        assert measured == pytest.approx(expected, rel=2 * error)  # either side may err
+        same = sliced_wasserstein(
+            Points(points.x @ R.T, points.weights), turned, order, unit_vectors(128, d) @ R.T
+        )
+        assert same == pytest.approx(expected, rel=1e-9)
+
+
+@orders
+def test_a_translation_of_far_points_is_their_distance(order):
+    gaussian = GaussianMixture([1.0], [[0.0]], [[1.0]])
+    assert sliced_wasserstein(Points([[1e9], [1e9]]), gaussian, order) == pytest.approx(1e9, rel=1e-12)
+
+
+@orders
+def test_components_without_extent_are_points(order):
+    """Transport between two sets of points, by their common steps; one component has extent but no weight."""
+    a, b = some_points(1, 4, seed=1), some_points(1, 5, seed=2)
+    ia, ib = np.argsort(a.x[:, 0]), np.argsort(b.x[:, 0])
+    ca, cb = np.cumsum(a.weights[ia]), np.cumsum(b.weights[ib])
+    u = np.union1d(ca, cb)[:-1]
+    u = np.concatenate([[0.0], u, [1.0]])
+    middle = (u[1:] + u[:-1]) / 2
+    step = a.x[ia, 0][np.searchsorted(ca, middle)] - b.x[ib, 0][np.searchsorted(cb, middle)]
+    expected = (np.abs(step) ** order @ np.diff(u)) ** (1 / order)
+    masses = GaussianMixture([*b.weights, 0.0], [*b.x, [7.0]], np.array([0.0] * 5 + [4.0])[:, None, None])
+    assert sliced_wasserstein(a, masses, order) == pytest.approx(expected, rel=1e-9)
+    assert sliced_wasserstein(b, masses, order) < 1e-7
+
+
+@orders
+def test_a_flat_mixture_in_space(order):
+    """Along the first axis of a line in the plane it is the one-dimensional distance; across, there is none."""
+    flat = GaussianMixture(
+        LINE.weights, np.hstack([LINE.means, 0 * LINE.means]), LINE.covariances * np.diag([1.0, 0.0])
+    )
+    points = some_points(1)
+    both = Points(np.hstack([points.x, 0 * points.x]), points.weights)
+    along = sliced_wasserstein(both, flat, order, [[2.0, 0.0]])
+    assert along == pytest.approx(sliced_wasserstein(points, LINE, order), rel=1e-12)
+    assert sliced_wasserstein(both, flat, order, [[0.0, 1.0]]) < 1e-300
+
+
+@orders
+@pytest.mark.parametrize("share", [0.5, 0.25])
+def test_far_modes_with_the_right_shares_cost_what_each_costs(order, share):
+    """F is flat between the modes, at the level of a step of the points: any quantile there will do."""
+    n, x = 4, norm.ppf((np.arange(4) + 0.5) / 4)[:, None]
+    near = GaussianMixture([1.0], [[0.0]], [[1.0]])
+    expected = sliced_wasserstein(Points(x), near, order) ** order
+    for gap in (1e3, 1e8):
+        far = GaussianMixture([share, 1 - share], [[0.0], [gap]], [[1.0]])
+        points = Points(np.concatenate([x, x + gap]), np.repeat([share / n, (1 - share) / n], n))
+        rounding = 1e-15 * gap**order  # weight of 1e-16, carried across
+        assert abs(sliced_wasserstein(points, far, order) ** order - expected) < rounding + 1e-12
+
+
+@orders
+def test_a_light_far_mode_without_points_must_be_carried(order):
+    """Mass 1e-9 over the distance 1e6."""
+    far = GaussianMixture([1 - 1e-9, 1e-9], [[0.0], [1e6]], [[[1.0]], [[1e-8]]])
+    points = Points(norm.ppf((np.arange(500) + 0.5) / 500)[:, None])
+    near = sliced_wasserstein(points, GaussianMixture([1.0], [[0.0]], [[1.0]]), order)
+    carried = 1e-9 * 1e6**order
+    assert sliced_wasserstein(points, far, order) ** order == pytest.approx(near**order + carried, rel=1e-2)
+
+
+@orders
+def test_weights_are_multiplicities(order):
+    x, counts = some_points(2).x, np.array([10, 3, 7, 50, 0, 60, 40])
+    many = Points(np.repeat(x, counts, axis=0))
+    assert sliced_wasserstein(many, PLANE, order, 16) == pytest.approx(
+        sliced_wasserstein(Points(x, counts), PLANE, order, 16), rel=1e-12
+    )
+
+
+@orders
+def test_points_of_no_weight_at_either_end_change_nothing(order):
+    points = some_points(1)
+    more = Points(np.vstack([[[-50.0]], points.x, [[70.0]]]), [0.0, *points.weights, 0.0])
+    assert sliced_wasserstein(more, LINE, order) == pytest.approx(
+        sliced_wasserstein(points, LINE, order), rel=1e-12
+    )
+
+
+@orders
+def test_split_components_change_nothing(order):
+    points = some_points(2)
+    split = GaussianMixture(
+        [0.1, 0.5, 0.4, 0.0],
+        PLANE.means[[0, 0, 1, 1]] + [[0], [0], [0], [9]],
+        PLANE.covariances[[0, 0, 1, 1]],
+    )
+    assert sliced_wasserstein(points, split, order, 16) == pytest.approx(
+        sliced_wasserstein(points, PLANE, order, 16), rel=1e-12
+    )
+
+
+@orders
+def test_it_falls_as_herded_points_fill_the_plane_and_faster_than_for_random_ones(order):
+    herded = [sliced_wasserstein(KernelHerding().sample(PLANE, n), PLANE, order, 32) for n in (10, 40, 160)]
+    assert herded[1] < 0.6 * herded[0]
+    assert herded[2] < 0.6 * herded[1]
+    random = [sliced_wasserstein(Points(PLANE.sample(160, s)), PLANE, order, 32) for s in range(5)]
+    assert herded[2] < 0.6 * np.median(random)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_directions_are_orthonormal_bases_and_always_the_same(d):
+    axes = unit_vectors(20, d)
+    assert len(axes) >= (20 if d > 1 else 1)
+    np.testing.assert_allclose(axes.T @ axes / len(axes), np.eye(d) / d, atol=1e-12)
+    np.testing.assert_array_equal(axes, unit_vectors(20, d))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"order": 3}, "order: expected 1 or 2, got 3"),
+        ({"order": "2"}, "order: expected 1 or 2, got '2'"),
+        ({"directions": 0}, "directions: expected an integer of at least 1, got 0"),
+        ({"directions": 2.5}, "directions: expected an integer of at least 1, got 2.5"),
+        ({"directions": [[0.0, 0.0]]}, "directions: expected vectors of positive length"),
+        ({"directions": np.eye(3)}, r"directions: expected shape \(\*, 2\), got \(3, 3\)"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        sliced_wasserstein(some_points(2), PLANE, **arguments)
+
+
+def test_dimensions_must_agree():
+    with pytest.raises(ValueError, match="points: expected dimension 2 as the mixture, got 3"):
+        sliced_wasserstein(some_points(3), PLANE)
