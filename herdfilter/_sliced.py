@@ -155,7 +155,7 @@ class _Line:
         row = np.nonzero(wanted)[0]
         level = level[wanted]
         lo, hi, at_lo, at_hi = self._brackets(row, level, x)
-        scale = np.sqrt((self.means**2 + self.sds**2) @ self.weights)[row]
+        scale: Array = np.sqrt((self.means**2 + self.sds**2) @ self.weights)[row]
         share = np.clip((level - at_lo) / np.maximum(at_hi - at_lo, np.finfo(float).tiny), 0.01, 0.99)
         q: Array = lo + share * (hi - lo)
         found = q.copy()
@@ -163,7 +163,7 @@ class _Line:
         previous: Array = np.full(len(q), np.inf)
         for _ in range(_STEPS):
             cdf, density = self._sums(q, row)
-            gap = cdf - level
+            gap: Array = cdf - level
             found[open_] = q
             lo, hi = np.where(gap < 0, q, lo), np.where(gap < 0, hi, q)
             # L errs by at most |gap| (hi - lo) here.
