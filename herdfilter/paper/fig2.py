@@ -1,0 +1,174 @@
+"""Fig. 2: the herding weight function, whose maximum over one coordinate is the coordinate of the next point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import minimize_scalar
+from scipy.stats import multivariate_normal
+
+from herdfilter._checks import Array
+from herdfilter.mixture import GaussianMixture
+from herdfilter.paper import NOT_STATED
+from herdfilter.paper.look import CHG, INK, QUIET, STYLES, herding_samplers, shade_density
+from herdfilter.paper.mixtures import example
+from herdfilter.plotting import _figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SIGMA_K = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class WeightFunction:
+    """The function that coordinate `i` of the next point maximises, from its definition (docs/samplers.md).
+
+    ``(t + 1) / t  E[k(x_i, X_i) | x_rest]  -  sum_s w_s k(x_i, x_i^s) / c`` with ``w_s = k(x_rest, x_rest^s)`` and
+    ``c = sum_s w_s``; the kernel has unit peak.
+
+    Parameters
+    ----------
+    mixture : GaussianMixture
+        The target, in d dimensions.
+    samples : ndarray, shape (t, d)
+        The points so far.
+    current : ndarray, shape (d,)
+        The point being moved; its coordinate `i` is not used.
+    i : int
+        The coordinate, from 0.
+    sigma_k : float
+        Kernel width in state units.
+    """
+
+    mixture: GaussianMixture
+    samples: Array
+    current: Array
+    i: int
+    sigma_k: float
+
+    @property
+    def weights(self) -> Array:
+        """Kernel weights w_s of the samples, (t,): how near they are to the slice."""
+        away = np.delete(self.samples - self.current, self.i, axis=1)
+        return np.exp(-0.5 * (away**2).sum(1) / self.sigma_k**2)
+
+    def expectation(self, x: Array) -> Array:
+        """Conditional expectation of the kernel, (n,) -> (n,): each component's Gaussian of x_i given the rest."""
+        rest = np.delete(np.arange(self.mixture.dim), self.i)
+        log_weights, total = [], []
+        for weight, mean, cov in zip(
+            self.mixture.weights, self.mixture.means, self.mixture.covariances, strict=True
+        ):
+            gain = np.linalg.solve(cov[np.ix_(rest, rest)], cov[rest, self.i])
+            centre = mean[self.i] + gain @ (self.current[rest] - mean[rest])
+            variance = cov[self.i, self.i] - gain @ cov[rest, self.i] + self.sigma_k**2
+            slice_density = multivariate_normal(mean[rest], cov[np.ix_(rest, rest)]).logpdf(
+                self.current[rest]
+            )
+            log_weights.append(np.log(weight) + slice_density)
+            total.append(self.sigma_k / np.sqrt(variance) * np.exp(-0.5 * (x - centre) ** 2 / variance))
+        share = np.exp(np.array(log_weights) - np.logaddexp.reduce(log_weights))
+        return share @ np.array(total)
+
+    def kernel_sum(self, x: Array) -> Array:
+        """Weighted kernel sum of the samples, divided by c, (n,) -> (n,)."""
+        w = self.weights
+        kernel = np.exp(-0.5 * (x - self.samples[:, self.i, None]) ** 2 / self.sigma_k**2)
+        return w @ kernel / w.sum()
+
+    def __call__(self, x: Array) -> Array:
+        """Return the function itself, (n,) -> (n,)."""
+        t = len(self.samples)
+        return (t + 1) / t * self.expectation(x) - self.kernel_sum(x)
+
+    def maximum(self, grid: Array) -> float:
+        """Return where it is largest: the best point of a grid, refined between its neighbours."""
+        best = int(np.argmax(self(grid)[1:-1])) + 1
+        found = minimize_scalar(
+            lambda x: float(-self(np.array([x]))[0]),
+            bounds=(float(grid[best - 1]), float(grid[best + 1])),
+            method="bounded",
+            options={"xatol": 1e-10},
+        )
+        return float(found.x)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The function on a grid, its maximum, and the coordinate that the sampler chose."""
+
+    function: WeightFunction
+    grid: Array
+    maximum: float
+    chosen: float
+
+
+def compute(seed: int = 0, quick: bool = False, t: int = 19) -> Result:
+    """Take the first coordinate of point t + 1, which is sought from point t; `seed` is not used, nothing is random."""
+    mixture = example()
+    x = herding_samplers(SIGMA_K)[CHG].sample(mixture, t + 1).x
+    function = WeightFunction(mixture, x[:t], x[t - 1], 0, SIGMA_K)
+    grid = np.linspace(-4, 13, 1701 if quick else 6801)
+    return Result(function, grid, function.maximum(grid), float(x[t, 0]))
+
+
+def draw(result: Result) -> Figure:
+    """Draw the slice through the samples on the left, the function, its two terms and the weights on the right."""
+    f, colour, x = result.function, STYLES[CHG].color, result.grid
+    t, w, height, top = len(f.samples), f.weights, f.current[1], f(np.array([result.maximum]))[0]
+    star = {"marker": "*", "color": INK, "markersize": 13, "markeredgecolor": "white", "zorder": 5}
+    with _figure() as new:
+        figure, _ = new(0, 0, (10.0, 4.2))
+        grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.3), height_ratios=(3, 1))
+        left, right = figure.add_subplot(grid[:, 0]), figure.add_subplot(grid[0, 1])
+        below = figure.add_subplot(grid[1, 1], sharex=right)
+        shade_density(left, f.mixture, np.linspace(-4, 13, 240), np.linspace(-3, 13.5, 240))
+        left.axhline(height, color=INK, linewidth=1, linestyle="--")
+        left.annotate(f"slice\n$x_2$ = {height:.2f}", (12.9, height - 0.2), ha="right", va="top", color=INK)
+        left.scatter(
+            *f.samples.T, s=14 + 70 * w, c=w, cmap="Oranges", vmin=-0.35, edgecolors=colour, linewidths=0.8
+        )
+        left.plot(result.chosen, height, **star)
+        left.set(xlabel="$x_1$", ylabel="$x_2$", title=f"{t} points, size and colour by weight $w_s$; point {t + 1}: star")
+        right.plot(x, (t + 1) / t * f.expectation(x), color="#0072B2", label="conditional expectation")
+        right.plot(x, f.kernel_sum(x), color=colour, label="kernel sum, subtracted")
+        right.plot(x, f(x), color=INK, linewidth=2.2, label="herding weight function")
+        for ax in (right, below):
+            ax.axvline(result.maximum, color=QUIET, linewidth=0.9, linestyle=":")
+        right.plot(result.maximum, top, **star)
+        right.set(title=f"maximum at $x_1$ = {result.maximum:.4f}; the sampler's: {result.chosen:.4f}", ylabel="unit-peak kernel")
+        right.tick_params(labelbottom=False)
+        below.vlines(f.samples[:, 0], 0, w, color=colour, linewidth=2.5)
+        below.set(xlabel="$x_1$", xlim=(x[0], x[-1]), ylim=(0, 1.05), ylabel="$w_s$ at $x_1^s$")
+        figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
+def table(result: Result) -> pd.DataFrame:
+    """Return the maximum by brute force and the sampler's coordinate."""
+    f = result.function
+    t, w = len(f.samples), f.weights
+    rows: list[tuple[str, float]] = [
+        ("points so far, t", t),
+        ("slice at x2", f.current[1]),
+        ("sum of the weights, c", w.sum()),
+        ("largest weight w_s", w.max()),
+        ("effective number of samples in the slice, c^2 / sum w_s^2", w.sum() ** 2 / (w**2).sum()),
+        ("maximum of the weight function at x1", result.maximum),
+        ("value there", f(np.array([result.maximum]))[0]),
+        (f"x1 of the sampler's point {t + 1}", result.chosen),
+        ("difference", abs(result.maximum - result.chosen)),
+    ]
+    return pd.DataFrame(rows, columns=["quantity", "value"]).assign(paper=NOT_STATED)
+
+
+def numbers(result: Result) -> pd.DataFrame:
+    """Return the function and its two terms on the grid."""
+    f, x = result.function, result.grid
+    return pd.DataFrame(
+        {"x1": x, "expectation": f.expectation(x), "kernel_sum": f.kernel_sum(x), "weight_function": f(x)}
+    )

@@ -1,0 +1,140 @@
+"""Fig. 5: computing time a point against the dimension, beside the times that the paper shows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from herdfilter.mixture import GaussianMixture
+from herdfilter.paper.look import CHG, KH, QUIET, SMOOTHED, STYLES, herding_samplers
+from herdfilter.paper.mixtures import random_mixture
+from herdfilter.plotting import _figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SIGMA_K = 0.1
+DIMS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50)
+BFGS_TOLERANCE = 1e-5  # scipy's: no step is taken where no element of the gradient is larger
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Seconds a point: ours, (dims x samplers), the paper's, and where a BFGS ascent of the density takes no step."""
+
+    ours: pd.DataFrame
+    published: pd.DataFrame
+    idle: pd.Series[float]  # share of starting points, by dimension
+    n: int
+    mixtures: int
+
+
+def published() -> pd.DataFrame:
+    """Return the paper's seconds a sample, by dimension 2 to 50: columns `kernel_herding`, `continuous_herded_gibbs`."""
+    with files("herdfilter.paper").joinpath("fig5_published.csv").open(encoding="utf-8") as file:
+        return pd.read_csv(file, comment="#", index_col="dimension")
+
+
+def compute(
+    seed: int = 0, quick: bool = False, dims: tuple[int, ...] = DIMS, n: int = 100, mixtures: int = 5
+) -> Result:
+    """Time every sampler in every dimension: CPU time of one thread, compiled, median over mixtures and repeats."""
+    if quick:
+        dims, mixtures = (2, 5, 10), 2
+    samplers = herding_samplers(SIGMA_K)
+    rows, idle = {}, {}
+    with threadpool_limits(1):
+        for sampler in samplers.values():
+            sampler.sample(random_mixture(2, np.random.default_rng(seed)), 3)  # compiles
+        for dim in dims:
+            targets = [random_mixture(dim, np.random.default_rng([seed, dim, k])) for k in range(mixtures)]
+            rows[dim] = {
+                name: float(np.median([_seconds(lambda s=s, p=p: s.sample(p, n)) for p in targets])) / n  # type: ignore[misc]
+                for name, s in samplers.items()
+            }
+            idle[dim] = float(np.mean([idle_starts(p) for p in targets]))
+    ours = pd.DataFrame.from_dict(rows, orient="index").rename_axis("dimension")
+    return Result(ours, published(), pd.Series(idle), n, mixtures)
+
+
+def _seconds(call: Callable[[], object], repeats: int = 5) -> float:
+    times = []
+    for _ in range(repeats):
+        start = time.thread_time()
+        call()
+        times.append(time.thread_time() - start)
+    return float(np.median(times))
+
+
+def idle_starts(mixture: GaussianMixture) -> float:
+    """Share of starting points of the authors' kernel herding from which its first ascent takes no step.
+
+    Their public program maximises the smoothed density, in its own units, by scipy's BFGS from the component means plus and
+    minus each row of the component's covariance. BFGS stops at once where no element of the gradient exceeds 1e-5.
+    """
+    smoothed = mixture.convolve(SIGMA_K**2 * np.eye(mixture.dim))
+    starts = np.concatenate([mixture.means[:, None] + sign * mixture.covariances for sign in (1, -1)])
+    x = starts.reshape(-1, mixture.dim)
+    density = np.exp(smoothed.component_log_densities(x)) * smoothed.weights
+    precision = np.linalg.inv(smoothed.covariances)
+    gradient = np.einsum("nm,mij,nmj->ni", density, precision, smoothed.means - x[:, None])
+    return float(np.mean(np.abs(gradient).max(1) <= BFGS_TOLERANCE))
+
+
+_COLUMN = {KH: "kernel_herding", CHG: "continuous_herded_gibbs"}
+
+
+def draw(result: Result) -> Figure:
+    """Draw the paper's times and ours in the same logarithmic axes."""
+    with _figure() as new:
+        figure, axes = new(1, 1, (7.2, 4.8))
+        ax = axes[0, 0]
+        for name, column in _COLUMN.items():
+            style = STYLES[name]
+            ax.plot(
+                result.published.index, result.published[column], style.marker, linestyle="--", linewidth=1,
+                color=style.color, markerfacecolor="white", markersize=4, label=f"{name}: the paper",
+            )  # fmt: skip
+        for name in result.ours:
+            ax.plot(result.ours.index, result.ours[name], label=f"{name}: here", **STYLES[str(name)].line)
+        ax.set(yscale="log", xlabel="dimension d", ylabel="seconds a point", xlim=(0, 51.5))
+        idle = result.idle[result.idle > 0.5]
+        if len(idle):
+            ax.annotate(
+                f"from d = {idle.index[0]} on most first ascents of the\npublished kernel herding end where they start",
+                (idle.index[0], result.published["kernel_herding"][idle.index[0]]), xytext=(13, 25), va="center",
+                arrowprops={"arrowstyle": "-", "color": QUIET}, color=QUIET, fontsize="small",
+            )  # fmt: skip
+        ax.set_ylim(top=60)
+        figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
+def table(result: Result) -> pd.DataFrame:
+    """Return microseconds a point, the paper's seconds, their ratio, and the idle starts of its kernel herding."""
+    ours, paper = 1e6 * result.ours, result.published.loc[result.ours.index]
+    columns: dict[str, object] = {
+        "d": ours.index,
+        "KH\n(us)": ours[KH],
+        "CHG, as\npublished\n(us)": ours[CHG],
+        "CHG,\nsmoothed\n(us)": ours[SMOOTHED],
+        "paper's KH:\nidle starts": [f"{100 * share:.0f} %" for share in result.idle],
+    }
+    for name, short in ((KH, "KH"), (CHG, "CHG")):
+        columns[f"{short}: paper\nover ours"] = 1e6 * paper[_COLUMN[name]] / ours[name]
+    for name, short in ((KH, "KH"), (CHG, "CHG")):
+        columns[f"paper:\n{short} (s)"] = paper[_COLUMN[name]]
+    return pd.DataFrame(columns)
+
+
+def numbers(result: Result) -> pd.DataFrame:
+    """Return seconds a point by dimension, the paper's and ours; empty where a dimension was not measured."""
+    paper = result.published.add_prefix("paper_")
+    return paper.join(result.ours).join(result.idle.rename("idle_starts")).reset_index()
