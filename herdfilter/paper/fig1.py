@@ -36,7 +36,7 @@ class Result:
 
 def compute(seed: int = 0, quick: bool = False, n: int = 20) -> Result:
     """Sample and measure; the random points shown are the first of `draws` draws, whose mean errors are given, too."""
-    mixture, draws = example(), 20 if quick else 200
+    mixture, draws = example(), 10 if quick else 100
     samplers = herding_samplers(SIGMA_K)
     points = {name: samplers[name].sample(mixture, n) for name in (KH, CHG)}
     rng = np.random.default_rng(seed)

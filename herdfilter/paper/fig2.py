@@ -122,10 +122,11 @@ def draw(result: Result) -> Figure:
     t, w, height, top = len(f.samples), f.weights, f.current[1], f(np.array([result.maximum]))[0]
     star = {"marker": "*", "color": INK, "markersize": 13, "markeredgecolor": "white", "zorder": 5}
     with _figure() as new:
-        figure, _ = new(0, 0, (10.0, 4.2))
-        grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.3), height_ratios=(3, 1))
-        left, right = figure.add_subplot(grid[:, 0]), figure.add_subplot(grid[0, 1])
-        below = figure.add_subplot(grid[1, 1], sharex=right)
+        figure, axes = new(2, 2, (10.0, 4.2), width_ratios=(1, 1.3), height_ratios=(3, 1))
+        right, below = axes[:, 1]
+        for ax in axes[:, 0]:
+            ax.remove()
+        left = figure.add_subplot(axes[0, 0].get_gridspec()[:, 0])  # over both rows
         shade_density(left, f.mixture, np.linspace(-4, 13, 240), np.linspace(-3, 13.5, 240))
         left.axhline(height, color=INK, linewidth=1, linestyle="--")
         left.annotate(f"slice\n$x_2$ = {height:.2f}", (12.9, height - 0.2), ha="right", va="top", color=INK)
@@ -133,14 +134,22 @@ def draw(result: Result) -> Figure:
             *f.samples.T, s=14 + 70 * w, c=w, cmap="Oranges", vmin=-0.35, edgecolors=colour, linewidths=0.8
         )
         left.plot(result.chosen, height, **star)
-        left.set(xlabel="$x_1$", ylabel="$x_2$", title=f"{t} points, size and colour by weight $w_s$; point {t + 1}: star")
+        left.set(
+            xlabel="$x_1$",
+            ylabel="$x_2$",
+            title=f"{t} points, size and colour by weight $w_s$; point {t + 1}: star",
+        )
         right.plot(x, (t + 1) / t * f.expectation(x), color="#0072B2", label="conditional expectation")
         right.plot(x, f.kernel_sum(x), color=colour, label="kernel sum, subtracted")
         right.plot(x, f(x), color=INK, linewidth=2.2, label="herding weight function")
         for ax in (right, below):
             ax.axvline(result.maximum, color=QUIET, linewidth=0.9, linestyle=":")
         right.plot(result.maximum, top, **star)
-        right.set(title=f"maximum at $x_1$ = {result.maximum:.4f}; the sampler's: {result.chosen:.4f}", ylabel="unit-peak kernel")
+        right.set(
+            title=f"maximum at $x_1$ = {result.maximum:.4f}; the sampler's: {result.chosen:.4f}",
+            ylabel="unit-peak kernel",
+        )
+        right.set_xlim(x[0], x[-1])
         right.tick_params(labelbottom=False)
         below.vlines(f.samples[:, 0], 0, w, color=colour, linewidth=2.5)
         below.set(xlabel="$x_1$", xlim=(x[0], x[-1]), ylim=(0, 1.05), ylabel="$w_s$ at $x_1^s$")

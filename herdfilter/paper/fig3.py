@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from herdfilter._checks import Array
-from herdfilter.kernels import Bandwidth, kernel_covariance
+from herdfilter.bandwidths import Bandwidth, kernel_covariance
 from herdfilter.paper import NOT_STATED
 from herdfilter.paper.curves import PrefixErrors
 from herdfilter.paper.look import INK, QUIET, RANDOM, draw_curve, herding_samplers
 from herdfilter.paper.mixtures import random_mixture
-from herdfilter.plotting import _figure
+from herdfilter.plotting import _figure, _log_axis
 from herdfilter.samplers import RandomSampling
 
 if TYPE_CHECKING:
@@ -91,14 +91,24 @@ def draw(result: Result) -> Figure:
                 draw_curve(above, 1 / herding, name)
                 draw_curve(below, curves.l2[name], name)
             _draw_rates(above, curves)
+            _log_axis(above, "y")
             below.axhline(curves.floor, color=INK, linewidth=1, linestyle="--", label="L2 floor")
-            if curves.dim > 2:  # too little changes for a logarithmic scale
+            if curves.dim == 2:
+                _log_axis(below, "y")
+            else:  # too little changes for a logarithmic scale
                 below.set(yscale="linear", ylim=(0, 2.05))
+            ends = [herding[-1] for herding in curves.herding.values()]
+            if max(ends) < 1.02 * min(ends):
+                above.annotate(
+                    "all four coincide", (0.5, 0.6), xycoords="axes fraction", ha="right", color=QUIET
+                )
             above.set_title(curves.label)
             below.set_xlabel("points t")
         axes[0, 0].set_ylabel("inverse herding error 1 / $E_t$")
         axes[1, 0].set_ylabel("normalised L2 error")
-        handles, names = (u + v for u, v in zip(*(ax.get_legend_handles_labels() for ax in axes[:, 0]), strict=True))
+        handles, names = (
+            u + v for u, v in zip(*(ax.get_legend_handles_labels() for ax in axes[:, 0]), strict=True)
+        )
         unique = dict(zip(names, handles, strict=True))
         figure.legend(unique.values(), unique.keys(), loc="outside lower center", ncols=len(unique))
     return figure
@@ -106,8 +116,9 @@ def draw(result: Result) -> Figure:
 
 def _draw_rates(ax: Axes, curves: Curves) -> None:
     """Draw the rates of herding at its best, t, and of random draws, the root of t, below the curves."""
-    t = np.array([20.0, len(curves.herding[RANDOM])])
-    start = 0.5 / curves.herding[RANDOM][19]
+    n = len(curves.herding[RANDOM])
+    t = np.array([n // 10, n])
+    start = 0.3 / curves.herding[RANDOM][n // 10 - 1]
     for power, label, linestyle in ((1.0, "rate $t$", "-."), (0.5, r"rate $\sqrt{t}$", ":")):
         line = start * (t / t[0]) ** power
         ax.plot(t, line, color=QUIET, linewidth=1, linestyle=linestyle, zorder=0, label=label)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.kernels import Bandwidth
+from herdfilter.bandwidths import Bandwidth
 from herdfilter.mixture import GaussianMixture
 from herdfilter.plotting import Style
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Sampler
@@ -30,7 +30,7 @@ INK, QUIET = "#222222", "#777777"
 def herding_samplers(bandwidth: Bandwidth) -> dict[str, Sampler]:
     """Kernel herding, and continuous herded Gibbs as published and with its repairs."""
     return {
-        KH: KernelHerding(bandwidth),
+        KH: KernelHerding(bandwidth=bandwidth),
         CHG: ContinuousHerdedGibbs(target="paper", bandwidth=bandwidth),
         SMOOTHED: ContinuousHerdedGibbs(bandwidth=bandwidth),
     }
@@ -54,5 +54,13 @@ def draw_curve(ax: Axes, values: Array, name: str) -> None:
     """Draw an error against the number of points in the style of a sampler, on logarithmic axes."""
     style = STYLES[name]
     marks = np.unique(np.geomspace(1, len(values), 9).astype(int) - 1)
-    ax.plot(np.arange(1, len(values) + 1), values, label=name, linewidth=1.4, markersize=5, markevery=list(marks), **style.line)
+    ax.plot(
+        np.arange(1, len(values) + 1),
+        values,
+        label=name,
+        linewidth=1.4,
+        markersize=5,
+        markevery=list(marks),
+        **style.line,
+    )
     ax.set(xscale="log", yscale="log")

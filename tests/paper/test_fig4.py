@@ -1,0 +1,41 @@
+import pytest
+
+from herdfilter.paper import fig4
+from herdfilter.paper.look import CHG, KH, SMOOTHED
+
+
+@pytest.fixture(scope="module")
+def cases():
+    return fig4.compute()
+
+
+def fall(errors):
+    """Factor by which an error falls from 100 points to 1000."""
+    return errors[99] / errors[999]
+
+
+def test_on_broad_components_all_converge_in_both_errors(cases):
+    for name in (KH, CHG, SMOOTHED):
+        assert fall(cases[0].herding[name]) > 6
+        assert fall(cases[0].l2[name]) > 20
+
+
+def test_on_the_narrow_component_the_published_recursion_stalls_and_the_smoothed_one_does_not(cases):
+    herding = cases[1].herding
+    assert fall(herding[CHG]) < 2
+    assert min(fall(herding[KH]), fall(herding[SMOOTHED])) > 6
+    assert herding[CHG][999] > 4 * herding[SMOOTHED][999]
+
+
+def test_while_its_herding_error_stalls_its_l2_error_falls_below_the_floor_of_the_others(cases):
+    narrow = cases[1]
+    assert narrow.l2[CHG][999] < 0.7 * narrow.floor
+    for name in (KH, SMOOTHED):
+        assert narrow.l2[name][999] == pytest.approx(narrow.floor, rel=0.05)
+
+
+def test_what_the_paper_states_stands_beside_its_own_recursion_only(cases):
+    table = fig4.table(cases).set_index(["mixture", "sampler"])["paper"]
+    assert table[cases[0].name, CHG] == "converges"
+    assert table[cases[1].name, CHG] == "E stalls"
+    assert (table.drop(CHG, level="sampler") == "not stated").all()
