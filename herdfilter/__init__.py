@@ -24,6 +24,8 @@ from herdfilter.fitting import GaussianFit, KernelDensityFit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers import (
+    ConditionalError,
+    ConditionalHerdedGibbs,
     ContinuousHerdedGibbs,
     KernelHerding,
     LCDSampling,
@@ -37,6 +39,8 @@ __version__ = "0.1.0"
 __all__ = [
     "AugmentedProposal",
     "BootstrapProposal",
+    "ConditionalError",
+    "ConditionalHerdedGibbs",
     "ContinuousHerdedGibbs",
     "DegenerateWeightsError",
     "FilterResult",

@@ -1,6 +1,7 @@
 """Samplers: a mixture in, n points out; one file a method."""
 
 from herdfilter.samplers.base import Sampler
+from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, ConditionalHerdedGibbs
 from herdfilter.samplers.herded_gibbs import ContinuousHerdedGibbs
 from herdfilter.samplers.kernel_herding import KernelHerding
 from herdfilter.samplers.lcd import LCDSampling
@@ -9,6 +10,8 @@ from herdfilter.samplers.polished import Polished
 from herdfilter.samplers.random import RandomSampling
 
 __all__ = [
+    "ConditionalError",
+    "ConditionalHerdedGibbs",
     "ContinuousHerdedGibbs",
     "KernelHerding",
     "LCDSampling",

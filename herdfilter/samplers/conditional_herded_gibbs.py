@@ -1,0 +1,385 @@
+"""Continuous herded Gibbs sampling from conditional densities alone (Wolf and Baum, arXiv:2106.06430)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import fft
+
+from herdfilter._checks import Array, as_array, as_count, as_positive
+from herdfilter.points import Points
+
+Conditional = Callable[[Array, Array], ArrayLike]
+
+STEP = 0.25  # of the search grid, in kernel widths
+MAX_CELLS = 2**20  # of any grid
+REACH = 8.5  # kernel widths; beyond, a kernel is under 2.1e-16
+NEGLIGIBLE = 1e-12  # share of the slice under which a sample is left out of it
+EXTRA_HALVINGS = 4  # of a grid that has settled on an integral other than 1, before that is believed
+
+# With (t + 1) / t <= 2 the objective bends by at most 3 / sigma^2 in either direction, so that a peak is at most this much
+# higher than the nearest grid point. Where the density ends beside that point it may be further off.
+PEAK_DOUBT = 3 * STEP**2 / 8
+EDGE_DOUBT = 0.5
+
+
+class ConditionalError(ValueError):
+    """A conditional density is not one: negative, NaN, of the wrong length, or it does not integrate to 1.
+
+    Attributes
+    ----------
+    coordinate : int
+        Which conditional.
+    x : ndarray, shape (d,)
+        The state at which it was asked for.
+    integral : float or None
+        Its integral over the bounds, where it came that far.
+    """
+
+    def __init__(self, message: str, coordinate: int, x: Array, integral: float | None = None) -> None:
+        super().__init__(message)
+        self.coordinate, self.x, self.integral = coordinate, x, integral
+
+    def __reduce__(self) -> tuple[type, tuple[str, int, Array, float | None]]:
+        return type(self), (str(self), self.coordinate, self.x, self.integral)
+
+
+@dataclass(frozen=True)
+class ConditionalHerdedGibbs:
+    """Continuous herded Gibbs sampling of a joint density of which only the one-dimensional conditionals are known.
+
+    Coordinate i of the next point maximises, over x_i within its bounds and with the others held,
+
+        (t + 1) / t  E[k(x_i, X_i) | x_rest]  -  sum_s w_s k(x_i, x_i^s) / c,   w_s = k(x_rest, x_rest^s),  c = sum_s w_s
+
+    where t points came before, as published. `ContinuousHerdedGibbs` says why this recursion can drift off: it does where
+    conditionals change much over a kernel width, and of the three repairs only the effective count is possible without
+    a mixture. Keep the bandwidth small next to such structure, and compare two bandwidths.
+
+    The expectation is a convolution on a uniform grid, refined until the conditional's integral has settled; the maximum
+    is found on a grid of a quarter kernel width, then by Newton's method from every peak that may be the highest.
+
+    Parameters
+    ----------
+    bandwidth : float or array_like of shape (d,)
+        Kernel widths sigma_k in state units, one for all coordinates or one each.
+    sweeps : int
+        Sweeps over the coordinates a point.
+    effective_count : bool
+        Use the effective number ``c^2 / sum_s w_s^2`` of samples in the slice (Kish 1965) in place of t; False as published.
+    normalised : bool
+        Whether conditionals integrate to 1 over the bounds, which is then checked at every visit. Otherwise they are
+        normalised by quadrature.
+    tolerance : float
+        By how much, relatively, an integral may differ from 1, and from that on a grid twice as coarse.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not of the stated kind.
+    """
+
+    bandwidth: float | ArrayLike
+    sweeps: int = 1
+    effective_count: bool = True
+    normalised: bool = True
+    tolerance: float = 1e-3
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bandwidth", _checked_bandwidth(self.bandwidth))
+        object.__setattr__(self, "sweeps", as_count("sweeps", self.sweeps))
+        object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
+
+    def sample(
+        self, conditionals: Sequence[Conditional], n: int, start: ArrayLike, bounds: ArrayLike
+    ) -> Points:
+        """Herd `n` points with equal weights.
+
+        Parameters
+        ----------
+        conditionals : sequence of d callables
+            ``conditionals[i](values, x)`` gives the density, shape (k,), of coordinate i at `values`, shape (k,), given
+            the other coordinates of `x`, shape (d,), whose entry i is to be ignored.
+        n : int
+            Number of points.
+        start : array_like, shape (d,)
+            The first point, in state units.
+        bounds : array_like, shape (d, 2)
+            Lowest and highest value of every coordinate: finite, and such that they hold the mass of the conditionals.
+            Points stay within, and where the density is positive.
+
+        Raises
+        ------
+        ConditionalError
+            If a conditional returns the wrong number of values, negative or non-finite ones, or does not integrate to 1
+            (with `normalised=False`: to a positive number). All are tried at `start` before sampling begins.
+        ValueError
+            If an argument is not of the stated kind, `start` is out of bounds, or the bounds are so wide next to the
+            bandwidth that a grid would have more than a million cells.
+        """
+        n = as_count("n", n)
+        conditionals = _checked_conditionals(conditionals)
+        d = len(conditionals)
+        x = as_array("start", start, (d,)).copy()
+        box = _checked_bounds(bounds, x)
+        sigma = np.asarray(self.bandwidth, dtype=np.float64)
+        if sigma.ndim == 1 and len(sigma) != d:
+            raise ValueError(
+                f"bandwidth: expected a number or {d} of them, one a coordinate, got {len(sigma)}"
+            )
+        sigma = np.broadcast_to(sigma, (d,))
+        lines = [
+            _Line(i, conditionals[i], (box[i, 0], box[i, 1]), sigma[i], self.normalised, self.tolerance)
+            for i in range(d)
+        ]
+        for line in lines:
+            line.shares(x)
+
+        points = np.empty((n, d))
+        points[0] = x
+        for t in range(1, n):
+            for _ in range(self.sweeps):
+                for i, line in enumerate(lines):
+                    squared = (((points[:t] - x) / sigma) ** 2)[:, np.arange(d) != i].sum(axis=1)
+                    weights = np.exp(0.5 * (squared.min() - squared))
+                    weights /= weights.sum()
+                    size = 1.0 / (weights @ weights) if self.effective_count else float(t)
+                    seen = weights > NEGLIGIBLE
+                    x[i] = line.argmax(x, (size + 1.0) / size, weights[seen], points[:t][seen, i])
+            points[t] = x
+        return Points(points)
+
+
+class _Line:
+    """One coordinate: its conditional density on a grid, smoothed by the kernel, and the maximum of the objective.
+
+    The quadrature grid is the search grid with every cell halved `level` times.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        conditional: Conditional,
+        bounds: tuple[float, float],
+        sigma: float,
+        normalised: bool,
+        tolerance: float,
+    ) -> None:
+        low, high = bounds
+        cells = max(np.ceil((high - low) / (STEP * sigma)), 16.0)
+        if cells > MAX_CELLS:
+            raise ValueError(
+                f"bounds: expected [{low:g}, {high:g}] of coordinate {index} to hold at most {MAX_CELLS:,} grid cells of a "
+                f"quarter of its bandwidth {sigma:g}, got {cells:,.0f}; narrow the bounds or widen the bandwidth"
+            )
+        self.index, self.conditional, self.sigma = index, conditional, sigma
+        self.low, self.high = low, high
+        self.normalised, self.tolerance = normalised, tolerance
+        self.cells = 2 * int(np.ceil(cells / 2))
+        self.step = (high - low) / self.cells
+        self.spare = False  # whether the grid was finer than needed at the last visit
+        self._use_level(0)
+
+    def _use_level(self, level: int) -> None:
+        self.level = level
+        cells = self.cells << level
+        self.nodes = np.linspace(self.low, self.high, cells + 1)
+        self.nodes.flags.writeable = False
+        self.spacing = (self.high - self.low) / cells
+        self.fine, self.coarse = _gregory(cells + 1, self.spacing), _gregory(cells // 2 + 1, 2 * self.spacing)
+        reach = int(np.ceil(REACH * self.sigma / self.spacing))
+        self.length = fft.next_fast_len(cells + 1 + reach, real=True)
+        kernel = np.zeros(self.length)
+        offsets = np.arange(-min(reach, cells), min(reach, cells) + 1)
+        kernel[offsets] = np.exp(-0.5 * (offsets * self.spacing / self.sigma) ** 2)
+        self.transform = fft.rfft(kernel)
+
+    def shares(self, x: Array) -> Array:
+        """Probabilities of the quadrature nodes under the conditional density at x.
+
+        The grid is good where the integral has settled. Where it need not be 1, a grid that is fine next to the kernel
+        does too: it places the mass, however narrow or ragged, to within a small fraction of the kernel.
+        """
+        if self.spare:
+            self.spare = False
+            self._use_level(self.level - 1)
+        believed = 0
+        while True:
+            density = self._density(x)
+            total, rough = float(self.fine @ density), float(self.coarse @ density[::2])
+            doubt = abs(total - rough)
+            settled = doubt <= self.tolerance * total
+            placed = not self.normalised and self.spacing <= self.tolerance * self.sigma
+            right = total > 0 and (not self.normalised or abs(total - 1.0) <= self.tolerance)
+            if right and (settled or placed):
+                if self.level > 0:  # would a grid twice as coarse have done, with some margin?
+                    rougher = _gregory(len(density) // 4 + 1, 4 * self.spacing) @ density[::4]
+                    self.spare = bool(abs(rough - rougher) <= 0.5 * self.tolerance * total)
+                return self.fine * density / total  # the end corrections keep the weights positive
+            believed += settled and total > 0
+            if believed > EXTRA_HALVINGS or placed or self.cells << (self.level + 1) > MAX_CELLS:
+                raise self._integral_error(x, total, rough, settled)
+            self._use_level(self.level + 1)
+
+    def _density(self, x: Array) -> Array:
+        came = self.conditional(self.nodes, x.copy())
+        try:
+            density = np.asarray(came, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise self._error(x, f"expected {len(self.nodes)} numbers, got {came!r}"[:200]) from None
+        if density.shape != self.nodes.shape:
+            raise self._error(x, f"expected shape {self.nodes.shape}, as `values`, got {density.shape}")
+        for name, bad in (("finite", ~np.isfinite(density)), ("non-negative", density < 0)):
+            if bad.any():
+                k = int(bad.argmax())
+                raise self._error(x, f"expected {name} numbers, got {density[k]:g} at {self.nodes[k]:g}")
+        return density
+
+    def _integral_error(self, x: Array, total: float, rough: float, settled: bool) -> ConditionalError:
+        where = f"over the bounds [{self.low:g}, {self.high:g}]"
+        if not settled:
+            what = (
+                f"expected an integral {where} that {len(self.nodes):,} grid points can tell to {self.tolerance:g}, "
+                f"got {total:g}, and {rough:g} from half of them"
+            )
+        elif self.normalised:
+            what = f"expected an integral of 1 {where}, got {total:g}; widen the bounds, or pass normalised=False"
+        else:
+            what = f"expected a positive integral {where}, got {total:g} from {len(self.nodes):,} grid points"
+        return self._error(x, what, total)
+
+    def _error(self, x: Array, what: str, integral: float | None = None) -> ConditionalError:
+        text = np.array2string(x, precision=6, separator=", ", threshold=8)
+        return ConditionalError(
+            f"conditionals[{self.index}] at x = {text}: {what}", self.index, x.copy(), integral
+        )
+
+    def argmax(self, x: Array, factor: float, weights: Array, samples: Array) -> float:
+        """Maximum of factor E[k(., X_i) | x_rest] - sum_s weights_s k(., samples_s) where the density is positive."""
+        shares = self.shares(x)
+        smoothed = fft.irfft(fft.rfft(shares, self.length) * self.transform, self.length)
+        objective = factor * smoothed[: len(shares) : 1 << self.level] - self._kernel_sum(weights, samples)
+        lowest, highest = self._brackets(shares > 0)
+        position = np.arange(self.cells + 1)
+        whole = (lowest == np.maximum(position - 1, 0) << self.level) & (
+            highest == np.minimum(position + 1, self.cells) << self.level
+        )
+        objective[highest < lowest] = -np.inf
+        padded = np.concatenate(([-np.inf], objective, [-np.inf]))
+        peaks = np.flatnonzero((objective > padded[:-2]) & (objective >= padded[2:]))
+        doubt = np.where(whole, PEAK_DOUBT, EDGE_DOUBT)
+        reached = (objective - np.where(whole, 0.0, EDGE_DOUBT)).max()
+        best, best_value = float(x[self.index]), -np.inf
+        for k in peaks[objective[peaks] + doubt[peaks] >= reached]:
+            low, high, guess = self.nodes[lowest[k]], self.nodes[highest[k]], self.nodes[k << self.level]
+            found, value = self._ascend(shares, factor, weights, samples, low, high, guess)
+            if value > best_value:
+                best, best_value = found, value
+        return best
+
+    def _brackets(self, positive: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """First and last node of positive density within one cell of each search point; last < first where there is none."""
+        index = np.arange(len(positive))
+        before = np.maximum.accumulate(np.where(positive, index, -1))  # the latest node of positive density
+        after = np.minimum.accumulate(np.where(positive, index, len(index))[::-1])[::-1]  # and the next
+        position = np.arange(self.cells + 1)
+        lowest = after[np.maximum(position - 1, 0) << self.level]
+        highest = before[np.minimum(position + 1, self.cells) << self.level]
+        return lowest, highest
+
+    def _kernel_sum(self, weights: Array, samples: Array) -> Array:
+        """Kernels at the samples, added up on the search grid."""
+        reach = int(np.ceil(REACH * self.sigma / self.step))
+        nearest = np.rint((samples - self.low) / self.step).astype(np.intp)
+        cell = nearest[:, None] + np.arange(-reach, reach + 1)
+        u = (self.low + cell * self.step - samples[:, None]) / self.sigma
+        inside = (cell >= 0) & (cell <= self.cells)
+        heights = weights[:, None] * np.exp(-0.5 * u * u)
+        return np.bincount(cell[inside], heights[inside], self.cells + 1).astype(np.float64)
+
+    def _ascend(
+        self,
+        shares: Array,
+        factor: float,
+        weights: Array,
+        samples: Array,
+        low: float,
+        high: float,
+        guess: float,
+    ) -> tuple[float, float]:
+        """Maximum in [low, high] and its value: Newton's method, bisecting where it leaves the bracket."""
+        margin = REACH * self.sigma
+        near = slice(*np.searchsorted(self.nodes, (low - margin, high + margin)))
+        near_samples = np.abs(samples - guess) < margin + (high - low)
+        centres = np.concatenate((self.nodes[near], samples[near_samples]))
+        heights = np.concatenate((factor * shares[near], -weights[near_samples]))
+
+        def slopes(at: float) -> tuple[float, float, float]:
+            u = (at - centres) / self.sigma
+            bump = heights * np.exp(-0.5 * u * u)
+            return float(bump.sum()), float(-(u @ bump)), float((u * u) @ bump - bump.sum())
+
+        for edge, outward in ((low, -1.0), (high, 1.0)):
+            value, slope, _ = slopes(edge)
+            if slope * outward >= 0:
+                return edge, value
+        at = min(max(guess, low), high)
+        for _ in range(60):
+            value, slope, curvature = slopes(at)
+            low, high = (at, high) if slope > 0 else (low, at)
+            moved = at - self.sigma * slope / curvature if curvature < 0 else low - 1.0
+            if not low <= moved <= high:
+                moved = 0.5 * (low + high)
+            change, at = moved - at, moved
+            if abs(change) < 1e-7 * self.sigma:
+                break
+        return at, slopes(at)[0]
+
+
+def _gregory(nodes: int, spacing: float) -> Array:
+    """Trapezoidal weights with end corrections (Gregory): fourth order, and spectral for bumps that vanish at the ends."""
+    weights = np.full(nodes, spacing)
+    ends = spacing * np.array([3 / 8, 7 / 6, 23 / 24])
+    weights[:3], weights[-3:] = ends, ends[::-1]
+    return weights
+
+
+def _checked_bandwidth(bandwidth: float | ArrayLike) -> float | tuple[float, ...]:
+    if isinstance(bandwidth, str):
+        raise ValueError(
+            f"bandwidth: expected a positive number or one for each coordinate, got {bandwidth!r}; "
+            "there is no mixture to derive it from"
+        )
+    widths = np.asarray(bandwidth)
+    if widths.ndim == 0:
+        return as_positive("bandwidth", widths.item())
+    widths = as_array("bandwidth", bandwidth, (None,))
+    if widths.size == 0 or (widths <= 0).any():
+        raise ValueError(f"bandwidth: expected positive numbers, got {widths.tolist()}")
+    return tuple(widths.tolist())
+
+
+def _checked_conditionals(conditionals: Sequence[Conditional]) -> list[Conditional]:
+    functions = list(conditionals) if isinstance(conditionals, list | tuple) else []
+    if not functions or not all(map(callable, functions)):
+        raise ValueError(
+            f"conditionals: expected a list of functions of (values, x), one a coordinate, got {conditionals!r}"[
+                :300
+            ]
+        )
+    return functions
+
+
+def _checked_bounds(bounds: ArrayLike, start: Array) -> Array:
+    box = as_array("bounds", bounds, (len(start), 2))
+    for i, (low, high) in enumerate(box):
+        if not low < high:
+            raise ValueError(f"bounds: expected low < high for coordinate {i}, got [{low:g}, {high:g}]")
+        if not low <= start[i] <= high:
+            raise ValueError(
+                f"start: expected coordinate {i} to be within its bounds [{low:g}, {high:g}], got {start[i]:g}"
+            )
+    return box
