@@ -31,7 +31,10 @@ from herdfilter.samplers import (
     LCDSampling,
     MappedSampling,
     Polished,
+    RandomGibbs,
     RandomSampling,
+    SigmaPoints,
+    SobolSampling,
 )
 
 __version__ = "0.1.0"
@@ -57,7 +60,10 @@ __all__ = [
     "ParticleFilter",
     "Points",
     "Polished",
+    "RandomGibbs",
     "RandomSampling",
+    "SigmaPoints",
+    "SobolSampling",
     "StepRecord",
     "SystematicResampling",
     "bandwidths",

@@ -53,6 +53,7 @@ STYLES = {
     "mixture-random": Style("#a8a8a8", "s", ":"),
     "augmented-kh": Style("#009E73", "^", "-"),
     "augmented-chg": Style("#CC79A7", "^", "-"),
+    "augmented-sobol": Style("#000000", "^", "-"),
     "augmented-random": Style("#a8a8a8", "^", ":"),
 }
 

@@ -307,6 +307,17 @@ def test_samplers_of_certain_sizes_are_asked_for_these_alone():
         check_sampler(Sampler(only_even), dims=(2,))
 
 
+def test_a_slow_sampler_may_name_its_largest_number_of_points():
+    asked = []
+
+    def slow(mixture, n, rng):
+        asked.append(n)
+        return herd(mixture, n)
+
+    check_sampler(Sampler(slow), dims=(2,), largest=60)
+    assert max(n for n in asked if type(n) is int) == 60
+
+
 def test_random_draws_are_held_to_their_own_error():
     assert "moments" in check_sampler(hf.RandomSampling(), deterministic=False)
 
@@ -346,6 +357,7 @@ def test_something_else_than_a_sampler_is_named():
     [
         ({"affine": "all"}, "affine: unknown 'all'; expected one of unit, any"),
         ({"dims": []}, "dims: expected at least one dimension, got none"),
+        ({"largest": 0}, "largest: expected an integer of at least 1, got 0"),
         ({"dims": [0]}, "dims: expected an integer of at least 1, got 0"),
     ],
 )

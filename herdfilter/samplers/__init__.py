@@ -8,6 +8,9 @@ from herdfilter.samplers.lcd import LCDSampling
 from herdfilter.samplers.mapped import MappedSampling
 from herdfilter.samplers.polished import Polished
 from herdfilter.samplers.random import RandomSampling
+from herdfilter.samplers.random_gibbs import RandomGibbs
+from herdfilter.samplers.sigma_points import SigmaPoints
+from herdfilter.samplers.sobol import SobolSampling
 
 __all__ = [
     "ConditionalError",
@@ -17,6 +20,9 @@ __all__ = [
     "LCDSampling",
     "MappedSampling",
     "Polished",
+    "RandomGibbs",
     "RandomSampling",
     "Sampler",
+    "SigmaPoints",
+    "SobolSampling",
 ]

@@ -3,7 +3,15 @@
 import pytest
 
 from herdfilter import testing
-from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling
+from herdfilter.samplers import (
+    ContinuousHerdedGibbs,
+    KernelHerding,
+    MappedSampling,
+    RandomGibbs,
+    RandomSampling,
+    SigmaPoints,
+    SobolSampling,
+)
 
 DETERMINISTIC = {
     "kernel herding": KernelHerding(),
@@ -11,24 +19,47 @@ DETERMINISTIC = {
     "herded Gibbs as published": ContinuousHerdedGibbs(target="paper"),
     "mapped kernel herding": MappedSampling(KernelHerding()),
     "mapped herded Gibbs": MappedSampling(ContinuousHerdedGibbs()),
+    "mapped Sobol": MappedSampling(SobolSampling()),
+    "Sobol": SobolSampling(),
+}
+OF_CERTAIN_SIZES = {
+    "unscented": SigmaPoints(),
+    "unscented, negative weight": SigmaPoints(kappa=-0.5),
+    "cubature": SigmaPoints("cubature"),
+    "unscented per component": SigmaPoints(per_component=True),
 }
 RANDOM = {
     "random": RandomSampling(),
+    "random Gibbs": RandomGibbs(),
+    "scrambled Sobol": SobolSampling(scramble=True),
 }
-SAMPLERS = DETERMINISTIC | RANDOM
+SAMPLERS = DETERMINISTIC | OF_CERTAIN_SIZES | RANDOM
 
-# Keywords of `herdfilter.testing.check_sampler`, where they differ from its defaults.
-PROMISES = {name: {"deterministic": False} for name in RANDOM} | {
+# Keywords of `herdfilter.testing.check_sampler`, where they differ from its defaults; that random samplers are not
+# deterministic goes without saying.
+PROMISES = {
     "herded Gibbs": {"affine": "any"},
     # It drifts off and cannot leave a mode: see test_herded_gibbs.
     "herded Gibbs as published": {"moments": False, "far_components": False},
+    # A chain hardly moves between modes: see test_random_gibbs.
+    "random Gibbs": {"moments": False, "far_components": False},
+    # The points of one Gaussian with the mixture's moments lie where its components need not be.
+    "unscented": {"sizes": lambda dim, components: [2 * dim + 1], "far_components": False},
+    "unscented, negative weight": {
+        "sizes": lambda dim, components: [2 * dim + 1],
+        "far_components": False,
+        "signed_weights": True,
+    },
+    "cubature": {"sizes": lambda dim, components: [2 * dim], "far_components": False},
+    "unscented per component": {"sizes": lambda dim, components: [components * (2 * dim + 1)]},
 }
 
 
 @pytest.fixture(params=SAMPLERS)
 def named(request):
     """Name of a sampler, the sampler, and what it promises."""
-    return request.param, SAMPLERS[request.param], PROMISES.get(request.param, {})
+    name = request.param
+    return name, SAMPLERS[name], {"deterministic": name not in RANDOM} | PROMISES.get(name, {})
 
 
 @pytest.fixture(params=SAMPLERS.values(), ids=SAMPLERS)

@@ -59,7 +59,7 @@ PROGRAM = """
 import hashlib, numpy as np
 from herdfilter.kernels import kernel_covariance
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling
+from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, SigmaPoints, SobolSampling
 rng = np.random.default_rng(9)
 digest = hashlib.sha256()
 for d, shared in ((1, False), (2, True), (3, False)):
@@ -67,8 +67,9 @@ for d, shared in ((1, False), (2, True), (3, False)):
     mixture = GaussianMixture(rng.dirichlet(np.ones(4)), 3 * rng.standard_normal((4, d)),
                               (roots @ roots.transpose(0, 2, 1) + np.eye(d))[0 if shared else slice(None)])
     for sampler in (KernelHerding(), KernelHerding(0.3), ContinuousHerdedGibbs(), ContinuousHerdedGibbs("paper", 0.4),
-                    MappedSampling(KernelHerding()), MappedSampling(ContinuousHerdedGibbs())):
-        points = sampler.sample(mixture, 40)
+                    MappedSampling(KernelHerding()), MappedSampling(ContinuousHerdedGibbs()), SobolSampling(),
+                    SigmaPoints(), SigmaPoints(per_component=True)):
+        points = sampler.sample(mixture, sampler.size(mixture) if isinstance(sampler, SigmaPoints) else 40)
         digest.update(points.x.tobytes() + points.weights.tobytes())
 print(digest.hexdigest())
 """

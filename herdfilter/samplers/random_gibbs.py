@@ -1,0 +1,65 @@
+"""Random Gibbs sampling from a mixture (Geman and Geman 1984): the random counterpart of herded Gibbs sampling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from herdfilter._checks import as_count, as_generator
+from herdfilter.kernels import floored
+from herdfilter.mixture import GaussianMixture
+from herdfilter.points import Points
+from herdfilter.samplers._frame import KernelFrame
+from herdfilter.samplers._random_gibbs import random_gibbs
+
+
+@dataclass(frozen=True)
+class RandomGibbs:
+    """A Gibbs chain: each coordinate in turn is drawn from its exact conditional, a one-dimensional mixture.
+
+    Given the others, coordinate i of component m has the mean ``x_i - r_i / L_ii`` and the variance ``1 / L_ii``, with
+    precision L and ``r = L (x - means[m])``. The coordinates are the principal axes of the average component covariance,
+    relative to that of the mixture: the points of a single Gaussian are independent draws.
+
+    Those of a mixture depend on each other, and **the chain hardly ever jumps between modes that lie several standard
+    deviations apart**, unless along one of its axes: it then misses components, whatever the number of points. Use
+    `RandomSampling` there. Components without extent in some direction count as up to 1e-4 of the mixture's standard
+    deviation wide in it; between such components that lie obliquely to each other the chain hardly moves either.
+
+    Parameters
+    ----------
+    sweeps : int
+        Sweeps over the coordinates a point; more of them make successive points less dependent.
+    burn_in : int, optional
+        Start at the mean of the heaviest component and leave out the points of so many sweeps. Unless given, start from a
+        draw of the mixture: the chain is then in equilibrium from its first point on.
+
+    Raises
+    ------
+    ValueError
+        If `sweeps` is not an integer of at least 1, or `burn_in` one of at least 0.
+    """
+
+    sweeps: int = 1
+    burn_in: int | None = None
+
+    def __post_init__(self) -> None:
+        as_count("sweeps", self.sweeps)
+        if self.burn_in is not None:
+            as_count("burn_in", self.burn_in, minimum=0)
+
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+        """Draw `n` successive points of a chain, with equal weights; `rng` is a Generator, a seed, or None."""
+        n, rng = as_count("n", n), as_generator(rng)
+        frame = KernelFrame.of(mixture, floored(mixture.covariance), n, turn=True)
+        if self.burn_in is None:
+            start = frame.forward(mixture.sample(1, rng))[0]
+        else:
+            start = frame.means[frame.log_weights.argmax()].copy()
+        left_out = self.burn_in or 0
+        shape = left_out + n * self.sweeps, mixture.dim
+        uniform, normal = rng.random(shape), rng.standard_normal(shape)
+        precision, log_det = frame.precisions(0.0)
+        chain = random_gibbs(frame.log_weights, frame.means, precision, log_det, start, uniform, normal)
+        return Points(frame.back(chain[left_out + self.sweeps - 1 :: self.sweeps]))

@@ -1,0 +1,87 @@
+"""Sigma points: few points with exactly the mean and covariance of the mixture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Literal
+
+import numpy as np
+
+from herdfilter._checks import Array, as_count, one_of
+from herdfilter.mixture import GaussianMixture, covariance_factor
+from herdfilter.points import Points
+
+
+@dataclass(frozen=True)
+class SigmaPoints:
+    """Sigma points of the Gaussian with the moments of the mixture, or of each of its components.
+
+    With F F' the covariance and F_i the columns of its Cholesky factor,
+
+        cubature:   mean +- sqrt(d) F_i,           weights 1 / (2 d)                 (Arasaratnam and Haykin 2009)
+        unscented:  mean,                          weight kappa / (d + kappa),
+                    mean +- sqrt(d + kappa) F_i,   weights 1 / (2 (d + kappa))       (Julier and Uhlmann 1997)
+
+    Mean and covariance are those of the mixture exactly; expectations of polynomials up to the third degree are exact for a
+    Gaussian, and with ``per_component`` for any mixture. The number of points is not free: see `size`.
+
+    Parameters
+    ----------
+    kind : {"unscented", "cubature"}
+        Which set of points.
+    kappa : float
+        Spread of the unscented points, above -d. 3 - d makes the fourth moments along the axes those of a Gaussian too.
+        With a negative one the first weight is negative: a quadrature rule still, but no longer particles for a filter.
+    per_component : bool
+        Sigma points of every component of positive weight, their weights times the component's.
+
+    Raises
+    ------
+    ValueError
+        If `kind` is unknown or `kappa` is not a finite number.
+    """
+
+    kind: Literal["unscented", "cubature"] = "unscented"
+    kappa: float = 1.0
+    per_component: bool = False
+
+    def __post_init__(self) -> None:
+        one_of("kind", self.kind, ("unscented", "cubature"))
+        if not isinstance(self.kappa, Real) or isinstance(self.kappa, bool) or not np.isfinite(self.kappa):
+            raise ValueError(f"kappa: expected a finite number, got {self.kappa!r}")
+
+    def size(self, mixture: GaussianMixture) -> int:
+        """Return the number of sigma points for `mixture`: 2 d + 1 or 2 d, for every component if `per_component`."""
+        sets = int(np.count_nonzero(mixture.weights)) if self.per_component else 1
+        return sets * (2 * mixture.dim + (self.kind == "unscented"))
+
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+        """Return the sigma points; `n` must be their number, `rng` is not used.
+
+        Raises
+        ------
+        ValueError
+            If `n` is not ``size(mixture)``, or `kappa` is not above -d.
+        """
+        n, size = as_count("n", n), self.size(mixture)
+        if n != size:
+            raise ValueError(f"n: expected {size}, the number of sigma points for this mixture, got {n}")
+        z, w = self._standard(mixture.dim)
+        if not self.per_component:
+            return Points.trusted(mixture.mean + z @ covariance_factor(mixture.covariance).T, w)
+        kept = np.flatnonzero(mixture.weights)
+        factors = mixture.factors[0 * kept if mixture.shared else kept]
+        x = mixture.means[kept, None, :] + z @ np.swapaxes(factors, 1, 2)
+        return Points.trusted(x.reshape(n, -1), (mixture.weights[kept, None] * w).ravel())
+
+    def _standard(self, d: int) -> tuple[Array, Array]:
+        """Return the sigma points (n, d) of N(0, I) and their weights (n,)."""
+        spread = d + (self.kappa if self.kind == "unscented" else 0.0)
+        if spread <= 0:
+            raise ValueError(f"kappa: expected a number above {-d} in {d} dimensions, got {self.kappa:g}")
+        z = np.sqrt(spread) * np.concatenate([np.eye(d), -np.eye(d)])
+        w = np.full(2 * d, 0.5 / spread)
+        if self.kind == "unscented":
+            z, w = np.vstack([np.zeros(d), z]), np.append(self.kappa / spread, w)
+        return z, w

@@ -1,0 +1,84 @@
+"""Quasi-Monte Carlo draws from a mixture (Sobol 1967; generator of scipy.stats.qmc)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from herdfilter._checks import Array, as_count, as_generator
+from herdfilter.mixture import GaussianMixture
+from herdfilter.points import Points
+
+_BITS = 30  # of a scrambled coordinate
+
+
+@dataclass(frozen=True)
+class SobolSampling:
+    """Draws from the mixture by the inverse distribution function, with Sobol points in place of random numbers.
+
+    Of the d + 1 coordinates of a Sobol point, the first picks the component, by the inverse of the cumulative weights, and
+    the others, through the normal quantile and a factor F of the component's covariance, the place in it:
+
+        x = means[m] + F_m  Phi^-1(u_2, ..., u_{d+1}),   F_m F_m' = covariances[m]
+
+    The cumulative weights run over the components in the order of their means along the mixture's main axis, so that
+    neighbouring Sobol points are neighbours in the state, and the order in which components are given does not matter. Of a
+    power of two of points each component gets its share to within one.
+
+    The Sobol sequence begins at the origin, whose normal quantile is infinite. All points are moved by half a cell of the
+    finest grid they lie on, which centres them: for n a power of two every coordinate has the mean 1/2 exactly. (To leave
+    the first point out instead would spoil that balance, Owen 2022.)
+
+    Parameters
+    ----------
+    scramble : bool
+        Scramble at random (linear matrix scramble and digital shift, Matousek 1998): the points are then random ones, each
+        distributed as the mixture, with averages that have no bias. `sample` draws the scramble from its `rng`.
+    """
+
+    scramble: bool = False
+
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+        """Draw `n` points with equal weights; `rng` is used if scrambling, then a Generator, a seed, or None.
+
+        Raises
+        ------
+        ValueError
+            If the mixture has more dimensions than Sobol points can have, less one (21200), or `n` is not valid.
+        """
+        # SciPy's statistics take longer to import than the rest of this package.
+        from scipy.special import ndtri
+
+        n = as_count("n", n)
+        u = self._uniform(n, mixture.dim + 1, rng)
+        order = _along_main_axis(mixture)
+        cumulative = np.cumsum(mixture.weights[order])
+        labels = order[np.searchsorted(cumulative, u[:, 0] * cumulative[-1], side="right")]
+        z = ndtri(u[:, 1:])
+        if mixture.shared:
+            return Points(mixture.means[labels] + z @ mixture.factors[0].T)
+        return Points(mixture.means[labels] + np.einsum("nij,nj->ni", mixture.factors[labels], z))
+
+    def _uniform(self, n: int, dim: int, rng: np.random.Generator | None) -> Array:
+        """Return the first n points of the sequence, inside the unit cube; (n, dim)."""
+        from scipy.stats import qmc
+
+        if dim > qmc.Sobol.MAXDIM:
+            raise ValueError(f"mixture: expected at most {qmc.Sobol.MAXDIM - 1} dimensions, got {dim - 1}")
+        power = (
+            n - 1
+        ).bit_length()  # whole powers of two are drawn: their number is then right for the sequence
+        if self.scramble:
+            engine, cell = qmc.Sobol(dim, bits=_BITS, seed=as_generator(rng)), 2.0**-_BITS
+        else:
+            engine, cell = qmc.Sobol(dim, scramble=False), 2.0**-power
+        return engine.random_base2(power)[:n] + 0.5 * cell
+
+
+def _along_main_axis(mixture: GaussianMixture) -> np.ndarray:
+    """Components of positive weight, in the order of their means along the mixture's axis of largest variance."""
+    axis = np.linalg.eigh(mixture.covariance)[1][:, -1]
+    axis = axis * np.sign(axis[np.abs(axis).argmax()])
+    order = np.argsort((mixture.means - mixture.mean) @ axis, kind="stable")
+    return order[mixture.weights[order] > 0]

@@ -1,0 +1,122 @@
+"""Sigma points: exact moments, and no other number of points than theirs."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from herdfilter.mixture import GaussianMixture
+from herdfilter.samplers import SigmaPoints
+
+KINDS = {
+    "unscented": SigmaPoints(),
+    "unscented, kappa 0": SigmaPoints(kappa=0.0),
+    "unscented, negative weight": SigmaPoints(kappa=-0.5),
+    "cubature": SigmaPoints("cubature"),
+    "unscented per component": SigmaPoints(per_component=True),
+    "cubature per component": SigmaPoints("cubature", per_component=True),
+}
+
+
+@pytest.fixture(params=KINDS.values(), ids=KINDS)
+def sigma(request):
+    return request.param
+
+
+def points_of(sampler, mixture):
+    return sampler.sample(mixture, sampler.size(mixture))
+
+
+def third_moments(weights, x, covariances):
+    """``E[X_i X_j X_k]`` of a mixture of N(x[m], covariances[m]) with the given weights."""
+    spread = np.einsum("m,mij,mk->ijk", weights, covariances, x)
+    cubes = np.einsum("m,mi,mj,mk->ijk", weights, x, x, x)
+    return cubes + spread + spread.transpose(0, 2, 1) + spread.transpose(2, 1, 0)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 10])
+@pytest.mark.parametrize("components", [1, 5])
+def test_mean_and_covariance_are_exact(sigma, random_mixture, d, components):
+    mixture = random_mixture(50, d, components)
+    points = points_of(sigma, mixture)
+    np.testing.assert_allclose(points.mean, mixture.mean, atol=1e-12)
+    np.testing.assert_allclose(points.covariance, mixture.covariance, atol=1e-11)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("components", [1, 4])
+def test_third_moments_are_exact(sigma, random_mixture, d, components):
+    """Of a Gaussian; of a mixture where every component has its points."""
+    mixture = random_mixture(51, d, components)
+    points = points_of(sigma, mixture)
+    if not sigma.per_component:
+        mixture = GaussianMixture([1.0], [mixture.mean], mixture.covariance)
+    ours = third_moments(points.weights, points.x, np.zeros((len(points), d, d)))
+    exact = third_moments(mixture.weights, mixture.means, mixture.covariances)
+    np.testing.assert_allclose(ours, exact, atol=1e-10 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_kappa_of_three_less_d_makes_fourth_moments_along_the_axes_exact(d):
+    """E[z^4] = 3 (Julier and Uhlmann 1997); in one dimension these are the nodes of Gauss and Hermite."""
+    normal = GaussianMixture([1.0], [np.zeros(d)], np.eye(d))
+    points = points_of(SigmaPoints(kappa=3.0 - d), normal)
+    np.testing.assert_allclose(points.weights @ points.x**4, 3.0, rtol=1e-12)
+    if d == 1:
+        nodes, weights = np.polynomial.hermite_e.hermegauss(3)
+        order = np.argsort(points.x[:, 0])
+        np.testing.assert_allclose(points.x[order, 0], nodes, atol=1e-12)
+        np.testing.assert_allclose(points.weights[order], weights / weights.sum(), rtol=1e-12)
+
+
+def test_points_by_hand():
+    gaussian = GaussianMixture([1.0], [[1.0, -1.0]], [[4.0, 0.0], [0.0, 9.0]])
+    points = SigmaPoints(kappa=1.0).sample(gaussian, 5)
+    root = np.sqrt(3)
+    x = [[1, -1], [1 + 2 * root, -1], [1, -1 + 3 * root], [1 - 2 * root, -1], [1, -1 - 3 * root]]
+    np.testing.assert_allclose(points.x, x)
+    np.testing.assert_allclose(points.weights, [1 / 3] + [1 / 6] * 4)
+
+
+@pytest.mark.parametrize(("kappa", "d"), list(product([0.0, 0.5, 3.0], [1, 2, 6])))
+def test_no_weight_is_negative_unless_kappa_is(random_mixture, kappa, d):
+    assert (points_of(SigmaPoints(kappa=kappa), random_mixture(52, d)).weights >= 0).all()
+    assert points_of(SigmaPoints(kappa=-0.5), random_mixture(52, d)).weights[0] < 0
+
+
+def test_components_of_weight_zero_get_no_points(random_mixture):
+    mixture = GaussianMixture([0.0, 0.4, 0.6], [[9.0, 9.0], [0.0, 0.0], [1.0, 2.0]], np.eye(2))
+    points = points_of(SigmaPoints(per_component=True), mixture)
+    assert len(points) == 10
+    assert (points.weights > 0).all()
+    np.testing.assert_allclose(points.mean, mixture.mean, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 4, 6, 100])
+def test_another_number_of_points_is_refused_and_the_right_one_named(random_mixture, n):
+    with pytest.raises(
+        ValueError, match=f"n: expected 5, the number of sigma points for this mixture, got {n}"
+    ):
+        SigmaPoints().sample(random_mixture(53, 2, 3), n)
+    with pytest.raises(ValueError, match="n: expected 12, "):
+        SigmaPoints("cubature", per_component=True).sample(random_mixture(53, 2, 3), n)
+
+
+def test_a_kappa_too_low_for_the_dimension_is_refused(random_mixture):
+    sampler = SigmaPoints(kappa=-2.0)
+    assert len(sampler.sample(random_mixture(54, 3), 7)) == 7
+    with pytest.raises(ValueError, match="kappa: expected a number above -2 in 2 dimensions, got -2"):
+        sampler.sample(random_mixture(54, 2), 5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kind": "unsented"}, "kind: unknown 'unsented'; did you mean 'unscented'?"),
+        ({"kappa": "auto"}, "kappa: expected a finite number, got 'auto'"),
+        ({"kappa": np.inf}, "kappa: expected a finite number, got inf"),
+    ],
+)
+def test_bad_options_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        SigmaPoints(**arguments)
