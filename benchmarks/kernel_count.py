@@ -1,0 +1,110 @@
+"""How many exponentials a herding sampler evaluates, how many its definition needs, and what one costs.
+
+The compiled loops keep no count. `exponentials` runs them as plain Python in a process of its own
+(``NUMBA_DISABLE_JIT=1``) with the exponential function replaced by one that counts its calls.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from common import cpu_seconds
+from numba import njit
+
+from herdfilter import ContinuousHerdedGibbs, GaussianMixture
+from herdfilter.samplers import _fastmath
+
+LENGTH = 1000  # of the vectors on which one exponential is timed: they fit the first cache
+
+
+def cost_of_exp(repeats: int = 200) -> dict[str, float]:
+    """CPU seconds of one exponential in a vectorised loop, by implementation."""
+    x = -np.linspace(0.0, 20.0, LENGTH)
+    out = np.empty(LENGTH)
+    numpy_exp, compiled = cpu_seconds(
+        [lambda: [np.exp(x, out=out) for _ in range(100)], lambda: _many(x, out, 100)], repeats
+    )
+    return {
+        "numpy.exp": numpy_exp / (100 * LENGTH),
+        "herdfilter.samplers._fastmath.exp": compiled / (100 * LENGTH),
+    }
+
+
+@njit(fastmath=_fastmath.VECTORISE)
+def _many(x, out, times):
+    for k in range(times):
+        for i in range(len(x)):
+            out[i] = _fastmath.exp(x[i] - 1e-3 * k)
+
+
+def needed(sampler: object, mixture: GaussianMixture, n: int) -> int:
+    """Kernel evaluations of the definition, every maximum being found at the first look.
+
+    Kernel herding: the objective at each of the n points, once: M components and t earlier points. Herded Gibbs: for each of
+    the d coordinates and each sweep of a point the slice weights of t earlier points and the weights of M components, and
+    the objective once, which is as many again. A sampler that leaves out kernels too far away to matter does with fewer.
+    """
+    objective = n * (n - 1) // 2 + n * len(mixture)
+    if isinstance(sampler, ContinuousHerdedGibbs):
+        return 2 * mixture.dim * sampler._options[2] * (objective - len(mixture))
+    return objective
+
+
+def exponentials(sampler: object, mixture: GaussianMixture, n: int, timeout: float = 120.0) -> int | None:
+    """Calls of the compiled loops' exponential function for one sample; None if that takes longer than `timeout` seconds."""
+    job = {
+        "kind": type(sampler).__name__,
+        "options": {k: v for k, v in vars(sampler).items() if not k.startswith("_") and v is not None},
+        "mixture": [a.tolist() for a in (mixture.weights, mixture.means, mixture.distinct_covariances)],
+        "n": n,
+    }
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    try:
+        done = subprocess.run(
+            [sys.executable, Path(__file__)],
+            input=json.dumps(job),
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    if done.returncode:
+        raise RuntimeError(f"counting failed:\n{done.stderr}")
+    return int(done.stdout)
+
+
+def _count() -> None:
+    """Read a job from standard input, run it, print the number of exponentials."""
+    import herdfilter
+
+    job = json.load(sys.stdin)
+    calls = 0
+
+    def counting(function):
+        def call(*arguments):
+            nonlocal calls
+            calls += 1
+            return function(*arguments)
+
+        return call
+
+    counted = {f: counting(f) for name, f in vars(_fastmath).items() if name.startswith("exp")}
+    for name, module in list(sys.modules.items()):
+        if name.startswith("herdfilter."):
+            for key, value in list(vars(module).items()):
+                if callable(value) and value in counted.keys():
+                    setattr(module, key, counted[value])
+    mixture = GaussianMixture.trusted(*map(np.array, job["mixture"]))
+    getattr(herdfilter, job["kind"])(**job["options"]).sample(mixture, job["n"])
+    print(calls)
+
+
+if __name__ == "__main__":
+    _count()
