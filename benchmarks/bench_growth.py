@@ -1,7 +1,8 @@
 """Time and memory of the herding samplers against the number of points: d = 2, 5 components, one core, compiled.
 
-Every size runs in a process of its own, so that its peak memory can be read. Small sizes are repeated and the median taken. A
-sampler's series ends early when its next size, at the growth seen so far, would take longer than `--patience` seconds.
+Every size runs in a process of its own, so that its peak memory can be read. Small sizes are repeated and the median
+taken. A sampler's series ends early when its next size, at the growth seen so far, would take longer than `--patience`
+seconds.
 
 python benchmarks/bench_growth.py [--largest 100000] [--patience 120] [--samplers KH CHG ...] [--bandwidths 0.1 auto]
 """

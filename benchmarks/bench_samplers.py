@@ -1,8 +1,8 @@
 """Speed of kernel herding (KH) and continuous herded Gibbs sampling (CHG): one core, compiled, median CPU times.
 
-Three tables: microseconds a point against the dimension; the same samplers beside the plain scipy version of `naive.py`, and
-how well the points of the two agree; milliseconds a sample where there are as many components as points. The last columns set
-the time against that of the exponentials alone (`kernel_count.py`).
+Three tables: microseconds a point against the dimension; the same samplers beside the plain scipy version of `naive.py`,
+and how well the points of the two agree; milliseconds a sample where there are as many components as points. The last
+columns set the time against that of the exponentials alone (`kernel_count.py`).
 
 python benchmarks/bench_samplers.py [--dims 2 5 10 20 50] [--naive 2 5] [--count 2 5] [--components 100 1000] ...
 """
@@ -101,7 +101,7 @@ def many_components(args: argparse.Namespace, exp: float) -> None:
                 for k in range(args.mixtures if n <= 200 else 2)
             ]
             for name, sampler in MANY.items():
-                calls = [lambda s=sampler, m=m: s.sample(m, n) for m in mixtures]
+                calls = [lambda s=sampler, m=m, n=n: s.sample(m, n) for m in mixtures]
                 times = 1e3 * cpu_seconds(calls, args.repeats if n <= 200 else 5)
                 limit = limits(sampler, mixtures[0], n, 1e-3 * times[0], exp, bool(args.count) and n <= 200)
                 target = MANY_TARGETS.get(n, "")

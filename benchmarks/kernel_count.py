@@ -56,7 +56,7 @@ def needed(sampler: object, mixture: GaussianMixture, n: int) -> int:
 
 
 def exponentials(sampler: object, mixture: GaussianMixture, n: int, timeout: float = 120.0) -> int | None:
-    """Calls of the compiled loops' exponential function for one sample; None if that takes longer than `timeout` seconds."""
+    """Count the calls of the compiled loops' exponential for one sample; None if that takes over `timeout` seconds."""
     job = {
         "kind": type(sampler).__name__,
         "options": {k: v for k, v in vars(sampler).items() if not k.startswith("_") and v is not None},
@@ -99,7 +99,7 @@ def _count() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("herdfilter."):
             for key, value in list(vars(module).items()):
-                if callable(value) and value in counted.keys():
+                if callable(value) and value in counted:
                     setattr(module, key, counted[value])
     mixture = GaussianMixture.trusted(*map(np.array, job["mixture"]))
     getattr(herdfilter, job["kind"])(**job["options"]).sample(mixture, job["n"])

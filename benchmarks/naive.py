@@ -1,4 +1,4 @@
-"""Both herding samplers as one would first write them: the definitions in numpy, every maximum by scipy's BFGS from many starts.
+"""Both herding samplers as one would first write them: the definitions in numpy, maxima by scipy's BFGS from many starts.
 
 The yardstick of `bench_samplers.py`. The objectives are those of docs/samplers.md with the unit-peak kernel, in closed form,
 vectorised over components and samples, with everything that does not depend on the unknown computed outside the optimiser.
@@ -6,8 +6,8 @@ Gradients are numerical, as in the public program of Wolf and Baum (Fusion-Goett
 `Sampling_methods.py`), and so are the starting points:
 
 - kernel herding: every component mean plus and minus every column of its covariance, 2 d M starts for a point;
-- herded Gibbs: every component's conditional mean, and that plus and minus once and twice the conditional variance, 5 M starts
-  for a coordinate; the first point from the mean of the heaviest component.
+- herded Gibbs: every component's conditional mean, and that plus and minus once and twice the conditional variance, 5 M
+  starts for a coordinate; the first point from the mean of the heaviest component.
 
 Earlier samples are not among them.
 """
@@ -42,14 +42,17 @@ def kernel_herding(mixture: GaussianMixture, n: int, sigma_k: float) -> np.ndarr
     return points
 
 
-def herded_gibbs(mixture: GaussianMixture, n: int, sigma_k: float) -> np.ndarray:
-    """Return n points (n, d) of continuous herded Gibbs sampling as published, one sweep a point."""
+def herded_gibbs(
+    mixture: GaussianMixture, n: int, sigma_k: float, start: np.ndarray | None = None
+) -> np.ndarray:
+    """Return n points (n, d) of continuous herded Gibbs sampling as published, one sweep a point; the first is `start`."""
     expected = expected_kernel(mixture, sigma_k)
     heaviest = mixture.means[np.argmax(mixture.weights)]
     unit = expected(heaviest)
     conditional = [conditional_density(mixture, i) for i in range(mixture.dim)]
     points = np.empty((n, mixture.dim))
-    points[0] = x = best_maximum(lambda x: expected(x) / unit, [heaviest])
+    x = best_maximum(lambda x: expected(x) / unit, [heaviest]) if start is None else np.asarray(start)
+    points[0] = x
     for t in range(1, n):
         x = x.copy()
         for i in range(mixture.dim):

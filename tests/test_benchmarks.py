@@ -1,0 +1,95 @@
+"""Every benchmark of the samplers at tiny size, and the plain version that they are measured against."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from herdfilter import ContinuousHerdedGibbs, GaussianMixture, KernelHerding, Points, herding_error
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+REFERENCE = Path(__file__).parents[2] / "shared" / "reference" / "authors_samples.json"
+pytestmark = pytest.mark.skipif(
+    not FOLDER.is_dir(), reason="the benchmarks are not part of this installation"
+)
+
+
+@pytest.fixture
+def benchmark_module(monkeypatch):
+    """A function: a module of the benchmarks by name."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return __import__
+
+
+@pytest.fixture
+def run(benchmark_module, capsys):
+    """A function: run a study, return what it prints."""
+
+    def study(name, *arguments):
+        benchmark_module(name).main([str(a) for a in arguments])
+        return capsys.readouterr().out
+
+    return study
+
+
+def test_speed_study_prints_its_three_tables(run):
+    small = ["--points", 3, "--mixtures", 1, "--repeats", 1, "--components", 6]
+    text = run("bench_samplers", "--dims", 2, "--naive", 2, "--count", *small)
+    for title in ("CPU microseconds a point", "Beside scipy's BFGS", "CPU milliseconds a sample"):
+        assert title in text
+    assert "NO" not in text.split("Beside scipy's BFGS")[1]  # the column that tells whether the points agree
+
+
+def test_growth_study_measures_time_and_memory(run):
+    text = run("bench_growth", "--largest", 100, "--samplers", "CHG", "--bandwidths", "auto")
+    assert "exponent of time" in text
+    assert "bytes a further point" in text
+
+
+def test_fitted_exponent_is_that_of_a_power_law(benchmark_module):
+    sizes = [100, 1000, 2000, 4000]
+    fit = benchmark_module("bench_growth").exponent(sizes, [9.0, *(n**1.5 for n in sizes[1:])])
+    assert fit == "1.50 (1.50, 1.50)"
+
+
+def test_peers_are_compared_where_they_are_installed(run, tmp_path, benchmark_module):
+    text = run("bench_peers", "--sizes", 4, "--dims", 2, "--seeds", 1, "--out", tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "peers_1_components_d2.png",
+        "peers_5_components_d2.png",
+    }
+    for missing in benchmark_module("peers").missing():
+        assert f"left out, {missing}" in text
+
+
+def test_plain_version_finds_the_points_of_the_samplers(benchmark_module):
+    """The two searches share nothing but the definition: the same herded Gibbs points, the same herding error."""
+    naive = benchmark_module("naive")
+    mixture = GaussianMixture([0.6, 0.4], [[0, 0], [3, 1]], [[[1, 0.5], [0.5, 1]], [[0.5, 0], [0, 2]]])
+    x = naive.herded_gibbs(mixture, 6, 0.5)
+    np.testing.assert_allclose(
+        x, ContinuousHerdedGibbs(target="paper", bandwidth=0.5).sample(mixture, 6).x, atol=1e-3
+    )
+    plain = herding_error(Points(naive.kernel_herding(mixture, 6, 0.5)), mixture, 0.5)
+    assert plain == pytest.approx(
+        herding_error(KernelHerding(bandwidth=0.5).sample(mixture, 6), mixture, 0.5), rel=0.02
+    )
+
+
+@pytest.mark.skipif(not REFERENCE.is_file(), reason=f"no reference at {REFERENCE}")
+@pytest.mark.parametrize("name", ["fig1_example", "random_d2_seed1"])
+def test_plain_version_reproduces_the_published_programs_points(name, benchmark_module):
+    case = next(c for c in json.loads(REFERENCE.read_text())["cases"] if c["name"] == name)
+    mixture = GaussianMixture(case["weights"], case["means"], case["covariances"])
+    x = benchmark_module("naive").herded_gibbs(mixture, 5, case["sigma_k"], start=case["chg"][0])
+    np.testing.assert_allclose(x, case["chg"][:5], atol=1e-3)
+
+
+def test_exponentials_are_counted(benchmark_module):
+    """Two points from one component in the plane: at least what the definition needs."""
+    kernel_count = benchmark_module("kernel_count")
+    mixture = GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2))
+    sampler = ContinuousHerdedGibbs(bandwidth=0.5, sweeps=1)
+    assert kernel_count.needed(sampler, mixture, 2) == 2 * 2 * (1 + 1)
+    assert kernel_count.exponentials(sampler, mixture, 2) >= 2 * 2 * (1 + 1)
