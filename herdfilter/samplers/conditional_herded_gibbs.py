@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import fft
 
 from herdfilter._checks import Array, as_array, as_count, as_positive
 from herdfilter.points import Points
@@ -191,11 +190,11 @@ class _Line:
         self.spacing = (self.high - self.low) / cells
         self.fine, self.coarse = _gregory(cells + 1, self.spacing), _gregory(cells // 2 + 1, 2 * self.spacing)
         reach = int(np.ceil(REACH * self.sigma / self.spacing))
-        self.length = fft.next_fast_len(cells + 1 + reach, real=True)
+        self.length = 1 << (cells + reach).bit_length()
         kernel = np.zeros(self.length)
         offsets = np.arange(-min(reach, cells), min(reach, cells) + 1)
         kernel[offsets] = np.exp(-0.5 * (offsets * self.spacing / self.sigma) ** 2)
-        self.transform = fft.rfft(kernel)
+        self.transform = np.fft.rfft(kernel)
 
     def shares(self, x: Array) -> Array:
         """Probabilities of the quadrature nodes under the conditional density at x.
@@ -260,7 +259,7 @@ class _Line:
     def argmax(self, x: Array, factor: float, weights: Array, samples: Array) -> float:
         """Maximum of factor E[k(., X_i) | x_rest] - sum_s weights_s k(., samples_s) where the density is positive."""
         shares = self.shares(x)
-        smoothed = fft.irfft(fft.rfft(shares, self.length) * self.transform, self.length)
+        smoothed = np.fft.irfft(np.fft.rfft(shares, self.length) * self.transform, self.length)
         objective = factor * smoothed[: len(shares) : 1 << self.level] - self._kernel_sum(weights, samples)
         lowest, highest = self._brackets(shares > 0)
         position = np.arange(self.cells + 1)

@@ -180,7 +180,7 @@ def test_every_move_is_the_maximum_of_the_published_objective(name):
             assert value[-1] > value[:-1].max() - 1e-4
 
 
-def test_quadrature_is_exact_for_cubics_and_its_weights_are_positive():
+def test_quadrature_is_exact_for_parabolas_and_its_weights_are_positive():
     nodes = np.linspace(-1, 2, 17)
     weights = _gregory(17, nodes[1] - nodes[0])
     assert (weights > 0).all()
