@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 from herdfilter._checks import Array, as_count, as_positive
 from herdfilter.kernels import KernelMean, LocalizedCumulative
@@ -75,6 +74,8 @@ class _Standard:
 
 def _half_space(n: int, d: int, start: int) -> Array:
     """Return Sobol points of N(0, I), those with a negative first coordinate reflected through the origin."""
+    from scipy.stats import qmc  # slow to import
+
     sobol = qmc.Sobol(d, scramble=True, rng=np.random.default_rng(start))
     z = ndtri(sobol.random(2 ** int(np.ceil(np.log2(n))))[:n])
     return np.where(z[:, :1] < 0, -z, z)
