@@ -70,8 +70,13 @@ METHODS = {
     "CHG": Method(ours(lambda h: hf.ContinuousHerdedGibbs(bandwidth=h))),
     "KH, mapped": Method(ours(lambda h: hf.MappedSampling(hf.KernelHerding(bandwidth=h)))),
     "KH, polished": Method(ours(lambda h: hf.Polished(hf.KernelHerding(bandwidth=h), bandwidth=h))),
+    "SobolSampling": Method(ours(lambda h: hf.SobolSampling()), kernel=False),
     "LCDSampling": Method(ours(lambda h: hf.LCDSampling()), kernel=False, largest=256),
 }
+if "weights" in hf.KernelHerding.__dataclass_fields__:
+    METHODS["KH, weighted"] = Method(
+        ours(lambda h: hf.KernelHerding(bandwidth=h, weights="fully-corrective")), largest=256
+    )
 NEEDS = {
     "kernel thinning (goodpoints)": peers.kt,
     "Compress++ (goodpoints)": peers.compress,
