@@ -22,6 +22,7 @@ from herdfilter.filters import (
 )
 from herdfilter.fitting import GaussianFit, KernelDensityFit
 from herdfilter.mixture import GaussianMixture
+from herdfilter.models.contract import simulate
 from herdfilter.points import Points
 from herdfilter.samplers import (
     ConditionalError,
@@ -74,6 +75,7 @@ __all__ = [
     "kernels",
     "models",
     "normalised_l2",
+    "simulate",
     "sliced_wasserstein",
     "testing",
 ]

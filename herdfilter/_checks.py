@@ -112,6 +112,9 @@ def one_of(name: str, value: str, known: Iterable[str]) -> str:
     known = list(known)
     if value in known:
         return value
-    near = get_close_matches(str(value), known, n=1, cutoff=0.5)
+    folded = {name.casefold(): name for name in reversed(known)}
+    near = get_close_matches(str(value), known, n=1, cutoff=0.5) or [
+        folded[name] for name in get_close_matches(str(value).casefold(), folded, n=1, cutoff=0.5)
+    ]
     hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
     raise ValueError(f"{name}: unknown {value!r}; {hint}")

@@ -90,7 +90,7 @@ def save_figures(result: StudyResult, folder: Path) -> list[Path]:
 
 
 def error_over_time(result: StudyResult, n_particles: int | None = None) -> Figure:
-    """Error at every step, RMS over runs: a panel a filter, before the first filter in grey.
+    """Error at every step, median over runs: a panel a filter, before the first filter in grey.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def error_over_time(result: StudyResult, n_particles: int | None = None) -> Figu
             errors = _errors(trace, measure)
             ax.plot(times, errors, color=look[name].color, linewidth=0.7, alpha=0.4)
             if name != first:
-                ax.plot(times, _moving_rms(_errors(baseline, measure), width), color=QUIET, linewidth=1.4)
-            ax.plot(times, _moving_rms(errors, width), color=look[name].color, linewidth=1.8)
+                ax.plot(times, _moving_mean(_errors(baseline, measure), width), color=QUIET, linewidth=1.4)
+            ax.plot(times, _moving_mean(errors, width), color=look[name].color, linewidth=1.8)
             ax.set_title(name, color=look[name].color, fontweight="bold")
         for ax in axes.flat[len(traces) :]:
             ax.set_axis_off()
@@ -124,16 +124,16 @@ def error_over_time(result: StudyResult, n_particles: int | None = None) -> Figu
         figure.supxlabel(study.scenario.time_label, fontsize="medium")
         figure.supylabel(_error_label(study.scenario.unit), fontsize="medium")
         figure.suptitle(
-            f"Error {MEASURES[measure]}, {study.runs} runs, n = {n}: "
-            f"every step (thin) and {width} steps together (thick); {first} in grey"
+            f"Error {MEASURES[measure]}, {study.runs} runs, n = {n}\n"
+            f"every step (thin), mean of {width} steps (thick); {first} in grey"
         )
     return figure
 
 
-def _moving_rms(errors: Array, width: int) -> Array:
-    """Root mean square over a window of `width` steps, odd, cut off at the ends."""
+def _moving_mean(errors: Array, width: int) -> Array:
+    """Mean over a window of `width` steps, odd, cut off at the ends."""
     ones = np.ones(width)
-    return np.sqrt(np.convolve(errors**2, ones, "same") / np.convolve(np.ones_like(errors), ones, "same"))
+    return np.convolve(errors, ones, "same") / np.convolve(np.ones_like(errors), ones, "same")
 
 
 def _errors(trace: Trace, measure: str) -> Array:
@@ -143,7 +143,7 @@ def _errors(trace: Trace, measure: str) -> Array:
 
 
 def error_over_particles(summary: pd.DataFrame, unit: str = "") -> Figure:
-    """Error against particle count, log-log, with 95 % intervals over runs.
+    """Error against particle count, log-log: medians over runs with 95 % intervals (of six runs or more).
 
     Parameters
     ----------
@@ -172,21 +172,35 @@ def error_over_particles(summary: pd.DataFrame, unit: str = "") -> Figure:
 
 
 def error_over_seconds(summary: pd.DataFrame, unit: str = "") -> Figure:
-    """Error against wall-clock time a step, log-log, with 95 % intervals; a marker a particle count."""
+    """Error against wall-clock time a step, log-log: medians over runs with 95 % intervals; a marker a particle count."""
     with _figure() as new:
         figure, panels = _measure_panels(new, summary, unit)
         for measure, ax in panels.items():
             look = styles(summary["filter"].unique())
             for name, rows in summary.groupby("filter", sort=False):
                 _error_line(ax, rows, measure, rows["ms_per_step"], look[str(name)])
-            first = summary[summary["filter"] == summary["filter"].iloc[0]]
-            for n, x, y in zip(first["n_particles"], first["ms_per_step"], first[measure], strict=True):
-                ax.annotate(f"n = {n} ", (x, y), ha="right", va="top", color="#777777", fontsize="small")
+            _name_counts(ax, summary, f"{measure}_median")
             _log_axis(ax, "x")
-            ax.margins(x=0.12)
+            ax.margins(x=0.15, y=0.1)
             ax.set_xlabel("milliseconds a step")
         _legend(figure, next(iter(panels.values())))
     return figure
+
+
+def _name_counts(ax: Axes, summary: pd.DataFrame, column: str) -> None:
+    """Write the particle counts beside the markers of the filter whose times lie farthest apart."""
+    times = summary.groupby("filter", sort=False)["ms_per_step"]
+    rows = summary[summary["filter"] == (times.max() / times.min()).idxmax()]
+    for n, x, y in zip(rows["n_particles"], rows["ms_per_step"], rows[column], strict=True):
+        ax.annotate(
+            f"n = {n}",
+            (x, y),
+            (5, -4),
+            textcoords="offset points",
+            va="top",
+            color="#777777",
+            fontsize="small",
+        )
 
 
 def _measure_panels(new: Any, summary: pd.DataFrame, unit: str) -> tuple[Figure, dict[str, Axes]]:
@@ -211,8 +225,8 @@ def _log_axis(ax: Axes, which: Literal["x", "y"]) -> None:
 
 
 def _error_line(ax: Axes, rows: pd.DataFrame, measure: str, x: pd.Series[float], style: Style) -> None:
-    error = rows[measure]
-    spread = np.array([error - rows[f"{measure}_low"], rows[f"{measure}_high"] - error])
+    error = rows[f"{measure}_median"]
+    spread = np.array([error - rows[f"{measure}_median_low"], rows[f"{measure}_median_high"] - error])
     ax.errorbar(
         x,
         error,
@@ -226,7 +240,7 @@ def _error_line(ax: Axes, rows: pd.DataFrame, measure: str, x: pd.Series[float],
 def _half_slope(ax: Axes, summary: pd.DataFrame) -> None:
     """Draw the rate of independent draws, one over the root of n, below the best filter."""
     counts = np.array(sorted(summary["n_particles"].unique()), dtype=float)
-    y = summary["reference_error"].min() * 0.8 * np.sqrt(counts[-1] / counts)
+    y = summary["reference_error_median"].min() * 0.8 * np.sqrt(counts[-1] / counts)
     ax.plot(counts, y, color=QUIET, linewidth=0.8, linestyle="--", zorder=0)
     ax.annotate("$n^{-1/2}$", (counts[0], 0.95 * y[0]), color="#777777", va="top")
 
@@ -313,7 +327,7 @@ def _label(labels: Sequence[str], dim: int) -> str:
 
 
 def _error_label(unit: str) -> str:
-    return "RMS error" + (f" ({unit})" if unit else "")
+    return "error, median over runs" + (f" ({unit})" if unit else "")
 
 
 _RC: Any = {

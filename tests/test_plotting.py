@@ -2,6 +2,7 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import herdfilter as hf
 from herdfilter import plotting
@@ -28,7 +29,7 @@ def study(**changes):
             "title": "Plane",
             "model": PLANE,
             "steps": 15,
-            "runs": 3,
+            "runs": 6,
             "particles": (10, 20, 40),
             "unit": "m",
             "labels": ("east (m)", "north (m)"),
@@ -70,7 +71,8 @@ def test_error_over_time_shows_every_filter_and_its_errors(result):
         panels["augmented-kh"].lines[0].get_ydata(), result.traces["augmented-kh", 20].reference
     )
     assert figure.get_supxlabel() == "time (s)"
-    assert figure.get_supylabel() == "RMS error (m)"
+    assert figure.get_supylabel() == "error, median over runs (m)"
+    assert max(len(line) for line in figure.get_suptitle().splitlines()) < 70  # fits above three panels
 
 
 def test_error_over_particles_shows_summary_and_intervals(result):
@@ -81,10 +83,12 @@ def test_error_over_particles_shows_summary_and_intervals(result):
         assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
         for container, (_, rows) in zip(ax.containers, summary.groupby("filter", sort=False), strict=True):
             line, _, (bars,) = container.lines
-            np.testing.assert_allclose(line.get_ydata().astype(float), rows[measure])
+            np.testing.assert_allclose(line.get_ydata().astype(float), rows[f"{measure}_median"])
             ends = np.array([segment[:, 1] for segment in bars.get_segments()])
-            np.testing.assert_allclose(ends, rows[[f"{measure}_low", f"{measure}_high"]].to_numpy())
-    assert {"particles", "RMS error (m)"} <= labels(figure)
+            np.testing.assert_allclose(
+                ends, rows[[f"{measure}_median_low", f"{measure}_median_high"]].to_numpy()
+            )
+    assert {"particles", "error, median over runs (m)"} <= labels(figure)
 
 
 def test_error_over_seconds_has_time_across(result):
@@ -93,6 +97,18 @@ def test_error_over_seconds_has_time_across(result):
     line = figure.axes[0].containers[0].lines[0]
     np.testing.assert_array_equal(line.get_xdata(), summary["ms_per_step"][:3])
     assert figure.axes[0].get_xlabel() == "milliseconds a step"
+
+
+def test_particle_counts_over_time_stay_inside_the_axes(result):
+    figure = plotting.error_over_seconds(hf.evaluation.summarise(result.runs))
+    FigureCanvasAgg(figure).draw()
+    for ax in figure.axes:
+        assert [text.get_text() for text in ax.texts] == ["n = 10", "n = 20", "n = 40"]
+        frame = ax.get_window_extent()
+        for text in ax.texts:
+            box = text.get_window_extent()
+            assert frame.x0 < box.x0
+            assert box.x1 < frame.x1
 
 
 def test_a_filter_has_the_same_colour_in_every_figure(result):

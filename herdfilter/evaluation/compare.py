@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def compare(
     scenario: str | Path | Scenario,
     filters: Filters | None = None,
-    particles: Iterable[int] | None = None,
+    particles: int | Iterable[int] | None = None,
     runs: int | None = None,
     seed: int = 0,
     workers: int = 1,
@@ -36,7 +36,7 @@ def compare(
         catalogue name, to a mapping of `ParticleFilter` keywords, or to a function
         ``(model, n_particles, rng)`` that returns an object with ``run(observations, dt=..., controls=...)``.
         The scenario's filters unless given.
-    particles : iterable of int, optional
+    particles : int or iterable of int, optional
         Particle counts; the scenario's unless given.
     runs : int, optional
         Independent runs; the scenario's unless given. With real data only the filters' random numbers differ.

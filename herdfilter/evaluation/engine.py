@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ def run_study(study: Study, workers: int = 1, progress: bool = False) -> StudyRe
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
-    sums = {key: _TraceSum() for key in study.keys}
+    squared: dict[Key, list[Array]] = {key: [] for key in study.keys}
     trajectory: Trajectory | None = None
     with joblib.parallel_config("loky", inner_max_num_threads=1):
         outcomes = joblib.Parallel(
@@ -46,11 +47,12 @@ def run_study(study: Study, workers: int = 1, progress: bool = False) -> StudyRe
             trajectory = trajectory or outcome.trajectory
             for result in outcome.results:
                 rows.append(result.row)
-                sums[result.key].add(result.squared)
+                if result.squared is not None:
+                    squared[result.key].append(result.squared)
     assert trajectory is not None  # run 0 brings it
     order = {key: place for place, key in enumerate(study.keys)}
     rows.sort(key=lambda row: (order[row["filter"], row["n_particles"]], row["run"]))
-    traces = {key: total.trace() for key, total in sums.items() if total.runs}
+    traces = {key: _trace(errors) for key, errors in squared.items() if errors}
     return StudyResult(study, pd.DataFrame(rows), traces, trajectory)
 
 
@@ -71,25 +73,12 @@ class _Outcome:
     trajectory: Trajectory | None
 
 
-class _TraceSum:
-    """Squared errors over time, summed over runs as they come in."""
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self._total: Any = 0.0
-        self._count: Any = 0
-
-    def add(self, squared: Array | None) -> None:
-        if squared is not None:
-            known = np.isfinite(squared)
-            self.runs += 1
-            self._count = self._count + known
-            self._total = self._total + np.where(known, squared, 0.0)
-
-    def trace(self) -> Trace:
-        with np.errstate(invalid="ignore"):
-            truth, reference = np.sqrt(self._total / self._count)
-        return Trace(truth, reference if np.isfinite(reference).all() else None)
+def _trace(squared: list[Array]) -> Trace:
+    """Median over the runs; a reference counts only if some run has it at every step."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # steps without any reference: NaN
+        truth, reference = np.sqrt(np.nanmedian(squared, axis=0))
+    return Trace(truth, reference if np.isfinite(reference).all() else None)
 
 
 def _run(study: Study, run: int) -> _Outcome:

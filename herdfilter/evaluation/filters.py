@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -43,11 +44,11 @@ class FilterSpec:
         """Check a table of keywords, from TOML or from a caller, and evaluate its expressions once."""
         options = dict(table)
         spec = cls(options.pop("filter", "ParticleFilter"), options)
-        check_keywords(f"filter {name}", spec._class(), options, taken=("model", "n_particles", "rng"))
-        try:
+        with blamed_on(name):
+            built = spec._class()
+        check_keywords(f"filter {name}", built, options, taken=("model", "n_particles", "rng"))
+        with blamed_on(name):
             spec._values()
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"filter {name}: {error}") from None
         return spec
 
     def __call__(self, model: Any, n_particles: int, rng: np.random.Generator) -> Any:
@@ -61,6 +62,16 @@ class FilterSpec:
 
     def _values(self) -> dict[str, Any]:
         return {k: evaluate(v) if isinstance(v, str) else v for k, v in self.options.items()}
+
+
+@contextmanager
+def blamed_on(name: str) -> Iterator[None]:
+    """Put the filter's name before a complaint about its parts."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"filter {name}: {error}") from error
 
 
 @cache

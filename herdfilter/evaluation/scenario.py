@@ -131,10 +131,16 @@ class Scenario:
         FileNotFoundError
             If the class is to come from a file that does not exist.
         """
-        cls = _model_class(str(self.model["type"]), self.folder)
         keywords = {k: v for k, v in self.model.items() if k != "type"} | arguments
-        check_keywords(f"model {self.model['type']}", cls, keywords)
-        return cls(**keywords)
+        try:
+            cls = _model_class(str(self.model["type"]), self.folder)
+            check_keywords(f"model {self.model['type']}", cls, keywords)
+            return cls(**keywords)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{self.name}.toml: model: {error}") from None
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{self.name}.toml: {error}") from error
 
 
 def _model_class(name: str, folder: Path) -> Any:

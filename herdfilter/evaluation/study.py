@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array, as_count
-from herdfilter.evaluation.filters import FilterFactory, Filters, resolve_filters
+from herdfilter.evaluation.filters import FilterFactory, Filters, blamed_on, resolve_filters
 from herdfilter.evaluation.recording import DataSet, Recording, load_data
 from herdfilter.evaluation.reference import Reference, check_reference
 from herdfilter.evaluation.scenario import Scenario, load_scenario
@@ -97,7 +97,7 @@ class Trajectory:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Root mean square error over runs at every step (T,), against truth and reference (None without one)."""
+    """Median over runs of the error at every step (T,), against truth and reference (None without one)."""
 
     truth: Array
     reference: Array | None
@@ -127,7 +127,7 @@ class StudyResult:
 def plan_study(
     scenario: str | Path | Scenario,
     filters: Filters | None = None,
-    particles: Iterable[int] | None = None,
+    particles: int | Iterable[int] | None = None,
     runs: int | None = None,
     seed: int = 0,
     data: str | Path | None = None,
@@ -149,22 +149,27 @@ def plan_study(
     study = Study(
         scenario,
         resolve_filters(scenario.filters if filters is None else filters, scenario.filter),
-        tuple(
-            dict.fromkeys(
-                as_count("particles", n) for n in (scenario.particles if particles is None else particles)
-            )
-        ),
+        _counts(scenario.particles if particles is None else particles),
         as_count("runs", scenario.runs if runs is None else runs),
         as_count("seed", seed, minimum=0),
         load_data(scenario, data),
     )
-    if not study.particles:
-        raise ValueError("particles: expected at least one count, got none")
     check_reference(scenario)
     model = study.build_model()
     for dim in study.dims(model):
         if not 0 <= dim < model.dim:
             raise ValueError(f"error_dims: expected indices from 0 to {model.dim - 1}, got {dim}")
     for name, factory in study.filters.items():
-        factory(model, study.particles[0], study.filter_rng(0, (name, study.particles[0])))
+        with blamed_on(name):
+            factory(model, study.particles[0], study.filter_rng(0, (name, study.particles[0])))
     return study
+
+
+def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
+    """Particle counts, each once; a number stands for itself."""
+    if isinstance(particles, str) or not isinstance(particles, Iterable):
+        particles = [particles]
+    counts = tuple(dict.fromkeys(as_count("particles", n) for n in particles))
+    if not counts:
+        raise ValueError("particles: expected at least one count, got none")
+    return counts

@@ -31,10 +31,10 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
 
         ``runs``, ``failures``, ``diverged``
             Number of runs, number of those that failed, share of those that diverged (failed ones included).
-        ``rmse``, ``rmse_low``, ``rmse_high``, ``rmse_median``
+        ``rmse``, ``rmse_low``, ``rmse_high``, ``rmse_median``, ``rmse_median_low``, ``rmse_median_high``
             Error against the truth: root mean square over runs with its percentile bootstrap interval, and
-            median over runs.
-        ``reference_error``, ``..._low``, ``..._high``, ``..._median``
+            median over runs with its exact interval between order statistics.
+        ``reference_error``, ``..._low``, ``..._high``, ``..._median``, ``..._median_low``, ``..._median_high``
             Likewise against the reference.
         ``ratio``, ``ratio_low``, ``ratio_high``, ``baseline``
             Median over runs of the error divided by the baseline's in the same run with as many particles,
@@ -75,11 +75,14 @@ def error_measure(table: pd.DataFrame) -> str:
 def _error(name: str, values: pd.Series[float]) -> dict[str, float]:
     finite = _finite(values)
     low, high = bootstrap_interval(finite, _root_mean_square)
+    median_low, median_high = median_interval(finite)
     return {
         name: _of(_root_mean_square, finite),
         f"{name}_low": low,
         f"{name}_high": high,
         f"{name}_median": _of(np.median, finite),
+        f"{name}_median_low": median_low,
+        f"{name}_median_high": median_high,
     }
 
 

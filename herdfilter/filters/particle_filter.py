@@ -138,7 +138,7 @@ class ParticleFilter:
         self.step += 1
 
     def update(self, z: ArrayLike | None) -> StepRecord:
-        """Weight the particles by the likelihood of an observation.
+        """Weight the particles by the likelihood of an observation, after `predict`: observations begin at step 1.
 
         Parameters
         ----------
@@ -153,9 +153,13 @@ class ParticleFilter:
         ------
         DegenerateWeightsError
             If the likelihood vanishes at every particle, unless ``on_degeneracy="predict"``; the prediction is kept.
+        RuntimeError
+            If the particles still stand at step 0, the initial state, of which there is no observation.
         ValueError
             If the model returns a log-likelihood of the wrong shape, or one that is NaN or +inf.
         """
+        if self.step == 0:
+            raise RuntimeError("update: the filter stands at the initial state, step 0; call predict first")
         increment, outcome = 0.0, Outcome.MISSING
         try:
             observation = None if z is None else np.asarray(z, dtype=np.float64)
@@ -254,5 +258,7 @@ class ParticleFilter:
 
 
 def _check_part(name: str, part: object, kind: type, expected: str) -> None:
-    if isinstance(part, type) or not isinstance(part, kind):
+    if isinstance(part, type):
+        raise TypeError(f"{name}: expected {expected}, an instance, got the class {part.__name__}")
+    if not isinstance(part, kind):
         raise TypeError(f"{name}: expected {expected}, got {part!r}")

@@ -49,7 +49,7 @@ class StepRecord:
     outcome: Outcome
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class FilterResult:
     """A run over T observations.
 
@@ -76,6 +76,14 @@ class FilterResult:
 
     def __len__(self) -> int:
         return len(self.means)
+
+    def __repr__(self) -> str:
+        unused = len(self) - sum(outcome is Outcome.UPDATED for outcome in self.outcomes)
+        note = f", unused_observations={unused}" if unused else ""
+        return (
+            f"FilterResult(steps={len(self)}, dim={self.means.shape[1]}, "
+            f"log_likelihood={self.log_likelihood:.6g}{note})"
+        )
 
     @property
     def log_likelihood(self) -> float:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array
+from herdfilter._checks import Array, as_array, as_count, as_generator, as_positive
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.mixture import GaussianMixture, covariance_factor
 
@@ -35,6 +35,8 @@ _ADDITIVE = ("transition_mean", "transition_covariance")
 
 def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
     """Raise TypeError, naming what is missing, unless the model has all names of at least one alternative."""
+    if isinstance(model, type):
+        raise TypeError(f"model: expected an instance, got the class {model.__name__}")
     if any(all(hasattr(model, name) for name in names) for names in alternatives):
         return
     wanted = ", or ".join(" and ".join(names) for names in alternatives)
@@ -44,7 +46,7 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
 
 def circular_dims(model: Model) -> tuple[int, ...]:
     """Return the indices of the angle-valued dimensions of a model."""
-    return tuple(getattr(model, "circular", ()))
+    return tuple(getattr(model, "circular", None) or ())
 
 
 def noise_dim(model: Model) -> int:
@@ -121,15 +123,37 @@ def predictive_mixture(
     return GaussianMixture.trusted(weights, means, transition_covariance(model, dt, step))
 
 
-def simulate(model: Model, steps: int, rng: np.random.Generator, dt: float = 1.0) -> tuple[Array, Array]:
+def simulate(
+    model: Model, steps: int, rng: np.random.Generator | int, dt: float = 1.0
+) -> tuple[Array, Array]:
     """Simulate a trajectory and its observations.
+
+    Parameters
+    ----------
+    model : object
+        A model with a transition and with ``sample_observation``, or ``observation_mean`` and ``observation_covariance``.
+    steps : int
+        Number of steps.
+    rng : numpy.random.Generator or int
+        Source of the random draws, or a seed.
+    dt : float
+        Time between steps.
 
     Returns
     -------
     truth : ndarray, shape (steps, d)
         States at steps 1 to `steps`.
     observations : ndarray, shape (steps, k)
+
+    Raises
+    ------
+    TypeError
+        If the model lacks what simulation needs.
+    ValueError
+        If `steps` or `dt` is out of range.
     """
+    require(model, "simulation", ("dim", "initial"))
+    steps, dt, rng = as_count("steps", steps), as_positive("dt", dt), as_generator(rng)
     x = sample_initial(model, 1, rng)
     truth, observations = [], []
     for step in range(1, steps + 1):

@@ -35,3 +35,20 @@ def as_sampler(name: str, sampler: Any) -> Sampler:
     if not isinstance(sampler, Sampler):
         raise TypeError(f"{name}: expected an object with sample(mixture, n, rng), got {sampler!r}")
     return sampler
+
+
+def drawn(sampler: Sampler, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> Points:
+    """Return what the sampler draws.
+
+    Raises
+    ------
+    TypeError
+        If these are not `Points`.
+    """
+    points = sampler.sample(mixture, n, rng)
+    if not isinstance(points, Points):
+        raise TypeError(
+            f"sampler: expected herdfilter.Points from {type(sampler).__name__}.sample, "
+            f"got {type(points).__name__}"
+        )
+    return points

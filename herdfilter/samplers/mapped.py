@@ -9,7 +9,7 @@ import numpy as np
 from herdfilter._checks import Array, as_count
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import Sampler
+from herdfilter.samplers.base import Sampler, as_sampler, drawn
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class MappedSampling:
     Raises
     ------
     TypeError
-        If `sampler` has no method ``sample``.
+        If `sampler` is a class or has no method ``sample``; later, if that does not return `Points`.
     """
 
     sampler: Sampler
@@ -42,8 +42,7 @@ class MappedSampling:
     _cache: dict[tuple[int, int], Points] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.sampler, Sampler):
-            raise TypeError(f"sampler: expected an object with sample(mixture, n, rng), got {self.sampler!r}")
+        as_sampler("sampler", self.sampler)
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Map `n` points into `mixture`; `rng` is passed on when the base sampler is first asked for a size."""
@@ -72,7 +71,7 @@ class MappedSampling:
         key = (n, dim)
         if key not in self._cache:
             normal = GaussianMixture.trusted(np.ones(1), np.zeros((1, dim)), np.eye(dim))
-            points = self.sampler.sample(normal, n, rng)
+            points = drawn(self.sampler, normal, n, rng)
             self._cache[key] = standardised(points) if self.match_moments else points
         return self._cache[key]
 

@@ -153,3 +153,40 @@ def test_unknown_scenario_and_missing_file(tmp_path):
 def test_a_simulated_scenario_takes_no_data_folder(tmp_path):
     with pytest.raises(ValueError, match="takes no data folder"):
         plan_study("ungm", data=tmp_path)
+
+
+def test_what_is_wrong_in_a_filter_names_the_filter(write):
+    def plan(text):
+        return plan_study(write('filters = ["mine"]' + MINIMAL + "[filter.mine]\n" + text))
+
+    with pytest.raises(ValueError, match=r"filter mine: .*did you mean 'ParticleFilter'"):
+        plan('filter = "ParticleFiltr"')
+    with pytest.raises(ValueError, match="filter mine: resample_below: expected a fraction"):
+        plan("resample_below = 2.0")
+    with pytest.raises(TypeError, match="filter mine: proposal: expected a proposal"):
+        plan('proposal = "SystematicResampling()"')
+
+
+def test_a_missing_or_faulty_model_file_names_the_scenario(write):
+    path = write('title = "Walk"\n[model]\ntype = "walk.py:Walk"')
+    with pytest.raises(FileNotFoundError, match=r"mine\.toml: model: no file .*walk\.py"):
+        plan_study(path)
+    write("raise KeyError('oops')", "walk.py")
+    with pytest.raises(ValueError, match=r"mine\.toml: .*walk\.py: cannot be imported .*oops"):
+        plan_study(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("UNGM", "ungm"), ("Lorenz63", "lorenz63"), ("BEARING", "bearings")]
+)
+def test_a_name_in_other_letters_gets_a_hint(name, meant):
+    with pytest.raises(ValueError, match=f"scenario: unknown '{name}'; did you mean '{meant}'"):
+        load_scenario(name)
+
+
+def test_particle_counts_may_be_one_number():
+    assert plan_study("ungm", particles=50).particles == (50,)
+    assert plan_study("ungm", particles=np.array([50, 20])).particles == (50, 20)
+    for wrong in (50.0, "50"):
+        with pytest.raises(ValueError, match=f"particles: expected an integer of at least 1, got {wrong!r}"):
+            plan_study("ungm", particles=wrong)

@@ -7,10 +7,13 @@ from herdfilter.filters import (
     AugmentedProposal,
     BootstrapProposal,
     HerdedProposal,
+    MixtureResampling,
     ParticleFilter,
 )
 from herdfilter.fitting import GaussianFit
 from herdfilter.mixture import GaussianMixture
+from herdfilter.models import UNGM
+from herdfilter.models.contract import simulate
 from herdfilter.samplers import RandomSampling
 
 
@@ -147,3 +150,93 @@ def test_an_observation_that_is_not_numbers_is_named(walk, z):
 def test_parts_of_the_wrong_kind_are_named(make, message):
     with pytest.raises(TypeError, match=message):
         make()
+
+
+class BareSampler:
+    def sample(self, mixture, n, rng=None):
+        return mixture.sample(n, 0)
+
+
+class BareFit:
+    def fit(self, particles, weights):
+        return GaussianFit().fit(particles, weights)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: {"proposal": HerdedProposal(BareSampler())},
+        lambda: {"proposal": AugmentedProposal(GaussianFit(), BareSampler())},
+        lambda: {"resampling": MixtureResampling(GaussianFit(), BareSampler()), "resample_below": 1.0},
+    ],
+    ids=["herded", "augmented", "resampling"],
+)
+def test_a_sampler_that_returns_a_plain_array_is_named(walk, make):
+    with pytest.raises(
+        TypeError, match=r"sampler: expected herdfilter.Points from BareSampler.sample, got ndarray"
+    ):
+        ParticleFilter(walk, 10, **make(), rng=3).run([[0.3], [0.4]])
+
+
+@pytest.mark.parametrize("part", [MixtureResampling, AugmentedProposal])
+def test_a_fit_that_takes_no_circular_dimensions_is_named(part):
+    expected = (
+        r"fit: expected arguments \(particles, weights, circular\), got fit\(particles, weights\) of BareFit"
+    )
+    with pytest.raises(TypeError, match=expected):
+        part(BareFit(), RandomSampling())
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: HerdedProposal(RandomSampling), "sampler: .* class RandomSampling"),
+        (lambda: AugmentedProposal(GaussianFit, RandomSampling()), "fit: .* class GaussianFit"),
+        (lambda: MixtureResampling(GaussianFit(), RandomSampling), "sampler: .* class RandomSampling"),
+        (lambda: ParticleFilter(UNGM), "model: .* class UNGM"),
+        (lambda: ParticleFilter(UNGM(), proposal=BootstrapProposal), "proposal: .* class BootstrapProposal"),
+        (lambda: simulate(UNGM, 3, 0), "model: .* class UNGM"),
+    ],
+)
+def test_a_class_in_place_of_an_instance_is_named(make, name):
+    with pytest.raises(TypeError, match=name) as caught:
+        make()
+    assert "an instance, got the class" in str(caught.value)
+
+
+@pytest.mark.parametrize("circular", [None, (), []])
+def test_a_model_may_say_in_any_way_that_it_has_no_angles(walk_class, proposal, circular):
+    class Same(walk_class):
+        pass
+
+    Same.circular = circular
+    observations = [[0.5], None, [1.0]]
+    plain = ParticleFilter(walk_class(), 20, proposal, rng=4).run(observations)
+    same = ParticleFilter(Same(), 20, proposal, rng=4).run(observations)
+    np.testing.assert_array_equal(same.means, plain.means)
+
+
+@pytest.mark.parametrize("z", [[1.0], None])
+def test_an_observation_of_the_initial_state_is_refused(walk, z):
+    """Steps count from 1: there is no observation of step 0."""
+    pf = ParticleFilter(walk, 5, rng=28)
+    with pytest.raises(
+        RuntimeError, match="update: the filter stands at the initial state, step 0; call predict first"
+    ):
+        pf.update(z)
+    assert pf.record is None
+    pf.predict()
+    assert pf.update(z).step == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 1), "steps: expected an integer"),
+        ((3, "dice"), "rng: expected"),
+        ((3, 1, -1.0), "dt: expected a positive"),
+    ],
+)
+def test_a_simulation_names_what_does_not_fit(walk, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(walk, *arguments)

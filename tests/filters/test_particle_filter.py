@@ -267,3 +267,12 @@ def test_kept_particles_are_not_overwritten_by_later_steps(walk, proposal):
     short = ParticleFilter(walk, 20, proposal, rng=19).run(OBSERVATIONS[:2], keep_particles=True)
     np.testing.assert_array_equal(long.particles[:2], short.particles)
     np.testing.assert_array_equal(long.weights[:2], short.weights)
+
+
+def test_a_result_prints_as_one_line(walk):
+    result = ParticleFilter(walk, 50, rng=5).run([[0.5], None, [1.0]], keep_particles=True)
+    text = repr(result)
+    assert text == (
+        f"FilterResult(steps=3, dim=1, log_likelihood={result.log_likelihood:.6g}, unused_observations=1)"
+    )
+    assert "unused" not in repr(ParticleFilter(walk, 50, rng=5).run([[0.5]]))

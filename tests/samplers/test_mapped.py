@@ -122,3 +122,15 @@ def test_the_base_sampler_must_be_a_sampler():
         TypeError, match=r"sampler: expected an object with sample\(mixture, n, rng\), got 'kh'"
     ):
         MappedSampling("kh")
+    with pytest.raises(TypeError, match="sampler: expected an instance, got the class KernelHerding"):
+        MappedSampling(KernelHerding)
+
+
+def test_a_base_sampler_that_returns_a_plain_array_is_named():
+    class Bare:
+        def sample(self, mixture, n, rng=None):
+            return mixture.sample(n, 0)
+
+    normal = GaussianMixture([1.0], [[0.0]], [[1.0]])
+    with pytest.raises(TypeError, match=r"sampler: expected herdfilter.Points from Bare.sample, got ndarray"):
+        MappedSampling(Bare()).sample(normal, 5)

@@ -9,11 +9,11 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.filters.proposals.base import initial_points
-from herdfilter.filters.resampling.mixture import check_fit, check_sampler
+from herdfilter.filters.resampling.mixture import check_fit
 from herdfilter.fitting.base import Fit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, circular_dims, noise_dim, propagate, require
-from herdfilter.samplers.base import Sampler
+from herdfilter.samplers.base import Sampler, as_sampler, drawn
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class AugmentedProposal:
     absorbs_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_sampler(self.sampler)
+        as_sampler("sampler", self.sampler)
         check_fit(self.fit)
 
     def check(self, model: Model) -> None:
@@ -63,7 +63,7 @@ class AugmentedProposal:
     ) -> tuple[Array, Array]:
         """See `Proposal`."""
         posterior = self.fit.fit(particles, np.exp(log_weights), circular_dims(model))
-        points = self.sampler.sample(with_noise(posterior, noise_dim(model)), len(particles), rng)
+        points = drawn(self.sampler, with_noise(posterior, noise_dim(model)), len(particles), rng)
         d = posterior.dim
         return propagate(model, points.x[:, :d], points.x[:, d:], dt, control, step), points.log_weights
 

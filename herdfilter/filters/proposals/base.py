@@ -11,7 +11,7 @@ from herdfilter.angles import wrap_angles
 from herdfilter.filters.resampling.base import equal_log_weights
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, circular_dims, sample_initial
-from herdfilter.samplers.base import Sampler
+from herdfilter.samplers.base import Sampler, drawn
 
 
 @runtime_checkable
@@ -52,5 +52,5 @@ def initial_points(
     """Draw the initial particles by `sampler` where the initial distribution is a mixture, else at random."""
     if sampler is None or not isinstance(model.initial, GaussianMixture):
         return sample_initial(model, n, rng), equal_log_weights(n)
-    points = sampler.sample(model.initial, n, rng)
+    points = drawn(sampler, model.initial, n, rng)
     return wrap_angles(points.x, circular_dims(model)), points.log_weights

@@ -10,10 +10,9 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.proposals.base import initial_points
-from herdfilter.filters.resampling.mixture import check_sampler
 from herdfilter.mixture import GaussianMixture, floored
 from herdfilter.models.contract import Model, circular_dims, predictive_mixture, require
-from herdfilter.samplers.base import Sampler
+from herdfilter.samplers.base import Sampler, as_sampler, drawn
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class HerdedProposal:
     absorbs_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_sampler(self.sampler)
+        as_sampler("sampler", self.sampler)
         if not 0 <= self.defensive_share < 1:
             raise ValueError(f"defensive_share: expected from 0 to below 1, got {self.defensive_share!r}")
 
@@ -77,7 +76,7 @@ class HerdedProposal:
         drawn_from = GaussianMixture.trusted(
             (1 - share) * target.weights + share / len(target), target.means, target.distinct_covariances
         )
-        points = self.sampler.sample(drawn_from, n, rng)
+        points = drawn(self.sampler, drawn_from, n, rng)
         log_ratio = _log_density_ratio(target, drawn_from, points.x) if share else 0.0
         new_weights = points.log_weights + log_ratio
         return wrap_angles(points.x, circular), new_weights - np.logaddexp.reduce(new_weights)

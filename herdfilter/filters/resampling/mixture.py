@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.fitting.base import Fit
-from herdfilter.samplers.base import Sampler
+from herdfilter.samplers.base import Sampler, as_sampler, drawn
 
 
 @dataclass(frozen=True)
@@ -29,24 +30,27 @@ class MixtureResampling:
     sampler: Sampler
 
     def __post_init__(self) -> None:
-        check_sampler(self.sampler)
+        as_sampler("sampler", self.sampler)
         check_fit(self.fit)
 
     def resample(
         self, particles: Array, weights: Array, rng: np.random.Generator, circular: Sequence[int] = ()
     ) -> tuple[Array, Array]:
         """Return points of the fitted mixture; see `Resampling`."""
-        points = self.sampler.sample(self.fit.fit(particles, weights, circular), len(weights), rng)
+        points = drawn(self.sampler, self.fit.fit(particles, weights, circular), len(weights), rng)
         return wrap_angles(points.x, circular), points.log_weights
-
-
-def check_sampler(sampler: object) -> None:
-    """Raise TypeError unless `sampler` is one."""
-    if not isinstance(sampler, Sampler) or isinstance(sampler, type):
-        raise TypeError(f"sampler: expected an object with sample(mixture, n, rng), got {sampler!r}")
 
 
 def check_fit(fit: object) -> None:
     """Raise TypeError unless `fit` is one."""
-    if not isinstance(fit, Fit) or isinstance(fit, type):
+    if isinstance(fit, type):
+        raise TypeError(f"fit: expected an instance, got the class {fit.__name__}")
+    if not isinstance(fit, Fit):
         raise TypeError(f"fit: expected an object with fit(particles, weights, circular), got {fit!r}")
+    try:
+        inspect.signature(fit.fit).bind(None, None, ())
+    except TypeError:
+        raise TypeError(
+            f"fit: expected arguments (particles, weights, circular), got fit{inspect.signature(fit.fit)} of "
+            f"{type(fit).__name__}"
+        ) from None
