@@ -57,7 +57,7 @@ def _errors(points: Points, mixture: GaussianMixture) -> list[float]:
 
 def draw(result: Result) -> Figure:
     """Draw a panel for each sampler over the contours of the density."""
-    x, y = np.linspace(-4.5, 12.5, 240), np.linspace(-3, 13.5, 240)
+    x, y = np.linspace(-4.5, 12.5, 140), np.linspace(-3, 13.5, 140)
     with _figure() as new:
         figure, axes = new(1, len(result.points), (9.6, 3.6))
         for ax, (name, points) in zip(axes.flat, result.points.items(), strict=True):

@@ -127,7 +127,7 @@ def draw(result: Result) -> Figure:
         for ax in axes[:, 0]:
             ax.remove()
         left = figure.add_subplot(axes[0, 0].get_gridspec()[:, 0])  # over both rows
-        shade_density(left, f.mixture, np.linspace(-4, 13, 240), np.linspace(-3, 13.5, 240))
+        shade_density(left, f.mixture, np.linspace(-4, 13, 140), np.linspace(-3, 13.5, 140))
         left.axhline(height, color=INK, linewidth=1, linestyle="--")
         left.annotate(f"slice\n$x_2$ = {height:.2f}", (12.9, height - 0.2), ha="right", va="top", color=INK)
         left.scatter(

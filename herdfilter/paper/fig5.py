@@ -110,10 +110,10 @@ def draw(result: Result) -> Figure:
             d = int(idle.index[0])
             ax.annotate(
                 f"from d = {d} on most first ascents of the published\nkernel herding end where they start (our mixtures)",
-                (d, result.published["kernel_herding"][d]), xytext=(13, 25), va="center",
+                (d, result.published["kernel_herding"][d]), xytext=(13, 60), va="center",
                 arrowprops={"arrowstyle": "-", "color": QUIET}, color=QUIET, fontsize="small",
             )  # fmt: skip
-        ax.set_ylim(top=60)
+        ax.set_ylim(top=150)
         figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 

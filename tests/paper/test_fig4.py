@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from herdfilter.paper import fig4
@@ -32,6 +33,13 @@ def test_while_its_herding_error_stalls_its_l2_error_falls_below_the_floor_of_th
     assert narrow.l2[CHG][999] < 0.7 * narrow.floor
     for name in (KH, SMOOTHED):
         assert narrow.l2[name][999] == pytest.approx(narrow.floor, rel=0.05)
+
+
+def test_its_points_collapse_onto_the_ridge(cases):
+    spread = {name: fig4.spread_across_ridge(x) for name, x in cases[1].points.items()}
+    assert spread[CHG] < 0.06
+    for name in (KH, SMOOTHED):
+        assert spread[name] == pytest.approx(np.sqrt(0.02), rel=0.15)
 
 
 def test_what_the_paper_states_stands_beside_its_own_recursion_only(cases):
