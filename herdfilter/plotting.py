@@ -181,7 +181,7 @@ def error_over_seconds(summary: pd.DataFrame, unit: str = "") -> Figure:
                 _error_line(ax, rows, measure, rows["ms_per_step"], look[str(name)])
             _name_counts(ax, summary, f"{measure}_median")
             _log_axis(ax, "x")
-            ax.margins(x=0.15, y=0.1)
+            ax.margins(x=0.2, y=0.1)
             ax.set_xlabel("milliseconds a step")
         _legend(figure, next(iter(panels.values())))
     return figure

@@ -257,6 +257,108 @@ def test_operations_commute():
     )
 
 
+@few
+@given(mixtures(min_dim=2), SEEDS)
+def test_marginal_of_a_marginal_is_a_marginal(mixture, seed):
+    rng = np.random.default_rng(seed)
+    keep = rng.permutation(mixture.dim)[: rng.integers(1, mixture.dim + 1)]
+    again = rng.permutation(len(keep))[: rng.integers(1, len(keep) + 1)]
+    assert_same(mixture.marginal(keep).marginal(again), mixture.marginal(keep[again]))
+
+
+@few
+@given(mixtures(min_dim=2), SEEDS)
+def test_noise_and_marginal_commute(mixture, seed):
+    rng = np.random.default_rng(seed)
+    noise, keep = random_covariance(rng, mixture.dim), rng.permutation(mixture.dim)[:2]
+    block = noise[np.ix_(keep, keep)]
+    assert_same(mixture.convolve(noise).marginal(keep), mixture.marginal(keep).convolve(block))
+
+
+@few
+@given(mixtures(min_dim=3), SEEDS)
+def test_conditioning_in_two_steps_is_conditioning_at_once(mixture, seed):
+    rng = np.random.default_rng(seed)
+    a, b = np.sort(rng.permutation(mixture.dim)[:2])
+    x = mixture.mean + rng.standard_normal(mixture.dim)
+    once = mixture.conditional([a, b], x[[a, b]])
+    twice = mixture.conditional(b, x[b]).conditional(a, x[a])  # a < b keeps its place
+    np.testing.assert_allclose(twice.weights, once.weights, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(twice.means, once.means, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(twice.covariances, once.covariances, rtol=1e-8, atol=1e-8)
+
+
+@few
+@given(mixtures(min_dim=2), SEEDS)
+def test_marginal_of_a_conditional_is_the_conditional_of_a_marginal(mixture, seed):
+    a, b = np.random.default_rng(seed).permutation(mixture.dim)[:2]
+    value = mixture.mean[b] + 0.7
+    rest = np.setdiff1d(np.arange(mixture.dim), [b])
+    left = mixture.conditional(b, value).marginal(int(np.flatnonzero(rest == a)[0]))
+    assert_same(left, mixture.marginal([a, b]).conditional(1, value))
+
+
+@few
+@given(mixtures(), SEEDS)
+def test_an_affine_map_carries_density_and_moments_along(mixture, seed):
+    """Y = A X + b has the density of X at A^-1 (y - b), over |det A|."""
+    rng = np.random.default_rng(seed)
+    d = mixture.dim
+    A, b = np.linalg.cholesky(random_covariance(rng, d)), 5 * rng.standard_normal(d)
+    image = GaussianMixture(
+        mixture.weights,
+        mixture.means @ A.T + b,
+        A @ mixture.distinct_covariances[0] @ A.T if mixture.shared else A @ mixture.covariances @ A.T,
+    )
+    x = 4 * rng.standard_normal((5, d))
+    expected = mixture.log_density(x) - np.linalg.slogdet(A)[1]
+    np.testing.assert_allclose(image.log_density(x @ A.T + b), expected, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(image.mean, A @ mixture.mean + b, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(image.covariance, A @ mixture.covariance @ A.T, rtol=1e-9, atol=1e-10)
+
+
+@few
+@given(mixtures(max_dim=3), SEEDS)
+def test_a_mixture_of_mixtures_has_the_moments_of_the_whole(mixture, seed):
+    """Total mean and covariance, and the density is the weighted sum."""
+    rng = np.random.default_rng(seed)
+    other, share = random_mixture(rng, 3, mixture.dim), rng.uniform(0.1, 0.9)
+    whole = GaussianMixture(
+        np.concatenate([share * mixture.weights, (1 - share) * other.weights]),
+        np.concatenate([mixture.means, other.means]),
+        np.concatenate([mixture.covariances, other.covariances]),
+    )
+    mean = share * mixture.mean + (1 - share) * other.mean
+    gap = mixture.mean - other.mean
+    between = share * (1 - share) * np.outer(gap, gap)
+    covariance = share * mixture.covariance + (1 - share) * other.covariance + between
+    np.testing.assert_allclose(whole.mean, mean, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(whole.covariance, covariance, rtol=1e-10, atol=1e-12)
+    x = 4 * rng.standard_normal((5, mixture.dim))
+    both = np.logaddexp(np.log(share) + mixture.log_density(x), np.log(1 - share) + other.log_density(x))
+    np.testing.assert_allclose(whole.log_density(x), both, rtol=1e-10)
+
+
+@few
+@given(mixtures(min_dim=2), SEEDS)
+def test_order_and_weightless_components_do_not_matter(mixture, seed):
+    rng = np.random.default_rng(seed)
+    d, extra = mixture.dim, random_covariance(rng, mixture.dim)
+    padded = GaussianMixture(
+        [*mixture.weights, 0.0], [*mixture.means, 9 * np.ones(d)], [*mixture.covariances, extra]
+    )
+    order = rng.permutation(len(padded))
+    other = GaussianMixture(padded.weights[order], padded.means[order], padded.covariances[order])
+    x = 4 * rng.standard_normal((5, d))
+    np.testing.assert_allclose(other.log_density(x), mixture.log_density(x), rtol=1e-10)
+    np.testing.assert_allclose(other.mean, mixture.mean, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(other.covariance, mixture.covariance, rtol=1e-10, atol=1e-12)
+    for change in (lambda m: m.marginal(1), lambda m: m.conditional(0, 0.3), lambda m: m.convolve(extra)):
+        a, b = change(other), change(mixture)
+        y = x[:, : a.dim]
+        np.testing.assert_allclose(a.log_density(y), b.log_density(y), rtol=1e-9, atol=1e-9)
+
+
 # Degenerate covariances
 
 
