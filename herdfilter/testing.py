@@ -468,7 +468,8 @@ def _moments(case: _Case) -> Iterator[str]:
         whiten = np.linalg.inv(np.linalg.cholesky(mixture.covariance))
         off = float(np.linalg.norm(whiten @ (points.mean - mixture.mean)))
         if case.deterministic:
-            allowed = (0.2 if len(points) < 100 else 0.03) * max(1.0, d / 2)
+            allowed = 0.03 if len(points) >= 100 else 0.2 * max(1.0, np.sqrt(20 / len(points)))
+            allowed *= max(1.0, d / 2)
         else:
             allowed = 4.5 * np.sqrt(max(1.0, d / 2) / len(points))
         if not off <= allowed:

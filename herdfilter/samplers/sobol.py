@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from herdfilter._checks import Array, as_count, as_generator
 from herdfilter.mixture import GaussianMixture
@@ -47,9 +48,6 @@ class SobolSampling:
         ValueError
             If the mixture has more dimensions than Sobol points can have, less one (21200), or `n` is not valid.
         """
-        # SciPy's statistics take longer to import than the rest of this package.
-        from scipy.special import ndtri
-
         n = as_count("n", n)
         u = self._uniform(n, mixture.dim + 1, rng)
         order = _along_main_axis(mixture)
@@ -62,7 +60,7 @@ class SobolSampling:
 
     def _uniform(self, n: int, dim: int, rng: np.random.Generator | None) -> Array:
         """Return the first n points of the sequence, inside the unit cube; (n, dim)."""
-        from scipy.stats import qmc
+        from scipy.stats import qmc  # it takes longer to import than the rest of the package
 
         if dim > qmc.Sobol.MAXDIM:
             raise ValueError(f"mixture: expected at most {qmc.Sobol.MAXDIM - 1} dimensions, got {dim - 1}")

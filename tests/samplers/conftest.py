@@ -6,6 +6,7 @@ from herdfilter import testing
 from herdfilter.samplers import (
     ContinuousHerdedGibbs,
     KernelHerding,
+    LCDSampling,
     MappedSampling,
     RandomGibbs,
     RandomSampling,
@@ -21,6 +22,7 @@ DETERMINISTIC = {
     "mapped herded Gibbs": MappedSampling(ContinuousHerdedGibbs()),
     "mapped Sobol": MappedSampling(SobolSampling()),
     "Sobol": SobolSampling(),
+    "localized cumulative distributions": LCDSampling(iterations=5),
 }
 OF_CERTAIN_SIZES = {
     "unscented": SigmaPoints(),
@@ -43,6 +45,8 @@ PROMISES = {
     "herded Gibbs as published": {"moments": False, "far_components": False},
     # A chain hardly moves between modes: see test_random_gibbs.
     "random Gibbs": {"moments": False, "far_components": False},
+    # Slow, by a descent for every number of points in a component.
+    "localized cumulative distributions": {"largest": 12, "dims": (2,)},
     # The points of one Gaussian with the mixture's moments lie where its components need not be.
     "unscented": {"sizes": lambda dim, components: [2 * dim + 1], "far_components": False},
     "unscented, negative weight": {
@@ -64,11 +68,6 @@ def named(request):
 
 @pytest.fixture(params=SAMPLERS.values(), ids=SAMPLERS)
 def sampler(request):
-    return request.param
-
-
-@pytest.fixture(params=DETERMINISTIC.values(), ids=DETERMINISTIC)
-def deterministic(request):
     return request.param
 
 
