@@ -49,14 +49,14 @@ def as_points(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     return as_array(name, array, (None, dim))
 
 
-def as_weights(name: str, value: ArrayLike, n: int | None = None) -> Array:
-    """Return non-negative weights normalised to sum to 1."""
+def as_weights(name: str, value: ArrayLike, n: int | None = None, signed: bool = False) -> Array:
+    """Return weights normalised to sum to 1; non-negative ones, unless `signed`."""
     weights = as_array(name, value, (n,), finite=False)
     if weights.size == 0:
         raise ValueError(f"{name}: expected at least one weight, got none")
     if not np.isfinite(weights).all():
         raise ValueError(f"{name}: expected finite weights, got {weights[~np.isfinite(weights)][0]}")
-    if (weights < 0).any():
+    if not signed and (weights < 0).any():
         raise ValueError(f"{name}: expected non-negative weights, got {weights.min():g}")
     total = weights.sum()
     if not 0 < total < np.inf:

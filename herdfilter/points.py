@@ -20,21 +20,24 @@ class Points:
         Locations, in state units.
     weights : array_like, shape (n,), optional
         Non-negative weights; normalised to sum to 1. Equal weights when omitted.
+    signed : bool
+        Allow negative weights, as quadrature rules have them. The distances between points and mixtures take them, filters
+        do not.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, or weights are negative, not finite, or sum to zero.
+        If shapes do not fit, or weights are negative (unless `signed`), not finite, or sum to zero.
     """
 
     x: Array
     weights: Array
 
-    def __init__(self, x: ArrayLike, weights: ArrayLike | None = None) -> None:
+    def __init__(self, x: ArrayLike, weights: ArrayLike | None = None, signed: bool = False) -> None:
         x = as_array("x", x, (None, None)).copy()
         if len(x) == 0:
             raise ValueError("x: expected at least one point, got none")
-        w = np.full(len(x), 1.0 / len(x)) if weights is None else as_weights("weights", weights, len(x))
+        w = np.full(len(x), 1.0 / len(x)) if weights is None else as_weights("weights", weights, len(x), signed)
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "weights", w)
 
@@ -59,7 +62,15 @@ class Points:
 
     @property
     def log_weights(self) -> Array:
-        """Logarithms of the weights, shape (n,); -inf for weights of zero."""
+        """Logarithms of the weights, shape (n,); -inf for weights of zero.
+
+        Raises
+        ------
+        ValueError
+            If a weight is negative.
+        """
+        if (self.weights < 0).any():
+            raise ValueError(f"weights: expected non-negative weights, got {self.weights.min():g}")
         with np.errstate(divide="ignore"):
             return np.log(self.weights)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
 from herdfilter._checks import Array
@@ -20,6 +19,8 @@ def descend(
     In coordinates in which the kernel has bandwidth 1. With `symmetric` the points are mirrored through the origin: `x`
     holds one half, and the weights are those of the half, its mirror image and, if there is one more, of the origin.
     """
+    from scipy.optimize import minimize  # slow to import
+
     n, d = x.shape
     origin = np.zeros((len(weights) - 2 * n if symmetric else 0, d))
 
