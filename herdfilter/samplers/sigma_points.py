@@ -17,7 +17,7 @@ from herdfilter.points import Points
 class SigmaPoints:
     """Sigma points of the Gaussian with the moments of the mixture, or of each of its components.
 
-    With F F' the covariance and F_i the columns of its Cholesky factor,
+    With F F' the covariance and F_i the columns of its Cholesky factor::
 
         cubature:   mean +- sqrt(d) F_i,           weights 1 / (2 d)                 (Arasaratnam and Haykin 2009)
         unscented:  mean,                          weight kappa / (d + kappa),

@@ -19,7 +19,7 @@ class SobolSampling:
     """Draws from the mixture by the inverse distribution function, with Sobol points in place of random numbers.
 
     Of the d + 1 coordinates of a Sobol point, the first picks the component, by the inverse of the cumulative weights, and
-    the others, through the normal quantile and a factor F of the component's covariance, the place in it:
+    the others, through the normal quantile and a factor F of the component's covariance, the place in it::
 
         x = means[m] + F_m  Phi^-1(u_2, ..., u_{d+1}),   F_m F_m' = covariances[m]
 
