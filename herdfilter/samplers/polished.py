@@ -33,7 +33,9 @@ class Polished:
     kernel : Kernel, optional
         Gaussian by default; with `herdfilter.kernels.Energy` the result are support points (Mak and Joseph 2018).
     iterations : int
-        At most so many steps.
+        At most so many steps; most of the gain comes in the first 30. Minima are flat along some directions, and there
+        rounding decides where points come to rest: a change of unit or origin leaves their quality as it is, but moves them
+        by up to 1e-2 bandwidths.
 
     Raises
     ------
@@ -44,7 +46,7 @@ class Polished:
     sampler: Sampler
     bandwidth: Bandwidth = "auto"
     kernel: Kernel = Gaussian()  # noqa: RUF009  frozen
-    iterations: int = 200
+    iterations: int = 50
 
     def __post_init__(self) -> None:
         as_sampler("sampler", self.sampler)

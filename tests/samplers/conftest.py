@@ -8,6 +8,7 @@ from herdfilter.samplers import (
     KernelHerding,
     LCDSampling,
     MappedSampling,
+    Polished,
     RandomGibbs,
     RandomSampling,
     SigmaPoints,
@@ -23,6 +24,7 @@ DETERMINISTIC = {
     "mapped Sobol": MappedSampling(SobolSampling()),
     "Sobol": SobolSampling(),
     "localized cumulative distributions": LCDSampling(iterations=5),
+    "polished": Polished(KernelHerding(), iterations=20),
 }
 OF_CERTAIN_SIZES = {
     "unscented": SigmaPoints(),
@@ -47,6 +49,8 @@ PROMISES = {
     "random Gibbs": {"moments": False, "far_components": False},
     # Slow, by a descent for every number of points in a component.
     "localized cumulative distributions": {"largest": 12, "dims": (2,)},
+    # Flat minima: rounding moves the points, not their quality.
+    "polished": {"affine": None, "largest": 80, "dims": (1, 2)},
     # The points of one Gaussian with the mixture's moments lie where its components need not be.
     "unscented": {"sizes": lambda dim, components: [2 * dim + 1], "far_components": False},
     "unscented, negative weight": {
