@@ -8,13 +8,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import as_array, as_count, one_of
+from herdfilter._checks import Array, as_array, as_count, one_of
 from herdfilter.discrete._herding import herded_labels
 from herdfilter.kernels import Bandwidth, check_bandwidth
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers._frame import KernelFrame
 from herdfilter.samplers._herded_gibbs import herded_gibbs, mode
+
+Scan = Literal["forward", "alternating", "random"]
+Axes = Literal["state", "principal"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,18 @@ class ContinuousHerdedGibbs:
         latest point (its mean at first); otherwise from the point before, as published.
     sweeps : int, optional
         Sweeps over the coordinates a point: 2 with component herding, else 1.
+    scan : {"forward", "alternating", "random"}
+        Order of the coordinates in a sweep: always the first to the last; every other sweep backwards; or a permutation for
+        each point, drawn with a fixed seed, so that the points stay deterministic.
+    axes : {None, "state", "principal"}
+        The coordinates. ``"state"``: those of the state, or of the kernel's Cholesky factor where the bandwidth is a matrix
+        or ``"auto"``. ``"principal"``: the principal axes of the average component covariance, seen in units of the kernel.
+        None: those of the state where the bandwidth is a number, else principal.
+    starts : int, optional
+        None searches every one-dimensional objective exactly. A number k runs Newton's method from k starting points a
+        coordinate instead, draws with a fixed seed from the conditional density (the publication's future work): what they
+        reach is a local maximum and may not be the highest, so the points may be worse. It is there for comparison: the
+        exact search is fast too.
 
     Raises
     ------
@@ -55,6 +70,9 @@ class ContinuousHerdedGibbs:
     effective_count: bool | None = None
     component_herding: bool | None = None
     sweeps: int | None = None
+    scan: Scan = "forward"
+    axes: Axes | None = None
+    starts: int | None = None
     _options: tuple[bool, bool, int] = field(init=False, repr=False, compare=False, default=(True, True, 2))
 
     def __post_init__(self) -> None:
@@ -64,6 +82,7 @@ class ContinuousHerdedGibbs:
         count = repaired if self.effective_count is None else bool(self.effective_count)
         herded = repaired if self.component_herding is None else bool(self.component_herding)
         sweeps = (2 if herded else 1) if self.sweeps is None else as_count("sweeps", self.sweeps)
+        check_search(self.scan, self.axes, self.starts)
         object.__setattr__(self, "_options", (count, herded, sweeps))
 
     def sample(
@@ -87,17 +106,92 @@ class ContinuousHerdedGibbs:
             The first point, in state units; by default the maximum of the smoothed density that is reached from the
             mean of the heaviest component.
         """
-        n = as_count("n", n)
-        frame = KernelFrame.of(mixture, self.bandwidth, n, turn=not isinstance(self.bandwidth, float))
         effective_count, component_herding, sweeps = self._options
-        if start is None:
-            first = mode(frame.log_weights, frame.means, *frame.precisions(1.0))
-        else:
-            first = frame.forward(as_array("start", start, (mixture.dim,))[None, :])[0]
-        labels = herded_labels(np.exp(frame.log_weights), n) if component_herding else np.full(n, -1)
-        smoothing = 1.0 if self.target == "smoothed" else 0.0
-        precision, log_det = frame.precisions(smoothing)
-        z = herded_gibbs(
-            frame.log_weights, frame.means, precision, log_det, 1.0 - smoothing, labels, sweeps, effective_count, first, n
-        )  # fmt: skip
-        return Points(frame.back(z.T))
+        return herd_coordinates(
+            mixture,
+            n,
+            start,
+            bandwidth=self.bandwidth,
+            smoothed=self.target == "smoothed",
+            effective_count=effective_count,
+            component_herding=component_herding,
+            sweeps=sweeps,
+            scan=self.scan,
+            axes=self.axes,
+            starts=self.starts,
+            joint=False,
+        )
+
+
+def check_search(scan: Scan, axes: Axes | None, starts: int | None) -> None:
+    """Check the options of the search along coordinates."""
+    one_of("scan", scan, ("forward", "alternating", "random"))
+    if axes is not None:
+        one_of("axes", axes, ("state", "principal"))
+    if starts is not None:
+        as_count("starts", starts)
+
+
+def herd_coordinates(
+    mixture: GaussianMixture,
+    n: int,
+    start: ArrayLike | None,
+    *,
+    bandwidth: Bandwidth,
+    smoothed: bool,
+    effective_count: bool,
+    component_herding: bool,
+    sweeps: int,
+    scan: Scan,
+    axes: Axes | None,
+    starts: int | None,
+    joint: bool,
+) -> Points:
+    """Herd points coordinate by coordinate: on conditional objectives, or on the joint one if `joint`."""
+    n = as_count("n", n)
+    d = mixture.dim
+    turn = not isinstance(bandwidth, float) if axes is None else axes == "principal"
+    frame = KernelFrame.of(mixture, bandwidth, n, turn)
+    precision, log_det = frame.precisions(1.0 if smoothed else 0.0)
+    if start is not None:
+        first = frame.forward(as_array("start", start, (d,))[None, :])[0]
+    else:
+        first = mode(
+            frame.log_weights, frame.means, *((precision, log_det) if smoothed else frame.precisions(1.0))
+        )
+    labels = herded_labels(np.exp(frame.log_weights), n) if component_herding else np.full(n, -1)
+    z = herded_gibbs(
+        frame.log_weights,
+        frame.means,
+        precision,
+        log_det,
+        0.0 if smoothed else 1.0,
+        labels,
+        _orders(scan, n, d, sweeps),
+        sweeps,
+        effective_count,
+        joint,
+        _launch(d, starts or 0),
+        first,
+        n,
+    )
+    return Points(frame.back(z.T))
+
+
+def _orders(scan: Scan, n: int, d: int, sweeps: int) -> Array:
+    """Orders of the coordinates, a row for each sweep of the run, or those that are repeated."""
+    forward = np.arange(d)
+    if scan == "forward":
+        return forward[None]
+    if scan == "alternating":
+        return np.stack([forward, forward[::-1]])
+    rows = np.random.default_rng(0).permuted(np.tile(forward, (n, 1)), axis=1)
+    return np.repeat(rows, sweeps, axis=0)
+
+
+def _launch(d: int, starts: int) -> Array:
+    """Draw, with a fixed seed, uniform and normal numbers for the starts of local searches, (d, starts, 2)."""
+    if not starts:
+        return np.empty((d, 0, 2))
+    rng = np.random.default_rng(0)
+    return np.stack([rng.random((d, starts)), rng.standard_normal((d, starts))], axis=-1)

@@ -101,6 +101,48 @@ def test_every_move_is_to_the_highest_point_of_its_objective(target, effective, 
             latest[label] = points[t]
 
 
+def brute_force(value, grid):
+    """Highest value on a dense grid, refined by ever finer grids around every leading local maximum."""
+    f = value(grid)
+    peaks = 1 + np.flatnonzero((f[1:-1] >= f[:-2]) & (f[1:-1] >= f[2:]))
+    peaks = peaks[f[peaks] > f.max() - 1e-3 * np.abs(f).max()]
+    width, centres = grid[1] - grid[0], grid[peaks]
+    for _ in range(6):
+        fine = centres[:, None] + width * np.linspace(-1, 1, 41)
+        centres = fine[np.arange(len(fine)), value(fine).argmax(axis=1)]
+        width /= 15
+    return value(centres).max()
+
+
+@pytest.mark.parametrize("target", ["paper", "smoothed"])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_no_dense_search_finds_a_higher_value_of_any_move(target, d):
+    """Random mixtures of up to five components, kernels from a twentieth of their spread to all of it; to 1e-8 of the value.
+
+    Mirrored mixtures, in every third case, make near-ties of the two sides.
+    """
+    rng = np.random.default_rng(90 + d)
+    for case in range(12):
+        components, sigma = rng.integers(1, 6), rng.choice([0.15, 0.5, 1.0, 3.0])
+        roots = rng.standard_normal((components, d, d))
+        covariances = roots @ roots.transpose(0, 2, 1) / d + 0.1 * np.eye(d)
+        means, weights = 2 * rng.standard_normal((components, d)), rng.dirichlet(np.ones(components))
+        if case % 3 == 0:
+            means, weights = np.concatenate([means, -means])[:5], np.concatenate([weights, weights])[:5]
+            weights = weights * (1 + 1e-7 * rng.standard_normal(len(weights)))
+            covariances = np.concatenate([covariances, covariances])[:5]
+        mixture = GaussianMixture(weights / weights.sum(), means, covariances)
+        sampler = ContinuousHerdedGibbs(target, sigma, component_herding=False, sweeps=1)
+        points = sampler.sample(mixture, 16).x
+        for t in range(1, len(points)):
+            x = points[t - 1].copy()
+            for i in range(d):
+                value, grid = objective(x, i, points[:t], mixture, sigma, sampler)
+                x[i] = points[t, i]
+                best = brute_force(value, grid)
+                assert value(x[i]) >= best - 1e-8 * abs(best)
+
+
 def test_more_sweeps_move_on_from_where_the_first_ended(random_mixture):
     """Two sweeps for the second point are one sweep, and one more from the place that it reached."""
     mixture, sigma = random_mixture(44, 2), 0.8
@@ -214,7 +256,106 @@ def test_the_default_is_all_three_repairs_and_two_sweeps(random_mixture):
     )
 
 
+# Scan order, axes, local searches
+
+
+@pytest.mark.parametrize("options", [{"scan": "alternating"}, {"scan": "random"}, {"starts": 3}])
+def test_scan_orders_and_starts_are_deterministic_and_make_a_difference(random_mixture, options):
+    mixture = random_mixture(70, 3)
+    sampler = ContinuousHerdedGibbs(**options)
+    points = sampler.sample(mixture, 30).x
+    np.testing.assert_array_equal(sampler.sample(mixture, 30, rng=np.random.default_rng(7)).x, points)
+    assert (points != ContinuousHerdedGibbs().sample(mixture, 30).x).any()
+
+
+@pytest.mark.parametrize("scan", ["alternating", "random"])
+def test_every_scan_order_represents_the_mixture(random_mixture, scan):
+    ratios = []
+    for seed in range(5):
+        mixture = random_mixture(71 + seed, 3)
+        forward, other = (
+            energy_distance(ContinuousHerdedGibbs(scan=order).sample(mixture, 100), mixture)
+            for order in ("forward", scan)
+        )
+        ratios.append(other / forward)
+    assert 0.5 < np.median(ratios) < 2
+
+
+def test_alternating_scan_turns_back_after_every_sweep(random_mixture):
+    """The second of two sweeps then begins with the coordinate just moved, which stays where it is."""
+    mixture, sigma = random_mixture(76, 2), 0.8
+    options = {"bandwidth": sigma, "component_herding": False}
+    one = ContinuousHerdedGibbs(sweeps=1, **options).sample(mixture, 2).x
+    two = ContinuousHerdedGibbs(sweeps=2, scan="alternating", **options).sample(mixture, 2).x
+    assert two[1, 1] == pytest.approx(one[1, 1], abs=1e-6)
+    sampler = ContinuousHerdedGibbs(bandwidth=sigma)
+    value, grid = objective(two[1], 0, two[:1], mixture, sigma, sampler)
+    assert value(two[1, 0]) >= highest(value, grid) - 2e-8
+
+
+def test_axes_of_the_state_by_default_for_a_number_and_principal_ones_otherwise(random_mixture):
+    mixture = random_mixture(77, 3)
+    for bandwidth, usual, other in ((0.5, "state", "principal"), ("auto", "principal", "state")):
+        points = ContinuousHerdedGibbs(bandwidth=bandwidth).sample(mixture, 15).x
+        np.testing.assert_array_equal(
+            ContinuousHerdedGibbs(bandwidth=bandwidth, axes=usual).sample(mixture, 15).x, points
+        )
+        assert (
+            np.abs(
+                ContinuousHerdedGibbs(bandwidth=bandwidth, axes=other).sample(mixture, 15).x - points
+            ).max()
+            > 0.01
+        )
+
+
+def test_principal_axes_turn_with_the_mixture():
+    """With a kernel of one width in all directions, a turned mixture gives turned points; on state axes it does not."""
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    weights, means = [0.4, 0.6], np.array([[0.0, 0.0], [3.0, 1.0]])
+    cov = np.array([[2.0, 0.3], [0.3, 0.4]])
+    straight, turned = (
+        GaussianMixture(weights, means, cov),
+        GaussianMixture(weights, means @ turn.T, turn @ cov @ turn.T),
+    )
+    gaps = {}
+    for axes in ("principal", "state"):
+        sampler = ContinuousHerdedGibbs(bandwidth=0.7, axes=axes)
+        gaps[axes] = np.abs(sampler.sample(turned, 20).x - sampler.sample(straight, 20).x @ turn.T).max()
+    assert gaps["principal"] < 1e-5 < 0.01 < gaps["state"]
+
+
+def test_many_starts_find_the_exact_maxima_of_an_easy_mixture_and_few_may_not(random_mixture):
+    mixture = random_mixture(78, 2)
+    exact = ContinuousHerdedGibbs(bandwidth=1.5).sample(mixture, 20).x
+    many = ContinuousHerdedGibbs(bandwidth=1.5, starts=200).sample(mixture, 20).x
+    np.testing.assert_allclose(many, exact, atol=1e-4)
+    narrow = [ContinuousHerdedGibbs(bandwidth=0.1, starts=k).sample(mixture, 60) for k in (None, 1)]
+    best, local = (energy_distance(points, mixture) for points in narrow)
+    assert best < local
+
+
 # Components so far apart, in kernel widths, that no grid spans the gap
+
+
+@pytest.mark.parametrize("distance", [1e4, 1e6, 1e9])
+@pytest.mark.parametrize("covariance", [1.0, [[2.0, 0.5], [0.5, 1.0]]], ids=["diagonal", "full"])
+def test_modes_any_number_of_kernel_widths_apart(distance, covariance):
+    """Along an axis: the conditional weights of the far mode are differences of squared distances, if taken naively."""
+    means = np.array([[0.0, 0.0], [distance, 0.0]])
+    shape = covariance * np.eye(2) if covariance == 1.0 else np.array(covariance)
+    mixture = GaussianMixture(
+        [0.5, 0.5], means, np.array([shape, shape * 1.5]) if covariance != 1.0 else shape
+    )
+    near = GaussianMixture(mixture.weights, 40.0 * means / distance, mixture.covariances)
+    options = {"target": "paper", "bandwidth": 0.5, "axes": "state"}
+    points = ContinuousHerdedGibbs(**options).sample(mixture, 24).x
+    expected = ContinuousHerdedGibbs(**options).sample(near, 24).x
+    far = points[:, 0] > distance / 2
+    np.testing.assert_array_equal(far, expected[:, 0] > 20)
+    assert 8 <= far.sum() <= 16
+    points[far, 0] -= distance
+    expected[far, 0] -= 40
+    np.testing.assert_allclose(points, expected, atol=1e-4 + 1e-15 * distance)
 
 
 # Bad input
@@ -229,6 +370,9 @@ def test_the_default_is_all_three_repairs_and_two_sweeps(random_mixture):
         ({"bandwidth": "wide"}, "bandwidth: expected \"auto\", a positive number or .* got 'wide'"),
         ({"sweeps": 0}, "sweeps: expected an integer of at least 1, got 0"),
         ({"sweeps": 1.5}, "sweeps: expected an integer of at least 1, got 1.5"),
+        ({"scan": "back"}, "scan: unknown 'back'; expected one of forward, alternating, random"),
+        ({"axes": "stat"}, "axes: unknown 'stat'; did you mean 'state'?"),
+        ({"starts": 0}, "starts: expected an integer of at least 1, got 0"),
     ],
 )
 def test_bad_options_are_named(arguments, message):
