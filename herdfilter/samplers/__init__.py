@@ -2,6 +2,7 @@
 
 from herdfilter.samplers.base import Sampler
 from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, ConditionalHerdedGibbs
+from herdfilter.samplers.coordinate_herding import CoordinateHerding
 from herdfilter.samplers.herded_gibbs import ContinuousHerdedGibbs
 from herdfilter.samplers.kernel_herding import KernelHerding
 from herdfilter.samplers.lcd import LCDSampling
@@ -16,6 +17,7 @@ __all__ = [
     "ConditionalError",
     "ConditionalHerdedGibbs",
     "ContinuousHerdedGibbs",
+    "CoordinateHerding",
     "KernelHerding",
     "LCDSampling",
     "MappedSampling",

@@ -525,7 +525,7 @@ def _best_peak(local, near, start, cells, step, best, best_value, work):
         if f > before and f >= after:
             bend = before - 2.0 * f + after
             tilt = 0.5 * (after - before)
-            doubt = 0.03 * (
+            doubt = 0.05 * (
                 abs(work[CELLS, k - 2] - 2.0 * before + f) + abs(f - 2.0 * after + work[CELLS, k + 2])
             )
             bound = f - 0.5 * tilt * tilt / bend + 0.1 * abs(bend) + doubt + 1e-7
@@ -543,7 +543,12 @@ def _best_peak(local, near, start, cells, step, best, best_value, work):
         k = int(work[PLACES, p])
         peaks -= 1
         work[PEAKS, p], work[PLACES, p] = work[PEAKS, peaks], work[PLACES, peaks]
-        x, value = _refine(local, near, start + k * step, step, _vertex(work, k), work)
+        middle = start + k * step
+        vertex, flat = _vertex(work, k)
+        if flat:
+            x, value = _refine_flat(local, near, middle, step, work)
+        else:
+            x, value = _refine(local, near, middle, step, vertex * step, work)
         if value > best_value:
             best, best_value = x, value
     return best, best_value
@@ -551,7 +556,10 @@ def _best_peak(local, near, start, cells, step, best, best_value, work):
 
 @njit(cache=True, nogil=True)
 def _vertex(work, k):
-    """Maximum of the quartic through five cells, in cells from the middle one: two Newton steps."""
+    """Maximum of the quartic through five cells, in cells from the middle one, by two Newton steps.
+
+    Also tell whether the peak is so flat that two maxima may hide in it.
+    """
     a, b, f, c, d = (
         work[CELLS, k - 2],
         work[CELLS, k - 1],
@@ -564,18 +572,37 @@ def _vertex(work, k):
     third = 0.5 * (d - a) + b - c
     fourth = a + d + 6.0 * f - 4.0 * (b + c)
     u = 0.5 * (b - c) / (b - 2.0 * f + c)
+    if abs(third) + 0.5 * abs(fourth) > 0.7 * abs(second):
+        return u, True
     for _ in range(2):
         u -= (slope + u * (second + u * (0.5 * third + u * fourth / 6.0))) / (
             second + u * (third + 0.5 * u * fourth)
         )
-    return u if abs(u) < 1.0 else 0.5 * (b - c) / (b - 2.0 * f + c)
+    return min(max(u, -1.0), 1.0), False
 
 
 @njit(cache=True, nogil=True)
-def _refine(local, near, middle, step, vertex, work):
+def _refine_flat(local, near, middle, step, work):
+    """Highest of the maxima within a step of `middle`: those that an eight times finer grid shows, refined."""
+    fine = 0.125 * step
+    best, best_value = middle, -np.inf
+    before, value = -np.inf, _value_and_slopes(local, near, middle - step, work)[0]
+    for k in range(-8, 9):
+        x = middle + k * fine
+        after = _value_and_slopes(local, near, x + fine, work)[0]
+        if value >= before and value >= after:
+            x, value_there = _refine(local, near, x, fine, 0.0, work)
+            if value_there > best_value:
+                best, best_value = x, value_there
+        before, value = value, after
+    return best, best_value
+
+
+@njit(cache=True, nogil=True)
+def _refine(local, near, middle, step, offset, work):
     """Local maximum within a step of `middle`, by Newton's method, bisecting where a step leaves the bracket."""
     low, high = middle - step, middle + step
-    x = middle + vertex * step
+    x = middle + offset
     for _ in range(60):
         value, slope, curvature = _value_and_slopes(local, near, x, work)
         if slope > 0:
@@ -588,7 +615,7 @@ def _refine(local, near, middle, step, vertex, work):
         change = moved - x
         x = moved
         # Newton converges quadratically: the step just taken leaves an error near its square
-        if abs(change) < 1e-4 * step:
+        if abs(change) < 1e-5 * step:
             return x, value + 0.5 * slope * change
     return x, value
 

@@ -233,7 +233,7 @@ def _add_shared(table, quadratic, means, i, joint, target):
         value = height[m]
         height[count] = value
         centre[count] = means[m, i]
-        count += value > cut
+        count += value >= cut
     for k in range(count):
         narrowness[k] = table[2, i, 0]
     total = _weigh(height, count, peak)
@@ -261,7 +261,7 @@ def _add_components(table, precision, means, residual, quadratic, x, i, joint, c
     count = 0
     total = 0.0
     for m in range(components):
-        if height[m] > cut:
+        if height[m] >= cut:
             w = exp_of_negative(height[m] - peak)
             total += w
             height[count] = w * table[1, i, m]
@@ -314,7 +314,7 @@ def _subtract_slice(points, i, t, rest, nearest, height, centre):
         v = rest[s]
         height[count] = -0.5 * v
         centre[count] = points[i, s]
-        count += v < cut
+        count += v <= cut
     total = _weigh(height, count, -0.5 * nearest)
     return count, total * total / _share_out(height, count, total)
 
@@ -336,7 +336,7 @@ def _subtract_kernels(points, i, t, rest, peak, height, centre):
     cut = 2.0 * (NEGLIGIBLE - peak)
     count = 0
     for s in range(t):
-        if rest[s] < cut:
+        if rest[s] <= cut:
             height[count] = -np.exp(min(-0.5 * rest[s] - peak, 600.0)) / (t + 1.0)
             centre[count] = points[i, s]
             count += 1

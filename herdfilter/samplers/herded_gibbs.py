@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import Array, as_array, as_count, one_of
 from herdfilter.discrete._herding import herded_labels
@@ -178,7 +178,7 @@ def herd_coordinates(
     return Points(frame.back(z.T))
 
 
-def _orders(scan: Scan, n: int, d: int, sweeps: int) -> Array:
+def _orders(scan: Scan, n: int, d: int, sweeps: int) -> NDArray[np.int64]:
     """Orders of the coordinates, a row for each sweep of the run, or those that are repeated."""
     forward = np.arange(d)
     if scan == "forward":

@@ -132,7 +132,7 @@ def test_no_dense_search_finds_a_higher_value_of_any_move(target, d):
             weights = weights * (1 + 1e-7 * rng.standard_normal(len(weights)))
             covariances = np.concatenate([covariances, covariances])[:5]
         mixture = GaussianMixture(weights / weights.sum(), means, covariances)
-        sampler = ContinuousHerdedGibbs(target, sigma, component_herding=False, sweeps=1)
+        sampler = ContinuousHerdedGibbs(target, sigma, target == "smoothed", False, sweeps=1)
         points = sampler.sample(mixture, 16).x
         for t in range(1, len(points)):
             x = points[t - 1].copy()
@@ -341,18 +341,18 @@ def test_many_starts_find_the_exact_maxima_of_an_easy_mixture_and_few_may_not(ra
 @pytest.mark.parametrize("covariance", [1.0, [[2.0, 0.5], [0.5, 1.0]]], ids=["diagonal", "full"])
 def test_modes_any_number_of_kernel_widths_apart(distance, covariance):
     """Along an axis: the conditional weights of the far mode are differences of squared distances, if taken naively."""
-    means = np.array([[0.0, 0.0], [distance, 0.0]])
-    shape = covariance * np.eye(2) if covariance == 1.0 else np.array(covariance)
-    mixture = GaussianMixture(
-        [0.5, 0.5], means, np.array([shape, shape * 1.5]) if covariance != 1.0 else shape
+    weights, means = [0.3, 0.2, 0.35, 0.15], np.array([[0.0, 0.0], [1.7, 0.9], [0.0, 0.0], [1.1, -1.3]])
+    shift = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    shape = (
+        np.eye(2) if isinstance(covariance, float) else np.array([[[2.0, 0.5], [0.5, 1.0]]] * 3 + [np.eye(2)])
     )
-    near = GaussianMixture(mixture.weights, 40.0 * means / distance, mixture.covariances)
+    mixture, near = (GaussianMixture(weights, means + gap * shift, shape) for gap in (distance, 40.0))
     options = {"target": "paper", "bandwidth": 0.5, "axes": "state"}
     points = ContinuousHerdedGibbs(**options).sample(mixture, 24).x
     expected = ContinuousHerdedGibbs(**options).sample(near, 24).x
     far = points[:, 0] > distance / 2
     np.testing.assert_array_equal(far, expected[:, 0] > 20)
-    assert 8 <= far.sum() <= 16
+    assert 0 < far.sum() < 24
     points[far, 0] -= distance
     expected[far, 0] -= 40
     np.testing.assert_allclose(points, expected, atol=1e-4 + 1e-15 * distance)
@@ -367,7 +367,7 @@ def test_modes_any_number_of_kernel_widths_apart(distance, covariance):
         ({"target": "smooth"}, "target: unknown 'smooth'; did you mean 'smoothed'?"),
         ({"target": "x"}, "target: unknown 'x'; expected one of smoothed, paper"),
         ({"bandwidth": 0.0}, "bandwidth: expected a positive finite number, got 0.0"),
-        ({"bandwidth": "wide"}, "bandwidth: expected \"auto\", a positive number or .* got 'wide'"),
+        ({"bandwidth": "wide"}, "bandwidth: expected \"auto\", .* got 'wide'"),
         ({"sweeps": 0}, "sweeps: expected an integer of at least 1, got 0"),
         ({"sweeps": 1.5}, "sweeps: expected an integer of at least 1, got 1.5"),
         ({"scan": "back"}, "scan: unknown 'back'; expected one of forward, alternating, random"),
@@ -396,6 +396,6 @@ def test_bad_starts_are_named(start, message):
 
 def test_a_bandwidth_of_another_dimension_is_refused():
     with pytest.raises(
-        ValueError, match=r"bandwidth: expected shape \(2, 2\) for this mixture, got \(3, 3\)"
+        ValueError, match=r"bandwidth: expected shape .*\(2, 2\) for this mixture, got \(3, 3\)"
     ):
         ContinuousHerdedGibbs(bandwidth=np.eye(3)).sample(TWO_MODES, 3)
