@@ -22,6 +22,7 @@ OVERLAP = (
 )
 BLOCK = 19  # grid steps in a block; with the overlap a multiple of 8 cells
 SINGLE = 59  # a line of up to so many steps is one block
+MANY = 256  # subtracted bumps; from then on blocks are longer, so that fewer bumps reach into two
 MAX_BLOCKS = 512  # beyond, the line is halved
 POSITIVE_REACH = (
     8.5  # standard deviations; beyond, a positive bump is under 2.1e-16 of its height and left out
@@ -218,8 +219,9 @@ def _search_blocks(
     target, positive, negative, sample, count, uniform, far, low, steps, best, best_value, work, link
 ):
     """Search the line block by block, in the order of the blocks' bounds, until none can hold the maximum."""
-    blocks = (steps + BLOCK - 1) // BLOCK
-    width = BLOCK * STEP
+    block = BLOCK if count < MANY else SINGLE
+    blocks = (steps + block - 1) // block
+    width = block * STEP
     _bound_blocks(target, positive, low, width, blocks, work)
     _sort_samples(negative, sample, count, far, low, width, blocks, work, link)
     around = int(np.ceil((far + OVERLAP * STEP) / width))
@@ -232,7 +234,7 @@ def _search_blocks(
             return best
         work[BOUND, b] = -np.inf
         start = low + b * width - OVERLAP * STEP
-        end = start + (BLOCK + 2 * OVERLAP + 1) * STEP
+        end = start + (block + 2 * OVERLAP + 1) * STEP
         local = _positive_in_reach(target, positive, start, end, work)
         near = 0
         for j in range(link[0, max(0, b - around)], link[0, min(blocks, b + around + 1)]):
@@ -241,7 +243,7 @@ def _search_blocks(
             near += start - far < work[SORTED_SAMPLE, j] < end + far
         near = _pad(near, start, work)
         best, best_value = _search_cells(
-            uniform, local, near, start, BLOCK + 2 * OVERLAP + 1, STEP, best, best_value, work
+            uniform, local, near, start, block + 2 * OVERLAP + 1, STEP, best, best_value, work
         )
 
 
@@ -572,13 +574,31 @@ def _vertex(work, k):
     third = 0.5 * (d - a) + b - c
     fourth = a + d + 6.0 * f - 4.0 * (b + c)
     u = 0.5 * (b - c) / (b - 2.0 * f + c)
-    if abs(third) + 0.5 * abs(fourth) > 0.7 * abs(second):
+    if _may_be_two(slope, second, third, fourth):
         return u, True
     for _ in range(2):
         u -= (slope + u * (second + u * (0.5 * third + u * fourth / 6.0))) / (
             second + u * (third + 0.5 * u * fourth)
         )
     return min(max(u, -1.0), 1.0), False
+
+
+@njit(cache=True, nogil=True)
+def _may_be_two(slope, second, third, fourth):
+    """Whether the slope, as a cubic, has a flat place near zero within a cell: two maxima lie on either side of one."""
+    a = 0.5 * fourth
+    under = third * third - 4.0 * a * second
+    if under < 0.0:
+        return False
+    q = -0.5 * (third + np.copysign(np.sqrt(under), third))
+    small = 0.08 * (abs(second) + abs(third) + abs(fourth))
+    for k in range(2):
+        over, below = (q, a) if k == 0 else (second, q)
+        if abs(over) < 1.3 * abs(below):
+            u = over / below
+            if abs(slope + u * (second + u * (0.5 * third + u * fourth / 6.0))) < small:
+                return True
+    return False
 
 
 @njit(cache=True, nogil=True)
