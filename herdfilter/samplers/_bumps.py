@@ -22,7 +22,7 @@ OVERLAP = (
 )
 BLOCK = 19  # grid steps in a block; with the overlap a multiple of 8 cells
 SINGLE = 59  # a line of up to so many steps is one block
-MANY = 256  # subtracted bumps; from then on blocks are longer, so that fewer bumps reach into two
+MANY = 256  # bumps; from then on blocks are longer, so that fewer bumps reach into two
 MAX_BLOCKS = 512  # beyond, the line is halved
 POSITIVE_REACH = (
     8.5  # standard deviations; beyond, a positive bump is under 2.1e-16 of its height and left out
@@ -82,7 +82,9 @@ def maximise(target, positive, negative, sample, count, uniform, guess, work, li
     best, best_value = guess, -np.inf
     if high - low > SINGLE * STEP:
         top = centre[tallest]
-        for x in (guess, top, top - 4.0, top + 4.0):  # promising: also just beyond a sample at the top
+        places = (guess, top, top - 4.0, top + 4.0)  # promising: also just beyond a sample at the top
+        for k in range(4 if positive + count < MANY else 2):
+            x = places[k]
             value = _value(target, positive, negative, sample, count, x)
             if value > best_value:
                 best, best_value = x, value
