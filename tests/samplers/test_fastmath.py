@@ -25,6 +25,21 @@ def test_exp_to_one_part_in_1e14_over_its_whole_range():
     np.testing.assert_allclose(exponentials(-x), np.exp(-x), rtol=1e-14)
 
 
+@njit
+def exponentials_of_negatives(x):
+    result = np.empty_like(x)
+    for i in range(len(x)):
+        result[i] = _fastmath.exp_of_negative(x[i])
+    return result
+
+
+def test_exp_of_negative_to_one_part_in_1e14_and_next_to_nothing_below():
+    x = np.concatenate([np.linspace(-700, 0, 100_001), -np.geomspace(1e-300, 1, 1000)])
+    np.testing.assert_allclose(exponentials_of_negatives(x), np.exp(x), rtol=1e-14)
+    below = exponentials_of_negatives(np.array([-701.0, -1e6, -1e300]))
+    assert ((below >= 0) & (below < 1e-303)).all()
+
+
 def test_exp_of_zero_is_one():
     np.testing.assert_array_equal(exponentials(np.array([0.0, -0.0])), [1.0, 1.0])
 
