@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count
-from herdfilter.discrete._herding import herded_labels
-from herdfilter.kernels import Bandwidth, check_bandwidth
-from herdfilter.mixture import GaussianMixture, covariance_factor
+from herdfilter._checks import as_count, one_of
+from herdfilter.bandwidths import Bandwidth, check_bandwidth
+from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers._frame import KernelFrame
-from herdfilter.samplers._kernel_herding import kernel_herding
+from herdfilter.samplers._frank_wolfe import RULES
+from herdfilter.samplers._herding_search import herd
 
 
 @dataclass(frozen=True)
@@ -23,45 +24,44 @@ class KernelHerding:
 
         E[k(x, X)]  -  1 / (t + 1)  sum_s k(x, x_s)
 
-    with the expectation over the mixture in closed form. The objective is kept at a fixed set of candidates, and the best
-    few are refined by a quasi-Newton ascent. The maximum found is the global one as a rule; with a bandwidth far below the
-    automatic one (tens of kernel widths across the mixture) it may be another, high local maximum.
+    with the expectation over the mixture in closed form. Seen as a Frank-Wolfe method (Bach, Lacoste-Julien and Obozinski
+    2012), the points may be weighted: with ``g = sum_s w_s k(., x_s)`` the next point is then the maximum of
+    ``E[k(x, X)] - g(x)``.
 
     Parameters
     ----------
     bandwidth : "auto", float or array_like of shape (d, d)
         Kernel width sigma_k in state units, kernel covariance, or the whitened rule `herdfilter.bandwidths.scale_rule`.
+    weights : {"equal", "line-search", "fully-corrective"}
+        ``"equal"`` as above. ``"line-search"``: each new point takes the share of the weight that lowers the herding error
+        most. ``"fully-corrective"``: after each point all weights are those, non-negative and of sum 1, that make the
+        error least; time grows as n^3 and memory as n^2. Points may come to have weight 0; they are kept, and n points are
+        returned.
 
     Raises
     ------
     ValueError
-        If the bandwidth is not of the stated kind.
+        If the bandwidth or the weighting is not of the stated kind.
+
+    Notes
+    -----
+    In up to three dimensions the objective is searched by branch and bound: no place is left out at which an upper bound
+    of the expected kernel exceeds the best value found, down to nodes at most half a kernel width apart, and every peak
+    that the differences between nodes allow to be the highest is climbed by Newton's method. Each point is at least as
+    high as every node. That it is the highest peak is not proved, since a peak between nodes is judged by its second differences.
+    In more dimensions the best of a fixed set of candidates are refined, and a higher maximum may be missed.
     """
 
     bandwidth: Bandwidth = "auto"
+    weights: Literal["equal", "line-search", "fully-corrective"] = "equal"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
+        one_of("weights", self.weights, RULES)
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
-        """Herd `n` points with equal weights from `mixture`; `rng` is not used."""
+        """Herd `n` points from `mixture`; `rng` is not used."""
         n = as_count("n", n)
         frame = KernelFrame.of(mixture, self.bandwidth, n, turn=True)
-        precision, log_det = frame.precisions(1.0)
-        log_height = frame.log_weights + 0.5 * log_det
-        means = np.ascontiguousarray(frame.means.T)
-        z = kernel_herding(log_height, means, precision, _candidates(frame, n), n)
-        return Points(frame.back(z.T))
-
-
-def _candidates(frame: KernelFrame, n: int) -> Array:
-    """Return starting points: the component means, and draws from the smoothed mixture, the same at every call."""
-    d = len(frame.origin)
-    total = np.exp(frame.log_weights) @ (frame.means**2 + np.diagonal(frame.covariances, axis1=1, axis2=2))
-    kernels = np.sqrt(np.prod(1.0 + total))  # volume of the mixture in kernels
-    draws = int(np.clip(kernels, max(200, 4 * n), max(1000, 4 * n)))
-    labels = herded_labels(np.exp(frame.log_weights), draws)
-    factor = covariance_factor(frame.covariances + np.eye(d))
-    noise = np.random.default_rng(0).standard_normal((draws, d))
-    spread = noise @ factor[0].T if len(factor) == 1 else np.einsum("nij,nj->ni", factor[labels], noise)
-    return np.concatenate([frame.means, frame.means[labels] + spread])
+        z, weights = herd(frame, n, RULES[self.weights])
+        return Points(frame.back(z), None if self.weights == "equal" else weights)

@@ -8,6 +8,7 @@ from herdfilter.discrepancy import herding_error
 from herdfilter.kernels import kernel_covariance
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
+from herdfilter.quadrature import optimal_weights
 from herdfilter.samplers import KernelHerding
 
 
@@ -79,6 +80,20 @@ def test_every_point_is_the_highest_point_of_the_objective(random_mixture, d, ba
         assert shortfalls(random_mixture(seed, d), bandwidth, n).max() < 1e-9
 
 
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_every_point_is_the_highest_point_for_narrow_kernels_too(d):
+    """Random small cases, kernels from a tenth of a component's width on."""
+    rng = np.random.default_rng(40 + d)
+    for width, n in ((0.1, 10), (0.2, 12), (0.5, 15), (1.0, 15)) if d < 3 else ((0.4, 12), (1.0, 12)):
+        components = rng.integers(1, 6)
+        roots = rng.standard_normal((components, d, d))
+        covariances = roots @ roots.transpose(0, 2, 1) / d + 0.05 * np.eye(d)
+        means = (2 if d < 3 else 1) * rng.standard_normal((components, d))
+        mixture = GaussianMixture(rng.dirichlet(np.ones(components)), means, covariances)
+        scale = np.sqrt(np.trace(covariances[0]) / d)
+        assert shortfalls(mixture, float(width * scale), n).max() < 1e-6
+
+
 def test_the_first_point_is_the_mode_of_the_smoothed_mixture():
     mixture = GaussianMixture([0.4, 0.6], [[0.0], [1.0]], [[1.0]])
     first = KernelHerding(0.5).sample(mixture, 1).x[0, 0]
@@ -99,3 +114,70 @@ def test_points_so_far_do_not_depend_on_how_many_follow(random_mixture):
     mixture = random_mixture(36, 1)
     few, many = (KernelHerding(0.6).sample(mixture, n).x for n in (10, 25))
     np.testing.assert_allclose(few, many[:10], atol=1e-4)
+
+
+# Weights
+
+
+def errors_on_the_way(mixture, weights, n, kernel=1.0):
+    return np.array(
+        [
+            herding_error(KernelHerding(kernel, weights=weights).sample(mixture, k), mixture, kernel)
+            for k in range(1, n + 1)
+        ]
+    )
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("weights", ["line-search", "fully-corrective"])
+def test_weighted_herding_never_raises_the_error(random_mixture, d, weights):
+    errors = errors_on_the_way(random_mixture(37, d), weights, 25)
+    assert (np.diff(errors**2) <= 1e-13).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("n", [5, 40])
+def test_fully_corrective_weights_are_the_best_for_their_points(random_mixture, d, n):
+    mixture = random_mixture(38, d)
+    points = KernelHerding(0.8, weights="fully-corrective").sample(mixture, n)
+    best = Points(points.x, optimal_weights(points.x, mixture, 0.64 * np.eye(d)))
+    assert herding_error(points, mixture, 0.8) ** 2 <= herding_error(best, mixture, 0.8) ** 2 + 1e-11
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_more_freedom_in_the_weights_lowers_the_error(random_mixture, d):
+    """Up to 2 %: the rules visit different points, and a greedy step that gains more may leave less to gain."""
+    mixture = random_mixture(39, d)
+    for n in (10, 40):
+        error = {
+            w: herding_error(KernelHerding(1.0, weights=w).sample(mixture, n), mixture, 1.0)
+            for w in ("equal", "line-search", "fully-corrective")
+        }
+        assert error["fully-corrective"] <= 1.02 * min(error["line-search"], error["equal"])
+
+
+def test_n_points_come_back_whatever_their_weights(random_mixture):
+    points = KernelHerding(3.0, weights="fully-corrective").sample(random_mixture(36, 1), 40)
+    assert points.x.shape == (40, 1)
+    assert (points.weights == 0).any()  # 40 points are more than so wide a kernel can tell apart
+    assert points.weights.sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_an_unknown_weighting_is_named():
+    with pytest.raises(ValueError, match=r"weights: unknown 'line'; did you mean 'line-search'\?"):
+        KernelHerding(weights="line")
+
+
+# Many points
+
+
+def test_sums_over_the_samples_within_reach_are_as_good_as_over_all(random_mixture):
+    """Beyond 512 points the objective is a truncated sum: the last points are still at its peaks."""
+    mixture, n = random_mixture(41, 2), 700
+    kernel = kernel_covariance(0.3, mixture, n)
+    points = KernelHerding(0.3).sample(mixture, n).x
+    objective = Objective(mixture, kernel)
+    for t in (600, n - 1):
+        value, slope = objective.descent(points[t], points[:t])
+        assert np.linalg.norm(slope) * 0.3 < 1e-6 * objective.target(points[t])
+        assert -value > 0

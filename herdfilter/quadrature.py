@@ -1,0 +1,84 @@
+"""Weights of given points under which they represent a mixture best."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_covariance, as_points, one_of
+from herdfilter._simplex_weights import correct_weights
+from herdfilter.kernels import expected_kernel
+from herdfilter.mixture import GaussianMixture
+
+JITTER = 1e-10  # added to the diagonal of the Gram matrix, whose diagonal is 1, for signed weights
+
+
+def optimal_weights(
+    points_x: ArrayLike,
+    mixture: GaussianMixture,
+    kernel_covariance: ArrayLike,
+    constraint: Literal["simplex", "sum", "none"] = "simplex",
+) -> Array:
+    """Weights of given points that minimise their herding error ``w' K w - 2 z' w + E[k(X, X')]``.
+
+    K is the Gram matrix of the points under the Gaussian kernel and z holds the kernel's expectations at them. Without a
+    constraint these are the weights ``K^-1 z`` of Bayesian quadrature (O'Hagan 1991; Huszar and Duvenaud 2012).
+
+    Parameters
+    ----------
+    points_x : array_like, shape (n, d)
+        Locations, in state units.
+    mixture : GaussianMixture
+        The target.
+    kernel_covariance : array_like, shape (d, d)
+        Covariance of the kernel.
+    constraint : {"simplex", "sum", "none"}
+        ``"simplex"``: non-negative weights that sum to 1. ``"sum"``: signed weights that sum to 1. ``"none"``: signed
+        weights, whatever their sum.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, the kernel covariance is singular or the constraint is unknown.
+
+    Notes
+    -----
+    K is singular to rounding where points lie close together next to the kernel. Signed weights are therefore computed with
+    1e-10 added to its diagonal, which limits them in size (`JITTER`). On the simplex no jitter is needed: a point that
+    depends on others, to 1e-11 in squared distance, keeps the weight 0.
+    """
+    one_of("constraint", constraint, ("simplex", "sum", "none"))
+    d = mixture.dim
+    x = as_points("points_x", points_x, d)
+    n = len(x)
+    if n == 0:
+        raise ValueError("points_x: expected at least one point, got none")
+    covariance = as_covariance("kernel_covariance", kernel_covariance, d)
+    if covariance.ndim != 2 or np.linalg.eigvalsh(covariance)[0] <= 0:
+        raise ValueError(
+            f"kernel_covariance: expected a positive definite ({d}, {d}) matrix, got {covariance.tolist()}"
+        )
+    gram = kernel_matrix(x, covariance)
+    z = expected_kernel(mixture, x, covariance)
+    if constraint == "simplex":
+        weights = np.zeros(n)
+        correct_weights(gram, z, weights, n, np.empty(n, np.int64), 0, np.empty((n, n)))
+        return weights / weights.sum()
+    gram[np.diag_indices(n)] += JITTER
+    best, unit = np.linalg.solve(gram, np.stack([z, np.ones(n)], axis=1)).T
+    return best if constraint == "none" else best + unit * ((1.0 - best.sum()) / unit.sum())
+
+
+def kernel_matrix(x: Array, covariance: Array) -> Array:
+    """Gram matrix of the unit-peak Gaussian kernel of the given covariance, (n, d) -> (n, n)."""
+    z = np.linalg.solve(np.linalg.cholesky(covariance), x.T)
+    squared = np.zeros((len(x), len(x)))
+    for axis in z:
+        squared += (axis[:, None] - axis) ** 2
+    return np.exp(-0.5 * squared)
