@@ -67,8 +67,8 @@ def kernel_slopes(v, points, count, x, y, z):
 def newton_climb(d, target, v, points, count, scale, place, best, leash):
     """Climb from `place` by Newton's method, safeguarded, to a local maximum.
 
-    The climb is given up once it is clear that the maximum is below `best` or farther away than `leash`. Returns the value at
-    the place reached, mu there, and how high the maximum is (at most, where the climb was given up).
+    The climb is given up once it is clear that the maximum is below `best` or farther away than `leash`. Returns the value
+    at the place reached, mu there, and how high the maximum is (at most, where the climb was given up).
     """
     x, y, z = place[0], place[1], place[2]
     before, slope, rate = -np.inf, 0.0, 1.0

@@ -194,8 +194,8 @@ def _open(target, boxes, k, tiles, b, samples, t, grid, share, lines):
     _, _, spacing, inner, _, d = grid
     corner, mu, _, ceiling, _, bound = tiles
     most = highest_in_box(target, boxes[0][k], boxes[1][k], inner * spacing, share)
-    for i in range(d):
-        corner[b, i] = boxes[0][k, i] - 0.5 * spacing
+    for i in range(3):
+        corner[b, i] = boxes[0][k, i] - 0.5 * spacing if i < d else 0.0
     fill_target(target, share, 1e-14 * most, corner[b], spacing, inner + 2, mu[b], lines[1])
     ceiling[b] = min(most, 1.1 * mu[b, largest(mu[b])])
     _sum_kernels(tiles, b, samples, t, grid, lines)
