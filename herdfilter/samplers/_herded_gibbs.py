@@ -12,9 +12,11 @@ from numba import njit
 
 from herdfilter.samplers._bumps import climb, maximise, workspace
 from herdfilter.samplers._fastmath import VECTORISE, exp, exp_of_negative, fill, largest, solve_in_place
+from herdfilter.samplers._nodes import SPARSE, grid_size, lay, lay_grid, line_through, slice_through
 
 NEGLIGIBLE = 27.6  # log of 1e12: bumps so far below the highest are left out of a conditional objective
 NEGLIGIBLE_JOINTLY = 41.4  # log of 1e18: the same for the joint objective, whose maximum may be low
+STRAYS = 64  # samples outside the grid of nodes at which it is laid anew
 LONG = 1e7  # squared distances above which their differences lose digits that matter
 
 
@@ -33,6 +35,7 @@ def herded_gibbs(
     launch,
     first,
     n,
+    crowd,
 ):
     """Return n points as columns (d, n).
 
@@ -42,7 +45,8 @@ def herded_gibbs(
     before it. The rows of `orders` are the orders of the coordinates in one sweep after the other, over and over.
     `effective_count` replaces the count t by that of the slice; `joint` maximises the joint herding objective in place of
     the conditional one. `launch` (d, k, 2) are uniform and normal numbers from which k local searches a coordinate start;
-    the search is exact where k = 0. The first point is `first` (d,).
+    the search is exact where k = 0. The first point is `first` (d,). In one and two dimensions the samples are seen through
+    nodes (`_nodes`) as soon as these are at most `crowd` times as many as the samples.
     """
     components, d = means.shape
     points = np.empty((d, n))
@@ -64,6 +68,9 @@ def herded_gibbs(
     target = (np.empty(components), np.empty(components), np.empty(components))  # the positive bumps
     negative, sample = np.empty(n), np.empty(n)  # heights and centres of the subtracted ones
     work, link = workspace(components + n)
+    grid, gridded, check = lay_grid(points[:1], 0, np.zeros(2), np.ones(2)), False, 1.0
+    strays, outside = np.empty(n, np.int64), 0  # samples that lie outside of the grid
+    slice_weight = np.empty(1)
     uniform = len(precision) == 1
     exact = launch.shape[1] == 0
     x = np.empty(d)
@@ -74,6 +81,16 @@ def herded_gibbs(
     if labels[0] >= 0:
         latest[labels[0]] = 0
     for t in range(1, n):
+        if d <= 2 and t >= check and crowd > 0.0:
+            corner, size = grid_size(points, t)
+            check = 1.25 * t
+            gridded = size[0] * size[1] <= crowd * t and size.max() <= 0.005 * crowd * t
+            if gridded:
+                grid, outside, check = lay_grid(points, t, corner, size), 0, np.inf
+                bumps = int(size.max()) + n
+                slice_weight = np.empty(int(size.max()))
+                negative, sample = np.empty(bumps), np.empty(bumps)
+                work, link = workspace(components + bumps)
         label = labels[t]
         if label >= 0:
             for i in range(d):
@@ -88,7 +105,6 @@ def herded_gibbs(
             order = (t * sweeps + sweep) % len(orders)
             for k in range(d):
                 i = orders[order, k]
-                nearest = _leave_out(points, t, rest, x, last, i, careful)
                 if diagonal:
                     _leave_out(rows, components, quadratic, scaled, last, i, careful)
                     positive, peak = _add_shared(table, quadratic, means, i, joint, target)
@@ -96,14 +112,22 @@ def herded_gibbs(
                     positive, peak = _add_components(
                         table, precision, means, residual, quadratic, x, i, joint, careful, target
                     )
-                if joint:
-                    count = _subtract_kernels(points, i, t, rest, peak, negative, sample)
-                else:
-                    count, size = _subtract_slice(points, i, t, rest, nearest, negative, sample)
+                count, effective = -1, 1.0
+                if gridded:
+                    count, effective = _subtract_nodes(
+                        grid, points, strays, outside, i, t, x, joint, peak, slice_weight, negative, sample
+                    )
+                if count < 0:
+                    nearest = _leave_out(points, t, rest, x, last, i, careful or gridded)
+                    if joint:
+                        count = _subtract_kernels(points, i, t, rest, peak, negative, sample)
+                    else:
+                        count, effective = _subtract_slice(points, i, t, rest, nearest, negative, sample)
+                if not joint:
                     if not effective_count:
-                        size = float(t)
+                        effective = float(t)
                     for m in range(positive):
-                        target[0][m] *= (size + 1.0) / size
+                        target[0][m] *= (effective + 1.0) / effective
                 if exact:
                     moved = maximise(target, positive, negative, sample, count, uniform, x[i], work, link)
                 else:
@@ -115,6 +139,11 @@ def herded_gibbs(
                 last = i
         for i in range(d):
             points[i, t] = x[i]
+        if gridded and not lay(grid, points, t):
+            strays[outside] = t
+            outside += 1
+            if outside > STRAYS:
+                check = 0.0
     return points
 
 
@@ -341,6 +370,38 @@ def _subtract_kernels(points, i, t, rest, peak, height, centre):
             centre[count] = points[i, s]
             count += 1
     return count
+
+
+@njit(cache=True, nogil=True)
+def _subtract_nodes(grid, points, strays, outside, i, t, x, joint, peak, weight, height, centre):
+    """Do as `_subtract_slice`, or as `_subtract_kernels` if `joint`, for samples on a grid of nodes and a few outside of it.
+
+    Return -1 for the count where interpolation is not good enough for so thin a slice.
+    """
+    low, high, total, squares = slice_through(grid, i, x, weight)
+    for k in range(outside):
+        w = _weight_of_stray(points, strays[k], i, x)
+        total += w
+        squares += w * w
+    if total < SPARSE or (joint and (peak < -600.0 or np.exp(peak) * (t + 1.0) < SPARSE * total)):
+        return -1, 1.0
+    factor = -np.exp(-peak) / (t + 1.0) if joint else -1.0 / total
+    count = line_through(grid, i, low, high, weight, factor, height, centre)
+    for k in range(outside):
+        height[count] = factor * _weight_of_stray(points, strays[k], i, x)
+        centre[count] = points[i, strays[k]]
+        count += 1
+    return count, total * total / squares
+
+
+@njit(cache=True, nogil=True)
+def _weight_of_stray(points, s, i, x):
+    """Weight of sample s in the slice through x along coordinate i."""
+    total = 0.0
+    for j in range(len(x)):
+        if j != i:
+            total += (points[j, s] - x[j]) ** 2
+    return exp_of_negative(-0.5 * total)
 
 
 @njit(cache=True, nogil=True)

@@ -18,6 +18,7 @@ from herdfilter.samplers._herded_gibbs import herded_gibbs, mode
 
 Scan = Literal["forward", "alternating", "random"]
 Axes = Literal["state", "principal"]
+CROWD = 64.0  # nodes a sample; see `herdfilter.samplers._nodes`
 
 
 @dataclass(frozen=True)
@@ -174,6 +175,7 @@ def herd_coordinates(
         _launch(d, starts or 0),
         first,
         n,
+        CROWD,
     )
     return Points(frame.back(z.T))
 

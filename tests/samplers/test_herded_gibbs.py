@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 
 from herdfilter.discrepancy import energy_distance
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers import ContinuousHerdedGibbs
+from herdfilter.samplers import ContinuousHerdedGibbs, CoordinateHerding, herded_gibbs
 
 REFERENCE = Path(__file__).parents[2].parent / "shared" / "reference" / "authors_samples.json"
 CASES = ["fig1_example", "random_d2_seed1", "random_d3_seed2", "random_d5_seed3"]
@@ -356,6 +356,48 @@ def test_modes_any_number_of_kernel_widths_apart(distance, covariance):
     points[far, 0] -= distance
     expected[far, 0] -= 40
     np.testing.assert_allclose(points, expected, atol=1e-4 + 1e-15 * distance)
+
+
+# Many samples
+
+
+@pytest.mark.parametrize("joint", [False, True], ids=["conditional", "joint"])
+@pytest.mark.parametrize("target", ["paper", "smoothed"])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_samples_seen_through_nodes_give_the_same_points(d, target, joint, random_mixture, monkeypatch):
+    """At one and two dimensions, from the second point on; three have no such path.
+
+    The points so far are the input of the next, and herding widens a difference: hence the tolerance.
+    """
+    for seed, sigma in enumerate([0.3, 0.5, 0.8]):
+        mixture = random_mixture(80 + seed, d, components=3)
+        sampler = CoordinateHerding(sigma) if joint else ContinuousHerdedGibbs(target, sigma)
+        points = {}
+        for crowd in (0.0, 1e9):
+            monkeypatch.setattr(herded_gibbs, "CROWD", crowd)
+            points[crowd] = sampler.sample(mixture, 100).x
+        np.testing.assert_allclose(points[0.0], points[1e9], atol=1e-6 * sigma)
+        assert d > 2 or (points[0.0] != points[1e9]).any()
+
+
+@pytest.mark.parametrize("target", ["paper", "smoothed"])
+def test_every_move_among_many_samples_is_to_the_highest_point_of_its_objective(target, random_mixture):
+    """The last of 1,500 points."""
+    sigma, n = 0.3, 1500
+    mixture = random_mixture(84, 2, components=3)
+    sampler = ContinuousHerdedGibbs(target, sigma, target == "smoothed", component_herding=False, sweeps=1)
+    points = sampler.sample(mixture, n).x
+    for t in range(n - 60, n, 6):
+        x = points[t - 1].copy()
+        for i in range(2):
+            value, grid = objective(x, i, points[:t], mixture, sigma, sampler)
+            x[i] = points[t, i]
+            assert value(x[i]) >= highest(value, grid) - 2e-8
+
+
+def test_points_do_not_depend_on_how_many_follow_when_they_are_many(random_mixture):
+    sampler, mixture = ContinuousHerdedGibbs(bandwidth=0.6), random_mixture(47, 2)
+    np.testing.assert_array_equal(sampler.sample(mixture, 1000).x, sampler.sample(mixture, 1300).x[:1000])
 
 
 # Bad input
