@@ -103,28 +103,44 @@ def slice_through(grid, i, x, weight):
     size = nodes.shape[other]
     low = int(min(max(place - REACH / SPACING, 0.0), size - 1.0))
     high = int(min(max(place + REACH / SPACING, 0.0), size - 1.0)) + 1
-    total = 0.0
-    squares = 0.0
-    for k in range(low, high):
-        u = (place - k) * SPACING
-        w = exp_of_negative(-0.5 * u * u)
-        weight[k - low] = w
-        total += w * sums[other, k]
-        squares += w * w * sums[other, k]
+    for k in range(high - low):
+        u = (place - low - k) * SPACING
+        weight[k] = exp_of_negative(-0.5 * u * u)
+    total, squares = _weigh(sums[other, low:high], weight)
     return low, high, total, squares
 
 
+# Reductions are kept apart from loops that store: where both meet, the compiled code asks whether arrays overlap, and the
+# order of a sum may depend on where the arrays happen to lie.
+
+
 @njit(cache=True, nogil=True, fastmath=VECTORISE)
+def _weigh(sums, weight):
+    total = 0.0
+    squares = 0.0
+    for k in range(len(sums)):
+        v = weight[k] * sums[k]
+        total += v
+        squares += weight[k] * v
+    return total, squares
+
+
+@njit(cache=True, nogil=True, fastmath=VECTORISE)
+def _dot(row, weight):
+    total = 0.0
+    for k in range(len(row)):
+        total += row[k] * weight[k]
+    return total
+
+
+@njit(cache=True, nogil=True)
 def line_through(grid, i, low, high, weight, factor, height, centre):
     """Bumps along dimension i, of heights `factor` times the nodes' weights in the slice; return how many."""
     nodes, _, corner = grid
     count = nodes.shape[i]
     if i == 0:
         for a in range(count):
-            total = 0.0
-            for b in range(low, high):
-                total += nodes[a, b] * weight[b - low]
-            height[a] = factor * total
+            height[a] = factor * _dot(nodes[a, low:high], weight)
     else:
         for b in range(count):
             height[b] = 0.0
