@@ -140,6 +140,8 @@ def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
                 f'bandwidth: expected "auto", a rule, a number, (d,) or (d, d), got {bandwidth!r}'
             )
         return bandwidth
+    if isinstance(bandwidth, float):
+        return as_positive("bandwidth", bandwidth)  # before the slow check of a protocol
     if isinstance(bandwidth, type) and isinstance(bandwidth, BandwidthRule):
         raise ValueError(f"bandwidth: expected an instance of {bandwidth.__name__}, got the class itself")
     if isinstance(bandwidth, BandwidthRule):
