@@ -106,3 +106,9 @@ def exp_clipped(x):
     middle = (r * (1.0 / 5040.0) + 1.0 / 720.0) * r2 + (r * (1.0 / 120.0) + 1.0 / 24.0)
     p = (top * r4 + middle) * r4 + ((r * (1.0 / 6.0) + 0.5) * r2 + (r + 1.0))
     return p * np.int64((np.int64(np.int32(k)) + 1023) << 52).view(np.float64)
+
+
+@njit(cache=True, nogil=True)
+def exceeds(value, other):
+    """Whether a value is larger by more than rounding: of maxima of equal height the first found is to be kept."""
+    return value > other and not value <= other + 1e-9 * abs(other)

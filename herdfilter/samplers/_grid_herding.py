@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from herdfilter.samplers._climb import PAD, kernel_slopes, newton_climb, target_slopes
-from herdfilter.samplers._fastmath import VECTORISE, exp_clipped, fill, largest
+from herdfilter.samplers._fastmath import VECTORISE, exceeds, exp_clipped, fill, largest
 from herdfilter.samplers._frank_wolfe import EQUAL, first_weights, next_weights
 from herdfilter.samplers._grid_search import (
     deposit,
@@ -55,11 +55,11 @@ def herd_on_grid(target, grid, cells, n, rule):
         np.empty(4),
         np.empty(4),
     )
-    unopened, opened = 1, 0
+    unopened, opened = np.int64(1), np.int64(0)  # not literals, for which callees would be compiled apart
     for i in range(3):
         boxes[0][0, i], boxes[1][0, i] = low[i], extents[i]
     boxes[2][0] = highest_in_box(target, boxes[0][0], boxes[1][0], inner * spacing, share)
-    widest = 0
+    widest = np.int64(0)
 
     weighting = first_weights(n, rule)
     scale = 1.0
@@ -115,7 +115,7 @@ def herd_on_grid(target, grid, cells, n, rule):
                         target, samples, t, scale, x, best_value, LEASH, grid, cells, locator, known
                     )
                     highest = max(highest, value)
-                    if value > best_value:
+                    if exceeds(value, best_value):
                         best_value = value
                         _copy(best, x)
                     count -= 1
@@ -126,7 +126,7 @@ def herd_on_grid(target, grid, cells, n, rule):
                     for i in range(d):
                         x[i] = tiles[0][b, i] + q // stencil[1][i] % edge * spacing
                     value = _climb(target, samples, t, scale, x, -np.inf, np.inf, grid, cells, locator, known)
-                    if value > best_value:
+                    if exceeds(value, best_value):
                         best_value = value
                         _copy(best, x)
                     highest = max(highest, value)
@@ -146,7 +146,7 @@ def herd_on_grid(target, grid, cells, n, rule):
                 for i in range(3):
                     x[i] = 2.0 * points[i, nearest] - best[i]
                 value = _climb(target, samples, t, scale, x, best_value, LEASH, grid, cells, locator, known)
-                if value > best_value:
+                if exceeds(value, best_value):
                     _copy(best, x)
         for i in range(3):
             points[i, t] = best[i]
@@ -247,7 +247,10 @@ def _recall(known, scale, x):
     places, mu, kernels, value = known
     for k in range(KNOWN):
         value[k] = mu[k] - scale * kernels[k]
-    k = largest(value)
+    highest = value[largest(value)]
+    k = 0
+    while exceeds(highest, value[k]):
+        k += 1
     for i in range(3):
         x[i] = places[i, k]
     return value[k]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from herdfilter._checks import Array
@@ -14,20 +16,22 @@ from herdfilter.samplers._kernel_herding import kernel_herding
 
 SPACING = (0.25, 0.4, 0.5)  # of the nodes in 1, 2, 3 dimensions, in kernel widths
 TRIANGLE = ((0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2))
+FEW = 16  # components up to which three dimensions are searched on the grid
 BEYOND = 7.0  # standard deviations of a component, smoothed by the kernel, over which the grid extends
 NODES = 4_000_000  # beyond which, and 100 for every point, the grid becomes coarser
 
 
 def herd(frame: KernelFrame, n: int, rule: int) -> tuple[Array, Array]:
     """Herd `n` points in the frame: their places (n, d) and weights (n,)."""
-    d = len(frame.origin)
+    d, components = frame.means.shape[1], len(frame.means)
     precision, log_det = frame.precisions(1.0)
     log_height = frame.log_weights + 0.5 * log_det
-    if d <= len(INNER):
+    if d <= 2 or (d == 3 and components <= FEW):
         z, v = _on_grid(frame, precision, np.exp(log_height), n, rule)
     else:
         means = np.ascontiguousarray(frame.means.T)
-        z, v = kernel_herding(log_height, means, precision, _candidates(frame, n), n, rule)
+        covariance = frame.covariances + np.eye(d)
+        z, v = kernel_herding(log_height, means, precision, covariance, _candidates(frame, n), n, rule)
     return z[:d, :n].T, v[:n] / v[:n].sum()
 
 
@@ -69,9 +73,14 @@ def _candidates(frame: KernelFrame, n: int) -> Array:
     d = len(frame.origin)
     total = np.exp(frame.log_weights) @ (frame.means**2 + np.diagonal(frame.covariances, axis1=1, axis2=2))
     kernels = np.sqrt(np.prod(1.0 + total))  # volume of the mixture in kernels
-    draws = int(np.clip(kernels, max(200, 4 * n), max(1000, 4 * n)))
-    labels = herded_labels(np.exp(frame.log_weights), draws)
+    draws = int(np.clip(kernels, max(200, 4 * n), max(1000 if d < 8 else 400, 4 * n)))
+    labels = np.sort(herded_labels(np.exp(frame.log_weights), draws))
     factor = covariance_factor(frame.covariances + np.eye(d))
     noise = np.random.default_rng(0).standard_normal((draws, d))
-    spread = noise @ factor[0].T if len(factor) == 1 else np.einsum("nij,nj->ni", factor[labels], noise)
-    return np.ascontiguousarray(np.concatenate([frame.means, frame.means[labels] + spread]).T)
+    if len(factor) == 1:
+        noise = noise @ factor[0].T
+    else:
+        ends = np.searchsorted(labels, np.arange(len(factor) + 1))
+        for m, (start, end) in enumerate(pairwise(ends)):
+            noise[start:end] = noise[start:end] @ factor[m].T
+    return np.ascontiguousarray(np.concatenate([frame.means, frame.means[labels] + noise]).T)

@@ -5,20 +5,22 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from herdfilter.samplers._fastmath import VECTORISE, exp_clipped, fill, largest
+from herdfilter.samplers._fastmath import VECTORISE, exceeds, exp_clipped, fill, largest
 from herdfilter.samplers._frank_wolfe import EQUAL, first_weights, next_weights
 
 STARTS = 3  # candidates refined for each point, at least one kernel width apart
 MAX_ITERATIONS = 50  # of the quasi-Newton ascent
+FEWER = 15  # beyond eight dimensions, where the herding error does not gain from more
+CONVERGED = 1e-11  # relative rise promised by a step at which the ascent ends
 
 
 @njit(cache=True, nogil=True)
-def kernel_herding(log_height, means, precision, candidates, n, rule):
+def kernel_herding(log_height, means, precision, covariance, candidates, n, rule):
     """Return n points as columns (d, n) and their weights, each point the maximum found of the herding objective.
 
     ``mu(x) = sum_m exp(log_height[m] - (x - means[:, m])' precision[m] (x - means[:, m]) / 2)`` is the expected kernel;
-    `means` are columns (d, M), precisions (M, d, d), or one shared diagonal one (1, d, d). `candidates` (d, C) are possible
-    starts: the objective is kept up to date at all of them, O(C d) a point, and the best few that are mutually distant are
+    `means` are columns (d, M), precisions and their inverses, the covariances, (M, d, d), or one shared diagonal one
+    (1, d, d). `candidates` (d, C) are possible starts: the objective is kept up to date at all of them, O(C d) a point, and the best few that are mutually distant are
     refined. `rule` is one of `_frank_wolfe.RULES`.
     """
     d, components = means.shape
@@ -27,13 +29,14 @@ def kernel_herding(log_height, means, precision, candidates, n, rule):
     narrowness, ones = np.empty(d), np.ones(d)
     for i in range(d):
         narrowness[i] = precision[0, i, i]
-    target = (np.exp(log_height), means, precision, narrowness)
+    target = (np.exp(log_height), means, precision, narrowness, covariance)
     samples = (v, points, ones)
     gradient, best_gradient = np.empty(d), np.empty(d)
-    scratch = np.empty(max(components, n, d, count))
+    scratch = np.empty(max(components + 2 * d, n, count))
     work, inverse_hessian = np.empty((5, d)), np.empty((d, d))
     expected, kernels, value = np.empty(count), np.zeros(count), np.empty(count)
     x, best = np.empty(d), np.empty(d)
+    starts = np.empty(STARTS, np.int64)
     for c in range(count):
         for i in range(d):
             x[i] = candidates[i, c]
@@ -44,15 +47,14 @@ def kernel_herding(log_height, means, precision, candidates, n, rule):
         for c in range(count):
             value[c] = expected[c] - scale * kernels[c]
         best_value = -np.inf
-        for _ in range(STARTS):
-            c = largest(value)
-            if value[c] == -np.inf:
+        for k in range(STARTS):
+            c = _next_start(value, candidates, starts, k)
+            if c < 0:
                 break
             for i in range(d):
                 x[i] = candidates[i, c]
-            _exclude(value, candidates, x, scratch)
             height = _ascend(target, samples, t, scale, x, best_value, inverse_hessian, work, scratch)
-            if height > best_value:
+            if exceeds(height, best_value):
                 best_value = height
                 for i in range(d):
                     best[i] = x[i]
@@ -85,12 +87,22 @@ def _squared_distances(candidates, x, squared):
 
 
 @njit(cache=True, nogil=True)
-def _exclude(value, candidates, x, scratch):
-    """Strike the candidates within one kernel width of x off the list of starts."""
-    _squared_distances(candidates, x, scratch)
-    for c in range(len(value)):
-        if scratch[c] <= 1.0:
-            value[c] = -np.inf
+def _next_start(value, candidates, starts, k):
+    """Best candidate more than one kernel width from the first k starts, -1 if there is none; it becomes start k."""
+    while True:
+        c = largest(value)
+        if value[c] == -np.inf:
+            return -1
+        value[c] = -np.inf
+        far = True
+        for j in range(k):
+            squared = 0.0
+            for i in range(len(candidates)):
+                squared += (candidates[i, c] - candidates[i, starts[j]]) ** 2
+            far = far and squared > 1.0
+        if far:
+            starts[k] = c
+            return c
 
 
 @njit(cache=True, nogil=True, fastmath=VECTORISE)
@@ -126,29 +138,32 @@ def _add_bumps(height, centres, narrowness, count, scale, x, gradient, scratch):
 
 @njit(cache=True, nogil=True, fastmath=VECTORISE)
 def _target(target, x, gradient, scratch):
-    """mu(x); its gradient is written to `gradient`."""
-    height, means, precision, narrowness = target
+    """mu(x); its gradient is written to `gradient`, the components' shares to the head of `scratch`."""
+    height, means, precision, narrowness, _ = target
     fill(gradient, 0.0)
+    components = len(height)
     if len(precision) == 1:
-        return _add_bumps(height, means, narrowness, len(height), 1.0, x, gradient, scratch)
+        return _add_bumps(height, means, narrowness, components, 1.0, x, gradient, scratch)
     d = len(x)
+    offset, pull = scratch[components : components + d], scratch[components + d : components + 2 * d]
     value = 0.0
-    for m in range(len(height)):
+    for m in range(components):
         for i in range(d):
-            scratch[i] = 0.0
+            offset[i] = means[i, m] - x[i]
         squared = 0.0
         for j in range(d):
-            u = means[j, m] - x[j]
-            pull = 0.0
+            row = precision[m, j]
+            total = 0.0
             for i in range(d):
-                pull += precision[m, j, i] * (means[i, m] - x[i])
-            scratch[j] = pull
-            squared += pull * u
+                total += row[i] * offset[i]
+            pull[j] = total
+            squared += total * offset[j]
         g = height[m] * exp_clipped(-0.5 * squared)
+        scratch[m] = g
         if g > 1e-17 * value:
             value += g
             for i in range(d):
-                gradient[i] += g * scratch[i]
+                gradient[i] += g * pull[i]
     return value
 
 
@@ -163,38 +178,65 @@ def _objective(target, samples, t, scale, x, gradient, scratch):
 
 @njit(cache=True, nogil=True)
 def _ascend(target, samples, t, scale, x, best, h, work, scratch):
-    """Climb from x by BFGS with backtracking, steps of at most a kernel width; x becomes the maximum, its value returned.
+    """Climb from x by BFGS with backtracking; x becomes the maximum, its value returned.
 
-    The climb is given up once ten times the rise that its quadratic model promises does not reach `best`.
+    The objective may rise by many orders of magnitude on the way. The quasi-Newton model is therefore one of its gradient
+    over its curvature ``mu(x) + kernel sum``: for a lone component this is linear in x, however far away the mean is. The
+    climb is given up once ten times the rise that the model promises does not reach `best`.
     """
     d = len(x)
     gradient, step, trial, change = work[0], work[1], work[2], work[3]
+    longest = max(1.0, np.sqrt(d) / 2.0)
     value, curvature = _objective(target, samples, t, scale, x, gradient, scratch)
+    _precondition(target, x, h, change, scratch)
     for i in range(d):
-        fill(h[i], 0.0)
-        h[i, i] = 1.0 / max(curvature, 1e-300)
-    for iteration in range(MAX_ITERATIONS):
+        gradient[i] /= max(curvature, 1e-300)
+    for iteration in range(MAX_ITERATIONS if d <= 8 else FEWER):
         slope, length = _multiply(h, gradient, step)
-        if not slope > 1e-13 * curvature or (iteration > 4 and value + 5.0 * slope < best):
+        if not slope > CONVERGED or (iteration > 4 and value + 5.0 * slope * curvature < best):
             break
-        rate = min(1.0, 1.0 / np.sqrt(length))
-        climbed = value
+        rate = min(1.0, longest / np.sqrt(length))
+        climbed, steepness = value, curvature
         for _ in range(30):
             for i in range(d):
                 trial[i] = x[i] + rate * step[i]
-            climbed, _ = _objective(target, samples, t, scale, trial, change, scratch)
-            if climbed >= value + 1e-4 * rate * slope:
+            climbed, steepness = _objective(target, samples, t, scale, trial, change, scratch)
+            if climbed >= value + 1e-4 * rate * slope * curvature:
                 break
             rate *= 0.5
         if climbed <= value:
             break
+        curvature = steepness
         for i in range(d):
             step[i] *= rate
-            change[i], gradient[i] = gradient[i] - change[i], change[i]
+            new = change[i] / curvature
+            change[i], gradient[i] = gradient[i] - new, new
             x[i] = trial[i]
         value = climbed
-        _update(h, step, change, trial, iteration == 0)
+        _update(h, step, change, trial)
     return value
+
+
+@njit(cache=True, nogil=True, fastmath=VECTORISE)
+def _precondition(target, x, h, unused, scratch):
+    """Set the inverse Hessian that the climb begins with: the components' covariances, averaged by their shares of mu(x).
+
+    For a lone component it makes the first step that to its mean.
+    """
+    height, _, precision, narrowness, covariance = target
+    d = len(x)
+    for i in range(d):
+        fill(h[i], 0.0)
+        h[i, i] = 1.0 / narrowness[i] if len(precision) == 1 else 1e-6
+    if len(precision) == 1:
+        return
+    total = max(_target(target, x, unused, scratch), 1e-300)
+    for m in range(len(height)):
+        share = scratch[m] / total
+        if share > 1e-3:
+            for i in range(d):
+                for j in range(d):
+                    h[i, j] += share * covariance[m, i, j]
 
 
 @njit(cache=True, nogil=True, fastmath=VECTORISE)
@@ -213,19 +255,14 @@ def _multiply(h, gradient, step):
 
 
 @njit(cache=True, nogil=True, fastmath=VECTORISE)
-def _update(h, s, y, hy, first):
+def _update(h, s, y, hy):
     """BFGS update of the inverse Hessian of -f, with the step s and the fall y of the gradient along it."""
     d = len(s)
     sy = 0.0
-    yy = 0.0
     for i in range(d):
         sy += s[i] * y[i]
-        yy += y[i] * y[i]
     if not sy > 0.0:
         return
-    if first:  # the usual scale of the first inverse Hessian (Nocedal and Wright 2006, eq. 6.20)
-        for i in range(d):
-            h[i, i] = sy / yy
     yhy, _ = _multiply(h, y, hy)
     a = (1.0 + yhy / sy) / sy
     b = 1.0 / sy

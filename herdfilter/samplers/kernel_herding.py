@@ -45,12 +45,12 @@ class KernelHerding:
 
     Notes
     -----
-    In up to three dimensions the objective is searched by branch and bound: no place is left out at which an upper bound
+    In one and two dimensions, and in three with at most 16 components, the objective is searched by branch and bound: no place is left out at which an upper bound
     of the expected kernel exceeds the best value found, down to nodes at most half a kernel width apart, and every peak
     that the differences between nodes allow to be the highest is climbed by Newton's method. Each point is at least as
     high as every node. That it is the highest peak is not proved, since a peak between nodes is judged by its second
     differences.
-    In more dimensions the best of a fixed set of candidates are refined, and a higher maximum may be missed.
+    Otherwise the best of a fixed set of candidates are refined, and a higher maximum may be missed.
     """
 
     bandwidth: Bandwidth = "auto"

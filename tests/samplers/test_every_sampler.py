@@ -141,7 +141,7 @@ def test_the_automatic_bandwidth_is_among_the_good_ones(herding, random_mixture,
     The rule lies at the upper end of the good widths: half of it does nearly as well, two and a half times much worse.
     """
     distances = []
-    for seed in range(6):
+    for seed in range(12):
         mixture = random_mixture(80 + seed, d)
         kernel = kernel_covariance("auto", mixture, 100)
         distances.append(
