@@ -10,6 +10,7 @@ from herdfilter._checks import Array
 from herdfilter.kernels import Bandwidth, kernel_covariance
 from herdfilter.mixture import GaussianMixture
 
+ROUND = 1e-9  # relative difference of eigenvalues that counts as none
 FLAT = 1e-8  # variance, in units of the kernel's, under which a component counts as degenerate
 
 
@@ -48,7 +49,7 @@ class KernelFrame:
         cov = inverse @ cov @ inverse.T
         if turn:
             average = cov[0] if len(cov) == 1 else np.tensordot(weights, cov, axes=1)
-            values, vectors = np.linalg.eigh(average)
+            values, vectors = principal_axes(average)
             cov = np.diag(values)[None] if len(cov) == 1 else vectors.T @ cov @ vectors
             axes, inverse = axes @ vectors, vectors.T @ inverse
         origin = weights @ means
@@ -74,3 +75,15 @@ class KernelFrame:
             widened[flat] += FLAT * np.eye(d)
         precision = np.linalg.inv(widened)
         return precision, np.linalg.slogdet(precision)[1]
+
+
+def principal_axes(covariance: Array) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors in a form that rounding does not decide.
+
+    The largest entry of each vector is positive; a multiple of the identity has the axes of the coordinates.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    if values[-1] - values[0] <= ROUND * values[-1]:
+        return np.diagonal(covariance).copy(), np.eye(len(covariance))
+    largest = np.abs(vectors).argmax(axis=0)
+    return values, vectors * np.sign(vectors[largest, np.arange(len(vectors))])

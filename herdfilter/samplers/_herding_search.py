@@ -16,6 +16,7 @@ from herdfilter.samplers._kernel_herding import kernel_herding
 
 SPACING = (0.25, 0.4, 0.5)  # of the nodes in 1, 2, 3 dimensions, in kernel widths
 TRIANGLE = ((0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2))
+OFF_CENTRE = np.array([0.137, 0.291, 0.411])  # nodes share no symmetry with the mixture, so that rounding decides no ties
 FEW = 16  # components up to which three dimensions are searched on the grid
 BEYOND = 7.0  # standard deviations of a component, smoothed by the kernel, over which the grid extends
 NODES = 4_000_000  # beyond which, and 100 for every point, the grid becomes coarser
@@ -58,7 +59,7 @@ def _on_grid(frame: KernelFrame, precision: Array, height: Array, n: int, rule: 
     extent = INNER[d - 1] * spacing
     tiles = 2.0 ** np.ceil(np.log2(np.maximum((high - low) / extent, 1.0)))
     span = tiles * extent
-    corner = 0.5 * (low + high - span) + 0.137 * spacing  # off symmetry, which makes for ties
+    corner = 0.5 * (low + high - span) + OFF_CENTRE[:d] * spacing
     width = max(0.5 * reach, float(np.prod(span) / (4 * n)) ** (1.0 / d))
     grid = _padded(corner), _padded(tiles), spacing, INNER[d - 1], reach, d
     return herd_on_grid(target, grid, (np.ceil(span / width), width), n, rule)
