@@ -12,7 +12,7 @@ from common import random_mixture, show, whitened
 from joblib import Parallel, delayed
 
 from herdfilter import ContinuousHerdedGibbs, GaussianMixture, KernelHerding, Points, energy_distance
-from herdfilter.kernels import scale_rule
+from herdfilter.bandwidths import scale_rule
 
 FACTORS = (0.5, 0.8, 1.1, 1.35, 1.6, 1.95, 2.3, 2.8)
 MIXTURES = 8

@@ -35,6 +35,7 @@ from herdfilter.samplers import (
     Polished,
     RandomGibbs,
     RandomSampling,
+    Reweighted,
     SigmaPoints,
     SobolSampling,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "Polished",
     "RandomGibbs",
     "RandomSampling",
+    "Reweighted",
     "SigmaPoints",
     "SobolSampling",
     "StepRecord",

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_covariance, as_points, one_of
 from herdfilter._simplex_weights import correct_weights
-from herdfilter.kernels import expected_kernel
+from herdfilter.kernels import Gaussian, Kernel, as_kernel, expected_kernel
 from herdfilter.mixture import GaussianMixture
 
 JITTER = 1e-10  # added to the diagonal of the Gram matrix, whose diagonal is 1, for signed weights
@@ -20,11 +20,13 @@ def optimal_weights(
     mixture: GaussianMixture,
     kernel_covariance: ArrayLike,
     constraint: Literal["simplex", "sum", "none"] = "simplex",
+    kernel: Kernel | None = None,
 ) -> Array:
     """Weights of given points that minimise their herding error ``w' K w - 2 z' w + E[k(X, X')]``.
 
-    K is the Gram matrix of the points under the Gaussian kernel and z holds the kernel's expectations at them. Without a
-    constraint these are the weights ``K^-1 z`` of Bayesian quadrature (O'Hagan 1991; Huszar and Duvenaud 2012).
+    K is the Gram matrix of the points under the kernel, Gaussian unless another is given, and z holds the kernel's
+    expectations at them. Without a constraint these are the weights ``K^-1 z`` of Bayesian quadrature (O'Hagan 1991;
+    Huszar and Duvenaud 2012).
 
     Parameters
     ----------
@@ -37,6 +39,8 @@ def optimal_weights(
     constraint : {"simplex", "sum", "none"}
         ``"simplex"``: non-negative weights that sum to 1. ``"sum"``: signed weights that sum to 1. ``"none"``: signed
         weights, whatever their sum.
+    kernel : Kernel, optional
+        See `herdfilter.kernels`.
 
     Returns
     -------
@@ -64,21 +68,31 @@ def optimal_weights(
         raise ValueError(
             f"kernel_covariance: expected a positive definite ({d}, {d}) matrix, got {covariance.tolist()}"
         )
-    gram = kernel_matrix(x, covariance)
-    z = expected_kernel(mixture, x, covariance)
+    kernel = Gaussian() if kernel is None else as_kernel("kernel", kernel)
+    gram = kernel_matrix(x, covariance, kernel)
+    z = expected_kernel(mixture, x, covariance, kernel)
     if constraint == "simplex":
-        weights = np.zeros(n)
-        correct_weights(gram, z, weights, n, np.empty(n, np.int64), 0, np.empty((n, n)))
-        return weights / weights.sum()
+        return simplex_weights(gram, z)
     gram[np.diag_indices(n)] += JITTER
     best, unit = np.linalg.solve(gram, np.stack([z, np.ones(n)], axis=1)).T
     return best if constraint == "none" else best + unit * ((1.0 - best.sum()) / unit.sum())
 
 
-def kernel_matrix(x: Array, covariance: Array) -> Array:
-    """Gram matrix of the unit-peak Gaussian kernel of the given covariance, (n, d) -> (n, n)."""
+def simplex_weights(gram: Array, z: Array) -> Array:
+    """Non-negative weights of sum 1 that minimise ``w' gram w - 2 z' w``."""
+    n = len(z)
+    weights = np.zeros(n)
+    # Of a kernel that falls from 0, such as -r; where weights sum to 1, a constant changes nothing.
+    shift = 1.0 - gram.min() if gram[0, 0] <= 0.0 else 0.0
+    shifted = np.ascontiguousarray(gram + shift)
+    correct_weights(shifted, np.ascontiguousarray(z), weights, n, np.empty(n, np.int64), 0, np.empty((n, n)))
+    return weights / weights.sum()
+
+
+def kernel_matrix(x: Array, covariance: Array, kernel: Kernel | None = None) -> Array:
+    """Gram matrix of a unit-peak kernel of the given covariance, Gaussian by default; (n, d) -> (n, n)."""
     z = np.linalg.solve(np.linalg.cholesky(covariance), x.T)
     squared = np.zeros((len(x), len(x)))
     for axis in z:
         squared += (axis[:, None] - axis) ** 2
-    return np.exp(-0.5 * squared)
+    return (Gaussian() if kernel is None else kernel).value(squared)

@@ -5,17 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from herdfilter.kernels import (
-    check_bandwidth,
-    density_product,
-    expected_kernel,
-    expected_kernel_pair,
-    floored,
-    kernel_covariance,
-    log_normaliser,
-    scale_rule,
-)
-from herdfilter.mixture import GaussianMixture
+from herdfilter.bandwidths import check_bandwidth, kernel_covariance, scale_rule
+from herdfilter.kernels import density_product, expected_kernel, expected_kernel_pair, log_normaliser
+from herdfilter.mixture import GaussianMixture, floored
 
 LINE = GaussianMixture([0.2, 0.5, 0.3], [[-3.0], [0.0], [2.5]], [[[0.4]], [[1.5]], [[0.2]]])
 PLANE = GaussianMixture(

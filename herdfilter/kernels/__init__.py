@@ -34,6 +34,3 @@ __all__ = [
     "expected_kernel_pair",
     "log_normaliser",
 ]
-
-from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance, scale_rule  # noqa: F401  moving
-from herdfilter.mixture import floored  # noqa: F401  moving

@@ -10,6 +10,7 @@ from herdfilter.samplers.mapped import MappedSampling
 from herdfilter.samplers.polished import Polished
 from herdfilter.samplers.random import RandomSampling
 from herdfilter.samplers.random_gibbs import RandomGibbs
+from herdfilter.samplers.reweighted import Reweighted
 from herdfilter.samplers.sigma_points import SigmaPoints
 from herdfilter.samplers.sobol import SobolSampling
 
@@ -24,6 +25,7 @@ __all__ = [
     "Polished",
     "RandomGibbs",
     "RandomSampling",
+    "Reweighted",
     "Sampler",
     "SigmaPoints",
     "SobolSampling",

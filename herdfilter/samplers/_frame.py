@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.kernels import Bandwidth, kernel_covariance
+from herdfilter.bandwidths import Bandwidth, kernel_covariance
 from herdfilter.mixture import GaussianMixture
 
 ROUND = 1e-9  # relative difference of eigenvalues that counts as none
@@ -49,7 +49,7 @@ class KernelFrame:
         cov = inverse @ cov @ inverse.T
         if turn:
             average = cov[0] if len(cov) == 1 else np.tensordot(weights, cov, axes=1)
-            values, vectors = principal_axes(average)
+            values, vectors = principal_axes(average, inverse @ (means[weights.argmax()] - weights @ means))
             cov = np.diag(values)[None] if len(cov) == 1 else vectors.T @ cov @ vectors
             axes, inverse = axes @ vectors, vectors.T @ inverse
         origin = weights @ means
@@ -77,13 +77,16 @@ class KernelFrame:
         return precision, np.linalg.slogdet(precision)[1]
 
 
-def principal_axes(covariance: Array) -> tuple[Array, Array]:
+def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors in a form that rounding does not decide.
 
-    The largest entry of each vector is positive; a multiple of the identity has the axes of the coordinates.
+    Vectors point `towards` a place, seen from the origin; where it lies across one, its largest entry is positive. A
+    multiple of the identity has the axes of the coordinates.
     """
     values, vectors = np.linalg.eigh(covariance)
     if values[-1] - values[0] <= ROUND * values[-1]:
         return np.diagonal(covariance).copy(), np.eye(len(covariance))
-    largest = np.abs(vectors).argmax(axis=0)
-    return values, vectors * np.sign(vectors[largest, np.arange(len(vectors))])
+    along = towards @ vectors
+    largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(len(vectors))]
+    across = np.abs(along) <= ROUND * np.abs(along).max(initial=0.0)
+    return values, vectors * np.where(np.where(across, largest, along) < 0, -1.0, 1.0)

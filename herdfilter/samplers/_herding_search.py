@@ -16,7 +16,9 @@ from herdfilter.samplers._kernel_herding import kernel_herding
 
 SPACING = (0.25, 0.4, 0.5)  # of the nodes in 1, 2, 3 dimensions, in kernel widths
 TRIANGLE = ((0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2))
-OFF_CENTRE = np.array([0.137, 0.291, 0.411])  # nodes share no symmetry with the mixture, so that rounding decides no ties
+OFF_CENTRE = np.array(
+    [0.137, 0.291, 0.411]
+)  # nodes share no symmetry with the mixture, so that rounding decides no ties
 FEW = 16  # components up to which three dimensions are searched on the grid
 BEYOND = 7.0  # standard deviations of a component, smoothed by the kernel, over which the grid extends
 NODES = 4_000_000  # beyond which, and 100 for every point, the grid becomes coarser
@@ -32,7 +34,7 @@ def herd(frame: KernelFrame, n: int, rule: int) -> tuple[Array, Array]:
     else:
         means = np.ascontiguousarray(frame.means.T)
         covariance = frame.covariances + np.eye(d)
-        z, v = kernel_herding(log_height, means, precision, covariance, _candidates(frame, n), n, rule)
+        z, v = kernel_herding(log_height, means, precision, covariance, candidates(frame, n), n, rule)
     return z[:d, :n].T, v[:n] / v[:n].sum()
 
 
@@ -69,7 +71,7 @@ def _padded(vector: Array) -> Array:
     return np.concatenate([vector, np.zeros(3 - len(vector))])
 
 
-def _candidates(frame: KernelFrame, n: int) -> Array:
+def candidates(frame: KernelFrame, n: int) -> Array:
     """Return starting points (d, C): the component means, and draws from the smoothed mixture, the same at every call."""
     d = len(frame.origin)
     total = np.exp(frame.log_weights) @ (frame.means**2 + np.diagonal(frame.covariances, axis1=1, axis2=2))

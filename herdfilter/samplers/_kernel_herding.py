@@ -20,8 +20,8 @@ def kernel_herding(log_height, means, precision, covariance, candidates, n, rule
 
     ``mu(x) = sum_m exp(log_height[m] - (x - means[:, m])' precision[m] (x - means[:, m]) / 2)`` is the expected kernel;
     `means` are columns (d, M), precisions and their inverses, the covariances, (M, d, d), or one shared diagonal one
-    (1, d, d). `candidates` (d, C) are possible starts: the objective is kept up to date at all of them, O(C d) a point, and the best few that are mutually distant are
-    refined. `rule` is one of `_frank_wolfe.RULES`.
+    (1, d, d). `candidates` (d, C) are possible starts: the objective is kept up to date at all of them,
+    O(C d) a point, and the best few that are mutually distant are refined. `rule` is one of `_frank_wolfe.RULES`.
     """
     d, components = means.shape
     count = candidates.shape[1]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import as_count
-from herdfilter.kernels import Bandwidth, check_bandwidth
+from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.herded_gibbs import Axes, Scan, check_search, herd_coordinates

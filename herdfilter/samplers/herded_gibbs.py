@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import Array, as_array, as_count, one_of
+from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.discrete._herding import herded_labels
-from herdfilter.kernels import Bandwidth, check_bandwidth
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers._frame import KernelFrame

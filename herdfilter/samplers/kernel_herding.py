@@ -9,11 +9,13 @@ import numpy as np
 
 from herdfilter._checks import as_count, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth
+from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
+from herdfilter.samplers import _any_kernel
 from herdfilter.samplers._frame import KernelFrame
 from herdfilter.samplers._frank_wolfe import RULES
-from herdfilter.samplers._herding_search import herd
+from herdfilter.samplers._herding_search import candidates, herd
 
 
 @dataclass(frozen=True)
@@ -30,39 +32,54 @@ class KernelHerding:
 
     Parameters
     ----------
-    bandwidth : "auto", float or array_like of shape (d, d)
-        Kernel width sigma_k in state units, kernel covariance, or the whitened rule `herdfilter.bandwidths.scale_rule`.
+    bandwidth : "auto", float, array_like of shape (d,) or (d, d), or rule
+        Kernel width sigma_k in state units, widths of the dimensions, kernel covariance, or a rule of
+        `herdfilter.bandwidths`; ``"auto"`` is its `Whitened`.
     weights : {"equal", "line-search", "fully-corrective"}
         ``"equal"`` as above. ``"line-search"``: each new point takes the share of the weight that lowers the herding error
         most. ``"fully-corrective"``: after each point all weights are those, non-negative and of sum 1, that make the
         error least; time grows as n^3 and memory as n^2. Points may come to have weight 0; they are kept, and n points are
         returned.
+    kernel : Kernel, optional
+        Another kernel of `herdfilter.kernels` than the Gaussian; its search is not compiled, and some hundred times slower.
 
     Raises
     ------
-    ValueError
-        If the bandwidth or the weighting is not of the stated kind.
+    TypeError, ValueError
+        If the bandwidth, the weighting or the kernel is not of the stated kind.
 
     Notes
     -----
-    In one and two dimensions, and in three with at most 16 components, the objective is searched by branch and bound: no place is left out at which an upper bound
-    of the expected kernel exceeds the best value found, down to nodes at most half a kernel width apart, and every peak
-    that the differences between nodes allow to be the highest is climbed by Newton's method. Each point is at least as
-    high as every node. That it is the highest peak is not proved, since a peak between nodes is judged by its second
-    differences.
+    In one and two dimensions, and in three with at most 16 components, the objective is searched by branch and bound: no
+    place is left out at which an upper bound of the expected kernel exceeds the best value found, down to nodes at most
+    half a kernel width apart, and every peak that the differences between nodes allow to be the highest is climbed by
+    Newton's method. Each point is at least as high as every node. That it is the highest peak is not proved, since a peak
+    between nodes is judged by its second differences.
+
     Otherwise the best of a fixed set of candidates are refined, and a higher maximum may be missed.
     """
 
     bandwidth: Bandwidth = "auto"
     weights: Literal["equal", "line-search", "fully-corrective"] = "equal"
+    kernel: Kernel = Gaussian()  # noqa: RUF009  frozen
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
         one_of("weights", self.weights, RULES)
+        as_kernel("kernel", self.kernel)
+        if self.weights != "equal" and not self.kernel.value(np.zeros(1))[0] > 0:
+            raise ValueError(
+                f"weights: {self.weights!r} needs a kernel with a positive peak, got {self.kernel!r}"
+            )
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Herd `n` points from `mixture`; `rng` is not used."""
         n = as_count("n", n)
         frame = KernelFrame.of(mixture, self.bandwidth, n, turn=True)
-        z, weights = herd(frame, n, RULES[self.weights])
+        if self.kernel == Gaussian():
+            z, weights = herd(frame, n, RULES[self.weights])
+        else:
+            mean = KernelMean(self.kernel, np.exp(frame.log_weights), frame.means, frame.covariances)
+            starts = np.ascontiguousarray(candidates(frame, n).T)
+            z, weights = _any_kernel.herd(self.kernel, mean, starts, n, self.weights)
         return Points(frame.back(z), None if self.weights == "equal" else weights)

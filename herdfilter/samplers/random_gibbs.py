@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import as_count, as_generator
-from herdfilter.kernels import floored
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, floored
 from herdfilter.points import Points
 from herdfilter.samplers._frame import KernelFrame
 from herdfilter.samplers._random_gibbs import random_gibbs

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+from herdfilter.bandwidths import kernel_covariance
 from herdfilter.discrepancy import energy_distance
-from herdfilter.kernels import kernel_covariance
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding
@@ -57,7 +57,7 @@ def test_random_draws_take_no_notice_of_a_component_of_weight_zero(random, rando
 
 PROGRAM = """
 import hashlib, numpy as np
-from herdfilter.kernels import kernel_covariance
+from herdfilter.bandwidths import kernel_covariance
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, SigmaPoints, SobolSampling
 rng = np.random.default_rng(9)

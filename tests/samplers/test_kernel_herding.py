@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from herdfilter import kernels
+from herdfilter.bandwidths import kernel_covariance
 from herdfilter.discrepancy import herding_error
-from herdfilter.kernels import kernel_covariance
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.quadrature import optimal_weights
@@ -181,3 +182,58 @@ def test_sums_over_the_samples_within_reach_are_as_good_as_over_all(random_mixtu
         value, slope = objective.descent(points[t], points[:t])
         assert np.linalg.norm(slope) * 0.3 < 1e-6 * objective.target(points[t])
         assert -value > 0
+
+
+# Kernels beyond the Gaussian
+
+
+@pytest.mark.parametrize("weights", ["equal", "line-search", "fully-corrective"])
+@pytest.mark.parametrize("d", [1, 2])
+def test_the_uncompiled_search_finds_the_points_of_the_compiled_one(random_mixture, d, weights):
+    """For the Gaussian kernel, written as one that is not known to be it."""
+
+    class AlsoGaussian(kernels.Gaussian):
+        """The Gaussian kernel by another name."""
+
+    mixture = random_mixture(40, d)
+    compiled = KernelHerding(1.5, weights).sample(mixture, 12)
+    plain = KernelHerding(1.5, weights, AlsoGaussian()).sample(mixture, 12)
+    np.testing.assert_allclose(plain.x, compiled.x, atol=1e-3)
+    np.testing.assert_allclose(plain.weights, compiled.weights, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        kernels.Laplace(),
+        kernels.Matern(1.5),
+        kernels.InverseMultiquadric(),
+        kernels.Student(3.0),
+    ],
+    ids=repr,
+)
+def test_every_kernel_herds_below_the_error_of_random_points(random_mixture, kernel):
+    mixture = random_mixture(41, 2)
+    covariance = kernel_covariance("auto", mixture, 30)
+    errors = {
+        weights: herding_error(
+            KernelHerding("auto", weights, kernel).sample(mixture, 30), mixture, covariance, kernel
+        )
+        for weights in ("equal", "line-search", "fully-corrective")
+    }
+    random = np.median(
+        [herding_error(Points(mixture.sample(30, s)), mixture, covariance, kernel) for s in range(9)]
+    )
+    assert max(errors.values()) < 0.6 * random
+    assert errors["fully-corrective"] < 1.02 * min(errors.values())
+
+
+def test_weights_need_a_kernel_with_a_peak():
+    """Under -r the best place for a point beside weighted ones may be at infinity."""
+    with pytest.raises(
+        ValueError, match="weights: 'line-search' needs a kernel with a positive peak, got Energy"
+    ):
+        KernelHerding(weights="line-search", kernel=kernels.Energy())
+    assert (
+        len(KernelHerding(kernel=kernels.Energy()).sample(GaussianMixture([1.0], [[0.0]], [[1.0]]), 5)) == 5
+    )
