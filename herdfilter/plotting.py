@@ -45,6 +45,11 @@ class Style(NamedTuple):
 # herding: circle prediction, square resampling, triangle state and noise together.
 STYLES = {
     "bootstrap": Style("#6b6b6b", "X", "-"),
+    "bootstrap-multinomial": Style("#6b6b6b", "P", ":"),
+    "bootstrap-stratified": Style("#6b6b6b", "d", ":"),
+    "bootstrap-residual": Style("#6b6b6b", "v", ":"),
+    "bootstrap-ssp": Style("#6b6b6b", "*", ":"),
+    "bootstrap-transport": Style("#6b6b6b", "D", "--"),
     "herded-kh": Style("#0072B2", "o", "-"),
     "herded-chg": Style("#56B4E9", "o", "-"),
     "herded-random": Style("#a8a8a8", "o", ":"),

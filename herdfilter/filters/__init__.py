@@ -3,7 +3,16 @@
 from herdfilter.filters.grid import GridFilter
 from herdfilter.filters.particle_filter import ParticleFilter
 from herdfilter.filters.proposals import AugmentedProposal, BootstrapProposal, HerdedProposal, Proposal
-from herdfilter.filters.resampling import MixtureResampling, Resampling, SystematicResampling
+from herdfilter.filters.resampling import (
+    MixtureResampling,
+    MultinomialResampling,
+    OptimalTransportResampling,
+    Resampling,
+    ResidualResampling,
+    SSPResampling,
+    StratifiedResampling,
+    SystematicResampling,
+)
 from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Outcome, StepRecord
 
 __all__ = [
@@ -14,10 +23,15 @@ __all__ = [
     "GridFilter",
     "HerdedProposal",
     "MixtureResampling",
+    "MultinomialResampling",
+    "OptimalTransportResampling",
     "Outcome",
     "ParticleFilter",
     "Proposal",
     "Resampling",
+    "ResidualResampling",
+    "SSPResampling",
     "StepRecord",
+    "StratifiedResampling",
     "SystematicResampling",
 ]

@@ -1,15 +1,32 @@
-"""Every resampling scheme, run through what any scheme must do; then each for itself."""
+"""Every resampling scheme, run through what any scheme must do.
+
+What concerns schemes that copy particles is in test_resampling_copies.py, optimal transport in test_resampling_transport.py,
+draws from a fitted mixture in test_resampling_mixture.py.
+"""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from herdfilter.filters import MixtureResampling, Resampling, SystematicResampling
+from herdfilter.filters import (
+    MixtureResampling,
+    MultinomialResampling,
+    OptimalTransportResampling,
+    ParticleFilter,
+    Resampling,
+    ResidualResampling,
+    SSPResampling,
+    StratifiedResampling,
+    SystematicResampling,
+)
 from herdfilter.fitting import GaussianFit, KernelDensityFit
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling
 
 RANDOM = {
+    "multinomial": MultinomialResampling(),
+    "stratified": StratifiedResampling(),
+    "residual": ResidualResampling(),
+    "residual, systematic": ResidualResampling(rest="systematic"),
+    "ssp": SSPResampling(),
     "systematic": SystematicResampling(),
     "kernel density, random": MixtureResampling(KernelDensityFit(), RandomSampling()),
     "gaussian, random": MixtureResampling(GaussianFit(), RandomSampling()),
@@ -19,7 +36,8 @@ HERDED = {
     "kernel density, herded Gibbs": MixtureResampling(KernelDensityFit(), ContinuousHerdedGibbs()),
     "gaussian, mapped": MixtureResampling(GaussianFit(), MappedSampling(KernelHerding())),
 }
-SCHEMES = RANDOM | HERDED
+TRANSPORT = {"transport": OptimalTransportResampling()}
+SCHEMES = RANDOM | TRANSPORT | HERDED
 every_scheme = pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES)
 
 
@@ -92,47 +110,20 @@ def test_angles_stay_at_the_seam(scheme):
     assert 0.2 < (new > 0).mean() < 0.8
 
 
-# Systematic resampling
-
-
-def offspring(weights, seed):
-    n = len(weights)
-    new, _ = SystematicResampling().resample(np.arange(n)[:, None], weights, np.random.default_rng(seed))
-    return np.bincount(new[:, 0], minlength=n)
-
-
-def test_expected_offspring_is_n_times_the_weight():
-    weights, runs = particles(5, n=15)[1], 4000
-    counts = np.array([offspring(weights, seed) for seed in range(runs)])
-    exact = 15 * weights
-    share = exact - np.floor(exact)
-    error = np.abs(counts.mean(axis=0) - exact) / np.sqrt(np.maximum(share * (1 - share), 1e-3) / runs)
-    assert error.max() < 4.5
-
-
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 200), st.floats(0.01, 10))
-def test_offspring_is_floor_or_ceiling_of_n_times_the_weight(seed, n, concentration):
-    weights = np.random.default_rng(seed).dirichlet(np.full(n, concentration))
-    counts, exact = offspring(weights, seed), n * weights
-    assert counts.sum() == n
-    assert (counts >= np.floor(exact - 1e-9)).all()
-    assert (counts <= np.ceil(exact + 1e-9)).all()
-
-
-def test_whole_numbers_of_offspring_are_met_exactly():
-    np.testing.assert_array_equal(offspring(np.array([0.5, 0.0, 0.25, 0.25]), 0), [2, 0, 1, 1])
-    np.testing.assert_array_equal(offspring(np.full(7, 1 / 7), 1), np.ones(7))
-
-
-def test_a_particle_without_weight_has_no_offspring_even_at_the_end_of_the_comb():
-    class Last:
-        def random(self):
-            return 1 - 2.0**-53  # the largest that a generator returns
-
-    weights = np.array([0.5, 0.25, 0.25, 0.0])
-    new, _ = SystematicResampling().resample(np.arange(4)[:, None], weights, Last())
-    assert 3 not in new
+@pytest.mark.parametrize("scheme", (RANDOM | TRANSPORT).values(), ids=RANDOM | TRANSPORT)
+def test_every_scheme_serves_a_filter(scheme, walk):
+    """The exact posterior of a random walk, by the Kalman recursion, is met with 400 particles and frequent resampling."""
+    observations = np.random.default_rng(5).normal(size=(20, 1))
+    pf = ParticleFilter(walk, 400, resampling=scheme, resample_below=0.9, rng=0)
+    result = pf.run(observations)
+    mean, variance = 0.5, 2.0
+    exact = []
+    for z in observations[:, 0]:
+        gain = (variance + 0.5) / (variance + 1.5)
+        mean, variance = mean + gain * (z - mean), gain
+        exact.append(mean)
+    assert result.resampled.sum() >= 10
+    assert np.sqrt(np.mean((result.means[:, 0] - exact) ** 2)) < 0.15
 
 
 # Parts

@@ -2,6 +2,20 @@
 
 from herdfilter.filters.resampling.base import Resampling
 from herdfilter.filters.resampling.mixture import MixtureResampling
+from herdfilter.filters.resampling.multinomial import MultinomialResampling
+from herdfilter.filters.resampling.residual import ResidualResampling
+from herdfilter.filters.resampling.ssp import SSPResampling
+from herdfilter.filters.resampling.stratified import StratifiedResampling
 from herdfilter.filters.resampling.systematic import SystematicResampling
+from herdfilter.filters.resampling.transport import OptimalTransportResampling
 
-__all__ = ["MixtureResampling", "Resampling", "SystematicResampling"]
+__all__ = [
+    "MixtureResampling",
+    "MultinomialResampling",
+    "OptimalTransportResampling",
+    "Resampling",
+    "ResidualResampling",
+    "SSPResampling",
+    "StratifiedResampling",
+    "SystematicResampling",
+]

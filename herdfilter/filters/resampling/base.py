@@ -1,13 +1,17 @@
-"""The contract of a resampling scheme."""
+"""The contract of a resampling scheme, and what schemes that copy particles share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from herdfilter._checks import Array
+
+Indices = NDArray[np.integer[Any]]
+ROUNDING = 1e-12  # relative: a number of offspring this little below a whole one is that whole number
 
 
 @runtime_checkable
@@ -24,3 +28,20 @@ class Resampling(Protocol):
 def equal_log_weights(n: int) -> Array:
     """Log-weights of n equally weighted particles."""
     return np.full(n, -np.log(n))
+
+
+def picked(weights: Array, u: Array) -> Indices:
+    """Return the inverse of the cumulative weights (n,), of any positive sum, at numbers u (k,) in [0, 1).
+
+    Only indices of positive weight are returned, whatever the rounding.
+    """
+    total = np.cumsum(weights)
+    last = np.searchsorted(total, total[-1])  # of positive weight: rounding may step past it
+    return np.minimum(np.searchsorted(total, u * total[-1], side="right"), last)
+
+
+def whole_and_rest(weights: Array) -> tuple[Indices, Array]:
+    """Split the expected numbers of offspring, n w (n,), into whole numbers and rests from 0 to 1."""
+    expected = len(weights) / weights.sum() * weights
+    whole = np.floor(expected * (1 + ROUNDING)).astype(np.int64)
+    return whole, np.maximum(expected - whole, 0.0)

@@ -36,8 +36,23 @@ class MixtureResampling:
     def resample(
         self, particles: Array, weights: Array, rng: np.random.Generator, circular: Sequence[int] = ()
     ) -> tuple[Array, Array]:
-        """Return points of the fitted mixture; see `Resampling`."""
-        points = drawn(self.sampler, self.fit.fit(particles, weights, circular), len(weights), rng)
+        """Return points of the fitted mixture, with the sampler's weights; see `Resampling`.
+
+        Raises
+        ------
+        TypeError
+            If the sampler does not return `Points`.
+        ValueError
+            If it returns another number of points, or negative weights.
+        """
+        n, name = len(weights), type(self.sampler).__name__
+        points = drawn(self.sampler, self.fit.fit(particles, weights, circular), n, rng)
+        if len(points) != n:
+            raise ValueError(f"sampler: expected {n} points from {name}, got {len(points)}")
+        if (points.weights < 0).any():
+            raise ValueError(
+                f"sampler: expected non-negative weights from {name}, got {points.weights.min():g}"
+            )
         return wrap_angles(points.x, circular), points.log_weights
 
 

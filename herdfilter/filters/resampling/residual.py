@@ -1,0 +1,53 @@
+"""Residual resampling: whole numbers of copies first, random draws for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from herdfilter._checks import Array, one_of
+from herdfilter.filters.resampling.base import equal_log_weights, picked, whole_and_rest
+
+
+@dataclass(frozen=True)
+class ResidualResampling:
+    """Particle i is copied ``floor(n weights[i])`` times for certain, the rest is drawn (Liu and Chen 1998).
+
+    The draws for the r places left go to particle i with probability ``(n weights[i] - floor(n weights[i])) / r``, so that
+    it has ``n weights[i]`` copies in the mean.
+
+    Parameters
+    ----------
+    rest : {"multinomial", "systematic"}
+        How the places left are drawn: independently, as published, or by a comb of one random number; then the number of
+        copies is ``n weights[i]`` rounded up or down.
+
+    Raises
+    ------
+    ValueError
+        If `rest` is unknown.
+    """
+
+    rest: Literal["multinomial", "systematic"] = "multinomial"
+
+    def __post_init__(self) -> None:
+        one_of("rest", self.rest, ("multinomial", "systematic"))
+
+    def resample(
+        self, particles: Array, weights: Array, rng: np.random.Generator, circular: Sequence[int] = ()
+    ) -> tuple[Array, Array]:
+        """Return equally weighted copies; see `Resampling`."""
+        n = len(weights)
+        copies, rest = whole_and_rest(weights)
+        places = n - int(copies.sum())
+        if places:
+            u = (
+                np.sort(rng.random(places))
+                if self.rest == "multinomial"
+                else (np.arange(places) + rng.random()) / places
+            )
+            copies += np.bincount(picked(rest, u), minlength=n)
+        return np.repeat(particles, copies, axis=0), equal_log_weights(n)

@@ -1,0 +1,118 @@
+"""Resampling by optimal transport: the ensemble transform particle filter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from herdfilter._checks import Array, as_count, one_of
+from herdfilter.angles import unwrap_angles, wrap_angles
+from herdfilter.filters.resampling.base import equal_log_weights
+from herdfilter.mixture import floored
+
+NEGLIGIBLE = 1e-12  # of a particle's share; a weight under it is lost in the rounding of the programme
+OPTIONS: Any = {"primal_feasibility_tolerance": 1e-10}  # how exactly weights are met; HiGHS takes no less
+
+
+@dataclass(frozen=True)
+class OptimalTransportResampling:
+    """Carry the weights to the particles at least cost, and put each particle where its share comes from (Reich 2013).
+
+    The transport plan T minimises ``sum_ij T_ij |x_i - x_j|^2`` over ``T >= 0`` with ``sum_j T_ij = n weights[i]`` and
+    ``sum_i T_ij = 1``; the new particles are the averages ``sum_i T_ij x_i``. No random number is used, the weighted mean is
+    kept, no two particles need coincide, and equal weights leave all particles where they are. Averaging costs spread: the
+    covariance comes out too small, the more so the fewer the particles and the more uneven the weights.
+
+    In one dimension the plan is monotone and sorting finds it; else a linear programme of ``n^2`` variables is solved
+    (simplex of HiGHS through `scipy.optimize.linprog`), which takes roughly time in proportion to ``n^3``.
+
+    Parameters
+    ----------
+    distance : {"whitened", "euclidean"}
+        The distance between particles: relative to their covariance before weighting, so that units do not matter, or as
+        published in raw state units. Without effect in one dimension.
+    largest : int
+        Most particles to accept in two and more dimensions.
+
+    Raises
+    ------
+    ValueError
+        If `distance` is unknown or `largest` not a positive integer; from `resample`, if there are more particles.
+    RuntimeError
+        From `resample`, if the linear programme cannot be solved.
+    """
+
+    distance: Literal["whitened", "euclidean"] = "whitened"
+    largest: int = 500
+
+    def __post_init__(self) -> None:
+        one_of("distance", self.distance, ("whitened", "euclidean"))
+        object.__setattr__(self, "largest", as_count("largest", self.largest))
+
+    def resample(
+        self, particles: Array, weights: Array, rng: np.random.Generator, circular: Sequence[int] = ()
+    ) -> tuple[Array, Array]:
+        """Return equally weighted averages of particles, in the order of the particles moved; `rng` is not used."""
+        n, d = particles.shape
+        if d > 1 and n > self.largest:
+            raise ValueError(
+                f"particles: expected at most {self.largest} for optimal transport in {d} dimensions, got {n}; "
+                "raise `largest`, or take SystematicResampling"
+            )
+        weights = weights / weights.sum()
+        x = unwrap_angles(particles, weights, circular)
+        mean = weights @ x
+        centred = x - mean
+        new = (
+            _along_the_line(centred, weights)
+            if d == 1
+            else _averages(self._scaled(centred), centred, weights)
+        )
+        return wrap_angles(mean + new - new.mean(axis=0), circular), equal_log_weights(n)
+
+    def _scaled(self, x: Array) -> Array:
+        """Return points whose Euclidean distances are the ones meant."""
+        if self.distance == "euclidean":
+            return x
+        x = x - x.mean(axis=0)
+        return np.linalg.solve(np.linalg.cholesky(floored(x.T @ x / len(x))), x.T).T
+
+
+def _along_the_line(x: Array, weights: Array) -> Array:
+    """Averages over n equal shares of the weight from left to right, each for the particle of the same rank; (n, 1)."""
+    n, order = len(x), np.argsort(x[:, 0], kind="stable")
+    share = np.concatenate([[0.0], np.cumsum(weights[order])])
+    moment = np.concatenate([[0.0], np.cumsum(weights[order] * x[order, 0])])
+    new = np.empty_like(x)
+    new[order, 0] = n * np.diff(np.interp(np.arange(n + 1) / n, share, moment))
+    return new
+
+
+def _averages(scaled: Array, x: Array, weights: Array) -> Array:
+    """Averages of the points x (n, d) by the optimal plan for squared distances of `scaled` (n, d)."""
+    from scipy.optimize import linprog  # slow to import
+    from scipy.sparse import eye_array, kron, vstack
+    from scipy.spatial.distance import cdist
+
+    n = len(x)
+    sources = np.flatnonzero(n * weights > NEGLIGIBLE)
+    m = len(sources)
+    if m == 1:
+        return np.tile(x[sources], (n, 1))
+    cost = cdist(scaled[sources], scaled, "sqeuclidean")
+    scale = cost.mean()
+    if scale == 0:
+        return x
+    # The last constraint follows from the others; left out, rounding cannot make them contradict each other.
+    marginals: Any = vstack(
+        [kron(eye_array(m), np.ones((1, n))), kron(np.ones((1, m)), eye_array(n))]
+    ).tocsr()[:-1]
+    totals = np.concatenate([n * weights[sources], np.ones(n - 1)])
+    plan = linprog((cost / scale).ravel(), A_eq=marginals, b_eq=totals, method="highs-ds", options=OPTIONS)
+    if plan.status != 0 or plan.x is None:
+        raise RuntimeError(f"OptimalTransportResampling: no transport plan found ({plan.message})")
+    shares = np.maximum(plan.x.reshape(m, n), 0.0)
+    return (shares / shares.sum(axis=0)).T @ x[sources]

@@ -1,0 +1,138 @@
+"""Resampling from a fitted mixture, with samplers of every kind."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.angles import moments
+
+
+def particles(seed, n=48, d=2):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d)) * [3.0, 0.1][:d] + 1.0, rng.dirichlet(np.full(n, 0.3))
+
+
+@dataclass(frozen=True)
+class ImportanceSampling:
+    """Draws from a wider Gaussian, weighted by what they should have been drawn from."""
+
+    def sample(self, mixture, n, rng=None):
+        wide = hf.GaussianMixture([1.0], mixture.mean[None], 2.0 * mixture.covariance)
+        x = wide.sample(n, rng)
+        x = getattr(x, "x", x)
+        return hf.Points(x, np.exp(mixture.log_density(x) - wide.log_density(x)))
+
+
+DETERMINISTIC = {
+    "sobol": hf.SobolSampling(),
+    "polished": hf.Polished(hf.SobolSampling()),
+    "lcd": hf.LCDSampling(iterations=40),
+    "mapped sobol": hf.MappedSampling(hf.SobolSampling()),
+}
+RANDOM = {
+    "random": hf.RandomSampling(),
+    "scrambled sobol": hf.SobolSampling(scramble=True),
+    "weighted": ImportanceSampling(),
+}
+FITS = {"gaussian": hf.GaussianFit(), "kernel density": hf.KernelDensityFit()}
+every_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "fit"),
+    [
+        (sampler, fit)
+        for sampler in DETERMINISTIC
+        for fit in FITS
+        if (sampler, fit) != ("lcd", "kernel density")
+    ],
+)  # LCD points are mapped: where components get less than a point each, they are no better than random
+def test_deterministic_samplers_need_no_generator_and_keep_the_moments(sampler, fit):
+    sampler, fit = DETERMINISTIC[sampler], FITS[fit]
+    x, weights = particles(0)
+    mean, covariance = moments(x, weights)
+    scheme = hf.MixtureResampling(fit, sampler)
+    (new, log_weights), (again, _) = (scheme.resample(x, weights, None) for _ in range(2))
+    np.testing.assert_array_equal(new, again)
+    np.testing.assert_allclose(np.exp(log_weights), 1 / 48, rtol=1e-12)
+    root = np.linalg.cholesky(covariance)
+    assert (
+        np.linalg.norm(np.linalg.solve(root, new.mean(axis=0) - mean)) < 0.1
+    )  # sqrt(2 / 48) = 0.2 if random
+    spread = np.linalg.eigvalsh(np.linalg.solve(root, np.linalg.solve(root, np.cov(new.T)).T))
+    assert 0.75 < spread[0] <= spread[-1] < 1.25
+
+
+@every_fit
+@pytest.mark.parametrize("sampler", RANDOM.values(), ids=RANDOM)
+def test_random_samplers_draw_from_the_generator_given(sampler, fit):
+    x, weights = particles(1)
+    scheme = hf.MixtureResampling(fit, sampler)
+    first, again, other = (scheme.resample(x, weights, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first[0], again[0])
+    assert (first[0] != other[0]).all()
+
+
+def test_unequal_weights_of_the_sampler_go_into_the_log_weights():
+    """Self-normalised importance weights: the estimate of the mean has no bias at this accuracy."""
+    x, weights = particles(2, n=400)
+    mean, covariance = moments(x, weights)
+    scheme = hf.MixtureResampling(hf.GaussianFit(), ImportanceSampling())
+    estimates = []
+    for seed in range(200):
+        new, log_weights = scheme.resample(x, weights, np.random.default_rng(seed))
+        w = np.exp(log_weights)
+        assert w.sum() == pytest.approx(1, abs=1e-12)
+        assert w.max() > 1.5 * w.min()
+        centred = new - mean
+        estimates.append((centred.T * w) @ centred)
+    error = np.std(estimates, axis=0) / np.sqrt(200)
+    assert (np.abs(np.mean(estimates, axis=0) - covariance) < 4.5 * error + 0.02 * np.abs(covariance)).all()
+
+
+def test_herded_points_keep_their_corrected_weights():
+    x, weights = particles(3, n=12)
+    scheme = hf.MixtureResampling(hf.GaussianFit(), hf.SigmaPoints(kappa=8.0, per_component=True))
+    new, log_weights = scheme.resample(x[:5], weights[:5] / weights[:5].sum(), None)
+    assert np.exp(log_weights).max() == pytest.approx(0.8)  # kappa / (d + kappa)
+    mean, covariance = moments(x[:5], weights[:5] / weights[:5].sum())
+    found = moments(new, np.exp(log_weights))
+    np.testing.assert_allclose(found[0], mean, rtol=1e-9)
+    np.testing.assert_allclose(found[1], covariance, rtol=1e-6, atol=1e-9)
+
+
+def test_a_sampler_of_a_fixed_number_of_points_names_it():
+    x, weights = particles(4)
+    with pytest.raises(
+        ValueError, match="n: expected 5, the number of sigma points for this mixture, got 48"
+    ):
+        hf.MixtureResampling(hf.GaussianFit(), hf.SigmaPoints()).resample(x, weights, None)
+
+
+def test_negative_weights_are_refused_with_the_name_of_the_sampler():
+    x = particles(5)[0][:5]
+    scheme = hf.MixtureResampling(hf.GaussianFit(), hf.SigmaPoints(kappa=-1.0))
+    with pytest.raises(ValueError, match="sampler: expected non-negative weights from SigmaPoints, got -1"):
+        scheme.resample(x, np.full(5, 0.2), None)
+
+
+def test_another_number_of_points_is_refused_with_the_name_of_the_sampler():
+    class Few:
+        def sample(self, mixture, n, rng=None):
+            return hf.Points(np.zeros((n - 1, mixture.dim)))
+
+    x, weights = particles(6)
+    with pytest.raises(ValueError, match="sampler: expected 48 points from Few, got 47"):
+        hf.MixtureResampling(hf.GaussianFit(), Few()).resample(x, weights, None)
+
+
+@pytest.mark.parametrize("sampler", [hf.SobolSampling(), hf.LCDSampling(iterations=40)], ids=["sobol", "lcd"])
+def test_angles_are_wrapped(sampler):
+    angles = np.random.default_rng(7).normal(np.pi, 0.2, (48, 1))
+    x = np.mod(angles + np.pi, 2 * np.pi) - np.pi
+    new, _ = hf.MixtureResampling(hf.KernelDensityFit(), sampler).resample(x, np.full(48, 1 / 48), None, (0,))
+    assert (np.abs(new) > np.pi - 1.2).all()
+    assert (new >= -np.pi).all()
+    assert (new < np.pi).all()
