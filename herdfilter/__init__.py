@@ -20,7 +20,7 @@ from herdfilter.filters import (
     StepRecord,
     SystematicResampling,
 )
-from herdfilter.fitting import GaussianFit, KernelDensityFit
+from herdfilter.fitting import EMFit, GaussianFit, KernelDensityFit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import simulate
 from herdfilter.points import Points
@@ -49,6 +49,7 @@ __all__ = [
     "ContinuousHerdedGibbs",
     "CoordinateHerding",
     "DegenerateWeightsError",
+    "EMFit",
     "FilterResult",
     "GaussianFit",
     "GaussianMixture",
