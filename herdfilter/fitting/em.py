@@ -118,24 +118,17 @@ class EMFit:
         quantiles = (np.arange(CANDIDATES) + 0.5) / CANDIDATES
         candidates = np.unique(np.searchsorted(np.cumsum(w), quantiles))
         seeds = spread_seeds(z, w, candidates, largest)
+        limits = (self.floor, least, self.shared, self.tolerance, self.max_iterations)
+        results = [
+            maximise(z, w, seeds[:count], widening, *limits)
+            for count in range(1 if automatic else len(seeds), len(seeds) + 1)
+        ]
         effective = 1.0 / (w @ w)
-        best, lowest = None, np.inf
-        for count in range(1 if automatic else len(seeds), len(seeds) + 1):
-            share, means, covariances, history = maximise(
-                z,
-                w,
-                seeds[:count],
-                widening,
-                self.floor,
-                least,
-                self.shared,
-                self.tolerance,
-                self.max_iterations,
-            )
-            matrices = 1 if self.shared else len(share)
-            parameters = len(share) * (1 + d) - 1 + matrices * d * (d + 1) / 2
-            criterion = parameters * np.log(effective) - 2 * effective * history[-1]
-            if best is None or criterion < lowest:
-                best, lowest = (share, means, covariances), criterion
-        assert best is not None
-        return best
+
+        def criterion(result: tuple[Array, Array, Array, Array]) -> float:
+            components = len(result[0])
+            matrices = 1 if self.shared else components
+            parameters = components * (1 + d) - 1 + matrices * d * (d + 1) / 2
+            return float(parameters * np.log(effective) - 2 * effective * result[3][-1])
+
+        return min(results, key=criterion)[:3]

@@ -23,9 +23,9 @@ class KernelDensityFit:
     2001). The width is the rule for a Gaussian, h = scale (4 / ((d + 2) n_e))^(1 / (d + 4)), at most 1, with n_e the
     effective sample size.
 
-    Without shrinkage, a = 1: the mixture of the ensemble Gaussian mixture filter (Anderson and Anderson 1999) with the
-    bandwidth of Popov and Zanetti (2022), whose covariance is (1 + h^2) C. It leaves the modes where they are and widens the
-    whole; the shrunken one draws the modes towards the mean. C divides by the sum of the weights, also here.
+    Without shrinkage, a = 1: the mixture of the ensemble Gaussian mixture filter (Anderson and Anderson 1999) at Silverman's
+    bandwidth, which is the rule above. Its covariance is (1 + h^2) C. It leaves the modes where they are and widens the
+    whole; the shrunken one draws the modes towards the mean.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from herdfilter.angles import wrap_angles
 from herdfilter.fitting import EMFit, Fit, GaussianFit, KernelDensityFit
 from herdfilter.mixture import GaussianMixture
 
-FITS = {
+KEEPING_MOMENTS = {
     "gaussian": GaussianFit(),
     "kernel density": KernelDensityFit(),
     "narrow kernels": KernelDensityFit(0.3),
@@ -18,10 +18,9 @@ FITS = {
     "EM, number by BIC": EMFit("bic"),
     "EM, one covariance": EMFit(3, shared=True),
 }
-KEEPING = FITS.copy()
-FITS["ensemble Gaussian mixture"] = KernelDensityFit(shrink=False)
+FITS = KEEPING_MOMENTS | {"ensemble Gaussian mixture": KernelDensityFit(shrink=False)}
 every_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
-every_fit_that_keeps_moments = pytest.mark.parametrize("fit", KEEPING.values(), ids=KEEPING)
+every_fit_that_keeps_moments = pytest.mark.parametrize("fit", KEEPING_MOMENTS.values(), ids=KEEPING_MOMENTS)
 few = settings(max_examples=30, deadline=None, derandomize=True)
 
 
