@@ -25,7 +25,7 @@ from herdfilter.filters import (
     StratifiedResampling,
     SystematicResampling,
 )
-from herdfilter.fitting import GaussianFit, KernelDensityFit
+from herdfilter.fitting import EMFit, GaussianFit, KernelDensityFit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import simulate
 from herdfilter.points import Points
@@ -55,6 +55,7 @@ __all__ = [
     "ContinuousHerdedGibbs",
     "CoordinateHerding",
     "DegenerateWeightsError",
+    "EMFit",
     "FilterResult",
     "GaussianFit",
     "GaussianMixture",

@@ -1,7 +1,8 @@
 """Fits: weighted particles in, a Gaussian mixture out; one file a method."""
 
 from herdfilter.fitting.base import Fit
+from herdfilter.fitting.em import EMFit
 from herdfilter.fitting.gaussian import GaussianFit
 from herdfilter.fitting.kernel_density import KernelDensityFit
 
-__all__ = ["Fit", "GaussianFit", "KernelDensityFit"]
+__all__ = ["EMFit", "Fit", "GaussianFit", "KernelDensityFit"]

@@ -6,15 +6,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from herdfilter.angles import wrap_angles
-from herdfilter.fitting import Fit, GaussianFit, KernelDensityFit
+from herdfilter.fitting import EMFit, Fit, GaussianFit, KernelDensityFit
 from herdfilter.mixture import GaussianMixture
 
-FITS = {
+KEEPING_MOMENTS = {
     "gaussian": GaussianFit(),
     "kernel density": KernelDensityFit(),
     "narrow kernels": KernelDensityFit(0.3),
+    "EM, 1": EMFit(1),
+    "EM, 3": EMFit(3),
+    "EM, number by BIC": EMFit("bic"),
+    "EM, one covariance": EMFit(3, shared=True),
 }
+FITS = KEEPING_MOMENTS | {"ensemble Gaussian mixture": KernelDensityFit(shrink=False)}
 every_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+every_fit_that_keeps_moments = pytest.mark.parametrize("fit", KEEPING_MOMENTS.values(), ids=KEEPING_MOMENTS)
 few = settings(max_examples=30, deadline=None, derandomize=True)
 
 
@@ -43,9 +49,9 @@ def test_fits_follow_the_contract(fit):
     np.testing.assert_array_equal(weights, before[1])
 
 
-@every_fit
+@every_fit_that_keeps_moments
 @few
-@given(st.integers(0, 2**32 - 1), st.integers(10, 60), st.integers(1, 4))
+@given(st.integers(0, 2**32 - 1), st.integers(10, 60), st.integers(1, 6))
 def test_mean_and_covariance_are_those_of_the_particles(fit, seed, n, d):
     x, weights = particles(seed, n, d)
     mixture = fit.fit(x, weights)
@@ -56,7 +62,7 @@ def test_mean_and_covariance_are_those_of_the_particles(fit, seed, n, d):
     assert mixture.weights.sum() == pytest.approx(1, abs=1e-12)
 
 
-@every_fit
+@every_fit_that_keeps_moments
 def test_mean_and_covariance_are_exact_where_no_weight_is_negligible(fit):
     rng = np.random.default_rng(1)
     x, weights = rng.standard_normal((50, 3)), rng.dirichlet(np.full(50, 5.0))
@@ -104,6 +110,48 @@ def test_particles_in_one_place_give_a_mixture_there(fit, x, weights):
     assert np.abs(drawn - [1.0, -2.0]).max() < 1e-2
 
 
+@every_fit
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 6])
+def test_one_particle_of_nearly_all_weight_gives_a_mixture_with_a_density(fit, d):
+    rng = np.random.default_rng(8)
+    x, weights = rng.standard_normal((20, d)), np.full(20, 1e-13)
+    weights[3] = 1 - 19e-13
+    mixture = fit.fit(x, weights)
+    assert np.isfinite(mixture.log_density(x)).all()
+    assert np.abs(mixture.mean - x[3]).max() < 1e-6
+
+
+@every_fit
+def test_particles_in_a_plane_give_a_mixture_with_a_density_close_to_it(fit):
+    rng = np.random.default_rng(9)
+    plane = rng.standard_normal((2, 3))
+    x, weights = rng.standard_normal((60, 2)) @ plane + 5.0, rng.dirichlet(np.ones(60))
+    mixture = fit.fit(x, weights)
+    assert np.isfinite(mixture.log_density(x)).all()
+    normal = np.cross(*plane) / np.linalg.norm(np.cross(*plane))
+    np.testing.assert_allclose((mixture.sample(200, 1) - 5.0) @ normal, 0, atol=1e-2)
+
+
+@every_fit
+def test_the_order_of_the_particles_does_not_matter(fit):
+    x, weights = particles(10, 60, 3)
+    order = np.random.default_rng(11).permutation(60)
+    at = x[:10]
+    np.testing.assert_allclose(
+        fit.fit(x[order], weights[order]).log_density(at), fit.fit(x, weights).log_density(at), rtol=1e-9
+    )
+
+
+@every_fit
+def test_a_fit_has_no_state(fit):
+    x, weights = particles(12, 50, 2)
+    first = fit.fit(x, weights)
+    fit.fit(x + 1.0, weights)
+    second = fit.fit(x, weights)
+    for name in ("weights", "means", "covariances"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+
+
 # The Gaussian
 
 
@@ -144,6 +192,16 @@ def test_the_kernel_density_approaches_the_density():
         fits = [KernelDensityFit().fit(normal.sample(n, seed), np.full(n, 1 / n)) for seed in range(40)]
         errors.append(np.mean([((np.exp(f.log_density(grid)) - density) ** 2).sum() for f in fits]))
     assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] < -0.65
+
+
+def test_the_ensemble_gaussian_mixture_leaves_the_particles_where_they_are():
+    """Component i is N(x_i, h^2 C), h^2 = (4 / (n (d + 2)))^(2 / (d + 4)), so that the covariance is (1 + h^2) C."""
+    x, weights = np.random.default_rng(13).standard_normal((100, 3)), np.full(100, 0.01)
+    mixture, covariance = KernelDensityFit(shrink=False).fit(x, weights), moments(x, weights)[1]
+    h2 = (4 / (100 * 5)) ** (2 / 7)
+    np.testing.assert_array_equal(mixture.means, x)
+    np.testing.assert_allclose(mixture.covariances[0], h2 * covariance, rtol=1e-12)
+    np.testing.assert_allclose(mixture.covariance, (1 + h2) * covariance, atol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf, "wide"])

@@ -1,0 +1,199 @@
+"""Expectation-maximisation: what makes it a maximum-likelihood fit, and when it gives up a component."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from herdfilter.angles import wrap_angles
+from herdfilter.fitting import EMFit
+from herdfilter.mixture import GaussianMixture
+
+TWO = GaussianMixture(
+    [0.3, 0.7], [[-4.0, 1.0], [3.0, 0.0]], [[[1.0, 0.5], [0.5, 2.0]], [[0.5, -0.2], [-0.2, 0.3]]]
+)
+THREE = GaussianMixture([0.2, 0.3, 0.5], [[0.0], [7.0], [15.0]], [[[1.0]], [[0.25]], [[4.0]]])
+
+
+def equal(n):
+    return np.full(n, 1 / n)
+
+
+def likelihood(mixture, x, weights):
+    return weights @ mixture.log_density(x)
+
+
+def by_first_mean(mixture):
+    order = np.argsort(mixture.means[:, 0])
+    return mixture.weights[order], mixture.means[order], mixture.covariances[order]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_likelihood_never_falls(shared):
+    rng = np.random.default_rng(0)
+    x, weights = rng.standard_normal((100, 3)), rng.dirichlet(np.full(100, 5.0))
+    fits = [EMFit(3, shared=shared, tolerance=1e-15, least=1e-3, max_iterations=i) for i in range(1, 60)]
+    path = [likelihood(fit.fit(x, weights), x, weights) for fit in fits]
+    assert np.diff(path).min() > -1e-12
+    assert path[-1] > path[0]
+
+
+def test_the_likelihood_never_falls_where_the_floor_is_active():
+    rng = np.random.default_rng(1)
+    x = np.concatenate(
+        [rng.standard_normal((60, 2)), rng.standard_normal((60, 2)) * [1e-4, 1.0] + [0.5, 0.0]]
+    )
+    fits = [EMFit(2, floor=0.01, tolerance=1e-15, max_iterations=i) for i in range(1, 40)]
+    mixtures = [fit.fit(x, equal(120)) for fit in fits]
+    assert np.diff([likelihood(m, x, equal(120)) for m in mixtures]).min() > -1e-12
+    scale = np.linalg.inv(np.linalg.cholesky(np.cov(x.T, bias=True)))
+    lowest = [np.linalg.eigvalsh(scale @ cov @ scale.T)[0] for cov in mixtures[-1].covariances]
+    assert min(lowest) == pytest.approx(0.01, rel=1e-6)
+
+
+def test_the_result_is_a_stationary_point_of_the_likelihood():
+    """At a maximum the weighted score of every mean vanishes: sum_i w_i r_ik (x_i - mean_k) = 0."""
+    x = TWO.sample(300, 2)
+    weights = np.random.default_rng(3).dirichlet(np.full(300, 2.0))
+    mixture = EMFit(2, tolerance=1e-14, max_iterations=2000).fit(x, weights)
+    log_r = mixture.component_log_densities(x) + np.log(mixture.weights) - mixture.log_density(x)[:, None]
+    shares = weights[:, None] * np.exp(log_r)
+    np.testing.assert_allclose(shares.sum(axis=0), mixture.weights, atol=1e-6)
+    np.testing.assert_allclose(shares.T @ x, mixture.weights[:, None] * mixture.means, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [4, 5, 6])
+@pytest.mark.parametrize("truth", [TWO, THREE], ids=["two in the plane", "three on a line"])
+def test_a_known_mixture_is_recovered_from_weighted_draws(truth, seed):
+    """Draws from a wider Gaussian, weighted to the mixture."""
+    wide = GaussianMixture([1.0], [truth.mean], [1.5 * truth.covariance])
+    x = wide.sample(5000, seed)
+    weights = np.exp(truth.log_density(x) - wide.log_density(x))
+    weights /= weights.sum()
+    fitted = EMFit(len(truth), tolerance=1e-8, max_iterations=1000).fit(x, weights)
+    for ours, true, atol in zip(by_first_mean(fitted), by_first_mean(truth), (0.03, 0.2, 0.4), strict=True):
+        np.testing.assert_allclose(ours, true, atol=atol)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("components", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_bic_finds_the_number_of_well_separated_components(components, dims, seed):
+    rng = np.random.default_rng(seed)
+    means = np.zeros((components, dims))
+    means[:, 0] = 8.0 * np.arange(components)
+    if dims > 1:
+        means[1:2, 1] = 8.0
+    x = means[np.arange(200) % components] + rng.standard_normal((200, dims))
+    assert len(EMFit("bic").fit(x, equal(200))) == components
+    assert len(EMFit("bic", shared=True).fit(x, equal(200))) == components
+
+
+def test_bic_asks_for_more_evidence_where_few_particles_carry_weight():
+    """Two modes that 400 particles show, and an effective number of twenty of them mostly does not."""
+    equally, by_few = [], []
+    for seed in range(20):
+        x = np.random.default_rng(seed).standard_normal((400, 1)) + 1.4 * (-1.0) ** np.arange(400)[:, None]
+        weights = np.full(400, 1e-12)
+        weights[:20] = (1 - 380e-12) / 20
+        equally.append(len(EMFit("bic").fit(x, equal(400))))
+        by_few.append(len(EMFit("bic").fit(x, weights)))
+    assert equally == [2] * 20
+    assert by_few.count(1) >= 13
+
+
+def test_bic_tries_no_more_than_it_is_told():
+    x = THREE.sample(500, 8)
+    assert [len(EMFit("bic", max_components=k).fit(x, equal(500))) for k in (1, 2, 3, 6)] == [1, 2, 3, 3]
+
+
+@pytest.mark.parametrize("fit", [EMFit(3), EMFit(2, shared=True)], ids=["full", "shared"])
+def test_a_weight_is_as_good_as_repeated_particles(fit):
+    x = THREE.sample(60, 9)
+    counts = np.random.default_rng(10).integers(0, 4, 60)
+    weighted = fit.fit(x, counts / counts.sum())
+    repeated = fit.fit(np.repeat(x, counts, axis=0), equal(counts.sum()))
+    assert len(weighted) > 1
+    for a, b in zip(by_first_mean(weighted), by_first_mean(repeated), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 6])
+def test_units_and_origin_do_not_matter(d):
+    rng = np.random.default_rng(11)
+    x = rng.standard_normal((100, d)) + 5.0 * (np.arange(100) % 2)[:, None]
+    scale, shift = 10.0 ** rng.integers(-5, 6, d), rng.standard_normal(d)
+    plain, scaled = EMFit(2).fit(x, equal(100)), EMFit(2).fit((x + shift) * scale, equal(100))
+    np.testing.assert_allclose(scaled.weights, plain.weights, rtol=1e-9)
+    np.testing.assert_allclose(scaled.means / scale - shift, plain.means, atol=1e-9)
+    np.testing.assert_allclose(scaled.covariances / np.outer(scale, scale), plain.covariances, atol=1e-9)
+
+
+def test_shuffled_particles_give_the_same_bits():
+    x, weights = TWO.sample(100, 12), np.random.default_rng(13).dirichlet(np.ones(100))
+    plain = EMFit(3).fit(x, weights)
+    order = np.random.default_rng(14).permutation(100)
+    shuffled = EMFit(3).fit(x[order], weights[order])
+    for name in ("weights", "means", "covariances"):
+        np.testing.assert_array_equal(getattr(plain, name), getattr(shuffled, name))
+
+
+def test_two_headings_on_either_side_of_the_seam_are_told_apart():
+    rng = np.random.default_rng(15)
+    offsets = np.where(np.arange(200) % 2, 0.6, -0.6) + 0.1 * rng.standard_normal(200)
+    x = wrap_angles(np.column_stack([offsets + np.pi, rng.standard_normal(200)]), (0,))
+    mixture = EMFit("bic").fit(x, equal(200), (0,))
+    assert len(mixture) == 2
+    from_seam = wrap_angles(mixture.means - np.pi, (0,))[:, 0]
+    np.testing.assert_allclose(np.sort(from_seam), [-0.6, 0.6], atol=0.05)
+    assert np.sqrt(mixture.covariances[:, 0, 0]).max() < 0.15
+
+
+def test_components_with_too_few_particles_are_dropped():
+    """One far particle, or a pair in the plane, is no component; d + 1 of them are."""
+    rng = np.random.default_rng(16)
+    bulk, corner = rng.standard_normal((50, 2)), [[30.0, 0.0], [30.0, 1.0], [31.0, 0.0]]
+    sizes = [len(EMFit(2).fit(np.concatenate([bulk, corner[:k]]), equal(50 + k))) for k in (1, 2, 3)]
+    assert sizes == [1, 1, 2]
+    assert len(EMFit(2, least=1.5).fit(np.concatenate([bulk, corner[:2]]), equal(52))) == 2
+
+
+def test_particles_in_two_places_give_at_most_two_components():
+    x = np.array([[0.0], [1.0]] * 10)
+    mixture = EMFit(5).fit(x, equal(20))
+    assert len(mixture) == 2
+    np.testing.assert_allclose(np.sort(mixture.means[:, 0]), [0.0, 1.0], atol=1e-9)
+    np.testing.assert_allclose(mixture.covariances[:, 0, 0], 0.25 * 1e-6, rtol=1e-6)
+
+
+def test_a_shared_covariance_is_shared():
+    mixture = EMFit(2, shared=True).fit(TWO.sample(100, 17), equal(100))
+    assert mixture.shared
+    assert len(mixture) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_components": 0}, "n_components: expected an integer of at least 1, got 0"),
+        ({"n_components": 2.0}, "n_components: expected an integer of at least 1, got 2.0"),
+        ({"n_components": "aic"}, "n_components: expected an integer of at least 1 or 'bic', got 'aic'"),
+        ({"max_components": 0}, "max_components: expected an integer of at least 1, got 0"),
+        ({"least": 0}, "least: expected a positive finite number, got 0"),
+        ({"floor": 2.0}, "floor: expected a fraction of at most 1, got 2.0"),
+        ({"floor": 0.0}, "floor: expected a positive finite number, got 0.0"),
+        ({"tolerance": np.nan}, "tolerance: expected a positive finite number, got nan"),
+        ({"max_iterations": 0}, "max_iterations: expected an integer of at least 1, got 0"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+        EMFit(**({"n_components": 2} | options))
+
+
+def test_every_combination_of_options_gives_bits_that_repeat():
+    x, weights = THREE.sample(80, 18), np.random.default_rng(19).dirichlet(np.ones(80))
+    for count, shared in itertools.product([1, 2, 5, "bic"], [False, True]):
+        one, two = (EMFit(count, shared=shared).fit(x, weights) for _ in range(2))
+        assert one.means.tobytes() == two.means.tobytes()
+        assert one.covariances.tobytes() == two.covariances.tobytes()
