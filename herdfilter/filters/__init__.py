@@ -1,6 +1,14 @@
 """Filters on one model contract."""
 
 from herdfilter.filters.grid import GridFilter
+from herdfilter.filters.kalman import (
+    CubatureKalmanFilter,
+    EnsembleKalmanFilter,
+    ExtendedKalmanFilter,
+    IndefiniteCovarianceError,
+    SmartSamplingKalmanFilter,
+    UnscentedKalmanFilter,
+)
 from herdfilter.filters.particle_filter import ParticleFilter
 from herdfilter.filters.proposals import AugmentedProposal, BootstrapProposal, HerdedProposal, Proposal
 from herdfilter.filters.resampling import MixtureResampling, Resampling, SystematicResampling
@@ -9,15 +17,21 @@ from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Out
 __all__ = [
     "AugmentedProposal",
     "BootstrapProposal",
+    "CubatureKalmanFilter",
     "DegenerateWeightsError",
+    "EnsembleKalmanFilter",
+    "ExtendedKalmanFilter",
     "FilterResult",
     "GridFilter",
     "HerdedProposal",
+    "IndefiniteCovarianceError",
     "MixtureResampling",
     "Outcome",
     "ParticleFilter",
     "Proposal",
     "Resampling",
+    "SmartSamplingKalmanFilter",
     "StepRecord",
     "SystematicResampling",
+    "UnscentedKalmanFilter",
 ]
