@@ -1,6 +1,14 @@
 """Filters on one model contract."""
 
 from herdfilter.filters.grid import GridFilter
+from herdfilter.filters.kalman import (
+    CubatureKalmanFilter,
+    EnsembleKalmanFilter,
+    ExtendedKalmanFilter,
+    IndefiniteCovarianceError,
+    SmartSamplingKalmanFilter,
+    UnscentedKalmanFilter,
+)
 from herdfilter.filters.particle_filter import ParticleFilter
 from herdfilter.filters.proposals import AugmentedProposal, BootstrapProposal, HerdedProposal, Proposal
 from herdfilter.filters.resampling import (
@@ -18,10 +26,14 @@ from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Out
 __all__ = [
     "AugmentedProposal",
     "BootstrapProposal",
+    "CubatureKalmanFilter",
     "DegenerateWeightsError",
+    "EnsembleKalmanFilter",
+    "ExtendedKalmanFilter",
     "FilterResult",
     "GridFilter",
     "HerdedProposal",
+    "IndefiniteCovarianceError",
     "MixtureResampling",
     "MultinomialResampling",
     "OptimalTransportResampling",
@@ -31,7 +43,9 @@ __all__ = [
     "Resampling",
     "ResidualResampling",
     "SSPResampling",
+    "SmartSamplingKalmanFilter",
     "StepRecord",
     "StratifiedResampling",
     "SystematicResampling",
+    "UnscentedKalmanFilter",
 ]

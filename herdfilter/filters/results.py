@@ -32,7 +32,7 @@ class StepRecord:
     mean, covariance : ndarray, shapes (d,) and (d, d)
         Of the weighted particles, before any resampling.
     ess : float
-        Effective sample size ``1 / sum_i w_i^2``.
+        Effective sample size ``1 / sum_i w_i^2``; the size of an ensemble; NaN in filters without particles.
     resampled : bool
         Whether the particles were resampled on the way to this step.
     log_likelihood : float

@@ -71,7 +71,7 @@ class BearingsTracking:
             raise ValueError(f"sensors: expected at least two positions, got {len(self.sensors)}")
 
     @property
-    def circular_observation(self) -> tuple[int, ...]:
+    def observation_circular(self) -> tuple[int, ...]:
         """Indices of the angle-valued entries of an observation: all of them."""
         return tuple(range(len(self.sensors)))
 

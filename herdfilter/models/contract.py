@@ -12,6 +12,9 @@ Arrays are (n, d), particles first. `step` counts from 1: the initial state is s
 ``sample_transition(x, rng, dt, control, step)``           where the transition can only be simulated
 ``log_likelihood(z, x, step)``                             (n, d) -> (n,)
 ``observation_mean(x, step)``                              (n, d) -> (n, k), with ``observation_covariance(step)`` (k, k)
+``observation_circular``                                   indices of angle-valued entries of an observation (optional)
+``transition_jacobian(x, dt, control, step)``              (n, d) -> (n, d, d), of ``transition_mean`` (optional)
+``observation_jacobian(x, step)``                          (n, d) -> (n, k, d), of ``observation_mean`` (optional)
 ``sample_observation(x, rng, step)``                       (n, d) -> (n, k), to simulate noise that is not Gaussian
 =========================================================  ============================================================
 """
@@ -30,7 +33,8 @@ from herdfilter.mixture import GaussianMixture, covariance_factor
 Model = Any
 """An object that follows the contract above; checked by `require` at the point of use."""
 
-_ADDITIVE = ("transition_mean", "transition_covariance")
+ADDITIVE = ("transition_mean", "transition_covariance")
+"""What a model with additive Gaussian transition noise has."""
 
 
 def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
@@ -78,7 +82,7 @@ def sample_transition(
     model: Model, x: Array, rng: np.random.Generator, dt: float, control: Any, step: int
 ) -> Array:
     """Draw one successor of each state (n, d), by whichever of the three forms of transition the model has."""
-    if hasattr(model, "transition") or all(hasattr(model, name) for name in _ADDITIVE):
+    if hasattr(model, "transition") or all(hasattr(model, name) for name in ADDITIVE):
         return propagate(model, x, rng.standard_normal((len(x), noise_dim(model))), dt, control, step)
     moved = _states("sample_transition", model.sample_transition(x, rng, dt, control, step), x, step)
     return wrap_angles(moved, circular_dims(model))
@@ -110,6 +114,34 @@ def sample_observation(model: Model, x: Array, rng: np.random.Generator, step: i
     mean = np.asarray(model.observation_mean(x, step))
     factor = covariance_factor(np.asarray(model.observation_covariance(step)))
     return mean + rng.standard_normal(mean.shape) @ factor.T
+
+
+def observation_circular(model: Model, size: int) -> tuple[int, ...]:
+    """Return the indices of the angle-valued ones of the `size` entries of an observation."""
+    circular = tuple(getattr(model, "observation_circular", None) or ())
+    if any(i not in range(size) for i in circular):
+        raise ValueError(f"observation_circular: expected indices from 0 to {size - 1}, got {circular}")
+    return circular
+
+
+def observation_mean(model: Model, x: Array, step: int) -> Array:
+    """Return the model's mean observation of states (n, d), (n, k), checked."""
+    mean = np.asarray(model.observation_mean(x, step), dtype=np.float64)
+    if mean.ndim != 2 or len(mean) != len(x):
+        raise ValueError(
+            f"observation_mean: expected shape ({len(x)}, *) from the model at step {step}, got {mean.shape}"
+        )
+    if not np.isfinite(mean).all():
+        count = np.count_nonzero(~np.isfinite(mean).all(axis=1))
+        raise ValueError(
+            f"observation_mean: expected finite numbers from the model at step {step}, got {count} rows that are not"
+        )
+    return mean
+
+
+def observation_covariance(model: Model, size: int, step: int) -> Array:
+    """Return the model's observation covariance (size, size), checked for its shape."""
+    return as_array("observation_covariance", model.observation_covariance(step), (size, size))
 
 
 def predictive_mixture(

@@ -44,8 +44,8 @@ def test_two_short_steps_are_one_long_step():
 
 
 def test_all_observed_values_are_angles():
-    assert BearingsTracking().circular_observation == (0, 1)
-    assert BearingsTracking(sensors=np.eye(3)[:, :2]).circular_observation == (0, 1, 2)
+    assert BearingsTracking().observation_circular == (0, 1)
+    assert BearingsTracking(sensors=np.eye(3)[:, :2]).observation_circular == (0, 1, 2)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,18 @@
+"""Kalman filters for nonlinear models, on the model contract and with the face of `ParticleFilter`."""
+
+from herdfilter.filters.kalman.core import IndefiniteCovarianceError, KalmanFilter
+from herdfilter.filters.kalman.cubature import CubatureKalmanFilter
+from herdfilter.filters.kalman.ensemble import EnsembleKalmanFilter
+from herdfilter.filters.kalman.extended import ExtendedKalmanFilter
+from herdfilter.filters.kalman.smart_sampling import SmartSamplingKalmanFilter
+from herdfilter.filters.kalman.unscented import UnscentedKalmanFilter
+
+__all__ = [
+    "CubatureKalmanFilter",
+    "EnsembleKalmanFilter",
+    "ExtendedKalmanFilter",
+    "IndefiniteCovarianceError",
+    "KalmanFilter",
+    "SmartSamplingKalmanFilter",
+    "UnscentedKalmanFilter",
+]

@@ -1,0 +1,204 @@
+"""The loop that all Kalman filters share: predict, update, record; what is believed is plugged in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_positive
+from herdfilter.angles import wrap_angles
+from herdfilter.filters.results import FilterResult, Outcome, StepRecord
+from herdfilter.models.contract import Model, circular_dims
+
+
+class Belief(Protocol):
+    """What a filter believes about the state: a Gaussian, or an ensemble. Never changed, but replaced."""
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the state, (d,)."""
+        ...
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the state, (d, d)."""
+        ...
+
+    @property
+    def ess(self) -> float:
+        """Effective sample size; NaN where there is no sample."""
+        ...
+
+    def predicted(self, model: Model, dt: float, control: Any, step: int) -> Belief:
+        """Return the belief at `step`, given that at the step before."""
+        ...
+
+    def updated(self, model: Model, z: Array, step: int) -> tuple[Belief, float]:
+        """Return the belief after the observation (k,), of which NaN is missing, and the log-density of that."""
+        ...
+
+
+class KalmanFilter:
+    """What all Kalman filters share; build one of those named after their rule.
+
+    Parameters
+    ----------
+    model : object
+        A state-space model; see `herdfilter.models.contract`.
+    belief : Belief
+        About the state at step 0.
+
+    Attributes
+    ----------
+    step : int
+        Time index of the estimate; 0 at the start.
+    log_likelihood : float
+        Log-density of all observations so far, each taken as Gaussian about its prediction.
+    record : StepRecord or None
+        The last completed step.
+    """
+
+    def __init__(self, model: Model, belief: Belief) -> None:
+        self.model = model
+        self.step = 0
+        self.log_likelihood = 0.0
+        self.record: StepRecord | None = None
+        self._belief = belief
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the state, shape (d,); angles in [-pi, pi)."""
+        return wrap_angles(self._belief.mean, circular_dims(self.model))
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the state, shape (d, d)."""
+        return self._belief.covariance
+
+    def predict(self, dt: float = 1.0, control: Any = None) -> None:
+        """Carry the estimate to the next step.
+
+        Parameters
+        ----------
+        dt : float
+            Time to the next step, in the model's unit.
+        control
+            Control input, passed on to the model.
+
+        Raises
+        ------
+        IndefiniteCovarianceError
+            If the predicted covariance is not positive semi-definite; the filter stays at the step before.
+        ValueError
+            If `dt` is not positive, or the model returns a wrong shape or numbers that are not finite.
+        """
+        dt = as_positive("dt", dt)
+        self._belief = self._belief.predicted(self.model, dt, control, self.step + 1)
+        self.step += 1
+
+    def update(self, z: ArrayLike | None) -> StepRecord:
+        """Take up an observation, after `predict`: observations begin at step 1.
+
+        Parameters
+        ----------
+        z : array_like of shape (k,), or None
+            The observation. Entries that are NaN are missing and the others are used; with None, or NaN alone, the
+            prediction is kept.
+
+        Returns
+        -------
+        StepRecord
+            With the effective sample size NaN, except in an ensemble.
+
+        Raises
+        ------
+        IndefiniteCovarianceError
+            If the updated covariance, or that of the observation, is indefinite; the prediction is kept.
+        RuntimeError
+            If the filter still stands at step 0, the initial state, of which there is no observation.
+        ValueError
+            If `z` or what the model returns has the wrong shape or is infinite.
+        """
+        if self.step == 0:
+            raise RuntimeError("update: the filter stands at the initial state, step 0; call predict first")
+        increment, outcome = 0.0, Outcome.MISSING
+        try:
+            observation = np.atleast_1d(np.asarray(np.nan if z is None else z, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise ValueError(f"z: expected None or an array of numbers, got {z!r}") from None
+        if not np.isnan(observation).all():
+            self._belief, increment = self._belief.updated(self.model, observation, self.step)
+            outcome = Outcome.UPDATED
+        self.log_likelihood += increment
+        self.record = StepRecord(
+            self.step, self.mean, self.covariance, self._belief.ess, False, increment, outcome
+        )
+        return self.record
+
+    def run(
+        self,
+        observations: Iterable[ArrayLike | None],
+        dt: float | Sequence[float] | Array = 1.0,
+        controls: Sequence[Any] | Array | None = None,
+    ) -> FilterResult:
+        """Predict to, and update with, each observation in turn.
+
+        Parameters
+        ----------
+        observations : iterable, length T
+            One observation a step; None or NaN where it, or an entry of it, is missing.
+        dt : float or sequence of float, length T
+            Time from the step before to each observation.
+        controls : sequence, length T, optional
+            Control input on the way to each observation.
+
+        Returns
+        -------
+        FilterResult
+
+        Raises
+        ------
+        IndefiniteCovarianceError
+            As in `predict` and `update`; its `result` holds the steps completed.
+        """
+        observations = list(observations)
+        steps = len(observations)
+        dts = np.full(steps, dt) if np.ndim(dt) == 0 else np.asarray(dt)
+        for name, count in (("dt", len(dts)), ("controls", steps if controls is None else len(controls))):
+            if count != steps:
+                raise ValueError(f"{name}: expected one a step, {steps}, got {count}")
+        records: list[StepRecord] = []
+        try:
+            for k, z in enumerate(observations):
+                self.predict(float(dts[k]), None if controls is None else controls[k])
+                records.append(self.update(z))
+        except IndefiniteCovarianceError as error:
+            error.result = FilterResult.collect(records, self.model.dim)
+            raise
+        return FilterResult.collect(records, self.model.dim)
+
+
+class IndefiniteCovarianceError(RuntimeError):
+    """A covariance lost its positive definiteness by more than rounding.
+
+    The filter stands where it was before the call that failed.
+
+    Attributes
+    ----------
+    step : int
+        The step at which it happened.
+    result : FilterResult or None
+        In a batch run, the steps before.
+    """
+
+    def __init__(self, step: int, what: str) -> None:
+        super().__init__(f"step {step}: the {what} covariance is not positive definite")
+        self.step = step
+        self.what = what
+        self.result: FilterResult | None = None
+
+    def __reduce__(self) -> tuple[type, tuple[int, str], dict[str, FilterResult | None]]:
+        return type(self), (self.step, self.what), {"result": self.result}

@@ -1,0 +1,73 @@
+"""The extended Kalman filter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.angles import wrap_angles
+from herdfilter.filters.kalman.core import KalmanFilter
+from herdfilter.filters.kalman.gaussian import GaussianBelief, VectorFunction
+from herdfilter.models.contract import Model
+
+
+class ExtendedKalmanFilter(KalmanFilter):
+    """Kalman filter on the model's linearisation at the mean (Jazwinski 1970, chapter 8).
+
+    Where noise is additive the Jacobians are the model's, from the optional ``transition_jacobian(x, dt, control,
+    step)``, (n, d) -> (n, d, d), and ``observation_jacobian(x, step)``, (n, d) -> (n, k, d); else central
+    differences. Noise that is not additive is linearised together with the state.
+
+    Parameters
+    ----------
+    model : object
+        With ``dim``, ``initial`` (that has ``mean`` and ``covariance``), ``transition_mean`` and
+        ``transition_covariance`` or ``transition`` and ``noise_dim``, ``observation_mean`` and
+        ``observation_covariance``.
+
+    Raises
+    ------
+    TypeError
+        If the model lacks a function.
+
+    Notes
+    -----
+    Numbers are those of filterpy's ``ExtendedKalmanFilter``. That is not called: it needs the Jacobians and has no
+    nonlinear transition.
+    """
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model, GaussianBelief.initial(model, "ExtendedKalmanFilter", linearised))
+
+
+def linearised(function: VectorFunction, mean: Array, covariance: Array) -> tuple[Array, Array, Array]:
+    """Return mean, covariance and cross-covariance of the values of the linearisation at the mean (a `MomentRule`)."""
+    if function.jacobian is None:
+        centre, J = differences(function, mean, np.sqrt(np.diagonal(covariance)))
+    else:
+        centre = function.values(mean[None])[0]
+        J = np.asarray(function.jacobian(mean[None]), dtype=np.float64)
+        expected = (1, len(centre), len(mean))
+        if J.shape != expected or not np.isfinite(J).all():
+            raise ValueError(
+                f"jacobian: expected finite numbers of shape {expected} from the model, got {J.shape}"
+            )
+        J = J[0]
+    cross = covariance @ J.T
+    return centre, J @ cross, cross
+
+
+def differences(function: VectorFunction, mean: Array, sd: Array) -> tuple[Array, Array]:
+    """Return the value (k,) and the Jacobian (k, m) at the mean, by central differences.
+
+    The step of a dimension balances truncation with rounding for a function that changes over its standard deviation,
+    or over a thousandth of its mean where that is more.
+    """
+    m = len(mean)
+    scale = np.maximum(sd, 1e-3 * np.abs(mean))
+    scale[scale == 0] = 1.0
+    h = scale * np.cbrt(np.finfo(float).eps * np.maximum(1.0, np.abs(mean) / scale))
+    steps = np.diag(h)
+    y = function.values(mean + np.concatenate([np.zeros((1, m)), steps, -steps]))
+    rise = wrap_angles(y[1 : m + 1] - y[m + 1 :], function.circular(y.shape[1]))
+    return y[0], (rise / (2 * h[:, None])).T

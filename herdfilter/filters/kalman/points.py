@@ -1,0 +1,45 @@
+"""The rule of all filters that take moments over points: unscented, cubature and smart sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.angles import unwrap_angles
+from herdfilter.filters.kalman.gaussian import VectorFunction
+from herdfilter.mixture import covariance_factor
+
+Standard = Callable[[int], tuple[Array, Array, Array]]
+"""Dimension m -> points (n, m) with the mean and covariance of N(0, I), their weights, and weights for covariances (n,);
+hashable, since its points are kept."""
+
+
+@dataclass(frozen=True)
+class PointRule:
+    """Moments of a function over points of N(0, I) that are mapped to its Gaussian argument (a `MomentRule`)."""
+
+    standard: Standard
+
+    def __call__(
+        self, function: VectorFunction, mean: Array, covariance: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return mean, covariance and cross-covariance of the values."""
+        z, weights, spread_weights = _points(self.standard, len(mean))
+        offsets = z @ covariance_factor(covariance).T
+        y = function.values(mean + offsets)
+        # angles are unwrapped about a mean whose weights are positive: any direction in their midst serves
+        y = unwrap_angles(y, np.abs(weights), function.circular(y.shape[1]))
+        centre = weights @ y
+        centred = y - centre
+        weighted = spread_weights[:, None] * centred
+        return centre, centred.T @ weighted, offsets.T @ weighted
+
+
+@lru_cache(maxsize=64)
+def _points(standard: Standard, m: int) -> tuple[Array, Array, Array]:
+    """Points of N(0, I), computed once a process."""
+    return standard(m)

@@ -1,0 +1,159 @@
+"""On a nonlinear model without angles the filters give filterpy's numbers."""
+
+import filterpy.kalman
+import filterpy.kalman.ensemble_kalman_filter as filterpy_ensemble
+import numpy as np
+import pytest
+from filterpy.kalman.CubatureKalmanFilter import spherical_radial_sigmas
+
+import herdfilter as hf
+
+
+class Pendulum:
+    """Deflection and rate of a damped pendulum, of which the horizontal deflection and the height are seen."""
+
+    dim = 2
+    start, spread = np.array([0.8, 0.0]), np.array([[0.1, 0.02], [0.02, 0.2]])
+    Q, R = np.array([[0.002, 0.001], [0.001, 0.004]]), np.diag([0.02, 0.05])
+    dt = 0.2
+
+    @property
+    def initial(self):
+        return hf.GaussianMixture([1.0], [self.start], self.spread)
+
+    def transition_mean(self, x, dt, control, step):
+        rate = x[:, 1] - dt * (4.0 * np.sin(x[:, 0]) + 0.1 * x[:, 1])
+        return np.column_stack([x[:, 0] + dt * rate, rate])
+
+    def transition_covariance(self, dt, step):
+        return self.Q
+
+    def observation_mean(self, x, step):
+        return np.column_stack([np.sin(x[:, 0]), 1 - np.cos(x[:, 0])])
+
+    def observation_covariance(self, step):
+        return self.R
+
+    def f(self, x, dt):
+        return self.transition_mean(x[None], dt, None, 0)[0]
+
+    def h(self, x):
+        return self.observation_mean(x[None], 0)[0]
+
+    def slope_f(self, x, dt):
+        push = dt * 4.0 * np.cos(x[0])
+        return np.array([[1 - dt * push, dt * (1 - 0.1 * dt)], [-push, 1 - 0.1 * dt]])
+
+    def slope_h(self, x):
+        return np.array([[np.cos(x[0]), 0.0], [np.sin(x[0]), 0.0]])
+
+
+@pytest.fixture
+def model():
+    return Pendulum()
+
+
+@pytest.fixture
+def observations(model):
+    return hf.simulate(model, 50, rng=1, dt=model.dt)[1]
+
+
+def prepared(kf, model):
+    kf.x, kf.P, kf.Q, kf.R = model.start.copy(), model.spread.copy(), model.Q, model.R
+    return kf
+
+
+def same_numbers(kf, ours, observations, model, predict, update):
+    """Feed both filters; compare means, covariances and log-likelihoods at every step."""
+    for z in observations:
+        predict(kf)
+        ours.predict(model.dt)
+        np.testing.assert_allclose(ours.mean, kf.x.ravel(), rtol=0, atol=1e-8)
+        np.testing.assert_allclose(ours.covariance, kf.P, rtol=0, atol=1e-8)
+        update(kf, z)
+        record = ours.update(z)
+        np.testing.assert_allclose(record.mean, kf.x.ravel(), rtol=0, atol=1e-8)
+        np.testing.assert_allclose(record.covariance, kf.P, rtol=0, atol=1e-8)
+        assert record.log_likelihood == pytest.approx(kf.log_likelihood, abs=1e-8)
+
+
+def test_extended(model, observations):
+    class Nonlinear(filterpy.kalman.ExtendedKalmanFilter):
+        def predict_x(self, u=0):
+            self.F = model.slope_f(self.x, model.dt)
+            self.x = model.f(self.x, model.dt)
+
+    same_numbers(
+        prepared(Nonlinear(2, 2), model),
+        hf.ExtendedKalmanFilter(model),
+        observations,
+        model,
+        lambda kf: kf.predict(),
+        lambda kf, z: kf.update(z, model.slope_h, model.h),
+    )
+
+
+@pytest.mark.parametrize(
+    ("points", "options"),
+    [
+        (filterpy.kalman.JulierSigmaPoints(2, kappa=1.0), {}),
+        (filterpy.kalman.JulierSigmaPoints(2, kappa=-0.5), {"kappa": -0.5}),
+        (filterpy.kalman.MerweScaledSigmaPoints(2, 0.3, 2.0, 0.5), {"alpha": 0.3, "beta": 2.0, "kappa": 0.5}),
+    ],
+    ids=["Julier", "negative kappa", "scaled"],
+)
+def test_unscented(model, observations, points, options):
+    same_numbers(
+        prepared(filterpy.kalman.UnscentedKalmanFilter(2, 2, model.dt, model.h, model.f, points), model),
+        hf.UnscentedKalmanFilter(model, **options),
+        observations,
+        model,
+        lambda kf: kf.predict(),
+        lambda kf, z: kf.update(z),
+    )
+
+
+def test_cubature(model, observations):
+    """filterpy updates with the propagated points, which lack the transition noise; the algorithm draws new ones."""
+
+    def update(kf, z):
+        kf.sigmas_f = spherical_radial_sigmas(kf.x, kf.P)
+        kf.update(z[:, None])
+
+    kf = filterpy.kalman.CubatureKalmanFilter(2, 2, model.dt, model.h, model.f)
+    same_numbers(
+        prepared(kf, model),
+        hf.CubatureKalmanFilter(model),
+        observations,
+        model,
+        lambda kf: kf.predict(),
+        update,
+    )
+
+
+def test_ensemble(model, observations, monkeypatch):
+    """Means over 20 ensembles agree within four standard errors, in both moments at every one of five steps."""
+
+    def ours(seed):
+        kf = hf.EnsembleKalmanFilter(model, 100, rng=seed)
+        for z in observations[:5]:
+            kf.predict(model.dt)
+            kf.update(z)
+            yield np.append(kf.mean, kf.covariance[np.triu_indices(2)])
+
+    def theirs(seed):
+        rng = np.random.default_rng(seed)
+        monkeypatch.setattr(filterpy_ensemble, "multivariate_normal", rng.multivariate_normal)
+        kf = filterpy.kalman.EnsembleKalmanFilter(
+            model.start, model.spread, 2, model.dt, 100, model.h, model.f
+        )
+        kf.Q, kf.R = model.Q, model.R
+        for z in observations[:5]:
+            kf.predict()
+            kf.update(z)
+            yield np.append(kf.x, np.cov(kf.sigmas.T)[np.triu_indices(2)])
+
+    a = np.array([list(ours(seed)) for seed in range(20)])
+    b = np.array([list(theirs(seed)) for seed in range(20)])
+    error = np.sqrt((a.var(axis=0) + b.var(axis=0)) / 19)
+    assert (np.abs(a.mean(axis=0) - b.mean(axis=0)) < 4 * error).all()
