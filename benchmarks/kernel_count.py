@@ -7,8 +7,8 @@ its calls.
 
 from __future__ import annotations
 
-import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -66,34 +66,25 @@ def needed(sampler: object, mixture: GaussianMixture, n: int) -> int:
 
 def exponentials(sampler: object, mixture: GaussianMixture, n: int, timeout: float = 120.0) -> int | None:
     """Count the calls of the compiled loops' exponential for one sample; None if that takes over `timeout` seconds."""
-    job = {
-        "kind": type(sampler).__name__,
-        "options": {k: v for k, v in vars(sampler).items() if not k.startswith("_") and v is not None},
-        "mixture": [a.tolist() for a in (mixture.weights, mixture.means, mixture.distinct_covariances)],
-        "n": n,
-    }
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
     try:
         done = subprocess.run(
             [sys.executable, Path(__file__)],
-            input=json.dumps(job),
+            input=pickle.dumps((sampler, mixture, n)),
             env=environment,
             capture_output=True,
-            text=True,
             timeout=timeout,
         )
     except subprocess.TimeoutExpired:
         return None
     if done.returncode:
-        raise RuntimeError(f"counting failed:\n{done.stderr}")
+        raise RuntimeError(f"counting failed:\n{done.stderr.decode()}")
     return int(done.stdout)
 
 
 def _count() -> None:
     """Read a job from standard input, run it, print the number of exponentials."""
-    import herdfilter
-
-    job = json.load(sys.stdin)
+    sampler, mixture, n = pickle.load(sys.stdin.buffer)
     calls = 0
 
     def counting(function):
@@ -110,8 +101,7 @@ def _count() -> None:
             for key, value in list(vars(module).items()):
                 if callable(value) and value in counted:
                     setattr(module, key, counted[value])
-    mixture = GaussianMixture.trusted(*map(np.array, job["mixture"]))
-    getattr(herdfilter, job["kind"])(**job["options"]).sample(mixture, job["n"])
+    sampler.sample(mixture, n)
     print(calls)
 
 
