@@ -9,9 +9,8 @@ from herdfilter.samplers._fastmath import VECTORISE, exceeds, exp_clipped, fill,
 from herdfilter.samplers._frank_wolfe import EQUAL, first_weights, next_weights
 
 STARTS = 3  # candidates refined for each point, at least one kernel width apart
-MAX_ITERATIONS = 50  # of the quasi-Newton ascent
-FEWER = 15  # beyond eight dimensions, where the herding error does not gain from more
-CONVERGED = 1e-11  # relative rise promised by a step at which the ascent ends
+MAX_ITERATIONS = 15  # of the quasi-Newton ascent; the herding error hardly gains from more
+CONVERGED = 1e-9  # relative rise promised by a step at which the ascent ends
 
 
 @njit(cache=True, nogil=True)
@@ -191,9 +190,9 @@ def _ascend(target, samples, t, scale, x, best, h, work, scratch):
     _precondition(target, x, h, change, scratch)
     for i in range(d):
         gradient[i] /= max(curvature, 1e-300)
-    for iteration in range(MAX_ITERATIONS if d <= 8 else FEWER):
+    for iteration in range(MAX_ITERATIONS):
         slope, length = _multiply(h, gradient, step)
-        if not slope > CONVERGED or (iteration > 4 and value + 5.0 * slope * curvature < best):
+        if not slope > CONVERGED or (iteration > 2 and value + 5.0 * slope * curvature < best):
             break
         rate = min(1.0, longest / np.sqrt(length))
         climbed, steepness = value, curvature
