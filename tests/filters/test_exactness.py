@@ -15,6 +15,7 @@ from herdfilter.filters import (
 from herdfilter.fitting import GaussianFit, KernelDensityFit
 from herdfilter.models import UNGM, LinearGaussian
 from herdfilter.models.contract import simulate
+from herdfilter.points import Points
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling
 
 LINE = LinearGaussian(
@@ -105,8 +106,30 @@ def test_random_proposals_approach_the_kalman_filter_as_one_over_root_n(study, p
     assert errors[-1][0] < 2 * np.sqrt(study.model.dim / SIZES[-1])
 
 
+class Turned:
+    """Herded points of N(0, I), turned by a fixed rotation."""
+
+    def __init__(self, seed):
+        self.seed = seed
+
+    def sample(self, mixture, n, rng=None):
+        d = mixture.dim
+        turn = np.linalg.qr(np.random.default_rng(self.seed).standard_normal((d, d)))[0]
+        return Points(KernelHerding().sample(mixture, n).x @ turn)
+
+
 def test_the_deterministic_filter_approaches_the_kalman_filter_faster(study):
-    errors = [study.errors(n, lambda: AugmentedProposal(GaussianFit(), mapped())) for n in SIZES]
+    """How the few points lie to the axes of the model is luck: medians over six rotations of them."""
+    errors = [
+        np.median(
+            [
+                study.errors(n, lambda k=k: AugmentedProposal(GaussianFit(), MappedSampling(Turned(k))))
+                for k in range(6)
+            ],
+            axis=0,
+        )
+        for n in SIZES
+    ]
     assert_falls(errors, -0.55)
     assert errors[-1][0] < 0.5 * np.sqrt(study.model.dim / SIZES[-1])
 
