@@ -15,14 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from herdfilter import GaussianMixture
-
-
-def random_mixture(dim: int, rng: np.random.Generator, components: int = 5) -> GaussianMixture:
-    """Means U[-5, 5]^d, covariance eigenvalues U[0.1, 4.1] randomly rotated, Dirichlet(1) weights."""
-    turns = np.linalg.qr(rng.standard_normal((components, dim, dim)))[0]
-    values = rng.uniform(0.1, 4.1, (components, 1, dim))
-    means = rng.uniform(-5, 5, (components, dim))
-    return GaussianMixture(rng.dirichlet(np.ones(components)), means, (turns * values) @ turns.swapaxes(1, 2))
+from herdfilter.paper.mixtures import random_mixture as random_mixture  # for the studies
 
 
 def particle_mixture(dim: int, components: int, modes: int, rng: np.random.Generator) -> GaussianMixture:

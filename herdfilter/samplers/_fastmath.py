@@ -11,13 +11,8 @@ VECTORISE = {"reassoc", "contract"}
 
 
 @njit(inline="always")
-def exp(x):
-    """exp(x) for x in [-700, 700], written out so that the compiler can vectorise it; relative error below 1e-14.
-
-    x = k log 2 + r with |r| <= log(2) / 2, a Taylor polynomial of degree 11 in r, and k put into the exponent bits.
-    """
-    k = np.floor(x * 1.4426950408889634 + 0.5)
-    r = x - k * 0.6931471803691238 - k * 1.9082149292705877e-10
+def _taylor(r):
+    """exp(r) for |r| <= log(2) / 2."""
     p = 1.0 / 39916800.0
     p = p * r + 1.0 / 3628800.0
     p = p * r + 1.0 / 362880.0
@@ -29,7 +24,18 @@ def exp(x):
     p = p * r + 1.0 / 6.0
     p = p * r + 0.5
     p = p * r + 1.0
-    p = p * r + 1.0
+    return p * r + 1.0
+
+
+@njit(inline="always")
+def exp(x):
+    """exp(x) for x in [-700, 700], written out so that the compiler can vectorise it; relative error below 1e-14.
+
+    x = k log 2 + r with |r| <= log(2) / 2, a Taylor polynomial of degree 11 in r, and k put into the exponent bits.
+    """
+    k = np.floor(x * 1.4426950408889634 + 0.5)
+    r = x - k * 0.6931471803691238 - k * 1.9082149292705877e-10
+    p = _taylor(r)
     return p * np.int64((np.int64(k) + 1023) << 52).view(np.float64)
 
 
@@ -42,18 +48,7 @@ def exp_of_negative(x):
     x = max(x, -700.0)
     k = np.floor(x * 1.4426950408889634 + 0.5)
     r = x - k * 0.6931471803691238 - k * 1.9082149292705877e-10
-    p = 1.0 / 39916800.0
-    p = p * r + 1.0 / 3628800.0
-    p = p * r + 1.0 / 362880.0
-    p = p * r + 1.0 / 40320.0
-    p = p * r + 1.0 / 5040.0
-    p = p * r + 1.0 / 720.0
-    p = p * r + 1.0 / 120.0
-    p = p * r + 1.0 / 24.0
-    p = p * r + 1.0 / 6.0
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
+    p = _taylor(r)
     bits = np.float64(k + 6755399441055744.0).view(np.int64)
     return p * np.int64((bits + 1023) << 52).view(np.float64)
 

@@ -41,7 +41,8 @@ class KernelHerding:
         error least; time grows as n^3 and memory as n^2. Points may come to have weight 0; they are kept, and n points are
         returned.
     kernel : Kernel, optional
-        Another kernel of `herdfilter.kernels` than the Gaussian; its search is not compiled, and some hundred times slower.
+        Another kernel of `herdfilter.kernels` than the Gaussian; its search is not compiled, and two to
+        four hundred times slower.
 
     Raises
     ------
