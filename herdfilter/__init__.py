@@ -9,6 +9,7 @@ from herdfilter.discrepancy import energy_distance, herding_error, normalised_l2
 from herdfilter.evaluation.compare import compare
 from herdfilter.filters import (
     AugmentedProposal,
+    AuxiliaryProposal,
     BootstrapProposal,
     CubatureKalmanFilter,
     DegenerateWeightsError,
@@ -55,6 +56,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AugmentedProposal",
+    "AuxiliaryProposal",
     "BootstrapProposal",
     "ConditionalError",
     "ConditionalHerdedGibbs",

@@ -10,8 +10,16 @@ from herdfilter.filters.kalman import (
     UnscentedKalmanFilter,
 )
 from herdfilter.filters.particle_filter import ParticleFilter
-from herdfilter.filters.proposals import AugmentedProposal, BootstrapProposal, HerdedProposal, Proposal
+from herdfilter.filters.proposals import (
+    AugmentedProposal,
+    AuxiliaryProposal,
+    BootstrapProposal,
+    HerdedProposal,
+    ObservingProposal,
+    Proposal,
+)
 from herdfilter.filters.resampling import (
+    CopyingResampling,
     MixtureResampling,
     MultinomialResampling,
     OptimalTransportResampling,
@@ -25,7 +33,9 @@ from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Out
 
 __all__ = [
     "AugmentedProposal",
+    "AuxiliaryProposal",
     "BootstrapProposal",
+    "CopyingResampling",
     "CubatureKalmanFilter",
     "DegenerateWeightsError",
     "EnsembleKalmanFilter",
@@ -36,6 +46,7 @@ __all__ = [
     "IndefiniteCovarianceError",
     "MixtureResampling",
     "MultinomialResampling",
+    "ObservingProposal",
     "OptimalTransportResampling",
     "Outcome",
     "ParticleFilter",

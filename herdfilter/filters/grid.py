@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_count
-from herdfilter.models.contract import Model, circular_dims, require
+from herdfilter.filters._series import series
+from herdfilter.models.contract import Model, circular_dims, observed, require
 
 CELLS_PER_SD = 4
 """Fewest grid cells to a standard deviation of the transition noise, in its narrowest direction."""
@@ -97,17 +98,20 @@ class GridFilter:
         observations: Sequence[ArrayLike | None] | Array,
         dt: float | Sequence[float] | Array = 1.0,
         controls: Sequence[Any] | Array | None = None,
+        times: ArrayLike | None = None,
     ) -> GridResult:
         """Filter a series of observations.
 
         Parameters
         ----------
         observations : sequence of array_like of shape (k,), length T
-            None, or a NaN in any entry, stands for a missing observation: predict only.
+            None or NaN where it is missing, as in `ParticleFilter.update`: predict only.
         dt : float or sequence of float, length T
             Time before each observation.
         controls : sequence, length T, optional
             Control input of each transition.
+        times : array_like, shape (T,), optional
+            In place of `dt`: the time of each observation, increasing, the initial state at time 0.
 
         Raises
         ------
@@ -115,24 +119,21 @@ class GridFilter:
             If lengths differ, the grid is too coarse for the transition noise or too small for the motion, or
             an observation is impossible everywhere on it.
         """
-        steps, d = len(observations), self.model.dim
-        dts = as_array("dt", np.full(steps, dt) if np.ndim(dt) == 0 else dt, (steps,))
-        controls = [None] * steps if controls is None else controls
-        if len(controls) != steps:
-            raise ValueError(f"controls: expected {steps}, one an observation, got {len(controls)}")
-        means, covariances = np.empty((steps, d)), np.empty((steps, d, d))
+        steps, d = series(observations, dt, controls, times), self.model.dim
+        means, covariances = np.empty((len(steps), d)), np.empty((len(steps), d, d))
         mass, log_likelihood = self._initial, 0.0
-        for k, (z, dt_k, control) in enumerate(zip(observations, dts, controls, strict=True)):
-            mass = self._predict(mass, float(dt_k), control, k + 1)
-            if z is not None and not np.isnan(np.asarray(z, dtype=float)).any():
-                mass, increment = self._update(mass, z, k + 1)
+        for k, (z, dt_k, control) in enumerate(steps):
+            mass = self._predict(mass, dt_k, control, k + 1)
+            observation = observed(self.model, z)
+            if observation is not None:
+                mass, increment = self._update(mass, observation, k + 1)
                 log_likelihood += increment
             means[k] = mass @ self.x
             centred = self.x - means[k]
             covariances[k] = (mass[:, None] * centred).T @ centred
         return GridResult(means, covariances, log_likelihood)
 
-    def _update(self, mass: Array, z: ArrayLike, step: int) -> tuple[Array, float]:
+    def _update(self, mass: Array, z: Array, step: int) -> tuple[Array, float]:
         """Posterior probability of each grid point (N,), and the log-density of the observation."""
         log_density = self.model.log_likelihood(z, self.x, step)
         peak = log_density.max()

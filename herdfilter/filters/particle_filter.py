@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_count, as_generator, as_positive, one_of
 from herdfilter.angles import moments
-from herdfilter.filters.proposals import BootstrapProposal, Proposal
+from herdfilter.filters._series import run, series
+from herdfilter.filters.proposals import BootstrapProposal, ObservingProposal, Proposal
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Outcome, StepRecord
-from herdfilter.models.contract import Model, circular_dims, require
+from herdfilter.models.contract import Model, circular_dims, log_likelihood, observed, require
 
 
 class ParticleFilter:
@@ -43,7 +44,6 @@ class ParticleFilter:
     ----------
     step : int
         Time index of the particles; 0 at the start.
-    particles : ndarray, shape (n, d)
     log_likelihood : float
         Estimate of the log-likelihood of all observations so far.
     record : StepRecord or None
@@ -80,19 +80,29 @@ class ParticleFilter:
         self.rng = as_generator(rng)
         require(model, "ParticleFilter", ("dim", "initial", "log_likelihood"))
         self.proposal.check(model)
+        self._guided = isinstance(self.proposal, ObservingProposal)
         self._circular = circular_dims(model)
-        self.particles: Array
-        self._log_weights: Array
         self.step = 0
         self.log_likelihood = 0.0
         self.record: StepRecord | None = None
-        self._set_particles(self.proposal.initial(model, self.n_particles, self.rng))
+        self._cloud = self._checked(self.proposal.initial(model, self.n_particles, self.rng))
+        self._move: tuple[float, Any] | None = None  # of a guided proposal that has not seen the observation
+        self._prediction: _Prediction | None = None
         self._resampled = False
+
+    @property
+    def particles(self) -> Array:
+        """The particles, shape (n, d).
+
+        A proposal that looks at the observation has none between `predict` and `update`: its prediction is drawn when
+        it is asked for, and asking does not change what follows.
+        """
+        return self._current()[0]
 
     @property
     def weights(self) -> Array:
         """Weights of the particles, shape (n,), summing to 1."""
-        return np.exp(self._log_weights)
+        return np.exp(self._current()[1])
 
     @property
     def mean(self) -> Array:
@@ -107,8 +117,7 @@ class ParticleFilter:
     @property
     def ess(self) -> float:
         """Effective sample size ``1 / sum_i w_i^2``."""
-        weights = self.weights
-        return float(1.0 / (weights @ weights))
+        return _ess(self.weights)
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry the particles to the next step, after resampling them where their weights are too uneven.
@@ -121,20 +130,24 @@ class ParticleFilter:
             Control input, passed on to the model.
         """
         dt = as_positive("dt", dt)
-        self._resampled = False
-        if (
-            not self.proposal.absorbs_weights
-            and self.ess < (1 - 1e-9) * self.resample_below * self.n_particles
-        ):
-            self._set_particles(
-                self.resampling.resample(self.particles, self.weights, self.rng, self._circular)
-            )
-            self._resampled = True
-        self._set_particles(
-            self.proposal.propose(
-                self.model, self.particles, self._log_weights, self.rng, dt, control, self.step + 1
-            )
+        self._keep_prediction()
+        particles, log_weights = self._cloud
+        uneven = not self.proposal.absorbs_weights and (
+            _ess(np.exp(log_weights)) < (1 - 1e-9) * self.resample_below * self.n_particles
         )
+        if uneven:
+            particles, log_weights = self._checked(
+                self.resampling.resample(particles, np.exp(log_weights), self.rng, self._circular)
+            )
+        if self._guided:
+            self._cloud, self._move = (particles, log_weights), (dt, control)
+        else:
+            self._cloud = self._checked(
+                self.proposal.propose(
+                    self.model, particles, log_weights, self.rng, dt, control, self.step + 1
+                )
+            )
+        self._resampled = uneven
         self.step += 1
 
     def update(self, z: ArrayLike | None) -> StepRecord:
@@ -143,7 +156,8 @@ class ParticleFilter:
         Parameters
         ----------
         z : array_like or None
-            The observation in the form that the model's `log_likelihood` takes; None, or any NaN in it, means missing.
+            The observation in the form that the model's `log_likelihood` takes. None means missing, and so does NaN in
+            any entry, unless the model says ``partial_observations = True``: then only NaN in all entries does.
 
         Returns
         -------
@@ -161,26 +175,24 @@ class ParticleFilter:
         if self.step == 0:
             raise RuntimeError("update: the filter stands at the initial state, step 0; call predict first")
         increment, outcome = 0.0, Outcome.MISSING
-        try:
-            observation = None if z is None else np.asarray(z, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"z: expected None or an array of numbers, got {z!r}") from None
-        if observation is not None and not np.isnan(observation).any():
-            log_weights = self._log_weights + self._log_likelihood(observation)
+        observation = observed(self.model, z)
+        if observation is not None:
+            particles, log_weights = self._weighed(observation)
             peak = log_weights.max()
             if peak > -np.inf:
                 total = np.log(np.exp(log_weights - peak).sum()) + peak
-                self._log_weights = log_weights - total
+                self._cloud, self._move, self._prediction = (particles, log_weights - total), None, None
                 increment, outcome = float(total), Outcome.UPDATED
             elif self.on_degeneracy == "raise":
                 raise DegenerateWeightsError(self.step, self.n_particles)
             else:
                 outcome = Outcome.DEGENERATE
+        self._keep_prediction()
         self.log_likelihood += increment
-        weights = self.weights
-        mean, covariance = moments(self.particles, weights, self._circular)
+        particles, weights = self._cloud[0], np.exp(self._cloud[1])
+        mean, covariance = moments(particles, weights, self._circular)
         self.record = StepRecord(
-            self.step, mean, covariance, float(1.0 / (weights @ weights)), self._resampled, increment, outcome
+            self.step, mean, covariance, _ess(weights), self._resampled, increment, outcome
         )
         return self.record
 
@@ -190,6 +202,7 @@ class ParticleFilter:
         dt: float | Sequence[float] | Array = 1.0,
         controls: Sequence[Any] | Array | None = None,
         keep_particles: bool = False,
+        times: ArrayLike | None = None,
     ) -> FilterResult:
         """Predict to, and update with, each observation in turn.
 
@@ -203,6 +216,8 @@ class ParticleFilter:
             Control input on the way to each observation.
         keep_particles : bool
             Keep all particles and weights in the result.
+        times : array_like, shape (T,), optional
+            In place of `dt`: the time of each observation, increasing, where the filter now stands at time 0.
 
         Returns
         -------
@@ -211,28 +226,51 @@ class ParticleFilter:
         Raises
         ------
         DegenerateWeightsError
-            As in `update`; its `result` holds the steps completed.
-        """
-        observations = list(observations)
-        steps = len(observations)
-        dts = np.full(steps, dt) if np.ndim(dt) == 0 else np.asarray(dt)
-        for name, count in (("dt", len(dts)), ("controls", steps if controls is None else len(controls))):
-            if count != steps:
-                raise ValueError(f"{name}: expected one a step, {steps}, got {count}")
-        records: list[StepRecord] = []
-        kept: list[tuple[Array, Array]] | None = [] if keep_particles else None
-        try:
-            for k, z in enumerate(observations):
-                self.predict(float(dts[k]), None if controls is None else controls[k])
-                records.append(self.update(z))
-                if kept is not None:
-                    kept.append((self.particles, self.weights))
-        except DegenerateWeightsError as error:
-            error.result = FilterResult.collect(records, self.model.dim, kept)
-            raise
-        return FilterResult.collect(records, self.model.dim, kept)
+            As in `update`.
+        ValueError
+            If lengths differ, a time step is not positive or times do not increase, before the first step; and as in
+            `update`.
 
-    def _set_particles(self, drawn: tuple[Array, Array]) -> None:
+        Notes
+        -----
+        Whatever is raised on the way, the error's attribute ``result`` holds the steps completed.
+        """
+        steps = series(observations, dt, controls, times)
+        return run(self, steps, self.model.dim, [] if keep_particles else None)
+
+    def _weighed(self, z: Array) -> tuple[Array, Array]:
+        """Return particles and their log-weights times the likelihood, not normalised."""
+        particles, log_weights = self._cloud
+        if self._move is None:
+            return particles, log_weights + log_likelihood(self.model, z, particles, self.step)
+        assert isinstance(self.proposal, ObservingProposal)
+        return self._checked(
+            self.proposal.guide(self.model, particles, log_weights, self.rng, *self._move, self.step, z)
+        )
+
+    def _current(self) -> tuple[Array, Array]:
+        """Return the particles and log-weights where the filter stands."""
+        if self._move is None:
+            return self._cloud
+        if self._prediction is None:  # drawn from where the generator stands, which is then put back
+            stream = self.rng.bit_generator
+            before = stream.state
+            drawn = self._checked(
+                self.proposal.propose(self.model, *self._cloud, self.rng, *self._move, self.step)
+            )
+            self._prediction = _Prediction(drawn, stream.state)
+            stream.state = before
+        return self._prediction.cloud
+
+    def _keep_prediction(self) -> None:
+        """Let a prediction that no observation has followed stand."""
+        if self._move is not None:
+            self._current()
+            assert self._prediction is not None
+            self._cloud, self.rng.bit_generator.state = self._prediction.cloud, self._prediction.stream
+            self._move, self._prediction = None, None
+
+    def _checked(self, drawn: tuple[Array, Array]) -> tuple[Array, Array]:
         particles, log_weights = drawn
         n, d = self.n_particles, self.model.dim
         if particles.shape != (n, d) or log_weights.shape != (n,):
@@ -240,21 +278,18 @@ class ParticleFilter:
                 f"particles: expected shape ({n}, {d}) and as many weights, got {particles.shape} and "
                 f"{len(log_weights)}; look at the model's initial and dim, or at the sampler"
             )
-        self.particles, self._log_weights = particles, log_weights
+        return drawn
 
-    def _log_likelihood(self, z: Array) -> Array:
-        values = np.asarray(self.model.log_likelihood(z, self.particles, self.step), dtype=np.float64)
-        if values.shape != (self.n_particles,):
-            raise ValueError(
-                f"log_likelihood: expected shape ({self.n_particles},) from the model, got {values.shape}"
-            )
-        invalid = np.count_nonzero(np.isnan(values) | (values == np.inf))
-        if invalid:
-            raise ValueError(
-                f"log_likelihood: expected values below infinity from the model, got {invalid} NaN or +inf of "
-                f"{self.n_particles} at step {self.step}"
-            )
-        return values
+
+class _Prediction(NamedTuple):
+    """Particles and log-weights predicted by a guided proposal, and the generator's state after them."""
+
+    cloud: tuple[Array, Array]
+    stream: Any
+
+
+def _ess(weights: Array) -> float:
+    return float(1.0 / (weights @ weights))
 
 
 def _check_part(name: str, part: object, kind: type, expected: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import Array, as_array, as_covariance, as_positive
 
@@ -29,3 +29,11 @@ def as_matrix_covariance(name: str, value: ArrayLike, dim: int) -> Array:
 def as_observation(z: ArrayLike, size: int) -> Array:
     """Return an observation as an array of shape (size,); a number stands for a single entry."""
     return as_array("z", np.atleast_1d(np.asarray(z)), (size,))
+
+
+def as_partial_observation(z: ArrayLike, size: int) -> tuple[Array, NDArray[np.integer[Any]]]:
+    """Return an observation as an array of shape (size,) and the indices of its entries that are not NaN."""
+    z = as_array("z", np.atleast_1d(np.asarray(z)), (size,), finite=False)
+    if np.isinf(z).any():
+        raise ValueError(f"z: expected finite numbers, or NaN where missing, got {z}")
+    return z, np.flatnonzero(~np.isnan(z))

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_matrix_covariance, as_observation, assign, assign_positive
+from herdfilter.models._fields import as_matrix_covariance, as_partial_observation, assign, assign_positive
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +58,7 @@ class BearingsTracking:
     initial_covariance: Array = field(default_factory=lambda: np.diag([0.1, 0.1, 10.0, 10.0]))
 
     dim = 4
+    partial_observations = True
 
     def __post_init__(self) -> None:
         assign(
@@ -100,10 +101,9 @@ class BearingsTracking:
         return self.bearing_sd**2 * np.eye(len(self.sensors))
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of bearings `z`, shape (S,), at each state, by the wrapped residual; (n, 4) -> (n,)."""
-        residual = as_observation(z, len(self.sensors)) - self.observation_mean(x, step)
+        """Log-density of the finite ones of bearings `z`, shape (S,), by the wrapped residual; (n, 4) -> (n,)."""
+        z, kept = as_partial_observation(z, len(self.sensors))
+        residual = (z - self.observation_mean(x, step))[:, kept]
         residual = np.mod(residual + np.pi, 2 * np.pi) - np.pi
         scaled = residual / self.bearing_sd
-        return -0.5 * (scaled**2).sum(axis=1) - len(self.sensors) * np.log(
-            self.bearing_sd * np.sqrt(2 * np.pi)
-        )
+        return -0.5 * (scaled**2).sum(axis=1) - len(kept) * np.log(self.bearing_sd * np.sqrt(2 * np.pi))

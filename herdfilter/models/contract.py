@@ -11,6 +11,7 @@ Arrays are (n, d), particles first. `step` counts from 1: the initial state is s
 ``transition(x, noise, dt, control, step)``                where noise (n, ``noise_dim``), from N(0, I), is not additive
 ``sample_transition(x, rng, dt, control, step)``           where the transition can only be simulated
 ``log_likelihood(z, x, step)``                             (n, d) -> (n,)
+``partial_observations``                                   True if ``log_likelihood`` leaves out NaN entries of z (optional)
 ``observation_mean(x, step)``                              (n, d) -> (n, k), with ``observation_covariance(step)`` (k, k)
 ``observation_circular``                                   indices of angle-valued entries of an observation (optional)
 ``transition_jacobian(x, dt, control, step)``              (n, d) -> (n, d, d), of ``transition_mean`` (optional)
@@ -142,6 +143,38 @@ def observation_mean(model: Model, x: Array, step: int) -> Array:
 def observation_covariance(model: Model, size: int, step: int) -> Array:
     """Return the model's observation covariance (size, size), checked for its shape."""
     return as_array("observation_covariance", model.observation_covariance(step), (size, size))
+
+
+def observed(model: Model, z: Any) -> Array | None:
+    """Return an observation as an array, or None if it is missing.
+
+    It is missing if it is None or all NaN; and if any entry is NaN, unless the model takes ``partial_observations``.
+    """
+    try:
+        observation = None if z is None else np.asarray(z, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"z: expected None or an array of numbers, got {z!r}") from None
+    if observation is None:
+        return None
+    missing = np.isnan(observation)
+    partial = getattr(model, "partial_observations", False)
+    return None if (missing.all() if partial else missing.any()) else observation
+
+
+def log_likelihood(model: Model, z: Array, x: Array, step: int) -> Array:
+    """Return the model's log-likelihood of states (n, d), (n,), checked: minus infinity is a number, NaN is none."""
+    values = np.asarray(model.log_likelihood(z, x, step), dtype=np.float64)
+    if values.shape != (len(x),):
+        raise ValueError(
+            f"log_likelihood: expected shape ({len(x)},) from the model at step {step}, got {values.shape}"
+        )
+    if not values.max() < np.inf:  # NaN, too
+        count = np.count_nonzero(np.isnan(values) | (values == np.inf))
+        raise ValueError(
+            f"log_likelihood: expected values below infinity from the model, got {count} NaN or +inf of "
+            f"{len(x)} at step {step}"
+        )
+    return values
 
 
 def predictive_mixture(

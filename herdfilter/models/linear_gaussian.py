@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_matrix_covariance, as_observation, assign
+from herdfilter.models._fields import as_matrix_covariance, as_partial_observation, assign
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +54,8 @@ class LinearGaussian:
     R: Array
     initial_mean: Array
     initial_covariance: Array
+
+    partial_observations = True
 
     def __post_init__(self) -> None:
         mean = as_array("initial_mean", self.initial_mean, (None,))
@@ -98,15 +100,22 @@ class LinearGaussian:
         return self.R
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
-        residual = as_observation(z, len(self.H)) - self.observation_mean(x, step)
-        whitened = residual @ self._whitening.T
-        return -0.5 * (whitened**2).sum(axis=1) + self._log_peak
+        """Log-density of the finite part of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
+        z, kept = as_partial_observation(z, len(self.H))
+        residual = z - self.observation_mean(x, step)
+        if len(kept) == len(z):
+            whitening, log_peak = self._noise
+        else:
+            residual = residual[:, kept]
+            whitening, log_peak = _whitening(self.R[np.ix_(kept, kept)])
+        return -0.5 * ((residual @ whitening.T) ** 2).sum(axis=1) + log_peak
 
     @cached_property
-    def _whitening(self) -> Array:
-        return np.linalg.inv(np.linalg.cholesky(self.R))
+    def _noise(self) -> tuple[Array, float]:
+        return _whitening(self.R)
 
-    @cached_property
-    def _log_peak(self) -> float:
-        return float(-0.5 * np.linalg.slogdet(2 * np.pi * self.R)[1])
+
+def _whitening(covariance: Array) -> tuple[Array, float]:
+    """Return a matrix that whitens residuals of a covariance, and the logarithm of the density's peak."""
+    inverse = np.linalg.inv(np.linalg.cholesky(covariance))
+    return inverse, float(np.log(np.diagonal(inverse) / np.sqrt(2 * np.pi)).sum())

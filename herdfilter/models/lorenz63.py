@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_observation, assign, assign_positive
+from herdfilter.models._fields import as_partial_observation, assign, assign_positive
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +66,7 @@ class Lorenz63:
     initial_variance: float = 2.0
 
     dim = 3
+    partial_observations = True
 
     def __post_init__(self) -> None:
         assign(self, initial_mean=as_array("initial_mean", self.initial_mean, (3,)))
@@ -97,7 +98,8 @@ class Lorenz63:
         return self.observation_variance * np.eye(3)
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of observation `z`, shape (3,), at each state; (n, 3) -> (n,)."""
-        residual = as_observation(z, 3) - x
+        """Log-density of the finite part of observation `z`, shape (3,), at each state; (n, 3) -> (n,)."""
+        z, kept = as_partial_observation(z, 3)
+        residual = (z - x)[:, kept]
         variance = self.observation_variance
-        return -0.5 * ((residual**2).sum(axis=1) / variance + 3 * np.log(2 * np.pi * variance))
+        return -0.5 * ((residual**2).sum(axis=1) / variance + len(kept) * np.log(2 * np.pi * variance))

@@ -22,9 +22,9 @@ from herdfilter.samplers import RandomSampling
     [
         (lambda x: np.full(len(x), np.nan), "expected values below infinity .* got 5 NaN or .inf of 5 at step 1"),
         (lambda x: np.where(np.arange(len(x)) == 2, np.inf, 0.0), "got 1 NaN or .inf of 5 at step 1"),
-        (lambda x: np.zeros((len(x), 1)), r"expected shape \(5,\) from the model, got \(5, 1\)"),
-        (lambda x: 0.0, r"expected shape \(5,\) from the model, got \(\)"),
-        (lambda x: np.zeros(4), r"expected shape \(5,\) from the model, got \(4,\)"),
+        (lambda x: np.zeros((len(x), 1)), r"expected shape \(5,\) from the model at step 1, got \(5, 1\)"),
+        (lambda x: 0.0, r"expected shape \(5,\) from the model at step 1, got \(\)"),
+        (lambda x: np.zeros(4), r"expected shape \(5,\) from the model at step 1, got \(4,\)"),
     ],
 )  # fmt: skip
 def test_bad_likelihoods_are_named(walk_class, values, message):
@@ -84,8 +84,10 @@ def test_a_bad_time_step_is_named_and_nothing_has_happened(walk, dt):
 
 
 def test_a_bad_time_step_in_a_series_is_named(walk):
-    with pytest.raises(ValueError, match="dt: expected a positive finite number, got 0"):
-        ParticleFilter(walk, 5, rng=26).run([None, None], dt=[1.0, 0.0])
+    pf = ParticleFilter(walk, 5, rng=26)
+    with pytest.raises(ValueError, match=r"dt: expected a positive finite number, got .*0.0.* before step 2"):
+        pf.run([None, None], dt=[1.0, 0.0])
+    assert pf.step == 0
 
 
 @pytest.mark.parametrize(
@@ -93,6 +95,14 @@ def test_a_bad_time_step_in_a_series_is_named(walk):
     [
         ({"dt": [1.0]}, "dt: expected one a step, 2, got 1"),
         ({"controls": [None] * 3}, "controls: expected one a step, 2, got 3"),
+        ({"times": [1.0]}, "times: expected one a step, 2, got 1"),
+        (
+            {"times": [0.0, 1.0]},
+            "times: expected increasing times, got 0 after 0, the initial state's, at step 1",
+        ),
+        ({"times": [2.0, 1.5]}, "times: expected increasing times, got 1.5 after 2 at step 2"),
+        ({"times": [1.0, np.nan]}, "times: expected finite numbers"),
+        ({"times": [1.0, 2.0], "dt": [1.0, 1.0]}, "times: expected either times or dt, got both"),
     ],
 )
 def test_series_of_different_lengths_are_named(walk, arguments, message):

@@ -174,9 +174,9 @@ def test_an_impossible_observation_is_named():
 
 
 def test_series_of_different_lengths_are_refused():
-    with pytest.raises(ValueError, match="controls: expected 2, one an observation, got 1"):
+    with pytest.raises(ValueError, match="controls: expected one a step, 2, got 1"):
         GridFilter(LINE, -12, 12, 801).run([[0.0], [0.0]], controls=[None])
-    with pytest.raises(ValueError, match=r"dt: expected shape \(2,\), got \(3,\)"):
+    with pytest.raises(ValueError, match=r"dt: expected one a step, 2, got 3"):
         GridFilter(LINE, -12, 12, 801).run([[0.0], [0.0]], dt=[1.0, 1.0, 1.0])
 
 

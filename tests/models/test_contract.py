@@ -159,3 +159,23 @@ def test_observation_of_the_wrong_length_is_refused(case, states):
     z = np.append(observe(case, states[:1])[0], 0.0)
     with pytest.raises(ValueError, match=rf"z: expected shape \({len(z) - 1},\), got \({len(z)},\)"):
         case.model.log_likelihood(z, states, 1)
+
+
+PARTIAL = [name for name, case in CASES.items() if getattr(case.model, "partial_observations", False)]
+
+
+@pytest.mark.parametrize("name", PARTIAL)
+def test_the_likelihood_of_a_part_is_the_marginal(name):
+    """Integrated over an entry the likelihood is that of the other entries."""
+    case = CASES[name]
+    x = sample_initial(case.model, 3, np.random.default_rng(5))
+    z = observe(case, x)[0]
+    covariance = np.asarray(case.model.observation_covariance(1))
+    centres = np.asarray(case.model.observation_mean(x, 1))[:, 0]
+    for i in range(3):
+        values = centres[i] + np.sqrt(covariance[0, 0]) * np.linspace(-9, 9, 3001)
+        density = [np.exp(case.model.log_likelihood([v, *z[1:]], x[i : i + 1], 1)[0]) for v in values]
+        marginal = np.exp(case.model.log_likelihood([np.nan, *z[1:]], x[i : i + 1], 1)[0])
+        assert np.trapezoid(density, values) == pytest.approx(marginal, rel=1e-6, abs=1e-300)
+    with pytest.raises(ValueError, match="z: expected finite numbers, or NaN where missing"):
+        case.model.log_likelihood([np.inf, *z[1:]], x, 1)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_positive
 from herdfilter.angles import wrap_angles
+from herdfilter.filters._series import run, series
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.models.contract import Model, circular_dims
 
@@ -143,6 +144,7 @@ class KalmanFilter:
         observations: Iterable[ArrayLike | None],
         dt: float | Sequence[float] | Array = 1.0,
         controls: Sequence[Any] | Array | None = None,
+        times: ArrayLike | None = None,
     ) -> FilterResult:
         """Predict to, and update with, each observation in turn.
 
@@ -154,6 +156,8 @@ class KalmanFilter:
             Time from the step before to each observation.
         controls : sequence, length T, optional
             Control input on the way to each observation.
+        times : array_like, shape (T,), optional
+            In place of `dt`: the time of each observation, increasing, where the filter now stands at time 0.
 
         Returns
         -------
@@ -162,23 +166,16 @@ class KalmanFilter:
         Raises
         ------
         IndefiniteCovarianceError
-            As in `predict` and `update`; its `result` holds the steps completed.
+            As in `predict` and `update`.
+        ValueError
+            If lengths differ, a time step is not positive or times do not increase, before the first step; and as in
+            `predict` and `update`.
+
+        Notes
+        -----
+        Whatever is raised on the way, the error's attribute ``result`` holds the steps completed.
         """
-        observations = list(observations)
-        steps = len(observations)
-        dts = np.full(steps, dt) if np.ndim(dt) == 0 else np.asarray(dt)
-        for name, count in (("dt", len(dts)), ("controls", steps if controls is None else len(controls))):
-            if count != steps:
-                raise ValueError(f"{name}: expected one a step, {steps}, got {count}")
-        records: list[StepRecord] = []
-        try:
-            for k, z in enumerate(observations):
-                self.predict(float(dts[k]), None if controls is None else controls[k])
-                records.append(self.update(z))
-        except IndefiniteCovarianceError as error:
-            error.result = FilterResult.collect(records, self.model.dim)
-            raise
-        return FilterResult.collect(records, self.model.dim)
+        return run(self, series(observations, dt, controls, times), self.model.dim)
 
 
 class IndefiniteCovarianceError(RuntimeError):

@@ -1,8 +1,16 @@
 """Proposals: how particles are carried through the transition; one file a method."""
 
 from herdfilter.filters.proposals.augmented import AugmentedProposal
-from herdfilter.filters.proposals.base import Proposal
+from herdfilter.filters.proposals.auxiliary import AuxiliaryProposal
+from herdfilter.filters.proposals.base import ObservingProposal, Proposal
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.filters.proposals.herded import HerdedProposal
 
-__all__ = ["AugmentedProposal", "BootstrapProposal", "HerdedProposal", "Proposal"]
+__all__ = [
+    "AugmentedProposal",
+    "AuxiliaryProposal",
+    "BootstrapProposal",
+    "HerdedProposal",
+    "ObservingProposal",
+    "Proposal",
+]

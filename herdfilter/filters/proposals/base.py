@@ -46,6 +46,29 @@ class Proposal(Protocol):
         ...
 
 
+@runtime_checkable
+class ObservingProposal(Proposal, Protocol):
+    """A proposal that looks at the observation before it moves the particles."""
+
+    def guide(
+        self,
+        model: Model,
+        particles: Array,
+        log_weights: Array,
+        rng: np.random.Generator,
+        dt: float,
+        control: Any,
+        step: int,
+        z: Array,
+    ) -> tuple[Array, Array]:
+        """Return particles at `step`, and log-weights with the likelihood of the observation in them.
+
+        These are not normalised: their sum estimates the density of the observation given those before. Entries of `z`
+        are NaN only where the model takes ``partial_observations``.
+        """
+        ...
+
+
 def initial_points(
     model: Model, n: int, rng: np.random.Generator, sampler: Sampler | None = None
 ) -> tuple[Array, Array]:

@@ -1,6 +1,6 @@
 """Resampling schemes; one file a method."""
 
-from herdfilter.filters.resampling.base import Resampling
+from herdfilter.filters.resampling.base import CopyingResampling, Resampling
 from herdfilter.filters.resampling.mixture import MixtureResampling
 from herdfilter.filters.resampling.multinomial import MultinomialResampling
 from herdfilter.filters.resampling.residual import ResidualResampling
@@ -10,6 +10,7 @@ from herdfilter.filters.resampling.systematic import SystematicResampling
 from herdfilter.filters.resampling.transport import OptimalTransportResampling
 
 __all__ = [
+    "CopyingResampling",
     "MixtureResampling",
     "MultinomialResampling",
     "OptimalTransportResampling",

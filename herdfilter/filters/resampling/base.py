@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -45,3 +46,17 @@ def whole_and_rest(weights: Array) -> tuple[Indices, Array]:
     expected = len(weights) / weights.sum() * weights
     whole = np.floor(expected * (1 + ROUNDING)).astype(np.int64)
     return whole, np.maximum(expected - whole, 0.0)
+
+
+class CopyingResampling(ABC):
+    """A scheme that copies particles; a subclass says which ones."""
+
+    @abstractmethod
+    def ancestors(self, weights: Array, rng: np.random.Generator) -> Indices:
+        """Return the indices (n,) of the particles to copy, for weights (n,) that sum to 1."""
+
+    def resample(
+        self, particles: Array, weights: Array, rng: np.random.Generator, circular: Sequence[int] = ()
+    ) -> tuple[Array, Array]:
+        """Return equally weighted copies; see `Resampling`."""
+        return particles[self.ancestors(weights, rng)], equal_log_weights(len(weights))

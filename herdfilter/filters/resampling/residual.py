@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from herdfilter._checks import Array, one_of
-from herdfilter.filters.resampling.base import equal_log_weights, picked, whole_and_rest
+from herdfilter.filters.resampling.base import CopyingResampling, Indices, picked, whole_and_rest
 
 
 @dataclass(frozen=True)
-class ResidualResampling:
+class ResidualResampling(CopyingResampling):
     """Particle i is copied ``floor(n weights[i])`` times for certain, the rest is drawn (Liu and Chen 1998).
 
     The draws for the r places left go to particle i with probability ``(n weights[i] - floor(n weights[i])) / r``, so that
@@ -36,10 +35,8 @@ class ResidualResampling:
     def __post_init__(self) -> None:
         one_of("rest", self.rest, ("multinomial", "systematic"))
 
-    def resample(
-        self, particles: Array, weights: Array, rng: np.random.Generator, circular: Sequence[int] = ()
-    ) -> tuple[Array, Array]:
-        """Return equally weighted copies; see `Resampling`."""
+    def ancestors(self, weights: Array, rng: np.random.Generator) -> Indices:
+        """See `CopyingResampling`."""
         n = len(weights)
         copies, rest = whole_and_rest(weights)
         places = n - int(copies.sum())
@@ -50,4 +47,4 @@ class ResidualResampling:
                 else (np.arange(places) + rng.random()) / places
             )
             copies += np.bincount(picked(rest, u), minlength=n)
-        return np.repeat(particles, copies, axis=0), equal_log_weights(n)
+        return np.repeat(np.arange(n), copies)

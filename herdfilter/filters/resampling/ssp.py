@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.filters.resampling._ssp import rounded_up
-from herdfilter.filters.resampling.base import equal_log_weights, whole_and_rest
+from herdfilter.filters.resampling.base import CopyingResampling, Indices, whole_and_rest
 
 
 @dataclass(frozen=True)
-class SSPResampling:
+class SSPResampling(CopyingResampling):
     """Srinivasan sampling process: floor or ceil of ``n weights[i]`` copies, negatively associated.
 
     Two particles at a time, one rest of ``n weights`` grows at the expense of the other, in a direction drawn so that
@@ -21,11 +20,9 @@ class SSPResampling:
     scheme converges whatever the order of the particles, where systematic resampling, as even, may fail to.
     """
 
-    def resample(
-        self, particles: Array, weights: Array, rng: np.random.Generator, circular: Sequence[int] = ()
-    ) -> tuple[Array, Array]:
-        """Return equally weighted copies; see `Resampling`."""
+    def ancestors(self, weights: Array, rng: np.random.Generator) -> Indices:
+        """See `CopyingResampling`."""
         n = len(weights)
         copies, rest = whole_and_rest(weights)
         copies += rounded_up(rest, n - int(copies.sum()), rng.random(n))
-        return np.repeat(particles, copies, axis=0), equal_log_weights(n)
+        return np.repeat(np.arange(n), copies)

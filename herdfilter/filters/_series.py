@@ -1,0 +1,97 @@
+"""A series of observations: what every step of a batch run is given, and the loop over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array, as_positive
+from herdfilter.filters.results import FilterResult, StepRecord
+
+
+class Step(NamedTuple):
+    """What leads to a step: the time since the step before, the control input on the way, the observation there."""
+
+    z: ArrayLike | None
+    dt: float
+    control: Any
+
+
+class Online(Protocol):
+    """A filter that goes step by step."""
+
+    def predict(self, dt: float = 1.0, control: Any = None) -> None:
+        """Go to the next step."""
+        ...
+
+    def update(self, z: ArrayLike | None) -> StepRecord:
+        """Take up the observation there."""
+        ...
+
+
+def series(
+    observations: Iterable[ArrayLike | None],
+    dt: float | Sequence[float] | Array = 1.0,
+    controls: Sequence[Any] | Array | None = None,
+    times: ArrayLike | None = None,
+) -> list[Step]:
+    """Bring a series of T observations together with its time steps and control inputs, checked before the first step.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, a time step is not positive, times do not increase, or both `dt` and `times` are given.
+    """
+    observations = list(observations)
+    steps = len(observations)
+    if times is not None:
+        dt = _intervals(times, dt, steps)
+    dts: list[Any] = [dt] * steps if np.ndim(dt) == 0 else list(np.asarray(dt))
+    for name, count in (("dt", len(dts)), ("controls", steps if controls is None else len(controls))):
+        if count != steps:
+            raise ValueError(f"{name}: expected one a step, {steps}, got {count}")
+    for k, value in enumerate(dts):
+        try:
+            dts[k] = as_positive("dt", value)
+        except ValueError as error:
+            raise ValueError(f"{error} before step {k + 1}") from None
+    inputs = [None] * steps if controls is None else controls
+    return [Step(z, dt, control) for z, dt, control in zip(observations, dts, inputs, strict=True)]
+
+
+def _intervals(times: ArrayLike, dt: Any, steps: int) -> Array:
+    """Time steps (T,) to the times (T,), the first from 0."""
+    if np.ndim(dt) or dt != 1.0:
+        raise ValueError("times: expected either times or dt, got both")
+    times = as_array("times", times, (None,))
+    if len(times) != steps:
+        raise ValueError(f"times: expected one a step, {steps}, got {len(times)}")
+    dts = np.diff(times, prepend=0.0)
+    if (dts <= 0).any():
+        k = int(np.argmax(dts <= 0))
+        before = f"{times[k - 1]:g}" if k else "0, the initial state's,"
+        raise ValueError(f"times: expected increasing times, got {times[k]:g} after {before} at step {k + 1}")
+    return dts
+
+
+def run(
+    online: Online, steps: Sequence[Step], dim: int, kept: list[tuple[Array, Array]] | None = None
+) -> FilterResult:
+    """Predict to, and update with, each observation in turn; `kept` collects particles and weights.
+
+    Whatever goes wrong, the error's attribute ``result`` holds the steps completed.
+    """
+    records: list[StepRecord] = []
+    try:
+        for step in steps:
+            online.predict(step.dt, step.control)
+            records.append(online.update(step.z))
+            if kept is not None:
+                kept.append((online.particles, online.weights))  # type: ignore[attr-defined]
+    except (Exception, KeyboardInterrupt) as error:
+        error.result = FilterResult.collect(records, dim, kept)  # type: ignore[union-attr]
+        raise
+    return FilterResult.collect(records, dim, kept)

@@ -1,0 +1,117 @@
+"""The auxiliary proposal: ancestors chosen with a look at the observation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.angles import wrap_angles
+from herdfilter.filters.proposals.base import initial_points
+from herdfilter.filters.resampling.base import CopyingResampling, equal_log_weights
+from herdfilter.filters.resampling.systematic import SystematicResampling
+from herdfilter.models.contract import (
+    Model,
+    circular_dims,
+    log_likelihood,
+    noise_dim,
+    propagate,
+    require,
+    sample_transition,
+    transition_mean,
+)
+
+
+@dataclass(frozen=True)
+class AuxiliaryProposal:
+    r"""Auxiliary particle filter (Pitt and Shephard 1999), with one resampling a step.
+
+    Ancestors are drawn with the first-stage weights :math:`\lambda_i = w_i\, p(z \mid \mu_i)`, where :math:`\mu_i` is the
+    mean of the transition from particle i (the transition with noise zero, where noise is not additive); the successor x
+    of i then has the weight :math:`p(z \mid x) / p(z \mid \mu_i)`. The estimate of the evidence, the sum of the first-stage
+    weights times the mean of the second, is that of Pitt (2002).
+
+    It gains where the transition noise is small beside the posterior, and loses where :math:`\mu_i` says little of what
+    follows: a particle whose :math:`\mu_i` the observation excludes has no successors.
+
+    Parameters
+    ----------
+    resampling : CopyingResampling
+        Which scheme draws the ancestors.
+
+    Raises
+    ------
+    TypeError
+        If the scheme does not copy particles.
+    """
+
+    resampling: CopyingResampling = field(default_factory=SystematicResampling)
+    absorbs_weights: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.resampling, CopyingResampling):
+            raise TypeError(
+                f"resampling: expected a scheme that copies particles, such as SystematicResampling(), "
+                f"got {self.resampling!r}"
+            )
+
+    def check(self, model: Model) -> None:
+        """See `Proposal`."""
+        require(
+            model,
+            "AuxiliaryProposal",
+            ("transition_mean", "transition_covariance"),
+            ("transition", "noise_dim"),
+        )
+
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """See `Proposal`."""
+        return initial_points(model, n, rng)
+
+    def propose(
+        self,
+        model: Model,
+        particles: Array,
+        log_weights: Array,
+        rng: np.random.Generator,
+        dt: float,
+        control: Any,
+        step: int,
+    ) -> tuple[Array, Array]:
+        """See `Proposal`."""
+        return sample_transition(model, particles, rng, dt, control, step), log_weights
+
+    def guide(
+        self,
+        model: Model,
+        particles: Array,
+        log_weights: Array,
+        rng: np.random.Generator,
+        dt: float,
+        control: Any,
+        step: int,
+        z: Array,
+    ) -> tuple[Array, Array]:
+        """See `ObservingProposal`."""
+        n = len(particles)
+        seen = log_likelihood(model, z, _centres(model, particles, dt, control, step), step)
+        first = log_weights + seen
+        total = np.logaddexp.reduce(first)
+        if (
+            total == -np.inf
+        ):  # the observation excludes every centre: all that is left is to move on without it
+            moved = sample_transition(model, particles, rng, dt, control, step)
+            return moved, log_weights + log_likelihood(model, z, moved, step)
+        ancestors = self.resampling.ancestors(np.exp(first - total), rng)
+        moved = sample_transition(model, particles[ancestors], rng, dt, control, step)
+        second = log_likelihood(model, z, moved, step) - seen[ancestors]
+        return moved, second + total + equal_log_weights(n)
+
+
+def _centres(model: Model, x: Array, dt: float, control: Any, step: int) -> Array:
+    """Mean of the transition from each state, or the transition without noise, (n, d)."""
+    if hasattr(model, "transition_mean"):
+        return wrap_angles(transition_mean(model, x, dt, control, step), circular_dims(model))
+    return propagate(model, x, np.zeros((len(x), noise_dim(model))), dt, control, step)

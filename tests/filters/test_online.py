@@ -1,0 +1,113 @@
+"""The online object of every filter in the catalogue: kept in a file, copied, resumed; and what it keeps in memory."""
+
+import copy
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from herdfilter.evaluation.filters import catalogue, resolve_filters
+from herdfilter.models import BearingsTracking, LinearGaussian
+from herdfilter.models.contract import simulate
+
+MODEL = BearingsTracking(initial_covariance=np.diag([0.1, 0.1, 0.5, 0.5]))
+OBSERVATIONS = simulate(MODEL, 12, 8, dt=0.1)[1]
+BEFORE = 5
+
+
+def build(name, n=15):
+    return resolve_filters(name)[name](MODEL, n, np.random.default_rng(6))
+
+
+def advance(online, observations):
+    return [(online.predict(0.1), online.update(z))[1] for z in observations]
+
+
+def revived(online):
+    return pickle.loads(pickle.dumps(online))
+
+
+@pytest.mark.parametrize("revive", [copy.deepcopy, revived], ids=["copied", "pickled"])
+@pytest.mark.parametrize("midway", [False, True], ids=["between steps", "after predict"])
+@pytest.mark.parametrize("name", catalogue())
+def test_a_filter_resumes_where_it_was(name, midway, revive):
+    online = build(name)
+    advance(online, OBSERVATIONS[:BEFORE])
+    if midway:
+        online.predict(0.1)
+    other = revive(online)
+    if midway:
+        online.update(OBSERVATIONS[BEFORE])
+        other.update(OBSERVATIONS[BEFORE])
+    for a, b in zip(advance(online, OBSERVATIONS[6:]), advance(other, OBSERVATIONS[6:]), strict=True):
+        np.testing.assert_array_equal(a.mean, b.mean)
+        np.testing.assert_array_equal(a.covariance, b.covariance)
+        assert (a.step, a.log_likelihood, a.outcome) == (b.step, b.log_likelihood, b.outcome)
+    assert online.log_likelihood == other.log_likelihood
+
+
+@pytest.mark.parametrize("name", ["bootstrap", "herded-kh", "augmented-kh", "mixture-kh", "ukf"])
+def test_a_long_run_keeps_no_history(name):
+    """Memory after 200 steps is that after 20, to less than what 180 steps' particles would take."""
+    online, z = build(name), OBSERVATIONS[:1]
+    advance(online, np.repeat(z, 20, axis=0))
+    tracemalloc.start()
+    try:
+        advance(online, np.repeat(z, 20, axis=0))
+        before = tracemalloc.get_traced_memory()[0]
+        advance(online, np.repeat(z, 180, axis=0))
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert grown < 180 * 15 * 4 * 8 / 4
+
+
+def test_an_error_on_the_way_hands_over_the_steps_completed():
+    online = build("bootstrap", 50)
+    spoiled = OBSERVATIONS.copy()
+    spoiled[7] = np.inf
+    with pytest.raises(ValueError, match="z: expected finite") as caught:
+        online.run(spoiled, dt=0.1)
+    whole = build("bootstrap", 50).run(OBSERVATIONS, dt=0.1)
+    np.testing.assert_array_equal(caught.value.result.means, whole.means[:7])
+
+
+def test_times_stand_for_time_steps():
+    times = np.cumsum(np.linspace(0.05, 0.2, len(OBSERVATIONS)))
+    for name in ("bootstrap", "ekf"):
+        a = build(name).run(OBSERVATIONS, times=times)
+        b = build(name).run(OBSERVATIONS, dt=np.diff(times, prepend=0.0))
+        np.testing.assert_array_equal(a.means, b.means)
+
+
+@pytest.mark.parametrize("name", ["bootstrap", "herded-kh", "augmented-kh", "auxiliary", "ekf"])
+def test_the_finite_part_of_an_observation_is_used(name):
+    """Where an entry is missing, the filter is that of a model which never had it."""
+    F, Q, R = [[1.0, 0.5], [0.0, 0.9]], [[0.2, 0.0], [0.0, 0.3]], [[0.5, 0.2], [0.2, 0.4]]
+    two = LinearGaussian(F, np.eye(2), Q, R, [0.0, 1.0], np.eye(2))
+    one = LinearGaussian(F, [[1.0, 0.0]], Q, [[0.5]], [0.0, 1.0], np.eye(2))
+    observations = simulate(two, 20, 3)[1]
+    observations[:, 1] = np.nan
+    results = [
+        resolve_filters(name)[name](model, 30, np.random.default_rng(2)).run(z)
+        for model, z in ((two, observations), (one, observations[:, :1]))
+    ]
+    np.testing.assert_allclose(results[0].means, results[1].means, rtol=1e-9, atol=1e-9)
+    assert results[0].log_likelihood == pytest.approx(results[1].log_likelihood, rel=1e-9)
+    assert {outcome.value for outcome in results[0].outcomes} == {"updated"}
+
+
+def test_a_model_that_cannot_use_a_part_predicts_only():
+    class Whole:
+        dim = MODEL.dim
+        initial = MODEL.initial
+        transition_mean = MODEL.transition_mean
+        transition_covariance = MODEL.transition_covariance
+        log_likelihood = MODEL.log_likelihood
+
+    online = resolve_filters("bootstrap")["bootstrap"](Whole(), 20, np.random.default_rng(1))
+    online.predict(0.1)
+    record = online.update([0.3, np.nan])
+    assert record.outcome.value == "missing"
+    assert record.ess == pytest.approx(20)
