@@ -2,15 +2,20 @@
 
 Python blocks are executed. A Python or TOML block that begins with a comment naming a file (``# pendulum.py``) is first
 saved under that name, as a reader would, so that later blocks can use the file.
+
+No test reads or writes the user's cache.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
 from sybil import Document, Example, Region, Sybil
 from sybil.parsers.markdown import CodeBlockParser
+
+os.environ["HERDFILTER_CACHE"] = "off"  # here, so that worker processes have it too
 
 
 def page(document: Document) -> Iterator[Region]:

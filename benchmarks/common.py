@@ -69,11 +69,11 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def show(title: str, columns: list[str], rows: list[list[object]]) -> None:
-    """Print a table."""
+def show(title: str, columns: list[str], rows: list[list[object]], width: int = 150) -> None:
+    """Print a table of at most `width` characters."""
     table = Table(title=title, title_justify="left")
     for k, column in enumerate(columns):
         table.add_column(column, justify="left" if k == 0 else "right")
     for row in rows:
         table.add_row(*(f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in row))
-    Console(width=150).print(table)
+    Console(width=width).print(table)

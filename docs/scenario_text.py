@@ -22,7 +22,7 @@ def _section(scenario: Scenario, path: Path) -> str:
     model = scenario.model["type"]
     size = "real data" if scenario.data else f"{scenario.steps} steps of {scenario.dt:g}"
     facts = {
-        "model": f"{{py:class}}`~herdfilter.models.{model}`, {size}",
+        "model": f"{{py:obj}}`~herdfilter.models.{model}`, {size}",
         "reference": _reference(scenario),
         "a run diverged": _divergence(scenario),
         "runs and particles": f"{scenario.runs} runs with {', '.join(map(str, scenario.particles))} particles",
@@ -43,7 +43,9 @@ def _reference(scenario: Scenario) -> str:
         case {"type": "grid", "lower": lower, "upper": upper, "points": points}:
             return f"the exact posterior, on a grid of {points} points from {lower:g} to {upper:g}"
         case {"type": "large", "n": n}:
-            return f"a bootstrap filter with {n} particles"
+            return (
+                f"the average of {scenario.reference.get('repeats', 4)} bootstrap filters with {n} particles"
+            )
         case {"type": "kalman"}:
             return "the Kalman filter, exact here"
         case other:

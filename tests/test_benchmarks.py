@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from herdfilter import ContinuousHerdedGibbs, GaussianMixture, KernelHerding, Points, herding_error
@@ -93,3 +94,75 @@ def test_exponentials_are_counted(benchmark_module):
     sampler = ContinuousHerdedGibbs(bandwidth=0.5, sweeps=1)
     assert kernel_count.needed(sampler, mixture, 2) == 2 * 2 * (1 + 1)
     assert kernel_count.exponentials(sampler, mixture, 2) >= 2 * 2 * (1 + 1)
+
+
+@pytest.fixture
+def study(benchmark_module, tmp_path, monkeypatch):
+    """A function: run the measured study on a toy, return how many comparisons it took."""
+    module = benchmark_module("bench_study")
+    calls = []
+    compare = module.hf.compare
+
+    def counted(*arguments):
+        calls.append(arguments[1:3])
+        return compare(*arguments)
+
+    monkeypatch.setattr(module.hf, "compare", counted)
+
+    def start(*arguments, filters=("bootstrap", "augmented-kh")):
+        calls.clear()
+        toy = ["--scenarios", "linear-d1", "--filters", *filters, "--particles", "5", "10"]
+        module.main([*toy, "--more", "20", "--workers", "1", "--out", str(tmp_path), *arguments])
+        return list(calls)
+
+    return start
+
+
+def test_study_is_resumed_where_it_was_killed(study, tmp_path):
+    first = [(["bootstrap"], [n]) for n in (5, 10, 20)] + [(["augmented-kh"], [n]) for n in (5, 10)]
+    assert study("--runs", "2") == first
+    path = tmp_path / "linear-d1.csv"
+    whole = pd.read_csv(path).drop(columns="ms_per_step")
+    table = pd.read_csv(path)
+    gone = (table["filter"] == "bootstrap") & (table["n_particles"] == 10)
+    partly = (table["filter"] == "augmented-kh") & (table["n_particles"] == 5) & (table["run"] == 1)
+    table[~(gone | partly)].to_csv(path, index=False)
+    assert study("--runs", "2") == [(["bootstrap"], [10]), (["augmented-kh"], [5])]
+    order = ["filter", "n_particles", "run"]
+    again = pd.read_csv(path).drop(columns="ms_per_step")
+    pd.testing.assert_frame_equal(
+        *(t.sort_values(order).reset_index(drop=True) for t in (again, whole)), check_exact=True
+    )
+    assert study("--runs", "2") == []
+
+
+def test_study_reports_and_names_what_it_left_out(study, tmp_path, capsys):
+    study("--runs", "2", "--budget-ms", "1e-9", filters=("bootstrap", "herded-kh", "no-such"))
+    study("--timing")
+    capsys.readouterr()
+    assert study("--report") == []
+    text = capsys.readouterr().out
+    assert "left out, herded-kh:" in text
+    assert "budget 1e-09" in text
+    assert "left out, no-such: filter: unknown" in text
+    for title in ("linear-d1, n = 5, 2 runs", "Best herded filter", "Worst herded filter", "at equal time"):
+        assert title in text
+
+
+def test_break_even_cost_is_where_the_times_are_equal(benchmark_module):
+    """Bootstrap with error n^(-1/2) in n microseconds, against half that error in 1 ms: 100 particles for 400."""
+    module = benchmark_module("bench_study")
+    n = np.array([50.0, 100.0, 200.0])
+    base = np.column_stack([n, n**-0.5, 1e-3 * n])
+    cost, best, needed, beyond = module.break_even(np.array([[100.0, 0.05, 1.0]]), base)
+    assert (best, beyond) == (100, True)
+    assert needed == pytest.approx(400)
+    assert 1e3 * 1.0 + cost * 100 == pytest.approx(400 + cost * 400)  # microseconds
+    assert module.break_even(np.array([[100.0, 0.05, 0.3]]), base)[0] == 0
+    assert module.break_even(np.array([[100.0, 0.2, 0.01]]), base)[0] == np.inf
+
+
+def test_only_herded_filters_count_as_herded(benchmark_module):
+    herded = benchmark_module("bench_study").herded
+    assert all(map(herded, ("herded-kh", "mixture-em-kh", "augmented-chg", "kalman-mixture-kh")))
+    assert not any(map(herded, ("bootstrap", "herded-random", "augmented-sobol", "sqmc", "ukf")))

@@ -58,6 +58,8 @@ def compare(
             What was run.
         ``reference``
             Type of the reference, empty where there is none.
+        ``reference_sd``
+            Standard error of the reference's own posterior mean, taken as ``reference_error`` is: 0 if it is exact.
         ``rmse``, ``reference_error``
             Root mean square over time of the Euclidean distance, over the scenario's error dimensions, from
             the posterior mean to the truth and to the reference's posterior mean; in state units.

@@ -138,6 +138,7 @@ class _Task:
             "run": self.run,
             "seed": self.study.seed,
             "reference": "" if self.reference is None else (self.study.scenario.reference or {})["type"],
+            "reference_sd": self._reference_sd(),
         }
         try:
             particle_filter = self._build(key)
@@ -185,6 +186,9 @@ class _Task:
         if self.reference is None:
             return np.stack([against_truth, np.full_like(against_truth, np.nan)])
         return np.stack([against_truth, squared_error(estimates, self.reference.means, dims, circular)])
+
+    def _reference_sd(self) -> float:
+        return np.nan if self.reference is None else self.reference.sd(self.study.dims(self.model))
 
     def _divergence(self, squared: Array) -> tuple[float, bool]:
         bound = self.study.scenario.divergence

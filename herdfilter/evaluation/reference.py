@@ -8,19 +8,40 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, one_of
+from herdfilter._checks import Array, as_count, one_of
+from herdfilter.angles import moments
+from herdfilter.evaluation import cache
 from herdfilter.evaluation.expressions import check_keywords
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.scenario import Scenario
-from herdfilter.models.contract import require
+from herdfilter.models.contract import circular_dims, require
 
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Posterior means (T, d) of one run, and the log-likelihood of its observations."""
+    """What is known of the posterior of one run.
+
+    Attributes
+    ----------
+    means : ndarray, shape (T, d)
+        Posterior means.
+    log_likelihood : float
+        Log-density of all observations.
+    error : ndarray, shape (T, d)
+        Standard error of `means`: zero where they are exact, NaN where it is not known.
+    """
 
     means: Array
     log_likelihood: float
+    error: Array
+
+    def sd(self, dims: Sequence[int]) -> float:
+        """Return the standard error of the means over `dims`, root mean square over time, as errors of filters are taken."""
+        return float(np.sqrt((self.error[:, list(dims)] ** 2).sum(axis=1).mean()))
+
+
+def _exact(means: Array, log_likelihood: float) -> Reference:
+    return Reference(means, float(log_likelihood), np.zeros_like(means))
 
 
 def _grid(
@@ -38,18 +59,37 @@ def _grid(
     result = GridFilter(model, lower, upper, points).run(
         recording.observations, recording.dt, recording.controls
     )
-    return Reference(result.means, float(result.log_likelihood))
+    return _exact(result.means, result.log_likelihood)
 
 
-def _large(model: Any, recording: Recording, rng: np.random.Generator, *, n: int) -> Reference:
-    """Bootstrap particle filter with `n` particles, seeded independently of the filters compared."""
+def _large(
+    model: Any, recording: Recording, rng: np.random.Generator, *, n: int, repeats: int = 4
+) -> Reference:
+    """Average of `repeats` bootstrap filters of `n` particles, independent of each other and of the filters compared.
+
+    Likelihoods are averaged, not their logs: each filter's is unbiased (Del Moral 2004, "Feynman-Kac formulae").
+    """
     from herdfilter import ParticleFilter
 
     controls: Any = recording.controls
-    result = ParticleFilter(model, n_particles=n, rng=rng).run(
-        recording.observations, dt=recording.dt, controls=controls
-    )
-    return Reference(result.means, float(result.log_likelihood))
+    results = [
+        ParticleFilter(model, n_particles=n, rng=seeded).run(
+            recording.observations, dt=recording.dt, controls=controls
+        )
+        for seeded in rng.spawn(repeats)
+    ]
+    means, error = _averaged(np.array([result.means for result in results]), circular_dims(model))
+    logs = np.array([result.log_likelihood for result in results])
+    return Reference(means, float(np.log(np.exp(logs - logs.max()).mean()) + logs.max()), error)
+
+
+def _averaged(estimates: Array, circular: Sequence[int]) -> tuple[Array, Array]:
+    """Mean of independent estimates (m, T, d), circular for angles, and its standard error; each (T, d)."""
+    m = len(estimates)
+    steps = [moments(x, np.full(m, 1 / m), circular) for x in estimates.swapaxes(0, 1)]
+    spread = np.array([covariance.diagonal() for _, covariance in steps])
+    error = np.sqrt(spread / (m - 1)) if m > 1 else np.full_like(spread, np.nan)
+    return np.array([mean for mean, _ in steps]), error
 
 
 def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Reference:
@@ -77,7 +117,7 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
             quadratic = residual @ np.linalg.solve(S, residual)
             log_likelihood -= 0.5 * float(quadratic + np.linalg.slogdet(2 * np.pi * S)[1])
         means.append(x)
-    return Reference(np.array(means), log_likelihood)
+    return _exact(np.array(means), log_likelihood)
 
 
 def _affine(dim: int, function: Callable[..., Array], *arguments: Any) -> tuple[Array, Array]:
@@ -93,22 +133,44 @@ def _affine(dim: int, function: Callable[..., Array], *arguments: Any) -> tuple[
 REFERENCES: dict[str, Callable[..., Reference]] = {"grid": _grid, "large": _large, "kalman": _kalman}
 """Type of reference -> function of model, recording, generator and the keys of ``[reference]``."""
 
+_KEPT = ("grid", "large")  # the Kalman filter takes less time than the disk
+
 
 def check_reference(scenario: Scenario) -> None:
-    """Raise ValueError if the scenario's ``[reference]`` has an unknown type or key, or lacks one."""
-    if scenario.reference is not None:
-        function, keywords = _function(scenario)
-        check_keywords("[reference]", function, keywords, taken=("model", "recording", "rng"))
+    """Raise ValueError if the scenario's ``[reference]`` has an unknown type or key, or lacks one; look at the cache."""
+    if scenario.reference is None:
+        return
+    function, keywords = _function(scenario)
+    check_keywords("[reference]", function, keywords, taken=("model", "recording", "rng"))
+    for name in ("n", "repeats"):
+        if name in keywords:
+            as_count(f"[reference]: {name}", keywords[name])
+    if scenario.reference["type"] in _KEPT:
+        cache.warn_if_unusable()
 
 
 def compute_reference(
     scenario: Scenario, model: Any, recording: Recording, rng: np.random.Generator
 ) -> Reference | None:
-    """Compute the reference of one run; None if the scenario has none."""
+    """Compute the reference of one run, or take it from the cache; None if the scenario has none."""
     if scenario.reference is None:
         return None
     function, keywords = _function(scenario)
-    return function(model, recording, rng, **keywords)
+
+    def compute() -> Reference:
+        return function(model, recording, rng, **keywords)
+
+    if scenario.reference["type"] not in _KEPT:
+        return compute()
+    try:
+        model_key = (cache.bare(model), cache.sources(model))
+    except Exception:  # typed in at a prompt, or an object that cannot be copied
+        return compute()
+    seen = (recording.observations, recording.dt, recording.controls)
+    kept: Reference = cache.remembered(
+        compute, model_key, seen, dict(scenario.reference), cache.generator_state(rng)
+    )
+    return kept
 
 
 def _function(scenario: Scenario) -> tuple[Callable[..., Reference], dict[str, Any]]:

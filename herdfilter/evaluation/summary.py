@@ -36,6 +36,8 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
             median over runs with its exact interval between order statistics.
         ``reference_error``, ``..._low``, ``..._high``, ``..._median``, ``..._median_low``, ``..._median_high``
             Likewise against the reference.
+        ``reference_sd``
+            Standard error of the reference itself, root mean square over runs: no ``reference_error`` near it says anything.
         ``ratio``, ``ratio_low``, ``ratio_high``, ``baseline``
             Median over runs of the error divided by the baseline's in the same run with as many particles,
             its exact interval between order statistics, and the baseline's name. Errors are against the
@@ -60,6 +62,7 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
             }
             | _error("rmse", runs["rmse"])
             | _error("reference_error", runs["reference_error"])
+            | {"reference_sd": _of(_root_mean_square, _finite(runs["reference_sd"]))}
             | _ratio(_finite(errors[name, n] / errors[baseline, n]), baseline)
             | {"log_likelihood_error": _of(_root_mean_square, _finite(runs["log_likelihood_error"]))}
             | {"ess": float(runs["ess"].mean()), "ms_per_step": float(runs["ms_per_step"].median())}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array
+from herdfilter._checks import Array, as_array, as_count, as_positive
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models._fields import as_matrix_covariance, as_partial_observation, assign
 
@@ -113,6 +113,37 @@ class LinearGaussian:
     @cached_property
     def _noise(self) -> tuple[Array, float]:
         return _whitening(self.R)
+
+
+def linear_chain(dim: int = 4, coupling: float = 0.42) -> LinearGaussian:
+    r"""Return the linear Gaussian benchmark of any dimension, whose states are coupled the less the farther apart they are.
+
+    .. math:: F_{ij} = \alpha^{|i - j| + 1}, \qquad H = Q = R = P_0 = I, \qquad m_0 = 0
+
+    Parameters
+    ----------
+    dim : int
+        Dimension d of the state, and of the observation.
+    coupling : float
+        The number alpha, below 1.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+
+    Notes
+    -----
+    Guarniero, Johansen and Lee (2017), "The iterated auxiliary particle filter", Journal of the American Statistical
+    Association 112, the linear Gaussian example. Their initial distribution is that of the first observed state; here it
+    is that of the state one step before.
+    """
+    d, alpha = as_count("dim", dim), as_positive("coupling", coupling)
+    if alpha >= 1:
+        raise ValueError(f"coupling: expected a number below 1, got {coupling!r}")
+    apart = np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
+    one = np.eye(d)
+    return LinearGaussian(alpha ** (apart + 1.0), one, one, one, np.zeros(d), one)
 
 
 def _whitening(covariance: Array) -> tuple[Array, float]:

@@ -1,7 +1,11 @@
+import dataclasses
+import warnings
+
 import numpy as np
 import pytest
 
 import herdfilter as hf
+from herdfilter.evaluation import cache, reference
 from herdfilter.evaluation.recording import Recording, record
 from herdfilter.evaluation.reference import compute_reference
 from herdfilter.evaluation.scenario import Scenario, load_scenario
@@ -104,3 +108,159 @@ def test_without_a_reference_there_is_none(scenario):
     model = bare.build_model()
     recording = record(bare, model, None, np.random.default_rng(1))
     assert compute_reference(bare, model, recording, np.random.default_rng(2)) is None
+
+
+def large(scenario, model, recording, seed=2, **table):
+    other = dataclasses.replace(scenario, reference={"type": "large", **table})
+    return compute_reference(other, model, recording, np.random.default_rng(seed))
+
+
+def test_error_of_a_large_reference_is_its_distance_to_the_exact_posterior(scenario):
+    model = scenario.build_model()
+    recording = record(scenario, model, None, np.random.default_rng(1))
+    exact = compute_reference(scenario, model, recording, np.random.default_rng(0))
+    assert (exact.error == 0).all()
+    distances, errors = [], []
+    for seed in range(30):
+        approximate = large(scenario, model, recording, seed, n=400, repeats=6)
+        distances.append((approximate.means - exact.means) ** 2)
+        errors.append(approximate.error**2)
+    assert np.mean(distances) == pytest.approx(np.mean(errors), rel=0.35)
+    assert approximate.sd([0]) == pytest.approx(np.sqrt(np.mean(errors[-1])))
+
+
+def test_repeats_average_likelihoods_not_their_logs(scenario):
+    """Few particles: each likelihood is unbiased, its log is not."""
+    model = scenario.build_model()
+    recording = record(scenario, model, None, np.random.default_rng(1))
+    exact = compute_reference(scenario, model, recording, np.random.default_rng(0))
+    many = large(scenario, model, recording, n=20, repeats=2000)
+    assert many.log_likelihood == pytest.approx(exact.log_likelihood, abs=0.15)
+
+
+def test_one_filter_does_not_know_its_error(scenario):
+    model = scenario.build_model()
+    recording = record(scenario, model, None, np.random.default_rng(1))
+    assert np.isnan(large(scenario, model, recording, n=50, repeats=1).error).all()
+
+
+def test_angles_are_averaged_on_the_circle():
+    estimates = np.array([[[np.pi - 0.1, 1.0]], [[-np.pi + 0.3, 2.0]]])
+    means, error = reference._averaged(estimates, (0,))
+    np.testing.assert_allclose(means, [[-np.pi + 0.1, 1.5]])
+    np.testing.assert_allclose(error, [[0.2, 0.5]])  # half the distance of two
+
+
+def test_the_table_carries_the_error_of_the_reference(scenario):
+    many = dataclasses.replace(scenario, reference={"type": "large", "n": 100, "repeats": 3})
+    tables = [hf.compare(s, filters=["bootstrap"], particles=[10], runs=2) for s in (scenario, many)]
+    assert (tables[0]["reference_sd"] == 0).all()
+    assert tables[1]["reference_sd"].between(0.001, 0.5).all()
+
+
+@pytest.fixture
+def kept(scenario, tmp_path, monkeypatch):
+    """A function that computes a large reference with a cache in `tmp_path`, and the list of its computations."""
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    calls = []
+
+    def counted(model, recording, rng, *, n, repeats=2):
+        calls.append(n)
+        return reference._large(model, recording, rng, n=n, repeats=repeats)
+
+    monkeypatch.setitem(reference.REFERENCES, "large", counted)
+    recording = record(scenario, scenario.build_model(), None, np.random.default_rng(1))
+
+    def compute(model=None, observations=recording, **table):
+        table = {"n": 30} | table
+        return large(scenario, scenario.build_model() if model is None else model, observations, **table)
+
+    return compute, calls
+
+
+def test_a_reference_is_computed_once_for_what_decides_it(scenario, kept):
+    compute, calls = kept
+    first, again = compute(), compute()
+    np.testing.assert_array_equal(again.means, first.means)
+    np.testing.assert_array_equal(again.error, first.error)
+    assert (again.log_likelihood, len(calls)) == (first.log_likelihood, 1)
+
+    model = scenario.build_model()
+    other_recording = record(scenario, model, None, np.random.default_rng(7))
+    others = [
+        {"seed": 3},
+        {"n": 31},
+        {"repeats": 3},
+        {"model": dataclasses.replace(model, R=np.eye(1))},
+        {"observations": other_recording},
+    ]
+    for count, change in enumerate(others, start=2):
+        assert not np.array_equal(compute(**change).means, first.means)
+        assert len(calls) == count
+
+
+def test_a_damaged_file_is_computed_anew(kept, tmp_path):
+    compute, calls = kept
+    first = compute()
+    (file,) = tmp_path.rglob("output.pkl")
+    file.write_bytes(file.read_bytes()[:50])
+    np.testing.assert_array_equal(compute().means, first.means)
+    np.testing.assert_array_equal(compute().means, first.means)
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("value", ["", "off"])
+def test_the_cache_can_be_switched_off(kept, tmp_path, monkeypatch, value):
+    compute, calls = kept
+    monkeypatch.setenv(cache.VARIABLE, value)
+    compute(), compute()
+    assert len(calls) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_writable_folder_it_is_computed_with_one_warning(scenario, kept, tmp_path, monkeypatch):
+    _, calls = kept
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "file"))
+    many = dataclasses.replace(scenario, reference={"type": "large", "n": 20})
+    with pytest.warns(UserWarning, match="HERDFILTER_CACHE: cannot write into"):
+        hf.compare(many, filters=["bootstrap"], particles=[5], runs=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hf.compare(many, filters=["bootstrap"], particles=[5], runs=2)
+    assert len(calls) == 4
+
+
+def test_a_model_that_cannot_be_pickled_is_not_kept(scenario, kept, tmp_path):
+    compute, calls = kept
+    model = scenario.build_model()
+    object.__setattr__(model, "note", lambda: None)
+    compute(model=model), compute(model=model)
+    assert len(calls) == 2
+
+
+def test_an_edited_model_is_another_one(scenario, kept, tmp_path):
+    compute, calls = kept
+    text = "from herdfilter.models import LinearGaussian\n\n\nclass Mine(LinearGaussian):\n    pass\n"
+    arguments = {k: v for k, v in scenario.model.items() if k != "type"}
+    for note in ("", "# as before, but edited\n"):
+        (tmp_path / "mine.py").write_text(text + note)
+        mine = dataclasses.replace(
+            scenario, model={"type": "mine.py:Mine", **arguments}, folder=tmp_path
+        ).build_model()
+        compute(model=mine), compute(model=mine)
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"n": 0}, r"\[reference\]: n: expected an integer of at least 1, got 0"),
+        ({"n": 5, "repeats": 1.5}, r"\[reference\]: repeats: expected an integer of at least 1, got 1.5"),
+        ({"n": 5, "repeat": 2}, "did you mean 'repeats'"),
+        ({}, "key 'n' is missing"),
+    ],
+)
+def test_bad_tables_are_refused_before_any_run(scenario, table, message):
+    with pytest.raises(ValueError, match=message):
+        hf.compare(dataclasses.replace(scenario, reference={"type": "large", **table}))

@@ -11,6 +11,7 @@ def table_of(errors, n=50):
     """A table of runs with the errors given, filter -> one a run; NaN stands for a failed run."""
     rows = [
         {"scenario": "s", "filter": name, "n_particles": n, "run": run, "rmse": 2 * e, "reference_error": e}
+        | {"reference_sd": 0.1}
         | {"log_likelihood_error": -e, "ess": 10.0, "ms_per_step": 1.0, "diverged": bool(np.isnan(e))}
         | {"error": "ValueError: no" if np.isnan(e) else ""}
         for name, values in errors.items()

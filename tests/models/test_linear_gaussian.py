@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from herdfilter.models import LinearGaussian
+from herdfilter.models import LinearGaussian, linear_chain
 
 GOOD = {
     "F": [[1.0, 1.0], [0.0, 1.0]],
@@ -44,3 +44,18 @@ def test_transition_is_linear():
 def test_bad_parameters_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         LinearGaussian(**GOOD | arguments)
+
+
+def test_chain_couples_neighbours():
+    model = linear_chain(3)
+    a = 0.42
+    np.testing.assert_allclose(model.F, [[a, a**2, a**3], [a**2, a, a**2], [a**3, a**2, a]])
+    assert (np.abs(np.linalg.eigvals(linear_chain(6).F)) < 1).all()  # the states stay bounded
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), [({"dim": 0}, "dim: expected"), ({"coupling": 1.0}, "coupling: expected")]
+)
+def test_bad_chains_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        linear_chain(**arguments)

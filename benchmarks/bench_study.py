@@ -1,0 +1,406 @@
+"""The measured study: every filter of the catalogue, scenarios of one to six dimensions, 20 to 500 particles.
+
+The rows of a finished filter and particle count go to `<out>/<scenario>.csv`, and what is there is not measured again:
+kill it and start it anew. Seeds hang on the names of filters, so that the parts are the same as a study in one go. A
+filter that by its growth so far would take more than `--budget-ms` a step is left out, and the report says so.
+
+python benchmarks/bench_study.py [--scenarios ungm linear-d3 ...] [--filters NAMES] [--particles 20 50 100 200 500]
+                                 [--runs 50] [--workers W] [--budget-ms 100] [--out results/study]
+python benchmarks/bench_study.py --timing    the times of all that was measured, anew, for a quiet machine
+python benchmarks/bench_study.py --report    tables, targets at n = 100, and break-even costs, from the files
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from common import announce, show
+
+import herdfilter as hf
+from herdfilter.evaluation import Scenario, summarise
+from herdfilter.evaluation.filters import catalogue
+from herdfilter.evaluation.metrics import median_interval
+from herdfilter.evaluation.scenario import Divergence, load_scenario
+
+SCENARIOS = ("ungm", "bearings", "lorenz63", *(f"linear-d{d}" for d in range(1, 7)))
+PARTICLES = (20, 50, 100, 200, 500)
+BASELINE, RIVAL = "bootstrap", "sqmc"
+MORE_PARTICLES = (1000, 2000, 5000)  # of the baseline, for the break-even cost
+TARGET_N = 100
+TARGETS = {BASELINE: 0.5, RIVAL: 0.7}  # best herded filter over each
+WORST = 1.0  # no herded filter worse than the baseline
+TIMING_RUNS = 3
+WIDTH = 220
+
+
+def scenario(name: str) -> Scenario:
+    """Return a scenario by name; `linear-d3` is the linear chain of dimension 3."""
+    base, _, dim = name.partition("-d")
+    if base != "linear" or not dim.isdigit():
+        return load_scenario(name)
+    chain = load_scenario("linear_chain")
+    model = hf.models.linear_chain(int(dim))
+    spread = np.eye(model.dim)  # of the state itself, beyond which a filter is worse than none
+    for _ in range(200):
+        spread = model.F @ spread @ model.F.T + model.Q
+    bound = Divergence(float(np.sqrt(np.trace(spread))), 0.25)
+    return replace(chain, name=name, model={**chain.model, "dim": int(dim)}, divergence=bound)
+
+
+def herded(name: str) -> bool:
+    """Whether a filter of the catalogue draws its points by herding."""
+    return bool({"kh", "chg"} & set(name.split("-")))
+
+
+# --- measuring -----------------------------------------------------------------------------------------------------
+
+
+def measure(name: str, args: argparse.Namespace) -> None:
+    """Measure what is missing of one scenario."""
+    base = scenario(name)
+    path = args.out / f"{name}.csv"
+    done = finished(read(path), args.runs)
+    if len(done) and set(done["seed"]) != {args.seed}:
+        raise SystemExit(
+            f"{path}: measured with seed {done['seed'].iloc[0]}, not {args.seed}; give another --out"
+        )
+    skipped = {(row.filter, row.n_particles): row.reason for row in read(skip_path(path)).itertuples()}
+    first = [f for f in (BASELINE, RIVAL) if f in args.filters]
+    for filter_name in [*first, *(f for f in args.filters if f not in first)]:
+        counts = sorted({*args.particles, *(args.more if filter_name == BASELINE else ())})
+        for n in counts:
+            rows = done[done["filter"] == filter_name] if len(done) else done
+            if len(rows) and (rows["n_particles"] == n).any():
+                continue
+            reason = too_dear(rows, n, args.budget_ms)
+            if not reason:
+                try:
+                    start = time.perf_counter()
+                    table = hf.compare(base, [filter_name], [n], args.runs, args.seed, args.workers)
+                    done = pd.concat([done, table], ignore_index=True) if len(done) else table
+                    write(done, path)
+                    print(f"{name} {filter_name} {n}: {time.perf_counter() - start:.0f} s", flush=True)
+                except (TypeError, ValueError) as error:
+                    reason = " ".join(str(error).split())
+            if reason:
+                print(f"{name} {filter_name} {n}: {reason}", flush=True)
+                skipped[filter_name, n] = reason
+            else:
+                skipped.pop((filter_name, n), None)
+            write(
+                pd.DataFrame(
+                    [(*key, text) for key, text in skipped.items()],
+                    columns=["filter", "n_particles", "reason"],
+                ),
+                skip_path(path),
+            )
+
+
+def finished(table: pd.DataFrame, runs: int) -> pd.DataFrame:
+    """Keep the rows of filters and particle counts that have all runs."""
+    if table.empty:
+        return table
+    count = table.groupby(["filter", "n_particles"])["run"].transform("nunique")
+    return table[count >= runs].reset_index(drop=True)
+
+
+def too_dear(rows: pd.DataFrame, n: int, budget_ms: float) -> str:
+    """Say why a particle count is left out, by extrapolating the times a step of the smaller ones; else nothing."""
+    times = rows[rows["n_particles"] < n].groupby("n_particles")["ms_per_step"].median() if len(rows) else []
+    known = [(m, t) for m, t in dict(times).items() if t > 0]
+    if not known:
+        return ""
+    (m, t), growth = known[-1], 1.0
+    if len(known) > 1:
+        growth = max(growth, np.log(t / known[-2][1]) / np.log(m / known[-2][0]))
+    expected = t * (n / m) ** growth
+    return f"{expected:.3g} ms a step expected, budget {budget_ms:g}" if expected > budget_ms else ""
+
+
+def read(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path, keep_default_na=True) if path.is_file() else pd.DataFrame()
+
+
+def write(table: pd.DataFrame, path: Path) -> None:
+    """Replace a file in one go, so that it is whole whenever the study is killed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    table.to_csv(part, index=False)
+    part.replace(path)
+
+
+def skip_path(path: Path) -> Path:
+    return path.with_name(f"{path.stem}.skipped.csv")
+
+
+def measure_times(name: str, args: argparse.Namespace) -> None:
+    """Measure the time a step of all that stands in a scenario's file, without any reference."""
+    table, path = read(args.out / f"{name}.csv"), args.out / "timing.csv"
+    if table.empty:
+        return
+    base = replace(scenario(name), reference=None)
+    cells = table[["filter", "n_particles"]].drop_duplicates().itertuples(index=False)
+    chosen = [(f, n) for f, n in cells if f in args.filters]
+    rows = []
+    for f, n in chosen:
+        runs = hf.compare(base, [f], [n], TIMING_RUNS, args.seed)
+        rows.append((name, f, n, runs["ms_per_step"].median()))
+    fresh = pd.DataFrame(rows, columns=["scenario", "filter", "n_particles", "ms_per_step"])
+    kept = read(path)
+    if len(kept):
+        again = pd.MultiIndex.from_frame(kept[["scenario", "filter", "n_particles"]])
+        kept = kept[~again.isin(pd.MultiIndex.from_frame(fresh[["scenario", "filter", "n_particles"]]))]
+    write(pd.concat([kept, fresh], ignore_index=True) if len(kept) else fresh, path)
+
+
+# --- reporting -----------------------------------------------------------------------------------------------------
+
+
+def summary_of(name: str, args: argparse.Namespace) -> pd.DataFrame:
+    """Summarise a scenario's file, with ratios to baseline and rival, and the quiet times if there are any."""
+    table = read(args.out / f"{name}.csv")
+    if table.empty:
+        return table
+    summary = summarise(table, BASELINE)
+    for base in (BASELINE, RIVAL):
+        errors = table.pivot(index="run", columns=["filter", "n_particles"], values="reference_error")
+        cells = list(zip(summary["filter"], summary["n_particles"], strict=True))
+        ratios = [paired(errors, cell, (base, cell[1])) for cell in cells]
+        for k, column in enumerate(("paired", "paired_low", "paired_high", "of_medians", "of_rms")):
+            summary[f"{base}_{column}"] = [ratio[k] for ratio in ratios]
+    timing = read(args.out / "timing.csv")
+    if len(timing):
+        quiet = timing[timing["scenario"] == name].set_index(["filter", "n_particles"])["ms_per_step"]
+        summary["ms_per_step"] = [
+            quiet.get(cell, t) for cell, t in zip(cells, summary["ms_per_step"], strict=True)
+        ]
+    return summary
+
+
+def paired(errors: pd.DataFrame, cell: tuple[str, int], base: tuple[str, int]) -> tuple[float, ...]:
+    """Median of the ratios run by run with its interval, ratio of the medians, ratio of the root mean squares.
+
+    All over the runs in which neither failed.
+    """
+    if base not in errors.columns:
+        return (np.nan,) * 5
+    both = errors[[cell, base]].dropna() if cell != base else None
+    if both is None or both.empty:
+        return (
+            1.0 if cell == base else np.nan,
+            np.nan,
+            np.nan,
+            *((1.0,) * 2 if cell == base else (np.nan,) * 2),
+        )
+    a, b = both[cell].to_numpy(), both[base].to_numpy()
+    ratio = a / b
+    rms = np.sqrt(np.mean(a**2) / np.mean(b**2))
+    return (np.median(ratio), *median_interval(ratio), np.median(a) / np.median(b), rms)
+
+
+def report_scenario(name: str, summary: pd.DataFrame, args: argparse.Namespace) -> None:
+    columns = [
+        "filter",
+        "RMS error",
+        "median",
+        *(f"/ {b}, {w}" for b in (BASELINE, RIVAL) for w in ("paired", "medians")),
+    ]
+    columns += ["diverged", "failed", "log-lik.", "ms a step"]
+    left_out = read(skip_path(args.out / f"{name}.csv"))
+    for n in sorted(summary["n_particles"].unique()):
+        here = summary[summary["n_particles"] == n].sort_values("reference_error_median")
+        rows = [
+            [
+                row["filter"],
+                bracketed(row, "reference_error"),
+                bracketed(row, "reference_error_median"),
+                *(
+                    text
+                    for b in (BASELINE, RIVAL)
+                    for text in (bracketed(row, f"{b}_paired"), f"{row[f'{b}_of_medians']:.2f}")
+                ),
+                f"{100 * row['diverged']:.0f} %",
+                row["failures"],
+                float(row["log_likelihood_error"]),
+                float(row["ms_per_step"]),
+            ]
+            for _, row in here.iterrows()
+        ]
+        runs, sd = here["runs"].max(), here["reference_sd"].max()
+        show(f"{name}, n = {n}, {runs} runs; error of the reference itself {sd:.2g}", columns, rows, WIDTH)
+        if len(left_out):
+            for row in left_out[left_out["n_particles"] == n].itertuples():
+                print(f"left out, {row.filter}: {row.reason}")
+
+
+def bracketed(row: pd.Series, name: str) -> str:
+    text, low, high = f"{row[name]:.3g}", row[f"{name}_low"], row[f"{name}_high"]
+    return f"{text} ({low:.2g}, {high:.2g})" if np.isfinite(low) else text
+
+
+def report_targets(summaries: dict[str, pd.DataFrame]) -> None:
+    """Print whether the targets are reached at `TARGET_N`, by the median of the paired ratios."""
+    best_rows, worst_rows, failing = [], [], []
+    for name, summary in summaries.items():
+        here = summary[summary["n_particles"] == TARGET_N]
+        ours = here[here["filter"].map(herded) & here["reference_error_median"].notna()]
+        if ours.empty:
+            continue
+        best = ours.loc[ours["reference_error_median"].idxmin()]
+        for base, target in TARGETS.items():
+            if np.isfinite(best[f"{base}_paired"]):
+                best_rows.append(
+                    [name, best["filter"], base, *ratios(best, base), target, judged(best, base, target)]
+                )
+        worst = ours.sort_values(f"{BASELINE}_paired").iloc[-1]
+        worst_rows.append(
+            [name, worst["filter"], BASELINE, *ratios(worst, BASELINE), WORST, judged(worst, BASELINE, WORST)]
+        )
+        for _, row in ours.iterrows():
+            if not row[f"{BASELINE}_paired"] <= WORST or row["failures"]:
+                failing.append(
+                    [
+                        name,
+                        row["filter"],
+                        *ratios(row, BASELINE),
+                        int(row["failures"]),
+                        f"{100 * row['diverged']:.0f} %",
+                    ]
+                )
+    columns = ["scenario", "filter", "over", "paired", "medians", "RMS", "target", "reached"]
+    show(f"Best herded filter at n = {TARGET_N}", columns, best_rows)
+    show(f"Worst herded filter at n = {TARGET_N}", columns, worst_rows)
+    show(
+        f"Herded filters not better than {BASELINE}, or that failed, at n = {TARGET_N}",
+        ["scenario", "filter", "paired", "medians", "RMS", "failed", "diverged"],
+        failing,
+    )
+
+
+def ratios(row: pd.Series, base: str) -> list[object]:
+    return [
+        bracketed(row, f"{base}_paired"),
+        f"{row[f'{base}_of_medians']:.2f}",
+        f"{row[f'{base}_of_rms']:.2f}",
+    ]
+
+
+def judged(row: pd.Series, base: str, target: float) -> str:
+    """Whether a target is reached; surely so, or surely not, if the whole interval says it."""
+    if row[f"{base}_paired"] <= target:
+        return "yes" if row[f"{base}_paired_high"] <= target else "yes, not surely"
+    return "NO" if row[f"{base}_paired_low"] > target else "NO, not surely"
+
+
+def report_break_even(summaries: dict[str, pd.DataFrame]) -> None:
+    """Print from which cost of the model on each herded filter gains at equal time."""
+    rows = []
+    for name, summary in summaries.items():
+        curves = {
+            f: curve(rows_of)
+            for f, rows_of in summary.groupby("filter", sort=False)
+            if f == BASELINE or herded(f)
+        }
+        if len(curves.get(BASELINE, ())) < 2:
+            continue
+        for f, points in curves.items():
+            if f != BASELINE and len(points):
+                cost, n, n_b, beyond = break_even(points, curves[BASELINE])
+                text = "zero" if cost == 0 else "never" if np.isinf(cost) else f"{cost:.3g}"
+                rows.append(
+                    [name, f, text, n, "-" if np.isinf(cost) else f"{n_b:.0f}{'*' if beyond else ''}"]
+                )
+    show(
+        f"Microseconds a particle, beyond the model's own, from which on the error is below {BASELINE}'s at equal time",
+        ["scenario", "filter", "cost", "n", f"n of {BASELINE} with that error"],
+        rows,
+    )
+    print("*: extrapolated. Errors are medians over runs.")
+
+
+def curve(rows: pd.DataFrame) -> np.ndarray:
+    """Particle count, median error and ms a step of one filter, (k, 3), by particle count."""
+    table = rows.sort_values("n_particles")[["n_particles", "reference_error_median", "ms_per_step"]].dropna()
+    return table.to_numpy(dtype=float)
+
+
+def break_even(ours: np.ndarray, base: np.ndarray) -> tuple[float, int, float, bool]:
+    """Return the least cost of the model from which on a filter gains over another at equal time.
+
+    With a cost c a particle, n particles take ``t(n) + c n``. The other filter needs n_b particles for the error that ours
+    has with n; so ours gains from ``c = (t(n) - t_b(n_b)) / (n_b - n)`` on.
+
+    Parameters
+    ----------
+    ours, base : ndarray, shape (k, 3)
+        Particle counts, errors, ms a step.
+
+    Returns
+    -------
+    tuple
+        The cost in microseconds, 0 if ours gains already, infinite if never; our particle count; the other's for the same
+        error; whether that lies beyond those measured.
+    """
+    log_n, log_error, log_t = np.log(base).T
+    log_error = np.minimum.accumulate(log_error)  # an error that grows with n is noise
+    distinct = np.append(True, np.diff(log_error) < 0)
+    best = (np.inf, int(ours[0, 0]), np.inf, False)
+    for n, error, ms in ours:
+        needed = float(np.exp(_line(np.log(error), log_error[distinct][::-1], log_n[distinct][::-1])))
+        theirs = float(np.exp(_line(np.log(needed), log_n, log_t)))
+        if needed <= n:
+            continue
+        cost = max(0.0, 1e3 * (ms - theirs) / (needed - n))
+        if cost < best[0]:
+            best = (cost, int(n), needed, not base[0, 0] <= needed <= base[-1, 0])
+    return best
+
+
+def _line(x: float, xs: np.ndarray, ys: np.ndarray) -> float:
+    """Interpolate linearly, beyond the ends along the last piece; `xs` ascend."""
+    if len(xs) < 2:
+        return float(ys[0])
+    k = int(np.clip(np.searchsorted(xs, x) - 1, 0, len(xs) - 2))
+    return float(ys[k] + (ys[k + 1] - ys[k]) * (x - xs[k]) / (xs[k + 1] - xs[k]))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--scenarios", nargs="+", default=SCENARIOS)
+    parser.add_argument("--filters", nargs="+", default=list(catalogue()))
+    parser.add_argument("--particles", type=int, nargs="+", default=PARTICLES)
+    parser.add_argument(
+        "--more", type=int, nargs="*", default=MORE_PARTICLES, help=f"further counts of {BASELINE}"
+    )
+    parser.add_argument("--runs", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--budget-ms", type=float, default=100.0, help="longest time a step")
+    parser.add_argument("--out", type=Path, default=Path("results/study"))
+    parser.add_argument("--timing", action="store_true", help="measure only times, with one worker")
+    parser.add_argument("--report", action="store_true", help="print what was measured")
+    args = parser.parse_args(arguments)
+    announce(args.seed)
+    if not args.report:
+        for name in args.scenarios:
+            (measure_times if args.timing else measure)(name, args)
+        return
+    summaries = {name: summary_of(name, args) for name in args.scenarios}
+    summaries = {name: summary for name, summary in summaries.items() if len(summary)}
+    for name, summary in summaries.items():
+        report_scenario(name, summary, args)
+    report_targets(summaries)
+    report_break_even(summaries)
+
+
+if __name__ == "__main__":
+    main()
