@@ -125,7 +125,12 @@ def too_dear(rows: pd.DataFrame, n: int, budget_ms: float) -> str:
 
 
 def read(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path, keep_default_na=True) if path.is_file() else pd.DataFrame()
+    """Return the table in a file; an empty one if there is no file."""
+    if not path.is_file():
+        return pd.DataFrame()
+    table = pd.read_csv(path, dtype={"error": str, "reference": str})
+    texts = [name for name in ("error", "reference") if name in table]
+    return table.assign(**{name: table[name].fillna("") for name in texts})
 
 
 def write(table: pd.DataFrame, path: Path) -> None:
@@ -235,9 +240,8 @@ def report_scenario(name: str, summary: pd.DataFrame, args: argparse.Namespace) 
         ]
         runs, sd = here["runs"].max(), here["reference_sd"].max()
         show(f"{name}, n = {n}, {runs} runs; error of the reference itself {sd:.2g}", columns, rows, WIDTH)
-        if len(left_out):
-            for row in left_out[left_out["n_particles"] == n].itertuples():
-                print(f"left out, {row.filter}: {row.reason}")
+    for row in left_out.itertuples():
+        print(f"left out at n = {row.n_particles}, {row.filter}: {row.reason}")
 
 
 def bracketed(row: pd.Series, name: str) -> str:

@@ -88,7 +88,7 @@ def compare(
     brackets = "; 95 % intervals over runs in brackets" if intervals else ""
     click.echo(f"\n{study.scenario.title}: {study.runs} runs{brackets}")
     console.print(_summary_table(summary, study.scenario, intervals))
-    for line in (*_failures(result.runs), *_definition(study.scenario), verdict(summary)):
+    for line in (*_failures(result.runs), *_definition(study.scenario), *_floor(summary), verdict(summary)):
         click.echo(line)
     if out is not None:
         from herdfilter.plotting import save_figures
@@ -243,6 +243,14 @@ def _definition(scenario: Scenario) -> list[str]:
     side = "above" if _outcome(scenario) == "diverged" else "of at most"
     last = f"the last {100 * bound.final_part:.0f} % of the steps"
     return [f"{_outcome(scenario)}: RMSE to the truth {side} {bound.rmse_above:g}{unit} in {last}"]
+
+
+def _floor(summary: pd.DataFrame) -> list[str]:
+    """Say how exact the reference is, where it is not."""
+    sd = summary["reference_sd"].max()
+    return (
+        [f"standard error of the reference itself: {sd:.2g} (root mean square over runs)"] if sd > 0 else []
+    )
 
 
 def _failures(runs: pd.DataFrame) -> list[str]:

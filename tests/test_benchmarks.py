@@ -142,9 +142,9 @@ def test_study_reports_and_names_what_it_left_out(study, tmp_path, capsys):
     capsys.readouterr()
     assert study("--report") == []
     text = capsys.readouterr().out
-    assert "left out, herded-kh:" in text
+    assert "left out at n = 10, herded-kh:" in text
     assert "budget 1e-09" in text
-    assert "left out, no-such: filter: unknown" in text
+    assert "left out at n = 5, no-such: filter: unknown" in text
     for title in ("linear-d1, n = 5, 2 runs", "Best herded filter", "Worst herded filter", "at equal time"):
         assert title in text
 
