@@ -109,10 +109,11 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
         F, shift = _affine(model.dim, model.transition_mean, dt, control, step)
         x, P = predict(x, P, F, model.transition_covariance(dt, step))
         x = x + shift
-        if np.isfinite(z).all():
+        seen = np.flatnonzero(np.isfinite(z))
+        if len(seen):
             H, offset = _affine(model.dim, model.observation_mean, step)
-            R = np.asarray(model.observation_covariance(step))
-            x, P, residual, _, S, _ = update(x, P, z - offset, R, H, return_all=True)
+            R = np.asarray(model.observation_covariance(step))[np.ix_(seen, seen)]
+            x, P, residual, _, S, _ = update(x, P, (z - offset)[seen], R, H[seen], return_all=True)
             # filterpy's own log-likelihood here is taken at the updated state, which is not the evidence of z
             quadratic = residual @ np.linalg.solve(S, residual)
             log_likelihood -= 0.5 * float(quadratic + np.linalg.slogdet(2 * np.pi * S)[1])

@@ -66,6 +66,21 @@ def test_kalman_reference_is_the_conditional_of_the_joint_gaussian(plane):
     assert reference.log_likelihood == pytest.approx(evidence)
 
 
+def test_kalman_reference_uses_the_part_of_an_observation_that_is_there(plane):
+    two = dataclasses.replace(
+        plane, model={**plane.model, "H": [[1.0, 0.5], [0.0, 1.0]], "R": [[0.7, 0.2], [0.2, 1.0]]}
+    )
+    recording = record(two, two.build_model(), None, np.random.default_rng(3))
+    recording.observations[:, 1] = np.nan
+    first = dataclasses.replace(recording, observations=recording.observations[:, :1])
+    partly, one = (
+        compute_reference(s, s.build_model(), seen, np.random.default_rng(0))
+        for s, seen in ((two, recording), (plane, first))
+    )
+    np.testing.assert_allclose(partly.means, one.means)
+    assert partly.log_likelihood == pytest.approx(one.log_likelihood)
+
+
 def test_kalman_reference_refuses_a_nonlinear_model():
     scenario = Scenario(
         name="x",
