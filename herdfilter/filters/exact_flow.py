@@ -1,0 +1,147 @@
+"""The exact flow of Daum and Huang: particles move from the prior to the posterior as the likelihood is turned on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from herdfilter._checks import Array, as_array
+from herdfilter.angles import wrap_angles
+from herdfilter.filters.kalman.core import IndefiniteCovarianceError
+from herdfilter.models.contract import (
+    Model,
+    circular_dims,
+    observation_circular,
+    observation_covariance,
+    observation_mean,
+)
+
+
+def pseudo_times(steps: int, ratio: float = 1.2) -> Array:
+    """Return 0 = l_0 < ... < l_steps = 1, each difference `ratio` times the one before (Li and Coates 2017)."""
+    times = np.concatenate([[0.0], np.cumsum(ratio ** np.arange(steps))])
+    return times / times[-1]
+
+
+class ExactFlow:
+    r"""The flow that takes up one observation.
+
+    With the likelihood to the power :math:`\lambda`, the prior N(0, P) of offsets y from the prior mean, the linearised
+    observation H with noise R and the residual r, particles follow :math:`dy / d\lambda = A y + b` with
+
+    .. math:: A = -\tfrac12 P H^\top (\lambda H P H^\top + R)^{-1} H, \quad
+        b = (I + 2 \lambda A) (I + \lambda A) P H^\top R^{-1} r
+
+    (Daum, Huang and Noushin 2010; Ding and Coates 2012; there about the origin of the state). H and r are taken anew in
+    every step of pseudo-time. Within one they stay, and the step is the exact solution in place of Euler's: it is
+    invertible however sharp the likelihood, and where the observation is linear one step is enough.
+
+    Parameters
+    ----------
+    model : object
+        Observes the state.
+    z : ndarray, shape (k,)
+        The observation; NaN where an entry is missing.
+    step : int
+    times : ndarray
+        Pseudo-times, as of `pseudo_times`.
+
+    Raises
+    ------
+    ValueError
+        If `z` or what the model returns has the wrong shape, or is infinite; the first also in `migrate`.
+    IndefiniteCovarianceError
+        If the covariance of the observation is not positive definite.
+    """
+
+    def __init__(self, model: Model, z: Array, step: int, times: Array) -> None:
+        if z.ndim != 1 or np.isinf(z).any():
+            raise ValueError(
+                f"z: expected a vector of finite numbers, or NaN where missing, got {z} at step {step}"
+            )
+        self.model, self.z, self.step, self.times = model, z, step, times
+        self._circular = circular_dims(model)
+        self._angles = observation_circular(model, len(z))
+        self._kept = np.flatnonzero(~np.isnan(z))
+        size = len(np.atleast_1d(model.observation_covariance(step)))
+        if len(z) != size:
+            raise ValueError(f"z: expected shape ({size},), as of observation_covariance, got {z.shape}")
+        noise = observation_covariance(model, size, step)[np.ix_(self._kept, self._kept)]
+        try:
+            self._whitening = np.linalg.inv(np.linalg.cholesky(noise))
+        except np.linalg.LinAlgError:
+            raise IndefiniteCovarianceError(step, "observation's") from None
+
+    def migrate(self, covariance: Array, *movers: tuple[Array, Array]) -> tuple[list[Array], Array]:
+        """Carry offsets from prior means along the flow.
+
+        Parameters
+        ----------
+        covariance : ndarray, shape (d, d)
+            Prior covariance P.
+        *movers : tuple of ndarray
+            Prior means, (d,) or one an offset, and offsets from them. The observation is linearised at the places of the
+            first, m of them. The others, n, are carried along: each by its own flow if m is n, all by the same
+            linearisation if m is 1.
+
+        Returns
+        -------
+        offsets : list of ndarray
+            Those of each mover.
+        log_determinants : ndarray, shape (m,)
+            Of the derivative of the map of each linearisation, which is taken as given.
+        """
+        origins, offsets = [list(each) for each in zip(*movers, strict=True)]
+        log_determinants = np.zeros(len(offsets[0]))
+        scale = np.sqrt(np.diagonal(covariance))
+        for start, end in zip(self.times[:-1], self.times[1:], strict=True):
+            places = origins[0] + offsets[0]
+            seen, slopes = self._linearised(places, scale)
+            seen, slopes = seen @ self._whitening.T, self._whitening @ slopes
+            cross = slopes @ covariance
+            # In the eigenvectors of R^-1/2 H P H' R^-1/2 the flow is one of k independent dimensions.
+            shares, vectors = np.linalg.eigh(cross @ slopes.transpose(0, 2, 1))
+            shares, turn = np.maximum(shares, 0.0), vectors.transpose(0, 2, 1)
+            seen, slopes, cross = _times(turn, seen), turn @ slopes, turn @ cross
+            before, after = 1 + start * shares, 1 + end * shares
+            shrunk = np.sqrt(before / after)
+            drift = end / after - shrunk * start / before
+            pull = (end - start) / (after * (1 + shrunk))  # (1 - shrunk) / shares, without 0 / 0
+            for i, (origin, y) in enumerate(zip(origins, offsets, strict=True)):
+                residuals = seen + _times(slopes, places - origin)
+                velocity = drift * residuals - pull * _times(slopes, y)
+                offsets[i] = y + _times(cross.transpose(0, 2, 1), velocity)
+            log_determinants += np.log(shrunk).sum(axis=1)
+        return offsets, log_determinants
+
+    def _residuals(self, seen: Array) -> Array:
+        """Finite part of ``z - seen``, angles wrapped, (m, k) -> (m, kept)."""
+        if seen.shape[1] != len(self.z):
+            raise ValueError(
+                f"z: expected shape {seen.shape[1:]}, as of observation_mean, got {self.z.shape}"
+            )
+        return wrap_angles(self.z - seen, self._angles)[:, self._kept]
+
+    def _linearised(self, x: Array, scale: Array) -> tuple[Array, Array]:
+        """Residuals (m, kept) and slopes (m, kept, d) at m states: the model's, or by central differences."""
+        m, d = x.shape
+        jacobian = getattr(self.model, "observation_jacobian", None)
+        if jacobian is not None:
+            states = wrap_angles(x, self._circular)
+            seen = observation_mean(self.model, states, self.step)
+            slopes = as_array("observation_jacobian", jacobian(states, self.step), (m, seen.shape[1], d))
+            return self._residuals(seen), slopes[:, self._kept]
+        # steps as in the extended Kalman filter: truncation balanced with rounding
+        width = np.maximum(scale, 1e-3 * np.abs(x))
+        width[width == 0] = 1.0
+        h = width * np.cbrt(np.finfo(float).eps * np.maximum(1.0, np.abs(x) / width))
+        steps = h[:, None] * np.eye(d)
+        states = np.concatenate([x[:, None], x[:, None] + steps, x[:, None] - steps], axis=1).reshape(-1, d)
+        seen = observation_mean(self.model, wrap_angles(states, self._circular), self.step)
+        seen = seen.reshape(m, 2 * d + 1, seen.shape[1])
+        rise = wrap_angles(seen[:, 1 : d + 1] - seen[:, d + 1 :], self._angles)[..., self._kept]
+        return self._residuals(seen[:, 0]), (rise / (2 * h[..., None])).transpose(0, 2, 1)
+
+
+def _times(matrices: Array, x: Array) -> Array:
+    """Products (1 or n, k, d) with (n, d) -> (n, k)."""
+    return x @ matrices[0].T if len(matrices) == 1 else np.einsum("nkd,nd->nk", matrices, x)

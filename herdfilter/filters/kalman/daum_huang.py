@@ -1,0 +1,154 @@
+"""The exact particle flow filter of Daum and Huang, without weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from herdfilter._checks import Array, as_count, as_generator
+from herdfilter.angles import moments, unwrap_angles, wrap_angles
+from herdfilter.filters.exact_flow import ExactFlow, pseudo_times
+from herdfilter.filters.kalman.core import KalmanFilter
+from herdfilter.filters.kalman.gaussian import GaussianBelief
+from herdfilter.filters.kalman.unscented import UnscentedKalmanFilter
+from herdfilter.models.contract import (
+    ADDITIVE,
+    Model,
+    circular_dims,
+    require,
+    sample_initial,
+    sample_transition,
+)
+
+
+class DaumHuangFilter(KalmanFilter):
+    """Particle flow filter EDH, or with ``local=True`` LEDH (Ding and Coates 2012, algorithms 1 and 2).
+
+    Particles go through the transition with noise of their own. An observation moves them along the flow that takes a
+    Gaussian prior to its posterior, with the observation linearised at their mean, or for each particle at its own
+    place, anew in every step of pseudo-time. There are neither weights nor resampling. The prior's mean is that of the
+    particles, its covariance that of a Kalman filter which runs beside them and takes over their mean in every step.
+
+    Particles are those of the posterior only where the model is linear and Gaussian. `FlowProposal` has weights that make
+    up for what the flow gets wrong.
+
+    Parameters
+    ----------
+    model : object
+        With ``dim``, ``initial`` (that has ``sample``, ``mean`` and ``covariance``), ``transition_mean`` and
+        ``transition_covariance`` or ``transition`` and ``noise_dim``, ``observation_mean`` and a positive definite
+        ``observation_covariance``; ``observation_jacobian`` where there is one.
+    n_particles : int
+        Number of particles n, at least 2.
+    rng : numpy.random.Generator or int, optional
+        Source of every random draw.
+    local : bool
+        Linearise the observation at each particle.
+    kalman : callable
+        Model to the Kalman filter that runs beside, one that keeps a Gaussian.
+    flow_steps : int
+        Steps of pseudo-time, each 1.2 times as long as the one before; 29 in the literature.
+
+    Raises
+    ------
+    TypeError
+        If the model lacks a function, or `kalman` keeps no Gaussian.
+    ValueError
+        If a number is out of range.
+
+    Notes
+    -----
+    `log_likelihood` is that of the Kalman filter, started in every step from the particles' mean. It is an approximation
+    of the evidence as in any Kalman filter, and does not tend to the truth with n.
+
+    The paper takes Euler's steps of pseudo-time; we solve each exactly, which is stable however sharp the likelihood.
+    """
+
+    _belief: _Flow
+
+    def __init__(
+        self,
+        model: Model,
+        n_particles: int = 100,
+        rng: np.random.Generator | int | None = None,
+        local: bool = False,
+        kalman: Callable[[Model], KalmanFilter] = UnscentedKalmanFilter,
+        flow_steps: int = 29,
+    ) -> None:
+        user = "DaumHuangFilter"
+        require(model, user, ("dim", "initial"))
+        require(model, user, ADDITIVE, ("transition", "noise_dim"))
+        require(model, user, ("observation_mean", "observation_covariance"))
+        require(model.initial, f"{user}'s initial distribution", ("sample", "mean", "covariance"))
+        self.n_particles = as_count("n_particles", n_particles, minimum=2)
+        self.rng = as_generator(rng)
+        self.local = bool(local)
+        times = pseudo_times(as_count("flow_steps", flow_steps))
+        gaussian = getattr(kalman(model), "_belief", None) if callable(kalman) else None
+        if not isinstance(gaussian, GaussianBelief):
+            raise TypeError(f"kalman: expected a filter such as UnscentedKalmanFilter, got {kalman!r}")
+        members = sample_initial(model, self.n_particles, self.rng)
+        if members.shape != (self.n_particles, model.dim):
+            raise ValueError(
+                f"initial: expected draws of shape ({self.n_particles}, {model.dim}), got {members.shape}"
+            )
+        belief = _Flow(members, gaussian, circular_dims(model), self.rng, self.local, times)
+        super().__init__(model, belief)
+
+    @property
+    def particles(self) -> Array:
+        """The particles, shape (n, d), of equal weight."""
+        return self._belief.members
+
+
+@dataclass(frozen=True, eq=False)
+class _Flow:
+    """Members (n, d), of equal weight, and the Gaussian beside them; see `Belief`."""
+
+    members: Array
+    gaussian: GaussianBelief
+    circular: tuple[int, ...]
+    rng: np.random.Generator
+    local: bool
+    times: Array
+
+    @property
+    def ess(self) -> float:
+        return float(len(self.members))
+
+    @property
+    def _moments(self) -> tuple[Array, Array]:
+        n = len(self.members)
+        mean, covariance = moments(self.members, np.full(n, 1 / n), self.circular)
+        return mean, covariance * n / (n - 1)
+
+    @property
+    def mean(self) -> Array:
+        return self._moments[0]
+
+    @property
+    def covariance(self) -> Array:
+        return self._moments[1]
+
+    def predicted(self, model: Model, dt: float, control: Any, step: int) -> _Flow:
+        gaussian = replace(self.gaussian, mean=self.mean).predicted(model, dt, control, step)
+        members = sample_transition(model, self.members, self.rng, dt, control, step)
+        return replace(self, members=members, gaussian=gaussian)
+
+    def updated(self, model: Model, z: Array, step: int) -> tuple[_Flow, float]:
+        gaussian, log_density = self.gaussian.updated(model, z, step)
+        n = len(self.members)
+        members = unwrap_angles(self.members, np.full(n, 1 / n), self.circular)
+        origin = members.mean(axis=0)
+        offsets = members - origin
+        flow = ExactFlow(model, z, step, self.times)
+        # the map is affine without `local`, and the flow of an offset of zero is that of the mean
+        movers = (
+            [(origin, offsets)] if self.local else [(origin, np.zeros((1, model.dim))), (origin, offsets)]
+        )
+        moved, _ = flow.migrate(self.gaussian.covariance, *movers)
+        members = wrap_angles(origin + moved[-1], self.circular)
+        return replace(self, members=members, gaussian=gaussian), log_density
