@@ -1,0 +1,118 @@
+"""Particle flow as a proposal: the flow moves the particles, weights make up for what it gets wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from herdfilter._checks import Array, as_count
+from herdfilter.angles import wrap_angles
+from herdfilter.filters.exact_flow import ExactFlow, pseudo_times
+from herdfilter.filters.proposals.base import initial_points
+from herdfilter.mixture import covariance_factor
+from herdfilter.models.contract import (
+    ADDITIVE,
+    Model,
+    circular_dims,
+    log_likelihood,
+    predictive_mixture,
+    require,
+    sample_transition,
+)
+
+
+@dataclass(frozen=True)
+class FlowProposal:
+    r"""Invertible particle flow, PF-PF with LEDH, or with ``local=False`` EDH (Li and Coates 2017, algorithms 1 and 2).
+
+    Particle :math:`x_i` draws a successor y from the transition, and moves it to x by the flow of Daum and Huang, from
+    :math:`N(f(x_i), Q)` as the prior. The flow is an invertible affine map of y, whose linearisations are taken along the
+    path of :math:`f(x_i)`, which does not depend on y. The weight is therefore exact,
+
+    .. math:: w_i\, p(z \mid x)\, \frac{p(x \mid x_i)}{p(y \mid x_i)} \left|\frac{dx}{dy}\right|,
+
+    and their sum is an unbiased estimate of the evidence. On a linear Gaussian observation x has the density
+    :math:`p(x \mid x_i, z)`, the optimal proposal (Doucet, Godsill and Andrieu 2000).
+
+    It gains where the likelihood is sharp beside the transition noise, and little where that noise is small beside the
+    posterior: the flow does not move a particle out of the reach of Q.
+
+    Parameters
+    ----------
+    local : bool
+        Linearise for each particle along the path of :math:`f(x_i)`, or for all along that of their weighted mean.
+    flow_steps : int
+        Steps of pseudo-time, each 1.2 times as long as the one before; 29 in the literature.
+
+    Raises
+    ------
+    ValueError
+        If the number of steps is out of range.
+
+    Notes
+    -----
+    Li and Coates take the prior's covariance from a Kalman filter beside each particle (LEDH) or all of them (EDH), and
+    EDH has one prior mean. Such a flow moves particles further than Q lets them go, and the weights that result are more
+    uneven: with the covariance of all predicted particles in place of Q, errors were two to four times as large on
+    the scenarios shipped. The transition's own density is what the weight compares with. A transition noise that is
+    rank-deficient needs no regularisation.
+    """
+
+    local: bool = True
+    flow_steps: int = 29
+    absorbs_weights: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        as_count("flow_steps", self.flow_steps)
+
+    def check(self, model: Model) -> None:
+        """See `Proposal`."""
+        require(model, "FlowProposal", ADDITIVE)
+        require(model, "FlowProposal", ("observation_mean", "observation_covariance"))
+
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """See `Proposal`."""
+        return initial_points(model, n, rng)
+
+    def propose(
+        self,
+        model: Model,
+        particles: Array,
+        log_weights: Array,
+        rng: np.random.Generator,
+        dt: float,
+        control: Any,
+        step: int,
+    ) -> tuple[Array, Array]:
+        """See `Proposal`."""
+        return sample_transition(model, particles, rng, dt, control, step), log_weights
+
+    def guide(
+        self,
+        model: Model,
+        particles: Array,
+        log_weights: Array,
+        rng: np.random.Generator,
+        dt: float,
+        control: Any,
+        step: int,
+        z: Array,
+    ) -> tuple[Array, Array]:
+        """See `ObservingProposal`."""
+        predictive = predictive_mixture(model, particles, np.exp(log_weights), dt, control, step)
+        means, covariance = predictive.means, predictive.distinct_covariances[0]
+        factor = covariance_factor(covariance)
+        white = rng.standard_normal(means.shape)
+        noise = white @ factor.T
+        flow = ExactFlow(model, np.atleast_1d(z), step, pseudo_times(self.flow_steps))
+        origins = means if self.local else predictive.mean[None]
+        (_, moved), log_determinants = flow.migrate(
+            covariance, (origins, np.zeros(origins.shape)), (means, noise)
+        )
+        # what the flow adds lies in the range of Q, singular or not: both densities are those of white noise
+        white_moved = white + (moved - noise) @ np.linalg.pinv(factor).T
+        x = wrap_angles(means + moved, circular_dims(model))
+        log_ratio = log_determinants + 0.5 * (white**2 - white_moved**2).sum(axis=1)
+        return x, log_weights + log_ratio + log_likelihood(model, z, x, step)

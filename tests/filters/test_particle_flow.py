@@ -1,0 +1,397 @@
+"""Particle flow: exact where the model is linear; with weights, exact in expectation everywhere."""
+
+import copy
+import pickle
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+import herdfilter as hf
+from herdfilter.angles import wrap_angles
+from herdfilter.filters.exact_flow import ExactFlow, pseudo_times
+
+EVERY = {
+    "edh": lambda model, n=100: hf.DaumHuangFilter(model, n, rng=0),
+    "ledh": lambda model, n=100: hf.DaumHuangFilter(model, n, rng=0, local=True),
+    "edh, weighted": lambda model, n=100: hf.ParticleFilter(model, n, hf.FlowProposal(local=False), rng=0),
+    "ledh, weighted": lambda model, n=100: hf.ParticleFilter(model, n, hf.FlowProposal(), rng=0),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def single_thread():
+    """Matrices are small: threads only get in each other's way."""
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.fixture(params=EVERY.values(), ids=EVERY)
+def every(request):
+    """Makes each filter."""
+    return request.param
+
+
+@pytest.fixture(params=[False, True], ids=["edh", "ledh"])
+def local(request):
+    """One linearisation for all, or one for each."""
+    return request.param
+
+
+def linear(d=2, k=1, seed=0, **changes):
+    rng = np.random.default_rng(seed)
+    arguments = {
+        "F": 0.95 * np.linalg.qr(rng.normal(size=(d, d)))[0],
+        "H": rng.normal(size=(k, d)),
+        "Q": 0.3 * np.eye(d),
+        "R": np.diag(rng.uniform(0.3, 2.0, k)),
+        "initial_mean": np.ones(d),
+        "initial_covariance": 2.0 * np.eye(d),
+    }
+    return hf.models.LinearGaussian(**{**arguments, **changes})
+
+
+class Ranges:
+    """Distances and a direction from the origin, of a slowly drifting place in the plane."""
+
+    dim = 2
+    initial = hf.GaussianMixture([1.0], [[-2.0, 0.3]], 0.2 * np.eye(2))
+    observation_circular = (1,)
+
+    def transition_mean(self, x, dt, control, step):
+        return x
+
+    def transition_covariance(self, dt, step):
+        return 0.1 * np.eye(2)
+
+    def observation_mean(self, x, step):
+        return np.stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])], axis=1)
+
+    def observation_covariance(self, step):
+        return np.diag([0.01, 0.02])
+
+    def log_likelihood(self, z, x, step):
+        residual = wrap_angles(z - self.observation_mean(x, step), (1,))
+        variance = np.diagonal(self.observation_covariance(step))
+        return -0.5 * (residual**2 / variance + np.log(2 * np.pi * variance)).sum(axis=1)
+
+
+class RangesWithSlope(Ranges):
+    def observation_jacobian(self, x, step):
+        r = np.hypot(x[:, 0], x[:, 1])
+        return np.stack([x / r[:, None], np.stack([-x[:, 1], x[:, 0]], axis=1) / r[:, None] ** 2], axis=1)
+
+
+@pytest.mark.parametrize("steps", [1, 4, 29])
+@pytest.mark.parametrize(("d", "k"), [(1, 1), (3, 2), (2, 4)])
+def test_flow_of_a_gaussian_ends_at_its_posterior(d, k, steps):
+    """Mean, covariance and determinant in closed form, in any number of steps, from a likelihood sharp or blunt."""
+    rng = np.random.default_rng(d)
+    root = rng.normal(size=(d, d))
+    P, mean, z = root @ root.T, rng.normal(size=d), rng.normal(size=k)
+    for scale in (1e-6, 1.0, 1e4):
+        model = linear(d, k, R=scale * (np.eye(k) + 0.3))
+        flow = ExactFlow(model, z, 1, pseudo_times(steps))
+        offsets = np.concatenate([np.zeros((1, d)), np.eye(d)])
+        (centre, moved), log_determinant = flow.migrate(P, (mean, np.zeros((1, d))), (mean, offsets))
+        gain = P @ model.H.T @ np.linalg.inv(model.H @ P @ model.H.T + model.R)
+        covariance = P - gain @ model.H @ P
+        linear_part = (moved[1:] - moved[0]).T
+        np.testing.assert_allclose(centre[0], gain @ (z - model.H @ mean), atol=1e-6)
+        np.testing.assert_allclose(moved[0], centre[0], atol=1e-12)
+        np.testing.assert_allclose(linear_part @ P @ linear_part.T, covariance, atol=1e-6)
+        assert log_determinant[0] == pytest.approx(np.linalg.slogdet(linear_part)[1], abs=1e-5)
+
+
+def euler(model, z, step, times, mean, P, offsets, local):
+    """The flow as published, about the origin and by Euler's steps (Ding and Coates 2012, algorithms 1 and 2)."""
+    particles, R = mean + offsets, model.observation_covariance(step)
+    identity = np.eye(len(mean))
+    for start, end in pairwise(times):
+        at = particles if local else particles.mean(axis=0, keepdims=True)
+        H = model.observation_jacobian(at, step)
+        moved = []
+        for i, x in enumerate(particles):
+            j = i if local else 0
+            e = model.observation_mean(at[j : j + 1], step)[0] - H[j] @ at[j]
+            A = -0.5 * P @ H[j].T @ np.linalg.inv(end * H[j] @ P @ H[j].T + R) @ H[j]
+            pull = (identity + end * A) @ P @ H[j].T @ np.linalg.inv(R) @ (z - e)
+            b = (identity + 2 * end * A) @ (pull + A @ mean)
+            moved.append(x + (end - start) * (A @ x + b))
+        particles = np.array(moved)
+    return particles - mean
+
+
+def test_flow_is_the_limit_of_the_published_steps(local):
+    """Where the observation is not linear both tend to the same flow, and Euler's steps at first order."""
+    model, P, mean = RangesWithSlope(), np.array([[0.2, 0.05], [0.05, 0.1]]), np.array([-2.0, 0.6])
+    rng, z = np.random.default_rng(1), np.array([1.8, 2.9])
+    offsets = rng.multivariate_normal(np.zeros(2), P, size=6)
+    offsets -= offsets.mean(axis=0)
+
+    def ours(steps):
+        movers = [(mean, offsets)] if local else [(mean, np.zeros((1, 2))), (mean, offsets)]
+        return ExactFlow(model, z, 1, pseudo_times(steps, ratio=1.2 ** (29 / steps))).migrate(P, *movers)[0][
+            -1
+        ]
+
+    limit = ours(1600)
+    apart = [
+        np.abs(euler(model, z, 1, pseudo_times(s, 1.2 ** (29 / s)), mean, P, offsets, local) - limit).max()
+        for s in (100, 200)
+    ]
+    assert 1.7 < apart[0] / apart[1] < 2.3
+    own = [np.abs(ours(s) - limit).max() for s in (29, 116)]
+    assert own[1] < own[0] / 3
+    assert own[1] < apart[0]
+
+
+def test_particles_tend_to_the_exact_posterior():
+    """The error of mean and covariance falls as the root of the number: by 8 where that grows 64-fold."""
+    model = linear()
+    _, observations = hf.simulate(model, 30, rng=5)
+    exact = hf.ExtendedKalmanFilter(model).run(observations)
+    errors = {}
+    for n in (100, 6400):
+        runs = [hf.DaumHuangFilter(model, n, rng=seed, flow_steps=2).run(observations) for seed in range(6)]
+        errors[n] = [
+            np.sqrt(np.mean([(run.means - exact.means) ** 2 for run in runs])),
+            np.sqrt(np.mean([(run.covariances - exact.covariances) ** 2 for run in runs])),
+            np.sqrt(np.mean([(run.log_likelihood - exact.log_likelihood) ** 2 for run in runs])),
+        ]
+    ratio = np.array(errors[100]) / errors[6400]
+    assert (ratio > 4).all()
+    assert (ratio < 16).all()
+    assert errors[6400][0] < 0.03
+
+
+def test_local_and_common_flow_agree_on_a_linear_model():
+    model = linear(3, 2)
+    _, observations = hf.simulate(model, 20, rng=6)
+    for pair in (("edh", "ledh"), ("edh, weighted", "ledh, weighted")):
+        first, second = (EVERY[name](model).run(observations) for name in pair)
+        np.testing.assert_allclose(first.means, second.means, rtol=0, atol=1e-8)
+        assert first.log_likelihood == pytest.approx(second.log_likelihood, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    "Q", [0.3 * np.eye(3), np.outer([1.0, 2.0, 0.0], [1.0, 2.0, 0.0])], ids=["full", "rank 1"]
+)
+def test_weights_are_those_of_the_optimal_proposal_where_the_observation_is_linear(local, Q):
+    """They do not depend on what was drawn: w_i N(z; H f(x_i), H Q H' + R) (Doucet, Godsill and Andrieu 2000)."""
+    model = linear(3, 2, Q=Q, R=1e-3 * np.eye(2))
+    rng = np.random.default_rng(2)
+    particles, weights = rng.normal(size=(30, 3)), rng.dirichlet(np.ones(30))
+    z = np.array([0.4, -0.3])
+    _, log_weights = hf.FlowProposal(local=local).guide(
+        model, particles, np.log(weights), rng, 1.0, None, 1, z
+    )
+    predicted = hf.GaussianMixture(np.ones(1), [[0.0, 0.0]], model.H @ Q @ model.H.T + model.R)
+    expected = np.log(weights) + predicted.log_density(z - particles @ model.F.T @ model.H.T)
+    np.testing.assert_allclose(log_weights, expected, rtol=0, atol=1e-6)
+
+
+def test_weighted_evidence_is_unbiased_where_nothing_is_linear(local):
+    """One step from a known place: the weights average to the integral over a fine grid."""
+    model, rng, z = Ranges(), np.random.default_rng(3), np.array([1.7, -3.0])
+    n, start = 20_000, np.array([-2.0, 0.2])
+    particles = np.tile(start, (n, 1))
+    x, log_weights = hf.FlowProposal(local, flow_steps=5).guide(
+        model, particles, np.full(n, -np.log(n)), rng, 1.0, None, 1, z
+    )
+    axis = np.linspace(-2.5, 2.5, 801)
+    grid = start + np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    prior = hf.GaussianMixture([1.0], [start], model.transition_covariance(1.0, 1))
+    density = np.exp(prior.log_density(grid) + model.log_likelihood(z, grid, 1))
+    cell = (axis[1] - axis[0]) ** 2
+    weights = np.exp(log_weights) * n
+    assert weights.mean() == pytest.approx(density.sum() * cell, abs=4 * weights.std() / np.sqrt(n))
+    assert weights.std() < 0.5 * weights.mean()  # the bootstrap's is about four times its mean
+    posterior = density @ grid / density.sum()
+    np.testing.assert_allclose(weights @ x / weights.sum(), posterior, atol=0.005)
+
+
+def test_weighted_form_tends_to_the_exact_posterior():
+    model = linear()
+    _, observations = hf.simulate(model, 30, rng=7)
+    exact = hf.ExtendedKalmanFilter(model).run(observations)
+    errors = {}
+    for n in (50, 3200):
+        runs = [
+            hf.ParticleFilter(model, n, hf.FlowProposal(local=False, flow_steps=2), rng=seed).run(
+                observations
+            )
+            for seed in range(8)
+        ]
+        errors[n] = [
+            np.sqrt(np.mean([(run.means - exact.means) ** 2 for run in runs])),
+            np.sqrt(np.mean([(run.log_likelihood - exact.log_likelihood) ** 2 for run in runs])),
+        ]
+    ratio = np.array(errors[50]) / errors[3200]
+    assert (ratio > 4).all()
+    assert (ratio < 16).all()
+
+
+def test_weighted_form_beats_the_bootstrap_filter_where_the_likelihood_is_sharp():
+    model = linear(3, 2, R=1e-4 * np.eye(2))
+    _, observations = hf.simulate(model, 30, rng=8)
+    exact = hf.ExtendedKalmanFilter(model).run(observations)
+
+    def errors(proposal):
+        runs = [hf.ParticleFilter(model, 200, proposal, rng=seed).run(observations) for seed in range(4)]
+        mean = np.sqrt(np.mean([(run.means - exact.means) ** 2 for run in runs]))
+        return mean, np.mean([abs(run.log_likelihood - exact.log_likelihood) for run in runs])
+
+    guided, blind = errors(hf.FlowProposal(flow_steps=2)), errors(hf.BootstrapProposal())
+    assert guided[0] < 0.3 * blind[0]
+    assert guided[1] < 0.1 * blind[1]
+
+
+def test_slopes_by_differences_are_the_model_s(every):
+    _, observations = hf.simulate(Ranges(), 8, rng=9)
+    by_differences, by_model = (every(model()).run(observations) for model in (Ranges, RangesWithSlope))
+    np.testing.assert_allclose(by_differences.means, by_model.means, rtol=0, atol=1e-6)
+
+
+class Turned:
+    """A heading seen directly and well; all turned by an angle."""
+
+    dim = 1
+    circular: ClassVar = (0,)
+    observation_circular: ClassVar = (0,)
+
+    def __init__(self, turn):
+        self.turn = turn
+        self.initial = hf.GaussianMixture([1.0], [[turn]], [[0.1]])
+
+    def transition_mean(self, x, dt, control, step):
+        return x + 0.4
+
+    def transition_covariance(self, dt, step):
+        return np.array([[0.05]])
+
+    def observation_mean(self, x, step):
+        return wrap_angles(x, (0,))
+
+    def observation_covariance(self, step):
+        return np.array([[0.02]])
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * wrap_angles(z - x, (0,))[:, 0] ** 2 / 0.02
+
+
+def test_angles_turn_along(every):
+    headings = 0.4 * np.arange(1, 21)[:, None] + 0.1 * np.sin(np.arange(20))[:, None]
+    first, second = (every(Turned(t)).run(wrap_angles(headings + t, (0,))) for t in (0.0, 2.5))
+    apart = wrap_angles(second.means - first.means - 2.5, (0,))
+    np.testing.assert_allclose(apart, 0.0, atol=1e-7)
+    np.testing.assert_allclose(second.covariances, first.covariances, atol=1e-7)
+    assert np.abs(wrap_angles(first.means - headings, (0,))).max() < 0.3
+
+
+def test_missing_entries_are_those_of_a_smaller_observation(local):
+    both, one = linear(3, 2), linear(3, 2)
+    one = linear(3, 1, F=both.F, H=both.H[:1], R=both.R[:1, :1])
+    _, observations = hf.simulate(one, 12, rng=10)
+    observations[4] = np.nan
+    partly = np.hstack([observations, np.full((12, 1), np.nan)])
+    results = [
+        hf.DaumHuangFilter(model, 50, rng=0, local=local).run(seen)
+        for model, seen in ((one, observations), (both, partly))
+    ]
+    np.testing.assert_allclose(results[0].means, results[1].means, rtol=0, atol=1e-9)
+    assert results[0].log_likelihood == pytest.approx(results[1].log_likelihood, abs=1e-9)
+    assert results[1].outcomes[4] is hf.Outcome.MISSING
+
+
+def test_flow_takes_noise_inside_the_transition(local):
+    model = linear()
+    _, observations = hf.simulate(model, 15, rng=11)
+
+    class Inside:
+        dim, noise_dim, initial = model.dim, model.dim, model.initial
+        observation_mean = staticmethod(model.observation_mean)
+        observation_covariance = staticmethod(model.observation_covariance)
+
+        def transition(self, x, noise, dt, control, step):
+            return x @ model.F.T + noise @ np.linalg.cholesky(model.Q).T
+
+    inside, added = (
+        hf.DaumHuangFilter(m, 60, rng=0, local=local).run(observations) for m in (Inside(), model)
+    )
+    np.testing.assert_allclose(inside.means, added.means, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "way", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"]
+)
+def test_a_copy_continues_alike(every, way):
+    model = hf.models.BearingsTracking()
+    _, observations = hf.simulate(model, 8, rng=12, dt=0.1)
+    first = every(model, 30)
+    first.run(observations[:4], dt=0.1)
+    second = way(first)
+    np.testing.assert_array_equal(
+        first.run(observations[4:], dt=0.1).means, second.run(observations[4:], dt=0.1).means
+    )
+
+
+def test_what_the_model_lacks_is_named(walk_class):
+    for make in EVERY.values():
+        with pytest.raises(TypeError, match=r"needs observation_mean and observation_covariance; .* has no"):
+            make(walk_class())
+
+    class Simulated(Ranges):
+        transition_mean = property()
+
+        def sample_transition(self, x, rng, dt, control, step):
+            return x
+
+    with pytest.raises(TypeError, match="DaumHuangFilter needs transition_mean"):
+        hf.DaumHuangFilter(Simulated())
+    with pytest.raises(TypeError, match="FlowProposal needs transition_mean"):
+        hf.ParticleFilter(Simulated(), proposal=hf.FlowProposal())
+
+
+def test_bad_input_is_named(every):
+    with pytest.raises(
+        ValueError, match=r"z: expected shape \(2,\), as of observation_(mean|covariance), got \(3,\)"
+    ):
+        every(Ranges()).run([[1.0, 2.0, 3.0]])
+    with pytest.raises(ValueError, match="z: expected"):
+        every(Ranges()).run([[np.inf, 1.0]])
+
+    class WrongSlope(Ranges):
+        def observation_jacobian(self, x, step):
+            return np.zeros((len(x), 2, 1))
+
+    with pytest.raises(ValueError, match="jacobian: expected"):
+        every(WrongSlope()).run([[1.0, 2.0]])
+
+    class Noiseless(Ranges):
+        def observation_covariance(self, step):
+            return np.diag([0.01, 0.0])
+
+    with pytest.raises(hf.IndefiniteCovarianceError, match="observation's covariance"):
+        every(Noiseless()).run([[1.0, 2.0]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_particles": 1}, "n_particles: expected an integer of at least 2"),
+        ({"flow_steps": 0}, "flow_steps: expected an integer of at least 1"),
+        ({"kalman": hf.EnsembleKalmanFilter}, "kalman: expected a filter such as UnscentedKalmanFilter"),
+        ({"kalman": "ukf"}, "kalman: expected a filter such as UnscentedKalmanFilter"),
+    ],
+)
+def test_options_out_of_range_are_named(arguments, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        hf.DaumHuangFilter(linear(), **arguments)
+
+
+def test_flow_proposal_refuses_no_steps():
+    with pytest.raises(ValueError, match="flow_steps: expected an integer of at least 1, got 0"):
+        hf.FlowProposal(flow_steps=0)
