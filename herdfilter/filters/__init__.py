@@ -3,6 +3,7 @@
 from herdfilter.filters.grid import GridFilter
 from herdfilter.filters.kalman import (
     CubatureKalmanFilter,
+    DaumHuangFilter,
     EnsembleKalmanFilter,
     ExtendedKalmanFilter,
     IndefiniteCovarianceError,
@@ -14,6 +15,7 @@ from herdfilter.filters.proposals import (
     AugmentedProposal,
     AuxiliaryProposal,
     BootstrapProposal,
+    FlowProposal,
     HerdedProposal,
     ObservingProposal,
     Proposal,
@@ -37,10 +39,12 @@ __all__ = [
     "BootstrapProposal",
     "CopyingResampling",
     "CubatureKalmanFilter",
+    "DaumHuangFilter",
     "DegenerateWeightsError",
     "EnsembleKalmanFilter",
     "ExtendedKalmanFilter",
     "FilterResult",
+    "FlowProposal",
     "GridFilter",
     "HerdedProposal",
     "IndefiniteCovarianceError",

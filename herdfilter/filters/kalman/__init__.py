@@ -2,6 +2,7 @@
 
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError, KalmanFilter
 from herdfilter.filters.kalman.cubature import CubatureKalmanFilter
+from herdfilter.filters.kalman.daum_huang import DaumHuangFilter
 from herdfilter.filters.kalman.ensemble import EnsembleKalmanFilter
 from herdfilter.filters.kalman.extended import ExtendedKalmanFilter
 from herdfilter.filters.kalman.smart_sampling import SmartSamplingKalmanFilter
@@ -9,6 +10,7 @@ from herdfilter.filters.kalman.unscented import UnscentedKalmanFilter
 
 __all__ = [
     "CubatureKalmanFilter",
+    "DaumHuangFilter",
     "EnsembleKalmanFilter",
     "ExtendedKalmanFilter",
     "IndefiniteCovarianceError",

@@ -4,12 +4,14 @@ from herdfilter.filters.proposals.augmented import AugmentedProposal
 from herdfilter.filters.proposals.auxiliary import AuxiliaryProposal
 from herdfilter.filters.proposals.base import ObservingProposal, Proposal
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
+from herdfilter.filters.proposals.flow import FlowProposal
 from herdfilter.filters.proposals.herded import HerdedProposal
 
 __all__ = [
     "AugmentedProposal",
     "AuxiliaryProposal",
     "BootstrapProposal",
+    "FlowProposal",
     "HerdedProposal",
     "ObservingProposal",
     "Proposal",
