@@ -19,6 +19,7 @@ from herdfilter.filters.proposals import (
     HerdedProposal,
     ObservingProposal,
     Proposal,
+    SequentialQuasiMonteCarlo,
 )
 from herdfilter.filters.resampling import (
     CopyingResampling,
@@ -58,6 +59,7 @@ __all__ = [
     "Resampling",
     "ResidualResampling",
     "SSPResampling",
+    "SequentialQuasiMonteCarlo",
     "SmartSamplingKalmanFilter",
     "StepRecord",
     "StratifiedResampling",

@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from herdfilter.filters import AugmentedProposal, BootstrapProposal, HerdedProposal
+from herdfilter.filters import (
+    AugmentedProposal,
+    BootstrapProposal,
+    HerdedProposal,
+    SequentialQuasiMonteCarlo,
+)
 from herdfilter.fitting import GaussianFit, KernelDensityFit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling
@@ -18,6 +23,7 @@ PROPOSALS = {
     "bootstrap": BootstrapProposal,
     "herded, random": lambda: HerdedProposal(RandomSampling()),
     "augmented, random": lambda: AugmentedProposal(GaussianFit(), RandomSampling()),
+    "quasi-Monte Carlo": SequentialQuasiMonteCarlo,
     **DETERMINISTIC,
 }
 

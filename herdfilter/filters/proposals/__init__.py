@@ -6,6 +6,7 @@ from herdfilter.filters.proposals.base import ObservingProposal, Proposal
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.filters.proposals.flow import FlowProposal
 from herdfilter.filters.proposals.herded import HerdedProposal
+from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
 
 __all__ = [
     "AugmentedProposal",
@@ -15,4 +16,5 @@ __all__ = [
     "HerdedProposal",
     "ObservingProposal",
     "Proposal",
+    "SequentialQuasiMonteCarlo",
 ]

@@ -1,0 +1,137 @@
+"""Sequential quasi-Monte Carlo: ancestor and noise of every particle from one quasi-random point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from herdfilter._checks import Array
+from herdfilter.angles import wrap_angles
+from herdfilter.filters.proposals._hilbert import BITS, hilbert_order
+from herdfilter.filters.proposals.base import initial_points
+from herdfilter.filters.resampling.base import equal_log_weights, picked
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models.contract import Model, circular_dims, noise_dim, propagate, require
+from herdfilter.samplers.sobol import SobolSampling
+
+DIGITS = 52  # binary, of a coordinate; half a cell of that grid more is still a float, and neither 0 nor 1
+
+
+@dataclass(frozen=True)
+class SequentialQuasiMonteCarlo:
+    """Draws ancestors and noise together, from a scrambled Sobol set (Gerber and Chopin 2015, algorithm 3).
+
+    At every step the particles are sorted along a Hilbert curve, so that neighbours in the order are neighbours in the
+    state. Of the 1 + noise_dim coordinates of a Sobol point the first picks the ancestor, by the inverse of the cumulative
+    weights in that order, and the others are the noise, by the normal quantile. The new particles have equal weights.
+    Additive and non-additive noise are served alike. Initial particles are Sobol points, too, where `initial` is a Gaussian
+    mixture; else they are random.
+
+    The points are scrambled anew at every step: each is uniform, the estimate of the likelihood has no bias, and the error
+    falls faster than ``n^-1/2``, the more so the fewer dimensions there are. It needs random numbers, but resamples at every
+    step, whatever `resampling` and `resample_below` say.
+
+    Powers of two serve best as number of particles: other numbers take the first n points of the next larger set, which
+    are less even (n = 100 may do worse than n = 64).
+
+    Notes
+    -----
+    Gerber and Chopin (2015), "Sequential quasi Monte Carlo", Journal of the Royal Statistical Society B 77. The paper takes
+    the logistic function of ``(x - mean + 2 s) / (4 s)``, s the standard deviation; ours, of ``(x - mean) / s``, gives
+    the same errors in few dimensions and uses more of the cells, which are few where dimensions are many: at most 62
+    bits encode a place on the curve, and 62 dimensions are the most that can be sorted.
+
+    The scramble (linear matrix scramble and digital shift, Matousek 1998) is that of ``scipy.stats.qmc.Sobol``, from whose
+    direction numbers (Joe and Kuo 2008) the points are made here: to construct that generator anew takes several times as
+    long as the rest of a step, and gives the same errors.
+    """
+
+    absorbs_weights: ClassVar[bool] = True
+
+    def check(self, model: Model) -> None:
+        """See `Proposal`."""
+        require(
+            model,
+            "SequentialQuasiMonteCarlo",
+            ("transition_mean", "transition_covariance"),
+            ("transition", "noise_dim"),
+        )
+        if model.dim > BITS:
+            raise ValueError(
+                f"model: expected at most {BITS} dimensions for the Hilbert curve, got {model.dim}"
+            )
+
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """See `Proposal`."""
+        prior = model.initial
+        if not isinstance(prior, GaussianMixture) or len(prior) > 1:
+            return initial_points(model, n, rng, SobolSampling(scramble=True))
+        x = prior.means + ndtri(scrambled_sobol(n, prior.dim, rng)) @ prior.factors[0].T
+        return wrap_angles(x, circular_dims(model)), equal_log_weights(n)
+
+    def propose(
+        self,
+        model: Model,
+        particles: Array,
+        log_weights: Array,
+        rng: np.random.Generator,
+        dt: float,
+        control: Any,
+        step: int,
+    ) -> tuple[Array, Array]:
+        """See `Proposal`."""
+        n, weights = len(particles), np.exp(log_weights)
+        u = scrambled_sobol(n, 1 + noise_dim(model), rng)
+        order = hilbert_order(particles, weights, circular_dims(model))
+        ancestors = particles[order[picked(weights[order], u[:, 0])]]
+        return propagate(model, ancestors, ndtri(u[:, 1:]), dt, control, step), equal_log_weights(n)
+
+
+def scrambled_sobol(n: int, dim: int, rng: np.random.Generator) -> Array:
+    """Draw the first n points of a scrambled Sobol sequence, inside the unit cube; (n, dim)."""
+    directions = direction_numbers(dim, (n - 1).bit_length())
+    return scrambled_points(n, directions, rng.integers(2**DIGITS, size=(dim, directions.shape[1] + 1)))
+
+
+@lru_cache(maxsize=32)
+def direction_numbers(dim: int, count: int) -> NDArray[np.int64]:
+    """Return the first direction numbers of the Sobol sequence, times ``2^DIGITS``; (dim, count)."""
+    from scipy.stats import qmc  # it takes longer to import than the rest of the package
+
+    if dim > qmc.Sobol.MAXDIM:
+        raise ValueError(f"noise_dim: expected at most {qmc.Sobol.MAXDIM - 1}, got {dim - 1}")
+    # In the Gray code order of the sequence, point 2^k differs from the one before by direction number k.
+    fractions = (qmc.Sobol(dim, scramble=False).random_base2(count) * 2.0**DIGITS).astype(np.int64)
+    powers = 2 ** np.arange(count)
+    return np.ascontiguousarray((fractions[powers] ^ fractions[powers - 1]).T)
+
+
+@njit(cache=True, nogil=True)
+def scrambled_points(n, directions, random):
+    """Sobol points (n, dim) of direction numbers (dim, count), scrambled by random integers (dim, count + 1)."""
+    dim, count = directions.shape
+    x = np.empty((n, dim))
+    scrambled = np.empty(count, np.int64)
+    for j in range(dim):
+        scrambled[:] = 0
+        for c in range(count):  # column c of a lower triangular matrix over {0, 1}, its diagonal one
+            digit = np.int64(1) << (DIGITS - 1 - c)
+            column = digit | (random[j, c] & (digit - 1))
+            for k in range(count):
+                if directions[j, k] & digit:
+                    scrambled[k] ^= column
+        place = random[j, count]
+        for i in range(n):
+            if i > 0:
+                k = 0  # trailing zeros of i: one digit of its Gray code changes
+                while not (i >> k) & 1:
+                    k += 1
+                place ^= scrambled[k]
+            x[i, j] = (place + 0.5) * 2.0**-DIGITS
+    return x

@@ -1,0 +1,262 @@
+"""Sequential quasi-Monte Carlo: its points, the Hilbert curve, and the filter against exact answers."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import qmc
+
+from herdfilter.angles import wrap_angles
+from herdfilter.evaluation.recording import Recording
+from herdfilter.evaluation.reference import REFERENCES
+from herdfilter.filters import BootstrapProposal, Outcome, ParticleFilter, SequentialQuasiMonteCarlo
+from herdfilter.filters.proposals._hilbert import hilbert_index, hilbert_order
+from herdfilter.filters.proposals.quasi_monte_carlo import (
+    direction_numbers,
+    scrambled_points,
+    scrambled_sobol,
+)
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models import LinearGaussian, RangeOnly
+from herdfilter.models.contract import simulate
+
+LINE = LinearGaussian(
+    F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]]
+)
+PLANE = LinearGaussian(
+    F=[[0.9, 0.2], [-0.2, 0.9]],
+    H=[[1.0, 0.5]],
+    Q=[[0.5, 0.1], [0.1, 0.3]],
+    R=[[2.0]],
+    initial_mean=[1.0, -1.0],
+    initial_covariance=[[1.0, 0.3], [0.3, 2.0]],
+)
+both = pytest.mark.parametrize("model", [LINE, PLANE], ids=["one dimension", "two dimensions"])
+
+
+def case(model, steps, seed=5):
+    """Observations, and the exact answer to them."""
+    truth, z = simulate(model, steps, seed)
+    return z, REFERENCES["kalman"](model, Recording(truth, z), np.random.default_rng(0))
+
+
+def error(model, n, z, exact, seed, proposal):
+    means = ParticleFilter(model, n, proposal, resample_below=1.0, rng=seed).run(z).means
+    return np.sqrt(((means - exact.means) ** 2).mean())
+
+
+@pytest.mark.parametrize(("d", "bits"), [(2, 1), (2, 5), (3, 1), (3, 3), (5, 2)])
+def test_the_hilbert_curve_goes_through_every_cell_from_neighbour_to_neighbour(d, bits):
+    cells = np.ascontiguousarray(np.indices((2**bits,) * d).reshape(d, -1).T)
+    index = hilbert_index(cells, bits)
+    assert sorted(index) == list(range(len(cells)))
+    path = cells[np.argsort(index)]
+    assert (path[0] == 0).all()
+    assert (np.abs(np.diff(path, axis=0)).sum(axis=1) == 1).all()
+
+
+@pytest.mark.parametrize("d", [2, 3, 6])
+def test_the_fine_curve_follows_the_coarse_one(d):
+    """Up to the last bit of 62: what lies in one cell of a coarser grid is visited in one go."""
+    bits = 62 // d
+    cells = np.random.default_rng(d).integers(2**bits, size=(500, d))
+    fine = hilbert_index(cells, bits)
+    coarse = hilbert_index(cells >> d, bits - d)  # a curve of d levels fewer has the same orientation
+    np.testing.assert_array_equal(fine >> d * d, coarse)
+
+
+def test_in_one_dimension_particles_are_sorted_by_value():
+    x, weights = np.random.default_rng(0).standard_normal((200, 1)), np.full(200, 1 / 200)
+    np.testing.assert_array_equal(hilbert_order(x, weights), np.argsort(x[:, 0]))
+
+
+def test_origin_unit_and_cut_of_the_circle_do_not_change_the_order():
+    rng = np.random.default_rng(1)
+    x, weights = rng.standard_normal((300, 3)), rng.dirichlet(np.full(300, 0.5))
+    order = hilbert_order(x, weights, (2,))
+    moved = wrap_angles(x * [1e-6, 1e6, 1.0] + [3e-5, -4e7, 2.5], (2,))
+    np.testing.assert_array_equal(hilbert_order(moved, weights, (2,)), order)
+
+
+def test_particles_without_weight_or_without_spread_can_be_sorted():
+    x = np.array([[0.0, 1.0], [1e100, 1.0], [1e-100, 1.0], [-1e100, 1.0]])
+    order = hilbert_order(x, np.array([0.5, 0.0, 0.5, 0.0]))
+    assert sorted(order) == [0, 1, 2, 3]
+    assert sorted(hilbert_order(np.ones((5, 2)), np.full(5, 0.2))) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5, 40])
+def test_points_that_are_not_scrambled_are_those_of_the_sobol_sequence(dim):
+    for n in (1, 2, 32, 100):
+        directions = direction_numbers(dim, (n - 1).bit_length())
+        plain = scrambled_points(n, directions, np.zeros((dim, directions.shape[1] + 1), np.int64))
+        expected = qmc.Sobol(dim, scramble=False).random_base2(7)[:n]
+        np.testing.assert_allclose(plain, expected, atol=1e-15)
+
+
+def test_scrambled_points_are_even_uniform_and_inside_the_cube():
+    rng = np.random.default_rng(2)
+    sets = np.array([scrambled_sobol(64, 3, rng) for _ in range(2000)])
+    assert 0 < sets.min() < 1e-4
+    assert 1 - 1e-4 < sets.max() < 1
+    # one point in each of 64 intervals, and, of the first two coordinates, in each cell of 8 by 8: a (0, 6, 2)-net
+    np.testing.assert_array_equal(np.sort(np.floor(64 * sets), axis=1)[..., 0], [range(64)] * 2000)
+    boxes = np.floor(8 * sets[..., :2]) @ [8, 1]
+    np.testing.assert_array_equal(np.sort(boxes, axis=1), [range(64)] * 2000)
+    first = sets[:, 5]  # one point alone is uniform
+    np.testing.assert_allclose(first.mean(axis=0), 0.5, atol=4.5 / np.sqrt(12 * 2000))
+    np.testing.assert_allclose((64 * first % 1).mean(axis=0), 0.5, atol=4.5 / np.sqrt(12 * 2000))
+    extremes = scrambled_points(4, direction_numbers(1, 2), np.array([[0, 0, 2**52 - 1]]))
+    assert extremes.max() < 1
+    assert scrambled_points(4, direction_numbers(1, 2), np.zeros((1, 3), np.int64)).min() > 0
+
+
+def test_integrals_have_the_errors_of_scipys_scrambling():
+    """Root mean square error of four integrals over the square, 400 sets of 64 points each."""
+    rng = np.random.default_rng(3)
+
+    def errors(draw):
+        x, y = np.moveaxis([draw() for _ in range(400)], -1, 0)
+        functions = (x * y - 0.25, x**3 - 0.25, (x + y > 1) - 0.5, np.exp(x - y) - (2 * np.cosh(1) - 2))
+        return [np.sqrt((f.mean(axis=1) ** 2).mean()) for f in functions]
+
+    ours = errors(lambda: scrambled_sobol(64, 2, rng))
+    scipys = errors(lambda: qmc.Sobol(2, seed=rng).random_base2(6))
+    np.testing.assert_allclose(ours, scipys, rtol=0.25)
+
+
+@pytest.mark.parametrize(("model", "n"), [(LINE, 32), (LINE, 50), (PLANE, 50)])
+def test_the_likelihood_estimate_is_unbiased(model, n):
+    z, exact = case(model, 4)
+    estimates = [
+        ParticleFilter(model, n, SequentialQuasiMonteCarlo(), rng=seed).run(z).log_likelihood
+        for seed in range(300)
+    ]
+    ratio = np.exp(np.array(estimates) - exact.log_likelihood)
+    standard_error = ratio.std() / np.sqrt(len(ratio))
+    assert abs(ratio.mean() - 1) < 4 * standard_error < 0.1
+
+
+@both
+def test_errors_fall_faster_than_those_of_random_draws_and_are_smaller(model):
+    sizes, z_exact = np.array([32, 128, 1024]), [case(model, 8, seed) for seed in range(10)]
+    ours, bootstrap = (
+        [
+            np.median([error(model, n, *pair, seed, make()) for pair in z_exact for seed in range(3)])
+            for n in sizes
+        ]
+        for make in (SequentialQuasiMonteCarlo, BootstrapProposal)
+    )
+    slope, usual = (np.polyfit(np.log(sizes), np.log(e), 1)[0] for e in (ours, bootstrap))
+    assert slope < -0.65
+    assert usual > -0.6
+    assert (np.array(ours) < 0.75 * np.array(bootstrap)).all()
+    assert ours[-1] < 0.4 * bootstrap[-1]
+
+
+def test_the_first_particles_are_spread_evenly_over_a_mixture():
+    class Two(LinearGaussian):
+        initial = GaussianMixture([0.25, 0.75], [[-10.0, 0.0], [10.0, 5.0]], np.eye(2))
+
+    model = Two(**{name: getattr(PLANE, name) for name in PLANE.__dataclass_fields__})
+    x = ParticleFilter(model, 64, SequentialQuasiMonteCarlo(), rng=0).particles
+    assert np.count_nonzero(x[:, 0] < 0) == 16
+    np.testing.assert_allclose(x.mean(axis=0), model.initial.mean, atol=0.1)
+    x = ParticleFilter(PLANE, 64, SequentialQuasiMonteCarlo(), rng=0).particles
+    np.testing.assert_allclose(x.mean(axis=0), PLANE.initial.mean, atol=0.1)
+
+
+class Robot(RangeOnly):
+    """A robot that roughly knows where it is, and heads for the seam of the circle."""
+
+    initial = GaussianMixture([1.0], [[10.0, 10.0, 3.0]], np.diag([1.0, 1.0, 0.04]))
+
+
+def test_a_heading_at_the_seam_is_no_obstacle():
+    """Against very many random particles, with the heading going from 3 rad to 3.75 and its posterior over the seam."""
+    model, rng = Robot(beacons=[[0.0, 0.0], [40.0, 0.0], [0.0, 30.0], [40.0, 30.0]]), np.random.default_rng(4)
+    x, z, controls = np.array([[10.0, 10.0, 3.0]]), [], np.tile([0.5, 0.0, 0.03], (25, 1))
+    for step, control in enumerate(controls, start=1):
+        x = model.transition_mean(x, 1.0, control, step)
+        z.append(model.sample_observation(x, rng, step)[0])
+    reference = ParticleFilter(model, 20000, rng=0).run(z, controls=controls)
+    result = ParticleFilter(model, 256, SequentialQuasiMonteCarlo(), rng=0).run(
+        z, controls=controls, keep_particles=True
+    )
+    assert (np.abs(result.particles[..., 2]) <= np.pi).all()
+    assert (np.ptp(np.sign(result.particles[..., 2]), axis=1) == 2).sum() > 5  # on both sides of the seam
+    sd = np.sqrt(np.diagonal(reference.covariances, axis1=1, axis2=2))
+    off = wrap_angles(result.means - reference.means, (2,)) / sd
+    assert np.sqrt((off**2).mean()) < 2 / np.sqrt(256)
+    assert abs(off).max() < 0.5
+
+
+@both
+def test_the_seed_decides(model):
+    z, _ = case(model, 5)
+    runs = [
+        ParticleFilter(model, 20, SequentialQuasiMonteCarlo(), rng=seed).run(z).means for seed in (0, 0, 1)
+    ]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    assert (runs[0] != runs[2]).any()
+
+
+def test_a_missing_observation_is_a_prediction():
+    z, _ = case(LINE, 6)
+    z[2] = np.nan
+    exact = REFERENCES["kalman"](LINE, Recording(z, z), np.random.default_rng(0))
+    result = ParticleFilter(LINE, 1024, SequentialQuasiMonteCarlo(), rng=0).run(z)
+    assert result.outcomes[2] is Outcome.MISSING
+    assert result.ess[2] == pytest.approx(1024)
+    np.testing.assert_allclose(result.means, exact.means, atol=0.02)
+
+
+class Squared:
+    """Noise that is not additive: a chi-square step of three noise variables."""
+
+    dim = 1
+    noise_dim = 3
+    initial = GaussianMixture([1.0], [[0.0]], [[1.0]])
+
+    def transition(self, x, noise, dt, control, step):
+        return x + (noise**2).sum(axis=1, keepdims=True)
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * (z[0] - x[:, 0]) ** 2
+
+
+def test_noise_need_not_be_additive():
+    """Each step adds the mean 3 and the variance 6 of a chi-square with three degrees of freedom."""
+    result = ParticleFilter(Squared(), 512, SequentialQuasiMonteCarlo(), rng=0).run([None] * 2)
+    np.testing.assert_allclose(result.means[:, 0], [3, 6], rtol=0.02)
+    np.testing.assert_allclose(result.covariances[:, 0, 0], [7, 13], rtol=0.1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 100])
+def test_any_number_of_particles_will_do_without_a_warning(n):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = ParticleFilter(PLANE, n, SequentialQuasiMonteCarlo(), rng=0).run(case(PLANE, 3)[0])
+    assert np.isfinite(result.means).all()
+
+
+def test_a_transition_that_can_only_be_simulated_is_refused():
+    class Simulated:
+        dim = 1
+        initial = Squared.initial
+        log_likelihood = Squared.log_likelihood
+
+        def sample_transition(self, x, rng, dt, control, step):
+            return x + rng.exponential(2.0, x.shape)
+
+    with pytest.raises(
+        TypeError, match=r"model: SequentialQuasiMonteCarlo needs .* noise_dim; Simulated has no"
+    ):
+        ParticleFilter(Simulated(), 5, SequentialQuasiMonteCarlo())
+
+
+def test_more_dimensions_than_can_be_sorted_are_refused():
+    eye = np.eye(63)
+    model = LinearGaussian(eye, eye, eye, eye, np.zeros(63), eye)
+    with pytest.raises(ValueError, match=r"model: expected at most 62 dimensions .*, got 63"):
+        ParticleFilter(model, 5, SequentialQuasiMonteCarlo())
