@@ -11,7 +11,7 @@ from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.reference import REFERENCES
 from herdfilter.filters import BootstrapProposal, Outcome, ParticleFilter, SequentialQuasiMonteCarlo
 from herdfilter.filters.proposals._hilbert import hilbert_index, hilbert_order
-from herdfilter.filters.proposals.quasi_monte_carlo import (
+from herdfilter.filters.proposals._scrambled_sobol import (
     direction_numbers,
     scrambled_points,
     scrambled_sobol,

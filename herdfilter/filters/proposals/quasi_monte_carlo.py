@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.proposals._hilbert import BITS, hilbert_order
+from herdfilter.filters.proposals._scrambled_sobol import scrambled_sobol
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.resampling.base import equal_log_weights, picked
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, circular_dims, noise_dim, propagate, require
 from herdfilter.samplers.sobol import SobolSampling
-
-DIGITS = 52  # binary, of a coordinate; half a cell of that grid more is still a float, and neither 0 nor 1
 
 
 @dataclass(frozen=True)
@@ -91,47 +87,3 @@ class SequentialQuasiMonteCarlo:
         order = hilbert_order(particles, weights, circular_dims(model))
         ancestors = particles[order[picked(weights[order], u[:, 0])]]
         return propagate(model, ancestors, ndtri(u[:, 1:]), dt, control, step), equal_log_weights(n)
-
-
-def scrambled_sobol(n: int, dim: int, rng: np.random.Generator) -> Array:
-    """Draw the first n points of a scrambled Sobol sequence, inside the unit cube; (n, dim)."""
-    directions = direction_numbers(dim, (n - 1).bit_length())
-    return scrambled_points(n, directions, rng.integers(2**DIGITS, size=(dim, directions.shape[1] + 1)))
-
-
-@lru_cache(maxsize=32)
-def direction_numbers(dim: int, count: int) -> NDArray[np.int64]:
-    """Return the first direction numbers of the Sobol sequence, times ``2^DIGITS``; (dim, count)."""
-    from scipy.stats import qmc  # it takes longer to import than the rest of the package
-
-    if dim > qmc.Sobol.MAXDIM:
-        raise ValueError(f"noise_dim: expected at most {qmc.Sobol.MAXDIM - 1}, got {dim - 1}")
-    # In the Gray code order of the sequence, point 2^k differs from the one before by direction number k.
-    fractions = (qmc.Sobol(dim, scramble=False).random_base2(count) * 2.0**DIGITS).astype(np.int64)
-    powers = 2 ** np.arange(count)
-    return np.ascontiguousarray((fractions[powers] ^ fractions[powers - 1]).T)
-
-
-@njit(cache=True, nogil=True)
-def scrambled_points(n, directions, random):
-    """Sobol points (n, dim) of direction numbers (dim, count), scrambled by random integers (dim, count + 1)."""
-    dim, count = directions.shape
-    x = np.empty((n, dim))
-    scrambled = np.empty(count, np.int64)
-    for j in range(dim):
-        scrambled[:] = 0
-        for c in range(count):  # column c of a lower triangular matrix over {0, 1}, its diagonal one
-            digit = np.int64(1) << (DIGITS - 1 - c)
-            column = digit | (random[j, c] & (digit - 1))
-            for k in range(count):
-                if directions[j, k] & digit:
-                    scrambled[k] ^= column
-        place = random[j, count]
-        for i in range(n):
-            if i > 0:
-                k = 0  # trailing zeros of i: one digit of its Gray code changes
-                while not (i >> k) & 1:
-                    k += 1
-                place ^= scrambled[k]
-            x[i, j] = (place + 0.5) * 2.0**-DIGITS
-    return x
