@@ -21,7 +21,7 @@ from herdfilter.samplers.sobol import SobolSampling
 
 @dataclass(frozen=True)
 class SequentialQuasiMonteCarlo:
-    """Draws ancestors and noise together, from a scrambled Sobol set (Gerber and Chopin 2015, algorithm 3).
+    """Draws ancestors and noise together, from a scrambled Sobol set (Gerber and Chopin 2015).
 
     At every step the particles are sorted along a Hilbert curve, so that neighbours in the order are neighbours in the
     state. Of the 1 + noise_dim coordinates of a Sobol point the first picks the ancestor, by the inverse of the cumulative
@@ -34,7 +34,7 @@ class SequentialQuasiMonteCarlo:
     step, whatever `resampling` and `resample_below` say.
 
     Powers of two serve best as number of particles: other numbers take the first n points of the next larger set, which
-    are less even (n = 100 may do worse than n = 64).
+    are less even.
 
     Notes
     -----
