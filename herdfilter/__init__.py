@@ -54,6 +54,7 @@ from herdfilter.samplers import (
     SigmaPoints,
     SobolSampling,
 )
+from herdfilter.smoothing import Trajectories, UnreachableStateError, backward_simulation
 
 __version__ = "0.1.0"
 
@@ -101,7 +102,10 @@ __all__ = [
     "StepRecord",
     "StratifiedResampling",
     "SystematicResampling",
+    "Trajectories",
+    "UnreachableStateError",
     "UnscentedKalmanFilter",
+    "backward_simulation",
     "bandwidths",
     "compare",
     "discrete",

@@ -10,6 +10,7 @@ Arrays are (n, d), particles first. `step` counts from 1: the initial state is s
 ``transition_mean(x, dt, control, step)``                  (n, d) -> (n, d), with ``transition_covariance(dt, step)`` (d, d)
 ``transition(x, noise, dt, control, step)``                where noise (n, ``noise_dim``), from N(0, I), is not additive
 ``sample_transition(x, rng, dt, control, step)``           where the transition can only be simulated
+``transition_log_density(x_next, x, dt, control, step)``   (m, d), (n, d) -> (m, n), for a smoother (optional)
 ``log_likelihood(z, x, step)``                             (n, d) -> (n,)
 ``partial_observations``                                   True if ``log_likelihood`` leaves out NaN entries of z (optional)
 ``observation_mean(x, step)``                              (n, d) -> (n, k), with ``observation_covariance(step)`` (k, k)

@@ -1,0 +1,440 @@
+"""Backward simulation against exact smoothers: Rauch-Tung-Striebel, Gaussian conditioning, and a grid."""
+
+import pickle
+
+import numpy as np
+import pytest
+from filterpy.kalman import KalmanFilter
+
+import herdfilter as hf
+from herdfilter.angles import wrap_angles
+from herdfilter.smoothing import backward
+
+PLANE = hf.models.LinearGaussian(
+    F=[[0.9, 0.2], [-0.2, 0.9]],
+    H=[[1.0, 0.5]],
+    Q=[[0.5, 0.1], [0.1, 0.3]],
+    R=[[0.7]],
+    initial_mean=[1.0, -1.0],
+    initial_covariance=[[1.0, 0.3], [0.3, 2.0]],
+)
+VELOCITY = hf.models.LinearGaussian(
+    F=[[1.0, 1.0], [0.0, 1.0]],
+    H=[[1.0, 0.0]],
+    Q=[[0.1, 0.15], [0.15, 0.3]],
+    R=[[1.0]],
+    initial_mean=[0.0, 0.0],
+    initial_covariance=np.eye(2),
+)
+PROPOSALS = {
+    "bootstrap": (hf.BootstrapProposal(), None),
+    "bootstrap, optimal transport": (hf.BootstrapProposal(), hf.OptimalTransportResampling()),
+    "bootstrap, kernel density": (
+        hf.BootstrapProposal(),
+        hf.MixtureResampling(hf.KernelDensityFit(), hf.RandomSampling()),
+    ),
+    "herded": (hf.HerdedProposal(hf.KernelHerding()), None),
+    "herded, random": (hf.HerdedProposal(hf.RandomSampling()), None),
+    "augmented": (hf.AugmentedProposal(hf.GaussianFit(), hf.MappedSampling(hf.KernelHerding())), None),
+}
+
+
+def smoothed(model, z, n, seed=0, proposal=None, resampling=None, m=None, **options):
+    """Trajectories, as many as particles unless m says otherwise, and the filter's result."""
+    pf = hf.ParticleFilter(model, n, proposal, resampling, rng=seed)
+    result = pf.run(z, keep_particles=True, **options)
+    return hf.backward_simulation(model, result, m or n, np.random.default_rng([1, seed]), **options), result
+
+
+def statistics(x):
+    """Means, covariances and lag-one covariances of trajectories (m, T, d), in one vector."""
+    centred = x - x.mean(axis=0)
+    joint = np.einsum("mti,msj->tsij", centred, centred) / len(x)
+    t = np.arange(x.shape[1])
+    return x.mean(axis=0), joint[t, t], joint[t[:-1], t[1:]]
+
+
+def rts(model, observations):
+    """Smoothed means, covariances and lag-one covariances by filterpy."""
+    kf = KalmanFilter(dim_x=model.dim, dim_z=len(model.H))
+    kf.x, kf.P = model.initial_mean.copy(), model.initial_covariance.copy()
+    kf.F, kf.H, kf.Q, kf.R = model.F, model.H, model.Q, model.R
+    x, P = [], []
+    for z in observations:
+        kf.predict()
+        kf.update(None if np.isnan(z).any() else z)
+        x.append(kf.x.copy())
+        P.append(kf.P.copy())
+    means, covariances, gain, _ = kf.rts_smoother(np.array(x), np.array(P))
+    return means, covariances, gain[:-1] @ covariances[1:]
+
+
+def errors(model, z, exact, n, runs, **options):
+    """Root mean square errors over runs of the means, covariances and lag-one covariances."""
+    square = [
+        [np.mean((a - b) ** 2) for a, b in zip(statistics(trajectories.x), exact, strict=True)]
+        for trajectories, _ in (smoothed(model, z, n, seed, **options) for seed in range(runs))
+    ]
+    return np.sqrt(np.mean(square, axis=0))
+
+
+def series():
+    z = hf.simulate(PLANE, 8, rng=5)[1]
+    z[[2, 5]] = np.nan
+    return z
+
+
+def test_linear_gaussian_moments_approach_rauch_tung_striebel_as_one_over_root_n():
+    """Marginals and the joint of successive states, with two observations missing."""
+    z = series()
+    exact, sizes = rts(PLANE, z), np.array([40, 160, 640])
+    found = np.array([errors(PLANE, z, exact, n, runs=8) for n in sizes])
+    slopes = np.polyfit(np.log(sizes), np.log(found), 1)[0]
+    assert (slopes < -0.35).all(), slopes
+    assert (slopes > -0.65).all(), slopes
+    assert (found[-1] < 0.1).all(), found[-1]
+
+
+@pytest.mark.parametrize(("proposal", "resampling"), PROPOSALS.values(), ids=PROPOSALS)
+def test_every_proposal_and_resampling_scheme_will_do(proposal, resampling):
+    z = series()
+    found = errors(PLANE, z, rts(PLANE, z), 80, 4, proposal=proposal, resampling=resampling, m=1000)
+    deterministic = proposal not in (hf.BootstrapProposal(), hf.HerdedProposal(hf.RandomSampling()))
+    assert (found < (0.1 if deterministic else 0.3)).all(), found
+
+
+class Drift:
+    """A walk whose noise and drift depend on the time step and on a control, seen through unit noise."""
+
+    dim = 1
+    initial = hf.GaussianMixture([1.0], [[0.5]], [[2.0]])
+
+    def transition_mean(self, x, dt, control, step):
+        return x + control[0] * dt + step
+
+    def transition_covariance(self, dt, step):
+        return np.array([[0.3 * dt * step]])
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * (z[0] - x[:, 0]) ** 2
+
+
+def test_time_steps_and_controls_lead_to_the_step_of_their_index():
+    """Against conditioning of the joint Gaussian of all states on all observations."""
+    dt = np.array([1.0, 0.1, 3.0, 0.2, 5.0])
+    controls = np.array([[0.0], [20.0], [-4.0], [15.0], [2.0]])
+    z = np.array([[2.0], [5.5], [-4.0], [np.nan], [21.0]])
+    step = np.arange(1, 6)
+    prior = 0.5 + np.cumsum(controls[:, 0] * dt + step)
+    variance = 2.0 + np.cumsum(0.3 * dt * step)
+    C = np.minimum.outer(variance, variance)
+    seen = ~np.isnan(z[:, 0])
+    gain = C[:, seen] @ np.linalg.inv(C[np.ix_(seen, seen)] + np.eye(seen.sum()))
+    mean, covariance = prior + gain @ (z[seen, 0] - prior[seen]), C - gain @ C[seen]
+    drawn = [smoothed(Drift(), z, 500, seed, dt=dt, controls=controls)[0].x[..., 0] for seed in range(4)]
+    spread = np.sqrt(np.diagonal(covariance))
+    np.testing.assert_allclose(np.mean(drawn, axis=(0, 1)), mean, atol=0.15 * spread.max())
+    np.testing.assert_allclose(np.cov(np.vstack(drawn).T), covariance, atol=0.12 * covariance.max())
+
+
+def grid_smoother(model, x, z, log_transition):
+    """Exact smoothing probabilities (T, N) on points x (N, 1), and the joint ones of successive steps (T - 1, N, N)."""
+    steps = len(z)
+    kernel = [np.exp(log_transition(x, k + 1)) for k in range(steps)]  # [next, before]
+    likelihood = [np.exp(model.log_likelihood(z[k], x, k + 1)) for k in range(steps)]
+    forward, backward = np.exp(model.initial.log_density(x)), np.ones(len(x))
+    forwards = []
+    for k in range(steps):
+        forward = likelihood[k] * (kernel[k] @ forward)
+        forward /= forward.sum()
+        forwards.append(forward)
+    marginal, joint = [forwards[-1]], []
+    for k in range(steps - 1, 0, -1):
+        after = likelihood[k] * backward
+        pair = after[:, None] * kernel[k] * forwards[k - 1]
+        joint.insert(0, pair / pair.sum())
+        backward = after @ kernel[k]
+        backward /= backward.sum()
+        marginal.insert(0, joint[0].sum(axis=0))
+    return np.array(marginal), np.array(joint)
+
+
+def grid_statistics(x, marginal, joint):
+    mean = marginal @ x
+    return (
+        mean[:, None],
+        (marginal @ x**2 - mean**2)[:, None, None],
+        (np.einsum("tij,i,j->t", joint, x, x) - mean[1:] * mean[:-1])[:, None, None],
+    )
+
+
+def test_the_growth_model_is_smoothed_as_on_a_grid():
+    """Two modes: means, covariances, lag-one covariances, and the probability of the right-hand mode."""
+    model, x = hf.models.UNGM(), np.linspace(-45, 45, 601)
+    z = hf.simulate(model, 10, rng=7)[1]
+
+    def log_transition(x, step):
+        return -0.5 * (x - model.transition_mean(x, 1.0, None, step)[:, 0]) ** 2 / model.process_variance
+
+    marginal, joint = grid_smoother(model, x[:, None], z, log_transition)
+    exact = grid_statistics(x, marginal, joint)
+    two_modes = np.minimum(marginal[:, x < 0].sum(axis=1), marginal[:, x > 0].sum(axis=1))
+    assert two_modes[7:].min() > 0.08  # not at the last step only
+    few, many = (errors(model, z, exact, n, runs=6) for n in (50, 800))
+    assert (many < 0.5 * few).all(), (few, many)
+    drawn = np.vstack([smoothed(model, z, 800, seed)[0].x[..., 0] for seed in range(6)])
+    np.testing.assert_allclose((drawn > 0).mean(axis=0), marginal[:, x > 0].sum(axis=1), atol=0.05)
+    np.testing.assert_allclose(drawn.mean(axis=0), exact[0][:, 0], atol=0.5)
+
+
+class HeavyTailed:
+    """A walk with Laplace noise: a density, but no Gaussian one."""
+
+    dim = 1
+    initial = hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
+
+    def sample_transition(self, x, rng, dt, control, step):
+        return 0.9 * x + rng.laplace(size=x.shape)
+
+    def transition_log_density(self, x_next, x, dt, control, step):
+        return -np.abs(x_next - 0.9 * x[:, 0]) - np.log(2)
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * (z[0] - x[:, 0]) ** 2
+
+
+def test_a_model_may_bring_its_own_transition_density():
+    model, x = HeavyTailed(), np.linspace(-15, 15, 601)
+    z = np.array([[0.2], [4.0], [4.5], [-1.0], [0.0], [0.3]])
+    marginal, joint = grid_smoother(
+        model, x[:, None], z, lambda x, step: model.transition_log_density(x, x, 1.0, None, step)
+    )
+    exact = grid_statistics(x, marginal, joint)
+    few, many = (errors(model, z, exact, n, runs=6) for n in (80, 1280))
+    assert (many < 0.5 * few).all(), (few, many)
+    assert (many < 0.1).all(), many
+
+
+def test_the_same_density_from_the_model_gives_the_same_trajectories():
+    class Told(hf.models.LinearGaussian):
+        def transition_log_density(self, x_next, x, dt, control, step):
+            residual = x_next[:, None] - self.transition_mean(x, dt, control, step)
+            return -0.5 * np.einsum("mni,ij,mnj->mn", residual, np.linalg.inv(self.Q), residual) + 3.0
+
+    told = Told(PLANE.F, PLANE.H, PLANE.Q, PLANE.R, PLANE.initial_mean, PLANE.initial_covariance)
+    np.testing.assert_array_equal(smoothed(told, series(), 50)[0].x, smoothed(PLANE, series(), 50)[0].x)
+
+
+@pytest.mark.parametrize(
+    ("model", "dt"),
+    [(VELOCITY, 1.0), (hf.models.UNGM(), 1.0), (hf.models.BearingsTracking(), 0.1)],
+    ids=["constant velocity", "UNGM", "bearings"],
+)
+def test_smoothing_is_nearer_to_the_truth_than_filtering(model, dt):
+    filtering, smoothing = [], []
+    for seed in range(10):
+        truth, z = hf.simulate(model, 25, rng=seed, dt=dt)
+        trajectories, result = smoothed(model, z, 300, seed, m=100, dt=dt)
+        filtering.append(np.sqrt(np.mean((result.means - truth) ** 2)))
+        smoothing.append(np.sqrt(np.mean((trajectories.means - truth) ** 2)))
+    assert np.mean(smoothing) < 0.9 * np.mean(filtering)
+
+
+class Compass:
+    """A heading that turns, observed with noise; beside it a coordinate on the line."""
+
+    dim = 2
+    circular = (1,)
+
+    def __init__(self, heading=0.0):
+        self.initial = hf.GaussianMixture([1.0], [[0.0, heading]], np.diag([1.0, 0.3]))
+
+    def transition_mean(self, x, dt, control, step):
+        return x + np.array([0.0, 0.2])
+
+    def transition_covariance(self, dt, step):
+        return np.array([[0.1, 0.01], [0.01, 0.02]])
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * (wrap_angles(z - x, (1,)) ** 2 / [0.5, 0.05]).sum(axis=1)
+
+
+@pytest.mark.parametrize("turn", [np.pi, -1.5])
+def test_where_zero_lies_on_the_circle_does_not_matter(turn):
+    z = np.column_stack([np.zeros(6), [0.1, 0.3, 0.2, 0.9, 1.1, 1.5]])
+    shift = np.array([0.0, turn])
+    plain, _ = smoothed(Compass(), z, 60)
+    turned, _ = smoothed(Compass(turn), wrap_angles(z + shift, (1,)), 60)
+    assert (np.abs(turned.x[..., 1]) <= np.pi).all()
+    assert turned.circular == (1,)
+    np.testing.assert_allclose(wrap_angles(turned.x - plain.x - shift, (1,)), 0, atol=1e-9)
+    np.testing.assert_allclose(wrap_angles(turned.means - plain.means - shift, (1,)), 0, atol=1e-9)
+    np.testing.assert_allclose(turned.covariances, plain.covariances, atol=1e-9)
+
+
+def test_all_missing_observations_leave_the_prior_paths():
+    """Without observations the lag-one covariance is that of the model's own transition."""
+    x = np.vstack([smoothed(PLANE, [None] * 4, 400, seed)[0].x for seed in range(6)])
+    lag = (x[:, 2] - x[:, 2].mean(axis=0)).T @ (x[:, 3] - x[:, 3].mean(axis=0)) / len(x)
+    C = PLANE.initial_covariance
+    for _ in range(3):
+        C = PLANE.F @ C @ PLANE.F.T + PLANE.Q
+    np.testing.assert_allclose(lag, C @ PLANE.F.T, atol=0.12)
+
+
+def test_trajectories_are_made_of_particles_that_have_weight():
+    trajectories, result = smoothed(PLANE, series(), 30, m=200)
+    assert trajectories.x.shape == (200, 8, 2)
+    for k in range(8):
+        match = (trajectories.x[:, k, None] == result.particles[k]).all(axis=2)
+        assert match.any(axis=1).all()
+        assert result.weights[k][match.argmax(axis=1)].min() > 0
+
+
+def test_one_step_is_a_draw_by_the_weights():
+    trajectories, result = smoothed(PLANE, [[0.3]], 20, m=40_000)
+    share = (trajectories.x == result.particles[0][:, None, None]).all(axis=(2, 3)).mean(axis=1)
+    np.testing.assert_allclose(share, result.weights[0], atol=0.015)
+    np.testing.assert_allclose(trajectories.means, result.means, atol=0.05)
+
+
+def test_a_seed_decides_and_the_chunks_do_not(monkeypatch):
+    _, result = smoothed(PLANE, series(), 50)
+    first = hf.backward_simulation(PLANE, result, 70, 3)
+    again = hf.backward_simulation(PLANE, result, 70, np.random.default_rng(3))
+    other = hf.backward_simulation(PLANE, result, 70, 4)
+    monkeypatch.setattr(backward, "CHUNK", 7 * 50 * 2)
+    chunks = hf.backward_simulation(PLANE, result, 70, 3)
+    np.testing.assert_array_equal(first.x, again.x)
+    np.testing.assert_array_equal(first.x, chunks.x)
+    assert (first.x != other.x).any()
+
+
+def test_a_transition_far_out_in_the_tails_still_has_weights():
+    """Noise of 1e-6 beside steps of 1: the density underflows from every particle, its logarithm does not."""
+
+    class Stiff(hf.models.LinearGaussian):
+        def transition_covariance(self, dt, step):
+            return np.array([[1e-12]])
+
+    loose = hf.models.LinearGaussian([[1.0]], [[1.0]], [[1.0]], [[1.0]], [0.0], [[1.0]])
+    stiff = Stiff([[1.0]], [[1.0]], [[1.0]], [[1.0]], [0.0], [[1.0]])
+    result = hf.ParticleFilter(loose, 20, rng=0).run([[0.0], [5.0]], keep_particles=True)
+    before, after = hf.backward_simulation(stiff, result, 10, 0).x[..., 0].T
+    nearest = np.abs(result.particles[0, :, 0] - after[:, None]).argmin(axis=1)
+    np.testing.assert_array_equal(before, result.particles[0, nearest, 0])
+
+
+def test_units_of_very_different_size_are_no_rank_deficiency():
+    """The trajectories move with the unit of a dimension."""
+    unit = np.array([1.0, 1e-9])
+    scaled = hf.models.LinearGaussian(
+        PLANE.F * np.outer(unit, 1 / unit),
+        PLANE.H / unit,
+        PLANE.Q * np.outer(unit, unit),
+        PLANE.R,
+        PLANE.initial_mean * unit,
+        PLANE.initial_covariance * np.outer(unit, unit),
+    )
+    np.testing.assert_allclose(
+        smoothed(scaled, series(), 40)[0].x / unit, smoothed(PLANE, series(), 40)[0].x, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("Q", "rank"), [([[0.0, 0.0], [0.0, 0.2]], 1), ([[1.0, 2.0], [2.0, 4.0]], 1), (np.zeros((2, 2)), 0)]
+)
+def test_noise_of_deficient_rank_is_named(Q, rank):
+    model = hf.models.LinearGaussian(
+        PLANE.F, PLANE.H, Q, PLANE.R, PLANE.initial_mean, PLANE.initial_covariance
+    )
+    message = f"transition_covariance: .* covariance of full rank, 2; got rank {rank} at step 8"
+    with pytest.raises(ValueError, match=message):
+        smoothed(model, series(), 20)
+
+
+def test_a_state_that_no_particle_leads_to_is_named():
+    class Bounded(HeavyTailed):
+        def transition_log_density(self, x_next, x, dt, control, step):
+            return np.where(np.abs(x_next - x[:, 0]) < (0.0 if step == 3 else 9.0), 0.0, -np.inf)
+
+    with pytest.raises(hf.UnreachableStateError, match=r"step 2: .* all 20 particles .* at step 3") as caught:
+        smoothed(Bounded(), [[0.0]] * 4, 20)
+    assert caught.value.step == 2
+    assert pickle.loads(pickle.dumps(caught.value)).step == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (lambda m, n: np.zeros((n, m)), r"expected shape \(3, 5\) from the model at step 2, got \(5, 3\)"),
+        (lambda m, n: np.full((m, n), np.nan), "below infinity from the model at step 2, got 15 NaN or .inf of 15"),
+        (lambda m, n: np.full((m, n), np.inf), "below infinity from the model at step 2, got 15 NaN or .inf of 15"),
+    ],
+)  # fmt: skip
+def test_bad_densities_are_named(values, message):
+    class Bad(HeavyTailed):
+        def transition_log_density(self, x_next, x, dt, control, step):
+            return values(3 if len(x_next) > 1 else 1, len(x))
+
+    result = hf.ParticleFilter(Bad(), 5, rng=0).run([[0.0]] * 2, keep_particles=True)
+    result.weights[1] = [0.4, 0.3, 0.3, 0.0, 0.0]
+    with pytest.raises(ValueError, match=f"transition_log_density: .*{message}"):
+        hf.backward_simulation(Bad(), result, 200, 0)
+
+
+class OnlySimulated:
+    dim = 1
+    initial = hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
+
+    def sample_transition(self, x, rng, dt, control, step):
+        return x + rng.laplace(size=x.shape)
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * (z[0] - x[:, 0]) ** 2
+
+
+def test_a_model_without_a_density_is_named():
+    message = (
+        "backward_simulation needs transition_mean and transition_covariance, or transition_log_density; "
+        "OnlySimulated has no transition_mean"
+    )
+    with pytest.raises(TypeError, match=message):
+        smoothed(OnlySimulated(), [[0.0]] * 2, 10)
+
+
+@pytest.mark.parametrize(
+    ("error", "arguments", "message"),
+    [
+        (ValueError, {"n_trajectories": 0}, "n_trajectories: expected an integer of at least 1, got 0"),
+        (ValueError, {"n_trajectories": 2.0}, "n_trajectories: expected an integer of at least 1, got 2.0"),
+        (ValueError, {"rng": "dice"}, "rng: expected a numpy Generator, a seed or None, got 'dice'"),
+        (ValueError, {"dt": [1.0]}, "dt: expected one a step of the result, 8, got 1"),
+        (ValueError, {"dt": 0.0}, "dt: expected a positive finite number, got 0"),
+        (ValueError, {"controls": [None] * 9}, "controls: expected one a step of the result, 8, got 9"),
+        (TypeError, {"model": hf.models.LinearGaussian}, "model: expected an instance, got the class"),
+        (ValueError, {"model": hf.models.UNGM()}, "result: expected particles of the model's dimension, 1, got 2"),
+        (TypeError, {"result": "run"}, "result: expected a FilterResult, got str"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_named(error, arguments, message):
+    arguments = {"model": PLANE, "n_trajectories": 5, "rng": 0} | arguments
+    arguments.setdefault("result", hf.ParticleFilter(PLANE, 10, rng=0).run(series(), keep_particles=True))
+    with pytest.raises(error, match=message):
+        hf.backward_simulation(**arguments)
+
+
+def test_a_result_without_particles_is_named():
+    for result in (
+        hf.ParticleFilter(PLANE, 10, rng=0).run(series()),
+        hf.UnscentedKalmanFilter(PLANE).run(series()),
+    ):
+        with pytest.raises(ValueError, match=r"result: expected particles, .*keep_particles=True"):
+            hf.backward_simulation(PLANE, result, 5, 0)
+    empty = hf.ParticleFilter(PLANE, 10, rng=0).run([], keep_particles=True)
+    with pytest.raises(ValueError, match="result: expected at least one step, got none"):
+        hf.backward_simulation(PLANE, empty, 5, 0)
+
+
+def test_trajectories_print_as_one_line():
+    assert repr(smoothed(PLANE, series(), 10)[0]) == "Trajectories(10, steps=8, dim=2)"
