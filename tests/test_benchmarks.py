@@ -166,3 +166,13 @@ def test_only_herded_filters_count_as_herded(benchmark_module):
     herded = benchmark_module("bench_study").herded
     assert all(map(herded, ("herded-kh", "mixture-em-kh", "augmented-chg", "kalman-mixture-kh")))
     assert not any(map(herded, ("bootstrap", "herded-random", "augmented-sobol", "sqmc", "ukf")))
+
+
+def test_evidence_study_knows_exact_unbiased_and_deterministic_estimates(run, benchmark_module):
+    filters = ["bootstrap", "augmented-kh", "ukf"]
+    small = ["--particles", 10, "--runs", 4, "--steps", 3, "--workers", 1]
+    text = run("bench_evidence", "--scenarios", "linear-1", "--filters", *filters, *small)
+    assert text.count("same for every seed") == 2
+    error, interval = benchmark_module("bench_evidence").likelihood_ratio(np.log([0.5, 1.5, 0.8, 1.2]) - 800)
+    assert error == pytest.approx(-800)
+    assert interval.startswith("-800")

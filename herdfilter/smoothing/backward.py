@@ -152,7 +152,9 @@ def backward_simulation(
     x[:, -1] = particles[-1, chosen]
     for k in range(steps - 2, -1, -1):  # from step k + 2 back to step k + 1
         control = None if controls is None else controls[k + 1]
-        log_density = _transition_from(model, particles[k], as_positive("dt", float(dts[k + 1])), control, k + 2)
+        log_density = _transition_from(
+            model, particles[k], as_positive("dt", float(dts[k + 1])), control, k + 2
+        )
         u, later, chosen = rng.random(m), chosen, np.empty(m, dtype=int)
         order = np.argsort(later)  # trajectories that have met are weighed together
         size = max(CHUNK // (n * d), 1)
