@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_count, as_generator, as_positive
+from herdfilter._checks import Array, as_count, as_generator
 from herdfilter.angles import moments, wrap_angles
+from herdfilter.filters._series import series
 from herdfilter.filters.results import FilterResult
 from herdfilter.models.contract import (
     ADDITIVE,
@@ -91,6 +93,7 @@ def backward_simulation(
     rng: np.random.Generator | int | None,
     dt: float | Sequence[float] | Array = 1.0,
     controls: Sequence[Any] | Array | None = None,
+    times: ArrayLike | None = None,
 ) -> Trajectories:
     r"""Draw trajectories from the joint distribution of all states given all observations.
 
@@ -117,6 +120,8 @@ def backward_simulation(
         As given to ``run``: time from the step before to each observation.
     controls : sequence, length T, optional
         As given to ``run``.
+    times : array_like, shape (T,), optional
+        In place of `dt`, as given to ``run``.
 
     Returns
     -------
@@ -141,20 +146,14 @@ def backward_simulation(
     particles, weights = _kept(model, result)
     m, rng = as_count("n_trajectories", n_trajectories), as_generator(rng)
     steps, n, d = particles.shape
-    dts = np.full(steps, dt) if np.ndim(dt) == 0 else np.asarray(dt)
-    for name, count in (("dt", len(dts)), ("controls", steps if controls is None else len(controls))):
-        if count != steps:
-            raise ValueError(f"{name}: expected one a step of the result, {steps}, got {count}")
+    moves = series([None] * steps, dt, controls, times)
     with np.errstate(divide="ignore"):  # particles of weight zero are never chosen
         log_weights = np.log(weights)
     x = np.empty((m, steps, d))
     chosen = _choose(log_weights[-1:], np.zeros(m, dtype=int), rng.random(m))
     x[:, -1] = particles[-1, chosen]
     for k in range(steps - 2, -1, -1):  # from step k + 2 back to step k + 1
-        control = None if controls is None else controls[k + 1]
-        log_density = _transition_from(
-            model, particles[k], as_positive("dt", float(dts[k + 1])), control, k + 2
-        )
+        log_density = _transition_from(model, particles[k], moves[k + 1].dt, moves[k + 1].control, k + 2)
         u, later, chosen = rng.random(m), chosen, np.empty(m, dtype=int)
         order = np.argsort(later)  # trajectories that have met are weighed together
         size = max(CHUNK // (n * d), 1)
