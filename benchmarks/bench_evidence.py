@@ -11,6 +11,7 @@ python benchmarks/bench_evidence.py [--scenarios ungm ...] [--filters bootstrap 
 from __future__ import annotations
 
 import argparse
+import inspect
 import os
 from collections.abc import Sequence
 
@@ -99,11 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             reference = exact(model, observations)
             tables: dict[bool, list[list[object]]] = {True: [], False: []}
             for name in args.filters:
-                takes_particles = known[name] in (
-                    "ParticleFilter",
-                    "EnsembleKalmanFilter",
-                    "SmartSamplingKalmanFilter",
-                )
+                takes_particles = "n_particles" in inspect.signature(getattr(hf, known[name])).parameters
                 for n in args.particles if takes_particles else [None]:
                     if model.dim > 1 and n is not None and n > LARGEST.get(name, n):
                         continue
@@ -115,11 +112,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     tables[known[name] == "ParticleFilter"].append(row(name, n or "", errors, args.runs))
             title = f"{scenario}: log-likelihood of {args.steps} steps, exactly {reference:.5g}"
             approximation = (
-                "exact" if isinstance(model, hf.models.LinearGaussian) else "Gaussian approximations"
+                "exact but for ensembles"
+                if isinstance(model, hf.models.LinearGaussian)
+                else "Gaussian approximations"
             )
             for of_particles, kind in (
                 (True, "particle filters"),
-                (False, f"Kalman filters, {approximation}"),
+                (False, f"filters without weights, {approximation}"),
             ):
                 if tables[of_particles]:
                     show(f"{title}; {kind}", COLUMNS, tables[of_particles])
