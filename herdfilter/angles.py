@@ -20,7 +20,7 @@ def wrap_angles(x: Array, circular: Sequence[int]) -> Array:
 
 
 def unwrap_angles(x: Array, weights: Array, circular: Sequence[int]) -> Array:
-    """Move the circular dimensions of weighted points (n, d) to within pi of their circular mean.
+    """Move the circular dimensions of weighted points (..., n, d) to within pi of their circular mean, each set by itself.
 
     In the result, whose angles may leave [-pi, pi), means, covariances and mixture fits may treat every dimension alike.
     """
@@ -28,8 +28,9 @@ def unwrap_angles(x: Array, weights: Array, circular: Sequence[int]) -> Array:
         return x
     x = x.copy()
     for i in circular:
-        reference = np.arctan2(weights @ np.sin(x[:, i]), weights @ np.cos(x[:, i]))
-        x[:, i] = reference + np.mod(x[:, i] - reference + np.pi, 2 * np.pi) - np.pi
+        angle = x[..., i]
+        reference = np.arctan2(np.sin(angle) @ weights, np.cos(angle) @ weights)[..., None]
+        x[..., i] = reference + np.mod(angle - reference + np.pi, 2 * np.pi) - np.pi
     return x
 
 

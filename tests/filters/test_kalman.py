@@ -226,11 +226,10 @@ def test_differences_give_the_jacobian_in_any_unit_and_far_from_the_origin(place
     r2 = a**2 + b**2
     expected = np.array([[-b / r2, a / r2], [a / np.sqrt(r2), b / np.sqrt(r2)]]) / unit
     function = VectorFunction(bearing_and_range, lambda size: (0,))
-    mean = unit * (np.array([a, b]) + place)
-    _, J = differences(function, mean, np.array([unit, unit]))
-    np.testing.assert_allclose(J, expected, rtol=1e-5, atol=1e-7 / unit)
-    _, J = differences(function, unit * (np.array([a, 0.0]) + place), np.array([unit, unit]))  # at the cut
-    np.testing.assert_allclose(J, [[0.0, -0.01 / unit], [-1.0 / unit, 0.0]], atol=1e-6 / unit)
+    means = unit * (np.array([[a, b], [a, 0.0]]) + place)  # the second is at the cut
+    _, J = differences(function, means, np.array([[unit, unit]]))
+    np.testing.assert_allclose(J[0], expected, rtol=1e-5, atol=1e-7 / unit)
+    np.testing.assert_allclose(J[1], [[0.0, -0.01 / unit], [-1.0 / unit, 0.0]], atol=1e-6 / unit)
 
 
 class Jacobians(hf.models.UNGM):
@@ -325,14 +324,14 @@ def test_definiteness_lost_to_rounding_is_repaired(gaussian):
 
 
 def test_repair_keeps_the_covariance_within_the_tolerance():
-    bad = np.diag([1.0, -1e-9])
-    fixed = definite(bad, np.ones(2), 1, "predicted")
-    np.testing.assert_allclose(fixed, np.diag([1.0, 0.0]), atol=1e-15)
+    bad = np.array([np.diag([1.0, -1e-9]), np.eye(2)])
+    fixed = definite(bad, np.eye(2), 1, "predicted")
+    np.testing.assert_allclose(fixed, [np.diag([1.0, 0.0]), np.eye(2)], atol=1e-15)
     for hopeless in (np.diag([1.0, -1e-7]), np.diag([1.0, np.nan])):
         with pytest.raises(
             hf.IndefiniteCovarianceError, match="step 3: the predicted covariance is not positive"
         ):
-            definite(hopeless, np.ones(2), 3, "predicted")
+            definite(hopeless[None], np.eye(2), 3, "predicted")
 
 
 class Square(hf.models.UNGM):

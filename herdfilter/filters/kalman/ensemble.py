@@ -109,11 +109,12 @@ class _Ensemble:
         predicted = seen.mean(axis=0)
         spread = (seen - predicted) / (n - 1)
         cross = _centred(self.members, self.circular).T @ spread
-        innovation = Innovation(model, z, predicted, (seen - predicted).T @ spread, cross, step)
+        covariance = (seen - predicted).T @ spread
+        innovation = Innovation(model, z, predicted[None], covariance[None], cross[None], step)
         noise = self.rng.standard_normal((n, len(innovation.kept))) @ covariance_factor(innovation.noise).T
-        corrections = innovation.corrections(innovation.residuals(seen) + noise)
+        corrections = innovation.corrections((innovation.residuals(seen) + noise)[None])[0]
         members = wrap_angles(self.members + corrections, self.circular)
-        return _Ensemble(members, self.circular, self.rng), innovation.log_density
+        return _Ensemble(members, self.circular, self.rng), float(innovation.log_densities[0])
 
 
 def _unwrapped(x: Array, circular: tuple[int, ...]) -> Array:

@@ -40,34 +40,34 @@ class ExtendedKalmanFilter(KalmanFilter):
         super().__init__(model, GaussianBelief.initial(model, "ExtendedKalmanFilter", linearised))
 
 
-def linearised(function: VectorFunction, mean: Array, covariance: Array) -> tuple[Array, Array, Array]:
-    """Return mean, covariance and cross-covariance of the values of the linearisation at the mean (a `MomentRule`)."""
+def linearised(function: VectorFunction, means: Array, covariances: Array) -> tuple[Array, Array, Array]:
+    """Return moments of the values of the linearisation at each mean (a `MomentRule`)."""
     if function.jacobian is None:
-        centre, J = differences(function, mean, np.sqrt(np.diagonal(covariance)))
+        centres, J = differences(function, means, np.sqrt(np.diagonal(covariances, axis1=1, axis2=2)))
     else:
-        centre = function.values(mean[None])[0]
-        J = np.asarray(function.jacobian(mean[None]), dtype=np.float64)
-        expected = (1, len(centre), len(mean))
+        centres = function.values(means)
+        J = np.asarray(function.jacobian(means), dtype=np.float64)
+        expected = (*centres.shape, means.shape[1])
         if J.shape != expected or not np.isfinite(J).all():
             raise ValueError(
                 f"jacobian: expected finite numbers of shape {expected} from the model, got {J.shape}"
             )
-        J = J[0]
-    cross = covariance @ J.T
-    return centre, J @ cross, cross
+    cross = covariances @ J.transpose(0, 2, 1)
+    return centres, J @ cross, cross
 
 
-def differences(function: VectorFunction, mean: Array, sd: Array) -> tuple[Array, Array]:
-    """Return the value (k,) and the Jacobian (k, m) at the mean, by central differences.
+def differences(function: VectorFunction, means: Array, sd: Array) -> tuple[Array, Array]:
+    """Return the value (K, k) and the Jacobian (K, k, m) at each mean (K, m), by central differences.
 
     The step of a dimension balances truncation with rounding for a function that changes over its standard deviation,
-    or over a thousandth of its mean where that is more.
+    of which there are (K, m) or (1, m), or over a thousandth of its mean where that is more.
     """
-    m = len(mean)
-    scale = np.maximum(sd, 1e-3 * np.abs(mean))
+    m = means.shape[1]
+    size = np.abs(means)
+    scale = np.maximum(sd, 1e-3 * size)
     scale[scale == 0] = 1.0
-    h = scale * np.cbrt(np.finfo(float).eps * np.maximum(1.0, np.abs(mean) / scale))
-    steps = np.diag(h)
-    y = function.values(mean + np.concatenate([np.zeros((1, m)), steps, -steps]))
-    rise = wrap_angles(y[1 : m + 1] - y[m + 1 :], function.circular(y.shape[1]))
-    return y[0], (rise / (2 * h[:, None])).T
+    h = scale * np.cbrt(np.finfo(float).eps * np.maximum(1.0, size / scale))
+    steps = h[:, :, None] * np.eye(m)
+    y = function.at(means[:, None] + np.concatenate([np.zeros_like(steps[:, :1]), steps, -steps], axis=1))
+    rise = wrap_angles(y[:, 1 : m + 1] - y[:, m + 1 :], function.circular(y.shape[-1]))
+    return y[:, 0], (rise / (2 * h[:, :, None])).transpose(0, 2, 1)

@@ -48,14 +48,21 @@ class VectorFunction:
     circular: Callable[[int], tuple[int, ...]]
     jacobian: Callable[[Array], Any] | None = None
 
+    def at(self, x: Array) -> Array:
+        """Values at sets of points, (K, p, m) -> (K, p, k)."""
+        return self.values(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:2], -1)
+
 
 class MomentRule(Protocol):
-    """How the moments of a function of a Gaussian variable are computed; exact where it is linear."""
+    """How the moments of a function of Gaussian variables are computed; exact where it is linear.
+
+    There are K variables, whose means are (K, m) and whose covariances (K, m, m), or (1, m, m) where all have the same.
+    """
 
     def __call__(
-        self, function: VectorFunction, mean: Array, covariance: Array
+        self, function: VectorFunction, means: Array, covariances: Array
     ) -> tuple[Array, Array, Array]:
-        """Return mean (k,), covariance (k, k) and cross-covariance (m, k) of the values, given those of N(m)."""
+        """Return means (K, k), covariances (K, k, k) and cross-covariances (K, m, k) of the values."""
         ...
 
 
@@ -83,64 +90,112 @@ class GaussianBelief:
         return cls(mean, as_array("initial.covariance", start.covariance, (model.dim, model.dim)), rule)
 
     def predicted(self, model: Model, dt: float, control: Any, step: int) -> GaussianBelief:
-        """Additive noise adds its covariance; other noise is a part of the Gaussian that goes through the transition."""
-        d, circular = model.dim, circular_dims(model)
-        if all(hasattr(model, name) for name in ADDITIVE):
-            jacobian = getattr(model, "transition_jacobian", None)
-            function = VectorFunction(
-                lambda x: transition_mean(model, wrap_angles(x, circular), dt, control, step),
-                lambda _: circular,
-                jacobian and (lambda x: jacobian(wrap_angles(x, circular), dt, control, step)),
-            )
-            mean, covariance, _ = self.rule(function, self.mean, self.covariance)
-            covariance = covariance + transition_covariance(model, dt, step)
-        else:
-            function = VectorFunction(
-                lambda x: propagate(model, wrap_angles(x[:, :d], circular), x[:, d:], dt, control, step),
-                lambda _: circular,
-            )
-            joint = np.eye(d + noise_dim(model))
-            joint[:d, :d] = self.covariance
-            mean, covariance, _ = self.rule(function, np.append(self.mean, np.zeros(len(joint) - d)), joint)
-        covariance = definite(covariance, np.diagonal(covariance), step, "predicted")
-        return GaussianBelief(wrap_angles(mean, circular), covariance, self.rule)
+        """Kalman's prediction, angles wrapped."""
+        means, covariances = predicted_gaussians(
+            model, self.mean[None], self.covariance[None], self.rule, dt, control, step
+        )
+        return GaussianBelief(wrap_angles(means[0], circular_dims(model)), covariances[0], self.rule)
 
     def updated(self, model: Model, z: Array, step: int) -> tuple[GaussianBelief, float]:
-        """Kalman's update with the moments of state and observation."""
-        circular = circular_dims(model)
-        jacobian = getattr(model, "observation_jacobian", None)
-        function = VectorFunction(
-            lambda x: observation_mean(model, wrap_angles(x, circular), step),
-            lambda size: observation_circular(model, size),
-            jacobian and (lambda x: jacobian(wrap_angles(x, circular), step)),
+        """Kalman's update, angles wrapped."""
+        means, covariances, log_densities = updated_gaussians(
+            model, self.mean[None], self.covariance[None], self.rule, z, step
         )
-        predicted, covariance, cross = self.rule(function, self.mean, self.covariance)
-        innovation = Innovation(model, z, predicted, covariance, cross, step)
-        mean = self.mean + innovation.corrections(innovation.residuals(predicted)[None])[0]
-        shrunk = definite(
-            self.covariance - innovation.reduction, np.diagonal(self.covariance), step, "updated"
-        )
-        return GaussianBelief(wrap_angles(mean, circular), shrunk, self.rule), innovation.log_density
+        belief = GaussianBelief(wrap_angles(means[0], circular_dims(model)), covariances[0], self.rule)
+        return belief, float(log_densities[0])
 
 
-def definite(covariance: Array, variances: Array, step: int, what: str) -> Array:
-    """Return a covariance made symmetric and, where rounding took that away, positive semi-definite.
+def predicted_gaussians(
+    model: Model, means: Array, covariances: Array, rule: MomentRule, dt: float, control: Any, step: int
+) -> tuple[Array, Array]:
+    """Carry each N(means[i], covariances[i]) through the transition.
 
-    Eigenvalues, relative to the `variances` (d,) that it was computed from, are raised to zero if they are above minus
-    `TOLERANCE`; if one is below, IndefiniteCovarianceError names the step and which covariance it is.
+    Additive noise adds its covariance; other noise is a part of the Gaussian that goes through the transition.
+
+    Parameters
+    ----------
+    means : ndarray, shape (K, d)
+    covariances : ndarray, shape (K, d, d), or (1, d, d) where all have the same
+
+    Returns
+    -------
+    means, covariances : ndarray, shapes (K, d) and (K, d, d)
+        Angles are not wrapped.
     """
-    covariance = 0.5 * (covariance + covariance.T)
-    if not np.isfinite(covariance).all():
+    d, circular = model.dim, circular_dims(model)
+    if all(hasattr(model, name) for name in ADDITIVE):
+        jacobian = getattr(model, "transition_jacobian", None)
+        function = VectorFunction(
+            lambda x: transition_mean(model, wrap_angles(x, circular), dt, control, step),
+            lambda _: circular,
+            jacobian and (lambda x: jacobian(wrap_angles(x, circular), dt, control, step)),
+        )
+        means, covariances, _ = rule(function, means, covariances)
+        covariances = covariances + transition_covariance(model, dt, step)
+    else:
+        function = VectorFunction(
+            lambda x: propagate(model, wrap_angles(x[:, :d], circular), x[:, d:], dt, control, step),
+            lambda _: circular,
+        )
+        noises = noise_dim(model)
+        joint = np.zeros((len(covariances), d + noises, d + noises))
+        joint[:, :d, :d], joint[:, d:, d:] = covariances, np.eye(noises)
+        means, covariances, _ = rule(function, np.hstack([means, np.zeros((len(means), noises))]), joint)
+    return means, definite(covariances, covariances, step, "predicted")
+
+
+def updated_gaussians(
+    model: Model, means: Array, covariances: Array, rule: MomentRule, z: Array, step: int
+) -> tuple[Array, Array, Array]:
+    """Update each N(means[i], covariances[i]) with the moments of state and observation (Kalman's update).
+
+    Parameters
+    ----------
+    means : ndarray, shape (K, d)
+    covariances : ndarray, shape (K, d, d), or (1, d, d) where all have the same
+    z : ndarray, shape (k,)
+        The observation; NaN where an entry is missing.
+
+    Returns
+    -------
+    means, covariances : ndarray, shapes (K, d) and (K, d, d)
+        Angles are not wrapped: a mean moves by its correction.
+    log_densities : ndarray, shape (K,)
+        Of the finite part of the observation.
+    """
+    circular = circular_dims(model)
+    jacobian = getattr(model, "observation_jacobian", None)
+    function = VectorFunction(
+        lambda x: observation_mean(model, wrap_angles(x, circular), step),
+        lambda size: observation_circular(model, size),
+        jacobian and (lambda x: jacobian(wrap_angles(x, circular), step)),
+    )
+    innovation = Innovation(model, z, *rule(function, means, covariances), step)
+    residuals = innovation.residuals(innovation.predicted)
+    moved = means + innovation.corrections(residuals[:, None])[:, 0]
+    shrunk = definite(covariances - innovation.reductions, covariances, step, "updated")
+    return moved, shrunk, innovation.log_densities
+
+
+def definite(covariances: Array, before: Array, step: int, what: str) -> Array:
+    """Return covariances (K, d, d) made symmetric and, where rounding took that away, positive semi-definite.
+
+    Eigenvalues, relative to the variances `before` (..., d, d) that they were computed from, are raised to zero if they are
+    above minus `TOLERANCE`; if one is below, IndefiniteCovarianceError names the step and which covariance it is.
+    """
+    covariances = 0.5 * (covariances + covariances.transpose(0, 2, 1))
+    if not np.isfinite(covariances).all():
         raise IndefiniteCovarianceError(step, what)
     try:
-        np.linalg.cholesky(covariance)
-        return covariance
+        np.linalg.cholesky(covariances)
+        return covariances
     except np.linalg.LinAlgError:
         pass
-    scale = np.sqrt(np.maximum(variances, np.abs(np.diagonal(covariance))))
+    variances = np.diagonal(before, axis1=-2, axis2=-1)
+    scale = np.sqrt(np.maximum(variances, np.abs(np.diagonal(covariances, axis1=1, axis2=2))))
     scale[scale == 0] = 1.0
-    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
-    if values[0] < -TOLERANCE:
+    values, vectors = np.linalg.eigh(covariances / (scale[:, :, None] * scale[:, None]))
+    if values.min() < -TOLERANCE:
         raise IndefiniteCovarianceError(step, what)
-    root = vectors * np.sqrt(np.maximum(values, 0.0)) * scale[:, None]
-    return root @ root.T
+    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None] * scale[:, :, None]
+    return roots @ roots.transpose(0, 2, 1)

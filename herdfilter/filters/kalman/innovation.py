@@ -1,4 +1,4 @@
-"""What an observation tells: the residual, the gain and the density, for a Gaussian belief and for an ensemble."""
+"""What an observation tells: the residual, the gain and the density, for Gaussians and for an ensemble."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from herdfilter.models.contract import Model, observation_circular, observation_
 
 
 class Innovation:
-    """The finite part of an observation beside its prediction.
+    """The finite part of an observation beside K predictions.
 
     Parameters
     ----------
@@ -19,12 +19,12 @@ class Innovation:
         Gives the noise R of the observation and says which of its entries are angles.
     z : ndarray, shape (k,)
         The observation; NaN where an entry is missing.
-    predicted : ndarray, shape (k,)
-        Its predicted mean.
-    covariance : ndarray, shape (k, k)
-        Covariance of the prediction, without R.
-    cross : ndarray, shape (d, k)
-        Covariance of the state with the observation.
+    predicted : ndarray, shape (K, k)
+        Its predicted means.
+    covariances : ndarray, shape (K, k, k)
+        Covariances of the predictions, without R.
+    cross : ndarray, shape (K, d, k)
+        Covariances of the state with the observation.
     step : int
 
     Raises
@@ -32,44 +32,49 @@ class Innovation:
     ValueError
         If `z` is of another shape than its prediction, or infinite.
     IndefiniteCovarianceError
-        If ``covariance + R`` is not positive definite.
+        If a matrix ``covariances + R`` is not positive definite.
     """
 
     def __init__(
-        self, model: Model, z: Array, predicted: Array, covariance: Array, cross: Array, step: int
+        self, model: Model, z: Array, predicted: Array, covariances: Array, cross: Array, step: int
     ) -> None:
-        if z.shape != predicted.shape:
-            raise ValueError(f"z: expected shape {predicted.shape}, as of observation_mean, got {z.shape}")
+        if z.shape != predicted.shape[1:]:
+            raise ValueError(
+                f"z: expected shape {predicted.shape[1:]}, as of observation_mean, got {z.shape}"
+            )
         if np.isinf(z).any():
             raise ValueError(f"z: expected finite numbers, or NaN where missing, got {z} at step {step}")
         self.z, self.predicted = z, predicted
         self.circular = observation_circular(model, len(z))
         self.kept = np.flatnonzero(~np.isnan(z))
-        part = np.ix_(self.kept, self.kept)
-        self.noise = observation_covariance(model, len(z), step)[part]
+        noise = observation_covariance(model, len(z), step)
+        if len(self.kept) < len(z):
+            part = np.ix_(self.kept, self.kept)
+            noise, covariances, cross = noise[part], covariances[:, *part], cross[:, :, self.kept]
+        self.noise = noise
         try:
-            factor = np.linalg.cholesky(covariance[part] + self.noise)  # S = L L'
+            factors = np.linalg.cholesky(covariances + noise)  # S = L L'
         except np.linalg.LinAlgError:
             raise IndefiniteCovarianceError(step, "observation's") from None
-        self._whitening = np.linalg.inv(factor)
-        self._half_gain = self._whitening @ cross[:, self.kept].T  # the gain is half_gain' L^-1
+        self._whitening = np.linalg.inv(factors)
+        self._half_gain = self._whitening @ cross.transpose(0, 2, 1)  # the gain is half_gain' L^-1
 
     def residuals(self, predictions: Array) -> Array:
         """Finite part of ``z - predictions``, angles wrapped, (..., k) -> (..., kept)."""
         return wrap_angles(self.z - predictions, self.circular)[..., self.kept]
 
     def corrections(self, residuals: Array) -> Array:
-        """Gain times each residual, (n, kept) -> (n, d)."""
-        return residuals @ self._whitening.T @ self._half_gain
+        """Gain times each residual, (K, n, kept) -> (K, n, d)."""
+        return residuals @ self._whitening.transpose(0, 2, 1) @ self._half_gain
 
     @property
-    def reduction(self) -> Array:
-        """``K S K'``, by which the covariance of the state shrinks, (d, d)."""
-        return self._half_gain.T @ self._half_gain
+    def reductions(self) -> Array:
+        """Gain times S times gain', by which the covariance of the state shrinks, (K, d, d)."""
+        return self._half_gain.transpose(0, 2, 1) @ self._half_gain
 
     @property
-    def log_density(self) -> float:
-        """Log-density of the finite part of the observation."""
-        white = self._whitening @ self.residuals(self.predicted)
-        log_root = np.log(np.diagonal(self._whitening)).sum()
-        return float(log_root - 0.5 * (white @ white + len(white) * np.log(2 * np.pi)))
+    def log_densities(self) -> Array:
+        """Log-density of the finite part of the observation by each prediction, (K,)."""
+        white = (self._whitening @ self.residuals(self.predicted)[:, :, None])[:, :, 0]
+        log_roots = np.log(np.diagonal(self._whitening, axis1=1, axis2=2)).sum(axis=1)
+        return log_roots - 0.5 * ((white * white).sum(axis=1) + white.shape[1] * np.log(2 * np.pi))

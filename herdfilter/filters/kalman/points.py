@@ -20,23 +20,23 @@ hashable, since its points are kept."""
 
 @dataclass(frozen=True)
 class PointRule:
-    """Moments of a function over points of N(0, I) that are mapped to its Gaussian argument (a `MomentRule`)."""
+    """Moments of a function over points of N(0, I) that are mapped to its Gaussian arguments (a `MomentRule`)."""
 
     standard: Standard
 
     def __call__(
-        self, function: VectorFunction, mean: Array, covariance: Array
+        self, function: VectorFunction, means: Array, covariances: Array
     ) -> tuple[Array, Array, Array]:
-        """Return mean, covariance and cross-covariance of the values."""
-        z, weights, spread_weights = _points(self.standard, len(mean))
-        offsets = z @ covariance_factor(covariance).T
-        y = function.values(mean + offsets)
+        """Return means, covariances and cross-covariances of the values."""
+        z, weights, spread_weights = _points(self.standard, means.shape[1])
+        offsets = z @ covariance_factor(covariances).transpose(0, 2, 1)
+        y = function.at(means[:, None] + offsets)
         # angles are unwrapped about a mean whose weights are positive: any direction in their midst serves
-        y = unwrap_angles(y, np.abs(weights), function.circular(y.shape[1]))
-        centre = weights @ y
-        centred = y - centre
+        y = unwrap_angles(y, np.abs(weights), function.circular(y.shape[-1]))
+        centres = weights @ y
+        centred = y - centres[:, None]
         weighted = spread_weights[:, None] * centred
-        return centre, centred.T @ weighted, offsets.T @ weighted
+        return centres, centred.transpose(0, 2, 1) @ weighted, offsets.transpose(0, 2, 1) @ weighted
 
 
 @lru_cache(maxsize=64)
