@@ -39,7 +39,7 @@ class CubatureKalmanFilter(KalmanFilter):
     """
 
     def __init__(self, model: Model) -> None:
-        super().__init__(model, GaussianBelief.initial(model, "CubatureKalmanFilter", PointRule(_cubature)))
+        super().__init__(model, GaussianBelief.initial(model, "CubatureKalmanFilter", CUBATURE))
 
 
 def _cubature(m: int) -> tuple[Array, Array, Array]:
@@ -47,3 +47,7 @@ def _cubature(m: int) -> tuple[Array, Array, Array]:
     normal = GaussianMixture.trusted(np.ones(1), np.zeros((1, m)), np.eye(m))
     points = SigmaPoints("cubature").sample(normal, 2 * m)
     return points.x, points.weights, points.weights
+
+
+CUBATURE = PointRule(_cubature)
+"""The rule for moments."""

@@ -75,3 +75,7 @@ class _Scaled:
         spread = points.weights.copy()
         spread[0] += 1 - self.alpha**2 + self.beta
         return points.x, points.weights, spread
+
+
+UNSCENTED = PointRule(_Scaled(1.0, 0.0, 1.0))
+"""The rule for moments with the defaults."""

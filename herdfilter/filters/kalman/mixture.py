@@ -1,0 +1,65 @@
+"""Kalman's update of every component of a Gaussian mixture."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from herdfilter._checks import Array, one_of
+from herdfilter.filters.kalman.cubature import CUBATURE
+from herdfilter.filters.kalman.extended import linearised
+from herdfilter.filters.kalman.gaussian import MomentRule, updated_gaussians
+from herdfilter.filters.kalman.unscented import UNSCENTED
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models.contract import Model
+
+RULES: dict[str, MomentRule] = {"extended": linearised, "unscented": UNSCENTED, "cubature": CUBATURE}
+"""The rules for moments that have a name."""
+
+
+def moment_rule(rule: str | MomentRule) -> MomentRule:
+    """Return the rule of that name, or the rule itself; raise ValueError, with the names known, for another."""
+    return rule if callable(rule) else RULES[one_of("rule", rule, RULES)]
+
+
+def kalman_mixture(
+    model: Model, prediction: GaussianMixture, z: Array, step: int, rule: str | MomentRule = "unscented"
+) -> tuple[GaussianMixture, float]:
+    """Posterior of a Gaussian mixture, each component updated as by a Kalman filter of its own.
+
+    The weight of a component is multiplied by its evidence, the density of the observation that it predicts. Where the
+    observation is linear in the state this is the exact posterior, the Gaussian sum of Alspach and Sorenson (1972).
+
+    Parameters
+    ----------
+    model : object
+        With ``observation_mean`` and ``observation_covariance``.
+    prediction : GaussianMixture
+        Of the state, before the observation. Means of angles may lie outside [-pi, pi).
+    z : ndarray, shape (k,)
+        The observation; entries that are NaN are missing, and at least one is not.
+    step : int
+        Time index of the observation.
+    rule : {"unscented", "extended", "cubature"} or MomentRule
+        How the moments of the observation are computed: as in the Kalman filter of that name.
+
+    Returns
+    -------
+    posterior : GaussianMixture
+        With as many components; the means of angles, moved by their corrections, are not wrapped.
+    log_evidence : float
+        Log-density of the finite part of the observation.
+
+    Raises
+    ------
+    IndefiniteCovarianceError
+        If the covariance of the observation, or an updated one, is indefinite.
+    ValueError
+        If `z` or what the model returns has the wrong shape or is infinite, or the rule is unknown.
+    """
+    means, covariances, log_densities = updated_gaussians(
+        model, prediction.means, prediction.distinct_covariances, moment_rule(rule), z, step
+    )
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(prediction.weights) + log_densities
+    log_evidence = np.logaddexp.reduce(log_weights)
+    return GaussianMixture.trusted(np.exp(log_weights - log_evidence), means, covariances), float(log_evidence)
