@@ -5,6 +5,7 @@ from herdfilter.filters.kalman.cubature import CubatureKalmanFilter
 from herdfilter.filters.kalman.daum_huang import DaumHuangFilter
 from herdfilter.filters.kalman.ensemble import EnsembleKalmanFilter
 from herdfilter.filters.kalman.extended import ExtendedKalmanFilter
+from herdfilter.filters.kalman.mixture import kalman_mixture
 from herdfilter.filters.kalman.smart_sampling import SmartSamplingKalmanFilter
 from herdfilter.filters.kalman.unscented import UnscentedKalmanFilter
 
@@ -17,4 +18,5 @@ __all__ = [
     "KalmanFilter",
     "SmartSamplingKalmanFilter",
     "UnscentedKalmanFilter",
+    "kalman_mixture",
 ]

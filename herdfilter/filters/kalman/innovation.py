@@ -50,7 +50,7 @@ class Innovation:
         noise = observation_covariance(model, len(z), step)
         if len(self.kept) < len(z):
             part = np.ix_(self.kept, self.kept)
-            noise, covariances, cross = noise[part], covariances[:, *part], cross[:, :, self.kept]
+            noise, covariances, cross = noise[part], covariances[:, part[0], part[1]], cross[:, :, self.kept]
         self.noise = noise
         try:
             factors = np.linalg.cholesky(covariances + noise)  # S = L L'

@@ -61,5 +61,5 @@ def kalman_mixture(
     )
     with np.errstate(divide="ignore"):
         log_weights = np.log(prediction.weights) + log_densities
-    log_evidence = np.logaddexp.reduce(log_weights)
-    return GaussianMixture.trusted(np.exp(log_weights - log_evidence), means, covariances), float(log_evidence)
+    log_evidence = float(np.logaddexp.reduce(log_weights))
+    return GaussianMixture.trusted(np.exp(log_weights - log_evidence), means, covariances), log_evidence

@@ -5,15 +5,21 @@ from herdfilter.filters.proposals.auxiliary import AuxiliaryProposal
 from herdfilter.filters.proposals.base import ObservingProposal, Proposal
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.filters.proposals.flow import FlowProposal
+from herdfilter.filters.proposals.guided import GuidedProposal
+from herdfilter.filters.proposals.guided_augmented import GuidedAugmentedProposal
 from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
+from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
 
 __all__ = [
     "AugmentedProposal",
     "AuxiliaryProposal",
     "BootstrapProposal",
     "FlowProposal",
+    "GuidedAugmentedProposal",
+    "GuidedProposal",
     "HerdedProposal",
+    "KalmanMixtureProposal",
     "ObservingProposal",
     "Proposal",
     "SequentialQuasiMonteCarlo",

@@ -1,0 +1,37 @@
+"""What the proposals share that Kalman filters guide."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.mixture import GaussianMixture, floored
+
+WIDENING = 1e-9
+"""Part of the covariance before an update that is added after it: where the observation is sharp, rounding may leave a
+singular one. The weights know of it."""
+
+
+def check_share(share: float) -> None:
+    """Raise ValueError unless this is a share from 0 to below 1."""
+    if not 0 <= share < 1:
+        raise ValueError(f"defensive_share: expected from 0 to below 1, got {share!r}")
+
+
+def defended(posterior: GaussianMixture, prior: GaussianMixture, share: float) -> GaussianMixture:
+    """Components of the posterior, made regular, with weights ``(1 - share) posterior.weights + share prior.weights``."""
+    return GaussianMixture.trusted(
+        (1 - share) * posterior.weights + share * prior.weights,
+        posterior.means,
+        posterior.distinct_covariances + WIDENING * prior.distinct_covariances,
+    )
+
+
+def regular(noise: Array, user: str, step: int) -> Array:
+    """Return a transition covariance if it has a density, else raise ValueError."""
+    if floored(noise) is not noise:
+        raise ValueError(
+            f"transition_covariance: {user} weighs points by transition densities and expected a positive definite "
+            f"matrix, got {noise.tolist()} at step {step}"
+        )
+    return noise

@@ -1,0 +1,109 @@
+"""The guided proposal: every particle draws its successor with the observation in view."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.angles import wrap_angles
+from herdfilter.filters.kalman.gaussian import MomentRule, updated_gaussians
+from herdfilter.filters.kalman.mixture import moment_rule
+from herdfilter.filters.proposals._kalman import WIDENING, regular
+from herdfilter.filters.proposals.base import initial_points
+from herdfilter.models.contract import (
+    Model,
+    circular_dims,
+    log_likelihood,
+    require,
+    sample_transition,
+    transition_covariance,
+    transition_mean,
+)
+
+
+@dataclass(frozen=True)
+class GuidedProposal:
+    r"""Every particle draws its own successor from its transition density, updated with the observation.
+
+    The transition density of particle i, :math:`N(f(x_i), Q)`, goes through a Kalman filter's update to :math:`N(m_i, P_i)`;
+    the successor x drawn from that has the weight :math:`w_i\, p(z \mid x)\, N(x; f(x_i), Q) / N(x; m_i, P_i)`. With the
+    unscented rule this is the unscented particle filter (van der Merwe, Doucet, de Freitas and Wan 2000). Where the
+    observation is linear and Gaussian the proposal is the optimal one: the weight does not depend on x (Doucet, Godsill and
+    Andrieu 2000).
+
+    Points are random; resampling takes place as with `BootstrapProposal`. Weights are exact whatever the likelihood. An
+    observation that is missing leaves the bootstrap proposal.
+
+    Parameters
+    ----------
+    rule : {"unscented", "extended", "cubature"} or MomentRule
+        How the moments of the observation are computed: as in the Kalman filter of that name.
+
+    Raises
+    ------
+    ValueError
+        If the rule is unknown; in a filter, if Q is rank-deficient, which has no density.
+    """
+
+    rule: str | MomentRule = "unscented"
+    absorbs_weights: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        moment_rule(self.rule)
+
+    def check(self, model: Model) -> None:
+        """See `Proposal`."""
+        require(model, "GuidedProposal", ("transition_mean", "transition_covariance"))
+        require(model, "GuidedProposal", ("observation_mean", "observation_covariance"))
+
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """See `Proposal`."""
+        return initial_points(model, n, rng)
+
+    def propose(
+        self,
+        model: Model,
+        particles: Array,
+        log_weights: Array,
+        rng: np.random.Generator,
+        dt: float,
+        control: Any,
+        step: int,
+    ) -> tuple[Array, Array]:
+        """See `Proposal`."""
+        return sample_transition(model, particles, rng, dt, control, step), log_weights
+
+    def guide(
+        self,
+        model: Model,
+        particles: Array,
+        log_weights: Array,
+        rng: np.random.Generator,
+        dt: float,
+        control: Any,
+        step: int,
+        z: Array,
+    ) -> tuple[Array, Array]:
+        """See `ObservingProposal`."""
+        centres = transition_mean(model, particles, dt, control, step)
+        noise = regular(transition_covariance(model, dt, step), "GuidedProposal", step)
+        means, covariances, _ = updated_gaussians(
+            model, centres, noise[None], moment_rule(self.rule), np.atleast_1d(z), step
+        )
+        root, roots = np.linalg.cholesky(noise), np.linalg.cholesky(covariances + WIDENING * noise)
+        drawn = rng.standard_normal(particles.shape)
+        moved = means + (roots @ drawn[:, :, None])[:, :, 0]  # angles still unwrapped, as their densities are
+        needed = np.linalg.solve(root, (moved - centres).T).T  # the transition noise that leads there
+        log_ratio = (
+            0.5 * ((drawn**2).sum(axis=1) - (needed**2).sum(axis=1)) + _log_det(roots) - _log_det(root)
+        )
+        wrapped = wrap_angles(moved, circular_dims(model))
+        return wrapped, log_weights + log_ratio + log_likelihood(model, z, wrapped, step)
+
+
+def _log_det(roots: Array) -> Array:
+    """Log-determinants of triangular matrices (..., d, d)."""
+    return np.log(np.diagonal(roots, axis1=-2, axis2=-1)).sum(axis=-1)

@@ -1,0 +1,117 @@
+"""Augmented prediction with the observation in view: state and noise drawn together from their Kalman posterior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.filters.kalman.gaussian import MomentRule
+from herdfilter.filters.kalman.mixture import kalman_mixture, moment_rule
+from herdfilter.filters.proposals._kalman import check_share, defended
+from herdfilter.filters.proposals.augmented import AugmentedProposal, with_noise
+from herdfilter.mixture import GaussianMixture, floored
+from herdfilter.models.contract import (
+    Model,
+    circular_dims,
+    log_likelihood,
+    noise_dim,
+    observation_mean,
+    propagate,
+    require,
+)
+from herdfilter.samplers.base import drawn
+
+
+@dataclass(frozen=True)
+class GuidedAugmentedProposal(AugmentedProposal):
+    r"""Draws (state, noise) from what Kalman filters make of them given the NEXT observation, and pushes both through.
+
+    As in `AugmentedProposal`, a mixture p is fitted to the particles and multiplied by the density of the transition noise,
+    N(0, I). Its components are updated with the observation of the state that x and v lead to (`kalman_mixture`); points are
+    drawn from the result, q, and the point (x, v), which leads to y, has the weight
+
+    .. math:: p(z \mid y)\, p(x)\, N(v; 0, I) \,/\, q(x, v),
+
+    so that the Kalman filters choose the points, and the weights correct what the Kalman filters get wrong; only the fit
+    remains. With one Gaussian and random draws this is a Gaussian particle filter (Kotecha and Djuric 2003). On a linear
+    Gaussian model points that have the moments of q, as those of `MappedSampling` do, give the exact mean and covariance.
+
+    The noise may be additive or not, and its covariance rank-deficient. An observation that is missing leaves
+    `AugmentedProposal`.
+
+    Parameters
+    ----------
+    fit : Fit
+        Weighted particles to mixture: one Gaussian where the posterior is unimodal, more components where it is not.
+    sampler : Sampler
+        Mixture to points, in the d + ``noise_dim`` dimensions of state and noise.
+    rule : {"unscented", "extended", "cubature"} or MomentRule
+        How the moments of the observation are computed: as in the Kalman filter of that name.
+    defensive_share : float
+        Share a, from 0 to below 1, of the weights before the update in those that points are drawn with: component i is
+        updated in full, but has the weight (1 - a) w_i' + a w_i. Where a Kalman filter is wrong about the evidence of a
+        component, and thus of a mode, points still go there (a defensive mixture, Hesterberg 1995).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a part is not of its kind, the share is out of range or the rule unknown.
+    """
+
+    rule: str | MomentRule = "unscented"
+    defensive_share: float = 0.2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        moment_rule(self.rule)
+        check_share(self.defensive_share)
+
+    def check(self, model: Model) -> None:
+        """See `Proposal`."""
+        user = type(self).__name__
+        require(model, user, ("transition_mean", "transition_covariance"), ("transition", "noise_dim"))
+        require(model, user, ("observation_mean", "observation_covariance"))
+
+    def guide(
+        self,
+        model: Model,
+        particles: Array,
+        log_weights: Array,
+        rng: np.random.Generator,
+        dt: float,
+        control: Any,
+        step: int,
+        z: Array,
+    ) -> tuple[Array, Array]:
+        """See `ObservingProposal`."""
+        fitted = self.fit.fit(particles, np.exp(log_weights), circular_dims(model))
+        regular = np.array([floored(covariance) for covariance in fitted.distinct_covariances])
+        prior = with_noise(GaussianMixture.trusted(fitted.weights, fitted.means, regular), noise_dim(model))
+        seen = _Ahead(model, dt, control, step)
+        posterior, _ = kalman_mixture(seen, prior, np.atleast_1d(z), step, self.rule)
+        q = defended(posterior, prior, self.defensive_share)
+        points = drawn(self.sampler, q, len(particles), rng)
+        log_ratio = prior.log_density(points.x) - q.log_density(points.x)
+        moved = seen.moved(points.x)
+        return moved, points.log_weights + log_ratio + log_likelihood(model, z, moved, step)
+
+
+class _Ahead:
+    """Observation of the state that a state and noise, side by side in (n, d + noise_dim), lead to; a model's part."""
+
+    def __init__(self, model: Model, dt: float, control: Any, step: int) -> None:
+        self.model, self.when = model, (dt, control, step)
+        self.dim = model.dim + noise_dim(model)
+        self.circular = circular_dims(model)
+        self.observation_circular = getattr(model, "observation_circular", None)
+        self.observation_covariance = model.observation_covariance
+
+    def moved(self, joint: Array) -> Array:
+        d = self.model.dim
+        return propagate(self.model, joint[:, :d], joint[:, d:], *self.when)
+
+    def observation_mean(self, joint: Array, step: int) -> Array:
+        return observation_mean(self.model, self.moved(joint), step)

@@ -1,0 +1,111 @@
+"""Herding from the posterior that Kalman filters make of the predictive mixture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.angles import wrap_angles
+from herdfilter.filters.kalman.gaussian import MomentRule
+from herdfilter.filters.kalman.mixture import kalman_mixture, moment_rule
+from herdfilter.filters.proposals._kalman import check_share, defended, regular
+from herdfilter.filters.proposals.base import initial_points
+from herdfilter.filters.proposals.herded import HerdedProposal
+from herdfilter.models.contract import (
+    Model,
+    circular_dims,
+    log_likelihood,
+    predictive_mixture,
+    require,
+    transition_covariance,
+)
+from herdfilter.samplers.base import Sampler, as_sampler, drawn
+
+
+@dataclass(frozen=True)
+class KalmanMixtureProposal:
+    r"""Draws from the Gaussian-sum posterior that Kalman filters make of the predictive mixture.
+
+    Every component of the predictive density :math:`\sum_i w_i N(f(x_i), Q)` is updated with the observation as by a Kalman
+    filter of its own (`kalman_mixture`), which is exact where the observation is linear (Alspach and Sorenson 1972). Points
+    are drawn where the posterior is, and not where the prediction was, which matters the more, the sharper the observation.
+    What the Kalman filters get wrong the exact weights put right: point x has
+
+    .. math:: p(z \mid x) \sum_i w_i N(x; f(x_i), Q) \,/\, q(x),
+
+    with q the density drawn from, whose mean estimates the evidence.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        Mixture to points.
+    rule : {"unscented", "extended", "cubature"} or MomentRule
+        How the moments of the observation are computed: as in the Kalman filter of that name.
+    defensive_share : float
+        Share a, from 0 to below 1, of the weights before the update in those that points are drawn with: component i is
+        updated in full, but has the weight (1 - a) w_i' + a w_i. Where a Kalman filter is wrong about the evidence of a
+        component, and thus of a mode, points still go there (a defensive mixture, Hesterberg 1995).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a part is not of its kind, the share is out of range or the rule unknown; in a filter, ValueError if Q is
+        rank-deficient, which has no density.
+    """
+
+    sampler: Sampler
+    rule: str | MomentRule = "unscented"
+    defensive_share: float = 0.2
+    absorbs_weights: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        as_sampler("sampler", self.sampler)
+        moment_rule(self.rule)
+        check_share(self.defensive_share)
+
+    def check(self, model: Model) -> None:
+        """See `Proposal`."""
+        require(model, "KalmanMixtureProposal", ("transition_mean", "transition_covariance"))
+        require(model, "KalmanMixtureProposal", ("observation_mean", "observation_covariance"))
+
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """See `Proposal`."""
+        return initial_points(model, n, rng, self.sampler)
+
+    def propose(
+        self,
+        model: Model,
+        particles: Array,
+        log_weights: Array,
+        rng: np.random.Generator,
+        dt: float,
+        control: Any,
+        step: int,
+    ) -> tuple[Array, Array]:
+        """See `Proposal`."""
+        without = HerdedProposal(self.sampler)
+        return without.propose(model, particles, log_weights, rng, dt, control, step)
+
+    def guide(
+        self,
+        model: Model,
+        particles: Array,
+        log_weights: Array,
+        rng: np.random.Generator,
+        dt: float,
+        control: Any,
+        step: int,
+        z: Array,
+    ) -> tuple[Array, Array]:
+        """See `ObservingProposal`."""
+        regular(transition_covariance(model, dt, step), "KalmanMixtureProposal", step)
+        prediction = predictive_mixture(model, particles, np.exp(log_weights), dt, control, step)
+        posterior, _ = kalman_mixture(model, prediction, np.atleast_1d(z), step, self.rule)
+        q = defended(posterior, prediction, self.defensive_share)
+        points = drawn(self.sampler, q, len(particles), rng)
+        log_ratio = prediction.log_density(points.x) - q.log_density(points.x)
+        moved = wrap_angles(points.x, circular_dims(model))
+        return moved, points.log_weights + log_ratio + log_likelihood(model, z, moved, step)

@@ -1,0 +1,323 @@
+"""Kalman's update of mixtures, and the proposals that it guides."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.filters.kalman import kalman_mixture
+
+RULES = ("extended", "unscented", "cubature")
+every_rule = pytest.mark.parametrize("rule", RULES)
+
+
+def mapped():
+    return hf.MappedSampling(hf.KernelHerding())
+
+
+RANDOM = {
+    "one a particle": lambda: hf.KalmanMixtureProposal(hf.RandomSampling()),
+    "one a particle, no defence": lambda: hf.KalmanMixtureProposal(hf.RandomSampling(), defensive_share=0.0),
+    "cubature": lambda: hf.KalmanMixtureProposal(hf.RandomSampling(), "cubature"),
+    "guided": hf.GuidedProposal,
+    "guided, state and noise": lambda: hf.GuidedAugmentedProposal(hf.GaussianFit(), hf.RandomSampling()),
+    "guided, extended": lambda: hf.GuidedProposal("extended"),
+}
+DETERMINISTIC = {
+    "herded": lambda: hf.KalmanMixtureProposal(hf.KernelHerding()),
+    "state and noise": lambda: hf.GuidedAugmentedProposal(hf.GaussianFit(), mapped()),
+}
+every_random = pytest.mark.parametrize("proposal", RANDOM.values(), ids=RANDOM)
+every_deterministic = pytest.mark.parametrize("proposal", DETERMINISTIC.values(), ids=DETERMINISTIC)
+every = pytest.mark.parametrize(
+    "proposal", (RANDOM | DETERMINISTIC).values(), ids=list(RANDOM | DETERMINISTIC)
+)
+
+
+def linear(R=1.0, **changes):
+    arguments = {
+        "F": [[0.9, 0.2], [-0.2, 0.9]],
+        "H": [[1.0, 0.5]],
+        "Q": [[0.5, 0.1], [0.1, 0.3]],
+        "R": [[R]],
+        "initial_mean": [1.0, -1.0],
+        "initial_covariance": [[1.0, 0.3], [0.3, 2.0]],
+    }
+    return hf.models.LinearGaussian(**{**arguments, **changes})
+
+
+def random_mixture(components, d, rng, shared):
+    roots = rng.normal(size=(1 if shared else components, d, d))
+    covariances = roots @ roots.transpose(0, 2, 1) + 0.1 * np.eye(d)
+    return hf.GaussianMixture(
+        rng.dirichlet(np.ones(components)),
+        rng.normal(size=(components, d)),
+        covariances[0] if shared else covariances,
+    )
+
+
+@every_rule
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("z", [[0.4, -1.0], [np.nan, -1.0]], ids=["whole", "in part"])
+def test_the_update_is_the_exact_gaussian_sum_where_the_observation_is_linear(rule, shared, z):
+    """Against the conditional of the joint mixture of state and observation (Alspach and Sorenson 1972)."""
+    rng = np.random.default_rng(3)
+    prior, H, R = random_mixture(6, 3, rng, shared), rng.normal(size=(2, 3)), np.diag([0.3, 0.7])
+    model = linear(F=np.eye(3), H=H, Q=np.eye(3), R=R, initial_mean=np.zeros(3), initial_covariance=np.eye(3))
+    posterior, log_evidence = kalman_mixture(model, prior, np.array(z), 1, rule)
+    kept = np.flatnonzero(~np.isnan(z))
+    A = np.vstack([np.eye(3), H[kept]])
+    R_joint = np.zeros((len(A), len(A)))
+    R_joint[3:, 3:] = R[np.ix_(kept, kept)]
+    joint = hf.GaussianMixture(prior.weights, prior.means @ A.T, A @ prior.covariances @ A.T + R_joint)
+    seen = np.arange(3, len(A))
+    exact = joint.conditional(seen, np.array(z)[kept])
+    np.testing.assert_allclose(posterior.weights, exact.weights, rtol=1e-7)
+    np.testing.assert_allclose(posterior.means, exact.means, atol=1e-7)
+    np.testing.assert_allclose(posterior.covariances, exact.covariances, atol=1e-7)
+    assert log_evidence == pytest.approx(joint.marginal(seen).log_density(np.array(z)[None, kept])[0])
+
+
+@every_rule
+def test_a_batch_is_updated_as_each_gaussian_alone(rule):
+    model, rng = hf.models.BearingsTracking(), np.random.default_rng(4)
+    prior, z = random_mixture(5, 4, rng, shared=False), np.array([3.1, -0.4])
+    together, log_evidence = kalman_mixture(model, prior, z, 1, rule)
+    evidences = []
+    for k in range(5):
+        one = hf.GaussianMixture([1.0], prior.means[k : k + 1], prior.covariances[k])
+        alone, log_density = kalman_mixture(model, one, z, 1, rule)
+        np.testing.assert_allclose(together.means[k], alone.means[0], rtol=1e-12)
+        np.testing.assert_allclose(together.covariances[k], alone.covariances[0], rtol=1e-9, atol=1e-13)
+        evidences.append(prior.weights[k] * np.exp(log_density))
+    np.testing.assert_allclose(together.weights, evidences / np.sum(evidences), rtol=1e-10)
+    assert log_evidence == pytest.approx(np.log(np.sum(evidences)))
+
+
+@every_random
+@pytest.mark.parametrize("threshold", [0.0, 1.0])
+def test_the_likelihood_estimate_is_unbiased(proposal, threshold):
+    """E[estimate of p(z_1 .. z_T)] is exact (Del Moral 2004), however the observation guides the points."""
+    model = linear(0.3)
+    z = hf.simulate(model, 3, rng=7)[1]
+    exact = hf.ExtendedKalmanFilter(model).run(z).log_likelihood
+    ratios = np.exp(
+        [
+            hf.ParticleFilter(model, 15, proposal(), resample_below=threshold, rng=seed).run(z).log_likelihood
+            - exact
+            for seed in range(300)
+        ]
+    )
+    assert abs(ratios.mean() - 1) < 4 * ratios.std() / np.sqrt(len(ratios))
+    assert ratios.std() < 1
+
+
+class HeavyTailed(hf.models.UNGM):
+    """An observation linear in the state whose noise is Student's with three degrees of freedom, variance 3."""
+
+    def observation_mean(self, x, step):
+        return x
+
+    def observation_covariance(self, step):
+        return np.array([[3.0]])
+
+    def log_likelihood(self, z, x, step):
+        return np.log(2 / (np.pi * np.sqrt(3))) - 2 * np.log1p((z[0] - x[:, 0]) ** 2 / 3)
+
+
+@every
+def test_weights_are_exact_where_the_likelihood_is_not_gaussian(proposal):
+    model = HeavyTailed()
+    z = np.array([[6.0], [10.0], [-3.0], [9.0]])
+    exact = hf.GridFilter(model, -60.0, 60.0, 2401).run(z)
+    results = [hf.ParticleFilter(model, 400, proposal(), rng=seed).run(z) for seed in range(5)]
+    assert np.mean([r.log_likelihood for r in results]) == pytest.approx(exact.log_likelihood, abs=0.15)
+    np.testing.assert_allclose(np.mean([r.means for r in results], axis=0), exact.means, atol=0.3)
+
+
+@every_deterministic
+def test_herded_points_approach_the_kalman_filter_faster_than_random_ones(proposal):
+    model = linear()
+    z = [hf.simulate(model, 10, rng=seed)[1] for seed in range(4)]
+
+    def error(n):
+        gaps = [
+            hf.ParticleFilter(model, n, proposal(), rng=0).run(s).means
+            - hf.ExtendedKalmanFilter(model).run(s).means
+            for s in z
+        ]
+        return np.sqrt(np.mean(np.square(gaps)))
+
+    few, many = error(10), error(160)
+    assert np.log(many / few) / np.log(16) < -0.55
+    assert many < 0.25 / np.sqrt(160)
+
+
+@every
+def test_a_sharp_observation_is_met_with_few_particles(proposal):
+    """The observation is a thousand times as precise as the transition, in the first coordinate alone."""
+    model = linear(H=[[1.0, 0.0]], R=[[0.5e-3]])
+    errors, bootstrap = [], []
+    for seed in range(4):
+        _, z = hf.simulate(model, 15, rng=seed)
+        exact = hf.ExtendedKalmanFilter(model).run(z).means
+        guided = hf.ParticleFilter(model, 40, proposal(), rng=seed).run(z)
+        errors.append(np.mean((guided.means - exact) ** 2))
+        bootstrap.append(np.mean((hf.ParticleFilter(model, 40, rng=seed).run(z).means - exact) ** 2))
+    assert np.sqrt(np.mean(errors)) < 0.5 * np.sqrt(np.mean(bootstrap))
+
+
+def test_guided_weights_do_not_depend_on_the_draw_where_the_observation_is_linear():
+    """The proposal is then the optimal one: the weight is the predicted density of the observation."""
+    model, rng = linear(), np.random.default_rng(1)
+    x, log_weights, z = rng.normal(size=(30, 2)), np.log(rng.dirichlet(np.ones(30))), np.array([0.7])
+    S = (model.H @ model.Q @ model.H.T + model.R)[0, 0]
+    residuals = z - (x @ model.F.T @ model.H.T)[:, 0]
+    expected = log_weights - 0.5 * (residuals**2 / S + np.log(2 * np.pi * S))
+    moved, weighed = hf.GuidedProposal().guide(model, x, log_weights, rng, 1.0, None, 1, z)
+    np.testing.assert_allclose(weighed, expected, atol=1e-6)
+    assert moved.shape == (30, 2)
+
+
+class Heading:
+    """A heading about `centre`, seen by its direction and by a landmark that the same angle turns with."""
+
+    dim = 1
+    circular = (0,)
+    observation_circular = (0,)
+
+    def __init__(self, centre):
+        self.centre = centre
+        self.initial = hf.GaussianMixture([1.0], [[centre]], [[0.1]])
+
+    def transition_mean(self, x, dt, control, step):
+        return x + 0.05 * np.sin(x - self.centre)
+
+    def transition_covariance(self, dt, step):
+        return np.array([[0.05]])
+
+    def observation_mean(self, x, step):
+        return np.mod(x + np.pi, 2 * np.pi) - np.pi
+
+    def observation_covariance(self, step):
+        return np.array([[0.02]])
+
+    def log_likelihood(self, z, x, step):
+        residual = np.mod(z[0] - x[:, 0] + np.pi, 2 * np.pi) - np.pi
+        return -0.5 * residual**2 / 0.02 - 0.5 * np.log(2 * np.pi * 0.02)
+
+
+@every
+def test_the_cut_of_the_angles_does_not_matter(proposal):
+    offsets = np.array([[0.1], [-0.2], [0.3], [0.2], [-0.1]])
+
+    def run(centre):
+        z = np.mod(offsets + centre + np.pi, 2 * np.pi) - np.pi
+        result = hf.ParticleFilter(Heading(centre), 50, proposal(), rng=5).run(z)
+        return np.mod(result.means - centre + np.pi, 2 * np.pi) - np.pi, result.log_likelihoods
+
+    for there, here in zip(run(np.pi), run(0.0), strict=True):
+        np.testing.assert_allclose(there, here, rtol=1e-5, atol=1e-6)
+
+
+@every
+def test_a_missing_observation_is_a_prediction(proposal):
+    pf = hf.ParticleFilter(linear(), 60, proposal(), rng=2)
+    pf.predict()
+    pf.update([0.4])
+    pf.predict()
+    mean = pf.mean
+    record = pf.update(None)
+    assert record.outcome is hf.Outcome.MISSING
+    assert record.log_likelihood == 0
+    np.testing.assert_array_equal(record.mean, mean)
+    assert np.isfinite(pf.update([0.1]).mean).all()
+
+
+@every
+def test_the_entries_present_are_used(proposal):
+    """An observation of which the second entry is missing is one of the first alone."""
+    both, first = (
+        linear(H=np.array(H), R=0.2 * np.eye(len(H))) for H in ([[1.0, 0.5], [0.3, 1.0]], [[1.0, 0.5]])
+    )
+    z = np.array([[0.3, np.nan], [1.1, np.nan], [-0.4, np.nan]])
+    there = hf.ParticleFilter(both, 30, proposal(), rng=6).run(z)
+    here = hf.ParticleFilter(first, 30, proposal(), rng=6).run(z[:, :1])
+    assert all(outcome is hf.Outcome.UPDATED for outcome in there.outcomes)
+    np.testing.assert_allclose(there.means, here.means, rtol=1e-9)
+    np.testing.assert_allclose(there.log_likelihoods, here.log_likelihoods, rtol=1e-9)
+
+
+@every
+def test_a_filter_may_be_pickled_between_prediction_and_update(proposal):
+    pf = hf.ParticleFilter(linear(), 20, proposal(), rng=8)
+    pf.predict()
+    pf.update([0.2])
+    pf.predict()
+    copy = pickle.loads(pickle.dumps(pf))
+    for z in ([0.5], [0.1]):
+        np.testing.assert_array_equal(pf.update(z).mean, copy.update(z).mean)
+        pf.predict()
+        copy.predict()
+
+
+@every_deterministic
+def test_herded_points_repeat_themselves(proposal):
+    z = hf.simulate(linear(), 4, rng=3)[1]
+    one, other = (hf.ParticleFilter(linear(), 20, proposal(), rng=seed).run(z).means for seed in (1, 2))
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+@every
+def test_units_do_not_matter(proposal, unit):
+    D = np.diag([unit, 1.0])
+    plain = linear(0.1)
+    scaled = linear(
+        0.1,
+        F=D @ plain.F @ np.linalg.inv(D),
+        H=plain.H @ np.linalg.inv(D),
+        Q=D @ plain.Q @ D,
+        initial_mean=D @ plain.initial_mean,
+        initial_covariance=D @ plain.initial_covariance @ D,
+    )
+    z = hf.simulate(plain, 4, rng=9)[1]
+    one, other = (hf.ParticleFilter(m, 300, proposal(), rng=4).run(z) for m in (plain, scaled))
+    np.testing.assert_allclose(other.means @ np.linalg.inv(D), one.means, atol=0.15)
+    assert other.log_likelihood == pytest.approx(one.log_likelihood, abs=0.2)
+
+
+@every
+def test_transition_noise_without_a_density_is_a_named_error(proposal):
+    pf = hf.ParticleFilter(linear(Q=[[0.5, 0.0], [0.0, 0.0]]), 10, proposal(), rng=1)
+    pf.predict()
+    with pytest.raises(
+        ValueError, match=r"transition_covariance: .* expected a positive definite .* at step 1"
+    ):
+        pf.update([0.3])
+
+
+@every
+def test_a_model_without_moments_of_the_observation_is_refused(proposal, walk):
+    with pytest.raises(TypeError, match="needs observation_mean and observation_covariance"):
+        hf.ParticleFilter(walk, 10, proposal())
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: hf.GuidedProposal("uncented"), ValueError, "rule: .*unscented"),
+        (lambda: hf.KalmanMixtureProposal(hf.RandomSampling(), rule="ukf"), ValueError, "rule: "),
+        (lambda: hf.KalmanMixtureProposal(hf.RandomSampling), TypeError, "sampler: expected an instance"),
+        (lambda: hf.GuidedAugmentedProposal(hf.GaussianFit, mapped()), TypeError, "fit: "),
+        (
+            lambda: hf.KalmanMixtureProposal(hf.RandomSampling(), defensive_share=1.0),
+            ValueError,
+            "defensive_share: expected from 0 to below 1, got 1.0",
+        ),
+    ],
+)
+def test_bad_parts_are_named(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
