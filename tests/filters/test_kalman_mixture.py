@@ -35,12 +35,12 @@ every = pytest.mark.parametrize(
 )
 
 
-def linear(R=1.0, **changes):
+def linear(**changes):
     arguments = {
         "F": [[0.9, 0.2], [-0.2, 0.9]],
         "H": [[1.0, 0.5]],
         "Q": [[0.5, 0.1], [0.1, 0.3]],
-        "R": [[R]],
+        "R": [[1.0]],
         "initial_mean": [1.0, -1.0],
         "initial_covariance": [[1.0, 0.3], [0.3, 2.0]],
     }
@@ -99,7 +99,7 @@ def test_a_batch_is_updated_as_each_gaussian_alone(rule):
 @pytest.mark.parametrize("threshold", [0.0, 1.0])
 def test_the_likelihood_estimate_is_unbiased(proposal, threshold):
     """E[estimate of p(z_1 .. z_T)] is exact (Del Moral 2004), however the observation guides the points."""
-    model = linear(0.3)
+    model = linear(R=[[0.3]])
     z = hf.simulate(model, 3, rng=7)[1]
     exact = hf.ExtendedKalmanFilter(model).run(z).log_likelihood
     ratios = np.exp(
@@ -273,9 +273,9 @@ def test_herded_points_repeat_themselves(proposal):
 @every
 def test_units_do_not_matter(proposal, unit):
     D = np.diag([unit, 1.0])
-    plain = linear(0.1)
+    plain = linear(R=[[0.1]])
     scaled = linear(
-        0.1,
+        R=[[0.1]],
         F=D @ plain.F @ np.linalg.inv(D),
         H=plain.H @ np.linalg.inv(D),
         Q=D @ plain.Q @ D,
@@ -288,7 +288,7 @@ def test_units_do_not_matter(proposal, unit):
     assert other.log_likelihood == pytest.approx(one.log_likelihood, abs=0.2)
 
 
-@every
+@pytest.mark.parametrize("proposal", [RANDOM["guided"], DETERMINISTIC["herded"]], ids=["guided", "herded"])
 def test_transition_noise_without_a_density_is_a_named_error(proposal):
     pf = hf.ParticleFilter(linear(Q=[[0.5, 0.0], [0.0, 0.0]]), 10, proposal(), rng=1)
     pf.predict()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture, floored
 
