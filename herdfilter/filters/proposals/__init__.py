@@ -8,8 +8,8 @@ from herdfilter.filters.proposals.flow import FlowProposal
 from herdfilter.filters.proposals.guided import GuidedProposal
 from herdfilter.filters.proposals.guided_augmented import GuidedAugmentedProposal
 from herdfilter.filters.proposals.herded import HerdedProposal
-from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
+from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
 
 __all__ = [
     "AugmentedProposal",
