@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 SUMS = {"reassoc", "contract"}  # sums in several parts at once; the order is fixed when compiled
+PATIENCE = 10  # rises of the likelihood to hope for
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
@@ -44,10 +45,11 @@ def spread_seeds(z, w, candidates, count):
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
-def maximise(z, w, seeds, widening, floor, least, shared, tolerance, max_iterations):
+def maximise(z, w, seeds, widening, floor, least, shared, tolerance, max_iterations, wanted):
     """Return weights, means, covariances and the log-likelihoods after each iteration since a component was last dropped.
 
-    `widening` (d, d) is added to every covariance, before none of its eigenvalues is left below `floor`.
+    `widening` (d, d) is added to every covariance, before none of its eigenvalues is left below `floor`. The iteration is
+    given up where even `PATIENCE` more rises like the last would not reach the log-likelihood `wanted`.
     """
     d, n = z.shape
     count = len(seeds)
@@ -78,8 +80,10 @@ def maximise(z, w, seeds, widening, floor, least, shared, tolerance, max_iterati
             continue
         history[done] = likelihood
         done += 1
-        if done > 1 and history[done - 1] - history[done - 2] < tolerance:
-            break
+        if done > 1:
+            rise = history[done - 1] - history[done - 2]
+            if rise < tolerance or likelihood + PATIENCE * rise < wanted:
+                break
     return weights[:count], means[:count], covariances[:count], history[:done]
 
 

@@ -37,9 +37,11 @@ class EMFit:
     Parameters
     ----------
     n_components : int or "bic"
-        Number of components; or the one, from 1 to `max_components`, of the smallest Bayesian information criterion
-        (Schwarz 1978), ``p log n_e - 2 n_e sum_i w_i log p(x_i)`` with p free parameters. The number of observations is
-        taken to be the effective sample size ``n_e = 1 / sum_i w_i^2``: uneven weights are as good as fewer particles.
+        Number of components; or "bic": components are added, up to `max_components`, as long as the next lowers the
+        Bayesian information criterion (Schwarz 1978), ``p log n_e - 2 n_e sum_i w_i log p(x_i)`` with p free parameters.
+        The number of observations is taken to be the effective sample size ``n_e = 1 / sum_i w_i^2``: uneven weights are
+        as good as fewer particles. A trial is given up when, at ten times its last rise, the likelihood would still fall
+        short; that makes one Gaussian, where it suffices, cheap.
     max_components : int
         Largest number tried for "bic"; without effect otherwise.
     shared : bool
@@ -117,18 +119,28 @@ class EMFit:
         largest = self.max_components if automatic else int(self.n_components)
         quantiles = (np.arange(CANDIDATES) + 0.5) / CANDIDATES
         candidates = np.unique(np.searchsorted(np.cumsum(w), quantiles))
-        seeds = spread_seeds(z, w, candidates, largest)
         limits = (self.floor, least, self.shared, self.tolerance, self.max_iterations)
-        results = [
-            maximise(z, w, seeds[:count], widening, *limits)
-            for count in range(1 if automatic else len(seeds), len(seeds) + 1)
-        ]
-        effective = 1.0 / (w @ w)
+        if not automatic:
+            seeds = spread_seeds(z, w, candidates, largest)
+            return maximise(z, w, seeds, widening, *limits, -np.inf)[:3]
+        observations = 1.0 / (w @ w)
 
-        def criterion(result: tuple[Array, Array, Array, Array]) -> float:
-            components = len(result[0])
-            matrices = 1 if self.shared else components
-            parameters = components * (1 + d) - 1 + matrices * d * (d + 1) / 2
-            return float(parameters * np.log(effective) - 2 * effective * result[3][-1])
+        def penalty(components: int) -> float:
+            """Return what the mean log-likelihood must make up for."""
+            parameters = components * (1 + d) - 1 + (1 if self.shared else components) * d * (d + 1) / 2
+            return float(0.5 * parameters * np.log(observations) / observations)
 
-        return min(results, key=criterion)[:3]
+        seeds = spread_seeds(z, w, candidates, min(2, largest))  # all that most posteriors need
+        best = maximise(z, w, seeds[:1], widening, *limits, -np.inf)
+        score = best[3][-1] - penalty(1)
+        for count in range(2, largest + 1):
+            if count == 3:
+                seeds = spread_seeds(z, w, candidates, largest)
+            if count > len(seeds):
+                break
+            result = maximise(z, w, seeds[:count], widening, *limits, score + penalty(count))
+            rival = result[3][-1] - penalty(len(result[0]))
+            if not rival > score:
+                break
+            best, score = result, rival
+        return best[:3]

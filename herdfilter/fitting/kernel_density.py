@@ -1,4 +1,4 @@
-"""Kernel density: a Gaussian on every particle, shrunken to the particles' covariance or not (ensemble Gaussian mixture)."""
+"""Kernel density: a Gaussian on every particle, as wide as its mode asks for, shrunken to keep the covariance or not."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import Array, as_positive
+from herdfilter._checks import Array, as_count, as_positive
 from herdfilter.angles import unwrap_angles
+from herdfilter.fitting.em import EMFit
 from herdfilter.mixture import GaussianMixture, floored
 
 NEGLIGIBLE = 1e-8  # weight, relative to the largest, under which a particle gets no component
@@ -23,35 +24,54 @@ class KernelDensityFit:
     2001). The width is the rule for a Gaussian, h = scale (4 / ((d + 2) n_e))^(1 / (d + 4)), at most 1, with n_e the
     effective sample size.
 
-    Without shrinkage, a = 1: the mixture of the ensemble Gaussian mixture filter (Anderson and Anderson 1999) at Silverman's
-    bandwidth, which is the rule above. Its covariance is (1 + h^2) C. It leaves the modes where they are and widens the
-    whole; the shrunken one draws the modes towards the mean.
+    Where the particles form several modes, C would blur them. They are told apart by `EMFit` with the Bayesian information
+    criterion, each particle counts to the mode it most probably belongs to, and both C and the mean are taken within the
+    modes: component i is N(a x_i + (1 - a) mean_k, h^2 C_w) for a particle of mode k, C_w the covariance of the particles
+    about the means of their modes. Mean and covariance of the whole are kept as before.
+
+    Without shrinkage, a = 1, and with ``modes=1``: the mixture of the ensemble Gaussian mixture filter (Anderson and Anderson
+    1999) at Silverman's bandwidth, which is the rule above. Its covariance is (1 + h^2) C. It leaves the modes where they
+    are and widens the whole; the shrunken one draws the modes towards the mean.
 
     Parameters
     ----------
     scale : float
-        Factor on the rule's width; multimodal posteriors want less than 1.
+        Factor on the rule's width.
     shrink : bool
         Draw the component means towards the mean, so that the covariance is kept.
+    modes : int
+        The most modes that are told apart; 1 for a width that follows the covariance of all particles, whatever their shape.
     """
 
     scale: float = 1.0
     shrink: bool = True
+    modes: int = 4
 
     def __post_init__(self) -> None:
         as_positive("scale", self.scale)
+        as_count("modes", self.modes)
 
     def fit(self, particles: Array, weights: Array, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1."""
         x = unwrap_angles(particles, weights, circular)
         d = x.shape[1]
-        mean = weights @ x
-        centred = x - mean
-        covariance = (centred.T * weights) @ centred
         effective = 1.0 / (weights @ weights)
         h = min(self.scale * (4.0 / ((d + 2) * effective)) ** (1.0 / (d + 4)), 1.0)
+        centres = self._centres(x, weights)
+        centred = x - centres
+        covariance = (centred.T * weights) @ centred
         keep = weights > NEGLIGIBLE * weights.max()
-        means = mean + np.sqrt(1.0 - h * h) * centred[keep] if self.shrink else x[keep]
+        means = (centres + np.sqrt(1.0 - h * h) * centred)[keep] if self.shrink else x[keep]
         return GaussianMixture.trusted(
             weights[keep] / weights[keep].sum(), means, h * h * floored(covariance)
         )
+
+    def _centres(self, x: Array, weights: Array) -> Array:
+        """Mean of the mode of each particle, shape (n, d), or (d,) where there is one mode."""
+        mixture = EMFit("bic", self.modes).fit(x, weights) if self.modes > 1 else None
+        if mixture is None or len(mixture) == 1:
+            return weights @ x
+        mode = (mixture.component_log_densities(x) + np.log(mixture.weights)).argmax(axis=1)
+        shares = np.where(mode[:, None] == np.arange(len(mixture)), weights[:, None], 0.0)
+        totals = shares.sum(axis=0)
+        return ((shares.T @ x) / np.where(totals > 0, totals, 1.0)[:, None])[mode]

@@ -13,12 +13,13 @@ KEEPING_MOMENTS = {
     "gaussian": GaussianFit(),
     "kernel density": KernelDensityFit(),
     "narrow kernels": KernelDensityFit(0.3),
+    "kernels of one width": KernelDensityFit(modes=1),
     "EM, 1": EMFit(1),
     "EM, 3": EMFit(3),
     "EM, number by BIC": EMFit("bic"),
     "EM, one covariance": EMFit(3, shared=True),
 }
-FITS = KEEPING_MOMENTS | {"ensemble Gaussian mixture": KernelDensityFit(shrink=False)}
+FITS = KEEPING_MOMENTS | {"ensemble Gaussian mixture": KernelDensityFit(shrink=False, modes=1)}
 every_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 every_fit_that_keeps_moments = pytest.mark.parametrize("fit", KEEPING_MOMENTS.values(), ids=KEEPING_MOMENTS)
 few = settings(max_examples=30, deadline=None, derandomize=True)
@@ -194,10 +195,42 @@ def test_the_kernel_density_approaches_the_density():
     assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] < -0.65
 
 
+@pytest.mark.parametrize("d", [1, 2, 4])
+def test_kernels_are_as_wide_as_a_mode_asks_for(d):
+    """However far the modes are apart, their kernels stay the same, and no density comes to lie between them."""
+    rng = np.random.default_rng(14)
+    side = np.where(np.arange(200) % 3, 1.0, -1.0)[:, None]
+    noise, weights = rng.standard_normal((200, d)), rng.dirichlet(np.full(200, 3.0))
+    near, far = (KernelDensityFit().fit(noise + distance * side, weights) for distance in (8.0, 80.0))
+    np.testing.assert_allclose(near.covariances, far.covariances, rtol=1e-9)
+    np.testing.assert_allclose(near.means - 8.0 * side, far.means - 80.0 * side, atol=1e-9)
+    within = np.zeros((d, d))
+    for sign in (-1.0, 1.0):
+        chosen = side[:, 0] == sign
+        share = weights[chosen].sum()
+        within += share * moments(noise[chosen], weights[chosen] / share)[1]
+    h = (4 / ((d + 2) / (weights @ weights))) ** (1 / (d + 4))
+    np.testing.assert_allclose(near.covariances[0], h**2 * within, rtol=1e-9, atol=1e-12)
+    blurred = KernelDensityFit(modes=1).fit(noise + 8.0 * side, weights)
+    assert near.log_density(np.zeros((1, d)))[0] < blurred.log_density(np.zeros((1, d)))[0] - 2.0
+
+
+def test_one_mode_has_the_kernels_of_west():
+    x, weights = np.random.default_rng(15).standard_normal((150, 2)), np.full(150, 1 / 150)
+    ours, west = KernelDensityFit().fit(x, weights), KernelDensityFit(modes=1).fit(x, weights)
+    np.testing.assert_array_equal(ours.means, west.means)
+    np.testing.assert_array_equal(ours.covariances, west.covariances)
+
+
+def test_a_bad_number_of_modes_is_named():
+    with pytest.raises(ValueError, match="modes: expected"):
+        KernelDensityFit(modes=0)
+
+
 def test_the_ensemble_gaussian_mixture_leaves_the_particles_where_they_are():
     """Component i is N(x_i, h^2 C), h^2 = (4 / (n (d + 2)))^(2 / (d + 4)), so that the covariance is (1 + h^2) C."""
     x, weights = np.random.default_rng(13).standard_normal((100, 3)), np.full(100, 0.01)
-    mixture, covariance = KernelDensityFit(shrink=False).fit(x, weights), moments(x, weights)[1]
+    mixture, covariance = KernelDensityFit(shrink=False, modes=1).fit(x, weights), moments(x, weights)[1]
     h2 = (4 / (100 * 5)) ** (2 / 7)
     np.testing.assert_array_equal(mixture.means, x)
     np.testing.assert_allclose(mixture.covariances[0], h2 * covariance, rtol=1e-12)
