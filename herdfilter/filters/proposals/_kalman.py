@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture, floored
 
 WIDENING = 1e-9
 """Part of the covariance before an update that is added after it: where the observation is sharp, rounding may leave a
 singular one. The weights know of it."""
+
+ALIKE = 1e-6
+"""Difference of covariances, relative to the variances, up to which they are taken for one."""
 
 
 def check_share(share: float) -> None:
@@ -17,12 +22,16 @@ def check_share(share: float) -> None:
 
 
 def defended(posterior: GaussianMixture, prior: GaussianMixture, share: float) -> GaussianMixture:
-    """Components of the posterior, made regular, with weights ``(1 - share) posterior.weights + share prior.weights``."""
-    return GaussianMixture.trusted(
-        (1 - share) * posterior.weights + share * prior.weights,
-        posterior.means,
-        posterior.distinct_covariances + WIDENING * prior.distinct_covariances,
-    )
+    """Components of the posterior, made regular, with weights ``(1 - share) posterior.weights + share prior.weights``.
+
+    Where the observation is linear they have one covariance but for rounding, and get one: samplers are faster then.
+    """
+    covariances = posterior.distinct_covariances + WIDENING * prior.distinct_covariances
+    variances = np.diagonal(covariances[0])
+    if (np.ptp(covariances, axis=0) <= ALIKE * np.sqrt(np.outer(variances, variances))).all():
+        covariances = covariances[:1]
+    weights = (1 - share) * posterior.weights + share * prior.weights
+    return GaussianMixture.trusted(weights, posterior.means, covariances)
 
 
 def regular(noise: Array, user: str, step: int) -> Array:
