@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -24,6 +25,7 @@ class BandwidthRule(Protocol):
 Bandwidth = Literal["auto"] | float | ArrayLike | BandwidthRule
 
 
+@lru_cache
 def scale_rule(n: int, dim: int) -> float:
     """Kernel width in whitened coordinates, ``c n^(-1/(d+1))``, for `n` points in `dim` dimensions.
 

@@ -87,6 +87,14 @@ def test_plain_version_reproduces_the_published_programs_points(name, benchmark_
     np.testing.assert_allclose(x, case["chg"][:5], atol=1e-3)
 
 
+def test_step_study_covers_both_models_and_names_a_missing_peer(run, benchmark_module):
+    text = run("bench_step", "--particles", 20, "--steps", 3, "--repeats", 1, "--filters", "bootstrap", "ekf")
+    for name in ("bearings", "linear Gaussian", "the model alone", "bootstrap", "ekf"):
+        assert name in text
+    missing = benchmark_module("step_peers").MISSING
+    assert (f"left out, {missing}" if missing else "SQMC") in text
+
+
 def test_exponentials_are_counted(benchmark_module):
     """Two points from one component in the plane: at least what the definition needs."""
     kernel_count = benchmark_module("kernel_count")

@@ -24,6 +24,7 @@ Arrays are (n, d), particles first. `step` counts from 1: the initial state is s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -75,9 +76,17 @@ def propagate(model: Model, x: Array, noise: Array, dt: float, control: Any, ste
     if hasattr(model, "transition"):
         moved = _states("transition", model.transition(x, noise, dt, control, step), x, step)
     else:
-        factor = covariance_factor(transition_covariance(model, dt, step))
+        factor = _factor(transition_covariance(model, dt, step).tobytes(), model.dim)
         moved = transition_mean(model, x, dt, control, step) + noise @ factor.T
     return wrap_angles(moved, circular_dims(model))
+
+
+@lru_cache(maxsize=8)
+def _factor(covariance: bytes, dim: int) -> Array:
+    """Return the factor of a transition covariance, which as a rule is that of the step before."""
+    factor = covariance_factor(np.frombuffer(covariance).reshape(dim, dim))
+    factor.flags.writeable = False
+    return factor
 
 
 def sample_transition(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.discrete._herding import herded_labels
 from herdfilter.mixture import covariance_factor
 from herdfilter.samplers._climb import PAD
 from herdfilter.samplers._frame import KernelFrame
 from herdfilter.samplers._grid_herding import INNER, herd_on_grid
 from herdfilter.samplers._kernel_herding import kernel_herding
+from herdfilter.samplers.mapped import largest_remainders
 
 SPACING = (0.25, 0.4, 0.5)  # of the nodes in 1, 2, 3 dimensions, in kernel widths
 TRIANGLE = ((0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2))
@@ -77,13 +78,22 @@ def candidates(frame: KernelFrame, n: int) -> Array:
     total = np.exp(frame.log_weights) @ (frame.means**2 + np.diagonal(frame.covariances, axis1=1, axis2=2))
     kernels = np.sqrt(np.prod(1.0 + total))  # volume of the mixture in kernels
     draws = int(np.clip(kernels, max(200, 4 * n), max(1000 if d < 8 else 400, 4 * n)))
-    labels = np.sort(herded_labels(np.exp(frame.log_weights), draws))
+    labels = np.repeat(np.arange(len(frame.means)), largest_remainders(np.exp(frame.log_weights), draws))
     factor = covariance_factor(frame.covariances + np.eye(d))
-    noise = np.random.default_rng(0).standard_normal((draws, d))
+    standard = _standard_normals(draws, d)
     if len(factor) == 1:
-        noise = noise @ factor[0].T
+        noise = standard @ factor[0].T
     else:
+        noise = np.empty_like(standard)
         ends = np.searchsorted(labels, np.arange(len(factor) + 1))
         for m, (start, end) in enumerate(pairwise(ends)):
-            noise[start:end] = noise[start:end] @ factor[m].T
+            noise[start:end] = standard[start:end] @ factor[m].T
     return np.ascontiguousarray(np.concatenate([frame.means, frame.means[labels] + noise]).T)
+
+
+@lru_cache(maxsize=8)
+def _standard_normals(n: int, dim: int) -> Array:
+    """Draws from N(0, I), (n, dim), always the same; a filter asks for them at every step."""
+    noise = np.random.default_rng(0).standard_normal((n, dim))
+    noise.flags.writeable = False
+    return noise

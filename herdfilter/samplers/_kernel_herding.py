@@ -55,6 +55,8 @@ def kernel_herding(log_height, means, precision, covariance, candidates, n, rule
     weighting = first_weights(n, rule)
     scale = 1.0
     for t in range(n):
+        if rule == EQUAL:
+            scale = 1.0 / (t + 1)
         for c in range(count):
             value[c] = expected[c] - scale * kernels[c]
         best_value = -np.inf
@@ -65,7 +67,9 @@ def kernel_herding(log_height, means, precision, covariance, candidates, n, rule
             for i in range(d):
                 x[i] = candidates[i, c]
             if compact:
-                height = climb((target[0], target[1], narrowness), samples, t, scale, x, best_value, workspace)
+                height = climb(
+                    (target[0], target[1], narrowness), samples, t, scale, x, best_value, workspace
+                )
             else:
                 height = _ascend(target, samples, t, scale, x, best_value, inverse_hessian, work, scratch)
             if exceeds(height, best_value):
@@ -91,7 +95,7 @@ def kernel_herding(log_height, means, precision, covariance, candidates, n, rule
 
 @njit(cache=True, nogil=True)
 def _padded(log_height, means, precision, narrowness, covariance):
-    """The target; one of bumps of one shape is filled up to whole vectors with bumps of no height."""
+    """Return the target; one of bumps of one shape is filled up to whole vectors with bumps of no height."""
     d, components = means.shape
     if len(precision) > 1:
         return np.exp(log_height), means, precision, narrowness, covariance

@@ -13,7 +13,7 @@ from numba import njit
 from herdfilter.samplers._climb import PAD
 from herdfilter.samplers._fastmath import VECTORISE, exp_clipped, fill
 
-CONVERGED = 1e-6  # a Newton step that promises less, relative to the curvature, is the last: its error is near its square
+CONVERGED = 1e-7  # a Newton step that promises less, relative to the curvature, is the last: its error is near its square
 STEPS = 30  # far more than are ever needed
 
 
@@ -25,7 +25,7 @@ def whole(count):
 
 @njit(cache=True, nogil=True, fastmath=VECTORISE)
 def slopes(height, centres, count, narrowness, x, sums):
-    """Sum the first `count` bumps at x, their pulls p (4,), and the products p_i p_j of their lower triangle, into sums (15,)."""
+    """Sum the first `count` bumps at x, their pulls p (4,), and the lower triangle of p p', into sums (15,)."""
     x0, x1, x2, x3 = x[0], x[1], x[2], x[3]
     n0, n1, n2, n3 = narrowness[0], narrowness[1], narrowness[2], narrowness[3]
     f = a = b = c = d = aa = ba = bb = ca = cb = cc = da = db = dc = dd = 0.0
@@ -97,7 +97,10 @@ def climb(target, samples, t, scale, place, best, workspace):
         for i in range(d):
             slope += gradient[i] * step[i]
             squared += step[i] * step[i]
-        if not slope > CONVERGED * curvature:
+        near = (
+            CONVERGED if shift == 0.0 else 1e-6 * CONVERGED
+        )  # there is a way up from a saddle, however flat
+        if not slope > near * curvature:
             if shift == 0.0:
                 for i in range(d):
                     place[i] += step[i]

@@ -95,6 +95,22 @@ def test_every_point_is_the_highest_point_for_narrow_kernels_too(d):
         assert shortfalls(mixture, float(width * scale), n).max() < 1e-6
 
 
+@pytest.mark.parametrize("d", [3, 4])
+@pytest.mark.parametrize("width", [0.4, 1.0])
+def test_every_point_is_a_maximum_where_all_components_share_one_covariance(d, width):
+    """Many components, as in a filter's prediction: no climb from a point, by another method, gains anything."""
+    rng = np.random.default_rng(44)
+    root = 0.3 * rng.standard_normal((d, d))
+    mixture = GaussianMixture(rng.dirichlet(np.ones(30)), rng.standard_normal((30, d)), root @ root.T)
+    points = KernelHerding(width).sample(mixture, 25).x
+    objective = Objective(mixture, width**2 * np.eye(d))
+    for t, point in enumerate(points):
+        reached = minimize(objective.descent, point, (points[:t],), jac=True, options={"gtol": 1e-10})
+        here = objective.descent(point, points[:t])[0]
+        assert here < 0
+        assert here == pytest.approx(reached.fun, rel=1e-9)
+
+
 def test_the_first_point_is_the_mode_of_the_smoothed_mixture():
     mixture = GaussianMixture([0.4, 0.6], [[0.0], [1.0]], [[1.0]])
     first = KernelHerding(0.5).sample(mixture, 1).x[0, 0]
