@@ -29,9 +29,9 @@ class KernelDensityFit:
     modes: component i is N(a x_i + (1 - a) mean_k, h^2 C_w) for a particle of mode k, C_w the covariance of the particles
     about the means of their modes. Mean and covariance of the whole are kept as before.
 
-    Without shrinkage, a = 1, and with ``modes=1``: the mixture of the ensemble Gaussian mixture filter (Anderson and Anderson
-    1999) at Silverman's bandwidth, which is the rule above. Its covariance is (1 + h^2) C. It leaves the modes where they
-    are and widens the whole; the shrunken one draws the modes towards the mean.
+    Without shrinkage, a = 1, and with ``modes=1``: the mixture of the ensemble Gaussian mixture filter (Anderson and
+    Anderson 1999) at Silverman's bandwidth, which is the rule above. Its covariance is (1 + h^2) C. It leaves the modes
+    where they are and widens the whole; the shrunken one draws the modes towards the mean.
 
     Parameters
     ----------
