@@ -102,7 +102,5 @@ def record(scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.
     """Return the recording of one run: simulated with `rng`, or the real one."""
     if data is not None:
         return data.recording
-    truth, observations = simulate(
-        model, scenario.steps, rng, dt=scenario.dt, initial=scenario.initial_truth
-    )
+    truth, observations = simulate(model, scenario.steps, rng, dt=scenario.dt, initial=scenario.initial_truth)
     return Recording(truth, observations, scenario.dt)

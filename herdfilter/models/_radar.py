@@ -17,7 +17,7 @@ def range_and_bearing(offset: Array) -> Array:
 
 
 def range_and_bearing_jacobian(offset: Array) -> Array:
-    """Derivative of `range_and_bearing`, (n, 2) -> (n, 2, 2); infinite or NaN at the radar itself."""
+    """Jacobian of `range_and_bearing`, (n, 2) -> (n, 2, 2); infinite or NaN at the radar itself."""
     x, y = offset.T
     distance = np.hypot(x, y)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -88,7 +88,7 @@ class BearingsOnly:
         return matrix @ matrix.T
 
     def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """Derivative of `transition_mean`, (n, 4, 4): the same for all states."""
+        """Jacobian of `transition_mean`, (n, 4, 4): the same for all states."""
         return np.broadcast_to(self._motion(dt), (len(x), 4, 4))
 
     def observation_mean(self, x: Array, step: int) -> Array:
@@ -100,7 +100,7 @@ class BearingsOnly:
         return np.array([[self.bearing_sd**2]])
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
-        """Derivative of `observation_mean`, (n, 1, 4)."""
+        """Jacobian of `observation_mean`, (n, 1, 4)."""
         jacobian = np.zeros((len(x), 1, 4))
         jacobian[:, :, ::2] = range_and_bearing_jacobian(x[:, ::2])[:, 1:]
         return jacobian

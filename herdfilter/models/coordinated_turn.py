@@ -109,7 +109,7 @@ class CoordinatedTurn:
         return covariance
 
     def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """Derivative of `transition_mean`, (n, 5, 5)."""
+        """Jacobian of `transition_mean`, (n, 5, 5)."""
         vx, vy, angle = x[:, 1], x[:, 3], x[:, 4] * dt
         along, across = _chord(angle)
         along_slope, across_slope = _chord_slopes(angle)
@@ -134,7 +134,7 @@ class CoordinatedTurn:
         return np.diag([self.range_sd, self.bearing_sd]) ** 2
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
-        """Derivative of `observation_mean`, (n, 2, 5)."""
+        """Jacobian of `observation_mean`, (n, 2, 5)."""
         jacobian = np.zeros((len(x), 2, 5))
         jacobian[:, :, [0, 2]] = range_and_bearing_jacobian(x[:, [0, 2]])
         return jacobian
@@ -151,7 +151,7 @@ def _chord(angle: Array) -> tuple[Array, Array]:
 
 
 def _chord_slopes(angle: Array) -> tuple[Array, Array]:
-    """Derivatives of `_chord`: closed forms, or Taylor's where those cancel."""
+    """Slopes of `_chord`: closed forms, or Taylor's where those cancel."""
     small = np.abs(angle) < 1e-2
     a = np.where(small, 1.0, angle)
     along = (a * np.cos(a) - np.sin(a)) / a**2

@@ -136,7 +136,7 @@ class BallisticReentry:
         return np.diag([self.range_sd, self.bearing_sd]) ** 2
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
-        """Derivative of `observation_mean`, (n, 2, 5)."""
+        """Jacobian of `observation_mean`, (n, 2, 5)."""
         jacobian = np.zeros((len(x), 2, 5))
         jacobian[:, :, :2] = range_and_bearing_jacobian(x[:, :2] - self.radar)
         return jacobian
