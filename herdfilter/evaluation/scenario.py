@@ -12,7 +12,7 @@ error_dims = [0, 1]           # dimensions whose error counts; all unless given
 unit = "m"                    # of the error
 labels = ["x (m)", "y (m)"]   # of the state's dimensions, for figures
 time_label = "time (s)"
-view = "plane"                # path in the first two dimensions, or "time": the first against time
+view = "plane"                # path in the first two of error_dims, or "time": the first dimension against time
 
 [model]
 type = "UNGM"                 # in herdfilter.models, or "module:Class", or "path/to/file.py:Class"
@@ -133,6 +133,12 @@ class Scenario:
     def initial_truth(self) -> Sequence[float] | None:
         """State at step 0 of a simulated truth, shape (d,); None if it is drawn."""
         return None if self.truth is None else _truth(**self.truth)
+
+    @property
+    def plane(self) -> tuple[int, int]:
+        """Dimensions in which a path is drawn: the first two whose error counts, where there are two."""
+        i, j = self.error_dims[:2] if self.error_dims and len(self.error_dims) > 1 else (0, 1)
+        return i, j
 
     def build_model(self, **arguments: Any) -> Any:
         """Build the model from its table; `arguments` are what real data brings along (such as beacons).
