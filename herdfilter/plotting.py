@@ -303,9 +303,9 @@ def _over_time(result: StudyResult, names: list[str]) -> Figure:
 
 
 def _in_plane(result: StudyResult, names: list[str]) -> Figure:
-    """Path in the plane of the first two dimensions, with particles at a few times."""
+    """Path in the plane of the scenario's two dimensions, with particles at a few times."""
     shown, scenario, look = result.trajectory, result.study.scenario, styles(result.study.filters)
-    truth = shown.recording.truth
+    plane, truth = list(scenario.plane), shown.recording.truth
     moments = np.unique(np.linspace(0, len(truth) - 1, SNAPSHOTS).astype(int))
     with _figure() as new:
         figure, axes = new(1, len(names), (4.8 * len(names), 5.2), sharex=True, sharey=True)
@@ -313,16 +313,20 @@ def _in_plane(result: StudyResult, names: list[str]) -> Figure:
             color = look[name].color
             if name in shown.particles:
                 cloud = shown.particles[name][moments].reshape(-1, truth.shape[1])
-                ax.plot(*cloud[:, :2].T, ".", color=color, markersize=3.5, alpha=0.5, markeredgewidth=0)
-            ax.plot(*truth[:, :2].T, color=BLACK, linewidth=1, label="truth")
-            ax.plot(*shown.estimates[name][:, :2].T, color=color, linewidth=1.6, label="estimate")
+                ax.plot(*cloud[:, plane].T, ".", color=color, markersize=3.5, alpha=0.5, markeredgewidth=0)
+            ax.plot(*truth[:, plane].T, color=BLACK, linewidth=1, label="truth")
+            ax.plot(*shown.estimates[name][:, plane].T, color=color, linewidth=1.6, label="estimate")
             ax.plot(
-                *truth[moments, :2].T, "o", color=BLACK, markersize=4, label="when the particles are shown"
+                *truth[moments][:, plane].T,
+                "o",
+                color=BLACK,
+                markersize=4,
+                label="when the particles are shown",
             )
             ax.set_title(f"{name}, n = {shown.n_particles}", color=color, fontweight="bold")
-            ax.set_xlabel(_label(scenario.labels, 0))
+            ax.set_xlabel(_label(scenario.labels, plane[0]))
             ax.set_aspect("equal")
-        axes.flat[0].set_ylabel(_label(scenario.labels, 1))
+        axes.flat[0].set_ylabel(_label(scenario.labels, plane[1]))
         _legend(figure, axes.flat[-1])
     return figure
 

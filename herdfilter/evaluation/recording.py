@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, one_of
+from herdfilter._checks import Array, as_array, one_of
 from herdfilter.evaluation.data import load_plaza
 from herdfilter.evaluation.expressions import check_keywords
 from herdfilter.evaluation.scenario import Scenario
@@ -92,9 +92,15 @@ def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
     return adapt(None if folder is None else Path(folder), **options)
 
 
+def check_truth(scenario: Scenario, model: Any) -> None:
+    """Raise ValueError if the scenario's ``[truth]`` gives a state that is none of the model's."""
+    if scenario.initial_truth is not None:
+        as_array("[truth]: initial", scenario.initial_truth, (model.dim,))
+
+
 def record(scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator) -> Recording:
     """Return the recording of one run: simulated with `rng`, or the real one."""
     if data is not None:
         return data.recording
-    truth, observations = simulate(model, scenario.steps, rng, dt=scenario.dt)
+    truth, observations = simulate(model, scenario.steps, rng, dt=scenario.dt, initial=scenario.initial_truth)
     return Recording(truth, observations, scenario.dt)

@@ -12,11 +12,14 @@ error_dims = [0, 1]           # dimensions whose error counts; all unless given
 unit = "m"                    # of the error
 labels = ["x (m)", "y (m)"]   # of the state's dimensions, for figures
 time_label = "time (s)"
-view = "plane"                # path in the first two dimensions, or "time": the first against time
+view = "plane"                # path in the first two of error_dims, or "time": the first dimension against time
 
 [model]
 type = "UNGM"                 # in herdfilter.models, or "module:Class", or "path/to/file.py:Class"
 process_variance = 10.0       # further keys are keyword arguments of the class
+
+[truth]                       # of a simulation
+initial = [0.1]               # state at step 0; drawn from the model's initial distribution unless given
 
 [data]                        # real data instead of a simulation; see recording.DATA_SETS
 type = "plaza"
@@ -38,7 +41,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -103,6 +106,7 @@ class Scenario:
     labels: tuple[str, ...] = ()
     time_label: str = "time"
     view: str = "plane"
+    truth: Mapping[str, Any] | None = None
     data: Mapping[str, Any] | None = None
     reference: Mapping[str, Any] | None = None
     divergence: Divergence | None = None
@@ -120,6 +124,21 @@ class Scenario:
             keys = getattr(self, table)
             if keys is not None and not isinstance(keys.get("type"), str):
                 raise ValueError(f"[{table}]: expected a key 'type' with a name, got {keys.get('type')!r}")
+        if self.truth is not None:
+            check_keywords("[truth]", _truth, self.truth)
+            if self.data is not None:
+                raise ValueError("[truth]: expected none beside [data], which brings its own")
+
+    @property
+    def initial_truth(self) -> Sequence[float] | None:
+        """State at step 0 of a simulated truth, shape (d,); None if it is drawn."""
+        return None if self.truth is None else _truth(**self.truth)
+
+    @property
+    def plane(self) -> tuple[int, int]:
+        """Dimensions in which a path is drawn: the first two whose error counts, where there are two."""
+        i, j = self.error_dims[:2] if self.error_dims and len(self.error_dims) > 1 else (0, 1)
+        return i, j
 
     def build_model(self, **arguments: Any) -> Any:
         """Build the model from its table; `arguments` are what real data brings along (such as beacons).
@@ -141,6 +160,11 @@ class Scenario:
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"{self.name}.toml: {error}") from error
+
+
+def _truth(initial: Sequence[float]) -> Sequence[float]:
+    """Return the only key of ``[truth]``."""
+    return initial
 
 
 def _model_class(name: str, folder: Path) -> Any:
@@ -186,7 +210,7 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
 
 
 def _from_table(path: Path, table: dict[str, Any]) -> Scenario:
-    for name in ("model", "data", "reference", "divergence", "filter"):
+    for name in ("model", "truth", "data", "reference", "divergence", "filter"):
         if not isinstance(table.get(name, {}), dict):
             raise ValueError(f"{name}: expected a table [{name}], got {table[name]!r}")
     if "divergence" in table:

@@ -18,7 +18,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_count
 from herdfilter.evaluation.filters import FilterFactory, Filters, blamed_on, resolve_filters
-from herdfilter.evaluation.recording import DataSet, Recording, load_data
+from herdfilter.evaluation.recording import DataSet, Recording, check_truth, load_data
 from herdfilter.evaluation.reference import Reference, check_reference
 from herdfilter.evaluation.scenario import Scenario, load_scenario
 
@@ -156,6 +156,7 @@ def plan_study(
     )
     check_reference(scenario)
     model = study.build_model()
+    check_truth(scenario, model)
     for dim in study.dims(model):
         if not 0 <= dim < model.dim:
             raise ValueError(f"error_dims: expected indices from 0 to {model.dim - 1}, got {dim}")

@@ -1,18 +1,26 @@
 """State-space models, one file each; `herdfilter.models.contract` says what a filter may call on one."""
 
 from herdfilter.models.bearings import BearingsTracking
+from herdfilter.models.bearings_only import BearingsOnly
+from herdfilter.models.coordinated_turn import CoordinatedTurn
 from herdfilter.models.linear_gaussian import LinearGaussian, linear_chain
 from herdfilter.models.lorenz63 import Lorenz63
 from herdfilter.models.priors import UniformBox
 from herdfilter.models.range_only import RangeOnly
+from herdfilter.models.reentry import BallisticReentry
+from herdfilter.models.stochastic_volatility import StochasticVolatility
 from herdfilter.models.ungm import UNGM
 
 __all__ = [
     "UNGM",
+    "BallisticReentry",
+    "BearingsOnly",
     "BearingsTracking",
+    "CoordinatedTurn",
     "LinearGaussian",
     "Lorenz63",
     "RangeOnly",
+    "StochasticVolatility",
     "UniformBox",
     "linear_chain",
 ]

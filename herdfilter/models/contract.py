@@ -28,6 +28,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_count, as_generator, as_positive
 from herdfilter.angles import unwrap_angles, wrap_angles
@@ -199,7 +200,11 @@ def predictive_mixture(
 
 
 def simulate(
-    model: Model, steps: int, rng: np.random.Generator | int, dt: float = 1.0
+    model: Model,
+    steps: int,
+    rng: np.random.Generator | int,
+    dt: float = 1.0,
+    initial: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
     """Simulate a trajectory and its observations.
 
@@ -213,6 +218,8 @@ def simulate(
         Source of the random draws, or a seed.
     dt : float
         Time between steps.
+    initial : array_like, shape (d,), optional
+        State at step 0; drawn from the model's initial distribution unless given.
 
     Returns
     -------
@@ -225,11 +232,14 @@ def simulate(
     TypeError
         If the model lacks what simulation needs.
     ValueError
-        If `steps` or `dt` is out of range.
+        If `steps` or `dt` is out of range, or `initial` does not have the shape above.
     """
     require(model, "simulation", ("dim", "initial"))
     steps, dt, rng = as_count("steps", steps), as_positive("dt", dt), as_generator(rng)
-    x = sample_initial(model, 1, rng)
+    if initial is None:
+        x = sample_initial(model, 1, rng)
+    else:
+        x = wrap_angles(as_array("initial", initial, (model.dim,))[None], circular_dims(model))
     truth, observations = [], []
     for step in range(1, steps + 1):
         x = sample_transition(model, x, rng, dt, None, step)

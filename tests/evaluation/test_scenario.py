@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
+from herdfilter.evaluation.recording import record
 from herdfilter.evaluation.scenario import load_scenario, scenario_files
 from herdfilter.evaluation.study import plan_study
 
@@ -120,6 +121,15 @@ def test_a_changed_model_file_is_read_again(write):
         (MINIMAL + '[data]\ntype = "plaza"\nnme = "Plaza1"', "did you mean 'name'"),
         (MINIMAL + "[divergence]\nrmse_over = 3", "did you mean 'rmse_above'"),
         (MINIMAL + "[divergence]\nrmse_above = 3\nfinal_part = 2", "final_part"),
+        (MINIMAL + "[truth]\ninital = [0.1]", "did you mean 'initial'"),
+        (MINIMAL + "[truth]", "key 'initial' is missing"),
+        (MINIMAL + "[truth]\ninitial = [0.1, 0.2]", "[truth]: initial: expected shape (1,), got (2,)"),
+        (MINIMAL + "[truth]\ninitial = ['a']", "[truth]: initial: expected numbers"),
+        (
+            MINIMAL + '[truth]\ninitial = [0.1]\n[data]\ntype = "plaza"',
+            "[truth]: expected none beside [data]",
+        ),
+        ("truth = 3" + MINIMAL, "truth: expected a table"),
         ("title = " + MINIMAL, "mine.toml"),
         ("[model]\ntype = 'UNGM'", "key 'title' is missing"),
     ],
@@ -138,6 +148,28 @@ def test_a_filter_of_ones_own_in_the_file(write):
         plan_study(write('filters = ["mine"]' + MINIMAL + own.replace("Herded", "Herdd")))
     with pytest.raises(ValueError, match="filter mine: key: unknown 'propsal'; did you mean 'proposal'"):
         plan_study(write('filters = ["mine"]' + MINIMAL + own.replace("proposal =", "propsal =")))
+
+
+def test_a_fixed_initial_truth_is_the_same_in_every_run(write):
+    still = "title = 'Still'\nsteps = 3\n[model]\ntype = 'UNGM'\nprocess_variance = 1e-30\n"
+    runs = {}
+    for name, text in {"drawn": still, "fixed": still + "[truth]\ninitial = [2.0]"}.items():
+        scenario = load_scenario(write(text))
+        model = scenario.build_model()
+        runs[name] = [record(scenario, model, None, np.random.default_rng(seed)) for seed in (1, 2)]
+    first, second = runs["fixed"]
+    np.testing.assert_allclose(first.truth, second.truth, rtol=1e-12)
+    np.testing.assert_allclose(first.truth[0], 1 + 50 / 5 + 8 * np.cos(1.2), rtol=1e-12)
+    assert (first.observations != second.observations).all()
+    assert (runs["drawn"][0].truth[0] != runs["drawn"][1].truth[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("error_dims", "plane"), [("", (0, 1)), ("[0]", (0, 1)), ("[0, 2]", (0, 2)), ("[3, 1, 0]", (3, 1))]
+)
+def test_a_path_is_drawn_in_the_dimensions_whose_error_counts(write, error_dims, plane):
+    line = f"error_dims = {error_dims}\n" if error_dims else ""
+    assert load_scenario(write(line + MINIMAL)).plane == plane
 
 
 def test_unknown_scenario_and_missing_file(tmp_path):

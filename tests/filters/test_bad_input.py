@@ -245,6 +245,7 @@ def test_an_observation_of_the_initial_state_is_refused(walk, z):
         ((0, 1), "steps: expected an integer"),
         ((3, "dice"), "rng: expected"),
         ((3, 1, -1.0), "dt: expected a positive"),
+        ((3, 1, 1.0, [0.0] * 7), r"initial: expected shape .*, got \(7,\)"),
     ],
 )
 def test_a_simulation_names_what_does_not_fit(walk, arguments, message):

@@ -1,0 +1,117 @@
+"""A target in the plane seen by one sensor at rest that measures only its direction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models._fields import as_matrix_covariance, assign, assign_positive
+from herdfilter.models._radar import log_density, range_and_bearing, range_and_bearing_jacobian
+
+
+@dataclass(frozen=True, eq=False)
+class BearingsOnly:
+    r"""Target of nearly constant velocity seen from the origin by its bearing alone: the distance comes from the prior.
+
+    The state is :math:`(x, \dot x, y, \dot y)`. Both axes move alike, each with a noise w of its own,
+
+    .. math::
+        \begin{pmatrix} x_k \\ \dot x_k \end{pmatrix} &= \begin{pmatrix} 1 & \Delta t \\ 0 & 1 \end{pmatrix}
+        \begin{pmatrix} x_{k-1} \\ \dot x_{k-1} \end{pmatrix} +
+        \begin{pmatrix} \Delta t^2 / 2 \\ \Delta t \end{pmatrix} w_k, \quad w_k \sim N(0, \sigma_w^2), \\
+        \theta_k &= \operatorname{atan2}(y_k, x_k) + N(0, \sigma_\theta^2).
+
+    The noise has two dimensions, the state four: the covariance of the transition has rank 2. Filters that push noise
+    through the transition draw those two; filters that need a density of the transition cannot be used.
+
+    Parameters
+    ----------
+    acceleration_sd : float
+        Standard deviation sigma_w of the acceleration, constant over a step, in length / time^2.
+    bearing_sd : float
+        Standard deviation sigma_theta of the bearing, in radians.
+    initial_mean : array_like, shape (4,)
+        Mean of the state at step 0.
+    initial_covariance : array_like, shape (4, 4)
+        Covariance of the state at step 0.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit or a number is not positive.
+
+    Notes
+    -----
+    Gordon, Salmond and Smith (1993), "Novel approach to nonlinear/non-Gaussian Bayesian state estimation", IEE
+    Proceedings F 140, the bearings-only tracking example, with time steps of 1. The defaults are the paper's; its prior
+    is here that of the state one step before the first bearing.
+    """
+
+    acceleration_sd: float = 0.001
+    bearing_sd: float = 0.005
+    initial_mean: Array = field(default_factory=lambda: np.array([0.0, 0.0, 0.4, -0.05]))
+    initial_covariance: Array = field(default_factory=lambda: np.diag([0.5, 0.005, 0.3, 0.01]) ** 2)
+
+    dim = 4
+    noise_dim = 2
+    observation_circular = (0,)
+
+    def __post_init__(self) -> None:
+        assign(
+            self,
+            initial_mean=as_array("initial_mean", self.initial_mean, (4,)),
+            initial_covariance=as_matrix_covariance("initial_covariance", self.initial_covariance, 4),
+        )
+        assign_positive(self, "acceleration_sd", "bearing_sd")
+
+    @property
+    def initial(self) -> GaussianMixture:
+        """Distribution of the state at step 0."""
+        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
+
+    def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
+        """States (n, 4) moved on for a time `dt` under accelerations from standard normal noise (n, 2)."""
+        return self.transition_mean(x, dt, control, step) + noise @ self._noise_matrix(dt).T
+
+    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """States (n, 4) moved on at constant velocity for a time `dt`; `control` is not used."""
+        return x @ self._motion(dt).T
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the noise added over a time `dt`, (4, 4), of rank 2."""
+        matrix = self._noise_matrix(dt)
+        return matrix @ matrix.T
+
+    def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """Jacobian of `transition_mean`, (n, 4, 4): the same for all states."""
+        return np.broadcast_to(self._motion(dt), (len(x), 4, 4))
+
+    def observation_mean(self, x: Array, step: int) -> Array:
+        """Bearing of the target in radians, (n, 4) -> (n, 1)."""
+        return range_and_bearing(x[:, ::2])[:, 1:]
+
+    def observation_covariance(self, step: int) -> Array:
+        """Covariance of the bearing, (1, 1)."""
+        return np.array([[self.bearing_sd**2]])
+
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """Jacobian of `observation_mean`, (n, 1, 4)."""
+        jacobian = np.zeros((len(x), 1, 4))
+        jacobian[:, :, ::2] = range_and_bearing_jacobian(x[:, ::2])[:, 1:]
+        return jacobian
+
+    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
+        """Log-density of bearing `z`, shape (1,), by the wrapped residual; (n, 4) -> (n,)."""
+        return log_density(z, self.observation_mean(x, step), [self.bearing_sd], (0,))
+
+    def _motion(self, dt: float) -> Array:
+        return np.kron(np.eye(2), [[1.0, dt], [0.0, 1.0]])
+
+    def _noise_matrix(self, dt: float) -> Array:
+        """Gamma of the paper times sigma_w, (4, 2)."""
+        return self.acceleration_sd * np.kron(np.eye(2), [[dt**2 / 2], [dt]])

@@ -1,0 +1,85 @@
+"""Stochastic volatility: the state is the log-variance of what is observed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models._fields import as_observation, assign, assign_positive
+
+
+@dataclass(frozen=True)
+class StochasticVolatility:
+    r"""Returns of mean zero, whose log-variance is an autoregressive process.
+
+    .. math::
+        x_k &= \mu + \rho (x_{k-1} - \mu) + N(0, \sigma^2), \qquad
+        x_0 \sim N\left(\mu, \frac{\sigma^2}{1 - \rho^2}\right), \\
+        y_k &= e^{x_k / 2} \epsilon_k, \qquad \epsilon_k \sim N(0, 1)
+
+    The process is stationary from the start. All quantities are dimensionless, x a logarithm. Time is discrete:
+    `dt` and `control` have no meaning and are not used.
+
+    The mean of an observation is zero whatever the state, so that there is no `observation_mean`: Kalman filters, which
+    learn from the correlation of state and observation, would learn nothing, and refuse the model.
+
+    Parameters
+    ----------
+    mu : float
+        Mean of the log-variance.
+    rho : float
+        Persistence of the log-variance, above -1 and below 1.
+    sigma : float
+        Standard deviation of its noise.
+
+    Raises
+    ------
+    ValueError
+        If `mu` is not finite, `rho` is not between -1 and 1, or `sigma` is not positive.
+
+    Notes
+    -----
+    Pitt and Shephard (1999), "Filtering via simulation: auxiliary particle filters", Journal of the American Statistical
+    Association 94. Their form is :math:`y = \beta e^{x / 2} \epsilon` with x of mean zero; :math:`\mu = 2 \log \beta`.
+    """
+
+    mu: float = -1.02
+    rho: float = 0.9702
+    sigma: float = 0.178
+
+    dim = 1
+
+    def __post_init__(self) -> None:
+        assign_positive(self, "sigma")
+        if not np.isfinite(self.mu):
+            raise ValueError(f"mu: expected a finite number, got {self.mu!r}")
+        if not -1 < self.rho < 1:
+            raise ValueError(f"rho: expected a number above -1 and below 1, got {self.rho!r}")
+        assign(self, mu=float(self.mu), rho=float(self.rho))
+
+    @property
+    def initial(self) -> GaussianMixture:
+        """Stationary distribution of the state, here that of step 0."""
+        return GaussianMixture([1.0], [[self.mu]], [[self.sigma**2 / (1 - self.rho**2)]])
+
+    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """Mean of the state given the states (n, 1) one step before."""
+        return self.mu + self.rho * (x - self.mu)
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the transition noise, (1, 1)."""
+        return np.array([[self.sigma**2]])
+
+    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
+        """Log-density of observation `z`, shape (1,), at each state; (n, 1) -> (n,)."""
+        scaled = as_observation(z, 1) * np.exp(-0.5 * x[:, 0])
+        return -0.5 * (scaled**2 + x[:, 0] + np.log(2 * np.pi))
+
+    def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
+        """Draw a return at each state, (n, 1) -> (n, 1)."""
+        return np.exp(0.5 * x) * rng.standard_normal(x.shape)
