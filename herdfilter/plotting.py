@@ -61,7 +61,7 @@ STYLES = {
     "augmented-sobol": Style("#000000", "^", "-"),
     "augmented-random": Style("#a8a8a8", "^", ":"),
     "kalman-mixture-kh": Style("#0072B2", "D", "--"),
-    "guided-augmented-kh": Style("#009E73", "D", "--"),
+    "guided-augmented-gauss-kh": Style("#009E73", "D", "--"),
     "sqmc": Style("#000000", "*", "-."),
 }
 
