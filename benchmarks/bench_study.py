@@ -7,7 +7,7 @@ filter that by its growth so far would take more than `--budget-ms` a step is le
 python benchmarks/bench_study.py [--scenarios ungm linear-d3 ...] [--filters NAMES] [--particles 20 50 100 200 500]
                                  [--runs 50] [--workers W] [--budget-ms 100] [--out results/study]
 python benchmarks/bench_study.py --timing    the times of all that was measured, anew, for a quiet machine
-python benchmarks/bench_study.py --report    tables, targets at n = 100, and break-even costs, from the files
+python benchmarks/bench_study.py --report    only the tables, targets at n = 100 and break-even costs, from the files
 """
 
 from __future__ import annotations
@@ -397,7 +397,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not args.report:
         for name in args.scenarios:
             (measure_times if args.timing else measure)(name, args)
-        return
     summaries = {name: summary_of(name, args) for name in args.scenarios}
     summaries = {name: summary for name, summary in summaries.items() if len(summary)}
     for name, summary in summaries.items():

@@ -42,7 +42,7 @@ class Style(NamedTuple):
 
 
 # Colours of Okabe and Ito (2008), told apart by every kind of colour vision. The marker is the place of the
-# herding: circle prediction, square resampling, triangle state and noise together.
+# herding: circle prediction, square resampling, triangle state and noise together, diamond where the observation is in view.
 STYLES = {
     "bootstrap": Style("#6b6b6b", "X", "-"),
     "bootstrap-multinomial": Style("#6b6b6b", "P", ":"),
@@ -60,6 +60,9 @@ STYLES = {
     "augmented-chg": Style("#CC79A7", "^", "-"),
     "augmented-sobol": Style("#000000", "^", "-"),
     "augmented-random": Style("#a8a8a8", "^", ":"),
+    "kalman-mixture-kh": Style("#0072B2", "D", "--"),
+    "guided-augmented-gauss-kh": Style("#009E73", "D", "--"),
+    "sqmc": Style("#000000", "*", "-."),
 }
 
 
