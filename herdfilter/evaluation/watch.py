@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
-from herdfilter.angles import moments
+from herdfilter.angles import moments, wrap_angles
+from herdfilter.evaluation.metrics import normalised_squares
 from herdfilter.evaluation.recording import Recording
 from herdfilter.filters._series import run, series
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.gaussian import GaussianBelief, innovation
-from herdfilter.filters.kalman.innovation import Innovation
+from herdfilter.filters.kalman.gaussian import GaussianBelief, observation_moments
 from herdfilter.filters.particle_filter import ParticleFilter
 from herdfilter.filters.results import StepRecord
-from herdfilter.models.contract import observation_circular, observation_mean, observed
+from herdfilter.models.contract import observation_circular, observation_covariance, observation_mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,8 @@ def watch(estimator: Any, recording: Recording, steps: Collection[int] = (), nis
     else:
         result = estimator.run(recording.observations, dt=recording.dt, controls=recording.controls)
     seconds = time.perf_counter() - start - watcher.seconds
-    return Watched(result, seconds, watcher.nis, watcher.degrees, watcher.particles)
+    innovations = _normalised_innovations(estimator, recording.observations, watcher.predictions)
+    return Watched(result, seconds, *innovations, watcher.particles)
 
 
 class _Watcher:
@@ -81,10 +83,10 @@ class _Watcher:
     def __init__(self, estimator: Any, recording: Recording, steps: frozenset[int], nis: bool) -> None:
         self.estimator, self.steps = estimator, steps
         self.seconds = 0.0
-        self.nis, self.degrees = np.full(len(recording), np.nan), np.zeros(len(recording))
+        self.predictions: dict[int, tuple[Array, Array]] = {}
         self.particles: dict[int, tuple[Array, Array]] = {}
         model = getattr(estimator, "model", None)
-        self._innovations = nis and all(
+        self._predicts = nis and all(
             hasattr(model, name) for name in ("observation_mean", "observation_covariance")
         )
 
@@ -93,13 +95,12 @@ class _Watcher:
 
     def update(self, z: ArrayLike | None) -> StepRecord:
         k = self.estimator.step - 1
-        start = time.perf_counter()
-        if self._innovations:
-            try:
-                self.nis[k], self.degrees[k] = _normalised_innovation(self.estimator, z)
-            except Exception:  # what goes wrong in the filter itself is raised there
-                self.nis[k], self.degrees[k] = np.nan, 0
-        self.seconds += time.perf_counter() - start
+        if self._predicts and z is not None:
+            start = time.perf_counter()
+            # what goes wrong in the filter itself is raised there
+            with suppress(Exception):
+                self.predictions[k] = _predicted_observation(self.estimator)
+            self.seconds += time.perf_counter() - start
         record: StepRecord = self.estimator.update(z)
         if k in self.steps and hasattr(self.estimator, "particles"):
             start = time.perf_counter()
@@ -113,27 +114,53 @@ def _particles(estimator: Any) -> tuple[Array, Array]:
     return x, estimator.weights if hasattr(estimator, "weights") else np.full(len(x), 1 / len(x))
 
 
-def _normalised_innovation(estimator: Any, z: ArrayLike | None) -> tuple[float, int]:
-    """Square of the innovation in units of its predicted covariance, and its degrees of freedom, after ``predict``.
+def _predicted_observation(estimator: Any) -> tuple[Array, Array]:
+    """Mean (k,) and covariance (k, k) of an observation, after ``predict``.
 
-    For a Kalman filter the moments of the observation are its own; for particles those of the predicted particles' mean
-    observations, with the covariance of the observation noise added.
+    Those of a Kalman filter are its own; those of particles are of their mean observations, with the noise added.
     """
     model, step = estimator.model, estimator.step
     kalman = isinstance(estimator, KalmanFilter)
-    observation = np.atleast_1d(np.asarray(np.nan if z is None else z, dtype=np.float64))
-    if np.isnan(observation).all() or not (kalman or observed(model, observation) is not None):
-        return np.nan, 0
     if kalman and isinstance(estimator._belief, GaussianBelief):
         belief = estimator._belief
-        told = innovation(model, belief.mean[None], belief.covariance[None], belief.rule, observation, step)
+        means, covariances, _ = observation_moments(
+            model, belief.mean[None], belief.covariance[None], belief.rule, step
+        )
+        mean, covariance = means[0], covariances[0]
     else:
         x, weights = _particles(estimator)
         seen = observation_mean(model, x, step)
         mean, covariance = moments(seen, weights, observation_circular(model, seen.shape[1]))
-        if kalman:  # an ensemble's covariance has n - 1
-            covariance = covariance * (len(x) / (len(x) - 1))
-        told = Innovation(
-            model, observation, mean[None], covariance[None], np.zeros((1, x.shape[1], len(mean))), step
-        )
-    return float(told.squares[0]), len(told.kept)
+        if kalman:
+            covariance *= len(x) / (len(x) - 1)  # as in an ensemble's update
+    return mean, covariance + observation_covariance(model, len(mean), step)
+
+
+def _normalised_innovations(
+    estimator: Any, observations: Array, predictions: Mapping[int, tuple[Array, Array]]
+) -> tuple[Array, Array]:
+    """Squares of the innovations in units of their predicted covariances, and their degrees of freedom, each (T,)."""
+    nis, degrees = np.full(len(observations), np.nan), np.zeros(len(observations))
+    model = getattr(estimator, "model", None)
+    partial = isinstance(estimator, KalmanFilter) or getattr(model, "partial_observations", False)
+    size = observations.shape[1]
+    for seen, places in _patterns(
+        observations, [k for k, (mean, _) in predictions.items() if len(mean) == size]
+    ):
+        if not len(seen) or not (partial or len(seen) == size):
+            continue
+        means = np.array([predictions[k][0] for k in places])
+        covariances = np.array([predictions[k][1] for k in places])
+        innovations = wrap_angles(observations[places] - means, observation_circular(model, size))
+        part = np.ix_(np.arange(len(places)), seen, seen)
+        nis[places] = normalised_squares(innovations[:, seen], covariances[part])
+        degrees[places] = np.where(np.isfinite(nis[places]), len(seen), 0)
+    return nis, degrees
+
+
+def _patterns(observations: Array, places: list[int]) -> Iterator[tuple[np.ndarray, list[int]]]:
+    """Group places of observations by the entries that are finite."""
+    finite = np.isfinite(observations[places])
+    for pattern in np.unique(finite, axis=0):
+        same = (finite == pattern).all(axis=1)
+        yield np.flatnonzero(pattern), [place for place, one in zip(places, same, strict=True) if one]

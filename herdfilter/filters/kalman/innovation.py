@@ -73,13 +73,8 @@ class Innovation:
         return self._half_gain.transpose(0, 2, 1) @ self._half_gain
 
     @property
-    def squares(self) -> Array:
-        """Normalised innovation squared, ``residual' S^-1 residual`` of the finite part, by each prediction, (K,)."""
-        white = (self._whitening @ self.residuals(self.predicted)[:, :, None])[:, :, 0]
-        return (white * white).sum(axis=1)
-
-    @property
     def log_densities(self) -> Array:
         """Log-density of the finite part of the observation by each prediction, (K,)."""
+        white = (self._whitening @ self.residuals(self.predicted)[:, :, None])[:, :, 0]
         log_roots = np.log(np.diagonal(self._whitening, axis1=1, axis2=2)).sum(axis=1)
-        return log_roots - 0.5 * (self.squares + len(self.kept) * np.log(2 * np.pi))
+        return log_roots - 0.5 * ((white * white).sum(axis=1) + white.shape[1] * np.log(2 * np.pi))
