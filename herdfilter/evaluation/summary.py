@@ -34,7 +34,7 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
         ``runs``, ``failures``, ``diverged``
             Number of runs, number of those that failed, share of those that diverged (failed ones included).
         ``rmse``, ``rmse_low``, ``rmse_high``, ``rmse_median``, ``rmse_median_low``, ``rmse_median_high``
-            Error against the truth: root mean square over runs with its percentile bootstrap interval, and
+            Error against the truth: root mean square over runs with its bootstrap interval, and
             median over runs with its exact interval between order statistics.
         ``reference_error``, ``..._low``, ``..._high``, ``..._median``, ``..._median_low``, ``..._median_high``
             Likewise against the reference.
