@@ -67,7 +67,7 @@ def watch(estimator: Any, recording: Recording, steps: Collection[int] = (), nis
     """
     watcher = _Watcher(estimator, recording, frozenset(steps), nis)
     start = time.perf_counter()
-    if type(estimator).run in (ParticleFilter.run, KalmanFilter.run):
+    if getattr(estimator.run, "__func__", None) in (ParticleFilter.run, KalmanFilter.run):
         controls: Any = recording.controls
         result = run(watcher, series(recording.observations, recording.dt, controls), estimator.model.dim)
     else:
