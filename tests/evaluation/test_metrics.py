@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import chi2, norm
+from scipy.stats import bootstrap, chi2, norm
 
 import herdfilter as hf
 from herdfilter.evaluation.metrics import (
@@ -124,3 +124,17 @@ def test_the_bootstrap_of_a_mean_covers_what_it_says():
         low, high = bootstrap_interval(rng.standard_normal(30), np.mean, resamples=400)
         hits += low <= 0 <= high
     assert 0.89 < hits / 300 < 0.98
+
+
+@pytest.mark.parametrize("runs", [8, 40, 150])
+def test_the_bootstrap_is_scipys(runs):
+    values = np.random.default_rng(runs).exponential(size=runs)
+
+    def root_mean_square(x, axis):
+        return np.sqrt(np.mean(x**2, axis=axis))
+
+    low, high = bootstrap_interval(values, root_mean_square, resamples=9000)
+    theirs = bootstrap((values,), root_mean_square, vectorized=True, n_resamples=9000, method="BCa", rng=1)
+    width = high - low
+    assert low == pytest.approx(theirs.confidence_interval.low, abs=0.06 * width)
+    assert high == pytest.approx(theirs.confidence_interval.high, abs=0.06 * width)
