@@ -155,7 +155,8 @@ class _Task:
         except Exception as error:
             text = " ".join(f"{type(error).__name__}: {error}".split())
             return _Result(key, row | dict.fromkeys(SCALARS, np.nan) | {"diverged": True, "error": text})
-        squared = np.stack([measured.series["truth"], measured.series["reference"]])
+        truth = measured.series["truth"]
+        squared = np.stack([truth, measured.series.get("reference", np.full_like(truth, np.nan))])
         diverged = bool(measured.scalars["diverged"])
         return _Result(key, row | measured.scalars | {"diverged": diverged, "error": ""}, squared)
 

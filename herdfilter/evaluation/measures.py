@@ -58,7 +58,7 @@ SERIES = (
     "ess",
     "energy_distance",
 )
-"""Series measured of each run, each of shape (T,)."""
+"""Series measured of each run, each of shape (T,), where they can be had."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class Measured:
         ``ms_per_step``, ``seconds``
             A step, and the whole run.
     series : dict
-        `SERIES`, each (T,).
+        Those of `SERIES` that have a value at some step, each (T,), with NaN where they have none.
 
         ``truth``, ``reference``
             Squared distance of the mean to the truth, and to the reference's mean, over the dimensions whose error counts.
@@ -180,7 +180,11 @@ def measure(
         1e-3 * ms_per_step * T,
         float(bound is not None and final > bound.rmse_above),
     )
-    return Measured(dict(zip(SCALARS, values, strict=True)), series)
+    had = {name for name, of in series.items() if np.isfinite(of).any()}
+    return Measured(
+        dict(zip(SCALARS, values, strict=True)),
+        {name: of for name, of in series.items() if name.removesuffix("_degrees") in had},
+    )
 
 
 def _energy_distances(T: int, reference: Reference | None, watched: Watched) -> Array:
