@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +18,13 @@ from herdfilter.evaluation.metrics import (
 )
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.reference import LineDensity, Reference
-from herdfilter.evaluation.study import Study
 from herdfilter.evaluation.watch import Watched
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import circular_dims, wrap_angles
 from herdfilter.points import Points
+
+if TYPE_CHECKING:
+    from herdfilter.evaluation.study import Study
 
 SCALARS = (
     "rmse",
