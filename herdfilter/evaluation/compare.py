@@ -69,8 +69,12 @@ def compare(
             The filter's estimate, and its difference from the reference's.
         ``ess``
             Effective sample size, mean over time.
-        ``ms_per_step``
-            Milliseconds a step, compilation excluded.
+        ``anees``, ``nees_inside``, ``nees_singular``, ``nees_degrees``, ``nis``, ``nis_inside``, ``nis_degrees``
+            Whether the filter's covariances are right; see `measures.Measured`.
+        ``energy_distance``
+            Of the particles to the exact posterior where that is known, in its standard deviations; mean over ten steps.
+        ``ms_per_step``, ``seconds``
+            Milliseconds a step, compilation excluded, and seconds for the run.
         ``diverged``
             Whether the run failed, or ``final_rmse`` exceeds the scenario's bound.
         ``error``

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import time
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -12,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_count
-from herdfilter.evaluation.metrics import root_mean, squared_error
+from herdfilter._checks import Array, as_count
+from herdfilter.evaluation.measures import SCALARS, measure
 from herdfilter.evaluation.recording import Recording, record
-from herdfilter.evaluation.reference import Reference, compute_reference
+from herdfilter.evaluation.reference import Reference, compute_reference, snapshot_steps
 from herdfilter.evaluation.study import Key, Study, StudyResult, Trace, Trajectory
-from herdfilter.models.contract import circular_dims
+from herdfilter.evaluation.watch import watch
 
 _WARM_UP_STEPS = 20
 
@@ -142,27 +141,24 @@ class _Task:
         }
         try:
             particle_filter = self._build(key)
-            start = time.perf_counter()
-            result = _feed(particle_filter, self.recording)
-            ms_per_step = 1e3 * (time.perf_counter() - start) / len(self.recording)
-            squared = self._squared_errors(result)
+            watched = watch(particle_filter, self.recording, self._snapshots())
+            ms_per_step = 1e3 * watched.seconds / len(self.recording)
+            measured = measure(
+                self.study,
+                self.model,
+                self.recording,
+                self.reference,
+                watched.result,
+                ms_per_step,
+                watched,
+            )
         except Exception as error:
             text = " ".join(f"{type(error).__name__}: {error}".split())
-            return _Result(key, row | dict.fromkeys(_MEASURED, np.nan) | {"diverged": True, "error": text})
-        final_rmse, diverged = self._divergence(squared[0])
-        log_likelihood = float(getattr(result, "log_likelihood", np.nan))
-        expected = np.nan if self.reference is None else self.reference.log_likelihood
-        measured = (
-            root_mean(squared[0]),
-            final_rmse,
-            root_mean(squared[1]),
-            log_likelihood,
-            log_likelihood - expected,
-            float(np.mean(getattr(result, "ess", np.nan))),
-            ms_per_step,
-        )
-        row |= dict(zip(_MEASURED, measured, strict=True))
-        return _Result(key, row | {"diverged": diverged, "error": ""}, squared)
+            return _Result(key, row | dict.fromkeys(SCALARS, np.nan) | {"diverged": True, "error": text})
+        truth = measured.series["truth"]
+        squared = np.stack([truth, measured.series.get("reference", np.full_like(truth, np.nan))])
+        diverged = bool(measured.scalars["diverged"])
+        return _Result(key, row | measured.scalars | {"diverged": diverged, "error": ""}, squared)
 
     def trajectory(self) -> Trajectory:
         """Run every filter once more at the middle particle count, and keep what it did."""
@@ -179,34 +175,13 @@ class _Task:
     def _build(self, key: Key) -> Any:
         return self.study.filters[key[0]](self.model, key[1], self.study.filter_rng(self.run, key))
 
-    def _squared_errors(self, result: Any) -> Array:
-        estimates = as_array("estimates", result.means, self.recording.truth.shape)
-        dims, circular = self.study.dims(self.model), circular_dims(self.model)
-        against_truth = squared_error(estimates, self.recording.truth, dims, circular)
-        if self.reference is None:
-            return np.stack([against_truth, np.full_like(against_truth, np.nan)])
-        return np.stack([against_truth, squared_error(estimates, self.reference.means, dims, circular)])
+    def _snapshots(self) -> list[int]:
+        """Return the steps at which particles are compared with the exact posterior, where there is one."""
+        known = self.reference is not None and self.reference.posteriors
+        return snapshot_steps(len(self.recording)) if known else []
 
     def _reference_sd(self) -> float:
         return np.nan if self.reference is None else self.reference.sd(self.study.dims(self.model))
-
-    def _divergence(self, squared: Array) -> tuple[float, bool]:
-        bound = self.study.scenario.divergence
-        if bound is None:
-            return np.nan, False
-        final_rmse = root_mean(squared[-max(1, round(bound.final_part * len(squared))) :])
-        return final_rmse, final_rmse > bound.rmse_above
-
-
-_MEASURED = (
-    "rmse",
-    "final_rmse",
-    "reference_error",
-    "log_likelihood",
-    "log_likelihood_error",
-    "ess",
-    "ms_per_step",
-)
 
 
 def _feed(particle_filter: Any, recording: Recording, keep_particles: bool = False) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,27 @@ from herdfilter.evaluation import cache
 from herdfilter.evaluation.expressions import check_keywords
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.scenario import Scenario
+from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import circular_dims, require
+
+SNAPSHOTS = 10
+"""Steps of a run at which the exact posterior is kept, where there is one."""
+
+
+@dataclass(frozen=True, eq=False)
+class LineDensity:
+    """A density on the line, constant in each cell.
+
+    Attributes
+    ----------
+    edges : ndarray, shape (N + 1,)
+        Of the cells, increasing.
+    masses : ndarray, shape (N,)
+        Probability of each cell; they sum to 1.
+    """
+
+    edges: Array
+    masses: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,19 +49,36 @@ class Reference:
         Log-density of all observations.
     error : ndarray, shape (T, d)
         Standard error of `means`: zero where they are exact, NaN where it is not known.
+    covariances : ndarray, shape (T, d, d), or None
+        Posterior covariances, where they are exact.
+    posteriors : dict
+        Place of a step, from 0 -> the exact posterior there, of a few steps (`snapshot_steps`); a grid has them in one
+        dimension only.
     """
 
     means: Array
     log_likelihood: float
     error: Array
+    covariances: Array | None = None
+    posteriors: Mapping[int, GaussianMixture | LineDensity] = field(default_factory=dict)
 
     def sd(self, dims: Sequence[int]) -> float:
         """Return the standard error of the means over `dims`, root mean square over time, as errors of filters are taken."""
         return float(np.sqrt((self.error[:, list(dims)] ** 2).sum(axis=1).mean()))
 
 
-def _exact(means: Array, log_likelihood: float) -> Reference:
-    return Reference(means, float(log_likelihood), np.zeros_like(means))
+def snapshot_steps(steps: int, count: int = SNAPSHOTS) -> list[int]:
+    """Return up to `count` places of steps, from 0, evenly spaced and the last among them."""
+    return sorted({-(-steps * (i + 1) // count) - 1 for i in range(count)}) if steps else []
+
+
+def _exact(
+    means: Array,
+    log_likelihood: float,
+    covariances: Array,
+    posteriors: Mapping[int, GaussianMixture | LineDensity],
+) -> Reference:
+    return Reference(means, float(log_likelihood), np.zeros_like(means), covariances, posteriors)
 
 
 def _grid(
@@ -56,10 +93,16 @@ def _grid(
     """Exact up to the resolution of a grid of `points` from `lower` to `upper`."""
     from herdfilter.filters.grid import GridFilter
 
-    result = GridFilter(model, lower, upper, points).run(
-        recording.observations, recording.dt, recording.controls
+    grid = GridFilter(model, lower, upper, points)
+    result = grid.run(
+        recording.observations, recording.dt, recording.controls, keep_masses=len(grid.shape) == 1
     )
-    return _exact(result.means, result.log_likelihood)
+    posteriors = {}
+    if result.masses is not None:
+        h = grid.spacing[0]
+        edges = np.append(grid.x[:, 0] - h / 2, grid.x[-1, 0] + h / 2)
+        posteriors = {k: LineDensity(edges, result.masses[k].copy()) for k in snapshot_steps(len(recording))}
+    return _exact(result.means, result.log_likelihood, result.covariances, posteriors)
 
 
 def _large(
@@ -104,7 +147,7 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
     x, P = model.initial.mean, model.initial.covariance
     dts = np.broadcast_to(recording.dt, len(recording))
     controls = [None] * len(recording) if recording.controls is None else recording.controls
-    means, log_likelihood = [], 0.0
+    means, covariances, log_likelihood = [], [], 0.0
     for step, (z, dt, control) in enumerate(zip(recording.observations, dts, controls, strict=True), start=1):
         F, shift = _affine(model.dim, model.transition_mean, dt, control, step)
         x, P = predict(x, P, F, model.transition_covariance(dt, step))
@@ -118,7 +161,12 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
             quadratic = residual @ np.linalg.solve(S, residual)
             log_likelihood -= 0.5 * float(quadratic + np.linalg.slogdet(2 * np.pi * S)[1])
         means.append(x)
-    return _exact(np.array(means), log_likelihood)
+        covariances.append(0.5 * (P + P.T))
+    posteriors = {
+        k: GaussianMixture.trusted(np.ones(1), means[k][None], covariances[k])
+        for k in snapshot_steps(len(means))
+    }
+    return _exact(np.array(means), log_likelihood, np.array(covariances), posteriors)
 
 
 def _affine(dim: int, function: Callable[..., Array], *arguments: Any) -> tuple[Array, Array]:
@@ -135,6 +183,7 @@ REFERENCES: dict[str, Callable[..., Reference]] = {"grid": _grid, "large": _larg
 """Type of reference -> function of model, recording, generator and the keys of ``[reference]``."""
 
 _KEPT = ("grid", "large")  # the Kalman filter takes less time than the disk
+_FORM = 2  # of what is kept; to be raised when `Reference` changes
 
 
 def check_reference(scenario: Scenario) -> None:
@@ -169,7 +218,7 @@ def compute_reference(
         return compute()
     seen = (recording.observations, recording.dt, recording.controls)
     kept: Reference = cache.remembered(
-        compute, model_key, seen, dict(scenario.reference), cache.generator_state(rng)
+        compute, _FORM, model_key, seen, dict(scenario.reference), cache.generator_state(rng)
     )
     return kept
 

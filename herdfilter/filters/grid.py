@@ -33,11 +33,14 @@ class GridResult:
         Posterior covariances at steps 1 to T.
     log_likelihood : float
         Log-density of all observations.
+    masses : ndarray, shape (T, N), or None
+        Posterior probability of each grid point (`GridFilter.x`). Kept only on request.
     """
 
     means: Array
     covariances: Array
     log_likelihood: float
+    masses: Array | None = None
 
 
 class GridFilter:
@@ -99,6 +102,7 @@ class GridFilter:
         dt: float | Sequence[float] | Array = 1.0,
         controls: Sequence[Any] | Array | None = None,
         times: ArrayLike | None = None,
+        keep_masses: bool = False,
     ) -> GridResult:
         """Filter a series of observations.
 
@@ -112,6 +116,8 @@ class GridFilter:
             Control input of each transition.
         times : array_like, shape (T,), optional
             In place of `dt`: the time of each observation, increasing, the initial state at time 0.
+        keep_masses : bool
+            Keep the probabilities of the grid points in the result.
 
         Raises
         ------
@@ -122,6 +128,7 @@ class GridFilter:
         steps, d = series(observations, dt, controls, times), self.model.dim
         means, covariances = np.empty((len(steps), d)), np.empty((len(steps), d, d))
         mass, log_likelihood = self._initial, 0.0
+        masses = np.empty((len(steps), len(self.x))) if keep_masses else None
         for k, (z, dt_k, control) in enumerate(steps):
             mass = self._predict(mass, dt_k, control, k + 1)
             observation = observed(self.model, z)
@@ -131,7 +138,9 @@ class GridFilter:
             means[k] = mass @ self.x
             centred = self.x - means[k]
             covariances[k] = (mass[:, None] * centred).T @ centred
-        return GridResult(means, covariances, log_likelihood)
+            if masses is not None:
+                masses[k] = mass
+        return GridResult(means, covariances, log_likelihood, masses)
 
     def _update(self, mass: Array, z: Array, step: int) -> tuple[Array, float]:
         """Posterior probability of each grid point (N,), and the log-density of the observation."""

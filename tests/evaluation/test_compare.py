@@ -10,7 +10,7 @@ from herdfilter.evaluation.engine import run_study
 from herdfilter.evaluation.scenario import Divergence
 from herdfilter.evaluation.study import plan_study
 
-TIMES = ["ms_per_step"]
+TIMES = ["ms_per_step", "seconds"]
 
 
 def same(a, b):

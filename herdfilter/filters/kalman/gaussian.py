@@ -163,6 +163,17 @@ def updated_gaussians(
     log_densities : ndarray, shape (K,)
         Of the finite part of the observation.
     """
+    innovation = Innovation(model, z, *observation_moments(model, means, covariances, rule, step), step)
+    residuals = innovation.residuals(innovation.predicted)
+    moved = means + innovation.corrections(residuals[:, None])[:, 0]
+    shrunk = definite(covariances - innovation.reductions, covariances, step, "updated")
+    return moved, shrunk, innovation.log_densities
+
+
+def observation_moments(
+    model: Model, means: Array, covariances: Array, rule: MomentRule, step: int
+) -> tuple[Array, Array, Array]:
+    """Return moments of the observation by each N(means[i], covariances[i]), as a `MomentRule` does, without its noise."""
     circular = circular_dims(model)
     jacobian = getattr(model, "observation_jacobian", None)
     function = VectorFunction(
@@ -170,11 +181,7 @@ def updated_gaussians(
         lambda size: observation_circular(model, size),
         jacobian and (lambda x: jacobian(wrap_angles(x, circular), step)),
     )
-    innovation = Innovation(model, z, *rule(function, means, covariances), step)
-    residuals = innovation.residuals(innovation.predicted)
-    moved = means + innovation.corrections(residuals[:, None])[:, 0]
-    shrunk = definite(covariances - innovation.reductions, covariances, step, "updated")
-    return moved, shrunk, innovation.log_densities
+    return rule(function, means, covariances)
 
 
 def definite(covariances: Array, before: Array, step: int, what: str) -> Array:
