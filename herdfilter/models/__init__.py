@@ -1,17 +1,23 @@
 """State-space models, one file each; `herdfilter.models.contract` says what a filter may call on one."""
 
 from herdfilter.models.bearings import BearingsTracking
+from herdfilter.models.landmarks import LandmarkLocalisation
 from herdfilter.models.linear_gaussian import LinearGaussian, linear_chain
 from herdfilter.models.lorenz63 import Lorenz63
+from herdfilter.models.lorenz96 import Lorenz96
 from herdfilter.models.priors import UniformBox
+from herdfilter.models.radar import RadarTracking
 from herdfilter.models.range_only import RangeOnly
 from herdfilter.models.ungm import UNGM
 
 __all__ = [
     "UNGM",
     "BearingsTracking",
+    "LandmarkLocalisation",
     "LinearGaussian",
     "Lorenz63",
+    "Lorenz96",
+    "RadarTracking",
     "RangeOnly",
     "UniformBox",
     "linear_chain",
