@@ -48,7 +48,9 @@ STATISTICS = {"mean": np.mean, "median": np.median, "rms": lambda values: np.sqr
 
 def main(names: list[str]) -> int:
     announce(seed=0)
-    print(f"{'scenario':12} {'filter':18} {'n':>5} {'runs':>5} {'theirs':>8} {'ours':>8} {'lowest':>8} {'highest':>8}")
+    print(
+        f"{'scenario':12} {'filter':18} {'n':>5} {'runs':>5} {'theirs':>8} {'ours':>8} {'lowest':>8} {'highest':>8}"
+    )
     missed = 0
     with ProcessPoolExecutor() as pool:
         for name in names or scenario_files():

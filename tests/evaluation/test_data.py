@@ -445,7 +445,7 @@ def test_track_starts_one_second_after_the_first_fix(uav_file):
     uav = load_uav(uav_file.parent)
     np.testing.assert_array_equal(uav.time, np.arange(1.0, 20.0))
     np.testing.assert_array_equal(uav.origin, [50.0, -30.0, 100.0])
-    # A degree of latitude at 50 degrees is 111,229 m long on the ellipsoid (Snyder 1987, "Map projections", table 5: 111,229).
+    # A degree of latitude at 50 degrees is 111,229 m long on the ellipsoid (Snyder 1987, "Map projections").
     np.testing.assert_allclose(uav.truth[:5, 1], 111.23 * np.arange(1, 6), rtol=2e-4)
     np.testing.assert_allclose(uav.truth[:, 3:], np.tile([0.0, 111.23, 1.0], (19, 1)), atol=0.35)
     np.testing.assert_allclose(uav.truth[:, 0], 0, atol=1e-6)
@@ -489,7 +489,7 @@ def test_a_track_of_another_form_is_refused(tmp_path, text, message):
 
 
 def test_a_track_that_is_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match="expected UAV_Rot.csv in .*, got an empty folder"):
+    with pytest.raises(FileNotFoundError, match=r"expected UAV_Rot\.csv in .*, got an empty folder"):
         load_uav(tmp_path)
 
 

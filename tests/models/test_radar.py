@@ -19,7 +19,7 @@ def test_measurements_are_spherical_coordinates():
 
 def test_measurements_name_the_place():
     position = np.array([-120.0, 340.0, 560.0])
-    r, azimuth, elevation = seen(position + [10, 20, 30], radar=(10, 20, 30))
+    r, azimuth, elevation = seen(position + np.array([10, 20, 30]), radar=(10, 20, 30))
     back = r * np.array(
         [np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation)]
     )
