@@ -127,7 +127,7 @@ ROWS = 3
 def scenario(name: str) -> Figure:
     """Draw one run of a scenario: the truth, the estimate of a filter without random numbers, and what it was shown."""
     shown = load_scenario(name)
-    who = next(known for known in ("augmented-kh", *shown.filters) if known in shown.filters)
+    who = next(known for known in ("augmented-kh", "mixture-chg", *shown.filters) if known in shown.filters)
     study = plan_study(shown, who, max(shown.particles), 1)
     model = study.build_model()
     recording = record(shown, model, study.data, study.recording_rng(0))
