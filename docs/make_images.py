@@ -1,6 +1,7 @@
 """Draw the figures of the documentation from fresh computation: ``python docs/make_images.py [samplers] [filters] ...``.
 
-`samplers` takes seconds, `filters` (20 runs of three scenarios at four particle counts) some minutes, `paper_fig1` to
+`scenario_ungm` and so on, one run of each scenario, and `samplers` take seconds (real data are downloaded, or looked for in
+HERDFILTER_DATA), `filters` (20 runs of three scenarios at four particle counts) some minutes, `paper_fig1` to
 `paper_fig5`, the figures of `herdfilter paper`, a minute together.
 """
 
@@ -17,7 +18,9 @@ from PIL import Image
 
 import herdfilter as hf
 from herdfilter.evaluation.metrics import median_interval
-from herdfilter.evaluation.scenario import load_scenario
+from herdfilter.evaluation.recording import record
+from herdfilter.evaluation.scenario import load_scenario, scenario_files
+from herdfilter.evaluation.study import plan_study
 from herdfilter.paper import FIGURES, reproduce
 from herdfilter.plotting import styles
 
@@ -118,17 +121,58 @@ def paper(name: str) -> Figure:
     return reproduce(name).figure
 
 
+ROWS = 3
+
+
+def scenario(name: str) -> Figure:
+    """Draw one run of a scenario: the truth, the estimate of a filter without random numbers, and what it was shown."""
+    shown = load_scenario(name)
+    who = next(known for known in ("augmented-kh", "mixture-chg", *shown.filters) if known in shown.filters)
+    study = plan_study(shown, who, max(shown.particles), 1)
+    model = study.build_model()
+    recording = record(shown, model, study.data, study.recording_rng(0))
+    key = (who, max(shown.particles))
+    built = study.filters[who](model, key[1], study.filter_rng(0, key))
+    means = built.run(recording.observations, dt=recording.dt, controls=recording.controls).means
+    figure = Figure(figsize=(7.2, 2.7))
+    observations = recording.observations[:, :ROWS]
+    grid = figure.add_gridspec(observations.shape[1], 2, width_ratios=[3, 2])
+    ax = figure.add_subplot(grid[:, 0])
+    labels = [*shown.labels, "first dimension", "second dimension"]
+    in_plane = shown.view == "plane" and model.dim > 1
+    for states, look in (
+        (recording.truth, {"color": "#b0b0b0", "linewidth": 3}),
+        (means, styles([who])[who]),
+    ):
+        drawn = look if isinstance(look, dict) else {"color": look.color, "linewidth": 1.2}
+        ax.plot(*(states[:, :2].T if in_plane else (recording.times, states[:, 0])), **drawn)
+    ax.set(xlabel=labels[0] if in_plane else shown.time_label, ylabel=labels[1 if in_plane else 0])
+    if in_plane:
+        ax.set_aspect("equal", adjustable="datalim")
+    ax.set_title(f"truth, and {who} with {key[1]} particles", fontsize=10, color=INK)
+    for row, entries in enumerate(observations.T):
+        beside = figure.add_subplot(grid[row, 1])
+        beside.plot(recording.times, entries, ".", color=INK, markersize=2.5)
+        beside.tick_params(labelbottom=row == observations.shape[1] - 1)
+    beside.set_xlabel(shown.time_label)
+    figure.axes[1].set_title("observations", fontsize=10, color=INK)
+    return figure
+
+
 def main(names: list[str]) -> None:
     """Draw the figures named, all unless any is."""
     known = {"samplers": samplers, "filters": filters} | {
         f"paper_{name}": partial(paper, name) for name in FIGURES
     }
+    known |= {f"scenario_{name}": partial(scenario, name) for name in scenario_files()}
     IMAGES.mkdir(exist_ok=True)
     with mpl.rc_context(LOOK):
         for name in names or known:
             path = IMAGES / f"{name}.png"
             known[name]().savefig(path, dpi=140)
-            if name.startswith("paper"):  # many anti-aliased lines: a palette makes them a third as large
+            if name.startswith(
+                ("paper", "scenario")
+            ):  # many anti-aliased lines: a palette makes them a third as large
                 Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
             print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 

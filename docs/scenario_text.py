@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from herdfilter.evaluation.scenario import Scenario, load_scenario, scenario_files
+from herdfilter.evaluation.scenario import Published, Scenario, load_scenario, scenario_files
 
 
 def paths() -> list[Path]:
@@ -28,7 +28,12 @@ def _section(scenario: Scenario, path: Path) -> str:
         "runs and particles": f"{scenario.runs} runs with {', '.join(map(str, scenario.particles))} particles",
         "filters": ", ".join(f"`{name}`" for name in scenario.filters),
     }
+    if scenario.published:
+        facts["published"] = "; ".join(map(_published, scenario.published))
     lines = [f"## `{scenario.name}`: {scenario.title}", "", scenario.source, ""]
+    image = Path("images") / f"scenario_{scenario.name}.png"
+    if (Path(__file__).parent / image).is_file():
+        lines += [f"![A run of {scenario.name}: truth, estimate and observations]({image.as_posix()})", ""]
     lines += [f"{name}\n: {fact}\n" for name, fact in facts.items()]
     lines += [f"The file, `{path.parent.name.removeprefix('_')}/{path.name}`:", "", "```toml"]
     text = path.read_text(encoding="utf-8").rstrip()
@@ -50,6 +55,11 @@ def _reference(scenario: Scenario) -> str:
             return "the Kalman filter, exact here"
         case other:
             return ", ".join(f"{key} = {value}" for key, value in other.items())
+
+
+def _published(entry: Published) -> str:
+    measure = "RMSE" if entry.measure == "rmse" else "RMSE of a component"
+    return f"{measure} {entry.value:g} with {entry.n_particles} particles ({entry.source})"
 
 
 def _divergence(scenario: Scenario) -> str:

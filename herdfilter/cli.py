@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from herdfilter import __version__
+from herdfilter.data_cli import data
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +43,9 @@ class _Group(click.Group):
 @click.version_option(__version__, package_name="herdfilter")
 def main() -> None:
     """Particle filters with herded (deterministic) particles, compared with random ones."""
+
+
+main.add_command(data)
 
 
 @main.command()

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array, as_array, one_of
-from herdfilter.evaluation.data import load_plaza
+from herdfilter.evaluation.data import load_plaza, load_uav
 from herdfilter.evaluation.expressions import check_keywords
 from herdfilter.evaluation.scenario import Scenario
-from herdfilter.models.contract import simulate
+from herdfilter.models.contract import simulate, simulate_observations, simulated_controls
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,10 @@ class Recording:
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """Real data: the recording, the same in every run, and the arguments that the model takes from it."""
+    """Real data: the recording, and the arguments that the model takes from it.
+
+    The recording is the same in every run; without observations (T, 0), they are simulated anew in each.
+    """
 
     recording: Recording
     model_arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -70,7 +73,15 @@ def _plaza(folder: Path | None, **options: Any) -> DataSet:
     )
 
 
-DATA_SETS: dict[str, tuple[Callable[..., Any], Callable[..., DataSet]]] = {"plaza": (load_plaza, _plaza)}
+def _uav(folder: Path | None, **options: Any) -> DataSet:
+    truth = load_uav(folder, **options).truth
+    return DataSet(Recording(truth, np.empty((len(truth), 0))))
+
+
+DATA_SETS: dict[str, tuple[Callable[..., Any], Callable[..., DataSet]]] = {
+    "plaza": (load_plaza, _plaza),
+    "uav": (load_uav, _uav),
+}
 """Type of data -> the loader, whose keywords are the keys of ``[data]``, and what makes a `DataSet` of it."""
 
 
@@ -101,6 +112,9 @@ def check_truth(scenario: Scenario, model: Any) -> None:
 def record(scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator) -> Recording:
     """Return the recording of one run: simulated with `rng`, or the real one."""
     if data is not None:
-        return data.recording
+        recorded = data.recording
+        if recorded.observations.shape[1] > 0:
+            return recorded
+        return replace(recorded, observations=simulate_observations(model, recorded.truth, rng))
     truth, observations = simulate(model, scenario.steps, rng, dt=scenario.dt, initial=scenario.initial_truth)
-    return Recording(truth, observations, scenario.dt)
+    return Recording(truth, observations, scenario.dt, simulated_controls(model, scenario.steps))

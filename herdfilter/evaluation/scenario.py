@@ -32,6 +32,17 @@ type = "grid"
 final_part = 0.25
 rmse_above = 15.0
 
+[[published]]                 # a figure from elsewhere, to compare ours with (benchmarks/bench_published.py)
+filter = "bootstrap"          # or "reference": the posterior mean itself
+n_particles = 50
+value = 5.5
+tolerance = 0.3               # how far ours may be from it
+source = "author, year, table"
+measure = "rmse"              # see PUBLISHED_MEASURES
+statistic = "mean"            # over runs: "mean", "median" or "rms"
+runs = 100                    # as there; so are steps and skip (steps left out at the start)
+model = {}                    # keys of [model] that differ there
+
 [filter.my-filter]            # a filter of one's own, in the form of evaluation/filters.toml
 proposal = "HerdedProposal(KernelHerding(bandwidth=0.5))"
 ```
@@ -74,6 +85,71 @@ class Divergence:
             )
 
 
+PUBLISHED_MEASURES = ("rmse", "mean_component_rmse")
+"""The column ``rmse``; or the root mean square over the error dimensions at every step, averaged over the steps."""
+
+STATISTICS = ("mean", "median", "rms")
+"""What is taken over the runs."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A figure from the literature that a filter should reproduce.
+
+    Parameters
+    ----------
+    filter : str
+        Name of the filter, or ``"reference"`` for the scenario's reference.
+    n_particles : int
+        Particle count; of no meaning for the reference.
+    value, tolerance : float
+        The figure, and how far from it ours may be.
+    source : str
+        Where it stands.
+    measure : str
+        One of `PUBLISHED_MEASURES`.
+    statistic : str
+        One of `STATISTICS`.
+    runs : int
+        Number of runs.
+    steps : int, optional
+        Number of steps; the scenario's unless given.
+    skip : int
+        Steps at the start that do not count.
+    model : mapping
+        Keys of ``[model]`` that differ from the scenario's.
+    """
+
+    filter: str
+    n_particles: int
+    value: float
+    tolerance: float
+    source: str
+    measure: str = "rmse"
+    statistic: str = "mean"
+    runs: int = 20
+    steps: int | None = None
+    skip: int = 0
+    model: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.filter, str):
+            raise ValueError(f"published filter: expected a name, got {self.filter!r}")
+        as_count("published n_particles", self.n_particles)
+        as_positive("published value", self.value)
+        as_positive("published tolerance", self.tolerance)
+        if not isinstance(self.source, str) or not self.source:
+            raise ValueError(f"published source: expected where the figure stands, got {self.source!r}")
+        one_of("published measure", self.measure, PUBLISHED_MEASURES)
+        one_of("published statistic", self.statistic, STATISTICS)
+        as_count("published runs", self.runs)
+        if self.steps is not None:
+            as_count("published steps", self.steps)
+        as_count("published skip", self.skip, minimum=0)
+        if not isinstance(self.model, Mapping):
+            raise ValueError(f"published model: expected a table of keys of [model], got {self.model!r}")
+
+
 VIEWS = ("plane", "time")
 """How a trajectory is drawn; a state of one dimension always against time."""
 
@@ -110,6 +186,7 @@ class Scenario:
     data: Mapping[str, Any] | None = None
     reference: Mapping[str, Any] | None = None
     divergence: Divergence | None = None
+    published: tuple[Published, ...] = ()
     filter: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     folder: Path = Path()
 
@@ -216,11 +293,20 @@ def _from_table(path: Path, table: dict[str, Any]) -> Scenario:
     if "divergence" in table:
         check_keywords("[divergence]", Divergence, table["divergence"])
         table["divergence"] = Divergence(**table["divergence"])
+    table["published"] = _published(table.get("published", []))
     for name, expected in _LISTS.items():
         if name in table:
             table[name] = _tuple(name, table[name], expected)
     check_keywords("scenario", Scenario, table, taken=("name", "folder"))
     return Scenario(name=path.stem, folder=path.resolve().parent, **table)
+
+
+def _published(entries: Any) -> tuple[Published, ...]:
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ValueError(f"published: expected tables [[published]], got {entries!r}")
+    for entry in entries:
+        check_keywords("[[published]]", Published, entry)
+    return tuple(Published(**entry) for entry in entries)
 
 
 _LISTS: dict[str, type] = {"particles": int, "filters": str, "error_dims": int, "labels": str}

@@ -3,9 +3,12 @@
 from herdfilter.models.bearings import BearingsTracking
 from herdfilter.models.bearings_only import BearingsOnly
 from herdfilter.models.coordinated_turn import CoordinatedTurn
+from herdfilter.models.landmarks import LandmarkLocalisation
 from herdfilter.models.linear_gaussian import LinearGaussian, linear_chain
 from herdfilter.models.lorenz63 import Lorenz63
+from herdfilter.models.lorenz96 import Lorenz96
 from herdfilter.models.priors import UniformBox
+from herdfilter.models.radar import RadarTracking
 from herdfilter.models.range_only import RangeOnly
 from herdfilter.models.reentry import BallisticReentry
 from herdfilter.models.stochastic_volatility import StochasticVolatility
@@ -17,8 +20,11 @@ __all__ = [
     "BearingsOnly",
     "BearingsTracking",
     "CoordinatedTurn",
+    "LandmarkLocalisation",
     "LinearGaussian",
     "Lorenz63",
+    "Lorenz96",
+    "RadarTracking",
     "RangeOnly",
     "StochasticVolatility",
     "UniformBox",

@@ -18,6 +18,7 @@ Arrays are (n, d), particles first. `step` counts from 1: the initial state is s
 ``transition_jacobian(x, dt, control, step)``              (n, d) -> (n, d, d), of ``transition_mean`` (optional)
 ``observation_jacobian(x, step)``                          (n, d) -> (n, k, d), of ``observation_mean`` (optional)
 ``sample_observation(x, rng, step)``                       (n, d) -> (n, k), to simulate noise that is not Gaussian
+``control(step)``                                          input of a simulated transition to `step` (c,) (optional)
 =========================================================  ============================================================
 """
 
@@ -199,6 +200,18 @@ def predictive_mixture(
     return GaussianMixture.trusted(weights, means, transition_covariance(model, dt, step))
 
 
+def simulated_controls(model: Model, steps: int) -> Array | None:
+    """Return the control inputs of simulated transitions to steps 1 to `steps`, (steps, c); None if the model has none."""
+    if not hasattr(model, "control"):
+        return None
+    return np.array([model.control(step) for step in range(1, steps + 1)], dtype=np.float64)
+
+
+def simulate_observations(model: Model, truth: Array, rng: np.random.Generator) -> Array:
+    """Draw the observation of a given state at each of steps 1 to T, (T, d) -> (T, k)."""
+    return np.array([sample_observation(model, x[None], rng, step)[0] for step, x in enumerate(truth, 1)])
+
+
 def simulate(
     model: Model,
     steps: int,
@@ -206,7 +219,7 @@ def simulate(
     dt: float = 1.0,
     initial: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
-    """Simulate a trajectory and its observations.
+    """Simulate a trajectory and its observations, with the inputs of `simulated_controls`.
 
     Parameters
     ----------
@@ -240,9 +253,11 @@ def simulate(
         x = sample_initial(model, 1, rng)
     else:
         x = wrap_angles(as_array("initial", initial, (model.dim,))[None], circular_dims(model))
+    controls = simulated_controls(model, steps)
     truth, observations = [], []
     for step in range(1, steps + 1):
-        x = sample_transition(model, x, rng, dt, None, step)
+        control = None if controls is None else controls[step - 1]
+        x = sample_transition(model, x, rng, dt, control, step)
         truth.append(x[0])
         observations.append(sample_observation(model, x, rng, step)[0])
     return np.array(truth), np.array(observations)

@@ -1,5 +1,6 @@
-"""The Plaza loader: on the real files where they are at hand, and on made-up ones of the same form."""
+"""The real data sets: on the real files where they are at hand, and on made-up ones of the same form."""
 
+import dataclasses
 import hashlib
 import http.server
 import os
@@ -8,10 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy.io import savemat
 
-from herdfilter.evaluation import data
-from herdfilter.evaluation.data import load_plaza
+from herdfilter.cli import main
+from herdfilter.evaluation.data import DATA_FILES, fetch, load_plaza, load_uav
+from herdfilter.evaluation.data.uav import local_position
+from herdfilter.evaluation.recording import load_data, record
+from herdfilter.evaluation.scenario import load_scenario
 from herdfilter.models import RangeOnly
 from herdfilter.models.contract import wrap_angles
 
@@ -156,7 +161,7 @@ def test_real_odometry_is_as_good_as_the_model_says(folder, name):
 @REAL
 def test_real_file_is_the_published_one(folder, name):
     digest = hashlib.sha256((folder / f"{name}_.mat").read_bytes()).hexdigest()
-    assert digest == data._SHA256[name]
+    assert digest == DATA_FILES[f"{name}_.mat"].sha256
 
 
 def test_environment_names_the_folder(plaza_file, monkeypatch):
@@ -239,7 +244,11 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture
 def server(plaza_file, tmp_path, monkeypatch):
     """A local server of the made-up file, whose checksum is the expected one, and an empty cache."""
-    monkeypatch.setitem(data._SHA256, "Plaza1", hashlib.sha256(plaza_file.read_bytes()).hexdigest())
+    for file in ("Plaza1_.mat", "Plaza2_.mat"):
+        path = plaza_file.with_name(file)
+        path.write_bytes(plaza_file.read_bytes())
+        known = dataclasses.replace(DATA_FILES[file], sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+        monkeypatch.setitem(DATA_FILES, file, known)
     monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / "cache" / project)
     with http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), lambda *args: Handler(*args, directory=str(plaza_file.parent))
@@ -313,3 +322,185 @@ def test_errors_of_a_download_take_one_line(server):
         with pytest.raises((OSError, ValueError)) as caught:
             load_plaza(base_url=url)
         assert "\n" not in str(caught.value)
+
+
+def run(*arguments):
+    """Exit code and output, standard error included, of ``herdfilter data ...``."""
+    result = CliRunner().invoke(main, ["data", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+@pytest.fixture
+def served(server, monkeypatch):
+    monkeypatch.setenv("HERDFILTER_DATA_URL", server.url)
+    return server
+
+
+def test_command_downloads_once_into_the_cache_where_loaders_look(served, cached):
+    code, output = run("fetch", "plaza")
+    assert code == 0
+    assert [line.split()[0] for line in output.splitlines()[-2:]] == [
+        str(cached),
+        str(cached.with_name("Plaza2_.mat")),
+    ]
+    assert served.requests == 2
+    assert run("fetch", "plaza")[0] == 0
+    assert len(load_plaza()) == 200
+    assert served.requests == 2
+
+
+def test_command_downloads_into_a_folder(served, tmp_path, cached):
+    assert run("fetch", "plaza", "--to", tmp_path / "new" / "folder")[0] == 0
+    assert len(load_plaza(tmp_path / "new" / "folder")) == 200
+    assert not cached.exists()
+
+
+def test_environment_names_the_folder_of_the_command(served, tmp_path, monkeypatch):
+    monkeypatch.setenv("HERDFILTER_DATA", str(tmp_path / "mine"))
+    assert run("fetch", "plaza")[0] == 0
+    assert len(load_plaza()) == 200
+    assert served.requests == 2
+
+
+def test_command_copies_from_a_folder_without_a_network(served, plaza_file, tmp_path):
+    assert run("fetch", "plaza", "--data", plaza_file.parent, "--to", tmp_path / "new")[0] == 0
+    assert served.requests == 0
+    assert len(load_plaza(tmp_path / "new")) == 200
+    plaza_file.write_bytes(b"other")
+    code, output = run("fetch", "plaza", "--data", plaza_file.parent, "--to", tmp_path / "newer")
+    assert code == 2
+    assert "Plaza1_.mat: expected sha256" in output
+    assert not (tmp_path / "newer" / "Plaza1_.mat").exists()
+    code, output = run("fetch", "uav", "--data", plaza_file.parent)
+    assert code == 2
+    assert "data folder: expected UAV_Rot.csv" in output
+
+
+@pytest.mark.parametrize("damage", ["truncated", "changed"])
+def test_command_refuses_what_is_not_the_published_file(served, plaza_file, cached, damage):
+    whole = plaza_file.read_bytes()
+    plaza_file.write_bytes(whole[:20_000] if damage == "truncated" else whole[:-1] + b"?")
+    code, output = run("fetch", "plaza")
+    assert code == 2
+    assert "download: expected" in output
+    assert "hash" in output
+    assert not list(cached.parent.iterdir())
+
+
+def test_command_says_that_a_transfer_broke(served, monkeypatch, cached):
+    monkeypatch.setenv("HERDFILTER_DATA_URL", served.url + "/short")
+    code, output = run("fetch", "plaza")
+    assert code == 2
+    assert "download: expected" in output
+    assert not list(cached.parent.iterdir())
+
+
+def test_command_with_a_server_that_is_down(served, monkeypatch):
+    monkeypatch.setenv("HERDFILTER_DATA_URL", "http://127.0.0.1:9")
+    code, output = run("fetch", "plaza")
+    assert code == 2
+    assert "download: expected http://127.0.0.1:9/Plaza1_.mat" in output
+    assert output.count("\n") <= 2
+
+
+def test_command_with_a_cache_that_cannot_be_written(served, tmp_path):
+    (tmp_path / "cache").write_text("a file where the cache's folder should be")
+    code, output = run("fetch", "plaza")
+    assert code == 2
+    assert f"data folder: cannot write into {tmp_path / 'cache' / 'herdfilter'}" in output
+    assert served.requests == 0
+
+
+def test_command_names_the_nearest_data_set():
+    code, output = run("fetch", "plazza")
+    assert code == 2
+    assert "did you mean 'plaza'" in output
+
+
+def test_command_lists_every_file():
+    code, output = run("list")
+    assert code == 0
+    assert all(name in output for name in DATA_FILES)
+
+
+def test_unknown_file_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="file: unknown 'Plaza1'; did you mean 'Plaza1_"):
+        fetch("Plaza1", tmp_path)
+
+
+HEADER = "time,timestamp,latitude,longitude,altitude (m),speed\n"
+
+
+@pytest.fixture
+def uav_file(tmp_path):
+    """A flight to the north at 0.001 degrees a second, climbing 1 m/s."""
+    path = tmp_path / "UAV_Rot.csv"
+    rows = [f"t,{38975 + k}.0,{50 + 0.001 * k},-30.0,{100 + k},0.0\n" for k in range(20)]
+    path.write_text(HEADER + "".join(rows))
+    return path
+
+
+def test_track_starts_one_second_after_the_first_fix(uav_file):
+    uav = load_uav(uav_file.parent)
+    np.testing.assert_array_equal(uav.time, np.arange(1.0, 20.0))
+    np.testing.assert_array_equal(uav.origin, [50.0, -30.0, 100.0])
+    # A degree of latitude at 50 degrees is 111,229 m long on the ellipsoid (Snyder 1987, "Map projections").
+    np.testing.assert_allclose(uav.truth[:5, 1], 111.23 * np.arange(1, 6), rtol=2e-4)
+    np.testing.assert_allclose(uav.truth[:, 3:], np.tile([0.0, 111.23, 1.0], (19, 1)), atol=0.35)
+    np.testing.assert_allclose(uav.truth[:, 0], 0, atol=1e-6)
+    assert len(load_uav(uav_file.parent, max_steps=7)) == 7
+
+
+def test_local_positions_keep_distances():
+    """Fixes straight above each other, and one to the east: a circle of latitude of radius N cos(latitude)."""
+    origin = np.array([60.0, 10.0, 0.0])
+    fixes = np.array([[60.0, 10.0, 250.0], [60.0, 10.001, 0.0]])
+    up, east = local_position(fixes, origin)
+    np.testing.assert_allclose(up, [0, 0, 250], atol=1e-6)
+    radius = 6_378_137.0 / np.sqrt(1 - 0.00669437999014 * 0.75) * 0.5
+    assert east[0] == pytest.approx(radius * np.radians(0.001), rel=1e-6)
+    assert np.abs(east[1:]).max() < 1e-3
+
+
+def test_radar_measurements_differ_between_runs_and_the_track_does_not(uav_file):
+    scenario = dataclasses.replace(load_scenario("uav"), data={"type": "uav"})
+    data, model = load_data(scenario, uav_file.parent), scenario.build_model()
+    first, again, other = (record(scenario, model, data, np.random.default_rng(seed)) for seed in (0, 0, 1))
+    assert first.observations.shape == (19, 3)
+    np.testing.assert_array_equal(first.observations, again.observations)
+    np.testing.assert_array_equal(first.truth, other.truth)
+    assert (first.observations != other.observations).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "expected a table with the columns timestamp, latitude"),
+        (HEADER, "expected a fix every second, got 0 rows"),
+        (HEADER + "t,1,50,-30,100,0\nt,3,50,-30,100,0\n", "expected a fix every second"),
+        (HEADER + "t,1,50,-30,100,0\nt,2,x,-30,100,0\n", "expected a table with the columns"),
+    ],
+)
+def test_a_track_of_another_form_is_refused(tmp_path, text, message):
+    (tmp_path / "UAV_Rot.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        load_uav(tmp_path)
+
+
+def test_a_track_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"expected UAV_Rot\.csv in .*, got an empty folder"):
+        load_uav(tmp_path)
+
+
+def test_real_track_is_as_fast_as_its_receiver_says():
+    """Positions and the receiver's own speeds agree; columns Vx and Vy of the file."""
+    folder = next((place for place in PLACES if (place / "UAV_Rot.csv").is_file()), None)
+    if folder is None:
+        pytest.skip("no UAV_Rot.csv in ../shared/data or HERDFILTER_DATA")
+    truth = load_uav(folder).truth
+    measured = np.genfromtxt(folder / "UAV_Rot.csv", delimiter=",", skip_header=2, usecols=(9, 10))
+    for axis in range(2):
+        slope, offset = np.polyfit(truth[:, 3 + axis], measured[:, axis], 1)
+        assert slope == pytest.approx(1.0, abs=0.02)
+        assert abs(offset) < 0.05

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
+from herdfilter.evaluation.filters import resolve_filters
 from herdfilter.evaluation.recording import record
 from herdfilter.evaluation.scenario import load_scenario, scenario_files
 from herdfilter.evaluation.study import plan_study
@@ -63,6 +64,62 @@ def test_every_shipped_scenario_names_its_source_and_can_be_planned(name):
     assert scenario.source
     if scenario.data is None:  # real data are not shipped
         plan_study(scenario)
+
+
+@pytest.mark.parametrize("name", ["landmarks", "lorenz96"])
+def test_every_kind_of_filter_runs_on_the_scenario(name):
+    scenario = dataclasses.replace(load_scenario(name), steps=8, reference=None)
+    filters = ["bootstrap", "herded-kh", "augmented-kh", "sqmc", "ukf"]
+    table = hf.compare(scenario, filters, particles=40, runs=2)
+    assert not (table["error"] != "").any()
+    assert np.isfinite(table["rmse"]).all()
+
+
+PUBLISHED = """
+[[published]]
+filter = "bootstrap"
+n_particles = 50
+value = 5.5
+tolerance = 0.3
+source = "a table"
+"""
+
+
+def test_published_figures_are_read(write):
+    scenario = load_scenario(write(MINIMAL + PUBLISHED + PUBLISHED + "model = { process_variance = 1.0 }"))
+    assert [entry.n_particles for entry in scenario.published] == [50, 50]
+    assert scenario.published[1].model == {"process_variance": 1.0}
+    assert load_scenario(write(MINIMAL)).published == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("tolerance", "tolerence", "did you mean 'tolerance'"),
+        ("value = 5.5", "", "key 'value' is missing"),
+        ("5.5", "-5.5", "published value: expected a positive"),
+        ('"a table"', '""', "published source: expected where the figure stands, got ''"),
+        ("n_particles = 50", "n_particles = 0", "published n_particles: expected an integer of at least 1"),
+        ("[[published]]", 'measure = "rms"\n[published]', "published: expected tables"),
+        ("[[published]]", '[[published]]\nmeasure = "rms"', "published measure: unknown 'rms'"),
+        ("[[published]]", '[[published]]\nstatistic = "maen"', "did you mean 'mean'"),
+        ("[[published]]", "[[published]]\nskip = -1", "published skip: expected an integer of at least 0"),
+        ("[[published]]", "[[published]]\nmodel = 3", "published model: expected a table of keys"),
+    ],
+)
+def test_a_faulty_published_figure_is_named(write, before, after, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        load_scenario(write(MINIMAL + PUBLISHED.replace(before, after)))
+
+
+@pytest.mark.parametrize("name", scenario_files())
+def test_filters_of_published_figures_are_known(name):
+    scenario = load_scenario(name)
+    for entry in scenario.published:
+        assert entry.skip < (entry.steps or scenario.steps)
+        dataclasses.replace(scenario, model=scenario.model | entry.model).build_model()
+        if entry.filter != "reference":
+            resolve_filters(entry.filter, scenario.filter)
 
 
 def test_a_file_of_ones_own_needs_only_a_title_and_a_model(write):

@@ -13,8 +13,11 @@ from herdfilter.models import (
     BearingsOnly,
     BearingsTracking,
     CoordinatedTurn,
+    LandmarkLocalisation,
     LinearGaussian,
     Lorenz63,
+    Lorenz96,
+    RadarTracking,
     RangeOnly,
     StochasticVolatility,
 )
@@ -51,6 +54,11 @@ CASES = {
             initial_covariance=[[2.0, 0.5], [0.5, 1.0]],
         )
     ),
+    "lorenz96": Case(Lorenz96(), dt=0.05),
+    "lorenz96, all observed": Case(Lorenz96(dim=4, observed_every=1), dt=0.1),
+    "landmarks": Case(LandmarkLocalisation(), dt=0.5, control=[1.0, 0.3]),
+    "one landmark": Case(LandmarkLocalisation([[3.0, 4.0]]), control=[1.0, 0.0]),
+    "radar": Case(RadarTracking(), dt=0.5),
     "range only": Case(RangeOnly([[0, 0], [20, 0], [5, 15]]), dt=0.5, control=[0.4, -0.1, 0.2]),
     "bearings only": Case(BearingsOnly(), dt=1.5),
     "coordinated turn": Case(CoordinatedTurn(), dt=1.5),

@@ -3,6 +3,7 @@
 from herdfilter.filters.resampling.base import CopyingResampling, Resampling
 from herdfilter.filters.resampling.mixture import MixtureResampling
 from herdfilter.filters.resampling.multinomial import MultinomialResampling
+from herdfilter.filters.resampling.regularised import RegularisedResampling
 from herdfilter.filters.resampling.residual import ResidualResampling
 from herdfilter.filters.resampling.ssp import SSPResampling
 from herdfilter.filters.resampling.stratified import StratifiedResampling
@@ -14,6 +15,7 @@ __all__ = [
     "MixtureResampling",
     "MultinomialResampling",
     "OptimalTransportResampling",
+    "RegularisedResampling",
     "Resampling",
     "ResidualResampling",
     "SSPResampling",

@@ -1,4 +1,4 @@
-"""Real data sets: found in a folder, or downloaded once and kept; never part of the package."""
+"""The Plaza data sets: ranges between a robot mower and radio beacons."""
 
 from __future__ import annotations
 
@@ -10,15 +10,9 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, as_count, one_of
+from herdfilter.evaluation.data.files import locate
 from herdfilter.models.contract import wrap_angles
 
-BASE_URL = "https://raw.githubusercontent.com/borglab/gtsam/4.2.0/examples/Data"
-"""Where the Plaza files are published (BSD licence)."""
-
-_SHA256 = {
-    "Plaza1": "9ccbfec19942eabecfa3206bff983bf708b98d6c7db462d81c55376f92d75847",
-    "Plaza2": "72f0abe0fea2050eb5ee1cffc8c43823266a35785b7cdecac4ec5eae727561a2",
-}
 SHORTEST_STEP = 1e-3
 """Seconds between ranges that share a time stamp, so that every step has a duration."""
 
@@ -82,7 +76,8 @@ def load_plaza(
         Angle in radians added to the surveyed heading. By default 0 for Plaza1 and pi for Plaza2, whose
         survey has the robot drive backwards.
     base_url : str, optional
-        Where to download from; by default the environment variable ``HERDFILTER_DATA_URL``, then `BASE_URL`.
+        Where to download from; by default the environment variable ``HERDFILTER_DATA_URL``, then where the
+        file is published (`DATA_FILES`).
 
     Raises
     ------
@@ -93,10 +88,9 @@ def load_plaza(
     OSError
         If the download fails.
     """
-    name = one_of("name", name, _SHA256)
+    name = one_of("name", name, _TURNED)
     limit = None if max_ranges is None else as_count("max_ranges", max_ranges)
-    place = folder or os.environ.get("HERDFILTER_DATA")
-    path = _find(Path(place).expanduser(), f"{name}_.mat") if place else _download(name, base_url)
+    path = locate(f"{name}_.mat", folder, base_url)
     table = _read(path)
 
     survey, odometry = table["GT"], table["DR"]
@@ -142,30 +136,6 @@ def _body_motions(poses: Array) -> Array:
 def _interpolate(time: Array, known: Array, poses: Array) -> Array:
     """Poses at given times, linear between the known ones; headings must be unwrapped."""
     return np.column_stack([np.interp(time, known, column) for column in poses.T])
-
-
-def _find(folder: Path, file: str) -> Path:
-    """Path of a file in a folder, or an error that tells what is there instead."""
-    if not folder.is_dir():
-        raise FileNotFoundError(f"data folder: expected a folder with {file}, got {folder}: no such folder")
-    if not (folder / file).is_file():
-        there = sorted(entry.name for entry in folder.iterdir())
-        shown = ", ".join(there[:5]) + (f" and {len(there) - 5} more" if len(there) > 5 else "")
-        raise FileNotFoundError(f"data folder: expected {file} in {folder}, got {shown or 'an empty folder'}")
-    return folder / file
-
-
-def _download(name: str, base_url: str | None) -> Path:
-    """Fetch a file into the user's cache unless it is there already, and compare its checksum."""
-    import pooch
-
-    url = f"{(base_url or os.environ.get('HERDFILTER_DATA_URL') or BASE_URL).rstrip('/')}/{name}_.mat"
-    try:
-        found = pooch.retrieve(url, f"sha256:{_SHA256[name]}", f"{name}_.mat", pooch.os_cache("herdfilter"))
-    except (OSError, ValueError) as error:
-        kind, reason = ValueError if isinstance(error, ValueError) else OSError, str(error).splitlines()[0]
-        raise kind(f"download: expected {url} with sha256 {_SHA256[name]}, got: {reason}") from None
-    return Path(found)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -1,0 +1,35 @@
+"""The commands about real data: ``herdfilter data``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+
+@click.group()
+def data() -> None:
+    """Fetch the real data sets, which are not part of the package."""
+
+
+@data.command("list")
+def list_files() -> None:
+    """List the data sets, their files, and where these come from."""
+    from herdfilter.evaluation.data.files import DATA_FILES
+
+    for name, known in DATA_FILES.items():
+        click.echo(f"{known.data_set:8} {name:12} {known.base_url} ({known.licence})")
+
+
+@data.command()
+@click.argument("data_set", metavar="NAME")
+@click.option("--to", metavar="DIR", help="Folder to put them into. [default: HERDFILTER_DATA, or the cache]")
+@click.option("--data", "source", metavar="DIR", help="Folder to copy them from, without a network.")
+def fetch(data_set: str, to: str | None, source: str | None) -> None:
+    """Download the files of a data set, NAME, and compare their checksums; those that are there stay."""
+    from herdfilter.evaluation.data import files
+
+    for name in files.files_of(data_set):
+        path: Path = files.fetch(name, to or os.environ.get("HERDFILTER_DATA") or None, source)
+        click.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")

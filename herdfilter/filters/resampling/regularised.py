@@ -1,0 +1,59 @@
+"""Systematic resampling that moves the copies apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from herdfilter._checks import Array, as_positive
+from herdfilter.angles import moments, wrap_angles
+from herdfilter.filters.resampling.base import equal_log_weights
+from herdfilter.filters.resampling.systematic import SystematicResampling
+from herdfilter.mixture import covariance_factor
+
+CONCENTRATED = 1e-10  # weight of all other particles together, under which one has all of it
+
+
+@dataclass(frozen=True)
+class RegularisedResampling:
+    """Systematic resampling, after which every particle copied more than once gets noise from a Gaussian kernel.
+
+    The kernel's covariance is h^2 C, with C the particles' covariance and h = scale n^(-1 / (d + 4)), the rule of Scott
+    (1992). It serves systems with little or no transition noise, where copies would stay copies. A particle copied once
+    stays where it is, and means are not shrunk; `MixtureResampling` with `KernelDensityFit` and `RandomSampling` moves
+    every particle (Musso, Oudjane and Le Gland 2001). This variant is that of the particle filter of DAPPER (Raanes and
+    others, 2024), also in this: C is the unbiased estimate, and where one particle has all the weight, that of the
+    particles before weighting, so that a filter that has lost its target can find it again.
+
+    Parameters
+    ----------
+    scale : float
+        Factor on the rule's width.
+
+    Raises
+    ------
+    ValueError
+        If `scale` is not a positive finite number.
+    """
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        as_positive("scale", self.scale)
+
+    def resample(
+        self, particles: Array, weights: Array, rng: np.random.Generator, circular: Sequence[int] = ()
+    ) -> tuple[Array, Array]:
+        """Return equally weighted particles; see `Resampling`."""
+        n, d = particles.shape
+        spread = np.full(n, 1 / n) if weights.max() > 1 - CONCENTRATED else weights
+        covariance = moments(particles, spread, circular)[1] / max(1 - spread @ spread, CONCENTRATED)
+        ancestors = SystematicResampling().ancestors(weights, rng)
+        x = particles[ancestors]
+        repeated = np.bincount(ancestors, minlength=n)[ancestors] > 1
+        width = self.scale * n ** (-1 / (d + 4))
+        noise = rng.standard_normal((np.count_nonzero(repeated), d))
+        x[repeated] += width * noise @ covariance_factor(covariance).T
+        return wrap_angles(x, circular), equal_log_weights(n)

@@ -1,0 +1,110 @@
+"""A target in space seen by a radar: range, azimuth and elevation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array
+from herdfilter.angles import wrap_angles
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models._fields import as_matrix_covariance, as_partial_observation, assign, assign_positive
+
+
+@dataclass(frozen=True, eq=False)
+class RadarTracking:
+    r"""Target of nearly constant velocity in space, tracked by range, azimuth and elevation from one radar.
+
+    The state is :math:`(x, y, z, \dot x, \dot y, \dot z)`, in metres and metres a second, z upwards. Per axis,
+    and with :math:`(\delta_x, \delta_y, \delta_z)` the position relative to the radar,
+
+    .. math::
+        \begin{pmatrix} x_k \\ \dot x_k \end{pmatrix} &= \begin{pmatrix} 1 & \Delta t \\ 0 & 1 \end{pmatrix}
+        \begin{pmatrix} x_{k-1} \\ \dot x_{k-1} \end{pmatrix} + N\left(0, q \begin{pmatrix} \Delta t^3 / 3 &
+        \Delta t^2 / 2 \\ \Delta t^2 / 2 & \Delta t \end{pmatrix}\right), \\
+        r_k &= \sqrt{\delta_x^2 + \delta_y^2 + \delta_z^2} + N(0, \sigma_r^2), \\
+        a_k &= \operatorname{atan2}(\delta_y, \delta_x) + N(0, \sigma_a^2), \\
+        e_k &= \operatorname{atan2}\left(\delta_z, \sqrt{\delta_x^2 + \delta_y^2}\right) + N(0, \sigma_e^2).
+
+    Parameters
+    ----------
+    radar : array_like, shape (3,)
+        Position of the radar, in metres.
+    range_sd : float
+        Standard deviation of a range, in metres.
+    azimuth_sd, elevation_sd : float
+        Standard deviations of the angles, in radians.
+    spectral_density : float
+        Spectral density q of the acceleration of each axis, in m^2 / s^3.
+    initial_mean : array_like, shape (6,)
+        Mean of the state at step 0.
+    initial_covariance : array_like, shape (6, 6)
+        Covariance of the state at step 0.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit or a number is not positive.
+
+    Notes
+    -----
+    Motion: Bar-Shalom, Li and Kirubarajan (2001), "Estimation with applications to tracking and navigation",
+    section 6.2.2. The noise levels are those of the demonstration "UAV tracking" of Stone Soup (Defence
+    Science and Technology Laboratory), with its radar a few kilometres from an unmanned aircraft: a fine
+    range, a fair azimuth, a coarse elevation.
+    """
+
+    radar: Array = field(default_factory=lambda: np.zeros(3))
+    range_sd: float = 3.14
+    azimuth_sd: float = float(np.radians(0.6))
+    elevation_sd: float = float(np.radians(np.sqrt(10.0)))
+    spectral_density: float = 1.0
+    initial_mean: Array = field(default_factory=lambda: np.array([4000.0, 0.0, 700.0, 0.0, 0.0, 0.0]))
+    initial_covariance: Array = field(default_factory=lambda: np.diag([50.0, 50.0, 50.0, 5.0, 5.0, 5.0]) ** 2)
+
+    dim = 6
+    observation_circular = (1, 2)
+    partial_observations = True
+
+    def __post_init__(self) -> None:
+        assign(
+            self,
+            radar=as_array("radar", self.radar, (3,)),
+            initial_mean=as_array("initial_mean", self.initial_mean, (6,)),
+            initial_covariance=as_matrix_covariance("initial_covariance", self.initial_covariance, 6),
+        )
+        assign_positive(self, "range_sd", "azimuth_sd", "elevation_sd", "spectral_density")
+
+    @property
+    def initial(self) -> GaussianMixture:
+        """Distribution of the state at step 0."""
+        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
+
+    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """States (n, 6) moved on at constant velocity for a time `dt`; `control` is not used."""
+        return np.hstack([x[:, :3] + dt * x[:, 3:], x[:, 3:]])
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the integrated white acceleration over a time `dt`, (6, 6)."""
+        axis = np.array([[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]])
+        return self.spectral_density * np.kron(axis, np.eye(3))
+
+    def observation_mean(self, x: Array, step: int) -> Array:
+        """Range (m), azimuth and elevation (rad) of the target from the radar, (n, 6) -> (n, 3)."""
+        east, north, up = (x[:, :3] - self.radar).T
+        ground = np.hypot(east, north)
+        return np.column_stack([np.hypot(ground, up), np.arctan2(north, east), np.arctan2(up, ground)])
+
+    def observation_covariance(self, step: int) -> Array:
+        """Covariance of range, azimuth and elevation, (3, 3)."""
+        return np.diag([self.range_sd, self.azimuth_sd, self.elevation_sd]) ** 2
+
+    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
+        """Log-density of the finite part of observation `z`, shape (3,), by wrapped angles; (n, 6) -> (n,)."""
+        z, kept = as_partial_observation(z, 3)
+        residual = wrap_angles(z - self.observation_mean(x, step), self.observation_circular)[:, kept]
+        sd = np.array([self.range_sd, self.azimuth_sd, self.elevation_sd])[kept]
+        return -0.5 * ((residual / sd) ** 2).sum(axis=1) - np.log(sd * np.sqrt(2 * np.pi)).sum()
