@@ -52,7 +52,7 @@ def compare(
     progress : bool
         Whether to draw a progress bar on the error output.
     store : str or Path, optional
-        SQLite file that keeps every finished run at once, for `resume` and for ``herdfilter show``; nothing is kept unless given.
+        SQLite file that takes every finished run at once, for `resume` and for ``herdfilter show``.
     resume : bool
         Whether to continue the same comparison in `store` where it was cut off.
     scheduler : str, optional
@@ -91,7 +91,7 @@ def compare(
     Raises
     ------
     ValueError
-        If a name is unknown (with the nearest known one) or a value does not fit; if the store cannot be used (`StoreError`).
+        If a name is unknown (with the nearest known one) or a value does not fit, or the store cannot be used (`StoreError`).
     TypeError
         If the model lacks a function that a filter needs.
     FileNotFoundError

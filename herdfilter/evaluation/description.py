@@ -1,4 +1,4 @@
-"""Objects in terms of JSON, and digests of code and data: what a store keeps of a study, to tell whether it is still the same."""
+"""Objects in terms of JSON, and digests of code and data: by them a store tells whether a study is still the same."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import numpy as np
 
 
 def plain(value: Any) -> Any:
-    """Return a value in terms of JSON: objects by their public attributes, functions by their name and a digest of their text.
+    """Return a value in terms of JSON: objects by their public attributes, functions by name and digest of their text.
 
-    Equal descriptions mean equal objects as far as text and attributes tell; what a function reads from elsewhere goes unnoticed.
+    Equal descriptions mean equal objects as far as these tell; what a function reads from elsewhere goes unnoticed.
     """
     match value:
         case None | bool() | int() | float() | str():
@@ -30,7 +30,11 @@ def plain(value: Any) -> Any:
         case list() | tuple() | set() | frozenset():
             return [plain(v) for v in value]
         case functools.partial():
-            return {"partial": plain(value.func), "args": plain(value.args), "keywords": plain(value.keywords)}
+            return {
+                "partial": plain(value.func),
+                "args": plain(value.args),
+                "keywords": plain(value.keywords),
+            }
         case FunctionType() if value.__closure__:
             cells = [plain(cell.cell_contents) for cell in value.__closure__]
             return {"function": digest(value), "captured": cells}
@@ -43,7 +47,11 @@ def plain(value: Any) -> Any:
     else:
         return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
     public = {k: plain(v) for k, v in attributes.items() if not k.startswith("_")}
-    return public if type(value).__module__ == "herdfilter.evaluation.scenario" else {"type": _name(value)} | public
+    return (
+        public
+        if type(value).__module__ == "herdfilter.evaluation.scenario"
+        else {"type": _name(value)} | public
+    )
 
 
 def _name(value: Any) -> str:

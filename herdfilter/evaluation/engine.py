@@ -1,4 +1,4 @@
-"""The Monte Carlo engine: a task gives the recording of one run to one filter at one particle count, and measures what it makes of it."""
+"""The Monte Carlo engine: a task feeds one filter, at one particle count, with the recording of one run, and measures it."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def run_study(
     progress : bool
         Whether to draw a progress bar on the error output, if that is a terminal.
     store : str or Path, optional
-        SQLite file into which every finished run is written at once (see `herdfilter.evaluation.store`); in memory unless given.
+        SQLite file that takes every finished run at once (see `herdfilter.evaluation.store`); in memory unless given.
     resume : bool
         Whether to continue a study that is in the store, if there is one.
     scheduler : str, optional
-        ``"local"``, ``"dask"`` (a Dask cluster of `workers` processes on this machine), or the address of a Dask scheduler such as
-        ``"tcp://host:8786"``, whose workers need herdfilter and the files that the scenario names.
+        ``"local"``, ``"dask"`` (a Dask cluster of `workers` processes on this machine), or the address of a Dask
+        scheduler such as ``"tcp://host:8786"``, whose workers need herdfilter and the files that the scenario names.
 
     Raises
     ------
@@ -142,7 +142,13 @@ def _perform(study: Study, task: Task) -> Outcome:
         result = _feed(filter_, run.recording)
         ms_per_step = 1e3 * (time.perf_counter() - begin) / len(run.recording)
         scalars, series = _measure(study, run.model, run.recording, run.reference, result, ms_per_step)
-        row = {"reference": kind, "reference_sd": reference_sd, "diverged": False, "error": "", "traceback": ""} | scalars
+        row = {
+            "reference": kind,
+            "reference_sd": reference_sd,
+            "diverged": False,
+            "error": "",
+            "traceback": "",
+        } | scalars
     except Exception as error:
         row, series = failed(_one_line(error), traceback.format_exc(), kind, reference_sd), {}
     shown = _shown(study, task, run) if task.run == 0 and task.n_particles == study.shown_particles else {}
@@ -197,7 +203,12 @@ def _feed(particle_filter: Any, recording: Recording, keep_particles: bool = Fal
 
 
 def _measure(
-    study: Study, model: Any, recording: Recording, reference: Reference | None, result: Any, ms_per_step: float
+    study: Study,
+    model: Any,
+    recording: Recording,
+    reference: Reference | None,
+    result: Any,
+    ms_per_step: float,
 ) -> tuple[dict[str, float], dict[str, Array]]:
     """Numbers of a run, and series of values at every step."""
     estimates = as_array("estimates", result.means, recording.truth.shape)

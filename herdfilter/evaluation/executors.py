@@ -1,7 +1,7 @@
 """Where tasks are done: in this process, in others on this machine, or on a Dask cluster; and who gets which.
 
-An executor has places that take one batch of tasks each. A worker stops after `BATCH_SECONDS` and hands back what it has finished; the
-rest of its batch goes to the same place again, which has the recording and the reference of the run at hand.
+An executor has places that take one batch of tasks each. A worker stops after `BATCH_SECONDS` and hands back what it has
+finished; the rest of its batch goes to the same place again, which has the recording and the reference of the run at hand.
 """
 
 from __future__ import annotations
@@ -171,10 +171,16 @@ class Cluster:
         self._own = None
         if scheduler == "dask":
             self._own = distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs="ERROR"
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=None,
+                silence_logs="ERROR",
             )
         try:
-            self._client = distributed.Client(self._own or scheduler, timeout=_CONNECT_SECONDS, set_as_default=False)
+            self._client = distributed.Client(
+                self._own or scheduler, timeout=_CONNECT_SECONDS, set_as_default=False
+            )
         except (OSError, ValueError) as error:
             raise ConnectionError(f"scheduler: nothing answers at {scheduler} ({error})") from error
         try:
@@ -193,7 +199,12 @@ class Cluster:
 
     def submit(self, place: Any, tasks: Sequence[Task]) -> None:  # noqa: D102
         future = self._client.submit(
-            self._work, tasks, workers=[place[0]], allow_other_workers=True, pure=False, key=f"runs-{uuid.uuid4().hex}"
+            self._work,
+            tasks,
+            workers=[place[0]],
+            allow_other_workers=True,
+            pure=False,
+            key=f"runs-{uuid.uuid4().hex}",
         )
         self._running[future] = (place, tasks)
         self._done.add(future)
@@ -282,8 +293,8 @@ def make_executor(work: Work, scheduler: str, workers: int) -> Executor:
 def distribute(tasks: Iterable[Task], executor: Executor) -> Iterator[list[Outcome]]:
     """Have tasks done, run by run, and give their outcomes as they come, in any order.
 
-    A run stays at one place, so that its recording and reference are made once, unless places would stand idle for longer than making
-    them again takes. Tasks whose process died are tried again, each on its own, `Executor.attempts` times.
+    A run stays at one place, so that its recording and reference are made once, unless others would stand idle for longer
+    than making them again takes. Tasks whose process died are tried again, each on its own, `Executor.attempts` times.
     """
     plan = _Plan(tasks)
     busy: set[Place] = set()
@@ -366,7 +377,9 @@ class _Plan:
         if rest:
             self.rests[back.place] = rest
         for outcome in back.outcomes:
-            self.task_seconds += 0.1 * (outcome.seconds - self.task_seconds) if self.task_seconds else outcome.seconds
+            self.task_seconds += (
+                0.1 * (outcome.seconds - self.task_seconds) if self.task_seconds else outcome.seconds
+            )
             self.preparation = max(self.preparation, outcome.preparation)
         return back.outcomes
 
@@ -382,7 +395,9 @@ class _Plan:
         return [Outcome(tasks[0], failed(text))]
 
 
-def failed(error: str, traceback: str = "", reference: str = "", reference_sd: float = math.nan) -> dict[str, Any]:
+def failed(
+    error: str, traceback: str = "", reference: str = "", reference_sd: float = math.nan
+) -> dict[str, Any]:
     """Return the row of a task that failed."""
     return {
         "reference": reference,

@@ -5,16 +5,16 @@ The schema, version 1 (``PRAGMA user_version``; ``PRAGMA application_id`` says t
 ``study (name, value)``
     ``configuration``: the description of the study, JSON (`Study.describe`); ``created``: when, UTC.
 ``sessions (id, started, ended, executor, versions, machine)``
-    One row each time that somebody worked on it: times in UTC (``ended`` is NULL if the work was cut off), package versions and
-    machine as JSON.
+    One row each time that somebody worked on it: times in UTC (``ended`` is NULL if the work was cut off), package
+    versions and machine as JSON.
 ``runs (id, filter, n_particles, run, reference, diverged, error, traceback, seconds, session, ...)``
-    One row a finished task. ``error`` is empty unless the run failed, ``seconds`` is what it took, ``session`` where it was done;
-    then a column for every number measured (`herdfilter.compare` says which), NULL where there is none.
+    One row a finished task. ``error`` is empty unless the run failed, ``seconds`` is what it took, ``session`` when it was
+    done; then a column for every number measured (`herdfilter.compare` says which), NULL where there is none.
 ``series (run, name, data)``
     For the row ``runs.id = run`` the values at every step: 64-bit floats, least significant byte first, compressed by zlib.
 ``shown (filter, name, shape, data)``
-    The first run in full (`Trajectory`): arrays in the same coding, in C order, with their shape as JSON; what all filters share has the
-    filter ``''``.
+    The first run in full (`Trajectory`): arrays in the same coding, in C order, with their shape as JSON; what all filters
+    share has the filter ``''``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ PRAGMA application_id = {_KIND};
 PRAGMA user_version = {_VERSION};
 CREATE TABLE study (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE sessions (
-    id INTEGER PRIMARY KEY, started TEXT NOT NULL, ended TEXT, executor TEXT NOT NULL, versions TEXT NOT NULL, machine TEXT NOT NULL
+    id INTEGER PRIMARY KEY, started TEXT NOT NULL, ended TEXT, executor TEXT NOT NULL,
+    versions TEXT NOT NULL, machine TEXT NOT NULL
 );
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY, filter TEXT NOT NULL, n_particles INTEGER NOT NULL, run INTEGER NOT NULL,
@@ -68,7 +69,18 @@ CREATE TABLE shown (
     filter TEXT NOT NULL, name TEXT NOT NULL, shape TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (filter, name)
 ) WITHOUT ROWID;
 """
-_OWN = ("id", "filter", "n_particles", "run", "reference", "diverged", "error", "traceback", "seconds", "session")
+_OWN = (
+    "id",
+    "filter",
+    "n_particles",
+    "run",
+    "reference",
+    "diverged",
+    "error",
+    "traceback",
+    "seconds",
+    "session",
+)
 _COSMETIC = (
     "title",
     "source",
@@ -82,7 +94,17 @@ _COSMETIC = (
     "filter",
 )
 """Keys of a scenario that decide nothing, or are told elsewhere in the description."""
-_PACKAGES = ("herdfilter", "numpy", "scipy", "numba", "pandas", "joblib", "filterpy", "threadpoolctl", "distributed")
+_PACKAGES = (
+    "herdfilter",
+    "numpy",
+    "scipy",
+    "numba",
+    "pandas",
+    "joblib",
+    "filterpy",
+    "threadpoolctl",
+    "distributed",
+)
 
 
 class StoreError(ValueError):
@@ -176,7 +198,9 @@ class Store:
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
-            raise StoreError(f"{self.name}: cannot be written ({error}); what was finished before is kept") from error
+            raise StoreError(
+                f"{self.name}: cannot be written ({error}); what was finished before is kept"
+            ) from error
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
@@ -220,13 +244,15 @@ class Store:
         complete = [int(run) for run in sizes.index[sizes == len(study.keys)]]
         if 0 not in complete:
             raise StoreError(
-                f"{self.name}: {len(table)} of {len(study.tasks)} runs of a filter are finished, but not yet the first run of all of "
-                "them; continue with --resume"
+                f"{self.name}: {len(table)} of {len(study.tasks)} runs of a filter are finished, but not yet "
+                "the first run of all of them; continue with --resume"
             )
         if len(complete) < study.runs:
             study = replace(study, runs=len(complete))
             table = table[table["run"].isin(complete)].reset_index(drop=True)
-        finished = set(table[table["error"] == ""][["filter", "n_particles"]].itertuples(index=False, name=None))
+        finished = set(
+            table[table["error"] == ""][["filter", "n_particles"]].itertuples(index=False, name=None)
+        )
         series = _Series(self, [key for key in study.keys if key in finished], complete)
         return StudyResult(study, table, series, self._trajectory(study))
 
@@ -261,8 +287,12 @@ class Store:
         if self._lock is not None:
             with suppress(sqlite3.Error):
                 if self._session is not None:
-                    self._connection.execute("UPDATE sessions SET ended = ? WHERE id = ?", (_now(), self._session))
-                self._connection.execute("PRAGMA journal_mode = DELETE")  # no -wal, readable where nothing can be written
+                    self._connection.execute(
+                        "UPDATE sessions SET ended = ? WHERE id = ?", (_now(), self._session)
+                    )
+                self._connection.execute(
+                    "PRAGMA journal_mode = DELETE"
+                )  # no -wal, readable where nothing can be written
             os.close(self._lock)
             self._lock = None
         self._connection.close()
@@ -315,8 +345,8 @@ def open_store(path: Path | None, study: Study, resume: bool = False) -> Store:
     Raises
     ------
     StoreError
-        If there is a store with finished runs and `resume` is false, if it is another study's, damaged or of another version, if
-        another process writes into it, or if the folder takes no files.
+        If there is a store with finished runs and `resume` is false, if it is another study's, damaged or of another
+        version, if another process writes into it, or if the folder takes no files.
     """
     description = json.loads(json.dumps(study.describe()))
     if path is None:
@@ -341,13 +371,16 @@ def _check_old(old: Store, description: dict[str, Any], resume: bool) -> None:
     done = len(old.finished())
     if done and not resume:
         raise StoreError(
-            f"{old.name}: there are {done} finished runs of a filter in it; continue them with --resume, or choose another folder"
+            f"{old.name}: there are {done} finished runs of a filter in it; continue them with --resume, "
+            "or choose another folder"
         )
     if done:
         changed = list(differences(_decisive(old.description()), _decisive(description)))
         if changed:
             more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
-            raise StoreError(f"{old.name}: cannot resume, another study is in it: {'; '.join(changed[:4])}{more}")
+            raise StoreError(
+                f"{old.name}: cannot resume, another study is in it: {'; '.join(changed[:4])}{more}"
+            )
 
 
 def _decisive(description: dict[str, Any]) -> dict[str, Any]:
@@ -364,9 +397,7 @@ def _create(store: Store, description: dict[str, Any]) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")  # a commit outlives a power cut
         fresh = not connection.execute("PRAGMA user_version").fetchone()[0]
-        connection.executescript(
-            f"BEGIN IMMEDIATE; {_SCHEMA if fresh else ''} COMMIT;"
-        )
+        connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA if fresh else ''} COMMIT;")
         values = (("configuration", json.dumps(description)), ("created", _now()))
         with store._transaction():
             connection.executemany("INSERT OR IGNORE INTO study VALUES (?, ?)", values)
@@ -402,7 +433,9 @@ def open_for_reading(path: str | os.PathLike[str]) -> Store:
         if kind != _KIND:
             raise StoreError(f"{path}: not a store of herdfilter")
         if version != _VERSION:
-            raise StoreError(f"{path}: a store of version {version}, but this herdfilter reads version {_VERSION}")
+            raise StoreError(
+                f"{path}: a store of version {version}, but this herdfilter reads version {_VERSION}"
+            )
         flaw = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if flaw != "ok":
             raise StoreError(f"{path}: damaged store ({' '.join(flaw.split())})")
@@ -463,7 +496,12 @@ def _versions() -> dict[str, str]:
 
 
 def _machine() -> dict[str, Any]:
-    return {"system": platform.platform(), "processor": _processor(), "cores": os.cpu_count(), "byteorder": sys.byteorder}
+    return {
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "byteorder": sys.byteorder,
+    }
 
 
 def _processor() -> str:

@@ -67,8 +67,8 @@ class Outcome:
     ----------
     task : Task
     row : dict
-        Its part of the table: ``reference``, ``reference_sd``, ``diverged``, ``error``, ``traceback``, and the numbers measured,
-        none of a run that failed.
+        Its part of the table: ``reference``, ``reference_sd``, ``diverged``, ``error``, ``traceback``, and the numbers
+        measured, none of a run that failed.
     series : dict
         Name -> values at every step (T,): squared errors against ``truth`` and ``reference``, and more.
     shown : dict
@@ -168,7 +168,9 @@ class Study:
 def _source(model: Any) -> str:
     """Digest of the files in which a user's model stands."""
     try:
-        return digest(type(model) if type(model).__module__.startswith("herdfilter.") else cache.sources(model))
+        return digest(
+            type(model) if type(model).__module__.startswith("herdfilter.") else cache.sources(model)
+        )
     except OSError:  # typed in at a prompt
         return digest(type(model))
 
@@ -217,8 +219,8 @@ class StudyResult:
     runs : pandas.DataFrame
         One row per filter, particle count and run (see `herdfilter.compare`).
     series : mapping
-        (filter, n) -> name -> array (runs, T) in the order of the runs; NaN in the rows of those that failed. It is read when it is
-        asked for, one filter and particle count at a time, and has no entry where every run failed.
+        (filter, n) -> name -> array (runs, T) in the order of the runs; NaN in the rows of those that failed. It is read
+        when it is asked for, one filter and particle count at a time; there is none where every run failed.
     trajectory : Trajectory
         The first run.
     """
@@ -238,10 +240,15 @@ def _trace(series: Mapping[str, Array]) -> Trace:
     """Median over the runs; a reference counts only if some run has it at every step."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # steps without any reference: NaN
-        truth, reference = (
-            np.sqrt(np.nanmedian(series[name], axis=0)) if name in series else None for name in ("truth", "reference")
-        )
-    return Trace(truth, None if reference is None or not np.isfinite(reference).all() else reference)
+        medians = {
+            name: np.sqrt(np.nanmedian(series[name], axis=0))
+            for name in ("truth", "reference")
+            if name in series
+        }
+    reference = medians.get("reference")
+    return Trace(
+        medians["truth"], reference if reference is not None and np.isfinite(reference).all() else None
+    )
 
 
 def plan_study(
