@@ -118,8 +118,8 @@ def compare(
 def show(file: Path, out: Path | None) -> None:
     """Show again what `compare --out` has found, without running anything: the table, and with --out tables and figures.
 
-    FILE is a study.sqlite, or the folder that holds one. Of a comparison that was cut off, those runs count that all filters have
-    finished.
+    FILE is a study.sqlite, or the folder that holds one. Of a comparison that was cut off, those runs count that all
+    filters have finished.
     """
     from herdfilter.evaluation.store import open_for_reading
     from herdfilter.evaluation.study import Study

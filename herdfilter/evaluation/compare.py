@@ -91,7 +91,7 @@ def compare(
     Raises
     ------
     ValueError
-        If a name is unknown (with the nearest known one) or a value does not fit, or the store cannot be used (`StoreError`).
+        If a name is unknown (with the nearest known one) or a value does not fit, or the store cannot be used.
     TypeError
         If the model lacks a function that a filter needs.
     FileNotFoundError

@@ -140,6 +140,10 @@ class Store:
         described: dict[str, Any] = json.loads(rows[0][0])
         return described
 
+    def begun(self) -> bool:
+        """Whether there is anything in it."""
+        return not _is_empty(self._connection)
+
     def finished(self) -> set[Task]:
         """Return the tasks that are done."""
         return {Task(*row) for row in self._rows("SELECT filter, n_particles, run FROM runs")}
@@ -356,7 +360,7 @@ def open_store(path: Path | None, study: Study, resume: bool = False) -> Store:
     lock = _locked(path)
     try:
         if path.exists() and path.stat().st_size:
-            with open_for_reading(path) as old:
+            with open_for_reading(path, empty=True) as old:
                 _check_old(old, description, resume)
         store = Store(path, _connected(path), lock)
         _create(store, description)
@@ -368,7 +372,7 @@ def open_store(path: Path | None, study: Study, resume: bool = False) -> Store:
 
 def _check_old(old: Store, description: dict[str, Any], resume: bool) -> None:
     """Raise unless the study may go on in this store."""
-    done = len(old.finished())
+    done = len(old.finished()) if old.begun() else 0
     if done and not resume:
         raise StoreError(
             f"{old.name}: there are {done} finished runs of a filter in it; continue them with --resume, "
@@ -390,23 +394,30 @@ def _decisive(description: dict[str, Any]) -> dict[str, Any]:
 
 
 def _create(store: Store, description: dict[str, Any]) -> None:
-    """Write schema and description, unless there are some with finished runs."""
+    """Write schema and description, all or nothing; in a store that is resumed the description, whose wording may be new."""
     connection = store._connection
     try:
         if store.path is not None:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")  # a commit outlives a power cut
-        fresh = not connection.execute("PRAGMA user_version").fetchone()[0]
-        connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA if fresh else ''} COMMIT;")
-        values = (("configuration", json.dumps(description)), ("created", _now()))
-        with store._transaction():
-            connection.executemany("INSERT OR IGNORE INTO study VALUES (?, ?)", values)
-            connection.execute("UPDATE study SET value = ? WHERE name = ?", values[0][::-1])
+        fresh = _is_empty(connection)
     except sqlite3.Error as error:
         raise StoreError(f"{store.name}: cannot be written ({error})") from error
+    with store._transaction():
+        for statement in _SCHEMA.split(";") if fresh else ():
+            connection.execute(statement)
+        connection.execute("INSERT OR IGNORE INTO study VALUES ('created', ?)", (_now(),))
+        connection.execute(
+            "INSERT OR REPLACE INTO study VALUES ('configuration', ?)", (json.dumps(description),)
+        )
 
 
-def open_for_reading(path: str | os.PathLike[str]) -> Store:
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    """Whether this is a database in which nothing was written yet."""
+    return not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+
+
+def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store:
     """Open a store for reading; a folder stands for the `study.sqlite` in it.
 
     Raises
@@ -414,7 +425,7 @@ def open_for_reading(path: str | os.PathLike[str]) -> Store:
     FileNotFoundError
         If there is none.
     StoreError
-        If it is not a store, is damaged, or has another version.
+        If it is not a store, is damaged, has another version, or, unless `empty` ones are welcome, holds nothing yet.
     """
     path = Path(path)
     if path.is_dir():
@@ -430,6 +441,10 @@ def open_for_reading(path: str | os.PathLike[str]) -> Store:
             connection = _connected(path, "?immutable=1")
             kind = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if not kind and _is_empty(connection):
+            if empty:
+                return Store(path, connection)
+            raise StoreError(f"{path}: nothing is in it yet")
         if kind != _KIND:
             raise StoreError(f"{path}: not a store of herdfilter")
         if version != _VERSION:
