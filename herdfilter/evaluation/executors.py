@@ -7,6 +7,8 @@ finished; the rest of its batch goes to the same place again, which has the reco
 from __future__ import annotations
 
 import math
+import os
+import threading
 import time
 import uuid
 from collections import Counter, deque
@@ -145,7 +147,20 @@ def _new_pool() -> Any:
     except ImportError:  # joblib brings its own
         from joblib.externals.loky import ProcessPoolExecutor
 
-    return ProcessPoolExecutor(1, timeout=_IDLE_SECONDS, env=_ONE_THREAD)
+    return ProcessPoolExecutor(
+        1, timeout=_IDLE_SECONDS, env=_ONE_THREAD, initializer=_end_with, initargs=(os.getpid(),)
+    )
+
+
+def _end_with(parent: int) -> None:
+    """Have this process end with its parent, even if that was killed."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class Cluster:
