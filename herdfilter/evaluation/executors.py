@@ -229,6 +229,7 @@ class Cluster:
         for future in self._done.next_batch(block=True):
             place, tasks = self._running.pop(future)
             if future.status in ("cancelled", "lost"):
+                self._running.clear()  # there is nobody to cancel it
                 raise ConnectionError("scheduler: the connection to the cluster is lost")
             try:
                 outcomes = future.result()
@@ -238,7 +239,8 @@ class Cluster:
         return batches
 
     def close(self) -> None:  # noqa: D102
-        self._client.cancel(list(self._running))
+        if self._running:
+            self._client.cancel(list(self._running))
         self._client.close()
         if self._own is not None:
             self._own.close()

@@ -475,7 +475,7 @@ def _locked(path: Path) -> int:
     """Make the folder, and keep it locked as long as this process lives, against a second writer."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = os.open(path.parent, os.O_RDONLY)
+        lock = os.open(os.devnull if os.name == "nt" else path.parent, os.O_RDONLY)
     except OSError as error:
         raise StoreError(f"{path}: cannot be written ({error.strerror})") from error
     try:
