@@ -95,7 +95,7 @@ class Study:
     runs: int
     seed: int = 0
     data: DataSet | None = None
-    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
 
     @property
     def keys(self) -> list[Key]:
