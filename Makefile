@@ -7,6 +7,7 @@ BIN    := $(VENV)/bin
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed       ## the main job: samplers compared in a particle filter, table and figures in results/demo
+	rm -f results/demo/study.sqlite
 	$(BIN)/herdfilter compare ungm --out results/demo
 
 test: $(VENV)/.installed-dev   ## the test suite

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from herdfilter.evaluation.scenario import Scenario
+    from herdfilter.evaluation.study import StudyResult
 
 
 class InputError(click.ClickException):
@@ -35,7 +37,7 @@ class _Group(click.Group):
             raise
         except click.UsageError as error:
             raise InputError(error.format_message()) from None
-        except (ValueError, TypeError, OSError) as error:
+        except (ValueError, TypeError, OSError, ImportError) as error:
             raise InputError(" ".join(str(error).split())) from None
 
 
@@ -58,7 +60,19 @@ main.add_command(data)
 @click.option("--seed", type=int, default=0, show_default=True, help="Root of all random numbers.")
 @click.option("--workers", type=int, metavar="W", help="Processes. [default: one a processor core]")
 @click.option("--data", metavar="DIR", help="Folder of the real data, for scenarios that need them.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder for tables and figures.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for tables and figures, and for study.sqlite, which takes every finished run at once.",
+)
+@click.option("--resume", is_flag=True, help="Continue the same comparison in --out where it was cut off.")
+@click.option(
+    "--scheduler",
+    metavar="WHERE",
+    help="local, dask (a Dask cluster of W processes on this machine), or the address of a cluster: tcp://host:8786. "
+    "[default: local]",
+)
 def compare(
     scenario: str,
     filters: str | None,
@@ -68,39 +82,131 @@ def compare(
     workers: int | None,
     data: str | None,
     out: Path | None,
+    resume: bool,
+    scheduler: str | None,
 ) -> None:
     """Compare filters on a SCENARIO: a name that `herdfilter scenarios` lists, or a TOML file."""
     import joblib
-    from rich.console import Console
 
     from herdfilter._checks import as_count
     from herdfilter.evaluation.engine import run_study
+    from herdfilter.evaluation.executors import check_scheduler
+    from herdfilter.evaluation.store import FILE_NAME
     from herdfilter.evaluation.study import plan_study
-    from herdfilter.evaluation.summary import summarise, verdict
 
+    if resume and out is None:
+        raise InputError("resume: needs --out, the folder of the comparison to continue")
+    if "://" in check_scheduler(scheduler) and workers is not None:
+        raise InputError(f"workers: the cluster at {scheduler} has its own; leave out --workers")
     workers = joblib.cpu_count() if workers is None else as_count("workers", workers)
     study = plan_study(scenario, _names(filters), _counts(particles), runs, seed, data)
     if out is not None:
         _check_writable(out)
-    result = run_study(study, workers, progress=True)
-    summary = summarise(result.runs)
+    store = None if out is None else out / FILE_NAME
+    try:
+        result = run_study(study, workers, True, store, resume, scheduler)
+    except KeyboardInterrupt:
+        if store is not None:
+            click.echo(
+                f"Cut off; what was finished is in {store}. The same command with --resume goes on.", err=True
+            )
+        raise
+    _tell(result, study.runs)
+    if out is not None:
+        _write(result, out, [FILE_NAME])
 
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder for tables and figures.")
+def show(file: Path, out: Path | None) -> None:
+    """Show again what `compare --out` has found, without running anything: the table, and with --out tables and figures.
+
+    FILE is a study.sqlite, or the folder that holds one. Of a comparison that was cut off, those runs count that all
+    filters have finished.
+    """
+    from herdfilter.evaluation.store import open_for_reading
+    from herdfilter.evaluation.study import Study
+
+    if out is not None:
+        _check_writable(out)
+    with open_for_reading(file) as store:
+        result = store.result()
+        planned = Study.described(store.description()).runs
+    _tell(result, planned)
+    if out is not None:
+        _write(result, out)
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--csv", type=click.Path(path_type=Path), metavar="PATH", help="CSV file to write.")
+@click.option("--parquet", type=click.Path(path_type=Path), metavar="PATH", help="Parquet file to write.")
+def export(file: Path, csv: Path | None, parquet: Path | None) -> None:
+    """Write the table of runs of a study.sqlite, one row a filter, particle count and run, as CSV or Parquet.
+
+    FILE is a study.sqlite, or the folder that holds one.
+    """
+    from herdfilter.evaluation.store import open_for_reading
+
+    if csv is None and parquet is None:
+        raise InputError("export: needs --csv PATH or --parquet PATH")
+    if parquet is not None:
+        _check_parquet()
+    with open_for_reading(file) as store:
+        table = store.table()
+    for path, write in ((csv, table.to_csv), (parquet, table.to_parquet)):
+        if path is not None:
+            try:
+                write(path, index=False)
+            except OSError as error:
+                raise InputError(f"cannot write {path} ({error.strerror or error})") from None
+            click.echo(f"Wrote {len(table)} rows into {path}")
+
+
+def _check_parquet() -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            f"parquet: needs the package pyarrow ({error}); install herdfilter[parquet]"
+        ) from None
+
+
+def _tell(result: StudyResult, planned: int) -> None:
+    """Print table, failures, definitions and verdict; `planned` runs were to be made."""
+    from rich.console import Console
+
+    from herdfilter.evaluation.summary import summarise, verdict
+
+    study, summary = result.study, summarise(result.runs)
     console = Console()
     if not console.is_terminal:
         console.width = 140
     intervals = console.width >= 125
     brackets = "; 95 % intervals over runs in brackets" if intervals else ""
-    click.echo(f"\n{study.scenario.title}: {study.runs} runs{brackets}")
+    runs = f"{study.runs} runs" if study.runs == planned else f"{study.runs} of {planned} runs"
+    click.echo(f"\n{study.scenario.title}: {runs}{brackets}")
     console.print(_summary_table(summary, study.scenario, intervals))
     for line in (*_failures(result.runs), *_definition(study.scenario), *_floor(summary), verdict(summary)):
         click.echo(line)
-    if out is not None:
-        from herdfilter.plotting import save_figures
 
+
+def _write(result: StudyResult, out: Path, there: Sequence[str] = ()) -> None:
+    """Write tables and figures into a folder; files `there` are named with them."""
+    from herdfilter.evaluation.summary import summarise
+    from herdfilter.plotting import save_figures
+
+    try:
         result.runs.to_csv(out / "runs.csv", index=False)
-        summary.to_csv(out / "summary.csv", index=False)
-        names = ["runs.csv", "summary.csv", *(path.name for path in save_figures(result, out))]
-        click.echo(f"Wrote {', '.join(names)} into {out}")
+        summarise(result.runs).to_csv(out / "summary.csv", index=False)
+        figures = save_figures(result, out)
+    except OSError as error:
+        kept = f"; the runs are kept in {out / there[0]}, `herdfilter show` reads them" if there else ""
+        raise InputError(f"out: cannot write into {out} ({error.strerror or error}){kept}") from None
+    click.echo(
+        f"Wrote {', '.join([*there, 'runs.csv', 'summary.csv', *(path.name for path in figures)])} into {out}"
+    )
 
 
 @main.command()

@@ -51,7 +51,7 @@ def test_a_comparison_ends_in_a_table_a_verdict_and_files(walk, tmp_path):
     assert result.exit_code == 0, result.output
     for text in ("A walk: 8 runs", "bootstrap", "augmented-kh", "At n = 20", "to reference (m)", str(out)):
         assert text in result.stdout
-    assert {path.name for path in out.iterdir()} == FIGURES | {"runs.csv", "summary.csv"}
+    assert {path.name for path in out.iterdir()} == FIGURES | {"runs.csv", "summary.csv", "study.sqlite"}
     runs, summary = pd.read_csv(out / "runs.csv"), pd.read_csv(out / "summary.csv")
     assert len(runs) == 2 * 2 * 8
     assert len(summary) == 2 * 2
@@ -99,7 +99,85 @@ def test_failures_are_told(walk, tmp_path):
     assert result.exit_code == 0, result.output
     assert "bootstrap failed in 16 of 16 runs; the first: DegenerateWeightsError" in result.stdout
     assert "no filter finished a run" in result.stdout
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"runs.csv", "summary.csv"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"runs.csv", "summary.csv", "study.sqlite"}
+
+
+def test_show_renders_all_again_without_running(walk, tmp_path, monkeypatch):
+    out, again = tmp_path / "out", tmp_path / "again"
+    first = run("compare", walk, "--workers", "1", "--out", str(out))
+    monkeypatch.setattr("herdfilter.evaluation.engine.run_study", None)
+    for file in (out, out / "study.sqlite"):
+        second = run("show", str(file), "--out", str(again))
+        assert second.exit_code == 0, second.output
+        assert second.stdout.partition("Wrote")[0] == first.stdout.partition("Wrote")[0]
+    assert {path.name for path in again.iterdir()} == FIGURES | {"runs.csv", "summary.csv"}
+    for path in again.iterdir():
+        assert path.read_bytes() == (out / path.name).read_bytes()
+
+
+def test_export_writes_the_table_of_runs(walk, tmp_path):
+    out, csv, parquet = tmp_path / "out", tmp_path / "x.csv", tmp_path / "x.parquet"
+    run("compare", walk, "--workers", "1", "--runs", "2", "--out", str(out))
+    assert run("export", str(out), "--csv", str(csv)).exit_code == 0
+    assert csv.read_bytes() == (out / "runs.csv").read_bytes()
+    pytest.importorskip("pyarrow")
+    assert run("export", str(out), "--parquet", str(parquet)).exit_code == 0
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(parquet), pd.read_csv(csv, keep_default_na=False), check_dtype=False
+    )
+
+
+def test_a_comparison_is_resumed_and_never_overwritten(walk, tmp_path, monkeypatch):
+    from herdfilter.evaluation import engine
+
+    out, perform, calls = tmp_path / "out", engine._perform, []
+
+    def cut_off(study, task):
+        calls.append(task)
+        if len(calls) == 12:
+            raise KeyboardInterrupt
+        return perform(study, task)
+
+    options = ("compare", walk, "--workers", "1", "--out", str(out))
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "_perform", cut_off)
+        patch.setattr(engine.perform, "__defaults__", (0.0,))
+        stopped = run(*options)
+    assert stopped.exit_code == 1
+    assert (
+        f"what was finished is in {out / 'study.sqlite'}. The same command with --resume goes on"
+        in stopped.stderr
+    )
+    shown = run("show", str(out))
+    assert "A walk: 2 of 8 runs" in shown.stdout
+    refused = run(*options)
+    assert refused.exit_code == 2
+    assert "there are 11 finished runs of a filter in it; continue them with --resume" in refused.stderr
+    changed = run(*options, "--resume", "--seed", "3")
+    assert changed.exit_code == 2
+    assert "cannot resume, another study is in it: seed: 0 there, 3 now" in changed.stderr
+    assert changed.stderr.count("\n") == 1
+    assert run(*options, "--resume").exit_code == 0
+    assert run("compare", walk, "--workers", "1", "--out", str(tmp_path / "whole")).exit_code == 0
+    resumed, whole = (pd.read_csv(tmp_path / name / "runs.csv") for name in ("out", "whole"))
+    pd.testing.assert_frame_equal(resumed.drop(columns="ms_per_step"), whole.drop(columns="ms_per_step"))
+
+
+def test_a_store_that_cannot_be_read_is_one_line(walk, tmp_path):
+    run("compare", walk, "--workers", "1", "--runs", "1", "--out", str(tmp_path / "out"))
+    store = tmp_path / "out" / "study.sqlite"
+    store.write_bytes(store.read_bytes()[:5000])
+    for command in (
+        ("show", str(store)),
+        ("export", str(store), "--csv", str(tmp_path / "x.csv")),
+        ("compare", walk, "--out", str(tmp_path / "out"), "--resume"),
+        ("compare", walk, "--out", str(tmp_path / "out")),
+    ):
+        result = run(*command)
+        assert result.exit_code == 2
+        assert "study.sqlite: " in result.stderr
+        assert "damaged" in result.stderr
+        assert result.stderr.count("\n") == 1
 
 
 def test_scenarios_lists_all_with_their_sources():
@@ -127,6 +205,12 @@ def test_scenarios_lists_all_with_their_sources():
         (["compare", "plaza", "--data", "/nowhere"], "/nowhere"),
         (["compare", "ungm", "--fliters", "x"], "No such option"),
         (["compare"], "Missing argument"),
+        (["compare", "ungm", "--resume"], "resume: needs --out"),
+        (["compare", "ungm", "--scheduler", "dsak"], "did you mean 'dask'"),
+        (["compare", "ungm", "--scheduler", "tcp://host"], "expected an address such as tcp://host:8786"),
+        (["show", "/nowhere/study.sqlite"], "no file /nowhere/study.sqlite"),
+        (["show", "/"], "no file /study.sqlite"),
+        (["export", "/nowhere"], "export: needs --csv PATH or --parquet PATH"),
         (["comprae"], "No such command"),
     ],
 )
@@ -137,6 +221,13 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, message):
     assert result.stderr.startswith("Error: ")
     assert result.stderr.count("\n") == 1
     assert result.stdout == ""
+
+
+def test_a_cluster_and_workers_contradict_each_other():
+    pytest.importorskip("distributed")
+    result = run("compare", "ungm", "--scheduler", "tcp://127.0.0.1:9", "--workers", "2")
+    assert result.exit_code == 2
+    assert "workers: the cluster at tcp://127.0.0.1:9 has its own" in result.stderr
 
 
 def test_an_output_folder_that_takes_no_files_is_found_before_the_work(walk, tmp_path, monkeypatch):
@@ -163,6 +254,7 @@ def test_the_process_exits_2_without_a_traceback():
 
 def test_importing_the_package_and_the_command_line_stays_light():
     heavy = "{'pandas', 'matplotlib', 'rich', 'joblib', 'scipy.stats', 'scipy.optimize', 'pooch', 'filterpy'}"
-    code = f"import herdfilter, herdfilter.cli, sys; sys.exit(', '.join({heavy} & set(sys.modules)) or 0)"
+    heavier = "{'sqlite3', 'distributed'}"
+    code = f"import herdfilter, herdfilter.cli, sys; sys.exit(', '.join(({heavy} | {heavier}) & set(sys.modules)) or 0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"imported at once: {done.stderr}"

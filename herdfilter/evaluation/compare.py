@@ -24,6 +24,9 @@ def compare(
     workers: int = 1,
     data: str | Path | None = None,
     progress: bool = False,
+    store: str | Path | None = None,
+    resume: bool = False,
+    scheduler: str | None = None,
 ) -> pd.DataFrame:
     """Compare filters on a scenario: every filter of a run sees the same truth and the same measurements.
 
@@ -48,6 +51,13 @@ def compare(
         Folder of real data, for scenarios that need one.
     progress : bool
         Whether to draw a progress bar on the error output.
+    store : str or Path, optional
+        SQLite file that takes every finished run at once, for `resume` and for ``herdfilter show``.
+    resume : bool
+        Whether to continue the same comparison in `store` where it was cut off.
+    scheduler : str, optional
+        ``"dask"`` for a Dask cluster of `workers` processes on this machine, or the address of one, such as ``"tcp://host:8786"``;
+        without it, or with ``"local"``, plain processes.
 
     Returns
     -------
@@ -79,15 +89,19 @@ def compare(
             Whether the run failed, or ``final_rmse`` exceeds the scenario's bound.
         ``error``
             Why the run failed; empty if it did not. The measured columns of a failed run are NaN.
+        ``traceback``
+            Where it failed; empty if it did not.
 
     Raises
     ------
     ValueError
-        If a name is unknown (with the nearest known one) or a value does not fit.
+        If a name is unknown (with the nearest known one) or a value does not fit, or the store cannot be used.
     TypeError
         If the model lacks a function that a filter needs.
     FileNotFoundError
         If a file or the data are not there.
+    ImportError, ConnectionError
+        If distributed is not installed, or the cluster cannot be reached.
     """
     study = plan_study(scenario, filters, particles, runs, seed, data)
-    return run_study(study, workers, progress).runs
+    return run_study(study, workers, progress, store, resume, scheduler).runs

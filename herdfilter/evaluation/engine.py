@@ -1,199 +1,245 @@
-"""The Monte Carlo engine: a task is one run, one recording given to every filter at every particle count."""
+"""The Monte Carlo engine: a task feeds one filter, at one particle count, with the recording of one run, and measures it."""
 
 from __future__ import annotations
 
 import inspect
-import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count
-from herdfilter.evaluation.measures import SCALARS, measure
+from herdfilter._checks import Array, as_array, as_count
+from herdfilter.evaluation.executors import (
+    BATCH_SECONDS,
+    check_scheduler,
+    distribute,
+    failed,
+    make_executor,
+)
+from herdfilter.evaluation.measures import measure
 from herdfilter.evaluation.recording import Recording, record
 from herdfilter.evaluation.reference import Reference, compute_reference, snapshot_steps
-from herdfilter.evaluation.study import Key, Study, StudyResult, Trace, Trajectory
+from herdfilter.evaluation.store import open_store
+from herdfilter.evaluation.study import Key, Outcome, Study, StudyResult, Task
 from herdfilter.evaluation.watch import watch
 
 _WARM_UP_STEPS = 20
 
 
-def run_study(study: Study, workers: int = 1, progress: bool = False) -> StudyResult:
+def run_study(
+    study: Study,
+    workers: int = 1,
+    progress: bool = False,
+    store: str | Path | None = None,
+    resume: bool = False,
+    scheduler: str | None = None,
+) -> StudyResult:
     """Perform all runs of a study.
 
     Parameters
     ----------
     study : Study
     workers : int
-        Processes. Each uses one thread, so that they do not fight and results do not depend on their number.
+        Processes on this machine. Each uses one thread, so that they do not fight and results do not depend on their number.
     progress : bool
         Whether to draw a progress bar on the error output, if that is a terminal.
+    store : str or Path, optional
+        SQLite file that takes every finished run at once (see `herdfilter.evaluation.store`); in memory unless given.
+    resume : bool
+        Whether to continue a study that is in the store, if there is one.
+    scheduler : str, optional
+        ``"local"``, ``"dask"`` (a Dask cluster of `workers` processes on this machine), or the address of a Dask
+        scheduler such as ``"tcp://host:8786"``, whose workers need herdfilter and the files that the scenario names.
+
+    Raises
+    ------
+    StoreError
+        If the store cannot be used (see `open_store`); what was finished before is kept.
+    ImportError
+        If a cluster is asked for and distributed is not installed.
+    ConnectionError
+        If the cluster cannot be reached, or is lost.
     """
-    import joblib
-    import pandas as pd
-
-    rows: list[dict[str, Any]] = []
-    squared: dict[Key, list[Array]] = {key: [] for key in study.keys}
-    trajectory: Trajectory | None = None
-    with joblib.parallel_config("loky", inner_max_num_threads=1):
-        outcomes = joblib.Parallel(
-            n_jobs=min(as_count("workers", workers), study.runs), return_as="generator_unordered"
-        )(joblib.delayed(_run)(study, run) for run in range(study.runs))
-        for outcome in _with_bar(outcomes, study) if progress else outcomes:
-            trajectory = trajectory or outcome.trajectory
-            for result in outcome.results:
-                rows.append(result.row)
-                if result.squared is not None:
-                    squared[result.key].append(result.squared)
-    assert trajectory is not None  # run 0 brings it
-    order = {key: place for place, key in enumerate(study.keys)}
-    rows.sort(key=lambda row: (order[row["filter"], row["n_particles"]], row["run"]))
-    traces = {key: _trace(errors) for key, errors in squared.items() if errors}
-    return StudyResult(study, pd.DataFrame(rows), traces, trajectory)
+    scheduler, workers = check_scheduler(scheduler), as_count("workers", workers)
+    if resume and store is None:
+        raise ValueError("resume: expected a store to continue, got none")
+    with open_store(None if store is None else Path(store), study, resume) as kept:
+        finished = kept.finished()
+        tasks = [task for task in study.tasks if task not in finished]
+        if tasks:
+            kept.begin(scheduler)
+            executor = make_executor(partial(perform, study), scheduler, min(workers, len(tasks)))
+            try:
+                with _bar(study, len(finished), len(tasks), progress) as advance:
+                    for outcomes in distribute(tasks, executor):
+                        kept.add(outcomes)
+                        advance(outcomes)
+            finally:
+                executor.close()
+        return kept.result()
 
 
-@dataclass(frozen=True, eq=False)
-class _Result:
-    """One filter in one run: its row of the table, and squared errors (2, T) against truth and reference."""
-
-    key: Key
-    row: dict[str, Any]
-    squared: Array | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class _Outcome:
-    """What a task sends back."""
-
-    results: list[_Result]
-    trajectory: Trajectory | None
-
-
-def _trace(squared: list[Array]) -> Trace:
-    """Median over the runs; a reference counts only if some run has it at every step."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # steps without any reference: NaN
-        truth, reference = np.sqrt(np.nanmedian(squared, axis=0))
-    return Trace(truth, reference if np.isfinite(reference).all() else None)
-
-
-def _run(study: Study, run: int) -> _Outcome:
-    """Perform one run."""
+def perform(study: Study, tasks: Sequence[Task], seconds: float = BATCH_SECONDS) -> list[Outcome]:
+    """Do tasks in turn until the time is over, at least one; return the outcomes."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+    outcomes: list[Outcome] = []
     with threadpool_limits(1):
-        model = study.build_model()
-        recording = record(study.scenario, model, study.data, study.recording_rng(run))
-        task = _Task(study, run, model, recording, _reference(study, run, model, recording))
-        task.warm_up()
-        return _Outcome([task.measure(key) for key in study.keys], task.trajectory() if run == 0 else None)
-
-
-def _reference(study: Study, run: int, model: Any, recording: Recording) -> Reference | None:
-    """Return the reference of a run; none where even its many particles lose the target."""
-    from herdfilter import DegenerateWeightsError
-
-    try:
-        return compute_reference(study.scenario, model, recording, study.reference_rng(run))
-    except DegenerateWeightsError:
-        return None
-
-
-_warm: set[str] = set()
-"""Studies whose filters this process has compiled."""
+        end = time.perf_counter() + seconds
+        for task in tasks:
+            outcomes.append(_perform(study, task))
+            if time.perf_counter() > end:
+                break
+    return outcomes
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
-    """One run, ready for the filters."""
+class _Run:
+    """One run, ready for the filters; or the row of all its tasks, if it could not be made ready."""
 
-    study: Study
-    run: int
     model: Any
     recording: Recording
     reference: Reference | None
+    failure: dict[str, Any] = field(default_factory=dict)
 
-    def warm_up(self) -> None:
-        """Run every filter over a few steps, once in a process, so that compilation is not timed."""
-        if self.study.token in _warm:
-            return
-        _warm.add(self.study.token)
-        start = self.recording.first(_WARM_UP_STEPS)
-        for key in self.study.keys:
-            with suppress(
-                Exception
-            ):  # what fails here fails again when it is measured, and is recorded there
-                _feed(self._build(key), start)
 
-    def measure(self, key: Key) -> _Result:
-        """Run one filter, timed. A failure becomes part of its row."""
-        row = {
-            "scenario": self.study.scenario.name,
-            "filter": key[0],
-            "n_particles": key[1],
-            "run": self.run,
-            "seed": self.study.seed,
-            "reference": "" if self.reference is None else (self.study.scenario.reference or {})["type"],
-            "reference_sd": self._reference_sd(),
-        }
-        try:
-            particle_filter = self._build(key)
-            watched = watch(particle_filter, self.recording, self._snapshots())
-            ms_per_step = 1e3 * watched.seconds / len(self.recording)
-            measured = measure(
-                self.study,
-                self.model,
-                self.recording,
-                self.reference,
-                watched.result,
-                ms_per_step,
-                watched,
-            )
-        except Exception as error:
-            text = " ".join(f"{type(error).__name__}: {error}".split())
-            return _Result(key, row | dict.fromkeys(SCALARS, np.nan) | {"diverged": True, "error": text})
-        truth = measured.series["truth"]
-        squared = np.stack([truth, measured.series.get("reference", np.full_like(truth, np.nan))])
-        diverged = bool(measured.scalars["diverged"])
-        return _Result(key, row | measured.scalars | {"diverged": diverged, "error": ""}, squared)
+class _Local(threading.local):
+    """The run that this thread has at hand."""
 
-    def trajectory(self) -> Trajectory:
-        """Run every filter once more at the middle particle count, and keep what it did."""
-        n = self.study.particles[len(self.study.particles) // 2]
-        estimates, particles = {}, {}
-        for name in self.study.filters:
-            with suppress(Exception):  # failed when it was measured, too
-                result = _feed(self._build((name, n)), self.recording, keep_particles=True)
-                estimates[name] = np.asarray(result.means)
-                if getattr(result, "particles", None) is not None:
-                    particles[name] = np.asarray(result.particles)
-        return Trajectory(self.recording, self.reference, n, estimates, particles)
+    at_hand: tuple[str, int] | None = None
+    run: _Run
 
-    def _build(self, key: Key) -> Any:
-        return self.study.filters[key[0]](self.model, key[1], self.study.filter_rng(self.run, key))
 
-    def _snapshots(self) -> list[int]:
-        """Return the steps at which particles are compared with the exact posterior, where there is one."""
-        known = self.reference is not None and self.reference.posteriors
-        return snapshot_steps(len(self.recording)) if known else []
+_local = _Local()
+_warm: set[tuple[str, Key]] = set()
+"""Studies and filters that this process has compiled."""
 
-    def _reference_sd(self) -> float:
-        return np.nan if self.reference is None else self.reference.sd(self.study.dims(self.model))
+
+def _perform(study: Study, task: Task) -> Outcome:
+    start = time.perf_counter()
+    preparation = 0.0
+    if _local.at_hand != (study.token, task.run):
+        _local.run = _prepare(study, task.run)
+        _local.at_hand = (study.token, task.run)
+        preparation = time.perf_counter() - start
+    run = _local.run
+    if run.failure:
+        return Outcome(task, run.failure, preparation=preparation)
+    _warm_up(study, task, run)
+    start = time.perf_counter()
+    kind = "" if run.reference is None else (study.scenario.reference or {})["type"]
+    reference_sd = np.nan if run.reference is None else run.reference.sd(study.dims(run.model))
+    try:
+        filter_ = _build(study, task, run.model)
+        known = run.reference is not None and run.reference.posteriors
+        watched = watch(filter_, run.recording, snapshot_steps(len(run.recording)) if known else ())
+        ms_per_step = 1e3 * watched.seconds / len(run.recording)
+        measured = measure(
+            study, run.model, run.recording, run.reference, watched.result, ms_per_step, watched
+        )
+        series = measured.series
+        row = (
+            {
+                "reference": kind,
+                "reference_sd": reference_sd,
+                "diverged": False,
+                "error": "",
+                "traceback": "",
+            }
+            | measured.scalars
+            | {"diverged": bool(measured.scalars["diverged"])}
+        )
+    except Exception as error:
+        row, series = failed(_one_line(error), traceback.format_exc(), kind, reference_sd), {}
+    shown = _shown(study, task, run) if task.run == 0 and task.n_particles == study.shown_particles else {}
+    return Outcome(task, row, series, shown, time.perf_counter() - start, preparation)
+
+
+def _one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _prepare(study: Study, run: int) -> _Run:
+    """Make the recording of a run and its reference; there is none where even its many particles lose the target.
+
+    What goes wrong with the first run is raised, because it goes wrong with all; later it is a failure of that run.
+    """
+    from herdfilter import DegenerateWeightsError
+
+    reference = None
+    try:
+        model = study.build_model()
+        recording = record(study.scenario, model, study.data, study.recording_rng(run))
+        with suppress(DegenerateWeightsError):
+            reference = compute_reference(study.scenario, model, recording, study.reference_rng(run))
+    except Exception as error:
+        if run == 0:
+            raise
+        nothing: Any = None
+        return _Run(nothing, nothing, None, failed(_one_line(error), traceback.format_exc()))
+    return _Run(model, recording, reference)
+
+
+def _warm_up(study: Study, task: Task, run: _Run) -> None:
+    """Run a filter over a few steps, once in a process, so that compilation is not timed."""
+    if (study.token, task.key) in _warm:
+        return
+    _warm.add((study.token, task.key))
+    with suppress(Exception):  # what fails here fails again when it is measured, and is recorded there
+        _feed(_build(study, task, run.model), run.recording.first(_WARM_UP_STEPS))
+
+
+def _build(study: Study, task: Task, model: Any) -> Any:
+    return study.filters[task.filter](model, task.n_particles, study.filter_rng(task.run, task.key))
 
 
 def _feed(particle_filter: Any, recording: Recording, keep_particles: bool = False) -> Any:
     """Run a filter over a recording; particles are asked for where the filter can keep them."""
-    can_keep = "keep_particles" in inspect.signature(particle_filter.run).parameters
-    options = {"keep_particles": True} if keep_particles and can_keep else {}
+    can_keep = keep_particles and "keep_particles" in inspect.signature(particle_filter.run).parameters
+    options = {"keep_particles": True} if can_keep else {}
     return particle_filter.run(
         recording.observations, dt=recording.dt, controls=recording.controls, **options
     )
 
 
-def _with_bar(outcomes: Iterable[_Outcome], study: Study) -> Iterator[_Outcome]:
+def _shown(study: Study, task: Task, run: _Run) -> dict[tuple[str, str], Array]:
+    """Run a filter once more, and keep what it did for the `Trajectory`."""
+    recording, reference = run.recording, run.reference
+    shown: dict[tuple[str, str], Any] = {
+        ("", "truth"): recording.truth,
+        ("", "observations"): recording.observations,
+        ("", "dt"): recording.dt,
+    }
+    if recording.controls is not None:
+        shown["", "controls"] = recording.controls
+    if reference is not None:
+        shown |= {
+            ("", "reference"): reference.means,
+            ("", "reference_error"): reference.error,
+            ("", "reference_log_likelihood"): reference.log_likelihood,
+        }
+    with suppress(Exception):  # failed when it was measured, too
+        result = _feed(_build(study, task, run.model), recording, keep_particles=True)
+        particles = getattr(result, "particles", None)
+        shown[task.filter, "estimates"] = as_array("estimates", result.means, recording.truth.shape)
+        if particles is not None:
+            shown[task.filter, "particles"] = np.asarray(particles, dtype=np.float64)
+    return shown
+
+
+@contextmanager
+def _bar(study: Study, done: int, left: int, visible: bool) -> Iterator[Callable[[Sequence[Outcome]], None]]:
+    """Draw a progress bar; give the function to be told what was finished."""
+    if not visible:
+        yield lambda outcomes: None
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -202,8 +248,19 @@ def _with_bar(outcomes: Iterable[_Outcome], study: Study) -> Iterator[_Outcome]:
         TextColumn(study.scenario.name),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("runs, left"),
+        TextColumn("runs of a filter{task.fields[failures]}, {task.fields[rate]}, left"),
         TimeRemainingColumn(),
     )
+    begin, finished, failures = time.monotonic(), 0, 0
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        yield from bar.track(outcomes, total=study.runs)
+        task = bar.add_task("", completed=done, total=done + left, rate="-", failures="")
+
+        def advance(outcomes: Sequence[Outcome]) -> None:
+            nonlocal finished, failures
+            finished += len(outcomes)
+            failures += sum(outcome.row["error"] != "" for outcome in outcomes)
+            rate = f"{finished / (time.monotonic() - begin):.3g} a second"
+            told = f" ({failures} failed)" if failures else ""
+            bar.update(task, advance=len(outcomes), rate=rate, failures=told)
+
+        yield advance

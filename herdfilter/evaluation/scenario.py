@@ -281,12 +281,13 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
         known = scenario_files()
         path = known[one_of("scenario", text, known)]
     try:
-        return _from_table(path, tomllib.loads(path.read_text(encoding="utf-8")))
+        return scenario_from_table(path, tomllib.loads(path.read_text(encoding="utf-8")))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path.name}: {error}") from None
 
 
-def _from_table(path: Path, table: dict[str, Any]) -> Scenario:
+def scenario_from_table(path: Path, table: dict[str, Any]) -> Scenario:
+    """Check a table as it stands in a scenario's file, and make the scenario of it."""
     for name in ("model", "truth", "data", "reference", "divergence", "filter"):
         if not isinstance(table.get(name, {}), dict):
             raise ValueError(f"{name}: expected a table [{name}], got {table[name]!r}")

@@ -8,19 +8,24 @@ for any number of workers, and a filter's rows are the same whichever other filt
 from __future__ import annotations
 
 import uuid
+import warnings
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from herdfilter._checks import Array, as_count
+from herdfilter.evaluation import cache
+from herdfilter.evaluation.description import digest, plain
 from herdfilter.evaluation.filters import FilterFactory, Filters, blamed_on, resolve_filters
+from herdfilter.evaluation.measures import SCALARS
 from herdfilter.evaluation.recording import DataSet, Recording, check_truth, load_data
 from herdfilter.evaluation.reference import Reference, check_reference
-from herdfilter.evaluation.scenario import Scenario, load_scenario
+from herdfilter.evaluation.scenario import Scenario, load_scenario, scenario_from_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +34,48 @@ _RECORDING, _REFERENCE, _FILTER = range(3)  # what a seed is for
 
 Key = tuple[str, int]
 """Filter name and particle count."""
+
+MEASURED = tuple(name for name in SCALARS if name != "diverged")
+"""Columns of measured numbers that every table has."""
+
+
+class Task(NamedTuple):
+    """One run of one filter at one particle count: the unit of work, of storage and of failure."""
+
+    filter: str
+    n_particles: int
+    run: int
+
+    @property
+    def key(self) -> Key:
+        """Filter name and particle count."""
+        return self.filter, self.n_particles
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a task gives.
+
+    Attributes
+    ----------
+    task : Task
+    row : dict
+        Its part of the table: ``reference``, ``reference_sd``, ``diverged``, ``error``, ``traceback``, and the numbers
+        measured, none of a run that failed.
+    series : dict
+        Name -> values at every step (T,): squared errors against ``truth`` and ``reference``, and more.
+    shown : dict
+        (filter, name) -> array, what run 0 gives to the `Trajectory`; what all filters share has the filter ``""``.
+    seconds, preparation : float
+        What the filter took, and what recording and reference took if they had to be made.
+    """
+
+    task: Task
+    row: Mapping[str, Any]
+    series: Mapping[str, Array] = field(default_factory=dict)
+    shown: Mapping[tuple[str, str], Array] = field(default_factory=dict)
+    seconds: float = 0.0
+    preparation: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +88,22 @@ class Study:
     runs: int
     seed: int = 0
     data: DataSet | None = None
-    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
 
     @property
     def keys(self) -> list[Key]:
         """Every filter with every particle count."""
         return [(name, n) for name in self.filters for n in self.particles]
+
+    @property
+    def tasks(self) -> list[Task]:
+        """All of the work, run after run."""
+        return [Task(*key, run) for run in range(self.runs) for key in self.keys]
+
+    @property
+    def shown_particles(self) -> int:
+        """Particle count of the `Trajectory`: the middle one."""
+        return self.particles[len(self.particles) // 2]
 
     def build_model(self) -> Any:
         """Build the scenario's model, with what the data bring along."""
@@ -71,6 +128,48 @@ class Study:
         """Dimensions whose error counts."""
         given = self.scenario.error_dims
         return tuple(range(model.dim)) if given is None else given
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything that decides the outcome, and what figures need to know, in terms of JSON."""
+        from herdfilter import __version__
+
+        return {
+            "herdfilter": __version__,
+            "scenario": {k: v for k, v in plain(self.scenario).items() if k != "folder" and v is not None},
+            "filters": plain(self.filters),
+            "particles": list(self.particles),
+            "runs": self.runs,
+            "seed": self.seed,
+            "model": _source(self.build_model()),
+            "data": None if self.data is None else digest(self.data),
+        }
+
+    @classmethod
+    def described(cls, description: Mapping[str, Any]) -> Study:
+        """Make a study from its description: it can be looked at, but not run."""
+        table = dict(description["scenario"])
+        name = table.pop("name")
+        return cls(
+            replace(scenario_from_table(Path("described.toml"), table), name=name),
+            dict.fromkeys(description["filters"], _only_described),
+            tuple(description["particles"]),
+            description["runs"],
+            description["seed"],
+        )
+
+
+def _source(model: Any) -> str:
+    """Digest of the files in which a user's model stands."""
+    try:
+        return digest(
+            type(model) if type(model).__module__.startswith("herdfilter.") else cache.sources(model)
+        )
+    except OSError:  # typed in at a prompt
+        return digest(type(model))
+
+
+def _only_described(model: Any, n_particles: int, rng: np.random.Generator) -> NoReturn:
+    raise ValueError("filters: this study was read from a store and cannot be run")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,23 +204,44 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class StudyResult:
-    """Outcome of a study.
+    """Outcome of a study, read from its store.
 
     Attributes
     ----------
     study : Study
     runs : pandas.DataFrame
         One row per filter, particle count and run (see `herdfilter.compare`).
-    traces : dict
-        (filter, n) -> `Trace`, over the runs that did not fail.
+    series : mapping
+        (filter, n) -> name -> array (runs, T) in the order of the runs; NaN in the rows of those that failed. It is read
+        when it is asked for, one filter and particle count at a time; there is none where every run failed.
     trajectory : Trajectory
         The first run.
     """
 
     study: Study
     runs: pd.DataFrame
-    traces: Mapping[Key, Trace]
+    series: Mapping[Key, Mapping[str, Array]]
     trajectory: Trajectory
+
+    @cached_property
+    def traces(self) -> dict[Key, Trace]:
+        """(filter, n) -> `Trace`, over the runs that did not fail."""
+        return {key: _trace(series) for key, series in self.series.items()}
+
+
+def _trace(series: Mapping[str, Array]) -> Trace:
+    """Median over the runs; a reference counts only if some run has it at every step."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # steps without any reference: NaN
+        medians = {
+            name: np.sqrt(np.nanmedian(series[name], axis=0))
+            for name in ("truth", "reference")
+            if name in series
+        }
+    reference = medians.get("reference")
+    return Trace(
+        medians["truth"], reference if reference is not None and np.isfinite(reference).all() else None
+    )
 
 
 def plan_study(

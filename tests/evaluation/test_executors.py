@@ -1,0 +1,221 @@
+"""Where tasks are done makes no difference, whatever dies on the way."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import herdfilter as hf
+from herdfilter.evaluation import executors
+from herdfilter.evaluation.executors import Batch, check_scheduler, distribute
+from herdfilter.evaluation.store import open_for_reading
+from herdfilter.evaluation.study import Outcome, Task
+
+
+def same(a, b):
+    pd.testing.assert_frame_equal(
+        a.drop(columns=["ms_per_step", "seconds"]),
+        b.drop(columns=["ms_per_step", "seconds"]),
+        check_exact=True,
+    )
+
+
+class Simulated:
+    """Places with clocks of their own: tasks take given seconds, runs others to prepare, and some tasks kill their place."""
+
+    attempts = 2
+
+    def __init__(self, places, seconds, preparation=0.0, deadly=()):
+        self.names, self.seconds, self.preparation, self.deadly = list(places), seconds, preparation, deadly
+        self.clock = dict.fromkeys(self.names, 0.0)
+        self.at_hand = dict.fromkeys(self.names)
+        self.running = {}
+        self.prepared = defaultdict(list)
+
+    def places(self):
+        return self.names
+
+    def submit(self, place, tasks):
+        assert place not in self.running
+        if tasks[0] not in self.clock:  # idle places have waited
+            self.clock[place] = max(self.clock[place], min(self.clock.values()))
+        self.running[place] = tasks, *self._work(place, tasks)
+
+    def _work(self, place, tasks):
+        outcomes, start = [], self.clock[place]
+        for task in tasks:
+            if task in self.deadly:
+                self.at_hand[place] = None
+                return None, self.clock[place]
+            prepared = 0.0
+            if self.at_hand[place] != task.run:
+                self.at_hand[place] = task.run
+                self.prepared[task.run].append(place)
+                prepared = self.preparation
+            self.clock[place] += self.seconds(task) + prepared
+            outcomes.append(Outcome(task, {"error": ""}, seconds=self.seconds(task), preparation=prepared))
+            if self.clock[place] - start > executors.BATCH_SECONDS:
+                break
+        return outcomes, self.clock[place]
+
+    def wait(self):
+        place = min(self.running, key=lambda place: self.running[place][2])
+        tasks, outcomes, _ = self.running.pop(place)
+        return [Batch(place, tasks, outcomes)]
+
+
+def tasks_of(runs, filters):
+    return [Task(str(f), 10, run) for run in range(runs) for f in range(filters)]
+
+
+@pytest.mark.parametrize("places", [1, 2, 5])
+@pytest.mark.parametrize("scale", [1e-4, 0.05, 1.0])
+def test_every_task_is_done_once_and_places_stay_busy(places, scale):
+    rng = np.random.default_rng(places)
+    tasks = tasks_of(30, 4)
+    seconds = dict(zip(tasks, scale * rng.exponential(size=len(tasks)), strict=True))
+    executor = Simulated(range(places), seconds.get)
+    done = [o.task for outcomes in distribute(tasks, executor) for o in outcomes]
+    assert sorted(done) == sorted(tasks)
+    fair = sum(seconds.values()) / places
+    assert max(executor.clock.values()) <= fair + 3 * max(seconds.values()) + executors.BATCH_SECONDS
+
+
+def test_a_run_stays_where_its_reference_is():
+    executor = Simulated("abc", lambda task: 0.3, preparation=10.0)
+    list(distribute(tasks_of(9, 6), executor))
+    assert all(len(places) == 1 for places in executor.prepared.values())
+
+
+def test_few_long_runs_are_shared():
+    executor = Simulated("abcd", lambda task: 1.0, preparation=0.1)
+    list(distribute(tasks_of(1, 40), executor))
+    assert max(executor.clock.values()) < 15
+
+
+def test_only_the_task_that_kills_its_process_fails():
+    tasks = tasks_of(6, 3)
+    deadly = {tasks[4], tasks[11]}
+    executor = Simulated("ab", lambda task: 0.01, deadly=deadly)
+    done = {o.task: o.row["error"] for outcomes in distribute(tasks, executor) for o in outcomes}
+    assert done.keys() == set(tasks)
+    assert {task for task, error in done.items() if error} == deadly
+    assert done[tasks[4]].startswith("ProcessDied")
+
+
+class Dying:
+    """A filter that takes its process down in some runs."""
+
+    def __init__(self, model, n_particles, rng):
+        self.model = model
+
+    def run(self, observations, dt=1.0, controls=None):
+        if observations[0, 0] > 0.5:
+            os._exit(1)
+        return SimpleNamespace(means=np.zeros((len(observations), self.model.dim)))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_filter_that_takes_its_process_down_is_a_failure_and_the_rest_goes_on(scenario):
+    table = hf.compare(scenario, {"dying": Dying, "ok": "bootstrap"}, [10], runs=4, workers=2)
+    alone = hf.compare(scenario, {"ok": "bootstrap"}, [10], runs=4)
+    dying, ok = table[table["filter"] == "dying"], table[table["filter"] == "ok"]
+    failed = dying["error"].str.startswith("ProcessDied")
+    assert 0 < failed.sum() < 4
+    assert (dying["error"][~failed] == "").all()
+    assert dying["diverged"][failed].all()
+    same(ok.reset_index(drop=True), alone)
+
+
+def test_a_cluster_of_processes_gives_the_same_table(scenario, tmp_path):
+    pytest.importorskip("distributed")
+    store = tmp_path / "study.sqlite"
+    table = hf.compare(scenario, workers=2, scheduler="dask", store=store)
+    same(table, hf.compare(scenario))
+
+
+@pytest.fixture
+def cluster():
+    """Address of a scheduler with two workers, all of them processes of their own, and the workers."""
+    pytest.importorskip("distributed")
+    options = ["--host", "127.0.0.1"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    started = []
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"tcp://127.0.0.1:{port}"
+    scheduler = ["scheduler", *options, "--port", str(port), "--no-dashboard"]
+    worker = ["worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny", *options]
+    try:
+        for command in (scheduler, worker, worker):
+            started.append(subprocess.Popen([sys.executable, "-m", "dask", *command], **quiet))
+        yield address, started[1:]
+    finally:
+        for process in started:
+            process.kill()
+        for process in started:
+            process.wait()
+
+
+def test_a_cluster_that_loses_a_worker_gives_the_same_table(scenario, cluster, tmp_path):
+    address, workers = cluster
+    store, killed_at = tmp_path / "study.sqlite", []
+
+    def kill():
+        while not killed_at:
+            time.sleep(0.01)
+            if store.exists():
+                with open_for_reading(store, empty=True) as kept:
+                    done = len(kept.finished()) if kept.begun() else 0
+                if done >= 20:
+                    workers[0].send_signal(signal.SIGKILL)
+                    killed_at.append(done)
+
+    watch = threading.Thread(target=kill)
+    watch.start()
+    runs = 60
+    try:
+        table = hf.compare(scenario, runs=runs, scheduler=address, store=store)
+    finally:
+        killed_at.append(-1)  # ends the watch in any case
+        watch.join()
+    assert 20 <= killed_at[0] < len(table)
+    assert workers[0].wait(10) == -signal.SIGKILL
+    same(table, hf.compare(scenario, runs=runs))
+
+
+def test_nothing_at_the_address_is_told(scenario, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(executors, "_CONNECT_SECONDS", 0.5)
+    with pytest.raises(ConnectionError, match=r"scheduler: nothing answers at tcp://127\.0\.0\.1:9"):
+        hf.compare(scenario, scheduler="tcp://127.0.0.1:9")
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "message"),
+    [
+        ("dsak", "did you mean 'dask'"),
+        ("tpc://host:1", "did you mean 'tcp'"),
+        ("tcp://host", "expected an address such as tcp://host:8786, got 'tcp://host'"),
+        ("tcp://:8786", "expected an address"),
+    ],
+)
+def test_a_scheduler_that_is_none_is_named(scheduler, message):
+    with pytest.raises(ValueError, match=message):
+        check_scheduler(scheduler)
+
+
+def test_without_distributed_the_extra_is_named(scenario, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r"install herdfilter\[cluster\]"):
+        hf.compare(scenario, scheduler="dask")

@@ -1,0 +1,337 @@
+"""A store keeps every finished run, whatever ends the process, and gives them back as they were."""
+
+import dataclasses
+import json
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import herdfilter as hf
+from herdfilter.evaluation import engine
+from herdfilter.evaluation.engine import run_study
+from herdfilter.evaluation.store import StoreError, open_for_reading, open_store
+from herdfilter.evaluation.study import plan_study
+
+
+def same(a, b):
+    pd.testing.assert_frame_equal(
+        a.drop(columns=["ms_per_step", "seconds"]),
+        b.drop(columns=["ms_per_step", "seconds"]),
+        check_exact=True,
+    )
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "new" / "study.sqlite"
+
+
+def cut_off(monkeypatch, scenario, store, tasks, **arguments):
+    """Begin a comparison in a store, and end it after some tasks."""
+    perform, left = engine._perform, [tasks]
+
+    def some(study, task):
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        return perform(study, task)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "_perform", some)
+        patch.setattr(engine.perform, "__defaults__", (0.0,))  # every task a batch
+        with pytest.raises(KeyboardInterrupt):
+            hf.compare(scenario, store=store, **arguments)
+
+
+def test_what_is_read_back_is_what_was_found(scenario, store, failing):
+    study = plan_study(scenario, filters={"bad": failing, "ok": "bootstrap"}, runs=8)
+    in_memory, stored = run_study(study), run_study(study, store=store)
+    with open_for_reading(store) as kept:
+        again = kept.result()
+    same(in_memory.runs, stored.runs)
+    pd.testing.assert_frame_equal(stored.runs, again.runs, check_exact=True)
+    assert list(again.series) == list(in_memory.series) == study.keys
+    for key, series in in_memory.series.items():
+        assert again.series[key].keys() == series.keys()
+        for name, values in series.items():
+            np.testing.assert_array_equal(again.series[key][name], values)
+    for part in ("truth", "observations", "dt", "controls"):
+        np.testing.assert_array_equal(
+            getattr(again.trajectory.recording, part), getattr(in_memory.trajectory.recording, part)
+        )
+    np.testing.assert_array_equal(again.trajectory.reference.means, in_memory.trajectory.reference.means)
+    assert again.trajectory.particles["ok"].shape == (scenario.steps, 30, 1)
+    for name, means in in_memory.trajectory.estimates.items():
+        np.testing.assert_array_equal(again.trajectory.estimates[name], means)
+    assert again.study.keys == study.keys
+    assert again.study.scenario == dataclasses.replace(scenario, folder=again.study.scenario.folder)
+
+
+def test_a_store_says_what_was_done_where(scenario, store):
+    hf.compare(scenario, store=store)
+    assert sorted(path.name for path in store.parent.iterdir()) == ["study.sqlite"]
+    with sqlite3.connect(store) as connection:
+        (configuration,) = connection.execute(
+            "SELECT value FROM study WHERE name = 'configuration'"
+        ).fetchone()
+        assert json.loads(configuration)["scenario"]["model"]["F"] == [[0.9]]
+        started, ended, versions, machine = connection.execute(
+            "SELECT started, ended, versions, machine FROM sessions"
+        ).fetchone()
+        assert started <= ended
+        assert json.loads(versions)["numpy"] == np.__version__
+        assert json.loads(machine)["cores"] == os.cpu_count()
+        rmse = connection.execute("SELECT filter, avg(rmse) FROM runs GROUP BY filter").fetchall()
+    assert [name for name, _ in rmse] == ["bootstrap", "herded-kh"]
+    connection.close()
+
+
+@pytest.mark.parametrize("tasks", [0, 1, 9, 23])
+def test_resuming_neither_repeats_nor_loses_a_run(scenario, store, monkeypatch, tasks):
+    whole = hf.compare(scenario)
+    cut_off(monkeypatch, scenario, store, tasks)
+    with open_for_reading(store) as kept:
+        assert len(kept.finished()) == tasks
+    perform, done = engine._perform, []
+    monkeypatch.setattr(engine, "_perform", lambda study, task: done.append(task) or perform(study, task))
+    same(hf.compare(scenario, store=store, resume=True), whole)
+    assert len(done) == len(whole) - tasks
+    same(hf.compare(scenario, store=store, resume=True), whole)  # nothing is left to do
+    assert len(done) == len(whole) - tasks
+
+
+def test_the_runs_that_all_filters_have_finished_can_be_looked_at(scenario, store, monkeypatch):
+    cut_off(monkeypatch, scenario, store, 3)
+    with open_for_reading(store) as kept, pytest.raises(StoreError, match="3 of 24 runs of a filter"):
+        kept.result()
+    shutil.rmtree(store.parent)
+    cut_off(monkeypatch, scenario, store, 10)
+    with open_for_reading(store) as kept:
+        result = kept.result()
+        assert len(kept.table()) == 10
+    assert result.study.runs == 2
+    assert result.series["herded-kh", 30]["truth"].shape == (2, scenario.steps)
+    whole = hf.compare(scenario)
+    same(result.runs, whole[whole["run"] < 2].reset_index(drop=True))
+
+
+WALK = """
+title = "A walk"
+steps = 40
+runs = 20
+particles = [10, 20]
+filters = ["bootstrap", "augmented-random"]
+[model]
+type = "LinearGaussian"
+F = [[0.9]]
+H = [[1.0]]
+Q = [[1.0]]
+R = [[0.5]]
+initial_mean = [0.0]
+initial_covariance = [[1.0]]
+"""
+
+
+RESUMED = """
+import sys
+import herdfilter as hf
+hf.compare(sys.argv[1], store=sys.argv[2], workers=int(sys.argv[3]), resume=True)
+"""
+
+
+def test_killed_at_any_moment_it_is_resumed(tmp_path, store):
+    scenario = tmp_path / "walk.toml"
+    scenario.write_text(WALK)
+    whole = hf.compare(scenario)
+    killed = []
+    for workers, done in ((2, np.random.default_rng().integers(10)), (1, 30)):
+        arguments = [str(scenario), str(store), str(workers)]
+        process = subprocess.Popen([sys.executable, "-c", RESUMED, *arguments])
+        while process.poll() is None and (not store.exists() or _done(store) < done):
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        killed.append(process.wait() == -signal.SIGKILL)
+    assert killed[0]
+    assert 30 <= _done(store) <= len(whole)
+    same(hf.compare(scenario, store=store, resume=True), whole)
+
+
+def _done(store):
+    with open_for_reading(store, empty=True) as kept:
+        return len(kept.finished()) if kept.begun() else 0
+
+
+def test_finished_runs_are_never_overwritten(scenario, store):
+    hf.compare(scenario, runs=2, store=store)
+    before = store.read_bytes()
+    with pytest.raises(StoreError, match="there are 8 finished runs of a filter in it; continue them with"):
+        hf.compare(scenario, runs=2, store=store)
+    assert store.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"seed": 1}, "seed: 0 there, 1 now"),
+        ({"runs": 3}, "runs: 2 there, 3 now"),
+        ({"particles": [10]}, r"particles: \[10, 30\] there, \[10\] now"),
+        ({"filters": ["bootstrap"]}, "filters.herded-kh: .* there, nothing now"),
+        (
+            {"filters": {"bootstrap": {"resample_below": 0.9}, "herded-kh": "herded-kh"}},
+            "filters.bootstrap.options.* nothing there, 0.9 now",
+        ),
+        ({"steps": 11}, "scenario.steps: 10 there, 11 now"),
+        ({"model": {"F": [[0.8]]}}, r"scenario.model.F: \[\[0.9\]\] there, \[\[0.8\]\] now"),
+        ({"title": "Another wording"}, None),
+    ],
+)
+def test_a_changed_study_is_not_resumed_and_the_difference_shown(scenario, store, changed, message):
+    hf.compare(scenario, runs=2, store=store)
+    if "model" in changed:
+        changed = {"model": scenario.model | changed["model"]}
+    fields = {k: v for k, v in changed.items() if k in ("steps", "model", "title")}
+    other = dataclasses.replace(scenario, **fields)
+    arguments = {"runs": 2} | {k: v for k, v in changed.items() if k not in fields}
+    if message is None:
+        hf.compare(other, store=store, resume=True, **arguments)
+        return
+    with pytest.raises(StoreError, match=f"cannot resume, another study is in it: {message}"):
+        hf.compare(other, store=store, resume=True, **arguments)
+
+
+def test_an_edited_model_or_filter_is_another_one(scenario, tmp_path, store):
+    text = "from herdfilter.models import LinearGaussian\nclass Own(LinearGaussian):\n    'one'\n"
+    (tmp_path / "own.py").write_text(text)
+    own = dataclasses.replace(
+        scenario, model=scenario.model | {"type": "own.py:Own"}, reference=None, folder=tmp_path
+    )
+    hf.compare(own, runs=1, store=store)
+    hf.compare(own, runs=1, store=store, resume=True)
+    (tmp_path / "own.py").write_text(text.replace("one", "two"))
+    os.utime(tmp_path / "own.py", (1, 1))
+    with pytest.raises(StoreError, match="cannot resume, another study is in it: model"):
+        hf.compare(own, runs=1, store=store, resume=True)
+
+
+def test_functions_are_told_apart_by_what_they_capture(scenario, store, constant):
+    def always(value):
+        return {"constant": lambda model, n, rng: constant(model, n, rng, value)}
+
+    hf.compare(scenario, always(1.0), store=store)
+    hf.compare(scenario, always(1.0), store=store, resume=True)
+    with pytest.raises(StoreError, match=r"filters.constant.captured"):
+        hf.compare(scenario, always(2.0), store=store, resume=True)
+
+
+def test_resuming_what_was_never_begun_begins_it(scenario, store):
+    same(hf.compare(scenario, runs=1, store=store, resume=True), hf.compare(scenario, runs=1))
+    store.write_bytes(b"")  # killed as it was created
+    assert len(hf.compare(scenario, runs=1, store=store, resume=True)) == 4
+
+
+def test_resume_without_a_store_is_refused(scenario):
+    with pytest.raises(ValueError, match="resume: expected a store to continue, got none"):
+        hf.compare(scenario, resume=True)
+
+
+def damage(store, how):
+    if how == "text":
+        store.write_text("no database at all, but long enough to be taken for one " * 20)
+    elif how == "truncated":
+        os.truncate(store, store.stat().st_size // 2)
+    elif how == "overwritten":
+        data = bytearray(store.read_bytes())
+        data[4096 : len(data) // 2] = b"x" * (len(data) // 2 - 4096)
+        store.write_bytes(data)
+    else:
+        with sqlite3.connect(store) as connection:
+            if how == "version":
+                connection.execute("PRAGMA user_version = 99")
+            elif how == "other":
+                connection.execute("PRAGMA application_id = 1")
+            elif how == "series":
+                connection.execute("UPDATE series SET data = x'00'")
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("text", "not a store of herdfilter, or damaged"),
+        ("truncated", "damaged"),
+        ("overwritten", "damaged"),
+        ("version", "a store of version 99, but this herdfilter reads version 1"),
+        ("other", "not a store of herdfilter"),
+    ],
+)
+def test_a_store_that_is_none_is_told_and_left_alone(scenario, store, how, message):
+    hf.compare(scenario, store=store)
+    damage(store, how)
+    before = store.read_bytes()
+    with pytest.raises(StoreError, match=message):
+        open_for_reading(store)
+    for resume in (False, True):
+        with pytest.raises(StoreError, match=message):
+            hf.compare(scenario, store=store, resume=resume)
+    assert store.read_bytes() == before
+
+
+def test_damaged_series_are_told(scenario, store):
+    hf.compare(scenario, store=store)
+    damage(store, "series")
+    with open_for_reading(store) as kept:
+        series = kept.result().series
+    with pytest.raises(StoreError, match="damaged store"):
+        series["bootstrap", 10]
+
+
+def test_there_is_one_writer(scenario, store):
+    study = plan_study(scenario)
+    with (
+        open_store(store, study),
+        pytest.raises(StoreError, match="another process is writing into this folder"),
+    ):
+        open_store(store, study, resume=True)
+    open_store(store, study).close()
+
+
+FULL = """
+import resource, signal, sys
+import herdfilter as hf
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)
+hf.compare(sys.argv[1], store=sys.argv[2])
+"""
+
+
+@pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="no limit of file sizes here")
+def test_a_full_disk_is_told_and_what_was_finished_is_kept(tmp_path, store):
+    scenario = tmp_path / "walk.toml"
+    scenario.write_text(WALK.replace("steps = 40", "steps = 200"))
+    arguments = [sys.executable, "-c", FULL, str(scenario), str(store), "100000"]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "study.sqlite: cannot be written (" in done.stderr
+    assert "what was finished before is kept" in done.stderr
+    assert 0 < _done(store) < 80
+    same(hf.compare(scenario, store=store, resume=True), hf.compare(scenario))
+
+
+def test_a_store_without_leave_to_write_beside_it_can_be_read(scenario, store):
+    table = hf.compare(scenario, store=store)
+    store.chmod(0o400)
+    store.parent.chmod(0o500)
+    try:
+        with open_for_reading(store.parent) as kept:
+            pd.testing.assert_frame_equal(kept.table(), table)
+    finally:
+        store.parent.chmod(0o700)
