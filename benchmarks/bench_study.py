@@ -37,6 +37,7 @@ TARGET_N = 100
 TARGETS = {BASELINE: 0.5, RIVAL: 0.7}  # best herded filter over each
 WORST = 1.0  # no herded filter worse than the baseline
 TIMING_RUNS = 3
+TEXTS = ("reference", "error", "traceback")  # columns that may be empty
 WIDTH = 220
 
 
@@ -128,8 +129,8 @@ def read(path: Path) -> pd.DataFrame:
     """Return the table in a file; an empty one if there is no file."""
     if not path.is_file():
         return pd.DataFrame()
-    table = pd.read_csv(path, dtype={"error": str, "reference": str})
-    texts = [name for name in ("error", "reference") if name in table]
+    table = pd.read_csv(path, dtype=dict.fromkeys(TEXTS, str))
+    texts = [name for name in TEXTS if name in table]
     return table.assign(**{name: table[name].fillna("") for name in texts})
 
 
@@ -254,7 +255,7 @@ def report_targets(summaries: dict[str, pd.DataFrame]) -> None:
     best_rows, worst_rows, failing = [], [], []
     for name, summary in summaries.items():
         here = summary[summary["n_particles"] == TARGET_N]
-        ours = here[here["filter"].map(herded) & here["reference_error_median"].notna()]
+        ours = here[here["filter"].map(herded).astype(bool) & here["reference_error_median"].notna()]
         if ours.empty:
             continue
         best = ours.loc[ours["reference_error_median"].idxmin()]

@@ -26,7 +26,6 @@ from herdfilter.evaluation.executors import (
 from herdfilter.evaluation.measures import measure
 from herdfilter.evaluation.recording import Recording, record
 from herdfilter.evaluation.reference import Reference, compute_reference, snapshot_steps
-from herdfilter.evaluation.store import open_store
 from herdfilter.evaluation.study import Key, Outcome, Study, StudyResult, Task
 from herdfilter.evaluation.watch import watch
 
@@ -67,6 +66,8 @@ def run_study(
     ConnectionError
         If the cluster cannot be reached, or is lost.
     """
+    from herdfilter.evaluation.store import open_store
+
     scheduler, workers = check_scheduler(scheduler), as_count("workers", workers)
     if resume and store is None:
         raise ValueError("resume: expected a store to continue, got none")

@@ -7,9 +7,10 @@ The schema, version 1 (``PRAGMA user_version``; ``PRAGMA application_id`` says t
 ``sessions (id, started, ended, executor, versions, machine)``
     One row each time that somebody worked on it: times in UTC (``ended`` is NULL if the work was cut off), package
     versions and machine as JSON.
-``runs (id, filter, n_particles, run, reference, diverged, error, traceback, seconds, session, ...)``
-    One row a finished task. ``error`` is empty unless the run failed, ``seconds`` is what it took, ``session`` when it was
-    done; then a column for every number measured (`herdfilter.compare` says which), NULL where there is none.
+``runs (id, filter, n_particles, run, reference, diverged, error, traceback, task_seconds, session, ...)``
+    One row a finished task. ``error`` is empty unless the run failed, ``task_seconds`` is what the whole task took,
+    ``session`` when it was done; then a column for every number measured (`herdfilter.compare` says which), NULL where
+    there is none.
 ``series (run, name, data)``
     For the row ``runs.id = run`` the values at every step: 64-bit floats, least significant byte first, compressed by zlib.
 ``shown (filter, name, shape, data)``
@@ -59,7 +60,7 @@ CREATE TABLE sessions (
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY, filter TEXT NOT NULL, n_particles INTEGER NOT NULL, run INTEGER NOT NULL,
     reference TEXT NOT NULL, diverged INTEGER NOT NULL, error TEXT NOT NULL, traceback TEXT NOT NULL,
-    seconds REAL NOT NULL, session INTEGER NOT NULL REFERENCES sessions, reference_sd REAL,
+    task_seconds REAL NOT NULL, session INTEGER NOT NULL REFERENCES sessions, reference_sd REAL,
     UNIQUE (filter, n_particles, run)
 );
 CREATE TABLE series (
@@ -78,7 +79,7 @@ _OWN = (
     "diverged",
     "error",
     "traceback",
-    "seconds",
+    "task_seconds",
     "session",
 )
 _COSMETIC = (
@@ -171,7 +172,7 @@ class Store:
 
     def _insert(self, outcome: Outcome) -> None:
         row = outcome.task._asdict() | dict(outcome.row)
-        row |= {"seconds": outcome.seconds, "session": self._session}
+        row |= {"task_seconds": outcome.seconds, "session": self._session}
         for name in row.keys() - self._columns - set(_OWN):
             if name not in self._number_columns():
                 self._connection.execute(f"ALTER TABLE runs ADD COLUMN {_quoted(name)} REAL")
@@ -417,6 +418,16 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
     return not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
 
 
+def _header(connection: sqlite3.Connection) -> tuple[int, int, bool]:
+    """Return kind, version, and whether nothing was written yet, at one moment: another process may be creating it."""
+    connection.execute("BEGIN")
+    kind = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    nothing = not kind and _is_empty(connection)
+    connection.execute("COMMIT")
+    return kind, version, nothing
+
+
 def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store:
     """Open a store for reading; a folder stands for the `study.sqlite` in it.
 
@@ -435,13 +446,12 @@ def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store
     connection = _connected(path, "?mode=ro")
     try:
         try:
-            kind = connection.execute("PRAGMA application_id").fetchone()[0]
+            kind, version, nothing = _header(connection)
         except sqlite3.OperationalError:  # left in WAL mode where nothing can be written
             connection.close()
             connection = _connected(path, "?immutable=1")
-            kind = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if not kind and _is_empty(connection):
+            kind, version, nothing = _header(connection)
+        if not kind and nothing:
             if empty:
                 return Store(path, connection)
             raise StoreError(f"{path}: nothing is in it yet")

@@ -17,17 +17,18 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.evaluation import engine
+from herdfilter.evaluation import store as stores
 from herdfilter.evaluation.engine import run_study
+from herdfilter.evaluation.measures import TIMES
 from herdfilter.evaluation.store import StoreError, open_for_reading, open_store
 from herdfilter.evaluation.study import plan_study
 
+ORDER = ["filter", "n_particles", "run"]
+
 
 def same(a, b):
-    pd.testing.assert_frame_equal(
-        a.drop(columns=["ms_per_step", "seconds"]),
-        b.drop(columns=["ms_per_step", "seconds"]),
-        check_exact=True,
-    )
+    times = list(TIMES)
+    pd.testing.assert_frame_equal(a.drop(columns=times), b.drop(columns=times), check_exact=True)
 
 
 @pytest.fixture
@@ -163,6 +164,31 @@ def test_killed_at_any_moment_it_is_resumed(tmp_path, store):
     assert killed[0]
     assert 30 <= _done(store) <= len(whole)
     same(hf.compare(scenario, store=store, resume=True), whole)
+
+
+def test_a_store_that_is_just_being_created_is_empty_or_whole(scenario, store, monkeypatch):
+    study, is_empty = plan_study(scenario), stores._is_empty
+    store.parent.mkdir()
+    with sqlite3.connect(store) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+
+    def created_meanwhile(connection):
+        monkeypatch.undo()
+        open_store(store, study).close()
+        return is_empty(connection)
+
+    monkeypatch.setattr(stores, "_is_empty", created_meanwhile)
+    with pytest.raises(StoreError, match="nothing is in it yet"):
+        open_for_reading(store)
+    with open_for_reading(store) as kept:
+        assert kept.begun()
+        assert not kept.finished()
+
+
+def test_measured_times_are_those_of_the_filter_not_of_the_task(scenario, store):
+    table = hf.compare(scenario, store=store)
+    np.testing.assert_allclose(table["seconds"], 1e-3 * table["ms_per_step"] * scenario.steps)
 
 
 def _done(store):
@@ -307,6 +333,8 @@ def test_there_is_one_writer(scenario, store):
 FULL = """
 import resource, signal, sys
 import herdfilter as hf
+from herdfilter.evaluation import engine
+engine.perform.__defaults__ = (0.0,)  # every task a batch, so that some fit
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)
 hf.compare(sys.argv[1], store=sys.argv[2])
@@ -317,13 +345,18 @@ hf.compare(sys.argv[1], store=sys.argv[2])
 def test_a_full_disk_is_told_and_what_was_finished_is_kept(tmp_path, store):
     scenario = tmp_path / "walk.toml"
     scenario.write_text(WALK.replace("steps = 40", "steps = 200"))
-    arguments = [sys.executable, "-c", FULL, str(scenario), str(store), "100000"]
+    arguments = [sys.executable, "-c", FULL, str(scenario), str(store), "1000000"]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "study.sqlite: cannot be written (" in done.stderr
     assert "what was finished before is kept" in done.stderr
-    assert 0 < _done(store) < 80
-    same(hf.compare(scenario, store=store, resume=True), hf.compare(scenario))
+    finished = _done(store)
+    assert 0 < finished < 80
+    with open_for_reading(store) as kept:
+        before = kept.table()
+    after = hf.compare(scenario, store=store, resume=True)
+    pd.testing.assert_frame_equal(after.merge(before[ORDER])[before.columns], before, check_exact=True)
+    same(after, hf.compare(scenario))
 
 
 def test_a_store_without_leave_to_write_beside_it_can_be_read(scenario, store):
