@@ -23,6 +23,7 @@ from common import announce, show
 
 import herdfilter as hf
 from herdfilter.evaluation.engine import run_study
+from herdfilter.evaluation.measures import TIMES
 from herdfilter.evaluation.recording import DataSet, Recording
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.evaluation.store import open_for_reading
@@ -110,7 +111,7 @@ def speed_up(runs: int, rounds: int, folder: Path) -> None:
             start = time.perf_counter()
             result = run_study(study, workers, store=folder / f"speed{i}{workers}.sqlite")
             seconds[i, workers - 1] = time.perf_counter() - start
-            tables.append(result.runs.drop(columns="ms_per_step"))
+            tables.append(result.runs.drop(columns=list(TIMES)))
     same = all(table.equals(tables[0]) for table in tables)
     one, two = np.median(seconds, axis=0)
     ratio = float(np.median(seconds[:, 0] / seconds[:, 1]))
@@ -140,7 +141,7 @@ def killed(kills: int, runs: int, folder: Path) -> None:
     arguments: Any = ("linear_gaussian", ["bootstrap", "augmented-random"], [50, 100], runs)
     resumed = hf.compare(*arguments, store=store, resume=True)
     whole = hf.compare(*arguments)
-    same = resumed.drop(columns="ms_per_step").equals(whole.drop(columns="ms_per_step"))
+    same = resumed.drop(columns=list(TIMES)).equals(whole.drop(columns=list(TIMES)))
     finished = " ".join(str(count) for count, _ in done)
     print(f"SIGKILL {sum(k for _, k in done)} times; finished after each: {finished} of {len(whole)}")
     print(f"final table identical to that of an undisturbed study: {same}\n", flush=True)

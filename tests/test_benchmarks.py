@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from herdfilter import ContinuousHerdedGibbs, GaussianMixture, KernelHerding, Points, herding_error
+from herdfilter.evaluation.measures import TIMES
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 REFERENCE = Path(__file__).parents[2] / "shared" / "reference" / "authors_samples.json"
@@ -130,14 +131,14 @@ def test_study_is_resumed_where_it_was_killed(study, tmp_path):
     first = [(["bootstrap"], [n]) for n in (5, 10, 20)] + [(["augmented-kh"], [n]) for n in (5, 10)]
     assert study("--runs", "2") == first
     path = tmp_path / "linear-d1.csv"
-    whole = pd.read_csv(path).drop(columns=["ms_per_step", "seconds"])
+    whole = pd.read_csv(path).drop(columns=list(TIMES))
     table = pd.read_csv(path)
     gone = (table["filter"] == "bootstrap") & (table["n_particles"] == 10)
     partly = (table["filter"] == "augmented-kh") & (table["n_particles"] == 5) & (table["run"] == 1)
     table[~(gone | partly)].to_csv(path, index=False)
     assert study("--runs", "2") == [(["bootstrap"], [10]), (["augmented-kh"], [5])]
     order = ["filter", "n_particles", "run"]
-    again = pd.read_csv(path).drop(columns=["ms_per_step", "seconds"])
+    again = pd.read_csv(path).drop(columns=list(TIMES))
     pd.testing.assert_frame_equal(
         *(t.sort_values(order).reset_index(drop=True) for t in (again, whole)), check_exact=True
     )
