@@ -1,38 +1,62 @@
-"""Print the table of filters of README.md, measured afresh: ``python docs/make_table.py`` (some minutes).
+"""Print the tables of filters of README.md and docs/benchmarks.md from the files that benchmarks/bench_study.py leaves.
 
-Beside the ratios to the bootstrap filter it prints those of herded points to random ones in the same place.
+python docs/make_table.py [FOLDER] [--particles 100] [--filters NAMES]
 """
 
 from __future__ import annotations
 
-import herdfilter as hf
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
 from herdfilter.evaluation import summarise
-from herdfilter.evaluation.filters import catalogue
 
-SCENARIOS = ["ungm", "lorenz63", "bearings"]
-
-
-def main(n: int = 100, runs: int = 20) -> None:
-    """Compare the catalogue on three scenarios and print Markdown."""
-    tables = {name: hf.compare(name, list(catalogue()), [n], runs, workers=2) for name in SCENARIOS}
-    _print({name: summarise(table) for name, table in tables.items()})
-    for place in ("herded", "mixture", "augmented"):
-        _print(
-            {
-                name: summarise(table[table["filter"].str.startswith(place)], f"{place}-random")
-                for name, table in tables.items()
-            }
-        )
+SCENARIOS = ["ungm", "lorenz63", "bearings", *(f"linear-d{d}" for d in range(1, 7))]
 
 
-def _print(summaries: dict) -> None:
-    first = next(iter(summaries.values()))
-    print(f"\nratio to {first['baseline'].iloc[0]}; median error, ms a step, diverged")
-    for i, name in enumerate(first["filter"]):
-        rows = [summary.iloc[i] for summary in summaries.values()]
-        cells = [f"{r.ratio:.2f} ({r.ratio_low:.2f}, {r.ratio_high:.2f})" for r in rows]
-        more = [f"{r.reference_error_median:.3g} {r.ms_per_step:.2g} {r.diverged:.0%}" for r in rows]
-        print("|", " | ".join([f"`{name}`", *cells]), "|  ", "; ".join(more))
+def main() -> None:
+    """Print ratios to the bootstrap filter and to SQMC, then the errors themselves, in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("results/study"))
+    parser.add_argument("--particles", type=int, default=100)
+    parser.add_argument("--filters", nargs="+", default=None)
+    parser.add_argument("--scenarios", nargs="+", default=SCENARIOS)
+    args = parser.parse_args()
+    tables = {}
+    for name in args.scenarios:
+        path = args.folder / f"{name}.csv"
+        if path.is_file():
+            table = pd.read_csv(path, dtype={"error": str})
+            tables[name] = table[table["n_particles"] == args.particles]
+    names = args.filters or list(dict.fromkeys(f for table in tables.values() for f in table["filter"]))
+    for baseline in ("bootstrap", "sqmc"):
+        show(f"ratio to {baseline}", names, tables, baseline, ratio)
+    show("RMS, median, diverged", names, tables, "bootstrap", errors)
+
+
+def show(title, names, tables, baseline, cell) -> None:
+    """Print one table, a row a filter, a column a scenario."""
+    summaries = {name: summarise(table, baseline).set_index("filter") for name, table in tables.items()}
+    print(f"\n| {title} | {' | '.join(summaries)} |\n|{'---|' * (len(summaries) + 1)}")
+    for name in names:
+        cells = [cell(s.loc[name]) if name in s.index else "" for s in summaries.values()]
+        print(f"| `{name}` | {' | '.join(cells)} |")
+
+
+def ratio(row) -> str:
+    """Median of the ratios run by run and its interval."""
+    if not np.isfinite(row.ratio):
+        return ""
+    if row.ratio < 1e-6:
+        return "0"
+    return f"{row.ratio:.2g} ({row.ratio_low:.2g}, {row.ratio_high:.2g})"
+
+
+def errors(row) -> str:
+    """Root mean square, median, share of runs that diverged."""
+    return f"{row.reference_error:.2g}, {row.reference_error_median:.2g}, {row.diverged:.0%}"
 
 
 if __name__ == "__main__":

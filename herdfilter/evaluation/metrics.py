@@ -61,11 +61,20 @@ def bootstrap_interval(
     bias = ndtri(np.clip(below, 0.5 / resamples, 1 - 0.5 / resamples))
     groups = np.array_split(np.arange(n), min(n, _GROUPS))
     left = np.concatenate([statistic(np.delete(values, group)[None], axis=1) for group in groups])
-    spread = (left.var() * len(left)) ** 1.5
-    acceleration = ((left.mean() - left) ** 3).sum() / (6 * spread) if spread > 0 else 0.0
     z = bias + ndtri([(1 - level) / 2, (1 + level) / 2])
-    low, high = np.quantile(drawn, ndtr(bias + z / (1 - acceleration * z)))
+    low, high = np.quantile(drawn, ndtr(bias + z / (1 - _acceleration(left) * z)))
     return float(low), float(high)
+
+
+def _acceleration(left: Array) -> float:
+    """Acceleration from the statistic with each part of the runs left out; 0 where all are alike, or one is infinite."""
+    largest = np.abs(left).max()
+    if not 0 < largest < np.inf:
+        return 0.0
+    centred = left / largest  # a cube of what it is might overflow
+    centred = centred.mean() - centred
+    spread = (centred**2).sum() ** 1.5
+    return float((centred**3).sum() / (6 * spread)) if spread > 0 else 0.0
 
 
 _BLOCK = 2**16  # numbers of a resample held at once: fits in the cache

@@ -138,3 +138,12 @@ def test_the_bootstrap_is_scipys(runs):
     width = high - low
     assert low == pytest.approx(theirs.confidence_interval.low, abs=0.06 * width)
     assert high == pytest.approx(theirs.confidence_interval.high, abs=0.06 * width)
+
+
+def test_the_bootstrap_takes_values_of_any_size():
+    """A filter that is sure of a wrong place has normalised squares of any size."""
+    values = np.array([1.0, 2.0, 1e150, 3.0, 1e200, 5.0])
+    low, high = bootstrap_interval(values, np.mean)
+    assert 0 < low < values.mean() <= high <= 1e200
+    one, scaled = bootstrap_interval(values[:2], np.mean), bootstrap_interval(1e-200 * values[:2], np.mean)
+    np.testing.assert_allclose(np.array(one) * 1e-200, scaled)
