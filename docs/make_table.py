@@ -29,7 +29,9 @@ def main() -> None:
         path = args.folder / f"{name}.csv"
         if path.is_file():
             table = pd.read_csv(path, dtype={"error": str})
-            tables[name] = table[table["n_particles"] == args.particles]
+            table = table[table["n_particles"] == args.particles]
+            if {"bootstrap", "sqmc"} <= set(table["filter"]):
+                tables[name] = table
     names = args.filters or list(dict.fromkeys(f for table in tables.values() for f in table["filter"]))
     for baseline in ("bootstrap", "sqmc"):
         show(f"ratio to {baseline}", names, tables, baseline, ratio)
