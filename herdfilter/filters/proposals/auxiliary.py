@@ -9,7 +9,7 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
-from herdfilter.filters.proposals.base import initial_points
+from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.filters.resampling.base import CopyingResampling, equal_log_weights
 from herdfilter.filters.resampling.systematic import SystematicResampling
 from herdfilter.models.contract import (
@@ -25,7 +25,7 @@ from herdfilter.models.contract import (
 
 
 @dataclass(frozen=True)
-class AuxiliaryProposal:
+class AuxiliaryProposal(BootstrapProposal):
     r"""Auxiliary particle filter (Pitt and Shephard 1999), with one resampling a step.
 
     Ancestors are drawn with the first-stage weights :math:`\lambda_i = w_i\, p(z \mid \mu_i)`, where :math:`\mu_i` is the
@@ -65,23 +65,6 @@ class AuxiliaryProposal:
             ("transition_mean", "transition_covariance"),
             ("transition", "noise_dim"),
         )
-
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """See `Proposal`."""
-        return initial_points(model, n, rng)
-
-    def propose(
-        self,
-        model: Model,
-        particles: Array,
-        log_weights: Array,
-        rng: np.random.Generator,
-        dt: float,
-        control: Any,
-        step: int,
-    ) -> tuple[Array, Array]:
-        """See `Proposal`."""
-        return sample_transition(model, particles, rng, dt, control, step), log_weights
 
     def guide(
         self,

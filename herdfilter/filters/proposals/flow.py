@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array, as_count
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.exact_flow import ExactFlow, pseudo_times
-from herdfilter.filters.proposals.base import initial_points
+from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.mixture import covariance_factor
 from herdfilter.models.contract import (
     ADDITIVE,
@@ -19,12 +19,11 @@ from herdfilter.models.contract import (
     log_likelihood,
     predictive_mixture,
     require,
-    sample_transition,
 )
 
 
 @dataclass(frozen=True)
-class FlowProposal:
+class FlowProposal(BootstrapProposal):
     r"""Invertible particle flow, PF-PF with LEDH, or with ``local=False`` EDH (Li and Coates 2017, algorithms 1 and 2).
 
     Particle :math:`x_i` draws a successor y from the transition, and moves it to x by the flow of Daum and Huang, from
@@ -62,7 +61,6 @@ class FlowProposal:
 
     local: bool = True
     flow_steps: int = 29
-    absorbs_weights: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         as_count("flow_steps", self.flow_steps)
@@ -71,23 +69,6 @@ class FlowProposal:
         """See `Proposal`."""
         require(model, "FlowProposal", ADDITIVE)
         require(model, "FlowProposal", ("observation_mean", "observation_covariance"))
-
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """See `Proposal`."""
-        return initial_points(model, n, rng)
-
-    def propose(
-        self,
-        model: Model,
-        particles: Array,
-        log_weights: Array,
-        rng: np.random.Generator,
-        dt: float,
-        control: Any,
-        step: int,
-    ) -> tuple[Array, Array]:
-        """See `Proposal`."""
-        return sample_transition(model, particles, rng, dt, control, step), log_weights
 
     def guide(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -12,20 +12,19 @@ from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.gaussian import MomentRule, updated_gaussians
 from herdfilter.filters.kalman.mixture import moment_rule
 from herdfilter.filters.proposals._kalman import WIDENING, regular
-from herdfilter.filters.proposals.base import initial_points
+from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.models.contract import (
     Model,
     circular_dims,
     log_likelihood,
     require,
-    sample_transition,
     transition_covariance,
     transition_mean,
 )
 
 
 @dataclass(frozen=True)
-class GuidedProposal:
+class GuidedProposal(BootstrapProposal):
     r"""Every particle draws its own successor from its transition density, updated with the observation.
 
     The transition density of particle i, :math:`N(f(x_i), Q)`, goes through a Kalman filter's update to :math:`N(m_i, P_i)`;
@@ -49,7 +48,6 @@ class GuidedProposal:
     """
 
     rule: str | MomentRule = "unscented"
-    absorbs_weights: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         moment_rule(self.rule)
@@ -58,23 +56,6 @@ class GuidedProposal:
         """See `Proposal`."""
         require(model, "GuidedProposal", ("transition_mean", "transition_covariance"))
         require(model, "GuidedProposal", ("observation_mean", "observation_covariance"))
-
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """See `Proposal`."""
-        return initial_points(model, n, rng)
-
-    def propose(
-        self,
-        model: Model,
-        particles: Array,
-        log_weights: Array,
-        rng: np.random.Generator,
-        dt: float,
-        control: Any,
-        step: int,
-    ) -> tuple[Array, Array]:
-        """See `Proposal`."""
-        return sample_transition(model, particles, rng, dt, control, step), log_weights
 
     def guide(
         self,
