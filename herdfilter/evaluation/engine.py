@@ -232,6 +232,8 @@ def _shown(study: Study, task: Task, run: _Run) -> dict[tuple[str, str], Array]:
         shown[task.filter, "estimates"] = as_array("estimates", result.means, recording.truth.shape)
         if particles is not None:
             shown[task.filter, "particles"] = np.asarray(particles, dtype=np.float64)
+            if getattr(result, "weights", None) is not None:
+                shown[task.filter, "weights"] = np.asarray(result.weights, dtype=np.float64)
     return shown
 
 

@@ -141,6 +141,15 @@ class Store:
         described: dict[str, Any] = json.loads(rows[0][0])
         return described
 
+    def sessions(self) -> list[dict[str, Any]]:
+        """Return when, how, with which packages and on which machine somebody worked on it, one entry a time."""
+        rows = self._rows("SELECT started, executor, versions, machine FROM sessions ORDER BY id")
+        return [
+            {"started": started, "executor": executor}
+            | {"versions": json.loads(versions), "machine": json.loads(machine)}
+            for started, executor, versions, machine in rows
+        ]
+
     def begun(self) -> bool:
         """Whether there is anything in it."""
         return not _is_empty(self._connection)
@@ -259,7 +268,9 @@ class Store:
             table[table["error"] == ""][["filter", "n_particles"]].itertuples(index=False, name=None)
         )
         series = _Series(self, [key for key in study.keys if key in finished], complete)
-        return StudyResult(study, table, series, self._trajectory(study))
+        return StudyResult(
+            study, table, series, self._trajectory(study), self.description(), self.sessions()
+        )
 
     def _trajectory(self, study: Study) -> Trajectory:
         arrays = {
@@ -275,11 +286,11 @@ class Store:
         if "reference" in common:
             likelihood = float(common["reference_log_likelihood"])
             reference = Reference(common["reference"], likelihood, common["reference_error"])
-        estimates, particles = (
+        estimates, particles, weights = (
             {name: arrays[name, what] for name in study.filters if (name, what) in arrays}
-            for what in ("estimates", "particles")
+            for what in ("estimates", "particles", "weights")
         )
-        return Trajectory(recording, reference, study.shown_particles, estimates, particles)
+        return Trajectory(recording, reference, study.shown_particles, estimates, particles, weights)
 
     def _unpacked(self, data: bytes) -> Array:
         try:

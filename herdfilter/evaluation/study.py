@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 import warnings
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -185,6 +185,8 @@ class Trajectory:
         Filter name -> posterior means (T, d), of the filters that did not fail.
     particles : dict
         Filter name -> particles (T, n, d), of those that keep them.
+    weights : dict
+        Filter name -> their weights (T, n), of those that keep them.
     """
 
     recording: Recording
@@ -192,6 +194,7 @@ class Trajectory:
     n_particles: int
     estimates: Mapping[str, Array]
     particles: Mapping[str, Array]
+    weights: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,12 +219,18 @@ class StudyResult:
         when it is asked for, one filter and particle count at a time; there is none where every run failed.
     trajectory : Trajectory
         The first run.
+    description : mapping
+        What was planned (`Study.describe`); `study` has the runs that all filters have finished.
+    sessions : sequence of mapping
+        ``started``, ``executor``, ``versions`` and ``machine`` of every time that somebody worked on it.
     """
 
     study: Study
     runs: pd.DataFrame
     series: Mapping[Key, Mapping[str, Array]]
     trajectory: Trajectory
+    description: Mapping[str, Any] = field(default_factory=dict)
+    sessions: Sequence[Mapping[str, Any]] = ()
 
     @cached_property
     def traces(self) -> dict[Key, Trace]:
