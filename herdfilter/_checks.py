@@ -22,9 +22,10 @@ def shape_text(shape: Shape) -> str:
 
 def as_array(name: str, value: ArrayLike, shape: Shape, *, finite: bool = True) -> Array:
     """Return `value` as a float64 array of the given shape, where ``None`` leaves an axis free."""
-    array = _numbers(name, value, shape_text(shape))
-    if array.ndim != len(shape) or any(
-        w is not None and w != s for w, s in zip(shape, array.shape, strict=True)
+    array = _numbers(name, value, shape)
+    if array.shape != shape and (
+        array.ndim != len(shape)
+        or any(w is not None and w != s for w, s in zip(shape, array.shape, strict=True))
     ):
         raise ValueError(f"{name}: expected shape {shape_text(shape)}, got {array.shape}")
     if finite and not np.isfinite(array).all():
@@ -34,16 +35,18 @@ def as_array(name: str, value: ArrayLike, shape: Shape, *, finite: bool = True) 
     return array
 
 
-def _numbers(name: str, value: ArrayLike, expected: str) -> Array:
+def _numbers(name: str, value: ArrayLike, shape: Shape) -> Array:
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{name}: expected numbers of shape {expected}, got {value!r}"[:300]) from None
+        raise ValueError(
+            f"{name}: expected numbers of shape {shape_text(shape)}, got {value!r}"[:300]
+        ) from None
 
 
 def as_points(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     """Return `value` as points of shape (n, dim); a vector stands for one point (or n points when dim is 1)."""
-    array = _numbers(name, value, shape_text((None, dim)))
+    array = _numbers(name, value, (None, dim))
     if array.ndim == 1 and dim is not None:
         array = array[:, None] if dim == 1 else array[None, :]
     return as_array(name, array, (None, dim))
@@ -66,7 +69,7 @@ def as_weights(name: str, value: ArrayLike, n: int | None = None, signed: bool =
 
 def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     """Return one (d, d) or a stack (M, d, d) of symmetric positive semi-definite matrices, symmetrised."""
-    array = _numbers(name, value, shape_text((dim, dim)))
+    array = _numbers(name, value, (dim, dim))
     lead: Shape = (None,) * max(array.ndim - 2, 0)
     array = as_array(name, array, (*lead, dim, dim))
     if array.shape[-1] != array.shape[-2] or array.size == 0:

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_count, as_covariance, as_generator, as_points, as_weights
 
+UNDERFLOW = 1e-280  # a variance below it has lost digits, and so have its products with others
+
 
 class GaussianMixture:
     """A finite mixture of Gaussians, ``sum_m weights[m] N(means[m], covariances[m])``.
@@ -228,11 +230,12 @@ def floored(covariance: Array, relative: float = 1e-8) -> Array:
     """Return `covariance` with the eigenvalues of its correlation matrix raised to at least `relative`.
 
     Working on the correlation matrix keeps dimensions of very different units apart; a dimension with no spread at all
-    gets the smallest positive variance present (1 if there is none).
+    gets the smallest positive variance present (1 if there is none). Variances that all but underflow are none.
     """
     variance = np.diagonal(covariance)
-    least = variance[variance > 0].min(initial=np.inf)
-    scale = np.sqrt(np.where(variance > 0, variance, least if np.isfinite(least) else 1.0))
+    some = variance > UNDERFLOW
+    least = variance[some].min(initial=np.inf)
+    scale = np.sqrt(np.where(some, variance, least if np.isfinite(least) else 1.0))
     values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
     if values[0] >= relative:
         return covariance

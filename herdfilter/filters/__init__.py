@@ -1,5 +1,6 @@
 """Filters on one model contract."""
 
+from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.grid import GridFilter
 from herdfilter.filters.kalman import (
     CubatureKalmanFilter,
@@ -10,6 +11,7 @@ from herdfilter.filters.kalman import (
     SmartSamplingKalmanFilter,
     UnscentedKalmanFilter,
 )
+from herdfilter.filters.move import Move
 from herdfilter.filters.particle_filter import ParticleFilter
 from herdfilter.filters.proposals import (
     AugmentedProposal,
@@ -42,6 +44,7 @@ __all__ = [
     "AugmentedProposal",
     "AuxiliaryProposal",
     "BootstrapProposal",
+    "Cloud",
     "CopyingResampling",
     "CubatureKalmanFilter",
     "DaumHuangFilter",
@@ -57,6 +60,7 @@ __all__ = [
     "IndefiniteCovarianceError",
     "KalmanMixtureProposal",
     "MixtureResampling",
+    "Move",
     "MultinomialResampling",
     "ObservingProposal",
     "OptimalTransportResampling",

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_count, as_generator, as_positive, one_of
 from herdfilter.angles import moments
 from herdfilter.filters._series import run, series
+from herdfilter.filters.cloud import Cloud, normalised
+from herdfilter.filters.move import Move
 from herdfilter.filters.proposals import BootstrapProposal, ObservingProposal, Proposal
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Outcome, StepRecord
@@ -85,8 +87,8 @@ class ParticleFilter:
         self.step = 0
         self.log_likelihood = 0.0
         self.record: StepRecord | None = None
-        self._cloud = self._checked(self.proposal.initial(model, self.n_particles, self.rng))
-        self._move: tuple[float, Any] | None = None  # of a guided proposal that has not seen the observation
+        self._cloud = self._checked(*self.proposal.initial(model, self.n_particles, self.rng))
+        self._move: Move | None = None  # of a guided proposal that has not seen the observation
         self._prediction: _Prediction | None = None
         self._resampled = False
 
@@ -97,12 +99,12 @@ class ParticleFilter:
         A proposal that looks at the observation has none between `predict` and `update`: its prediction is drawn when
         it is asked for, and asking does not change what follows.
         """
-        return self._current()[0]
+        return self._current().particles
 
     @property
     def weights(self) -> Array:
         """Weights of the particles, shape (n,), summing to 1."""
-        return np.exp(self._current()[1])
+        return self._current().weights
 
     @property
     def mean(self) -> Array:
@@ -117,7 +119,7 @@ class ParticleFilter:
     @property
     def ess(self) -> float:
         """Effective sample size ``1 / sum_i w_i^2``."""
-        return _ess(self.weights)
+        return self._current().ess
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry the particles to the next step, after resampling them where their weights are too uneven.
@@ -131,22 +133,18 @@ class ParticleFilter:
         """
         dt = as_positive("dt", dt)
         self._keep_prediction()
-        particles, log_weights = self._cloud
+        cloud = self._cloud
         uneven = not self.proposal.absorbs_weights and (
-            _ess(np.exp(log_weights)) < (1 - 1e-9) * self.resample_below * self.n_particles
+            cloud.ess < (1 - 1e-9) * self.resample_below * self.n_particles
         )
         if uneven:
-            particles, log_weights = self._checked(
-                self.resampling.resample(particles, np.exp(log_weights), self.rng, self._circular)
-            )
+            resampled = self.resampling.resample(cloud.particles, cloud.weights, self.rng, self._circular)
+            cloud = self._checked(*resampled)
+        move = Move(self.model, dt, control, self.step + 1)
         if self._guided:
-            self._cloud, self._move = (particles, log_weights), (dt, control)
+            self._cloud, self._move = cloud, move
         else:
-            self._cloud = self._checked(
-                self.proposal.propose(
-                    self.model, particles, log_weights, self.rng, dt, control, self.step + 1
-                )
-            )
+            self._cloud = self._proposed(cloud, move)
         self._resampled = uneven
         self.step += 1
 
@@ -178,22 +176,19 @@ class ParticleFilter:
         observation = observed(self.model, z)
         if observation is not None:
             particles, log_weights = self._weighed(observation)
-            peak = log_weights.max()
-            if peak > -np.inf:
-                total = np.log(np.exp(log_weights - peak).sum()) + peak
-                self._cloud, self._move, self._prediction = (particles, log_weights - total), None, None
-                increment, outcome = float(total), Outcome.UPDATED
+            log_weights, total = normalised(log_weights)
+            if total > -np.inf:
+                self._cloud, self._move, self._prediction = Cloud(particles, log_weights), None, None
+                increment, outcome = total, Outcome.UPDATED
             elif self.on_degeneracy == "raise":
                 raise DegenerateWeightsError(self.step, self.n_particles)
             else:
                 outcome = Outcome.DEGENERATE
         self._keep_prediction()
         self.log_likelihood += increment
-        particles, weights = self._cloud[0], np.exp(self._cloud[1])
-        mean, covariance = moments(particles, weights, self._circular)
-        self.record = StepRecord(
-            self.step, mean, covariance, _ess(weights), self._resampled, increment, outcome
-        )
+        cloud = self._cloud
+        mean, covariance = moments(cloud.particles, cloud.weights, self._circular)
+        self.record = StepRecord(self.step, mean, covariance, cloud.ess, self._resampled, increment, outcome)
         return self.record
 
     def run(
@@ -240,25 +235,23 @@ class ParticleFilter:
 
     def _weighed(self, z: Array) -> tuple[Array, Array]:
         """Return particles and their log-weights times the likelihood, not normalised."""
-        particles, log_weights = self._cloud
+        cloud = self._cloud
         if self._move is None:
-            return particles, log_weights + log_likelihood(self.model, z, particles, self.step)
+            return cloud.particles, cloud.log_weights + log_likelihood(
+                self.model, z, cloud.particles, self.step
+            )
         assert isinstance(self.proposal, ObservingProposal)
-        return self._checked(
-            self.proposal.guide(self.model, particles, log_weights, self.rng, *self._move, self.step, z)
-        )
+        guided = self.proposal.guide(self._move, cloud, z, self.rng)
+        return self._sized(*guided)
 
-    def _current(self) -> tuple[Array, Array]:
-        """Return the particles and log-weights where the filter stands."""
+    def _current(self) -> Cloud:
+        """Return the particles where the filter stands."""
         if self._move is None:
             return self._cloud
         if self._prediction is None:  # drawn from where the generator stands, which is then put back
             stream = self.rng.bit_generator
             before = stream.state
-            drawn = self._checked(
-                self.proposal.propose(self.model, *self._cloud, self.rng, *self._move, self.step)
-            )
-            self._prediction = _Prediction(drawn, stream.state)
+            self._prediction = _Prediction(self._proposed(self._cloud, self._move), stream.state)
             stream.state = before
         return self._prediction.cloud
 
@@ -270,26 +263,27 @@ class ParticleFilter:
             self._cloud, self.rng.bit_generator.state = self._prediction.cloud, self._prediction.stream
             self._move, self._prediction = None, None
 
-    def _checked(self, drawn: tuple[Array, Array]) -> tuple[Array, Array]:
-        particles, log_weights = drawn
+    def _proposed(self, cloud: Cloud, move: Move) -> Cloud:
+        return self._checked(*self.proposal.propose(move, cloud, self.rng))
+
+    def _checked(self, particles: Array, log_weights: Array) -> Cloud:
+        return Cloud(*self._sized(particles, log_weights))
+
+    def _sized(self, particles: Array, log_weights: Array) -> tuple[Array, Array]:
         n, d = self.n_particles, self.model.dim
         if particles.shape != (n, d) or log_weights.shape != (n,):
             raise ValueError(
                 f"particles: expected shape ({n}, {d}) and as many weights, got {particles.shape} and "
                 f"{len(log_weights)}; look at the model's initial and dim, or at the sampler"
             )
-        return drawn
+        return particles, log_weights
 
 
 class _Prediction(NamedTuple):
-    """Particles and log-weights predicted by a guided proposal, and the generator's state after them."""
+    """What a guided proposal predicts, and the generator's state after it."""
 
-    cloud: tuple[Array, Array]
+    cloud: Cloud
     stream: Any
-
-
-def _ess(weights: Array) -> float:
-    return float(1.0 / (weights @ weights))
 
 
 def _check_part(name: str, part: object, kind: type, expected: str) -> None:

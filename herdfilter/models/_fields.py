@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,16 @@ def as_observation(z: ArrayLike, size: int) -> Array:
 
 def as_partial_observation(z: ArrayLike, size: int) -> tuple[Array, NDArray[np.integer[Any]]]:
     """Return an observation as an array of shape (size,) and the indices of its entries that are not NaN."""
-    z = as_array("z", np.atleast_1d(np.asarray(z)), (size,), finite=False)
+    z = as_array("z", z if isinstance(z, np.ndarray) and z.ndim else np.atleast_1d(z), (size,), finite=False)
+    if np.isfinite(z).all():
+        return z, _all(size)
     if np.isinf(z).any():
         raise ValueError(f"z: expected finite numbers, or NaN where missing, got {z}")
     return z, np.flatnonzero(~np.isnan(z))
+
+
+@lru_cache
+def _all(size: int) -> NDArray[np.integer[Any]]:
+    indices = np.arange(size)
+    indices.flags.writeable = False
+    return indices

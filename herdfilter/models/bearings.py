@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,7 +104,10 @@ class BearingsTracking:
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite ones of bearings `z`, shape (S,), by the wrapped residual; (n, 4) -> (n,)."""
         z, kept = as_partial_observation(z, len(self.sensors))
-        residual = (z - self.observation_mean(x, step))[:, kept]
-        residual = np.mod(residual + np.pi, 2 * np.pi) - np.pi
+        residual = z - self.observation_mean(x, step)
+        residual -= 2 * np.pi * np.rint(residual / (2 * np.pi))
         scaled = residual / self.bearing_sd
-        return -0.5 * (scaled**2).sum(axis=1) - len(kept) * np.log(self.bearing_sd * np.sqrt(2 * np.pi))
+        if len(kept) < len(z):
+            scaled = scaled[:, kept]
+        log_peak = -len(kept) * math.log(self.bearing_sd * math.sqrt(2 * math.pi))
+        return log_peak - 0.5 * np.einsum("ij,ij->i", scaled, scaled)

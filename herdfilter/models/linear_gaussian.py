@@ -108,7 +108,8 @@ class LinearGaussian:
         else:
             residual = residual[:, kept]
             whitening, log_peak = _whitening(self.R[np.ix_(kept, kept)])
-        return -0.5 * ((residual @ whitening.T) ** 2).sum(axis=1) + log_peak
+        white = residual @ whitening.T
+        return log_peak - 0.5 * np.einsum("ij,ij->i", white, white)
 
     @cached_property
     def _noise(self) -> tuple[Array, float]:

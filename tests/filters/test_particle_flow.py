@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
+from herdfilter.filters import Cloud, Move
 from herdfilter.filters.exact_flow import ExactFlow, pseudo_times
 
 EVERY = {
@@ -186,7 +187,7 @@ def test_weights_are_those_of_the_optimal_proposal_where_the_observation_is_line
     particles, weights = rng.normal(size=(30, 3)), rng.dirichlet(np.ones(30))
     z = np.array([0.4, -0.3])
     _, log_weights = hf.FlowProposal(local=local).guide(
-        model, particles, np.log(weights), rng, 1.0, None, 1, z
+        Move(model), Cloud(particles, np.log(weights)), z, rng
     )
     predicted = hf.GaussianMixture(np.ones(1), [[0.0, 0.0]], model.H @ Q @ model.H.T + model.R)
     expected = np.log(weights) + predicted.log_density(z - particles @ model.F.T @ model.H.T)
@@ -199,7 +200,7 @@ def test_weighted_evidence_is_unbiased_where_nothing_is_linear(local):
     n, start = 20_000, np.array([-2.0, 0.2])
     particles = np.tile(start, (n, 1))
     x, log_weights = hf.FlowProposal(local, flow_steps=5).guide(
-        model, particles, np.full(n, -np.log(n)), rng, 1.0, None, 1, z
+        Move(model), Cloud(particles, np.full(n, -np.log(n))), z, rng
     )
     axis = np.linspace(-2.5, 2.5, 801)
     grid = start + np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter.filters.cloud import Cloud
+from herdfilter.filters.move import Move
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.resampling.mixture import check_fit
 from herdfilter.fitting.base import Fit
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import Model, circular_dims, noise_dim, propagate, require
+from herdfilter.models.contract import Model, require
 from herdfilter.samplers.base import Sampler, as_sampler, drawn
 
 
@@ -51,21 +53,12 @@ class AugmentedProposal:
         """See `Proposal`."""
         return initial_points(model, n, rng, self.sampler)
 
-    def propose(
-        self,
-        model: Model,
-        particles: Array,
-        log_weights: Array,
-        rng: np.random.Generator,
-        dt: float,
-        control: Any,
-        step: int,
-    ) -> tuple[Array, Array]:
+    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `Proposal`."""
-        posterior = self.fit.fit(particles, np.exp(log_weights), circular_dims(model))
-        points = drawn(self.sampler, with_noise(posterior, noise_dim(model)), len(particles), rng)
+        posterior = self.fit.fit(cloud.particles, cloud.weights, move.circular)
+        points = drawn(self.sampler, with_noise(posterior, move.noise_dim), len(cloud), rng)
         d = posterior.dim
-        return propagate(model, points.x[:, :d], points.x[:, d:], dt, control, step), points.log_weights
+        return move.push(points.x[:, :d], points.x[:, d:]), points.log_weights
 
 
 def with_noise(mixture: GaussianMixture, dim: int) -> GaussianMixture:

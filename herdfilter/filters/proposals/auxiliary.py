@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.angles import wrap_angles
+from herdfilter.filters.cloud import Cloud
+from herdfilter.filters.move import Move
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.filters.resampling.base import CopyingResampling, equal_log_weights
 from herdfilter.filters.resampling.systematic import SystematicResampling
-from herdfilter.models.contract import (
-    Model,
-    circular_dims,
-    log_likelihood,
-    noise_dim,
-    propagate,
-    require,
-    sample_transition,
-    transition_mean,
-)
+from herdfilter.models.contract import Model, require
 
 
 @dataclass(frozen=True)
@@ -66,35 +58,24 @@ class AuxiliaryProposal(BootstrapProposal):
             ("transition", "noise_dim"),
         )
 
-    def guide(
-        self,
-        model: Model,
-        particles: Array,
-        log_weights: Array,
-        rng: np.random.Generator,
-        dt: float,
-        control: Any,
-        step: int,
-        z: Array,
-    ) -> tuple[Array, Array]:
+    def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `ObservingProposal`."""
-        n = len(particles)
-        seen = log_likelihood(model, z, _centres(model, particles, dt, control, step), step)
-        first = log_weights + seen
+        seen = move.log_likelihood(z, _centres(move, cloud.particles))
+        first = cloud.log_weights + seen
         total = np.logaddexp.reduce(first)
         if (
             total == -np.inf
         ):  # the observation excludes every centre: all that is left is to move on without it
-            moved = sample_transition(model, particles, rng, dt, control, step)
-            return moved, log_weights + log_likelihood(model, z, moved, step)
+            moved = move.sample(cloud.particles, rng)
+            return moved, cloud.log_weights + move.log_likelihood(z, moved)
         ancestors = self.resampling.ancestors(np.exp(first - total), rng)
-        moved = sample_transition(model, particles[ancestors], rng, dt, control, step)
-        second = log_likelihood(model, z, moved, step) - seen[ancestors]
-        return moved, second + total + equal_log_weights(n)
+        moved = move.sample(cloud.particles[ancestors], rng)
+        second = move.log_likelihood(z, moved) - seen[ancestors]
+        return moved, second + total + equal_log_weights(len(cloud))
 
 
-def _centres(model: Model, x: Array, dt: float, control: Any, step: int) -> Array:
+def _centres(move: Move, x: Array) -> Array:
     """Mean of the transition from each state, or the transition without noise, (n, d)."""
-    if hasattr(model, "transition_mean"):
-        return wrap_angles(transition_mean(model, x, dt, control, step), circular_dims(model))
-    return propagate(model, x, np.zeros((len(x), noise_dim(model))), dt, control, step)
+    if hasattr(move.model, "transition_mean"):
+        return move.wrapped(move.mean(x))
+    return move.push(x, np.zeros((len(x), move.noise_dim)))

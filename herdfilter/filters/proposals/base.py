@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
+from herdfilter.filters.cloud import Cloud
+from herdfilter.filters.move import Move
 from herdfilter.filters.resampling.base import equal_log_weights
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, circular_dims, sample_initial
@@ -32,17 +34,8 @@ class Proposal(Protocol):
         """Return n particles (n, d) and log-weights (n,) for the initial state."""
         ...
 
-    def propose(
-        self,
-        model: Model,
-        particles: Array,
-        log_weights: Array,
-        rng: np.random.Generator,
-        dt: float,
-        control: Any,
-        step: int,
-    ) -> tuple[Array, Array]:
-        """Return particles and log-weights at `step` for those at the step before."""
+    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return particles (n, d) and normalised log-weights (n,) at the step that `move` leads to."""
         ...
 
 
@@ -50,18 +43,8 @@ class Proposal(Protocol):
 class ObservingProposal(Proposal, Protocol):
     """A proposal that looks at the observation before it moves the particles."""
 
-    def guide(
-        self,
-        model: Model,
-        particles: Array,
-        log_weights: Array,
-        rng: np.random.Generator,
-        dt: float,
-        control: Any,
-        step: int,
-        z: Array,
-    ) -> tuple[Array, Array]:
-        """Return particles at `step`, and log-weights with the likelihood of the observation in them.
+    def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return particles (n, d) at the step that `move` leads to, and log-weights with the likelihood of observation `z`.
 
         These are not normalised: their sum estimates the density of the observation given those before. Entries of `z`
         are NaN only where the model takes ``partial_observations``.

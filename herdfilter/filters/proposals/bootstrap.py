@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter.filters.cloud import Cloud
+from herdfilter.filters.move import Move
 from herdfilter.filters.proposals.base import initial_points
-from herdfilter.models.contract import Model, require, sample_transition
+from herdfilter.models.contract import Model, require
 
 
 @dataclass(frozen=True)
@@ -32,15 +34,6 @@ class BootstrapProposal:
         """See `Proposal`."""
         return initial_points(model, n, rng)
 
-    def propose(
-        self,
-        model: Model,
-        particles: Array,
-        log_weights: Array,
-        rng: np.random.Generator,
-        dt: float,
-        control: Any,
-        step: int,
-    ) -> tuple[Array, Array]:
+    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `Proposal`."""
-        return sample_transition(model, particles, rng, dt, control, step), log_weights
+        return move.sample(cloud.particles, rng), cloud.log_weights

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array, as_count
-from herdfilter.angles import wrap_angles
+from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.exact_flow import ExactFlow, pseudo_times
+from herdfilter.filters.move import Move
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.mixture import covariance_factor
-from herdfilter.models.contract import (
-    ADDITIVE,
-    Model,
-    circular_dims,
-    log_likelihood,
-    predictive_mixture,
-    require,
-)
+from herdfilter.models.contract import ADDITIVE, Model, require
 
 
 @dataclass(frozen=True)
@@ -70,30 +63,20 @@ class FlowProposal(BootstrapProposal):
         require(model, "FlowProposal", ADDITIVE)
         require(model, "FlowProposal", ("observation_mean", "observation_covariance"))
 
-    def guide(
-        self,
-        model: Model,
-        particles: Array,
-        log_weights: Array,
-        rng: np.random.Generator,
-        dt: float,
-        control: Any,
-        step: int,
-        z: Array,
-    ) -> tuple[Array, Array]:
+    def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `ObservingProposal`."""
-        predictive = predictive_mixture(model, particles, np.exp(log_weights), dt, control, step)
+        predictive = move.predictive(cloud.particles, cloud.weights)
         means, covariance = predictive.means, predictive.distinct_covariances[0]
         factor = covariance_factor(covariance)
         white = rng.standard_normal(means.shape)
         noise = white @ factor.T
-        flow = ExactFlow(model, np.atleast_1d(z), step, pseudo_times(self.flow_steps))
+        flow = ExactFlow(move.model, np.atleast_1d(z), move.step, pseudo_times(self.flow_steps))
         origins = means if self.local else predictive.mean[None]
         (_, moved), log_determinants = flow.migrate(
             covariance, (origins, np.zeros(origins.shape)), (means, noise)
         )
         # what the flow adds lies in the range of Q, singular or not: both densities are those of white noise
         white_moved = white + (moved - noise) @ np.linalg.pinv(factor).T
-        x = wrap_angles(means + moved, circular_dims(model))
+        x = move.wrapped(means + moved)
         log_ratio = log_determinants + 0.5 * (white**2 - white_moved**2).sum(axis=1)
-        return x, log_weights + log_ratio + log_likelihood(model, z, x, step)
+        return x, cloud.log_weights + log_ratio + move.log_likelihood(z, x)

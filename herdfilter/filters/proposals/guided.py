@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.angles import wrap_angles
+from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.gaussian import MomentRule, updated_gaussians
 from herdfilter.filters.kalman.mixture import moment_rule
+from herdfilter.filters.move import Move
 from herdfilter.filters.proposals._kalman import WIDENING, regular
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
-from herdfilter.models.contract import (
-    Model,
-    circular_dims,
-    log_likelihood,
-    require,
-    transition_covariance,
-    transition_mean,
-)
+from herdfilter.models.contract import Model, require
 
 
 @dataclass(frozen=True)
@@ -57,32 +50,22 @@ class GuidedProposal(BootstrapProposal):
         require(model, "GuidedProposal", ("transition_mean", "transition_covariance"))
         require(model, "GuidedProposal", ("observation_mean", "observation_covariance"))
 
-    def guide(
-        self,
-        model: Model,
-        particles: Array,
-        log_weights: Array,
-        rng: np.random.Generator,
-        dt: float,
-        control: Any,
-        step: int,
-        z: Array,
-    ) -> tuple[Array, Array]:
+    def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `ObservingProposal`."""
-        centres = transition_mean(model, particles, dt, control, step)
-        noise = regular(transition_covariance(model, dt, step), "GuidedProposal", step)
+        centres = move.mean(cloud.particles)
+        noise = regular(move.covariance, "GuidedProposal", move.step)
         means, covariances, _ = updated_gaussians(
-            model, centres, noise[None], moment_rule(self.rule), np.atleast_1d(z), step
+            move.model, centres, noise[None], moment_rule(self.rule), np.atleast_1d(z), move.step
         )
         root, roots = np.linalg.cholesky(noise), np.linalg.cholesky(covariances + WIDENING * noise)
-        drawn = rng.standard_normal(particles.shape)
+        drawn = rng.standard_normal(cloud.particles.shape)
         moved = means + (roots @ drawn[:, :, None])[:, :, 0]  # angles still unwrapped, as their densities are
         needed = np.linalg.solve(root, (moved - centres).T).T  # the transition noise that leads there
         log_ratio = (
             0.5 * ((drawn**2).sum(axis=1) - (needed**2).sum(axis=1)) + _log_det(roots) - _log_det(root)
         )
-        wrapped = wrap_angles(moved, circular_dims(model))
-        return wrapped, log_weights + log_ratio + log_likelihood(model, z, wrapped, step)
+        wrapped = move.wrapped(moved)
+        return wrapped, cloud.log_weights + log_ratio + move.log_likelihood(z, wrapped)
 
 
 def _log_det(roots: Array) -> Array:

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.gaussian import MomentRule
 from herdfilter.filters.kalman.mixture import kalman_mixture, moment_rule
+from herdfilter.filters.move import Move
 from herdfilter.filters.proposals._kalman import check_share, defended
 from herdfilter.filters.proposals.augmented import AugmentedProposal, with_noise
 from herdfilter.mixture import GaussianMixture, floored
-from herdfilter.models.contract import (
-    Model,
-    circular_dims,
-    log_likelihood,
-    noise_dim,
-    observation_mean,
-    propagate,
-    require,
-)
+from herdfilter.models.contract import Model, observation_mean, require
 from herdfilter.samplers.base import drawn
 
 
@@ -75,43 +68,33 @@ class GuidedAugmentedProposal(AugmentedProposal):
         require(model, user, ("transition_mean", "transition_covariance"), ("transition", "noise_dim"))
         require(model, user, ("observation_mean", "observation_covariance"))
 
-    def guide(
-        self,
-        model: Model,
-        particles: Array,
-        log_weights: Array,
-        rng: np.random.Generator,
-        dt: float,
-        control: Any,
-        step: int,
-        z: Array,
-    ) -> tuple[Array, Array]:
+    def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `ObservingProposal`."""
-        fitted = self.fit.fit(particles, np.exp(log_weights), circular_dims(model))
+        fitted = self.fit.fit(cloud.particles, cloud.weights, move.circular)
         regular = np.array([floored(covariance) for covariance in fitted.distinct_covariances])
-        prior = with_noise(GaussianMixture.trusted(fitted.weights, fitted.means, regular), noise_dim(model))
-        seen = _Ahead(model, dt, control, step)
-        posterior, _ = kalman_mixture(seen, prior, np.atleast_1d(z), step, self.rule)
+        prior = with_noise(GaussianMixture.trusted(fitted.weights, fitted.means, regular), move.noise_dim)
+        seen = _Ahead(move)
+        posterior, _ = kalman_mixture(seen, prior, np.atleast_1d(z), move.step, self.rule)
         q = defended(posterior, prior, self.defensive_share)
-        points = drawn(self.sampler, q, len(particles), rng)
+        points = drawn(self.sampler, q, len(cloud), rng)
         log_ratio = prior.log_density(points.x) - q.log_density(points.x)
         moved = seen.moved(points.x)
-        return moved, points.log_weights + log_ratio + log_likelihood(model, z, moved, step)
+        return moved, points.log_weights + log_ratio + move.log_likelihood(z, moved)
 
 
 class _Ahead:
     """Observation of the state that a state and noise, side by side in (n, d + noise_dim), lead to; a model's part."""
 
-    def __init__(self, model: Model, dt: float, control: Any, step: int) -> None:
-        self.model, self.when = model, (dt, control, step)
-        self.dim = model.dim + noise_dim(model)
-        self.circular = circular_dims(model)
-        self.observation_circular = getattr(model, "observation_circular", None)
-        self.observation_covariance = model.observation_covariance
+    def __init__(self, move: Move) -> None:
+        self.move = move
+        self.dim = move.model.dim + move.noise_dim
+        self.circular = move.circular
+        self.observation_circular = getattr(move.model, "observation_circular", None)
+        self.observation_covariance = move.model.observation_covariance
 
     def moved(self, joint: Array) -> Array:
-        d = self.model.dim
-        return propagate(self.model, joint[:, :d], joint[:, d:], *self.when)
+        d = self.move.model.dim
+        return self.move.push(joint[:, :d], joint[:, d:])
 
     def observation_mean(self, joint: Array, step: int) -> Array:
-        return observation_mean(self.model, self.moved(joint), step)
+        return observation_mean(self.move.model, self.moved(joint), step)

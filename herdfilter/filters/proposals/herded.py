@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.angles import wrap_angles
+from herdfilter.filters.cloud import Cloud
+from herdfilter.filters.move import Move
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.mixture import GaussianMixture, floored
-from herdfilter.models.contract import Model, circular_dims, predictive_mixture, require
+from herdfilter.models.contract import Model, require
 from herdfilter.samplers.base import Sampler, as_sampler, drawn
 
 
@@ -58,20 +59,10 @@ class HerdedProposal:
         """See `Proposal`."""
         return initial_points(model, n, rng, self.sampler)
 
-    def propose(
-        self,
-        model: Model,
-        particles: Array,
-        log_weights: Array,
-        rng: np.random.Generator,
-        dt: float,
-        control: Any,
-        step: int,
-    ) -> tuple[Array, Array]:
+    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `Proposal`."""
-        circular = circular_dims(model)
-        target = predictive_mixture(model, particles, np.exp(log_weights), dt, control, step)
-        n, noise = len(particles), target.distinct_covariances[0]
+        target = move.predictive(cloud.particles, cloud.weights)
+        n, noise = len(cloud), target.distinct_covariances[0]
         share = self.defensive_share if floored(noise) is noise else 0.0
         drawn_from = GaussianMixture.trusted(
             (1 - share) * target.weights + share / len(target), target.means, target.distinct_covariances
@@ -79,7 +70,7 @@ class HerdedProposal:
         points = drawn(self.sampler, drawn_from, n, rng)
         log_ratio = _log_density_ratio(target, drawn_from, points.x) if share else 0.0
         new_weights = points.log_weights + log_ratio
-        return wrap_angles(points.x, circular), new_weights - np.logaddexp.reduce(new_weights)
+        return move.wrapped(points.x), new_weights - np.logaddexp.reduce(new_weights)
 
 
 def _log_density_ratio(over: GaussianMixture, under: GaussianMixture, x: Array) -> Array:

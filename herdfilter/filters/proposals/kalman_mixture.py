@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.angles import wrap_angles
+from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.gaussian import MomentRule
 from herdfilter.filters.kalman.mixture import kalman_mixture, moment_rule
+from herdfilter.filters.move import Move
 from herdfilter.filters.proposals._kalman import check_share, defended, regular
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.proposals.herded import HerdedProposal
-from herdfilter.models.contract import (
-    Model,
-    circular_dims,
-    log_likelihood,
-    predictive_mixture,
-    require,
-    transition_covariance,
-)
+from herdfilter.models.contract import Model, require
 from herdfilter.samplers.base import Sampler, as_sampler, drawn
 
 
@@ -75,37 +69,17 @@ class KalmanMixtureProposal:
         """See `Proposal`."""
         return initial_points(model, n, rng, self.sampler)
 
-    def propose(
-        self,
-        model: Model,
-        particles: Array,
-        log_weights: Array,
-        rng: np.random.Generator,
-        dt: float,
-        control: Any,
-        step: int,
-    ) -> tuple[Array, Array]:
+    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `Proposal`."""
-        without = HerdedProposal(self.sampler)
-        return without.propose(model, particles, log_weights, rng, dt, control, step)
+        return HerdedProposal(self.sampler).propose(move, cloud, rng)
 
-    def guide(
-        self,
-        model: Model,
-        particles: Array,
-        log_weights: Array,
-        rng: np.random.Generator,
-        dt: float,
-        control: Any,
-        step: int,
-        z: Array,
-    ) -> tuple[Array, Array]:
+    def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `ObservingProposal`."""
-        regular(transition_covariance(model, dt, step), "KalmanMixtureProposal", step)
-        prediction = predictive_mixture(model, particles, np.exp(log_weights), dt, control, step)
-        posterior, _ = kalman_mixture(model, prediction, np.atleast_1d(z), step, self.rule)
+        regular(move.covariance, "KalmanMixtureProposal", move.step)
+        prediction = move.predictive(cloud.particles, cloud.weights)
+        posterior, _ = kalman_mixture(move.model, prediction, np.atleast_1d(z), move.step, self.rule)
         q = defended(posterior, prediction, self.defensive_share)
-        points = drawn(self.sampler, q, len(particles), rng)
+        points = drawn(self.sampler, q, len(cloud), rng)
         log_ratio = prediction.log_density(points.x) - q.log_density(points.x)
-        moved = wrap_angles(points.x, circular_dims(model))
-        return moved, points.log_weights + log_ratio + log_likelihood(model, z, moved, step)
+        moved = move.wrapped(points.x)
+        return moved, points.log_weights + log_ratio + move.log_likelihood(z, moved)

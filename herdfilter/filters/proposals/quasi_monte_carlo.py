@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtri
 
 from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
+from herdfilter.filters.cloud import Cloud
+from herdfilter.filters.move import Move
 from herdfilter.filters.proposals._hilbert import BITS, hilbert_order
 from herdfilter.filters.proposals._scrambled_sobol import scrambled_sobol
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.resampling.base import equal_log_weights, picked
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import Model, circular_dims, noise_dim, propagate, require
+from herdfilter.models.contract import Model, circular_dims, require
 from herdfilter.samplers.sobol import SobolSampling
 
 
@@ -71,19 +73,9 @@ class SequentialQuasiMonteCarlo:
         x = prior.means + ndtri(scrambled_sobol(n, prior.dim, rng)) @ prior.factors[0].T
         return wrap_angles(x, circular_dims(model)), equal_log_weights(n)
 
-    def propose(
-        self,
-        model: Model,
-        particles: Array,
-        log_weights: Array,
-        rng: np.random.Generator,
-        dt: float,
-        control: Any,
-        step: int,
-    ) -> tuple[Array, Array]:
+    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `Proposal`."""
-        n, weights = len(particles), np.exp(log_weights)
-        u = scrambled_sobol(n, 1 + noise_dim(model), rng)
-        order = hilbert_order(particles, weights, circular_dims(model))
-        ancestors = particles[order[picked(weights[order], u[:, 0])]]
-        return propagate(model, ancestors, ndtri(u[:, 1:]), dt, control, step), equal_log_weights(n)
+        u = scrambled_sobol(len(cloud), 1 + move.noise_dim, rng)
+        order = hilbert_order(cloud.particles, cloud.weights, move.circular)
+        ancestors = cloud.particles[order[picked(cloud.weights[order], u[:, 0])]]
+        return move.push(ancestors, ndtri(u[:, 1:])), equal_log_weights(len(cloud))

@@ -36,9 +36,9 @@ def picked(weights: Array, u: Array) -> Indices:
 
     Only indices of positive weight are returned, whatever the rounding.
     """
-    total = np.cumsum(weights)
-    last = np.searchsorted(total, total[-1])  # of positive weight: rounding may step past it
-    return np.minimum(np.searchsorted(total, u * total[-1], side="right"), last)
+    total = weights.cumsum()
+    below = np.minimum(u * total[-1], np.nextafter(total[-1], 0.0))  # rounding may reach the sum itself
+    return total.searchsorted(below, side="right")
 
 
 def whole_and_rest(weights: Array) -> tuple[Indices, Array]:

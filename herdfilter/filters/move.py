@@ -1,0 +1,75 @@
+"""A transition to be made, as a proposal is given it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.angles import wrap_angles
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models import contract
+
+
+class Move(NamedTuple):
+    """The way from the particles to the next step: a model, and what its functions take besides states.
+
+    Its methods call those of the model on states x (n, d), whose results are checked; angles are wrapped where states are
+    returned, except those of `mean`.
+
+    Attributes
+    ----------
+    model : object
+        A state-space model; see `herdfilter.models.contract`.
+    dt : float
+        Time on the way, in the model's unit.
+    control
+        Control input on the way.
+    step : int
+        Index of the step it leads to.
+    """
+
+    model: contract.Model
+    dt: float = 1.0
+    control: Any = None
+    step: int = 1
+
+    @property
+    def circular(self) -> tuple[int, ...]:
+        """Indices of the angle-valued dimensions."""
+        return contract.circular_dims(self.model)
+
+    @property
+    def noise_dim(self) -> int:
+        """Dimension of the standard normal noise that `push` takes."""
+        return contract.noise_dim(self.model)
+
+    def sample(self, x: Array, rng: np.random.Generator) -> Array:
+        """Draw one successor of each state, (n, d)."""
+        return contract.sample_transition(self.model, x, rng, self.dt, self.control, self.step)
+
+    def push(self, x: Array, noise: Array) -> Array:
+        """States that standard normal noise (n, `noise_dim`) takes x to, (n, d)."""
+        return contract.propagate(self.model, x, noise, self.dt, self.control, self.step)
+
+    def mean(self, x: Array) -> Array:
+        """Transition mean of each state, (n, d)."""
+        return contract.transition_mean(self.model, x, self.dt, self.control, self.step)
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of additive transition noise, (d, d)."""
+        return contract.transition_covariance(self.model, self.dt, self.step)
+
+    def predictive(self, x: Array, weights: Array) -> GaussianMixture:
+        """Density ``sum_i w_i N(f(x_i), Q)`` of the next state, its angles unwrapped about their mean."""
+        return contract.predictive_mixture(self.model, x, weights, self.dt, self.control, self.step)
+
+    def log_likelihood(self, z: Array, x: Array) -> Array:
+        """Log-likelihood of each state at the step it leads to, (n,)."""
+        return contract.log_likelihood(self.model, z, x, self.step)
+
+    def wrapped(self, x: Array) -> Array:
+        """States with their angles in [-pi, pi)."""
+        return wrap_angles(x, self.circular)
