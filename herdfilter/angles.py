@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numba import njit
 
 from herdfilter._checks import Array
 
@@ -36,7 +37,20 @@ def unwrap_angles(x: Array, weights: Array, circular: Sequence[int]) -> Array:
 
 def moments(x: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Array, Array]:
     """Mean (d,), its angles wrapped, and covariance (d, d) of weighted points (n, d)."""
-    x = unwrap_angles(x, weights, circular)
-    mean = weights @ x
-    centred = x - mean
-    return wrap_angles(mean, circular), (centred.T * weights) @ centred
+    mean, covariance = _moments(unwrap_angles(x, weights, circular), weights)
+    return wrap_angles(mean, circular), covariance
+
+
+@njit(cache=True)
+def _moments(x: Array, weights: Array) -> tuple[Array, Array]:
+    n, d = x.shape
+    mean = np.zeros(d)
+    for i in range(n):
+        for j in range(d):
+            mean[j] += weights[i] * x[i, j]
+    centred, weighted = np.empty((n, d)), np.empty((n, d))
+    for i in range(n):
+        for j in range(d):
+            centred[i, j] = x[i, j] - mean[j]
+            weighted[i, j] = weights[i] * centred[i, j]
+    return mean, weighted.T @ centred

@@ -197,3 +197,15 @@ def test_every_combination_of_options_gives_bits_that_repeat():
         one, two = (EMFit(count, shared=shared).fit(x, weights) for _ in range(2))
         assert one.means.tobytes() == two.means.tobytes()
         assert one.covariances.tobytes() == two.covariances.tobytes()
+
+
+@pytest.mark.parametrize("n_components", [1, 3, "bic"])
+def test_weights_that_all_but_underflow_leave_a_fit(n_components):
+    """After an outlier one particle may hold the weight but for 1e-309: the spread of the rest is lost to rounding."""
+    rng = np.random.default_rng(0)
+    particles, weights = rng.normal(size=(100, 4)), np.zeros(100)
+    weights[7], weights[8] = 1.0, 1e-309
+    fitted = EMFit(n_components).fit(particles, weights)
+    assert len(fitted) == 1
+    np.testing.assert_allclose(fitted.means[0], particles[7])
+    assert np.linalg.eigvalsh(fitted.covariances[0])[0] > 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array
@@ -28,17 +30,18 @@ class Resampling(Protocol):
 
 def equal_log_weights(n: int) -> Array:
     """Log-weights of n equally weighted particles."""
-    return np.full(n, -np.log(n))
+    return np.full(n, -math.log(n))
 
 
+@njit(cache=True)
 def picked(weights: Array, u: Array) -> Indices:
     """Return the inverse of the cumulative weights (n,), of any positive sum, at numbers u (k,) in [0, 1).
 
     Only indices of positive weight are returned, whatever the rounding.
     """
-    total = weights.cumsum()
-    below = np.minimum(u * total[-1], np.nextafter(total[-1], 0.0))  # rounding may reach the sum itself
-    return total.searchsorted(below, side="right")
+    total = np.cumsum(weights)
+    below = np.nextafter(total[-1], 0.0)  # rounding may reach the sum itself
+    return np.searchsorted(total, np.minimum(u * total[-1], below), side="right")
 
 
 def whole_and_rest(weights: Array) -> tuple[Indices, Array]:
@@ -59,4 +62,4 @@ class CopyingResampling(ABC):
         self, particles: Array, weights: Array, rng: np.random.Generator, circular: Sequence[int] = ()
     ) -> tuple[Array, Array]:
         """Return equally weighted copies; see `Resampling`."""
-        return particles[self.ancestors(weights, rng)], equal_log_weights(len(weights))
+        return particles.take(self.ancestors(weights, rng), axis=0), equal_log_weights(len(weights))
