@@ -5,7 +5,13 @@ sampling (Wolf and Baum, "Continuous Herded Gibbs Sampling", 2021) from Gaussian
 """
 
 from herdfilter import bandwidths, discrete, kernels, models, testing
-from herdfilter.discrepancy import energy_distance, herding_error, normalised_l2, sliced_wasserstein
+from herdfilter.discrepancy import (
+    energy_distance,
+    expected_energy_distance,
+    herding_error,
+    normalised_l2,
+    sliced_wasserstein,
+)
 from herdfilter.evaluation.compare import compare
 from herdfilter.filters import (
     AugmentedProposal,
@@ -118,6 +124,7 @@ __all__ = [
     "compare",
     "discrete",
     "energy_distance",
+    "expected_energy_distance",
     "herding_error",
     "kernels",
     "models",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_count
 from herdfilter._norms import expected_norms
 from herdfilter._sliced import sliced_wasserstein
 from herdfilter.bandwidths import BandwidthRule, check_bandwidth, kernel_covariance
@@ -24,7 +24,13 @@ from herdfilter.kernels import (
 from herdfilter.mixture import GaussianMixture, covariance_factor
 from herdfilter.points import Points
 
-__all__ = ["energy_distance", "herding_error", "normalised_l2", "sliced_wasserstein"]
+__all__ = [
+    "energy_distance",
+    "expected_energy_distance",
+    "herding_error",
+    "normalised_l2",
+    "sliced_wasserstein",
+]
 
 _BLOCK = 2**22  # numbers held at once when pairs of points are summed in blocks
 
@@ -95,6 +101,19 @@ def energy_distance(points: Points, mixture: GaussianMixture) -> float:
         norms = expected_norms(x - means[m], cov if mixture.shared else cov[m : m + 1])
         cross += mixture.weights[m] * float(points.weights @ norms)
     return max(2 * cross - _component_distance(mixture.weights, means, cov) - _mean_distance(points), 0.0)
+
+
+def expected_energy_distance(mixture: GaussianMixture, n: int) -> float:
+    """Mean of the `energy_distance` of `n` independent draws, ``E|X - X'| / n``: what other points are measured against.
+
+    Raises
+    ------
+    ValueError
+        If `n` is not a positive integer.
+    """
+    n = as_count("n", n)
+    cov = mixture.distinct_covariances
+    return _component_distance(mixture.weights, mixture.means, cov) / n
 
 
 def _component_distance(weights: Array, means: Array, covariances: Array) -> float:

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import norm, ortho_group
 
-from herdfilter.discrepancy import energy_distance, herding_error, normalised_l2
+from herdfilter.discrepancy import energy_distance, expected_energy_distance, herding_error, normalised_l2
 from herdfilter.kernels import log_normaliser
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
@@ -264,3 +264,14 @@ def test_dimensions_must_agree(measure):
 def test_bad_kernel_widths_are_named(function, sigma_k, message):
     with pytest.raises(ValueError, match=f"sigma_k: {message}"):
         function(some_points(2), PLANE, sigma_k)
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+def test_independent_draws_have_the_energy_distance_expected_of_them(dim):
+    mixture = GaussianMixture(
+        [0.3, 0.7], [np.zeros(dim), np.full(dim, 2.0)], [np.eye(dim), 0.2 * np.eye(dim)]
+    )
+    drawn = [energy_distance(Points(mixture.sample(10, seed)), mixture) for seed in range(300)]
+    error = np.std(drawn) / np.sqrt(len(drawn))
+    assert np.mean(drawn) == pytest.approx(expected_energy_distance(mixture, 10), abs=4 * error)
+    assert error < 0.05 * np.mean(drawn)

@@ -268,9 +268,7 @@ class Store:
             table[table["error"] == ""][["filter", "n_particles"]].itertuples(index=False, name=None)
         )
         series = _Series(self, [key for key in study.keys if key in finished], complete)
-        return StudyResult(
-            study, table, series, self._trajectory(study), self.description(), self.sessions()
-        )
+        return StudyResult(study, table, series, self._trajectory(study), self.description(), self.sessions())
 
     def _trajectory(self, study: Study) -> Trajectory:
         arrays = {
