@@ -1,6 +1,6 @@
 """What the Monte Carlo engine costs and what it keeps: overhead, two workers against one, SIGKILL, 10,000 runs in a store.
 
-python benchmarks/bench_engine.py [--quick]
+python benchmarks/bench_engine.py [overhead] [summary] [speed] [kill] [--quick]    all parts unless some are named
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,11 +46,14 @@ WALK = Scenario(
     },
     steps=100,
 )
-KILLED = """
+REAL = ["bootstrap", "sqmc", "augmented-kh", "mixture-kh"]
+"""Filters of the study that two workers share."""
+KILLED: tuple[str, list[str], list[int]] = ("linear_gaussian", ["bootstrap-ssp", "sqmc"], [50, 100])
+"""Scenario, filters, particles of the study that is killed: each filter has a little to compile."""
+BEGUN = f"""
 import sys
 import herdfilter as hf
-hf.compare("linear_gaussian", ["bootstrap", "augmented-random"], [50, 100], int(sys.argv[2]),
-           store=sys.argv[1], resume=True, workers=2)
+hf.compare(*{KILLED!r}, int(sys.argv[2]), store=sys.argv[1], resume=True, workers=2)
 """
 SUMMARISED = """
 import resource, sys, time
@@ -85,13 +91,13 @@ def trivial_study(runs: int) -> Study:
     return replace(study, data=DataSet(Recording(steps, steps)))
 
 
-def overhead(runs: int, folder: Path) -> None:
+def overhead(folder: Path, quick: bool) -> None:
     """Wall-clock milliseconds a task, all told, for filters that take none."""
     rows = []
     for workers in (1, 2):
         for name in (None, f"overhead{workers}.sqlite"):
             run_study(trivial_study(8), workers)  # starts and warms the processes
-            study = trivial_study(runs)
+            study = trivial_study(50 if quick else 500)
             start = time.perf_counter()
             run_study(study, workers, store=None if name is None else folder / name)
             ms = 1e3 * (time.perf_counter() - start) / len(study.tasks)
@@ -99,77 +105,139 @@ def overhead(runs: int, folder: Path) -> None:
     show("Engine overhead", ["workers", "store", "runs of a filter", "ms each"], rows)
 
 
-def speed_up(runs: int, rounds: int, folder: Path) -> None:
-    """Wall-clock time of the same study with one worker and with two, turn about."""
-    study = plan_study("linear_gaussian", ["bootstrap", "herded-kh"], [100], runs)
-    for workers in (1, 2):
-        run_study(replace(study, runs=4), workers)
-    seconds = np.empty((rounds, 2))
-    tables: list[pd.DataFrame] = []
-    for i in range(rounds):
-        for workers in (1, 2):
-            start = time.perf_counter()
-            result = run_study(study, workers, store=folder / f"speed{i}{workers}.sqlite")
-            seconds[i, workers - 1] = time.perf_counter() - start
-            tables.append(result.runs.drop(columns=list(TIMES)))
-    same = all(table.equals(tables[0]) for table in tables)
-    one, two = np.median(seconds, axis=0)
-    ratio = float(np.median(seconds[:, 0] / seconds[:, 1]))
-    show(
-        "Two workers against one",
-        ["runs", "s, one", "s, two", "speed-up", "tables identical"],
-        [[runs, float(one), float(two), ratio, same]],
-    )
-
-
-def killed(kills: int, runs: int, folder: Path) -> None:
-    """SIGKILL at random moments, each time resumed; then the table against that of an undisturbed study."""
-    store = folder / "killed.sqlite"
-    rng = np.random.default_rng()
-    done = []
-    for _ in range(kills):
-        process = subprocess.Popen([sys.executable, "-c", KILLED, str(store), str(runs)])
-        while process.poll() is None and not store.exists():
-            time.sleep(0.01)
-        try:
-            process.wait(rng.uniform(0.0, 6.0))  # importing takes up to half of it
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-        ended = process.wait()
-        with open_for_reading(store, empty=True) as kept:
-            done.append([len(kept.finished()) if kept.begun() else 0, ended == -signal.SIGKILL])
-    arguments: Any = ("linear_gaussian", ["bootstrap", "augmented-random"], [50, 100], runs)
-    resumed = hf.compare(*arguments, store=store, resume=True)
-    whole = hf.compare(*arguments)
-    same = resumed.drop(columns=list(TIMES)).equals(whole.drop(columns=list(TIMES)))
-    finished = " ".join(str(count) for count, _ in done)
-    print(f"SIGKILL {sum(k for _, k in done)} times; finished after each: {finished} of {len(whole)}")
-    print(f"final table identical to that of an undisturbed study: {same}\n", flush=True)
-
-
-def summarised(folder: Path) -> None:
+def summary(folder: Path, quick: bool) -> None:
     """Time and memory to read and summarise 10,000 runs of a filter, in a process of its own."""
     store = folder / "many.sqlite"
-    run_study(trivial_study(2500), 2, store=store)
+    run_study(trivial_study(25 if quick else 2500), 2, store=store)
     output = subprocess.run(
         [sys.executable, "-c", SUMMARISED, str(store)], capture_output=True, text=True, check=True
     ).stdout
     rows, *numbers = map(float, output.split())
     show(
-        f"{int(rows)} runs in one store of {os.path.getsize(store) / 2**20:.0f} MB",
+        f"{int(rows)} runs in one store of {os.path.getsize(store) / 2**20:.1f} MB",
         ["", "s, summary", "s, and traces", "MB, imports", "MB, peak"],
         [["", *numbers]],
     )
 
 
-if __name__ == "__main__":
+def speed(folder: Path, quick: bool) -> None:
+    """Wall-clock time of one study with one worker and with two, turn about, each in processes that are warm.
+
+    Beside it the share of their time that workers were at a filter; the rest is the engine's. Where others use the cores,
+    only this share tells something.
+    """
+    study = plan_study("linear_gaussian", REAL, [100], 2 if quick else 30)
+    rounds = 1 if quick else 5
+    for workers in (1, 2):
+        run_study(replace(study, runs=8), workers)
+    wall, busy = np.empty((2, rounds, 2))
+    tables: list[pd.DataFrame] = []
+    for i in range(rounds):
+        for workers in (1, 2) if i % 2 == 0 else (2, 1):
+            start = time.perf_counter()
+            store = folder / f"speed{i}{workers}.sqlite"
+            result = run_study(study, workers, store=store)
+            wall[i, workers - 1] = time.perf_counter() - start
+            busy[i, workers - 1] = at_filters(store) / workers / wall[i, workers - 1]
+            tables.append(result.runs)
+    same = all(equal(table, tables[0]) for table in tables)
+    ratios = wall[:, 0] / wall[:, 1]
+    busiest = [f"{100 * share:.1f} %" for share in np.median(busy, axis=0)]
+    show(
+        f"Two workers against one: {len(study.tasks)} runs of a filter, medians of {rounds} rounds",
+        ["", "s, one", "s, two", "busy, one", "busy, two", "speed-up", "least", "most", "tables identical"],
+        [
+            [
+                "",
+                *map(float, np.median(wall, axis=0)),
+                *busiest,
+                *map(float, (np.median(ratios), ratios.min(), ratios.max())),
+                same,
+            ]
+        ],
+    )
+
+
+def at_filters(store: Path) -> float:
+    """Return the seconds that all tasks of a store took together."""
+    with closing(sqlite3.connect(store)) as connection:
+        return float(connection.execute("SELECT sum(task_seconds) FROM runs").fetchone()[0])
+
+
+def kill(folder: Path, quick: bool) -> None:
+    """SIGKILL at random moments, each time resumed; then the table against that of an undisturbed study.
+
+    The compiled code is kept in a folder that is empty at first. Of three kills two come at any moment up to twice what a
+    warm process takes to its first finished run, and one within 20 ms of the first write into the store, opening it.
+    """
+    rng = np.random.default_rng()
+    kills, runs = (3, 60) if quick else (20, 250)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "compiled")}
+    store, probe = folder / "killed.sqlite", folder / "probe.sqlite"
+
+    def begin(path: Path, count: int) -> subprocess.Popen[bytes]:
+        arguments = [sys.executable, "-c", BEGUN, str(path), str(count)]
+        return subprocess.Popen(arguments, env=environment, stderr=subprocess.DEVNULL)
+
+    whole = hf.compare(*KILLED, runs, workers=2)
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", BEGUN, str(probe), "1"], check=True, stderr=subprocess.DEVNULL)
+    warm = time.perf_counter() - start
+    done, started = [], time.perf_counter()
+    for k in range(kills):
+        process, begun = begin(store, runs), time.perf_counter()
+        if k % 3 == 0:
+            changed = stamp(store)
+            while process.poll() is None and stamp(store) == changed:
+                time.sleep(0.001)
+            time.sleep(rng.uniform(0, 0.02))
+        else:
+            time.sleep(rng.uniform(0, 2 * warm))
+        moment = time.perf_counter() - begun
+        process.send_signal(signal.SIGKILL)
+        alive = process.wait() == -signal.SIGKILL
+        done.append(f"{finished(store)} ({moment:.1f} s)" if alive else "it had ended")
+    seconds = time.perf_counter() - started
+    left = begin(store, runs).wait()
+    with open_for_reading(store) as kept:
+        resumed = kept.table()
+    print(f"SIGKILL {kills} times in {seconds:.0f} s; finished of {len(whole)} after each: {', '.join(done)}")
+    print(f"resumed to its end with exit code {left}; table identical: {equal(resumed, whole)}\n", flush=True)
+
+
+def stamp(store: Path) -> tuple[int, int]:
+    """Tell whether a store, or what was written beside it, was touched."""
+    paths = [path for path in (store, store.with_name(f"{store.name}-wal")) if path.exists()]
+    return len(paths), max((path.stat().st_mtime_ns for path in paths), default=0)
+
+
+def finished(store: Path) -> int:
+    """Return the number of runs of a filter that a store holds, 0 if it is not there."""
+    if not store.exists():
+        return 0
+    with open_for_reading(store, empty=True) as kept:
+        return len(kept.finished()) if kept.begun() else 0
+
+
+def equal(a: pd.DataFrame, b: pd.DataFrame) -> bool:
+    """Whether two tables are identical but for their times."""
+    return a.drop(columns=list(TIMES)).equals(b.drop(columns=list(TIMES)))
+
+
+PARTS = {"overhead": overhead, "summary": summary, "speed": speed, "kill": kill}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="fewer runs and kills")
-    quick = parser.parse_args().quick
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all unless some are named")
+    parser.add_argument("--quick", action="store_true", help="fewer runs, rounds and kills")
+    args = parser.parse_args(arguments)
     os.environ["HERDFILTER_CACHE"] = "off"
     announce()
-    with tempfile.TemporaryDirectory() as name:
-        overhead(100 if quick else 500, Path(name))
-        summarised(Path(name))
-        speed_up(40 if quick else 200, 3 if quick else 7, Path(name))
-        killed(4 if quick else 20, 400 if quick else 1500, Path(name))
+    for part in args.parts or PARTS:
+        with tempfile.TemporaryDirectory() as name:
+            PARTS[part](Path(name), args.quick)
+
+
+if __name__ == "__main__":
+    main()

@@ -315,20 +315,23 @@ def distribute(tasks: Iterable[Task], executor: Executor) -> Iterator[list[Outco
     """
     plan = _Plan(tasks)
     busy: set[Place] = set()
-    while plan or busy:
+    done: list[list[Outcome]] = []
+    while plan or busy or done:
         places = executor.places()
         free = [place for place in places if place not in busy]
         for place, batch in plan.assign(free, places).items():
             executor.submit(place, batch)
             busy.add(place)
-        if not busy:
+        yield from done  # whoever stores them keeps no place waiting
+        done = []
+        if busy:
+            for back in executor.wait():
+                busy.discard(back.place)
+                outcomes = plan.take_back(back, executor.attempts)
+                if outcomes:
+                    done.append(outcomes)
+        elif plan:
             time.sleep(0.1)  # every worker of the cluster has gone; the scheduler waits for others
-            continue
-        for back in executor.wait():
-            busy.discard(back.place)
-            outcomes = plan.take_back(back, executor.attempts)
-            if outcomes:
-                yield outcomes
 
 
 @dataclass
