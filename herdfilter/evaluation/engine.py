@@ -16,17 +16,11 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, as_array, as_count
-from herdfilter.evaluation.executors import (
-    BATCH_SECONDS,
-    check_scheduler,
-    distribute,
-    failed,
-    make_executor,
-)
+from herdfilter.evaluation.executors import BATCH_SECONDS, check_scheduler, distribute, make_executor
 from herdfilter.evaluation.measures import measure
 from herdfilter.evaluation.recording import Recording, record
 from herdfilter.evaluation.reference import Reference, compute_reference, snapshot_steps
-from herdfilter.evaluation.study import Key, Outcome, Study, StudyResult, Task
+from herdfilter.evaluation.study import Key, Outcome, Study, StudyResult, Task, failed
 from herdfilter.evaluation.watch import watch
 
 _WARM_UP_STEPS = 20

@@ -7,6 +7,7 @@ for any number of workers, and a filter's rows are the same whichever other filt
 
 from __future__ import annotations
 
+import math
 import uuid
 import warnings
 import zlib
@@ -76,6 +77,19 @@ class Outcome:
     shown: Mapping[tuple[str, str], Array] = field(default_factory=dict)
     seconds: float = 0.0
     preparation: float = 0.0
+
+
+def failed(
+    error: str, traceback: str = "", reference: str = "", reference_sd: float = math.nan
+) -> dict[str, Any]:
+    """Return the row of a task that failed."""
+    return {
+        "reference": reference,
+        "reference_sd": reference_sd,
+        "diverged": True,
+        "error": " ".join(error.split()),
+        "traceback": traceback,
+    }
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ import pytest
 import herdfilter as hf
 from herdfilter.evaluation import executors
 from herdfilter.evaluation.executors import Batch, check_scheduler, distribute
+from herdfilter.evaluation.executors import cluster as cluster_module
 from herdfilter.evaluation.measures import TIMES
 from herdfilter.evaluation.store import open_for_reading
 from herdfilter.evaluation.study import Outcome, Task
@@ -194,7 +195,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_table(scenario, cluster, t
 
 def test_nothing_at_the_address_is_told(scenario, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(executors, "_CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(cluster_module, "_CONNECT_SECONDS", 0.5)
     with pytest.raises(ConnectionError, match=r"scheduler: nothing answers at tcp://127\.0\.0\.1:9"):
         hf.compare(scenario, scheduler="tcp://127.0.0.1:9")
 

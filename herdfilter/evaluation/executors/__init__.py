@@ -1,0 +1,41 @@
+"""Where tasks are done: in this process, in others on this machine, or on a Dask cluster; and who gets which.
+
+An executor has places that take one batch of tasks each. A worker stops after `BATCH_SECONDS` and hands back what it has
+finished; the rest of its batch goes to the same place again, which has the recording and the reference of the run at hand.
+"""
+
+from __future__ import annotations
+
+from herdfilter._checks import as_count, one_of
+from herdfilter.evaluation.executors.base import BATCH_SECONDS, Batch, Executor, Work
+from herdfilter.evaluation.executors.cluster import Cluster, import_distributed
+from herdfilter.evaluation.executors.in_process import InProcess
+from herdfilter.evaluation.executors.planning import distribute
+from herdfilter.evaluation.executors.processes import LocalProcesses
+
+__all__ = ["BATCH_SECONDS", "Batch", "Executor", "check_scheduler", "distribute", "make_executor"]
+
+
+def check_scheduler(scheduler: str | None) -> str:
+    """Return the scheduler if it is one: ``local``, ``dask`` or an address such as ``tcp://host:8786``."""
+    if scheduler is None:
+        return "local"
+    if isinstance(scheduler, str) and "://" in scheduler:
+        protocol, _, address = scheduler.partition("://")
+        one_of("scheduler: protocol", protocol, ("tcp", "tls", "ucx", "ws", "wss"))
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal():
+            raise ValueError(f"scheduler: expected an address such as tcp://host:8786, got {scheduler!r}")
+        import_distributed()
+        return scheduler
+    if one_of("scheduler", scheduler, ("local", "dask", "tcp://host:port")) == "dask":
+        import_distributed()
+    return scheduler
+
+
+def make_executor(work: Work, scheduler: str, workers: int) -> Executor:
+    """Return the executor for a scheduler that `check_scheduler` has passed."""
+    workers = as_count("workers", workers)
+    if scheduler != "local":
+        return Cluster(work, scheduler, workers)
+    return LocalProcesses(work, workers) if workers > 1 else InProcess(work)

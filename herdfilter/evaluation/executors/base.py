@@ -1,0 +1,74 @@
+"""What every executor is, and what goes to it and comes back."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from herdfilter.evaluation.study import Outcome, Task
+
+BATCH_SECONDS = 0.2
+"""How long a worker goes on before it hands back what it has: what a power cut may lose, beside the tasks under way."""
+
+Place = Hashable
+Work = Callable[[Sequence[Task]], list[Outcome]]
+"""Does tasks in turn and returns the outcomes of the first ones, at least one."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What came back from a place: the outcomes of its first tasks, or None if the process that did them has died."""
+
+    place: Place
+    tasks: Sequence[Task]
+    outcomes: list[Outcome] | None
+
+
+class Executor(Protocol):
+    """Where tasks are done.
+
+    Attributes
+    ----------
+    attempts : int
+        How often a task alone may take a process down before it counts as failed.
+    """
+
+    attempts: int
+
+    def places(self) -> list[Place]:
+        """Return all places, busy or not; they may change while work goes on."""
+
+    def submit(self, place: Place, tasks: Sequence[Task]) -> None:
+        """Give work to a place that has none."""
+
+    def wait(self) -> list[Batch]:
+        """Wait until some batches are done, and return them; what work raises is raised here."""
+
+    def close(self) -> None:
+        """Give up what is under way."""
+
+
+class Packed:
+    """A function pickled once, and unpickled once in each process; classes from a script or a notebook travel with it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        import cloudpickle
+
+        self._token = uuid.uuid4().hex
+        self._data = cloudpickle.dumps(function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function."""
+        import pickle
+
+        function = _unpacked.get(self._token)
+        if function is None:
+            function = pickle.loads(self._data)
+            _unpacked.clear()  # of an earlier study
+            _unpacked[self._token] = function
+        return function(*arguments)
+
+
+_unpacked: dict[str, Callable[..., Any]] = {}
