@@ -173,7 +173,7 @@ def kill(folder: Path, quick: bool) -> None:
     rng = np.random.default_rng()
     kills, runs = (3, 60) if quick else (20, 250)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "compiled")}
-    store, probe = folder / "killed.sqlite", folder / "probe.sqlite"
+    store, counts = folder / "killed.sqlite", []
 
     def begin(path: Path, count: int) -> subprocess.Popen[bytes]:
         arguments = [sys.executable, "-c", BEGUN, str(path), str(count)]
@@ -181,28 +181,28 @@ def kill(folder: Path, quick: bool) -> None:
 
     whole = hf.compare(*KILLED, runs, workers=2)
     start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", BEGUN, str(probe), "1"], check=True, stderr=subprocess.DEVNULL)
-    warm = time.perf_counter() - start
-    done, started = [], time.perf_counter()
+    subprocess.run([sys.executable, "-c", BEGUN, str(folder / "first.sqlite"), "1"], check=True)
+    warm, start = time.perf_counter() - start, time.perf_counter()
     for k in range(kills):
-        process, begun = begin(store, runs), time.perf_counter()
+        process = begin(store, runs)
         if k % 3 == 0:
-            changed = stamp(store)
-            while process.poll() is None and stamp(store) == changed:
+            before = stamp(store)
+            while process.poll() is None and stamp(store) == before:
                 time.sleep(0.001)
             time.sleep(rng.uniform(0, 0.02))
         else:
             time.sleep(rng.uniform(0, 2 * warm))
-        moment = time.perf_counter() - begun
         process.send_signal(signal.SIGKILL)
-        alive = process.wait() == -signal.SIGKILL
-        done.append(f"{finished(store)} ({moment:.1f} s)" if alive else "it had ended")
-    seconds = time.perf_counter() - started
-    left = begin(store, runs).wait()
+        if process.wait() == -signal.SIGKILL:
+            counts.append(finished(store))
+    seconds = time.perf_counter() - start
+    ended = begin(store, runs).wait()
     with open_for_reading(store) as kept:
         resumed = kept.table()
-    print(f"SIGKILL {kills} times in {seconds:.0f} s; finished of {len(whole)} after each: {', '.join(done)}")
-    print(f"resumed to its end with exit code {left}; table identical: {equal(resumed, whole)}\n", flush=True)
+    print(f"SIGKILL {len(counts)} times in {seconds:.0f} s; finished of {len(whole)} after each: {counts}")
+    print(
+        f"resumed, exit code {ended}; table identical to that of an undisturbed study: {equal(resumed, whole)}\n"
+    )
 
 
 def stamp(store: Path) -> tuple[int, int]:

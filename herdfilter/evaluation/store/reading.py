@@ -1,0 +1,285 @@
+"""A store that is read."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.evaluation.recording import Recording
+from herdfilter.evaluation.reference import Reference
+from herdfilter.evaluation.store.schema import (
+    FILE_NAME,
+    KIND,
+    OWN,
+    VERSION,
+    StoreError,
+    connected,
+    is_empty,
+    quoted,
+)
+from herdfilter.evaluation.study import MEASURED, Key, Study, StudyResult, Task, Trajectory
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Store:
+    """A store, open for reading; made by `open_for_reading`.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file; without one the store is in memory.
+    connection : sqlite3.Connection
+    """
+
+    def __init__(self, path: Path | None, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @property
+    def name(self) -> str:
+        """The file, or ``memory``."""
+        return "memory" if self.path is None else str(self.path)
+
+    def description(self) -> dict[str, Any]:
+        """Return the description of the study."""
+        rows = self._rows("SELECT value FROM study WHERE name = 'configuration'")
+        if not rows:
+            raise StoreError(f"{self.name}: damaged store, it does not say what was studied")
+        with self._undamaged():
+            described: dict[str, Any] = json.loads(rows[0][0])
+        return described
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """Return when, how, with which packages and on which machine somebody worked on it, one entry a time."""
+        rows = self._rows("SELECT started, executor, versions, machine FROM sessions ORDER BY id")
+        with self._undamaged():
+            return [
+                {"started": started, "executor": executor}
+                | {"versions": json.loads(versions), "machine": json.loads(machine)}
+                for started, executor, versions, machine in rows
+            ]
+
+    def begun(self) -> bool:
+        """Whether there is anything in it."""
+        return not is_empty(self._connection)
+
+    def finished(self) -> set[Task]:
+        """Return the tasks that are done."""
+        return {Task(*row) for row in self._rows("SELECT filter, n_particles, run FROM runs")}
+
+    def _number_columns(self) -> list[str]:
+        columns = [row[1] for row in self._rows("PRAGMA table_info(runs)")]
+        return [name for name in columns if name not in OWN]
+
+    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._undamaged():
+            return self._connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def _undamaged(self) -> Iterator[None]:
+        """Blame the file for what goes wrong when its contents are read: damage inside a value escapes SQLite."""
+        try:
+            yield
+        except StoreError:
+            raise
+        except (sqlite3.Error, zlib.error, LookupError, TypeError, ValueError, OverflowError) as error:
+            raise StoreError(f"{self.name}: damaged store ({type(error).__name__}: {error})") from error
+
+    def table(self) -> pd.DataFrame:
+        """Return all finished tasks as the table of `herdfilter.compare`, in the order of the study."""
+        import pandas as pd
+
+        with self._undamaged():
+            description = self.description()
+            numbers = self._number_columns()
+            measured = [name for name in numbers if name != "reference_sd"]
+            columns = [
+                "filter",
+                "n_particles",
+                "run",
+                "reference",
+                *numbers,
+                "diverged",
+                "error",
+                "traceback",
+            ]
+            rows = self._rows(f"SELECT {', '.join(map(quoted, columns))} FROM runs")
+            table = pd.DataFrame(rows, columns=columns)
+            table[numbers] = table[numbers].astype(np.float64)
+            table = table.astype({"n_particles": np.int64, "run": np.int64, "diverged": bool})
+            table["scenario"], table["seed"] = description["scenario"]["name"], description["seed"]
+            for name in MEASURED:
+                if name not in table:
+                    table[name] = np.nan
+            order = {key: i for i, key in enumerate(Study.described(description).keys)}
+            table["key"] = [order[key] for key in zip(table["filter"], table["n_particles"], strict=True)]
+            table = table.sort_values(["key", "run"], ignore_index=True)
+            leading = ["scenario", "filter", "n_particles", "run", "seed", "reference", "reference_sd"]
+            more = sorted(set(measured) - set(MEASURED))
+            return table[[*leading, *MEASURED, *more, "diverged", "error", "traceback"]]
+
+    def result(self) -> StudyResult:
+        """Return the outcome of the study: of the runs that all filters have finished, where it was cut off.
+
+        Raises
+        ------
+        StoreError
+            If there is no such run, or the first one, which gives the trajectory, is not among them.
+        """
+        with self._undamaged():
+            study, table = Study.described(self.description()), self.table()
+            sizes = table.groupby("run").size()
+            complete = [int(run) for run in sizes.index[sizes == len(study.keys)]]
+            if 0 not in complete:
+                raise StoreError(
+                    f"{self.name}: {len(table)} of {len(study.tasks)} runs of a filter are finished, but not yet "
+                    "the first run of all of them; continue with --resume"
+                )
+            if len(complete) < study.runs:
+                study = replace(study, runs=len(complete))
+                table = table[table["run"].isin(complete)].reset_index(drop=True)
+            finished = set(
+                table[table["error"] == ""][["filter", "n_particles"]].itertuples(index=False, name=None)
+            )
+            series = _Series(self, [key for key in study.keys if key in finished], complete)
+            return StudyResult(
+                study, table, series, self._trajectory(study), self.description(), self.sessions()
+            )
+
+    def _trajectory(self, study: Study) -> Trajectory:
+        arrays = {
+            (name, what): self._unpacked(data).reshape(json.loads(shape))
+            for name, what, shape, data in self._rows("SELECT filter, name, shape, data FROM shown")
+        }
+        common = {what: array for (name, what), array in arrays.items() if not name}
+        dt = common["dt"]
+        recording = Recording(
+            common["truth"], common["observations"], float(dt) if dt.ndim == 0 else dt, common.get("controls")
+        )
+        reference = None
+        if "reference" in common:
+            likelihood = float(common["reference_log_likelihood"])
+            reference = Reference(common["reference"], likelihood, common["reference_error"])
+        estimates, particles, weights = (
+            {name: arrays[name, what] for name in study.filters if (name, what) in arrays}
+            for what in ("estimates", "particles", "weights")
+        )
+        return Trajectory(recording, reference, study.shown_particles, estimates, particles, weights)
+
+    def _unpacked(self, data: bytes) -> Array:
+        with self._undamaged():
+            return np.frombuffer(zlib.decompress(data), dtype="<f8")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.path is not None:  # what is in memory is read by the result
+            self.close()
+
+
+class _Series(Mapping[Key, Mapping[str, Array]]):
+    """The series of a store, read when they are asked for."""
+
+    def __init__(self, store: Store, keys: Sequence[Key], runs: Sequence[int]) -> None:
+        self._store, self._keys = store, keys
+        self._place = {run: i for i, run in enumerate(runs)}
+
+    def __getitem__(self, key: Key) -> Mapping[str, Array]:
+        if key not in self._keys:
+            raise KeyError(key)
+        store = self._store
+        if store.path is not None:
+            with open_for_reading(store.path) as store:
+                return self._read(store, key)
+        return self._read(store, key)
+
+    def _read(self, store: Store, key: Key) -> Mapping[str, Array]:
+        found: dict[str, Array] = {}
+        with store._undamaged():
+            joined = "runs JOIN series ON series.run = id"
+            query = f"SELECT runs.run, name, data FROM {joined} WHERE filter = ? AND n_particles = ?"
+            for run, name, data in store._rows(query, key):
+                if run in self._place:
+                    values = store._unpacked(data)
+                    if name not in found:
+                        found[name] = np.full((len(self._place), len(values)), np.nan)
+                    found[name][self._place[run]] = values
+        return found
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store:
+    """Open a store for reading; a folder stands for the `study.sqlite` in it.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    StoreError
+        If it is not a store, is damaged, has another version, or, unless `empty` ones are welcome, holds nothing yet.
+    """
+    path = Path(path)
+    if path.is_dir():
+        path /= FILE_NAME
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {path}")
+    connection = connected(path, "?mode=ro")
+    try:
+        try:
+            kind, version, nothing = _header(connection)
+        except sqlite3.OperationalError:  # left in WAL mode where nothing can be written
+            connection.close()
+            connection = connected(path, "?immutable=1")
+            kind, version, nothing = _header(connection)
+        if not kind and nothing:
+            if empty:
+                return Store(path, connection)
+            raise StoreError(f"{path}: nothing is in it yet")
+        if kind != KIND:
+            raise StoreError(f"{path}: not a store of herdfilter")
+        if version != VERSION:
+            raise StoreError(
+                f"{path}: a store of version {version}, but this herdfilter reads version {VERSION}"
+            )
+        flaw = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if flaw != "ok":
+            raise StoreError(f"{path}: damaged store ({' '.join(flaw.split())})")
+    except sqlite3.Error as error:
+        connection.close()
+        raise StoreError(f"{path}: not a store of herdfilter, or damaged ({error})") from error
+    except StoreError:
+        connection.close()
+        raise
+    return Store(path, connection)
+
+
+def _header(connection: sqlite3.Connection) -> tuple[int, int, bool]:
+    """Return kind, version, and whether nothing was written yet, at one moment: another process may be creating it."""
+    connection.execute("BEGIN")
+    kind = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    nothing = not kind and is_empty(connection)
+    connection.execute("COMMIT")
+    return kind, version, nothing

@@ -1,0 +1,77 @@
+"""What a store consists of."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FILE_NAME = "study.sqlite"
+"""Name of the store in an output folder."""
+
+KIND, VERSION = 0x68657264, 1  # "herd"
+SCHEMA = f"""
+PRAGMA application_id = {KIND};
+PRAGMA user_version = {VERSION};
+CREATE TABLE study (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY, started TEXT NOT NULL, ended TEXT, executor TEXT NOT NULL,
+    versions TEXT NOT NULL, machine TEXT NOT NULL
+);
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY, filter TEXT NOT NULL, n_particles INTEGER NOT NULL, run INTEGER NOT NULL,
+    reference TEXT NOT NULL, diverged INTEGER NOT NULL, error TEXT NOT NULL, traceback TEXT NOT NULL,
+    task_seconds REAL NOT NULL, session INTEGER NOT NULL REFERENCES sessions, reference_sd REAL,
+    UNIQUE (filter, n_particles, run)
+);
+CREATE TABLE series (
+    run INTEGER NOT NULL REFERENCES runs, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (run, name)
+) WITHOUT ROWID;
+CREATE TABLE shown (
+    filter TEXT NOT NULL, name TEXT NOT NULL, shape TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (filter, name)
+) WITHOUT ROWID;
+"""
+OWN = (
+    "id",
+    "filter",
+    "n_particles",
+    "run",
+    "reference",
+    "diverged",
+    "error",
+    "traceback",
+    "task_seconds",
+    "session",
+)
+"""Columns of ``runs`` that are no measured numbers."""
+
+
+class StoreError(ValueError):
+    """A store that cannot be used: not one, damaged, of another version or another study, or not writable."""
+
+
+def connected(path: Path, options: str = "") -> sqlite3.Connection:
+    """Open a database; `options` are those of an SQLite address, such as ``?mode=ro``."""
+    try:
+        uri = path.resolve().as_uri() + options
+        return sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise StoreError(f"{path}: cannot be opened ({error})") from error
+
+
+def is_empty(connection: sqlite3.Connection) -> bool:
+    """Whether this is a database in which nothing was written yet."""
+    return not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+
+
+def packed(values: Any) -> bytes:
+    """Return the coding of an array."""
+    return zlib.compress(np.ascontiguousarray(values, dtype="<f8").tobytes(), 1)
+
+
+def quoted(name: str) -> str:
+    """Return a name of a column as it stands in a statement."""
+    return '"' + name.replace('"', '""') + '"'
