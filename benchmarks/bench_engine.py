@@ -171,7 +171,7 @@ def kill(folder: Path, quick: bool) -> None:
     warm process takes to its first finished run, and one within 20 ms of the first write into the store, opening it.
     """
     rng = np.random.default_rng()
-    kills, runs = (3, 60) if quick else (20, 250)
+    kills, runs = (3, 40) if quick else (20, 120)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "compiled")}
     store, counts = folder / "killed.sqlite", []
 

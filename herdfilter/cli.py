@@ -111,6 +111,13 @@ def compare(
                 f"Cut off; what was finished is in {store}. The same command with --resume goes on.", err=True
             )
         raise
+    except ConnectionError as error:
+        kept = (
+            ""
+            if store is None
+            else f"; what was finished is in {store}, the same command with --resume goes on"
+        )
+        raise InputError(f"{error}{kept}") from None
     _tell(result, study.runs)
     if out is not None:
         _write(result, out, [FILE_NAME])

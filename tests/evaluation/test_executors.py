@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,6 +22,22 @@ from herdfilter.evaluation.executors import cluster as cluster_module
 from herdfilter.evaluation.measures import TIMES
 from herdfilter.evaluation.store import open_for_reading
 from herdfilter.evaluation.study import Outcome, Task
+
+WALK = """
+title = "A walk"
+steps = 50
+runs = 200
+particles = [50]
+filters = ["bootstrap", "sqmc"]
+[model]
+type = "LinearGaussian"
+F = [[0.9]]
+H = [[1.0]]
+Q = [[1.0]]
+R = [[0.5]]
+initial_mean = [0.0]
+initial_covariance = [[1.0]]
+"""
 
 
 def same(a, b):
@@ -144,7 +161,7 @@ def test_a_cluster_of_processes_gives_the_same_table(scenario, tmp_path):
 
 @pytest.fixture
 def cluster():
-    """Address of a scheduler with two workers, all of them processes of their own, and the workers."""
+    """Address of a scheduler with two workers, all of them processes of their own; the scheduler's, and the workers'."""
     pytest.importorskip("distributed")
     options = ["--host", "127.0.0.1"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -158,7 +175,7 @@ def cluster():
     try:
         for command in (scheduler, worker, worker):
             started.append(subprocess.Popen([sys.executable, "-m", "dask", *command], **quiet))
-        yield address, started[1:]
+        yield address, started[0], started[1:]
     finally:
         for process in started:
             process.kill()
@@ -166,31 +183,65 @@ def cluster():
             process.wait()
 
 
-def test_a_cluster_that_loses_a_worker_gives_the_same_table(scenario, cluster, tmp_path):
-    address, workers = cluster
-    store, killed_at = tmp_path / "study.sqlite", []
+@contextmanager
+def killed(process, store, finished):
+    """Kill a process when so many runs of a filter are in a store; give the list that takes their number."""
+    counts = []
 
-    def kill():
-        while not killed_at:
+    def watch():
+        while not counts:
             time.sleep(0.01)
             if store.exists():
                 with open_for_reading(store, empty=True) as kept:
                     done = len(kept.finished()) if kept.begun() else 0
-                if done >= 20:
-                    workers[0].send_signal(signal.SIGKILL)
-                    killed_at.append(done)
+                if done >= finished:
+                    process.send_signal(signal.SIGKILL)
+                    counts.append(done)
 
-    watch = threading.Thread(target=kill)
-    watch.start()
-    runs = 60
+    thread = threading.Thread(target=watch)
+    thread.start()
     try:
-        table = hf.compare(scenario, runs=runs, scheduler=address, store=store)
+        yield counts
     finally:
-        killed_at.append(-1)  # ends the watch in any case
-        watch.join()
-    assert 20 <= killed_at[0] < len(table)
+        counts.append(-1)  # ends the watch in any case
+        thread.join()
+
+
+def test_a_cluster_that_loses_a_worker_gives_the_same_table(scenario, cluster, tmp_path):
+    address, _, workers = cluster
+    store, runs = tmp_path / "study.sqlite", 60
+    with killed(workers[0], store, 20) as counts:
+        table = hf.compare(scenario, runs=runs, scheduler=address, store=store)
+    assert 20 <= counts[0] < len(table)
     assert workers[0].wait(10) == -signal.SIGKILL
     same(table, hf.compare(scenario, runs=runs))
+
+
+def test_a_lost_scheduler_is_told_and_resuming_gives_the_same_table(cluster, tmp_path):
+    address, scheduler, _ = cluster
+    (tmp_path / "walk.toml").write_text(WALK)
+    walk, store = str(tmp_path / "walk.toml"), tmp_path / "out" / "study.sqlite"
+    command = ["compare", walk, "--out", str(store.parent), "--scheduler", address]
+    with killed(scheduler, store, 10) as counts:
+        done = subprocess.run(
+            [sys.executable, "-m", "herdfilter", *command],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"Error: scheduler: the connection to the cluster is lost; what was finished is in {store}, "
+        "the same command with --resume goes on\n"
+    )
+    with open_for_reading(store) as kept:
+        before = kept.table()
+    assert counts[0] <= len(before) < 400
+    after = hf.compare(walk, store=store, resume=True, workers=2)
+    same(after, hf.compare(walk))
+    order = ["filter", "n_particles", "run"]
+    pd.testing.assert_frame_equal(after.merge(before[order])[before.columns], before, check_exact=True)
 
 
 def test_nothing_at_the_address_is_told(scenario, monkeypatch):

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -310,6 +311,26 @@ def test_a_store_that_is_none_is_told_and_left_alone(scenario, store, how, messa
     assert store.read_bytes() == before
 
 
+def test_damage_anywhere_is_told_or_does_no_harm(scenario, store):
+    """Bytes overwritten at random: a clear error, or a table of the same runs (a single number has no check sum)."""
+    whole, rng, told = hf.compare(scenario, store=store), np.random.default_rng(), 0
+    intact = store.read_bytes()
+    for _ in range(60):
+        damaged = bytearray(intact)
+        start, length = rng.integers(len(intact)), 2 ** rng.integers(0, 13)
+        damaged[start : start + length] = rng.bytes(len(damaged[start : start + length]))
+        store.write_bytes(damaged)
+        with suppress(StoreError):
+            told += 1
+            with open_for_reading(store) as kept:
+                result = kept.result()
+            for series in result.series.values():
+                assert series["truth"].shape == (scenario.runs, scenario.steps)
+            assert len(result.runs) == len(whole)
+            told -= 1
+    assert told
+
+
 def test_damaged_series_are_told(scenario, store):
     hf.compare(scenario, store=store)
     damage(store, "series")
@@ -317,6 +338,12 @@ def test_damaged_series_are_told(scenario, store):
         series = kept.result().series
     with pytest.raises(StoreError, match="damaged store"):
         series["bootstrap", 10]
+
+
+def test_a_folder_that_takes_no_files_is_told(scenario, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=r"file/study\.sqlite: cannot be written"):
+        hf.compare(scenario, store=tmp_path / "file" / "study.sqlite")
 
 
 def test_there_is_one_writer(scenario, store):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 import uuid
@@ -28,6 +29,9 @@ class Cluster:
     def __init__(self, work: Work, scheduler: str, workers: int) -> None:
         distributed = import_distributed()
         self._distributed = distributed
+        self._log = logging.getLogger("distributed.client")
+        self._level = self._log.level
+        self._log.setLevel(logging.CRITICAL)  # a lost scheduler is told by what is raised here
         self._work = Packed(work)
         self._running: dict[Any, tuple[Place, Sequence[Task]]] = {}
         self._places: list[Place] = []
@@ -93,6 +97,7 @@ class Cluster:
         self._client.close()
         if self._own is not None:
             self._own.close()
+        self._log.setLevel(self._level)
 
 
 _CONNECT_SECONDS = 15
