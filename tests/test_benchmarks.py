@@ -160,7 +160,7 @@ def test_study_reports_and_names_what_it_left_out(study, tmp_path, capsys):
 
 def test_break_even_cost_is_where_the_times_are_equal(benchmark_module):
     """Bootstrap with error n^(-1/2) in n microseconds, against half that error in 1 ms: 100 particles for 400."""
-    module = benchmark_module("bench_study")
+    module = benchmark_module("study_report")
     n = np.array([50.0, 100.0, 200.0])
     base = np.column_stack([n, n**-0.5, 1e-3 * n])
     cost, best, needed, beyond = module.break_even(np.array([[100.0, 0.05, 1.0]]), base)
@@ -171,8 +171,15 @@ def test_break_even_cost_is_where_the_times_are_equal(benchmark_module):
     assert module.break_even(np.array([[100.0, 0.2, 0.01]]), base)[0] == np.inf
 
 
+def test_engine_study_measures_every_part(run):
+    text = run("bench_engine", "overhead", "summary", "speed", "--quick")
+    for title in ("Engine overhead", "100 runs in one store", "Two workers against one"):
+        assert title in text
+    assert "True" in text.split("tables identical")[1]
+
+
 def test_only_herded_filters_count_as_herded(benchmark_module):
-    herded = benchmark_module("bench_study").herded
+    herded = benchmark_module("study_report").herded
     assert all(map(herded, ("herded-kh", "mixture-em-kh", "augmented-chg", "kalman-mixture-kh")))
     assert not any(map(herded, ("bootstrap", "herded-random", "augmented-sobol", "sqmc", "ukf")))
 

@@ -1,6 +1,6 @@
-"""Print the tables of filters of README.md and docs/benchmarks.md from the files that benchmarks/bench_study.py leaves.
+"""Print the tables of filters of README.md and docs/benchmarks.md from the files that bench_study.py leaves.
 
-python docs/make_table.py [FOLDER] [--particles 100] [--filters NAMES]
+python benchmarks/study_markdown.py [FOLDER] [--particles 100] [--filters NAMES]
 """
 
 from __future__ import annotations
@@ -9,11 +9,9 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
+from study_report import BASELINE, RIVAL, SCENARIOS, read
 
 from herdfilter.evaluation import summarise
-
-SCENARIOS = ["ungm", "lorenz63", "bearings", *(f"linear-d{d}" for d in range(1, 7))]
 
 
 def main() -> None:
@@ -26,16 +24,15 @@ def main() -> None:
     args = parser.parse_args()
     tables = {}
     for name in args.scenarios:
-        path = args.folder / f"{name}.csv"
-        if path.is_file():
-            table = pd.read_csv(path, dtype={"error": str})
+        table = read(args.folder / f"{name}.csv")
+        if len(table):
             table = table[table["n_particles"] == args.particles]
-            if {"bootstrap", "sqmc"} <= set(table["filter"]):
+            if {BASELINE, RIVAL} <= set(table["filter"]):
                 tables[name] = table
     names = args.filters or list(dict.fromkeys(f for table in tables.values() for f in table["filter"]))
-    for baseline in ("bootstrap", "sqmc"):
+    for baseline in (BASELINE, RIVAL):
         show(f"ratio to {baseline}", names, tables, baseline, ratio)
-    show("RMS, median, diverged", names, tables, "bootstrap", errors)
+    show("RMS, median, diverged", names, tables, BASELINE, errors)
 
 
 def show(title, names, tables, baseline, cell) -> None:
