@@ -129,7 +129,7 @@ def speed(folder: Path, quick: bool) -> None:
     study = plan_study("linear_gaussian", REAL, [100], 2 if quick else 30)
     rounds = 1 if quick else 5
     for workers in (1, 2):
-        run_study(replace(study, runs=8), workers)
+        run_study(replace(study, runs=4), workers)
     wall, busy = np.empty((2, rounds, 2))
     tables: list[pd.DataFrame] = []
     for i in range(rounds):
