@@ -167,8 +167,9 @@ def at_filters(store: Path) -> float:
 def kill(folder: Path, quick: bool) -> None:
     """SIGKILL at random moments, each time resumed; then the table against that of an undisturbed study.
 
-    The compiled code is kept in a folder that is empty at first. Of three kills two come at any moment up to twice what a
-    warm process takes to its first finished run, and one within 20 ms of the first write into the store, opening it.
+    The compiled code is kept in a folder that is empty at first. Three kinds of moment take turns: within 20 ms of the first
+    write into the store or its opening; any, up to what a whole process with one run takes; and when a random number of
+    further runs is finished, so that a machine under load gets on, too.
     """
     rng = np.random.default_rng()
     kills, runs = (3, 40) if quick else (20, 120)
@@ -190,8 +191,13 @@ def kill(folder: Path, quick: bool) -> None:
             while process.poll() is None and stamp(store) == before:
                 time.sleep(0.001)
             time.sleep(rng.uniform(0, 0.02))
+        elif k % 3 == 1:
+            time.sleep(rng.uniform(0, warm))
         else:
-            time.sleep(rng.uniform(0, 2 * warm))
+            enough = finished(store) + rng.integers(1, runs // 4)
+            while process.poll() is None and finished(store) < enough:
+                time.sleep(0.01)
+            time.sleep(rng.uniform(0, 0.2))
         process.send_signal(signal.SIGKILL)
         if process.wait() == -signal.SIGKILL:
             counts.append(finished(store))
