@@ -13,7 +13,7 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import NOT_STATED
 from herdfilter.paper.look import CHG, KH, RANDOM, STYLES, herding_samplers, shade_density
 from herdfilter.paper.mixtures import example
-from herdfilter.plotting import _figure
+from herdfilter.plotting.style import figures
 from herdfilter.points import Points
 from herdfilter.samplers import RandomSampling
 
@@ -58,7 +58,7 @@ def _errors(points: Points, mixture: GaussianMixture) -> list[float]:
 def draw(result: Result) -> Figure:
     """Draw a panel for each sampler over the contours of the density."""
     x, y = np.linspace(-4.5, 12.5, 140), np.linspace(-3, 13.5, 140)
-    with _figure() as new:
+    with figures() as new:
         figure, axes = new(1, len(result.points), (9.6, 3.6))
         for ax, (name, points) in zip(axes.flat, result.points.items(), strict=True):
             shade_density(ax, result.mixture, x, y)

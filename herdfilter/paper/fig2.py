@@ -15,7 +15,7 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import NOT_STATED
 from herdfilter.paper.look import CHG, INK, QUIET, STYLES, herding_samplers, shade_density
 from herdfilter.paper.mixtures import example
-from herdfilter.plotting import _figure
+from herdfilter.plotting.style import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -121,7 +121,7 @@ def draw(result: Result) -> Figure:
     f, colour, x = result.function, STYLES[CHG].color, result.grid
     t, w, height, top = len(f.samples), f.weights, f.current[1], f(np.array([result.maximum]))[0]
     star = {"marker": "*", "color": INK, "markersize": 13, "markeredgecolor": "white", "zorder": 5}
-    with _figure() as new:
+    with figures() as new:
         figure, axes = new(2, 2, (10.0, 4.2), width_ratios=(1, 1.3), height_ratios=(3, 1))
         right, below = axes[:, 1]
         for ax in axes[:, 0]:

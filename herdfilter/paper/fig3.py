@@ -14,7 +14,7 @@ from herdfilter.paper import NOT_STATED
 from herdfilter.paper.curves import PrefixErrors
 from herdfilter.paper.look import INK, QUIET, RANDOM, draw_curve, herding_samplers
 from herdfilter.paper.mixtures import random_mixture
-from herdfilter.plotting import _figure, _log_axis
+from herdfilter.plotting.style import figures, log_axis
 from herdfilter.samplers import RandomSampling
 
 if TYPE_CHECKING:
@@ -84,17 +84,17 @@ def _curves(dim: int, bandwidth: Bandwidth, seed: int, n: int, mixtures: int, ru
 
 def draw(result: Result) -> Figure:
     """Draw the inverse herding error above, the L2 error below, a column for each setting."""
-    with _figure() as new:
+    with figures() as new:
         figure, axes = new(2, len(result.curves), (10.4, 6.4), sharex=True)
         for (above, below), curves in zip(axes.T, result.curves, strict=True):
             for name, herding in curves.herding.items():
                 draw_curve(above, 1 / herding, name)
                 draw_curve(below, curves.l2[name], name)
             _draw_rates(above, curves)
-            _log_axis(above, "y")
+            log_axis(above, "y")
             below.axhline(curves.floor, color=INK, linewidth=1, linestyle="--", label="L2 floor")
             if curves.dim == 2:
-                _log_axis(below, "y")
+                log_axis(below, "y")
             else:  # too little changes for a logarithmic scale
                 below.set(yscale="linear", ylim=(0, 2.05))
             ends = [herding[-1] for herding in curves.herding.values()]

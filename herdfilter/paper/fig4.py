@@ -14,7 +14,7 @@ from herdfilter.paper import NOT_STATED
 from herdfilter.paper.curves import PrefixErrors
 from herdfilter.paper.look import CHG, INK, SMOOTHED, STYLES, draw_curve, herding_samplers, shade_density
 from herdfilter.paper.mixtures import broad, narrow
-from herdfilter.plotting import _figure, _legend
+from herdfilter.plotting.style import figures, legend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,7 +62,7 @@ def spread_across_ridge(x: Array) -> float:
 
 def draw(result: list[Case]) -> Figure:
     """Draw a row for each mixture: late points of both kinds of herded Gibbs, herding error, L2 error."""
-    with _figure() as new:
+    with figures() as new:
         figure, axes = new(len(result), 4, (12.4, 3.0 * len(result) + 0.7), width_ratios=(1, 1, 1.1, 1.1))
         for row, case in zip(axes, result, strict=True):
             for ax, name in zip(row[:2], (CHG, SMOOTHED), strict=True):
@@ -78,7 +78,7 @@ def draw(result: list[Case]) -> Figure:
             row[3].axhline(case.floor, color=INK, linewidth=1, linestyle="--", label="L2 floor")
         for ax in axes[-1, 2:]:
             ax.set_xlabel("points t")
-        _legend(figure, axes[0, 3])
+        legend(figure, axes[0, 3])
     return figure
 
 

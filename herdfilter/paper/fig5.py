@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from herdfilter.mixture import GaussianMixture
 from herdfilter.paper.look import CHG, KH, QUIET, SMOOTHED, STYLES, herding_samplers
 from herdfilter.paper.mixtures import random_mixture
-from herdfilter.plotting import _figure
+from herdfilter.plotting.style import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,7 +93,7 @@ _COLUMN = {KH: "kernel_herding", CHG: "continuous_herded_gibbs"}
 
 def draw(result: Result) -> Figure:
     """Draw the paper's times and ours in the same logarithmic axes."""
-    with _figure() as new:
+    with figures() as new:
         figure, axes = new(1, 1, (7.2, 4.8))
         ax = axes[0, 0]
         for name, column in _COLUMN.items():

@@ -1,0 +1,141 @@
+"""Figures of a comparison: error against time, particle count and computing time, consistency, and one trajectory.
+
+Every function returns a `matplotlib.figure.Figure` that belongs to no window and no global state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from herdfilter.evaluation.slopes import fitted_slopes
+from herdfilter.evaluation.study import StudyResult
+from herdfilter.evaluation.summary import summarise
+from herdfilter.plotting import errors, over_time, trajectories
+from herdfilter.plotting.drawing import Drawing
+from herdfilter.plotting.style import STYLES, Style, save, styles
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "STYLES",
+    "Style",
+    "drawings",
+    "error_over_particles",
+    "error_over_seconds",
+    "error_over_time",
+    "save_figures",
+    "styles",
+    "trajectory",
+]
+
+
+def drawings(result: StudyResult, summary: pd.DataFrame | None = None) -> dict[str, Drawing]:
+    """Plan what a study has to show, by the names of the files; what was not measured is left out.
+
+    Parameters
+    ----------
+    result : StudyResult
+    summary : pandas.DataFrame, optional
+        What `summarise` makes of it, if it is at hand.
+    """
+    summary = summarise(result.runs) if summary is None else summary
+    unit = result.study.scenario.unit
+    plans: dict[str, Drawing | None] = {}
+    if len(result.series):  # some filter finished a run
+        slopes = {measure: fitted_slopes(result.runs, measure) for measure in errors.measures(summary)}
+        steps = over_time.steps_at(result)
+        plans = {
+            "ratios": errors.ratios(summary),
+            "error_over_particles": errors.over_particles(summary, unit, slopes),
+            "error_over_seconds": errors.over_seconds(summary, unit),
+            "error_over_time": over_time.errors(result, steps),
+            "consistency": over_time.consistency(summary),
+            "nees_over_time": over_time.squares(result, steps, "nees"),
+            "nis_over_time": over_time.squares(result, steps, "nis"),
+        }
+    if result.trajectory.estimates:
+        names = [name for name in result.study.filters if name in result.trajectory.estimates]
+        plans["trajectory"] = trajectories.paths(result, names)
+    return {name: plan for name, plan in plans.items() if plan is not None}
+
+
+def save_figures(
+    result: StudyResult, folder: Path, plans: dict[str, Drawing] | None = None
+) -> list[Path]:
+    """Draw what a study has to show into a folder, each figure as PNG and SVG, and return the paths.
+
+    Parameters
+    ----------
+    result : StudyResult
+    folder : Path
+    plans : dict, optional
+        What `drawings` made of it, if it is at hand.
+    """
+    paths = []
+    for name, plan in (drawings(result) if plans is None else plans).items():
+        files = [folder / f"{name}{suffix}" for suffix in (".png", ".svg")]
+        save(plan.figure(), *files)
+        paths += files
+    return paths
+
+
+def error_over_time(result: StudyResult, n_particles: int | None = None) -> Figure:
+    """Error at every step: median and middle half of the runs, a panel a filter, in each the first filter in grey.
+
+    Parameters
+    ----------
+    result : StudyResult
+    n_particles : int, optional
+        Particle count; the largest unless given.
+
+    Raises
+    ------
+    ValueError
+        If no filter finished a run with so many.
+    """
+    plan = over_time.errors(result, over_time.steps_at(result, n_particles))
+    if plan is None:
+        raise ValueError(f"n_particles: expected a count at which a run was finished, got {n_particles!r}")
+    return plan.figure()
+
+
+def error_over_particles(
+    summary: pd.DataFrame, unit: str = "", slopes: dict[str, pd.DataFrame] | None = None
+) -> Figure:
+    """Error against particle count, log-log: medians over runs with 95 % intervals (of six runs or more).
+
+    Parameters
+    ----------
+    summary : pandas.DataFrame
+        What `summarise` returns.
+    unit : str
+        Unit of the error.
+    slopes : dict, optional
+        Measure (``reference_error``, ``rmse``) -> what `fitted_slopes` returns; drawn as lines in place of those from median to
+        median.
+    """
+    return errors.over_particles(summary, unit, slopes).figure()
+
+
+def error_over_seconds(summary: pd.DataFrame, unit: str = "") -> Figure:
+    """Error against wall-clock time a step, log-log: medians over runs with 95 % intervals; a marker a particle count.
+
+    Rings mark the Pareto front: no other filter and particle count is both faster and more accurate.
+    """
+    return errors.over_seconds(summary, unit).figure()
+
+
+def trajectory(result: StudyResult, names: Sequence[str] | None = None) -> Figure:
+    """Draw the first run: truth, estimates and particles, a panel a filter.
+
+    Parameters
+    ----------
+    result : StudyResult
+    names : sequence of str, optional
+        Filters to draw; unless given, the first one and the best of the others, by median error.
+    """
+    return trajectories.paths(result, names).figure()

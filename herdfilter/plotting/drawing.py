@@ -1,0 +1,111 @@
+"""A figure of panels: as a whole for a file, and panel by panel for a page that arranges them itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from herdfilter.plotting.style import figures, legend
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One pair of axes.
+
+    Attributes
+    ----------
+    title : str
+    draw : callable
+        Draws into the axes it is given.
+    color : str, optional
+        Of the title.
+    """
+
+    title: str
+    draw: Callable[[Axes], None]
+    color: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A figure of panels.
+
+    Attributes
+    ----------
+    panels : tuple of Panel
+    size : tuple of float
+        Width and height of a panel in inches.
+    columns : int
+        Panels side by side, at most.
+    title, xlabel, ylabel : str
+    share : bool
+        Whether all panels have the same limits.
+    legend : bool
+        Whether the whole figure has a legend, that of its first panel.
+    """
+
+    panels: tuple[Panel, ...]
+    size: tuple[float, float]
+    columns: int = 3
+    title: str = ""
+    xlabel: str = ""
+    ylabel: str = ""
+    share: bool = True
+    legend: bool = False
+
+    def figure(self) -> Figure:
+        """Draw all panels into one figure."""
+        columns = min(self.columns, len(self.panels))
+        rows = -(-len(self.panels) // columns)
+        size = (self.size[0] * columns + 0.4, self.size[1] * rows + 0.7)
+        with figures() as new:
+            figure, axes = new(rows, columns, size, sharex=self.share, sharey=self.share)
+            for ax, panel in zip(axes.flat, self.panels, strict=False):
+                panel.draw(ax)
+                if panel.color is None:
+                    ax.set_title(panel.title)
+                else:
+                    ax.set_title(panel.title, color=panel.color, fontweight="bold")
+            for ax in axes.flat[len(self.panels) :]:
+                ax.set_axis_off()
+            if self.share and len(self.panels) < rows * columns:  # the axis above a gap keeps its numbers
+                for ax in axes[-2][len(self.panels) % columns :] if rows > 1 else ():
+                    ax.xaxis.set_tick_params(labelbottom=True)
+            figure.suptitle(wrapped(self.title, size[0]), fontsize="medium")
+            if self.legend:  # it stands where a label of the whole would
+                for ax in axes[-1]:
+                    ax.set_xlabel(self.xlabel)
+                for ax in axes[:, 0]:
+                    ax.set_ylabel(self.ylabel)
+                legend(figure, axes.flat[0])
+            else:
+                figure.supxlabel(wrapped(self.xlabel, size[0]), fontsize="medium")
+                figure.supylabel(self.ylabel, fontsize="medium")
+        return figure
+
+    def parts(self) -> Iterator[tuple[Panel, Figure]]:
+        """Draw every panel by itself, without title and legend, with the limits that it has in the whole."""
+        limits: dict[str, Any] = {}
+        if self.share and len(self.panels) > 1:
+            ax = self.figure().axes[0]
+            limits = {"xlim": ax.get_xlim(), "ylim": ax.get_ylim()}
+        for panel in self.panels:
+            with figures() as new:
+                figure, axes = new(1, 1, (4.2, 4.2 * min(1.0, max(0.7, self.size[1] / self.size[0]))))
+                ax = axes.flat[0]
+                panel.draw(ax)
+                ax.set(**limits)
+                ax.set_xlabel(self.xlabel)
+                ax.set_ylabel(self.ylabel)
+            yield panel, figure
+
+
+def wrapped(text: str, width: float) -> str:
+    """Break lines that do not fit into so many inches."""
+    return "\n".join(fill(line, max(24, int(13 * width))) for line in text.splitlines())

@@ -1,0 +1,104 @@
+"""The first run: truth, estimates and particles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.evaluation.study import StudyResult
+from herdfilter.evaluation.summary import error_measure, summarise
+from herdfilter.plotting.drawing import Drawing, Panel
+from herdfilter.plotting.style import INK, Style, dimension_label, styles
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LONGEST_WINDOW = 30  # steps of a one-dimensional trajectory that still read well
+SNAPSHOTS = 6  # times at which the particles of a path in the plane are drawn
+
+
+def over_time(result: StudyResult) -> bool:
+    """Whether a trajectory is drawn against time."""
+    return result.study.scenario.view == "time" or result.trajectory.recording.truth.shape[1] == 1
+
+
+def paths(result: StudyResult, names: Sequence[str] | None = None) -> Drawing:
+    """Truth, estimates and particles, a panel a filter; of the first filter and the best of the others unless named."""
+    shown, scenario = result.trajectory, result.study.scenario
+    look = styles(result.study.filters)
+    timed = over_time(result)
+    dims = (0,) if timed else scenario.plane
+    draw = _against_time if timed else _in_plane
+    shown_names = list(names or first_and_best(result))
+    return Drawing(
+        tuple(
+            Panel(f"{name}, n = {shown.n_particles}", partial(draw, result, name, look[name]), look[name].color)
+            for name in shown_names
+        ),
+        ((9.0 if len(shown_names) < 3 else 5.4, 2.6) if timed else (4.8, 4.6)),
+        columns=(1 if len(shown_names) < 3 else 2) if timed else 3,
+        xlabel=scenario.time_label if timed else dimension_label(scenario.labels, dims[0]),
+        ylabel=dimension_label(scenario.labels, dims[-1]),
+        legend=True,
+    )
+
+
+def first_and_best(result: StudyResult) -> list[str]:
+    """Names of the first filter and the best of the others, by median error."""
+    known = [name for name in result.study.filters if name in result.trajectory.estimates]
+    summary = summarise(result.runs)
+    medians = summary[summary["n_particles"] == result.trajectory.n_particles].set_index("filter")
+    ranked = medians[f"{error_measure(summary)}_median"].reindex(known[1:]).dropna().sort_values()
+    return known[:1] + list(ranked.index[:1])
+
+
+def _particles(ax: Axes, x: Any, y: Array, weights: Array | None, style: Style, **options: Any) -> None:
+    """Draw particles, the heavier the more solid; as pixels, since there are thousands."""
+    share = np.ones(np.shape(y)) if weights is None else weights * weights.shape[-1]
+    ax.scatter(
+        np.broadcast_to(x, np.shape(y)).ravel(),
+        np.ravel(y),
+        color=style.color,
+        alpha=np.clip(0.5 * share, 0.06, 0.85).ravel(),
+        rasterized=True,
+        **options,
+    )
+
+
+def _against_time(result: StudyResult, name: str, style: Style, ax: Axes) -> None:
+    """First dimension against time."""
+    shown = result.trajectory
+    window = slice(min(len(shown.recording), LONGEST_WINDOW))
+    times = shown.recording.times[window]
+    if name in shown.particles:
+        weights = shown.weights[name][window] if name in shown.weights else None
+        y = shown.particles[name][window, :, 0]
+        _particles(ax, times[:, None], y, weights, style, marker="_", s=34, linewidths=1)
+    ax.plot(times, shown.recording.truth[window, 0], "x", color=INK, markersize=5, label="truth")
+    if shown.reference is not None:
+        mean = shown.reference.means[window, 0]
+        ax.plot(times, mean, color=INK, linewidth=1, linestyle="--", label="reference posterior mean")
+    ax.plot(times, shown.estimates[name][window, 0], color=style.color, linewidth=1.8, label="estimate")
+
+
+def _in_plane(result: StudyResult, name: str, style: Style, ax: Axes) -> None:
+    """Path in the plane of the scenario's two dimensions, with particles at a few times."""
+    shown, plane = result.trajectory, list(result.study.scenario.plane)
+    truth = shown.recording.truth
+    moments = np.unique(np.linspace(0, len(truth) - 1, SNAPSHOTS).astype(int))
+    if name in shown.particles:
+        weights = shown.weights[name][moments] if name in shown.weights else None
+        cloud = shown.particles[name][moments]
+        _particles(
+            ax, cloud[..., plane[0]], cloud[..., plane[1]], weights, style, marker="o", s=9, linewidths=0
+        )
+    ax.plot(*truth[:, plane].T, color=INK, linewidth=1, label="truth")
+    ax.plot(*shown.estimates[name][:, plane].T, color=style.color, linewidth=1.6, label="estimate")
+    ax.plot(
+        *truth[moments][:, plane].T, "o", color=INK, markersize=4, label="when the particles are shown"
+    )
+    ax.set_aspect("equal", adjustable="datalim")
