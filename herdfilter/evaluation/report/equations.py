@@ -1,0 +1,31 @@
+"""What the documentation of a model says of its equations, as HTML."""
+
+from __future__ import annotations
+
+import inspect
+
+from herdfilter.evaluation.scenario import Scenario
+
+
+def equations(scenario: Scenario) -> str:
+    """Return the summary and the equations of a model of this package as HTML with MathML; nothing of a user's model.
+
+    They stand in the class's docstring, above its parameters.
+    """
+    from docutils.core import publish_parts
+
+    from herdfilter import models
+
+    model = getattr(models, str(scenario.model["type"]), None)
+    text = inspect.getdoc(model) if inspect.isclass(model) else None
+    if not text:
+        return ""
+    settings = {
+        "math_output": "MathML",
+        "raw_enabled": False,
+        "file_insertion_enabled": False,
+        "report_level": 5,
+        "_disable_config": True,
+    }
+    text = text.partition("\nParameters\n")[0].replace(r"\dots", r"\ldots")
+    return str(publish_parts(text, writer="html5", settings_overrides=settings)["body"])

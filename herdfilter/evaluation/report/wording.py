@@ -1,0 +1,191 @@
+"""Numbers and findings of a study in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from herdfilter.evaluation.scenario import Scenario
+from herdfilter.evaluation.study import StudyResult
+from herdfilter.evaluation.summary import claims, error_measure
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def digits(number: float) -> str:
+    """Three digits."""
+    if math.isnan(number):
+        return "\u2013"
+    text = f"{number:#.3g}".rstrip(".")
+    if "e" in text:
+        mantissa, exponent = text.split("e")
+        return f"{mantissa.rstrip('.')}e{int(exponent)}"
+    return text.replace("-", "\u2212")
+
+
+def interval(low: float, high: float) -> str:
+    """Both ends, or nothing: too few runs have none."""
+    return f"{digits(low)} to {digits(high)}" if high > low else ""
+
+
+def cell(row: pd.Series[Any], name: str) -> dict[str, str]:
+    """Value and interval of a column of a summary."""
+    low, high = (float(row.get(f"{name}_{end}", np.nan)) for end in ("low", "high"))
+    return {"value": digits(float(row[name])), "interval": interval(low, high)}
+
+
+def outcome(scenario: Scenario) -> str:
+    """With real data the good end of a run is what counts: it localised."""
+    return "diverged" if scenario.data is None or scenario.divergence is None else "localised"
+
+
+def share(diverged: float, scenario: Scenario) -> str:
+    """Share of the runs with that outcome."""
+    return f"{100 * (diverged if outcome(scenario) == 'diverged' else 1 - diverged):.0f} %"
+
+
+def definition(scenario: Scenario) -> list[str]:
+    """When a run counts as diverged or localised, a line at most."""
+    bound = scenario.divergence
+    if bound is None:
+        return []
+    unit = f" {scenario.unit}" if scenario.unit else ""
+    side = "above" if outcome(scenario) == "diverged" else "of at most"
+    last = f"the last {100 * bound.final_part:.0f} % of the steps"
+    return [f"{outcome(scenario)}: RMSE to the truth {side} {bound.rmse_above:g}{unit} in {last}"]
+
+
+def floor(summary: pd.DataFrame) -> list[str]:
+    """How exact the reference is, where it is not, a line at most."""
+    sd = summary["reference_sd"].max()
+    return (
+        [f"standard error of the reference itself: {sd:.2g} (root mean square over runs)"] if sd > 0 else []
+    )
+
+
+def reference(scenario: Scenario) -> str:
+    """What errors are measured against beside the truth."""
+    match scenario.reference:
+        case None:
+            return "none: errors are against the truth"
+        case {"type": "grid"}:
+            return "the exact posterior, computed on a grid"
+        case {"type": "kalman"}:
+            return "the Kalman filter, exact here"
+        case {"type": "large", "n": n}:
+            repeats = scenario.reference.get("repeats", 4)
+            return f"the average of {repeats} bootstrap filters with {n} particles each"
+        case other:
+            return ", ".join(f"{key} = {value}" for key, value in other.items())
+
+
+def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, str]]:
+    """What the words and numbers of the report mean."""
+    dims = scenario.error_dims
+    over = "all dimensions" if dims is None else ", ".join(
+        scenario.labels[i] if i < len(scenario.labels) else f"state {i + 1}" for i in dims
+    )
+    unit = f", in {scenario.unit}" if scenario.unit else ""
+    lines = [
+        ("error", f"root mean square over the steps of a run of the distance from the posterior mean, over {over}{unit}"),
+        ("reference", "; ".join([reference(scenario), *floor(summary)])),
+        (
+            "intervals",
+            "at 95 % over runs: of medians and ratios between order statistics (from six runs on), of root mean squares "
+            "by the bootstrap (BCa), of slopes Student's",
+        ),
+    ]
+    for line in definition(scenario):
+        name, _, meaning = line.partition(": ")
+        lines.append((name, f"{meaning}; a run that failed counts as not having localised" if name == "localised" else f"{meaning}; a run that failed counts as diverged"))
+    if scenario.divergence is None:
+        lines.append(("diverged", "the scenario has no bound: only runs that failed count"))
+    return lines
+
+
+def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
+    """Give who is shown to be better, or worse, than the baseline, at every particle count; None with one filter."""
+    base = summary["baseline"].iloc[0]
+    if runs["filter"].nunique() < 2:
+        return None
+    together, alone = claims(runs, base), claims(runs, base, simultaneous=False)
+    rows = []
+    for n in sorted(together["n_particles"].unique(), reverse=True):
+        strong, weak = (table[table["n_particles"] == n] for table in (together, alone))
+        row = {"n": n, **_sides(strong, base)}
+        known = row["better"] + row["worse"]
+        more = _sides(weak, base)
+        row["perhaps_better"] = [one for one in more["better"] if one["name"] not in {k["name"] for k in known}]
+        row["perhaps_worse"] = [one for one in more["worse"] if one["name"] not in {k["name"] for k in known}]
+        named = {one["name"] for side in ("better", "worse") for one in more[side]} | {k["name"] for k in known}
+        row["open"] = [name for name in strong["a"] if name not in named]
+        rows.append(row)
+    comparisons, most = len(together), int(together["runs"].max())
+    needed = math.floor(math.log2(2 * comparisons / 0.05)) + 1
+    return {
+        "baseline": base,
+        "against": "reference" if error_measure(runs) == "reference_error" else "truth",
+        "comparisons": comparisons,
+        "rows": rows,
+        "too_few": f"{comparisons} comparisons together take {needed} runs at least, there are {most}" if most < needed else "",
+    }
+
+
+def _sides(table: pd.DataFrame, base: str) -> dict[str, list[dict[str, str]]]:
+    """Filters better and worse than the baseline, each with its ratio and interval."""
+    sides: dict[str, list[dict[str, str]]] = {"better": [], "worse": []}
+    for _, row in table[table["better"] != ""].sort_values("ratio").iterrows():
+        side = sides["worse" if row["better"] == base else "better"]
+        ends = [value if math.isfinite(value) else math.nan for value in (row["ratio_low"], row["ratio_high"])]
+        ratio = row["ratio"] if math.isfinite(row["ratio"]) else math.nan
+        side.append({"name": row["a"], "ratio": digits(ratio), "interval": interval(*ends)})
+    return sides
+
+
+def built(described: Any) -> str:
+    """Say how a filter is built, from its description in a store."""
+    if not isinstance(described, Mapping) or "options" not in described:
+        return "" if described is None else _brief(described)
+    options = described["options"]
+    inside = ", ".join(f"{key}={value}" if isinstance(value, str) else f"{key}={_brief(value)}" for key, value in options.items())
+    return f"{described.get('filter', '')}({inside})"
+
+
+def _brief(value: Any) -> str:
+    """An object of a description in one line."""
+    if isinstance(value, Mapping):
+        name = str(value.get("type", "")).rpartition(".")[2]
+        inside = ", ".join(f"{key}={_brief(item)}" for key, item in value.items() if key != "type")
+        return f"{name}({inside})" if name else f"{{{inside}}}"
+    if isinstance(value, (list, tuple)):
+        text = ", ".join(map(_brief, value[:6]))
+        return f"[{text}{', ...' if len(value) > 6 else ''}]"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def configuration(result: StudyResult) -> list[tuple[str, str]]:
+    """Everything that somebody needs to repeat the study, as it was stored."""
+    study, scenario, described = result.study, result.study.scenario, result.description
+    planned = described.get("runs", study.runs)
+    model = ", ".join(f"{key} = {_brief(value)}" for key, value in scenario.model.items() if key != "type")
+    lines = [
+        ("scenario", scenario.name),
+        ("source", " ".join(scenario.source.split())),
+        ("model", f"{scenario.model['type']}: {model}" if model else str(scenario.model["type"])),
+        ("length", f"{len(result.trajectory.recording)} steps"),
+        ("runs", f"{study.runs}" if planned == study.runs else f"{study.runs} of {planned} planned"),
+        ("particle counts", ", ".join(map(str, study.particles))),
+        ("seed", str(study.seed)),
+    ]
+    if described.get("data"):
+        lines.append(("data", f"digest {described['data']}"))
+    for session in result.sessions:
+        versions = ", ".join(f"{name} {version}" for name, version in session["versions"].items())
+        machine = session["machine"]
+        place = f"{machine.get('processor', '')}, {machine.get('cores', '?')} cores, {machine.get('system', '')}"
+        lines.append(("computed", f"from {session['started']} ({session['executor']}) on {place}; {versions}"))
+    return [(name, text) for name, text in lines if text]
