@@ -64,7 +64,7 @@ main.add_command(data)
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Folder for tables and figures, and for study.sqlite, which takes every finished run at once.",
+    help="Folder for report, tables and figures, and for study.sqlite, which takes every finished run at once.",
 )
 @click.option("--resume", is_flag=True, help="Continue the same comparison in --out where it was cut off.")
 @click.option(
@@ -125,9 +125,11 @@ def compare(
 
 @main.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder for tables and figures.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder for report, tables and figures."
+)
 def show(file: Path, out: Path | None) -> None:
-    """Show again what `compare --out` has found, without running anything: the table, and with --out tables and figures.
+    """Show again what `compare --out` has found, without running anything: the table, and with --out all files.
 
     FILE is a study.sqlite, or the folder that holds one. Of a comparison that was cut off, those runs count that all
     filters have finished.
@@ -184,6 +186,7 @@ def _tell(result: StudyResult, planned: int) -> None:
     """Print table, failures, definitions and verdict; `planned` runs were to be made."""
     from rich.console import Console
 
+    from herdfilter.evaluation.report.wording import definition, floor
     from herdfilter.evaluation.summary import summarise, verdict
 
     study, summary = result.study, summarise(result.runs)
@@ -195,25 +198,28 @@ def _tell(result: StudyResult, planned: int) -> None:
     runs = f"{study.runs} runs" if study.runs == planned else f"{study.runs} of {planned} runs"
     click.echo(f"\n{study.scenario.title}: {runs}{brackets}")
     console.print(_summary_table(summary, study.scenario, intervals))
-    for line in (*_failures(result.runs), *_definition(study.scenario), *_floor(summary), verdict(summary)):
+    for line in (*_failures(result.runs), *definition(study.scenario), *floor(summary), verdict(summary)):
         click.echo(line)
 
 
 def _write(result: StudyResult, out: Path, there: Sequence[str] = ()) -> None:
-    """Write tables and figures into a folder; files `there` are named with them."""
+    """Write tables, figures and report into a folder; files `there` are named with them."""
+    from herdfilter.evaluation.report import write_report
     from herdfilter.evaluation.summary import summarise
-    from herdfilter.plotting import save_figures
+    from herdfilter.plotting import drawings, save_figures
 
     try:
+        summary = summarise(result.runs)
         result.runs.to_csv(out / "runs.csv", index=False)
-        summarise(result.runs).to_csv(out / "summary.csv", index=False)
-        figures = save_figures(result, out)
+        summary.to_csv(out / "summary.csv", index=False)
+        plans = drawings(result, summary)
+        figures = save_figures(result, out, plans)
+        report = write_report(result, out, plans)
     except OSError as error:
         kept = f"; the runs are kept in {out / there[0]}, `herdfilter show` reads them" if there else ""
         raise InputError(f"out: cannot write into {out} ({error.strerror or error}){kept}") from None
-    click.echo(
-        f"Wrote {', '.join([*there, 'runs.csv', 'summary.csv', *(path.name for path in figures)])} into {out}"
-    )
+    names = [*there, "runs.csv", "summary.csv", *dict.fromkeys(f"{path.stem}.png/.svg" for path in figures)]
+    click.echo(f"Wrote {', '.join(names)} into {out}\nThe report: {report}")
 
 
 @main.command()
@@ -308,6 +314,7 @@ def _summary_table(summary: pd.DataFrame, scenario: Scenario, intervals: bool) -
     from rich import box
     from rich.table import Table
 
+    from herdfilter.evaluation.report.wording import outcome
     from herdfilter.evaluation.summary import error_measure
 
     unit = f" ({scenario.unit})" if scenario.unit else ""
@@ -317,12 +324,12 @@ def _summary_table(summary: pd.DataFrame, scenario: Scenario, intervals: bool) -
         columns = {ranking: f"RMS error\nto reference{unit}"} | columns
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=not intervals)
     table.add_column("filter", no_wrap=True)
-    rates = (_outcome(scenario), *(["failed"] * intervals), "ms a\nstep")
+    rates = (outcome(scenario), *(["failed"] * intervals), "ms a\nstep")
     for header in ("n", "median\nerror", *columns.values(), *rates):
         table.add_column(header, justify="right", no_wrap=True)
     counts = list(dict.fromkeys(summary["n_particles"]))
     for _, row in summary.iterrows():
-        share = row["diverged"] if _outcome(scenario) == "diverged" else 1 - row["diverged"]
+        share = row["diverged"] if outcome(scenario) == "diverged" else 1 - row["diverged"]
         table.add_row(
             row["filter"],
             str(row["n_particles"]),
@@ -345,29 +352,6 @@ def _with_interval(row: pd.Series[Any], name: str) -> str:
 
 def _digits(number: float) -> str:
     return "-" if math.isnan(number) else f"{number:#.3g}".rstrip(".")
-
-
-def _outcome(scenario: Scenario) -> str:
-    """With real data the good end of a run is what counts: it localised."""
-    return "diverged" if scenario.data is None or scenario.divergence is None else "localised"
-
-
-def _definition(scenario: Scenario) -> list[str]:
-    bound = scenario.divergence
-    if bound is None:
-        return []
-    unit = f" {scenario.unit}" if scenario.unit else ""
-    side = "above" if _outcome(scenario) == "diverged" else "of at most"
-    last = f"the last {100 * bound.final_part:.0f} % of the steps"
-    return [f"{_outcome(scenario)}: RMSE to the truth {side} {bound.rmse_above:g}{unit} in {last}"]
-
-
-def _floor(summary: pd.DataFrame) -> list[str]:
-    """Say how exact the reference is, where it is not."""
-    sd = summary["reference_sd"].max()
-    return (
-        [f"standard error of the reference itself: {sd:.2g} (root mean square over runs)"] if sd > 0 else []
-    )
 
 
 def _failures(runs: pd.DataFrame) -> list[str]:

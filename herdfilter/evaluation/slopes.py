@@ -17,9 +17,9 @@ MEASURES = ("reference_error", "rmse")
 def fitted_slopes(table: pd.DataFrame, measure: str = "reference_error", level: float = 0.95) -> pd.DataFrame:
     """Fit the logarithm of the error over the logarithm of the particle count, by least squares in every run.
 
-    Runs are independent, the particle counts of one run are not: they share its truth and observations. So each run gives one
-    slope, and the interval is Student's over runs. The mean of these slopes is the least-squares slope through the geometric
-    means of the errors.
+    Runs are independent, the particle counts of one run are not: they share its truth and observations. So each run
+    gives one slope, and the interval is Student's over runs. The mean of these slopes is the least-squares slope
+    through the geometric means of the errors.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def fitted_slopes(table: pd.DataFrame, measure: str = "reference_error", level: 
     -------
     pandas.DataFrame
         One row per filter: ``filter``, ``runs`` (those with an error above 0 at every particle count), ``slope``,
-        ``slope_low``, ``slope_high``; NaN with fewer than two particle counts, or two runs for the interval. Independent draws
-        have a slope of -0.5 once there are many.
+        ``slope_low``, ``slope_high``; NaN with fewer than two particle counts, or two runs for the interval.
+        Independent draws have a slope of -0.5 once there are many.
 
     Raises
     ------

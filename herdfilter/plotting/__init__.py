@@ -63,9 +63,7 @@ def drawings(result: StudyResult, summary: pd.DataFrame | None = None) -> dict[s
     return {name: plan for name, plan in plans.items() if plan is not None}
 
 
-def save_figures(
-    result: StudyResult, folder: Path, plans: dict[str, Drawing] | None = None
-) -> list[Path]:
+def save_figures(result: StudyResult, folder: Path, plans: dict[str, Drawing] | None = None) -> list[Path]:
     """Draw what a study has to show into a folder, each figure as PNG and SVG, and return the paths.
 
     Parameters
@@ -115,8 +113,8 @@ def error_over_particles(
     unit : str
         Unit of the error.
     slopes : dict, optional
-        Measure (``reference_error``, ``rmse``) -> what `fitted_slopes` returns; drawn as lines in place of those from median to
-        median.
+        Measure (``reference_error``, ``rmse``) -> what `herdfilter.evaluation.slopes.fitted_slopes` returns; drawn as
+        lines in place of those from median to median.
     """
     return errors.over_particles(summary, unit, slopes).figure()
 

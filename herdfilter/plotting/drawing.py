@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+PART = 4.2  # width of a panel by itself, in inches: as wide as a phone shows with readable letters
+
+
 @dataclass(frozen=True, eq=False)
 class Panel:
     """One pair of axes.
@@ -48,6 +51,8 @@ class Drawing:
         Whether all panels have the same limits.
     legend : bool
         Whether the whole figure has a legend, that of its first panel.
+    height : float
+        Of a panel by itself, `PART` inches wide.
     """
 
     panels: tuple[Panel, ...]
@@ -58,6 +63,7 @@ class Drawing:
     ylabel: str = ""
     share: bool = True
     legend: bool = False
+    height: float = 2.9
 
     def figure(self) -> Figure:
         """Draw all panels into one figure."""
@@ -97,11 +103,11 @@ class Drawing:
             limits = {"xlim": ax.get_xlim(), "ylim": ax.get_ylim()}
         for panel in self.panels:
             with figures() as new:
-                figure, axes = new(1, 1, (4.2, 4.2 * min(1.0, max(0.7, self.size[1] / self.size[0]))))
+                figure, axes = new(1, 1, (PART, self.height))
                 ax = axes.flat[0]
                 panel.draw(ax)
                 ax.set(**limits)
-                ax.set_xlabel(self.xlabel)
+                ax.set_xlabel(wrapped(self.xlabel, PART - 1))
                 ax.set_ylabel(self.ylabel)
             yield panel, figure
 

@@ -35,6 +35,7 @@ def over_particles(
         ylabel=error_label(unit),
         share=False,
         legend=True,
+        height=3.6,
     )
 
 
@@ -50,6 +51,7 @@ def over_seconds(summary: pd.DataFrame, unit: str = "") -> Drawing:
         ylabel=error_label(unit),
         share=False,
         legend=True,
+        height=3.6,
     )
 
 
@@ -63,6 +65,7 @@ def ratios(summary: pd.DataFrame) -> Drawing | None:
     return Drawing(
         (Panel("", partial(_ratios, rows.sort_values("ratio", ascending=False), summary["filter"])),),
         (6.4, 0.34 * len(rows) + 0.9),
+        height=0.34 * len(rows) + 0.8,
         title=f"Error divided by that of {base} in the same run, n = {n}: median and 95 % interval",
         xlabel=f"ratio to {base}, n = {n}",
     )
@@ -72,7 +75,9 @@ def pareto(summary: pd.DataFrame, measure: str) -> pd.DataFrame:
     """Rows that no other row beats in both median error and time a step, from the fastest to the slowest."""
     column = f"{measure}_median"
     front, best = [], np.inf
-    for index, row in summary.dropna(subset=[column, "ms_per_step"]).sort_values(["ms_per_step", column]).iterrows():
+    for index, row in (
+        summary.dropna(subset=[column, "ms_per_step"]).sort_values(["ms_per_step", column]).iterrows()
+    ):
         if row[column] < best:
             front.append(index)
             best = row[column]
@@ -114,7 +119,9 @@ def _fitted_line(ax: Axes, x: np.ndarray, medians: np.ndarray, slope: float, sty
     some = np.isfinite(medians) & (medians > 0)
     if some.any():
         middle = np.log(medians[some]).mean() - slope * np.log(x[some]).mean()
-        ax.plot(x, np.exp(middle + slope * np.log(x)), color=style.color, linestyle=style.linestyle, linewidth=1.5)
+        ax.plot(
+            x, np.exp(middle + slope * np.log(x)), color=style.color, linestyle=style.linestyle, linewidth=1.5
+        )
 
 
 def _over_seconds(summary: pd.DataFrame, measure: str, ax: Axes) -> None:
@@ -187,7 +194,9 @@ def _half_slope(ax: Axes, summary: pd.DataFrame) -> None:
     counts = np.array(sorted(summary["n_particles"].unique()), dtype=float)
     y = medians[medians > 0].min() * 0.7 * np.sqrt(counts[-1] / counts)
     ax.plot(counts, y, color=QUIET, linewidth=1, linestyle="--", zorder=0)
-    ax.annotate("slope \u22121/2", (counts[0], 0.93 * y[0]), color=INK, va="top", fontsize="small")
+    ax.annotate(
+        "slope \u22121/2", (counts[-1], 0.96 * y[-1]), color=INK, ha="right", va="top", fontsize="small"
+    )
 
 
 def _ratios(rows: pd.DataFrame, names: pd.Series[str], ax: Axes) -> None:

@@ -40,7 +40,9 @@ def errors(result: StudyResult, steps: pd.DataFrame) -> Drawing | None:
         tuple(
             Panel(
                 name,
-                partial(_errors, times, rows, measure, look[name], None if name == first else baseline, width),
+                partial(
+                    _errors, times, rows, measure, look[name], None if name == first else baseline, width
+                ),
                 look[name].color,
             )
             for name, rows in groups.items()
@@ -112,7 +114,10 @@ def consistency(summary: pd.DataFrame) -> Drawing | None:
     rows = summary[summary["n_particles"] == summary["n_particles"].max()]
     panels = tuple(
         Panel(title, partial(_consistency, rows, name))
-        for name, title in (("anees", "ANEES: covariance of the state"), ("nis", "NIS: predicted observations"))
+        for name, title in (
+            ("anees", "ANEES: covariance of the state"),
+            ("nis", "NIS: predicted observations"),
+        )
         if (rows[name] > 0).any()
     )
     if not panels:
@@ -121,8 +126,9 @@ def consistency(summary: pd.DataFrame) -> Drawing | None:
         panels,
         (4.6, 0.32 * len(rows) + 0.6),
         title=f"n = {rows['n_particles'].iloc[0]}: mean, 95 % interval over runs, and 95 % chi-square band (grey)",
-        xlabel="1 where the covariances are right; above, the filter is too sure of itself",
+        xlabel="1: the covariances are right; more: too sure of itself",
         share=False,
+        height=0.34 * len(rows) + 0.8,
     )
 
 

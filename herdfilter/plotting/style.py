@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import numpy as np
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -134,21 +132,25 @@ def log_axis(ax: Axes, which: Literal["x", "y"]) -> None:
     ax.set(**{f"{which}scale": "log"})
     axis = ax.xaxis if which == "x" else ax.yaxis
     axis.set_major_locator(Places())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: f"{value:g}".replace("e+0", "e").replace("e+", "e"))
+    )
     axis.set_minor_locator(NullLocator())
 
 
 def log_places(low: float, high: float) -> list[float]:
-    """Round numbers between two positive ones, some three to eight of them where there is room."""
+    """Round numbers between two positive ones, some three to seven of them where there is room."""
     low, high = sorted((low, high))
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    for mantissas in ((1,), (1, 3), (1, 2, 5), range(1, 10), np.arange(10, 100) / 10):
-        stride = max(1, (last - first) // 6) if mantissas == (1,) else 1
-        found = [float(f"{m}e{k}") for k in range(first, last + 1, stride) for m in mantissas]
+    for mantissas in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
+        stride = max(1, math.ceil((last - first) / 6)) if mantissas == (1,) else 1
+        found = [float(f"{m}e{k}") for k in range(first, last + 1) if k % stride == 0 for m in mantissas]
         found = [value for value in found if low <= value <= high]
         if len(found) > 2:
-            return found if len(found) <= 9 else found[:: len(found) // 5]
-    return found
+            return found
+    step = 10 ** math.floor(math.log10(high - low)) / 2 if high > low else 1.0  # less than a factor of two
+    step *= math.ceil((high - low) / step / 5)
+    return [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def legend(figure: Figure, ax: Axes) -> None:

@@ -36,7 +36,9 @@ def paths(result: StudyResult, names: Sequence[str] | None = None) -> Drawing:
     shown_names = list(names or first_and_best(result))
     return Drawing(
         tuple(
-            Panel(f"{name}, n = {shown.n_particles}", partial(draw, result, name, look[name]), look[name].color)
+            Panel(
+                f"{name}, n = {shown.n_particles}", partial(draw, result, name, look[name]), look[name].color
+            )
             for name in shown_names
         ),
         ((9.0 if len(shown_names) < 3 else 5.4, 2.6) if timed else (4.8, 4.6)),
@@ -44,6 +46,7 @@ def paths(result: StudyResult, names: Sequence[str] | None = None) -> Drawing:
         xlabel=scenario.time_label if timed else dimension_label(scenario.labels, dims[0]),
         ylabel=dimension_label(scenario.labels, dims[-1]),
         legend=True,
+        height=2.9 if timed else 4.0,
     )
 
 
@@ -59,11 +62,12 @@ def first_and_best(result: StudyResult) -> list[str]:
 def _particles(ax: Axes, x: Any, y: Array, weights: Array | None, style: Style, **options: Any) -> None:
     """Draw particles, the heavier the more solid; as pixels, since there are thousands."""
     share = np.ones(np.shape(y)) if weights is None else weights * weights.shape[-1]
+    alpha: Any = np.clip(0.5 * share, 0.06, 0.85).ravel()
     ax.scatter(
         np.broadcast_to(x, np.shape(y)).ravel(),
         np.ravel(y),
         color=style.color,
-        alpha=np.clip(0.5 * share, 0.06, 0.85).ravel(),
+        alpha=alpha,
         rasterized=True,
         **options,
     )
@@ -98,7 +102,5 @@ def _in_plane(result: StudyResult, name: str, style: Style, ax: Axes) -> None:
         )
     ax.plot(*truth[:, plane].T, color=INK, linewidth=1, label="truth")
     ax.plot(*shown.estimates[name][:, plane].T, color=style.color, linewidth=1.6, label="estimate")
-    ax.plot(
-        *truth[moments][:, plane].T, "o", color=INK, markersize=4, label="when the particles are shown"
-    )
+    ax.plot(*truth[moments][:, plane].T, "o", color=INK, markersize=4, label="when the particles are shown")
     ax.set_aspect("equal", adjustable="datalim")

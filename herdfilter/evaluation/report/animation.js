@@ -18,9 +18,9 @@
   const inside = (code) => code > 0 && code < 65535; // the end values stand for what lies beyond
   const value = (code, dim) => data.low[dim] + (code / 65535) * (data.high[dim] - data.low[dim]);
 
-  /* Round numbers for an axis, some four of them. */
+  /* Round numbers for an axis, some five of them. */
   function ticks(low, high) {
-    const rough = (high - low) / 4, power = 10 ** Math.floor(Math.log10(rough));
+    const rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
     const step = power * [1, 2, 5, 10].find((m) => m * power >= rough);
     const found = [];
     for (let i = Math.ceil(low / step); i * step <= high; i++) found.push(Number((i * step).toPrecision(6)));

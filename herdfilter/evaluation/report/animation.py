@@ -39,7 +39,9 @@ def animation(result: StudyResult, pair: Sequence[str]) -> dict[str, Any] | None
     sizes = {name: shown.particles[name].shape[1] for name in names}
     strides = {name: -(-n // MOST_PARTICLES) for name, n in sizes.items()}
     cost = np.cumsum([len(steps) * len(dims) * -(-sizes[name] // strides[name]) for name in names])
-    names = [name for name, numbers in zip(names, cost, strict=True) if name in pair or numbers <= MOST_NUMBERS]
+    names = [
+        name for name, numbers in zip(names, cost, strict=True) if name in pair or numbers <= MOST_NUMBERS
+    ]
     clouds = {name: shown.particles[name][steps][:, :: strides[name]][..., dims] for name in names}
     low, high = _bounds(truth[:, dims], clouds)
     look = styles(result.study.filters)
@@ -54,7 +56,7 @@ def animation(result: StudyResult, pair: Sequence[str]) -> dict[str, Any] | None
         "high": _short(high),
         "truth": _short(truth[steps][:, dims]),
         "centre": _short(centre[steps][:, dims]),
-        "near": _short(4 * _spread(shown.weights, clouds, pair, steps, strides)),
+        "near": _short(3 * _spread(shown.weights, clouds, pair, steps, strides)),
         "exact": shown.reference is not None,
         "pair": [*pair, *pair][:2],
         "filters": {
@@ -68,7 +70,9 @@ def animation(result: StudyResult, pair: Sequence[str]) -> dict[str, Any] | None
             }
             for name in names
         },
-        "omitted": _omitted(every, {name: strides[name] for name in names}, sizes, len(shown.particles) - len(names)),
+        "omitted": _omitted(
+            every, {name: strides[name] for name in names}, sizes, len(shown.particles) - len(names)
+        ),
     }
 
 
@@ -86,7 +90,7 @@ def _bounds(truth: Array, clouds: dict[str, Array]) -> tuple[Array, Array]:
 
 
 def _spread(
-    weights: Any, clouds: dict[str, Array], pair: Sequence[str], steps: Array, strides: dict[str, int]
+    weights: Any, clouds: dict[str, Array], pair: Sequence[str], steps: np.ndarray, strides: dict[str, int]
 ) -> float:
     """Typical standard deviation of the wider of the two clouds."""
     found = []
@@ -108,7 +112,7 @@ def _coded(cloud: Array, low: Array, high: Array) -> str:
     return base64.b64encode(np.nan_to_num(scaled).astype("<u2").tobytes()).decode()
 
 
-def _sizes(weights: Array | None, steps: Array, stride: int) -> str:
+def _sizes(weights: Array | None, steps: np.ndarray, stride: int) -> str:
     """Code diameters (T, n) as 8 bits, 64 for a weight of 1 / n; empty where all weights are equal."""
     if weights is None or np.allclose(weights * weights.shape[1], 1, atol=0.02):
         return ""

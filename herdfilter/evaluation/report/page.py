@@ -75,7 +75,9 @@ def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
 
     summary = summarise(result.runs)
     plans = drawings(result, summary) if plans is None else plans
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     environment.filters["digits"] = wording.digits
     return environment.from_string(_text("page.html")).render(
         css=_markup(_text("page.css")),
@@ -113,7 +115,9 @@ def _markup(text: str) -> Markup:
 def _figures(name: str, plan: Drawing) -> Iterator[dict[str, Any]]:
     """Give the panels of a figure as SVG, with what is written beside them."""
     for i, (panel, figure) in enumerate(plan.parts()):
-        told = f"{panel.title}: {plan.ylabel or 'filters'} against {plan.xlabel}" if panel.title else plan.title
+        told = (
+            f"{panel.title}: {plan.ylabel or 'filters'} against {plan.xlabel}" if panel.title else plan.title
+        )
         svg = inline(figure, f"{name.replace('_', '-')}-{i}", told)
         color = None if panel.color is None else colour(panel.color)
         yield {"title": panel.title, "color": color, "svg": _markup(svg)}
@@ -156,17 +160,25 @@ def _table(result: StudyResult, summary: pd.DataFrame) -> dict[str, Any]:
     unit = f" ({scenario.unit})" if scenario.unit else ""
     base = summary["baseline"].iloc[0]
     columns = [(f"{rank}_median", f"median error to the {'reference' if rank != 'rmse' else 'truth'}{unit}")]
-    columns += [(name, f"RMS error to the {'truth' if name == 'rmse' else 'reference'}{unit}") for name in measures(summary)]
+    columns += [
+        (name, f"RMS error to the {'truth' if name == 'rmse' else 'reference'}{unit}")
+        for name in measures(summary)
+    ]
     if len(result.study.filters) > 1:
         columns.append(("ratio", f"ratio to {base}, run by run"))
     columns += [
         (name, title)
-        for name, title in (("log_likelihood_error", "RMS error of the log-likelihood"), ("ess", "effective sample size"))
+        for name, title in (
+            ("log_likelihood_error", "RMS error of the log-likelihood"),
+            ("ess", "effective sample size"),
+        )
         if summary[name].notna().any()
     ]
     groups = []
     for n in sorted(summary["n_particles"].unique(), reverse=True):
-        rows = summary[summary["n_particles"] == n].sort_values(f"{rank}_median", na_position="last", kind="stable")
+        rows = summary[summary["n_particles"] == n].sort_values(
+            f"{rank}_median", na_position="last", kind="stable"
+        )
         best = rows[f"{rank}_median"].min()
         groups.append(
             {
@@ -193,12 +205,16 @@ def _slopes(result: StudyResult, summary: pd.DataFrame) -> dict[str, Any] | None
     """Give the fitted slopes; None with one particle count."""
     if len(result.study.particles) < 2:
         return None
-    by_measure = {measure: fitted_slopes(result.runs, measure).set_index("filter") for measure in measures(summary)}
+    fits = {measure: fitted_slopes(result.runs, measure) for measure in measures(summary)}
     return {
-        "heads": [f"to the {'truth' if name == 'rmse' else 'reference'}" for name in by_measure],
+        "heads": [f"to the {'truth' if name == 'rmse' else 'reference'}" for name in fits],
         "rows": [
-            (name, [wording.cell(fits.loc[name], "slope") | {"runs": int(fits.loc[name, "runs"])} for fits in by_measure.values()])
-            for name in result.study.filters
+            (
+                rows[0]["filter"],
+                [wording.cell(row, "slope") for row in rows],
+                int(rows[0]["runs"]),
+            )
+            for rows in zip(*([row for _, row in fit.iterrows()] for fit in fits.values()), strict=True)
         ],
     }
 
@@ -230,7 +246,11 @@ def _animation(result: StudyResult) -> dict[str, Any] | None:
         return None
     for entry in data["filters"].values():
         entry["variable"] = f"--c{entry['color'][1:]}"
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
+    text = (
+        json.dumps(data, separators=(",", ":"), allow_nan=False)
+        .replace("<", "\\u003c")
+        .replace("&", "\\u0026")
+    )
     return {"json": _markup(text), "data": data}
 
 
@@ -253,4 +273,9 @@ def _failures(runs: pd.DataFrame) -> dict[str, Any]:
             }
         )
     groups.sort(key=lambda group: -group["count"])
-    return {"count": len(failed), "total": len(runs), "groups": groups[:MOST_TRACEBACKS], "more": len(groups[MOST_TRACEBACKS:])}
+    return {
+        "count": len(failed),
+        "total": len(runs),
+        "groups": groups[:MOST_TRACEBACKS],
+        "more": len(groups[MOST_TRACEBACKS:]),
+    }

@@ -45,7 +45,9 @@ def inline(figure: Figure, key: str, label: str) -> str:
     )
     for element in root.iter():
         element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
-        element.attrib = {name: value for pair in element.attrib.items() for name, value in _renamed(*pair, key, used)}
+        element.attrib = {
+            name: value for pair in element.attrib.items() for name, value in _renamed(*pair, key, used)
+        }
         for text in ("text", "tail"):
             if not (getattr(element, text) or "").strip():
                 setattr(element, text, None)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def digits(number: float) -> str:
-    """Three digits."""
+    """Write a number with three digits."""
     if math.isnan(number):
         return "\u2013"
     text = f"{number:#.3g}".rstrip(".")
@@ -28,28 +28,28 @@ def digits(number: float) -> str:
 
 
 def interval(low: float, high: float) -> str:
-    """Both ends, or nothing: too few runs have none."""
+    """Name both ends, or nothing: too few runs have none."""
     return f"{digits(low)} to {digits(high)}" if high > low else ""
 
 
 def cell(row: pd.Series[Any], name: str) -> dict[str, str]:
-    """Value and interval of a column of a summary."""
+    """Give value and interval of a column of a summary."""
     low, high = (float(row.get(f"{name}_{end}", np.nan)) for end in ("low", "high"))
     return {"value": digits(float(row[name])), "interval": interval(low, high)}
 
 
 def outcome(scenario: Scenario) -> str:
-    """With real data the good end of a run is what counts: it localised."""
+    """Name what is counted; with real data it is the good end of a run: it localised."""
     return "diverged" if scenario.data is None or scenario.divergence is None else "localised"
 
 
 def share(diverged: float, scenario: Scenario) -> str:
-    """Share of the runs with that outcome."""
+    """Give the share of the runs with that outcome."""
     return f"{100 * (diverged if outcome(scenario) == 'diverged' else 1 - diverged):.0f} %"
 
 
 def definition(scenario: Scenario) -> list[str]:
-    """When a run counts as diverged or localised, a line at most."""
+    """Say when a run counts as diverged or localised, in a line at most."""
     bound = scenario.divergence
     if bound is None:
         return []
@@ -60,7 +60,7 @@ def definition(scenario: Scenario) -> list[str]:
 
 
 def floor(summary: pd.DataFrame) -> list[str]:
-    """How exact the reference is, where it is not, a line at most."""
+    """Say how exact the reference is, where it is not, in a line at most."""
     sd = summary["reference_sd"].max()
     return (
         [f"standard error of the reference itself: {sd:.2g} (root mean square over runs)"] if sd > 0 else []
@@ -68,7 +68,7 @@ def floor(summary: pd.DataFrame) -> list[str]:
 
 
 def reference(scenario: Scenario) -> str:
-    """What errors are measured against beside the truth."""
+    """Say what errors are measured against beside the truth."""
     match scenario.reference:
         case None:
             return "none: errors are against the truth"
@@ -84,14 +84,19 @@ def reference(scenario: Scenario) -> str:
 
 
 def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, str]]:
-    """What the words and numbers of the report mean."""
+    """Say what the words and numbers of the report mean."""
     dims = scenario.error_dims
-    over = "all dimensions" if dims is None else ", ".join(
-        scenario.labels[i] if i < len(scenario.labels) else f"state {i + 1}" for i in dims
+    over = (
+        "all dimensions"
+        if dims is None
+        else ", ".join(scenario.labels[i] if i < len(scenario.labels) else f"state {i + 1}" for i in dims)
     )
     unit = f", in {scenario.unit}" if scenario.unit else ""
     lines = [
-        ("error", f"root mean square over the steps of a run of the distance from the posterior mean, over {over}{unit}"),
+        (
+            "error",
+            f"root mean square over the steps of a run of the distance from the posterior mean, over {over}{unit}",
+        ),
         ("reference", "; ".join([reference(scenario), *floor(summary)])),
         (
             "intervals",
@@ -99,9 +104,12 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
             "by the bootstrap (BCa), of slopes Student's",
         ),
     ]
+    failed = "a run that failed counts as " + (
+        "diverged" if outcome(scenario) == "diverged" else "not localised"
+    )
     for line in definition(scenario):
         name, _, meaning = line.partition(": ")
-        lines.append((name, f"{meaning}; a run that failed counts as not having localised" if name == "localised" else f"{meaning}; a run that failed counts as diverged"))
+        lines.append((name, f"{meaning}; {failed}"))
     if scenario.divergence is None:
         lines.append(("diverged", "the scenario has no bound: only runs that failed count"))
     return lines
@@ -119,9 +127,13 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
         row = {"n": n, **_sides(strong, base)}
         known = row["better"] + row["worse"]
         more = _sides(weak, base)
-        row["perhaps_better"] = [one for one in more["better"] if one["name"] not in {k["name"] for k in known}]
+        row["perhaps_better"] = [
+            one for one in more["better"] if one["name"] not in {k["name"] for k in known}
+        ]
         row["perhaps_worse"] = [one for one in more["worse"] if one["name"] not in {k["name"] for k in known}]
-        named = {one["name"] for side in ("better", "worse") for one in more[side]} | {k["name"] for k in known}
+        named = {one["name"] for side in ("better", "worse") for one in more[side]} | {
+            k["name"] for k in known
+        }
         row["open"] = [name for name in strong["a"] if name not in named]
         rows.append(row)
     comparisons, most = len(together), int(together["runs"].max())
@@ -131,16 +143,20 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
         "against": "reference" if error_measure(runs) == "reference_error" else "truth",
         "comparisons": comparisons,
         "rows": rows,
-        "too_few": f"{comparisons} comparisons together take {needed} runs at least, there are {most}" if most < needed else "",
+        "too_few": f"{comparisons} comparisons together take {needed} runs at least, there are {most}"
+        if most < needed
+        else "",
     }
 
 
 def _sides(table: pd.DataFrame, base: str) -> dict[str, list[dict[str, str]]]:
-    """Filters better and worse than the baseline, each with its ratio and interval."""
+    """Find the filters better and worse than the baseline, each with its ratio and interval."""
     sides: dict[str, list[dict[str, str]]] = {"better": [], "worse": []}
     for _, row in table[table["better"] != ""].sort_values("ratio").iterrows():
         side = sides["worse" if row["better"] == base else "better"]
-        ends = [value if math.isfinite(value) else math.nan for value in (row["ratio_low"], row["ratio_high"])]
+        ends = [
+            value if math.isfinite(value) else math.nan for value in (row["ratio_low"], row["ratio_high"])
+        ]
         ratio = row["ratio"] if math.isfinite(row["ratio"]) else math.nan
         side.append({"name": row["a"], "ratio": digits(ratio), "interval": interval(*ends)})
     return sides
@@ -151,12 +167,15 @@ def built(described: Any) -> str:
     if not isinstance(described, Mapping) or "options" not in described:
         return "" if described is None else _brief(described)
     options = described["options"]
-    inside = ", ".join(f"{key}={value}" if isinstance(value, str) else f"{key}={_brief(value)}" for key, value in options.items())
+    inside = ", ".join(
+        f"{key}={value}" if isinstance(value, str) else f"{key}={_brief(value)}"
+        for key, value in options.items()
+    )
     return f"{described.get('filter', '')}({inside})"
 
 
 def _brief(value: Any) -> str:
-    """An object of a description in one line."""
+    """Put an object of a description into one line."""
     if isinstance(value, Mapping):
         name = str(value.get("type", "")).rpartition(".")[2]
         inside = ", ".join(f"{key}={_brief(item)}" for key, item in value.items() if key != "type")
@@ -168,7 +187,7 @@ def _brief(value: Any) -> str:
 
 
 def configuration(result: StudyResult) -> list[tuple[str, str]]:
-    """Everything that somebody needs to repeat the study, as it was stored."""
+    """Give everything that somebody needs to repeat the study, as it was stored."""
     study, scenario, described = result.study, result.study.scenario, result.description
     planned = described.get("runs", study.runs)
     model = ", ".join(f"{key} = {_brief(value)}" for key, value in scenario.model.items() if key != "type")
@@ -186,6 +205,10 @@ def configuration(result: StudyResult) -> list[tuple[str, str]]:
     for session in result.sessions:
         versions = ", ".join(f"{name} {version}" for name, version in session["versions"].items())
         machine = session["machine"]
-        place = f"{machine.get('processor', '')}, {machine.get('cores', '?')} cores, {machine.get('system', '')}"
-        lines.append(("computed", f"from {session['started']} ({session['executor']}) on {place}; {versions}"))
+        place = (
+            f"{machine.get('processor', '')}, {machine.get('cores', '?')} cores, {machine.get('system', '')}"
+        )
+        lines.append(
+            ("computed", f"from {session['started']} ({session['executor']}) on {place}; {versions}")
+        )
     return [(name, text) for name, text in lines if text]
