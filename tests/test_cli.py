@@ -32,7 +32,17 @@ type = "kalman"
 [divergence]
 rmse_above = 3.0
 """
-FIGURES = {"error_over_time.png", "error_over_particles.png", "error_over_seconds.png", "trajectory.png"}
+DRAWN = (
+    "ratios",
+    "error_over_particles",
+    "error_over_seconds",
+    "error_over_time",
+    "consistency",
+    "nees_over_time",
+    "nis_over_time",
+    "trajectory",
+)
+FIGURES = {f"{name}{suffix}" for name in DRAWN for suffix in (".png", ".svg")} | {"report.html"}
 
 
 @pytest.fixture
@@ -100,7 +110,12 @@ def test_failures_are_told(walk, tmp_path):
     assert result.exit_code == 0, result.output
     assert "bootstrap failed in 16 of 16 runs; the first: DegenerateWeightsError" in result.stdout
     assert "no filter finished a run" in result.stdout
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"runs.csv", "summary.csv", "study.sqlite"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "runs.csv",
+        "summary.csv",
+        "study.sqlite",
+        "report.html",
+    }
 
 
 def test_show_renders_all_again_without_running(walk, tmp_path, monkeypatch):

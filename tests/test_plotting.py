@@ -1,6 +1,8 @@
+import itertools
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -9,6 +11,8 @@ from herdfilter import plotting
 from herdfilter.evaluation.engine import run_study
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.evaluation.study import plan_study
+from herdfilter.plotting.errors import pareto
+from herdfilter.plotting.style import log_places
 
 PLANE = {
     "type": "LinearGaussian",
@@ -57,9 +61,10 @@ def colours_by_filter(ax):
 def test_all_figures_are_written_without_a_window(result, tmp_path):
     before = "matplotlib.pyplot" in sys.modules
     paths = plotting.save_figures(result, tmp_path)
-    assert len(paths) == 4
+    assert len(paths) == 2 * 8
     for path in paths:
-        assert path.read_bytes().startswith(b"\x89PNG")
+        start = b"\x89PNG" if path.suffix == ".png" else b"<?xml"
+        assert path.read_bytes().startswith(start)
     assert ("matplotlib.pyplot" in sys.modules) == before
 
 
@@ -67,12 +72,13 @@ def test_error_over_time_shows_every_filter_and_its_errors(result):
     figure = plotting.error_over_time(result, n_particles=20)
     panels = {ax.get_title(): ax for ax in figure.axes}
     assert list(panels) == FILTERS
-    np.testing.assert_array_equal(
-        panels["augmented-kh"].lines[0].get_ydata(), result.traces["augmented-kh", 20].reference
+    squares = result.series["augmented-kh", 20]["reference"]
+    np.testing.assert_allclose(
+        panels["augmented-kh"].lines[0].get_ydata(), np.median(np.sqrt(squares), axis=0)
     )
     assert figure.get_supxlabel() == "time (s)"
     assert figure.get_supylabel() == "error, median over runs (m)"
-    assert max(len(line) for line in figure.get_suptitle().splitlines()) < 70  # fits above three panels
+    assert max(len(line) for line in figure.get_suptitle().splitlines()) < 130  # fits above three panels
 
 
 def test_error_over_particles_shows_summary_and_intervals(result):
@@ -99,16 +105,44 @@ def test_error_over_seconds_has_time_across(result):
     assert figure.axes[0].get_xlabel() == "milliseconds a step"
 
 
-def test_particle_counts_over_time_stay_inside_the_axes(result):
+def test_particle_counts_over_time_stay_inside_the_axes_and_apart(result):
     figure = plotting.error_over_seconds(hf.evaluation.summarise(result.runs))
     FigureCanvasAgg(figure).draw()
     for ax in figure.axes:
-        assert [text.get_text() for text in ax.texts] == ["n = 10", "n = 20", "n = 40"]
-        frame = ax.get_window_extent()
+        assert ax.texts[0].get_text() == "n = 10"
+        frame, ends = ax.get_window_extent(), []
         for text in ax.texts:
             box = text.get_window_extent()
             assert frame.x0 < box.x0
             assert box.x1 < frame.x1
+            ends.append((box.x0, box.x1))
+        assert all(before[1] <= after[0] for before, after in itertools.pairwise(sorted(ends)))
+
+
+def test_the_pareto_front_holds_what_nothing_beats():
+    times, errors = [1.0, 2.0, 2.5, 3.0, 4.0, 0.9], [5.0, 3.0, 3.5, 3.0, 1.0, np.nan]
+    table = pd.DataFrame({"ms_per_step": times, "rmse_median": errors})
+    assert list(pareto(table, "rmse").index) == [0, 1, 4]
+
+
+def test_places_on_a_logarithmic_axis_are_few_and_within():
+    for low, high in ((1, 10), (0.8, 5), (3e-5, 7e4), (0.81, 0.94), (2.9, 9.3), (1e-16, 1e3), (99, 101)):
+        places = log_places(low, high)
+        assert 2 <= len(places) <= 10
+        assert all(low <= place <= high for place in places)
+
+
+def test_panels_by_themselves_have_the_limits_of_the_whole(result):
+    plan = plotting.drawings(result)["error_over_time"]
+    whole = plan.figure().axes[0]
+    for _, figure in plan.parts():
+        (ax,) = figure.axes
+        assert (ax.get_xlim(), ax.get_ylim()) == (whole.get_xlim(), whole.get_ylim())
+
+
+def test_no_two_filters_of_a_study_have_one_colour_where_there_are_enough():
+    names = ["bootstrap", "sqmc", "herded-kh", "mixture-kh", "augmented-kh", "kalman-mixture-kh", "mine"]
+    assert len({look.color for look in plotting.styles(names).values()}) == len(names)
 
 
 def test_a_filter_has_the_same_colour_in_every_figure(result):
@@ -142,8 +176,9 @@ def test_a_trajectory_in_the_plane(result):
 def test_a_trajectory_over_time_shows_the_particles():
     result = study(view="time")
     figure = plotting.trajectory(result, ["augmented-kh"])
-    drawn = np.array([line.get_ydata() for line in figure.axes[0].lines[:20]])
-    np.testing.assert_array_equal(drawn.T, result.trajectory.particles["augmented-kh"][:, :, 0])
+    (cloud,) = figure.axes[0].collections
+    particles = result.trajectory.particles["augmented-kh"][:, :, 0]
+    np.testing.assert_array_equal(cloud.get_offsets()[:, 1], particles.ravel())
     assert {"east (m)", "time (s)"} <= labels(figure)
 
 
@@ -156,5 +191,5 @@ def test_the_trajectory_is_of_the_first_filter_and_the_best_other(result):
 
 def test_figures_without_a_reference_one_count_and_one_run(tmp_path):
     result = study(reference=None, particles=(10,), runs=1)
-    assert len(plotting.save_figures(result, tmp_path)) == 4
+    assert len(plotting.save_figures(result, tmp_path)) == 2 * 8
     assert len(plotting.error_over_particles(hf.evaluation.summarise(result.runs)).axes) == 1

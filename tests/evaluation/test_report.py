@@ -1,0 +1,258 @@
+"""The report holds what a study found, needs nothing else, and trusts no name."""
+
+import base64
+import dataclasses
+import json
+import re
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.evaluation.engine import run_study
+from herdfilter.evaluation.report import write_report
+from herdfilter.evaluation.report.animation import MOST_STEPS, animation
+from herdfilter.evaluation.report.page import render
+from herdfilter.evaluation.store import open_for_reading
+from herdfilter.evaluation.study import plan_study
+
+EVIL = "<script>alert('x')</script>"
+VOID = {"meta", "link", "input", "img", "br", "hr"}
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, and text; complains of what is not closed."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.text, self.alone = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        (self.alone if self.open and self.open[-1] in ("script", "style") else self.text).append(data)
+
+    @property
+    def words(self):
+        return " ".join(" ".join(self.text).split())
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+class Sometimes:
+    """Gives up where the first observation is positive."""
+
+    def __init__(self, model, n_particles, rng):
+        self.model = model
+
+    def run(self, observations, dt=1.0, controls=None):
+        if observations[0, 0] > 0:
+            raise ArithmeticError(f"lost the target {EVIL}")
+        return SimpleNamespace(means=np.zeros((len(observations), self.model.dim)))
+
+
+@pytest.fixture
+def result(scenario):
+    return run_study(
+        plan_study(
+            dataclasses.replace(scenario, title=f"Walk {EVIL}"),
+            {
+                "bootstrap": {},
+                "herded-kh": {"proposal": hf.HerdedProposal(hf.KernelHerding())},
+                EVIL: Sometimes,
+            },
+        )
+    )
+
+
+def animation_data(page):
+    texts = [text for text in page.alone if text.startswith('{"times"')]
+    return json.loads("".join(texts))
+
+
+def test_the_page_says_everything_once_and_needs_nothing(result, tmp_path):
+    path = write_report(result, tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert path.name == "report.html"
+    assert list(tmp_path.iterdir()) == [path]
+    page = Page(text)
+    headings = {
+        "claims",
+        "table",
+        "particles",
+        "seconds",
+        "time",
+        "run",
+        "consistency",
+        "failures",
+        "definitions",
+    }
+    assert {section["id"] for section in page.all("section")} == headings
+    for words in (
+        "At n = 30",
+        "seed 0",
+        "numpy",
+        "the Kalman filter, exact here",
+        "HerdedProposal",
+        "8 runs at least",
+    ):
+        assert words in page.words, words
+    for _, attributes in page.tags:
+        for name in ("src", "href", "action", "data", "poster", "srcset"):
+            value = attributes.get(name, "#")
+            assert value.startswith(("#", "data:")), value
+    assert not re.search(r"url\(\s*['\"]?(?!#)|@import", text)
+    assert "default-src 'none'" in page.all("meta")[-1]["content"]
+
+
+def test_ids_are_unique_and_references_find_theirs(result):
+    page = Page(render(result))
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for _, attributes in page.tags:
+        wanted = re.findall(r"url\(#([^)]+)\)", " ".join(value or "" for value in attributes.values()))
+        wanted += [
+            attributes[name].lstrip("#")
+            for name in ("href", "for", "aria-labelledby")
+            if attributes.get(name, "").strip("#") and not attributes.get(name, "").startswith("data:")
+        ]
+        assert set(wanted) <= set(ids)
+
+
+def test_names_and_errors_are_text(result):
+    text = render(result)
+    page = Page(text)
+    assert "alert('x')</script>" not in text.replace("&#39;", "'").replace("&lt;/script&gt;", "")
+    assert EVIL in page.words
+    assert len(page.all("script")) == 2
+
+
+def test_figures_and_table_can_be_heard(result):
+    page = Page(render(result))
+    pictures = [one for one in page.all("svg") if one.get("aria-hidden") != "true"]
+    assert len(pictures) > 10
+    assert all(one["role"] == "img" and one["aria-label"] for one in pictures)
+    assert all(one["scope"] in ("col", "row", "rowgroup") for one in page.all("th"))
+    assert all(one["aria-label"] for one in page.all("canvas"))
+
+
+def test_failures_are_counted_with_the_traceback_folded(result):
+    failed = result.runs[result.runs["error"] != ""]
+    assert 0 < len(failed) < len(result.runs)
+    page = Page(render(result))
+    assert f"{len(failed)} of {len(result.runs)} runs of a filter failed" in page.words
+    assert f": {len(failed)} of {2 * 6} (" in page.words
+    assert len(page.all("details")) == 1
+    assert "open" not in page.all("details")[0]
+    assert "raise ArithmeticError" in page.words
+
+
+def test_the_animation_holds_the_particles_of_the_first_run(result):
+    data = animation_data(Page(render(result)))
+    shown = result.trajectory
+    assert data["pair"][0] == "bootstrap"
+    assert EVIL not in data["filters"]  # no particles
+    for name, entry in data["filters"].items():
+        codes = np.frombuffer(base64.b64decode(entry["particles"]), "<u2")
+        values = data["low"][0] + codes / 65535 * (data["high"][0] - data["low"][0])
+        inside = (codes > 0) & (codes < 65535)
+        assert inside.mean() > 0.9
+        step = (data["high"][0] - data["low"][0]) / 65535
+        np.testing.assert_allclose(values[inside], shown.particles[name].ravel()[inside], atol=1.1 * step)
+    assert data["omitted"] == ""
+
+
+def test_weights_are_drawn_where_they_differ(result):
+    data = animation(result, ["bootstrap", "herded-kh"])
+    assert len(data["filters"]["herded-kh"]["sizes"]) > 0
+    np.testing.assert_allclose(result.trajectory.weights["herded-kh"].sum(axis=1), 1)
+
+
+def test_what_is_left_out_of_a_long_animation_is_said(result):
+    shown = result.trajectory
+    times = 3 * MOST_STEPS // len(shown.recording)
+    repeat = lambda array: np.tile(array, (times, *(1,) * (array.ndim - 1)))  # noqa: E731
+    recording = dataclasses.replace(shown.recording, truth=repeat(shown.recording.truth))
+    long = dataclasses.replace(
+        shown,
+        recording=recording,
+        reference=None,
+        estimates={name: repeat(array) for name, array in shown.estimates.items()},
+        particles={name: np.repeat(repeat(array), 20, axis=1) for name, array in shown.particles.items()},
+        weights={},
+    )
+    data = animation(dataclasses.replace(result, trajectory=long), ["bootstrap", "herded-kh"])
+    assert len(data["times"]) == MOST_STEPS
+    assert "every third step and 300 of 600 particles" in data["omitted"]
+
+
+def test_what_was_not_measured_is_said_in_a_line(scenario, constant):
+    bare = dataclasses.replace(scenario, reference=None, particles=(5,), runs=1, divergence=None)
+    result = run_study(plan_study(bare, {"zero": constant}))
+    words = Page(render(result)).words
+    for line in (
+        "nothing to compare it with",
+        "One particle count: there is no slope",
+        "Not measured",
+        "nothing is animated",
+        "none: errors are against the truth",
+    ):
+        assert line in words, line
+
+
+def test_a_study_in_which_nothing_was_finished_still_has_its_report(scenario):
+    class Never(Sometimes):
+        def run(self, *arguments, **options):
+            raise ArithmeticError("never")
+
+    words = Page(render(run_study(plan_study(scenario, {"never": Never})))).words
+    assert "no filter finished a run" in words
+    assert "12 of 12 runs of a filter failed" in words
+
+
+def test_a_study_cut_off_says_so_and_a_result_gives_one_page(scenario, tmp_path):
+    store = tmp_path / "study.sqlite"
+    run_study(plan_study(scenario), store=store)
+    with open_for_reading(store) as stored:
+        whole = stored.result()
+    text = render(whole)
+    assert render(whole) == text
+    assert "planned runs" not in text
+    cut = dataclasses.replace(
+        whole, study=dataclasses.replace(whole.study, runs=4), runs=whole.runs[whole.runs["run"] < 4]
+    )
+    assert "Cut off: 4 of 6 planned runs" in Page(render(cut)).words
+
+
+def test_shipped_models_show_their_equations_and_others_do_not():
+    from herdfilter.evaluation.report.equations import equations
+    from herdfilter.evaluation.scenario import load_scenario, scenario_files
+
+    for name in scenario_files():
+        text = equations(load_scenario(name))
+        assert "<math" in text, name
+        assert "problematic" not in text
+        Page(text.replace("&ApplyFunction;", ""))
+    assert equations(dataclasses.replace(load_scenario("ungm"), model={"type": "mine.py:Model"})) == ""
+
+
+def test_a_folder_that_takes_no_file_keeps_the_old_page(result, tmp_path):
+    path = write_report(result, tmp_path)
+    with pytest.raises(OSError, match="missing"):
+        write_report(result, tmp_path / "missing")
+    assert path.exists()

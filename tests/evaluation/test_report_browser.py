@@ -1,0 +1,120 @@
+"""The report in a real browser, from disk: no complaint, no request, all in view, and what should move does."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from herdfilter.evaluation.engine import run_study
+from herdfilter.evaluation.report import write_report
+from herdfilter.evaluation.scenario import Scenario
+from herdfilter.evaluation.study import plan_study
+
+MODEL = {"type": "LinearGaussian", "F": [[0.9]], "H": [[1.0]], "Q": [[1.0]], "R": [[0.5]]}
+FLAGS = (
+    *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
+SIZES = {
+    "desktop": {"viewport": {"width": 1280, "height": 900}},
+    "phone": {
+        "viewport": {"width": 390, "height": 844},
+        "device_scale_factor": 2,
+        "is_mobile": True,
+        "has_touch": True,
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("no Chromium is installed")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=program, args=list(FLAGS), chromium_sandbox=False, timeout=120_000
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module", params=["x", "xy"], ids=["line", "plane"])
+def report(request, tmp_path_factory):
+    scenario = Scenario(
+        name="walk",
+        title="A walk",
+        model=MODEL
+        | {key: np.kron(np.eye(len(request.param)), MODEL[key]).tolist() for key in "FHQR"}
+        | {
+            "initial_mean": [0.0] * len(request.param),
+            "initial_covariance": np.eye(len(request.param)).tolist(),
+        },
+        steps=24,
+        runs=6,
+        particles=(10, 30),
+        filters=("bootstrap", "herded-kh", "guided-augmented-gauss-kh"),
+        labels=tuple(request.param),
+        reference={"type": "kalman"},
+    )
+    return write_report(run_study(plan_study(scenario)), tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(params=SIZES)
+def opened(browser, report, request):
+    """Page, and what it complained of and asked for."""
+    context = browser.new_context(**SIZES[request.param])
+    context.set_default_timeout(120_000)
+    page, heard, asked = context.new_page(), [], []
+    page.on("console", lambda message: heard.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(report.as_uri())
+    yield page, heard, asked
+    context.close()
+
+
+def test_the_page_is_quiet_alone_and_no_wider_than_the_screen(opened):
+    page, heard, asked = opened
+    page.wait_for_function("document.readyState === 'complete'")
+    assert heard == []
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_table_and_figures_are_in_view(opened):
+    page, _, _ = opened
+    assert page.locator("table.results tbody tr").count() >= 4
+    for selector in ("table", "figure svg", "canvas", "#verdict", ".claim"):
+        found = page.locator(selector)
+        assert found.count() > 0, selector
+        for i in range(found.count()):
+            box = found.nth(i).bounding_box()
+            assert box, selector
+            assert min(box["width"], box["height"]) > 30, (selector, box)
+            assert found.nth(i).is_visible()
+
+
+def test_letters_in_figures_can_be_read(opened):
+    page, _, _ = opened
+    smallest = page.evaluate(
+        "Math.min(...[...document.querySelectorAll('figure svg text')].map("
+        "t => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a))"
+    )
+    assert smallest > 8
+
+
+def test_the_animation_moves_when_played_and_only_then(opened):
+    page, heard, _ = opened
+    picture = "[...document.querySelectorAll('canvas')].map(c => c.toDataURL()).join()"
+    at, before = page.input_value("#step"), page.evaluate(picture)
+    page.wait_for_timeout(400)
+    assert page.input_value("#step") == at
+    page.click("#play")
+    page.wait_for_function(f"Number(document.querySelector('#step').value) !== {at}")
+    page.click("#play")
+    assert page.evaluate(picture) != before
+    page.locator("#step").fill("0")
+    assert page.text_content("#now").startswith("step 1 of")
+    assert heard == []
