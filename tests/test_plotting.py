@@ -123,6 +123,8 @@ def test_the_pareto_front_holds_what_nothing_beats():
     times, errors = [1.0, 2.0, 2.5, 3.0, 4.0, 0.9], [5.0, 3.0, 3.5, 3.0, 1.0, np.nan]
     table = pd.DataFrame({"ms_per_step": times, "rmse_median": errors})
     assert list(pareto(table, "rmse").index) == [0, 1, 4]
+    failing = table.assign(runs=10, failures=[0, 0, 0, 0, 6, 0])
+    assert list(pareto(failing, "rmse").index) == [0, 1]
 
 
 def test_places_on_a_logarithmic_axis_are_few_and_within():

@@ -72,8 +72,13 @@ def ratios(summary: pd.DataFrame) -> Drawing | None:
 
 
 def pareto(summary: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Rows that no other row beats in both median error and time a step, from the fastest to the slowest."""
+    """Rows that no other row beats in both median error and time a step, from the fastest to the slowest.
+
+    Where more than half of the runs failed, the median is that of a few lucky ones, and the row is left out.
+    """
     column = f"{measure}_median"
+    if "failures" in summary:
+        summary = summary[2 * summary["failures"] <= summary["runs"]]
     front, best = [], np.inf
     for index, row in (
         summary.dropna(subset=[column, "ms_per_step"]).sort_values(["ms_per_step", column]).iterrows()
@@ -194,6 +199,7 @@ def _half_slope(ax: Axes, summary: pd.DataFrame) -> None:
     counts = np.array(sorted(summary["n_particles"].unique()), dtype=float)
     y = medians[medians > 0].min() * 0.7 * np.sqrt(counts[-1] / counts)
     ax.plot(counts, y, color=QUIET, linewidth=1, linestyle="--", zorder=0)
+    ax.set_ylim(bottom=min(ax.get_ylim()[0], 0.7 * y[-1]))  # room for the letters
     ax.annotate(
         "slope \u22121/2", (counts[-1], 0.96 * y[-1]), color=INK, ha="right", va="top", fontsize="small"
     )

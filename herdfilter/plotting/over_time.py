@@ -126,7 +126,7 @@ def consistency(summary: pd.DataFrame) -> Drawing | None:
         panels,
         (4.6, 0.32 * len(rows) + 0.6),
         title=f"n = {rows['n_particles'].iloc[0]}: mean, 95 % interval over runs, and 95 % chi-square band (grey)",
-        xlabel="1: the covariances are right; more: too sure of itself",
+        xlabel="1 is right; above, too sure of itself",
         share=False,
         height=0.34 * len(rows) + 0.8,
     )

@@ -179,7 +179,7 @@ def _table(result: StudyResult, summary: pd.DataFrame) -> dict[str, Any]:
         rows = summary[summary["n_particles"] == n].sort_values(
             f"{rank}_median", na_position="last", kind="stable"
         )
-        best = rows[f"{rank}_median"].min()
+        best = rows[f"{rank}_median"][2 * rows["failures"] <= rows["runs"]].min()
         groups.append(
             {
                 "n": n,

@@ -157,8 +157,8 @@ def _sides(table: pd.DataFrame, base: str) -> dict[str, list[dict[str, str]]]:
         ends = [
             value if math.isfinite(value) else math.nan for value in (row["ratio_low"], row["ratio_high"])
         ]
-        ratio = row["ratio"] if math.isfinite(row["ratio"]) else math.nan
-        side.append({"name": row["a"], "ratio": digits(ratio), "interval": interval(*ends)})
+        ratio = digits(row["ratio"]) if math.isfinite(row["ratio"]) else "by failed runs"
+        side.append({"name": row["a"], "ratio": ratio, "interval": interval(*ends)})
     return sides
 
 
