@@ -10,14 +10,14 @@ from herdfilter.evaluation.scenario import Scenario
 def equations(scenario: Scenario) -> str:
     """Return the summary and the equations of a model of this package as HTML with MathML; nothing of a user's model.
 
-    They stand in the class's docstring, above its parameters.
+    They stand in the docstring of the class, or of the function that builds it, above the parameters.
     """
     from docutils.core import publish_parts
 
     from herdfilter import models
 
     model = getattr(models, str(scenario.model["type"]), None)
-    text = inspect.getdoc(model) if inspect.isclass(model) else None
+    text = inspect.getdoc(model) if inspect.isclass(model) or inspect.isfunction(model) else None
     if not text:
         return ""
     settings = {
