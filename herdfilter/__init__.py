@@ -15,6 +15,7 @@ from herdfilter.discrepancy import (
 from herdfilter.evaluation.compare import compare
 from herdfilter.filters import (
     AugmentedProposal,
+    AutomaticProposal,
     AuxiliaryProposal,
     BootstrapProposal,
     CubatureKalmanFilter,
@@ -70,6 +71,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AugmentedProposal",
+    "AutomaticProposal",
     "AuxiliaryProposal",
     "BootstrapProposal",
     "ConditionalError",

@@ -15,6 +15,7 @@ from herdfilter.filters.move import Move
 from herdfilter.filters.particle_filter import ParticleFilter
 from herdfilter.filters.proposals import (
     AugmentedProposal,
+    AutomaticProposal,
     AuxiliaryProposal,
     BootstrapProposal,
     FlowProposal,
@@ -42,6 +43,7 @@ from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Out
 
 __all__ = [
     "AugmentedProposal",
+    "AutomaticProposal",
     "AuxiliaryProposal",
     "BootstrapProposal",
     "Cloud",

@@ -28,6 +28,7 @@ RANDOM = {
 DETERMINISTIC = {
     "herded": lambda: hf.KalmanMixtureProposal(hf.KernelHerding()),
     "state and noise": lambda: hf.GuidedAugmentedProposal(hf.GaussianFit(), mapped()),
+    "automatic": hf.AutomaticProposal,
 }
 every_deterministic = pytest.mark.parametrize("proposal", DETERMINISTIC.values(), ids=DETERMINISTIC)
 every = pytest.mark.parametrize(
@@ -339,7 +340,9 @@ def test_transition_noise_without_a_density_is_a_named_error(proposal):
         pf.update([0.3])
 
 
-@every
+@pytest.mark.parametrize(
+    "proposal", [make for name, make in (RANDOM | DETERMINISTIC).items() if name != "automatic"]
+)
 def test_a_model_without_moments_of_the_observation_is_refused(proposal, walk):
     with pytest.raises(TypeError, match="needs observation_mean and observation_covariance"):
         hf.ParticleFilter(walk, 10, proposal())

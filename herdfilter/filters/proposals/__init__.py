@@ -1,6 +1,7 @@
 """Proposals: how particles are carried through the transition; one file a method."""
 
 from herdfilter.filters.proposals.augmented import AugmentedProposal
+from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.auxiliary import AuxiliaryProposal
 from herdfilter.filters.proposals.base import ObservingProposal, Proposal
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
@@ -13,6 +14,7 @@ from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteC
 
 __all__ = [
     "AugmentedProposal",
+    "AutomaticProposal",
     "AuxiliaryProposal",
     "BootstrapProposal",
     "FlowProposal",

@@ -18,13 +18,12 @@ from herdfilter.samplers.base import Sampler, drawn
 
 @runtime_checkable
 class Proposal(Protocol):
-    """Anything that carries weighted particles through a transition.
+    """Anything that carries weighted particles through a transition."""
 
-    `absorbs_weights` tells whether the new particles are drawn from the weighted set as a whole, so that the filter need
-    not resample first.
-    """
-
-    absorbs_weights: bool
+    @property
+    def absorbs_weights(self) -> bool:
+        """Whether new particles are drawn from the weighted set as a whole, so that the filter need not resample first."""
+        ...
 
     def check(self, model: Model) -> None:
         """Raise TypeError, naming what is missing, if the model lacks a function that the proposal needs."""
