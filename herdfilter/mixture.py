@@ -150,6 +150,8 @@ class GaussianMixture:
         ValueError
             If `x` has the wrong shape or a covariance is singular.
         """
+        if len(self) == 1:
+            return self.component_log_densities(x)[:, 0]
         with np.errstate(divide="ignore"):
             terms = self.component_log_densities(x) + np.log(self.weights)
         peak = np.maximum(terms.max(axis=1), -np.finfo(float).max)  # where all terms are -inf, so is the sum

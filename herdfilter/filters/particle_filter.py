@@ -82,7 +82,7 @@ class ParticleFilter:
         self.rng = as_generator(rng)
         require(model, "ParticleFilter", ("dim", "initial", "log_likelihood"))
         self.proposal.check(model)
-        self._guided = isinstance(self.proposal, ObservingProposal)
+        self._observing = self.proposal if isinstance(self.proposal, ObservingProposal) else None
         self._circular = circular_dims(model)
         self.step = 0
         self.log_likelihood = 0.0
@@ -141,7 +141,7 @@ class ParticleFilter:
             resampled = self.resampling.resample(cloud.particles, cloud.weights, self.rng, self._circular)
             cloud = self._checked(*resampled)
         move = Move(self.model, dt, control, self.step + 1)
-        if self._guided:
+        if self._observing is not None:
             self._cloud, self._move = cloud, move
         else:
             self._cloud = self._proposed(cloud, move)
@@ -236,13 +236,10 @@ class ParticleFilter:
     def _weighed(self, z: Array) -> tuple[Array, Array]:
         """Return particles and their log-weights times the likelihood, not normalised."""
         cloud = self._cloud
-        if self._move is None:
-            return cloud.particles, cloud.log_weights + log_likelihood(
-                self.model, z, cloud.particles, self.step
-            )
-        assert isinstance(self.proposal, ObservingProposal)
-        guided = self.proposal.guide(self._move, cloud, z, self.rng)
-        return self._sized(*guided)
+        if self._move is None or self._observing is None:
+            likelihood = log_likelihood(self.model, z, cloud.particles, self.step)
+            return cloud.particles, cloud.log_weights + likelihood
+        return self._sized(*self._observing.guide(self._move, cloud, z, self.rng))
 
     def _current(self) -> Cloud:
         """Return the particles where the filter stands."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from herdfilter.angles import unwrap_angles
 from herdfilter.filters.cloud import Cloud, normalised
 from herdfilter.filters.move import Move
 from herdfilter.filters.proposals.augmented import AugmentedProposal
-from herdfilter.filters.proposals.base import ObservingProposal, Proposal, initial_points
+from herdfilter.filters.proposals.base import Proposal, initial_points
 from herdfilter.filters.proposals.guided_augmented import GuidedAugmentedProposal
 from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
@@ -63,7 +63,7 @@ class AutomaticProposal:
     def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `ObservingProposal`."""
         proposal = self._of_mixture(move)
-        if not isinstance(proposal, ObservingProposal):
+        if not hasattr(proposal, "guide"):
             moved, log_weights = proposal.propose(move, cloud, rng)
             return moved, log_weights + move.log_likelihood(z, moved)
         if bimodality(cloud, move.circular) <= BIMODAL:
@@ -73,13 +73,22 @@ class AutomaticProposal:
                 return moved, log_weights
         return proposal.guide(move, cloud, z, rng)
 
-    def _of_mixture(self, move: Move) -> Proposal:
+    def _of_mixture(self, move: Move) -> Any:
         """Return the proposal for this model and step when one Gaussian does not suffice."""
         seen = hasattr(move.model, "observation_mean") and hasattr(move.model, "observation_covariance")
-        if hasattr(move.model, "transition_covariance") and floored(noise := move.covariance) is noise:
-            return KalmanMixtureProposal(KernelHerding()) if seen else HerdedProposal(KernelHerding())
-        kind = GuidedAugmentedProposal if seen else AugmentedProposal
-        return kind(EMFit(3), self._mapped)
+        regular = hasattr(move.model, "transition_covariance") and floored(noise := move.covariance) is noise
+        return self._of_mixtures[regular, seen]
+
+    @cached_property
+    def _of_mixtures(self) -> dict[tuple[bool, bool], Proposal]:
+        """By whether the transition has a density, and whether the observation has moments."""
+        kh, several = KernelHerding(), (EMFit(3), self._mapped)
+        return {
+            (True, True): KalmanMixtureProposal(kh),
+            (True, False): HerdedProposal(kh),
+            (False, True): GuidedAugmentedProposal(*several),
+            (False, False): AugmentedProposal(*several),
+        }
 
     @cached_property
     def _mapped(self) -> MappedSampling:
