@@ -97,16 +97,17 @@ class Drawing:
 
     def parts(self) -> Iterator[tuple[Panel, Figure]]:
         """Draw every panel by itself, without title and legend, with the limits that it has in the whole."""
-        limits: dict[str, Any] = {}
+        limits: Any = None
         if self.share and len(self.panels) > 1:
             ax = self.figure().axes[0]
-            limits = {"xlim": ax.get_xlim(), "ylim": ax.get_ylim()}
+            limits = ax.get_xlim(), ax.get_ylim()
         for panel in self.panels:
             with figures() as new:
                 figure, axes = new(1, 1, (PART, self.height))
                 ax = axes.flat[0]
                 panel.draw(ax)
-                ax.set(**limits)
+                if limits is not None:
+                    ax.set(xlim=limits[0], ylim=limits[1])
                 ax.set_xlabel(wrapped(self.xlabel, PART - 1))
                 ax.set_ylabel(self.ylabel)
             yield panel, figure

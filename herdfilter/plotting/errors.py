@@ -213,7 +213,7 @@ def _ratios(rows: pd.DataFrame, names: pd.Series[str], ax: Axes) -> None:
         style = look[row["filter"]]
         if np.isfinite(row["ratio_low"]) and row["ratio_low"] > 0:
             ax.plot([row["ratio_low"], row["ratio_high"]], [place, place], color=style.color, linewidth=2.4)
-        ax.plot(row["ratio"], place, style.marker, color=style.color, markersize=8, markeredgecolor="white")
+        ax.plot(row["ratio"], place, style.marker, color=style.color, markersize=8, mec="white", mew=0.6)
     ax.set_yticks(range(len(rows)), rows["filter"])
     ax.set_ylim(-0.6, len(rows) - 0.4)
     ax.grid(visible=False, axis="y")

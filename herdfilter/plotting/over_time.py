@@ -144,7 +144,7 @@ def _consistency(rows: pd.DataFrame, name: str, ax: Axes) -> None:
             ends = [row[f"{name}_low"], row[f"{name}_high"]]
             ax.plot(ends, [place, place], color=style.color, linewidth=2.4)
         if row[name] > 0:
-            ax.plot(row[name], place, style.marker, color=style.color, markersize=8, markeredgecolor="white")
+            ax.plot(row[name], place, style.marker, color=style.color, markersize=8, mec="white", mew=0.6)
     ax.set_yticks(range(len(rows)), rows["filter"][::-1])
     ax.set_ylim(-0.6, len(rows) - 0.4)
     ax.grid(visible=False, axis="y")

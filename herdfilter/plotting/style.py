@@ -31,6 +31,7 @@ class Style(NamedTuple):
 
 # Colours of Okabe and Ito (2008), told apart by every kind of colour vision, and two more. The marker is the place of the
 # herding: circle prediction, square resampling, triangle state and noise together, diamond where the observation is in view.
+# A random counterpart has the same hue, pale.
 STYLES = {
     "bootstrap": Style("#6b6b6b", "X", "-"),
     "bootstrap-multinomial": Style("#6b6b6b", "P", ":"),
@@ -40,14 +41,14 @@ STYLES = {
     "bootstrap-transport": Style("#6b6b6b", "D", "--"),
     "herded-kh": Style("#0072B2", "o", "-"),
     "herded-chg": Style("#56B4E9", "o", "-"),
-    "herded-random": Style("#a8a8a8", "o", ":"),
+    "herded-random": Style("#7d9fb8", "o", ":"),
     "mixture-kh": Style("#D55E00", "s", "-"),
     "mixture-chg": Style("#E69F00", "s", "-"),
-    "mixture-random": Style("#a8a8a8", "s", ":"),
+    "mixture-random": Style("#c09a7a", "s", ":"),
     "augmented-kh": Style("#009E73", "^", "-"),
     "augmented-chg": Style("#CC79A7", "^", "-"),
     "augmented-sobol": Style("#000000", "^", "-"),
-    "augmented-random": Style("#a8a8a8", "^", ":"),
+    "augmented-random": Style("#86ad9d", "^", ":"),
     "kalman-mixture-kh": Style("#8E2457", "D", "--"),
     "guided-augmented-gauss-kh": Style("#6A3D9A", "D", "--"),
     "sqmc": Style("#000000", "*", "-."),
@@ -58,7 +59,7 @@ def styles(names: Iterable[str]) -> dict[str, Style]:
     """Style of every filter: the catalogue's own, and for others what the catalogue leaves over."""
     names = list(names)
     taken = {STYLES[name].color for name in names if name in STYLES}
-    vivid = [style for style in STYLES.values() if style.color not in ("#6b6b6b", "#a8a8a8")]
+    vivid = [style for style in STYLES.values() if style.color != "#6b6b6b" and style.linestyle != ":"]
     free = list({s.color: s for s in vivid if s.color not in taken}.values()) or list(STYLES.values())
     others = [name for name in names if name not in STYLES]
     own = {

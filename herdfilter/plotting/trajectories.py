@@ -103,5 +103,4 @@ def _in_plane(result: StudyResult, name: str, style: Style, ax: Axes) -> None:
     ax.plot(*truth[:, plane].T, color=INK, linewidth=1, label="truth")
     ax.plot(*shown.estimates[name][:, plane].T, color=style.color, linewidth=1.6, label="estimate")
     ax.plot(*truth[moments][:, plane].T, "o", color=INK, markersize=4, label="when the particles are shown")
-    alone = len(ax.get_shared_x_axes().get_siblings(ax)) == 1
-    ax.set_aspect("equal", adjustable="datalim" if alone else "box")
+    ax.set_aspect("equal")
