@@ -266,7 +266,7 @@ def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store
         flaw = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if flaw != "ok":
             raise StoreError(f"{path}: damaged store ({' '.join(flaw.split())})")
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter where what is damaged is put into a message
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # text that is damaged, too
         connection.close()
         raise StoreError(f"{path}: not a store of herdfilter, or damaged ({error})") from error
     except StoreError:
