@@ -81,7 +81,7 @@ def _median_draw(sampler: hf.RandomSampling, n: int, draws: int = 101) -> tuple[
 
 
 SCENARIOS = ["ungm", "lorenz63", "bearings"]
-FILTERS = ["bootstrap", "herded-kh", "mixture-kh", "augmented-kh"]
+FILTERS = ["bootstrap", "sqmc", "herded-kh", "augmented-kh", "auto-kh"]
 PARTICLES = [25, 50, 100, 200]
 
 
