@@ -1,6 +1,6 @@
-"""Print the tables of filters of README.md and docs/benchmarks.md from the files that bench_study.py leaves.
+"""Print the tables of filters of README.md and docs/study.md from the files that bench_study.py leaves.
 
-python benchmarks/study_markdown.py [FOLDER] [--particles 100] [--filters NAMES]
+python benchmarks/study_markdown.py [FOLDER] [--particles 20 50 100 200 500] [--filters NAMES] [--scenarios NAMES]
 """
 
 from __future__ import annotations
@@ -12,33 +12,38 @@ import numpy as np
 from study_report import BASELINE, RIVAL, SCENARIOS, read
 
 from herdfilter.evaluation import summarise
+from herdfilter.evaluation.filters import catalogue
+
+PARTICLES = (20, 50, 100, 200, 500)
+TITLES = {"ungm": "UNGM", "lorenz63": "Lorenz-63"}
 
 
 def main() -> None:
     """Print ratios to the bootstrap filter and to SQMC, then the errors themselves, in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=Path("results/study"))
-    parser.add_argument("--particles", type=int, default=100)
+    parser.add_argument("--particles", type=int, nargs="+", default=PARTICLES)
     parser.add_argument("--filters", nargs="+", default=None)
     parser.add_argument("--scenarios", nargs="+", default=SCENARIOS)
     args = parser.parse_args()
-    tables = {}
-    for name in args.scenarios:
-        table = read(args.folder / f"{name}.csv")
-        if len(table):
-            table = table[table["n_particles"] == args.particles]
-            if {BASELINE, RIVAL} <= set(table["filter"]):
-                tables[name] = table
-    names = args.filters or list(dict.fromkeys(f for table in tables.values() for f in table["filter"]))
-    for baseline in (BASELINE, RIVAL):
-        show(f"ratio to {baseline}", names, tables, baseline, ratio)
-    show("RMS, median, diverged", names, tables, BASELINE, errors)
+    files = {name: read(args.folder / f"{name}.csv") for name in args.scenarios}
+    for n in args.particles:
+        tables = {name: table[table["n_particles"] == n] for name, table in files.items() if len(table)}
+        tables = {name: table for name, table in tables.items() if {BASELINE, RIVAL} <= set(table["filter"])}
+        measured = {f for table in tables.values() for f in table["filter"]}
+        names = [f for f in args.filters or catalogue() if f in measured]
+        if names:
+            print(f"\n## n = {n}")
+            show(f"ratio to {BASELINE}", names, tables, BASELINE, ratio)
+            show(f"ratio to {RIVAL}", names, tables, RIVAL, ratio)
+            show("RMS, median, diverged", names, tables, BASELINE, errors)
 
 
 def show(title, names, tables, baseline, cell) -> None:
     """Print one table, a row a filter, a column a scenario."""
     summaries = {name: summarise(table, baseline).set_index("filter") for name, table in tables.items()}
-    print(f"\n| {title} | {' | '.join(summaries)} |\n|{'---|' * (len(summaries) + 1)}")
+    heads = [TITLES.get(name, name.replace("linear-d", "linear ")) for name in summaries]
+    print(f"\n| {title} | {' | '.join(heads)} |\n|{'---|' * (len(heads) + 1)}")
     for name in names:
         cells = [cell(s.loc[name]) if name in s.index else "" for s in summaries.values()]
         print(f"| `{name}` | {' | '.join(cells)} |")
@@ -55,7 +60,10 @@ def ratio(row) -> str:
 
 def errors(row) -> str:
     """Root mean square, median, share of runs that diverged."""
-    return f"{row.reference_error:.2g}, {row.reference_error_median:.2g}, {row.diverged:.0%}"
+    if not np.isfinite(row.reference_error):
+        return ""
+    values = [f"{v:.2g}" if v > 1e-6 else "0" for v in (row.reference_error, row.reference_error_median)]
+    return f"{', '.join(values)}, {row.diverged:.0%}"
 
 
 if __name__ == "__main__":
