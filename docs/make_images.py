@@ -23,6 +23,7 @@ from herdfilter.evaluation.scenario import load_scenario, scenario_files
 from herdfilter.evaluation.study import plan_study
 from herdfilter.paper import FIGURES, reproduce
 from herdfilter.plotting import styles
+from herdfilter.plotting.style import dimension_label
 
 IMAGES = Path(__file__).parent / "images"
 INK, QUIET = "#222222", "#6e6e6e"
@@ -138,15 +139,16 @@ def scenario(name: str) -> Figure:
     observations = recording.observations[:, :ROWS]
     grid = figure.add_gridspec(observations.shape[1], 2, width_ratios=[3, 2])
     ax = figure.add_subplot(grid[:, 0])
-    labels = [*shown.labels, "first dimension", "second dimension"]
     in_plane = shown.view == "plane" and model.dim > 1
+    dims = list(shown.plane) if in_plane else [0]
+    labels = [dimension_label(shown.labels, i) for i in dims]
     for states, look in (
         (recording.truth, {"color": "#b0b0b0", "linewidth": 3}),
         (means, styles([who])[who]),
     ):
         drawn = look if isinstance(look, dict) else {"color": look.color, "linewidth": 1.2}
-        ax.plot(*(states[:, :2].T if in_plane else (recording.times, states[:, 0])), **drawn)
-    ax.set(xlabel=labels[0] if in_plane else shown.time_label, ylabel=labels[1 if in_plane else 0])
+        ax.plot(*(states[:, dims].T if in_plane else (recording.times, states[:, 0])), **drawn)
+    ax.set(xlabel=labels[0] if in_plane else shown.time_label, ylabel=labels[-1])
     if in_plane:
         ax.set_aspect("equal", adjustable="datalim")
     ax.set_title(f"truth, and {who} with {key[1]} particles", fontsize=10, color=INK)
