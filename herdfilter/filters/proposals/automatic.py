@@ -43,7 +43,7 @@ class AutomaticProposal:
     led to weights with an effective sample size below a quarter of the points. A step that has to be repeated evaluates
     the model twice as often.
 
-    Deterministic: no random number is used.
+    No random number is used, unless the initial distribution is not a `GaussianMixture`.
     """
 
     absorbs_weights: ClassVar[bool] = True
@@ -76,7 +76,8 @@ class AutomaticProposal:
     def _of_mixture(self, move: Move) -> Any:
         """Return the proposal for this model and step when one Gaussian does not suffice."""
         seen = hasattr(move.model, "observation_mean") and hasattr(move.model, "observation_covariance")
-        regular = hasattr(move.model, "transition_covariance") and floored(noise := move.covariance) is noise
+        additive = all(hasattr(move.model, name) for name in ADDITIVE)
+        regular = additive and floored(noise := move.covariance) is noise
         return self._of_mixtures[regular, seen]
 
     @cached_property
