@@ -269,3 +269,17 @@ def test_without_distributed_the_extra_is_named(scenario, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ImportError, match=r"install herdfilter\[cluster\]"):
         hf.compare(scenario, scheduler="dask")
+
+
+def test_a_process_finds_modules_from_folders_that_were_added_since_it_started(tmp_path, monkeypatch):
+    path = tmp_path / "walk.toml"
+    path.write_text(WALK)
+    hf.compare(path, ["bootstrap"], [10], 2, workers=2)
+    (tmp_path / "late_filter.py").write_text(
+        "import herdfilter as hf\ndef late(model, n, rng):\n    return hf.ParticleFilter(model, n, rng=rng)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    late = __import__("late_filter").late
+    table = hf.compare(path, {"late": late}, [10], 2, workers=2)
+    assert list(table["filter"]) == ["late", "late"]
+    assert table["error"].notna().all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import uuid
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -51,13 +53,18 @@ class Executor(Protocol):
 
 
 class Packed:
-    """A function pickled once, and unpickled once in each process; classes from a script or a notebook travel with it."""
+    """A function pickled once, and unpickled once in each process.
+
+    Classes from a script or a notebook travel with it. Modules are looked up where this process would find them now:
+    the other one may have started before their folder was put on `sys.path`.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         import cloudpickle
 
         self._token = uuid.uuid4().hex
         self._data = cloudpickle.dumps(function)
+        self._path = [os.path.abspath(folder) for folder in sys.path]
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function."""
@@ -65,6 +72,7 @@ class Packed:
 
         function = _unpacked.get(self._token)
         if function is None:
+            sys.path.extend(folder for folder in self._path if folder not in sys.path)
             function = pickle.loads(self._data)
             _unpacked.clear()  # of an earlier study
             _unpacked[self._token] = function
