@@ -12,6 +12,7 @@ from herdfilter._checks import Array, as_count, one_of
 from herdfilter.angles import moments
 from herdfilter.evaluation import cache
 from herdfilter.evaluation.expressions import check_keywords
+from herdfilter.evaluation.filters import catalogue, resolve_filters
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.mixture import GaussianMixture
@@ -106,19 +107,22 @@ def _grid(
 
 
 def _large(
-    model: Any, recording: Recording, rng: np.random.Generator, *, n: int, repeats: int = 4
+    model: Any,
+    recording: Recording,
+    rng: np.random.Generator,
+    *,
+    n: int,
+    repeats: int = 4,
+    filter: str = "bootstrap",
 ) -> Reference:
-    """Average of `repeats` bootstrap filters of `n` particles, independent of each other and of the filters compared.
+    """Average of `repeats` filters of the catalogue with `n` particles, independent of each other and of those compared.
 
-    Likelihoods are averaged, not their logs: each filter's is unbiased (Del Moral 2004, "Feynman-Kac formulae").
+    Their filter must draw at random, or the error comes out too small. Likelihoods are averaged, not their logs: each
+    filter's is unbiased (Del Moral 2004, "Feynman-Kac formulae").
     """
-    from herdfilter import ParticleFilter
-
-    controls: Any = recording.controls
+    build = resolve_filters(filter)[filter]
     results = [
-        ParticleFilter(model, n_particles=n, rng=seeded).run(
-            recording.observations, dt=recording.dt, controls=controls
-        )
+        build(model, n, seeded).run(recording.observations, dt=recording.dt, controls=recording.controls)
         for seeded in rng.spawn(repeats)
     ]
     means, error = _averaged(np.array([result.means for result in results]), circular_dims(model))
@@ -195,6 +199,8 @@ def check_reference(scenario: Scenario) -> None:
     for name in ("n", "repeats"):
         if name in keywords:
             as_count(f"[reference]: {name}", keywords[name])
+    if "filter" in keywords:
+        one_of("[reference]: filter", keywords["filter"], catalogue())
     if scenario.reference["type"] in _KEPT:
         cache.warn_if_unusable()
 

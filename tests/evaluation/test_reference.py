@@ -159,6 +159,17 @@ def test_one_filter_does_not_know_its_error(scenario):
     assert np.isnan(large(scenario, model, recording, n=50, repeats=1).error).all()
 
 
+def test_another_filter_of_the_catalogue_may_be_the_large_one(scenario):
+    model = scenario.build_model()
+    recording = record(scenario, model, None, np.random.default_rng(1))
+    exact = compute_reference(scenario, model, recording, np.random.default_rng(0))
+    plain, guided = (
+        large(scenario, model, recording, n=500, filter=name) for name in ("bootstrap", "guided")
+    )
+    assert (plain.means != guided.means).all()
+    np.testing.assert_allclose(guided.means, exact.means, atol=5 * guided.error.max())
+
+
 def test_angles_are_averaged_on_the_circle():
     estimates = np.array([[[np.pi - 0.1, 1.0]], [[-np.pi + 0.3, 2.0]]])
     means, error = reference._averaged(estimates, (0,))
@@ -274,6 +285,11 @@ def test_an_edited_model_is_another_one(scenario, kept, tmp_path):
         ({"n": 5, "repeats": 1.5}, r"\[reference\]: repeats: expected an integer of at least 1, got 1.5"),
         ({"n": 5, "repeat": 2}, "did you mean 'repeats'"),
         ({}, "key 'n' is missing"),
+        (
+            {"n": 5, "filter": "guide"},
+            r"\[reference\]: filter: unknown 'guide'; did you mean 'guided'",
+        ),
+        ({"n": 5, "filter": 3}, r"\[reference\]: filter: "),
     ],
 )
 def test_bad_tables_are_refused_before_any_run(scenario, table, message):
