@@ -48,9 +48,10 @@ def _reference(scenario: Scenario) -> str:
         case {"type": "grid", "lower": lower, "upper": upper, "points": points}:
             return f"the exact posterior, on a grid of {points} points from {lower:g} to {upper:g}"
         case {"type": "large", "n": n}:
-            return (
-                f"the average of {scenario.reference.get('repeats', 4)} bootstrap filters with {n} particles"
+            repeats, name = (
+                scenario.reference.get(k, v) for k, v in (("repeats", 4), ("filter", "bootstrap"))
             )
+            return f"the average of {repeats} {name} filters with {n} particles"
         case {"type": "kalman"}:
             return "the Kalman filter, exact here"
         case other:

@@ -113,7 +113,7 @@ def _large(
     *,
     n: int,
     repeats: int = 4,
-    filter: str = "bootstrap",
+    filter: str = "bootstrap",  # noqa: A002
 ) -> Reference:
     """Average of `repeats` filters of the catalogue with `n` particles, independent of each other and of those compared.
 
