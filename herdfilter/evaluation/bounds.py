@@ -12,6 +12,7 @@ from herdfilter.filters.kalman.gaussian import VectorFunction
 from herdfilter.mixture import GaussianMixture, covariance_factor
 from herdfilter.models.contract import (
     ADDITIVE,
+    OBSERVED,
     circular_dims,
     observation_circular,
     observation_covariance,
@@ -86,7 +87,7 @@ def posterior_cramer_rao_bound(
     require(
         model,
         "the Cramer-Rao bound",
-        ("dim", "initial", *ADDITIVE, "observation_mean", "observation_covariance"),
+        ("dim", "initial", *ADDITIVE, *OBSERVED),
     )
     if not isinstance(model.initial, GaussianMixture):
         raise TypeError(

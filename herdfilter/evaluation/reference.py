@@ -16,7 +16,7 @@ from herdfilter.evaluation.filters import catalogue, resolve_filters
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import circular_dims, require
+from herdfilter.models.contract import ADDITIVE, OBSERVED, circular_dims, require
 
 SNAPSHOTS = 10
 """Steps of a run at which the exact posterior is kept, where there is one."""
@@ -146,7 +146,7 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
     require(
         model,
         "the Kalman reference",
-        ("transition_mean", "transition_covariance", "observation_mean", "observation_covariance"),
+        (*ADDITIVE, *OBSERVED),
     )
     x, P = model.initial.mean, model.initial.covariance
     dts = np.broadcast_to(recording.dt, len(recording))

@@ -20,7 +20,12 @@ from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.gaussian import GaussianBelief, observation_moments
 from herdfilter.filters.particle_filter import ParticleFilter
 from herdfilter.filters.results import StepRecord
-from herdfilter.models.contract import observation_circular, observation_covariance, observation_mean
+from herdfilter.models.contract import (
+    OBSERVED,
+    observation_circular,
+    observation_covariance,
+    observation_mean,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +91,7 @@ class _Watcher:
         self.predictions: dict[int, tuple[Array, Array]] = {}
         self.particles: dict[int, tuple[Array, Array]] = {}
         model = getattr(estimator, "model", None)
-        self._predicts = nis and all(
-            hasattr(model, name) for name in ("observation_mean", "observation_covariance")
-        )
+        self._predicts = nis and all(hasattr(model, name) for name in OBSERVED)
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         self.estimator.predict(dt, control)

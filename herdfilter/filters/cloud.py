@@ -48,3 +48,35 @@ def normalised(log_weights: Array) -> tuple[Array, float]:
         total += np.exp(value - peak)
     total = np.log(total) + peak
     return log_weights - total, total
+
+
+@njit(cache=True)
+def tempered(log_weights: Array, least: float) -> Array:
+    """Return log-weights (n,) times the largest power up to 1 that leaves an effective sample size of at least `least`.
+
+    Their sum stays what it was. Weights of zero stay zero; where fewer than `least` others remain, these become equal.
+    """
+    peak = log_weights.max()
+    if peak == -np.inf or _ess(log_weights - peak, 1.0) >= least:
+        return log_weights
+    relative = log_weights - peak
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        if _ess(relative, middle) >= least:
+            low = middle
+        else:
+            high = middle
+    powers = np.where(relative > -np.inf, low * relative, relative)
+    return powers - np.log(np.exp(powers).sum()) + np.log(np.exp(relative).sum()) + peak
+
+
+@njit(cache=True)
+def _ess(relative: Array, power: float) -> float:
+    total, squares = 0.0, 0.0
+    for value in relative:
+        if value > -np.inf:
+            weight = np.exp(power * value)
+            total += weight
+            squares += weight**2
+    return total**2 / squares

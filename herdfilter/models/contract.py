@@ -41,6 +41,9 @@ Model = Any
 ADDITIVE = ("transition_mean", "transition_covariance")
 """What a model with additive Gaussian transition noise has."""
 
+OBSERVED = ("observation_mean", "observation_covariance")
+"""What a model has whose observations have a mean and a covariance, as Kalman filters ask for."""
+
 
 def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
     """Raise TypeError, naming what is missing, unless the model has all names of at least one alternative."""

@@ -16,6 +16,7 @@ from herdfilter.filters.kalman.gaussian import GaussianBelief
 from herdfilter.filters.kalman.unscented import UnscentedKalmanFilter
 from herdfilter.models.contract import (
     ADDITIVE,
+    OBSERVED,
     Model,
     circular_dims,
     require,
@@ -81,7 +82,7 @@ class DaumHuangFilter(KalmanFilter):
         user = "DaumHuangFilter"
         require(model, user, ("dim", "initial"))
         require(model, user, ADDITIVE, ("transition", "noise_dim"))
-        require(model, user, ("observation_mean", "observation_covariance"))
+        require(model, user, OBSERVED)
         require(model.initial, f"{user}'s initial distribution", ("sample", "mean", "covariance"))
         self.n_particles = as_count("n_particles", n_particles, minimum=2)
         self.rng = as_generator(rng)

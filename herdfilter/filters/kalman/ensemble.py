@@ -14,6 +14,7 @@ from herdfilter.filters.kalman.innovation import Innovation
 from herdfilter.mixture import covariance_factor
 from herdfilter.models.contract import (
     ADDITIVE,
+    OBSERVED,
     Model,
     circular_dims,
     observation_circular,
@@ -61,7 +62,7 @@ class EnsembleKalmanFilter(KalmanFilter):
         user = "EnsembleKalmanFilter"
         require(model, user, ("dim", "initial"))
         require(model, user, ADDITIVE, ("transition", "noise_dim"), ("sample_transition",))
-        require(model, user, ("observation_mean", "observation_covariance"))
+        require(model, user, OBSERVED)
         self.n_particles = as_count("n_particles", n_particles, minimum=2)
         self.rng = as_generator(rng)
         members = sample_initial(model, self.n_particles, self.rng)

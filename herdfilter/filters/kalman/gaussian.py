@@ -15,6 +15,7 @@ from herdfilter.filters.kalman.innovation import Innovation
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import (
     ADDITIVE,
+    OBSERVED,
     Model,
     circular_dims,
     noise_dim,
@@ -80,7 +81,7 @@ class GaussianBelief:
         """Start from the moments of the model's initial distribution, after checking what the model has."""
         require(model, user, ("dim", "initial"))
         require(model, user, ADDITIVE, ("transition", "noise_dim"))
-        require(model, user, ("observation_mean", "observation_covariance"))
+        require(model, user, OBSERVED)
         require(model.initial, f"{user}'s initial distribution", ("mean", "covariance"))
         start, circular = model.initial, circular_dims(model)
         if circular and isinstance(start, GaussianMixture):

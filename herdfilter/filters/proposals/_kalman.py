@@ -8,8 +8,8 @@ from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture, floored
 
 WIDENING = 1e-9
-"""Part of the covariance before an update that is added after it: where the observation is sharp, rounding may leave a
-singular one. The weights know of it."""
+"""Part of the variances before an update that is added after it: where the observation is sharp, or the fit nearly
+singular, rounding may leave a covariance without a density. The weights know of it."""
 
 ALIKE = 1e-6
 """Difference of covariances, relative to the variances, up to which they are taken for one."""
@@ -26,7 +26,8 @@ def defended(posterior: GaussianMixture, prior: GaussianMixture, share: float) -
 
     Where the observation is linear they have one covariance but for rounding, and get one: samplers are faster then.
     """
-    covariances = posterior.distinct_covariances + WIDENING * prior.distinct_covariances
+    before = np.diagonal(prior.distinct_covariances, axis1=1, axis2=2)
+    covariances = posterior.distinct_covariances + WIDENING * before[:, None, :] * np.eye(prior.dim)
     variances = np.diagonal(covariances[0])
     if (np.ptp(covariances, axis=0) <= ALIKE * np.sqrt(np.outer(variances, variances))).all():
         covariances = covariances[:1]

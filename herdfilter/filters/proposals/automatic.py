@@ -10,38 +10,44 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
-from herdfilter.filters.cloud import Cloud, normalised
+from herdfilter.filters.cloud import Cloud, normalised, tempered
 from herdfilter.filters.move import Move
 from herdfilter.filters.proposals.augmented import AugmentedProposal
-from herdfilter.filters.proposals.base import Proposal, initial_points
+from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.proposals.guided_augmented import GuidedAugmentedProposal
-from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
 from herdfilter.fitting import EMFit, GaussianFit
 from herdfilter.mixture import floored
-from herdfilter.models.contract import ADDITIVE, Model, require
+from herdfilter.models.contract import ADDITIVE, OBSERVED, Model, require
 from herdfilter.samplers import KernelHerding, MappedSampling
 
 BIMODAL = 5 / 9  # Sarle's coefficient of a uniform distribution
-EVEN = 0.25  # of the points: the least effective sample size after the update of one Gaussian
+CHANCE = 0.5  # of a dimension, over the effective sample size: how much higher few points make the coefficient by chance
+EVEN = 0.25  # of the points: the effective sample size after the update below which one Gaussian is doubted
+MARGIN = (
+    1.0  # by which its logarithm of the evidence must then exceed the mixture's, for it to stand all the same
+)
+FLOOR = 2.0  # of the root of n: the effective sample size that weights are tempered to
 
 
 @dataclass(frozen=True)
 class AutomaticProposal:
     """One Gaussian where it suffices, a mixture where it does not, decided at each step; what kind, by what the model has.
 
-    ============================  ==========================================  ==========================================
-    the model has                 with ``observation_mean``, ``_covariance``  without
-    ============================  ==========================================  ==========================================
-    additive noise, Q regular     `KalmanMixtureProposal`                     `HerdedProposal`
-    other noise, or Q singular    `GuidedAugmentedProposal`, 3 Gaussians      `AugmentedProposal`, 3 Gaussians
-    ============================  ==========================================  ==========================================
+    With a mean and a covariance of the observation, `GuidedAugmentedProposal` with one Gaussian comes first: it takes a
+    fraction of the time and is exact on linear Gaussian models. Where it will not do, a mixture takes its place:
+    `KalmanMixtureProposal` where the noise is additive with a regular covariance, else `GuidedAugmentedProposal` with three
+    Gaussians. That is decided twice. Before, by the particles: if their `bimodality` is above 5/9, the value of a uniform
+    distribution, and above what chance makes of few points, the mixture is taken at once. Afterwards, by the weights: if
+    they leave an effective sample size below a quarter of the points, the mixture is tried too, and taken unless the one
+    Gaussian has found more evidence, by a factor of e. Such a step evaluates the model twice as often.
 
-    With a mean and a covariance of the observation, `GuidedAugmentedProposal` with one Gaussian, which takes a fraction of
-    the time and is exact on linear Gaussian models, comes first. Its points are dropped, and those of the mixture taken,
-    where one Gaussian will not do for the particles (`bimodality` above 5/9, the value of a uniform distribution), or has
-    led to weights with an effective sample size below a quarter of the points. A step that has to be repeated evaluates
-    the model twice as often.
+    Weights that leave an effective sample size below ``2 sqrt(n)`` are tempered until it is that: raised to a power below
+    1, their sum kept (as in Koblents and Miguez 2015, "A population Monte Carlo scheme with transformed weights"). Where
+    few points lie in many dimensions the Kalman filters' posterior is worth more than weights that make one point of it.
+    With more points the bound loses its force, so that estimates tend to where they would without it.
+
+    Without a mean and a covariance of the observation: `AugmentedProposal` with as many Gaussians as lower BIC.
 
     No random number is used, unless the initial distribution is not a `GaussianMixture`.
     """
@@ -62,42 +68,48 @@ class AutomaticProposal:
 
     def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `ObservingProposal`."""
-        proposal = self._of_mixture(move)
-        if not hasattr(proposal, "guide"):
-            moved, log_weights = proposal.propose(move, cloud, rng)
+        if not all(hasattr(move.model, name) for name in OBSERVED):
+            moved, log_weights = self._blind.propose(move, cloud, rng)
             return moved, log_weights + move.log_likelihood(z, moved)
-        if bimodality(cloud, move.circular) <= BIMODAL:
-            moved, log_weights = self._of_gaussian.guide(move, cloud, z, rng)
-            updated, total = normalised(log_weights)
-            if total > -np.inf and Cloud(moved, updated).ess >= EVEN * len(cloud):
-                return moved, log_weights
-        return proposal.guide(move, cloud, z, rng)
+        enough = FLOOR * np.sqrt(len(cloud))
+        single = None
+        if bimodality(cloud, move.circular) <= BIMODAL + CHANCE * cloud.particles.shape[1] / cloud.ess:
+            moved, log_weights = single = self._of_gaussian.guide(move, cloud, z, rng)
+            updated, evidence = normalised(log_weights)
+            if evidence > -np.inf and Cloud(moved, updated).ess >= EVEN * len(cloud):
+                return moved, tempered(log_weights, enough)
+        moved, log_weights = self._of_mixture(move).guide(move, cloud, z, rng)
+        if single is not None and normalised(log_weights)[1] + MARGIN <= evidence:
+            moved, log_weights = single
+        return moved, tempered(log_weights, enough)
 
     def _of_mixture(self, move: Move) -> Any:
         """Return the proposal for this model and step when one Gaussian does not suffice."""
-        seen = hasattr(move.model, "observation_mean") and hasattr(move.model, "observation_covariance")
+        if not all(hasattr(move.model, name) for name in OBSERVED):
+            return self._blind
         additive = all(hasattr(move.model, name) for name in ADDITIVE)
         regular = additive and floored(noise := move.covariance) is noise
-        return self._of_mixtures[regular, seen]
-
-    @cached_property
-    def _of_mixtures(self) -> dict[tuple[bool, bool], Proposal]:
-        """By whether the transition has a density, and whether the observation has moments."""
-        kh, several = KernelHerding(), (EMFit(3), self._mapped)
-        return {
-            (True, True): KalmanMixtureProposal(kh),
-            (True, False): HerdedProposal(kh),
-            (False, True): GuidedAugmentedProposal(*several),
-            (False, False): AugmentedProposal(*several),
-        }
-
-    @cached_property
-    def _mapped(self) -> MappedSampling:
-        return MappedSampling(KernelHerding())
+        return self._regular if regular else self._singular
 
     @cached_property
     def _of_gaussian(self) -> GuidedAugmentedProposal:
         return GuidedAugmentedProposal(GaussianFit(), self._mapped)
+
+    @cached_property
+    def _regular(self) -> KalmanMixtureProposal:
+        return KalmanMixtureProposal(KernelHerding())
+
+    @cached_property
+    def _singular(self) -> GuidedAugmentedProposal:
+        return GuidedAugmentedProposal(EMFit(3), self._mapped)
+
+    @cached_property
+    def _blind(self) -> AugmentedProposal:
+        return AugmentedProposal(EMFit("bic"), self._mapped)
+
+    @cached_property
+    def _mapped(self) -> MappedSampling:
+        return MappedSampling(KernelHerding())
 
 
 def bimodality(cloud: Cloud, circular: tuple[int, ...] = ()) -> float:

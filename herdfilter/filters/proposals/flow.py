@@ -12,7 +12,7 @@ from herdfilter.filters.exact_flow import ExactFlow, pseudo_times
 from herdfilter.filters.move import Move
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.mixture import covariance_factor
-from herdfilter.models.contract import ADDITIVE, Model, require
+from herdfilter.models.contract import ADDITIVE, OBSERVED, Model, require
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class FlowProposal(BootstrapProposal):
     def check(self, model: Model) -> None:
         """See `Proposal`."""
         require(model, "FlowProposal", ADDITIVE)
-        require(model, "FlowProposal", ("observation_mean", "observation_covariance"))
+        require(model, "FlowProposal", OBSERVED)
 
     def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `ObservingProposal`."""

@@ -13,7 +13,7 @@ from herdfilter.filters.kalman.mixture import moment_rule
 from herdfilter.filters.move import Move
 from herdfilter.filters.proposals._kalman import WIDENING, regular
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
-from herdfilter.models.contract import Model, require
+from herdfilter.models.contract import OBSERVED, Model, require
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class GuidedProposal(BootstrapProposal):
     def check(self, model: Model) -> None:
         """See `Proposal`."""
         require(model, "GuidedProposal", ("transition_mean", "transition_covariance"))
-        require(model, "GuidedProposal", ("observation_mean", "observation_covariance"))
+        require(model, "GuidedProposal", OBSERVED)
 
     def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `ObservingProposal`."""

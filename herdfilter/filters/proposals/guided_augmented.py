@@ -14,7 +14,7 @@ from herdfilter.filters.move import Move
 from herdfilter.filters.proposals._kalman import check_share, defended
 from herdfilter.filters.proposals.augmented import AugmentedProposal, with_noise
 from herdfilter.mixture import GaussianMixture, floored
-from herdfilter.models.contract import Model, observation_mean, require
+from herdfilter.models.contract import OBSERVED, Model, observation_mean, require
 from herdfilter.samplers.base import drawn
 
 
@@ -66,7 +66,7 @@ class GuidedAugmentedProposal(AugmentedProposal):
         """See `Proposal`."""
         user = type(self).__name__
         require(model, user, ("transition_mean", "transition_covariance"), ("transition", "noise_dim"))
-        require(model, user, ("observation_mean", "observation_covariance"))
+        require(model, user, OBSERVED)
 
     def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `ObservingProposal`."""

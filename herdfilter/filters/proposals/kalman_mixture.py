@@ -15,7 +15,7 @@ from herdfilter.filters.move import Move
 from herdfilter.filters.proposals._kalman import check_share, defended, regular
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.proposals.herded import HerdedProposal
-from herdfilter.models.contract import Model, require
+from herdfilter.models.contract import OBSERVED, Model, require
 from herdfilter.samplers.base import Sampler, as_sampler, drawn
 
 
@@ -63,7 +63,7 @@ class KalmanMixtureProposal:
     def check(self, model: Model) -> None:
         """See `Proposal`."""
         require(model, "KalmanMixtureProposal", ("transition_mean", "transition_covariance"))
-        require(model, "KalmanMixtureProposal", ("observation_mean", "observation_covariance"))
+        require(model, "KalmanMixtureProposal", OBSERVED)
 
     def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `Proposal`."""
