@@ -48,9 +48,18 @@ def scenario(name: str) -> Scenario:
     return replace(chain, name=name, model={**chain.model, "dim": int(dim)}, divergence=bound)
 
 
-def measure(name: str, args: argparse.Namespace) -> None:
+def cells_of(args: argparse.Namespace) -> list[tuple[str, int]]:
+    """List filters and particle counts, the baseline and its rival first."""
+    first = [f for f in (BASELINE, RIVAL) if f in args.filters]
+    filters = [*first, *(f for f in args.filters if f not in first)]
+    more = {BASELINE: args.more}
+    return [(f, n) for f in filters for n in sorted({*args.particles, *more.get(f, ())})]
+
+
+def measure(name: str, cells: Sequence[tuple[str, int]], args: argparse.Namespace) -> None:
     """Measure what is missing of one scenario."""
     base = scenario(name)
+    folder = args.data if base.data else None
     path = args.out / f"{name}.csv"
     done = finished(read(path), args.runs)
     if len(done) and set(done["seed"]) != {args.seed}:
@@ -58,35 +67,32 @@ def measure(name: str, args: argparse.Namespace) -> None:
             f"{path}: measured with seed {done['seed'].iloc[0]}, not {args.seed}; give another --out"
         )
     skipped = {(row.filter, row.n_particles): row.reason for row in read(skip_path(path)).itertuples()}
-    first = [f for f in (BASELINE, RIVAL) if f in args.filters]
-    for filter_name in [*first, *(f for f in args.filters if f not in first)]:
-        counts = sorted({*args.particles, *(args.more if filter_name == BASELINE else ())})
-        for n in counts:
-            rows = done[done["filter"] == filter_name] if len(done) else done
-            if len(rows) and (rows["n_particles"] == n).any():
-                continue
-            reason = too_dear(rows, n, args.budget_ms)
-            if not reason:
-                try:
-                    start = time.perf_counter()
-                    table = hf.compare(base, [filter_name], [n], args.runs, args.seed, args.workers)
-                    done = pd.concat([done, table], ignore_index=True) if len(done) else table
-                    write(done, path)
-                    print(f"{name} {filter_name} {n}: {time.perf_counter() - start:.0f} s", flush=True)
-                except (TypeError, ValueError) as error:
-                    reason = " ".join(str(error).split())
-            if reason:
-                print(f"{name} {filter_name} {n}: {reason}", flush=True)
-                skipped[filter_name, n] = reason
-            else:
-                skipped.pop((filter_name, n), None)
-            write(
-                pd.DataFrame(
-                    [(*key, text) for key, text in skipped.items()],
-                    columns=["filter", "n_particles", "reason"],
-                ),
-                skip_path(path),
-            )
+    for filter_name, n in cells:
+        rows = done[done["filter"] == filter_name] if len(done) else done
+        if len(rows) and (rows["n_particles"] == n).any():
+            continue
+        reason = too_dear(rows, n, args.budget_ms)
+        if not reason:
+            try:
+                start = time.perf_counter()
+                table = hf.compare(base, [filter_name], [n], args.runs, args.seed, args.workers, data=folder)
+                done = pd.concat([done, table], ignore_index=True) if len(done) else table
+                write(done, path)
+                print(f"{name} {filter_name} {n}: {time.perf_counter() - start:.0f} s", flush=True)
+            except (TypeError, ValueError) as error:
+                reason = " ".join(str(error).split())
+        if reason:
+            print(f"{name} {filter_name} {n}: {reason}", flush=True)
+            skipped[filter_name, n] = reason
+        else:
+            skipped.pop((filter_name, n), None)
+        write(
+            pd.DataFrame(
+                [(*key, text) for key, text in skipped.items()],
+                columns=["filter", "n_particles", "reason"],
+            ),
+            skip_path(path),
+        )
 
 
 def finished(table: pd.DataFrame, runs: int) -> pd.DataFrame:
@@ -128,7 +134,7 @@ def measure_times(name: str, args: argparse.Namespace) -> None:
     chosen = [(f, n) for f, n in cells if f in args.filters]
     rows = []
     for f, n in chosen:
-        runs = hf.compare(base, [f], [n], TIMING_RUNS, args.seed)
+        runs = hf.compare(base, [f], [n], TIMING_RUNS, args.seed, data=args.data if base.data else None)
         rows.append((name, f, n, runs["ms_per_step"].median()))
     fresh = pd.DataFrame(rows, columns=["scenario", "filter", "n_particles", "ms_per_step"])
     kept = read(path)
@@ -153,13 +159,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--budget-ms", type=float, default=100.0, help="longest time a step")
     parser.add_argument("--out", type=Path, default=Path("results/study"))
+    parser.add_argument("--data", type=Path, help="folder of real data, where a scenario needs some")
     parser.add_argument("--timing", action="store_true", help="measure only times, with one worker")
     parser.add_argument("--report", action="store_true", help="print what was measured")
     args = parser.parse_args(arguments)
     announce(args.seed)
     if not args.report:
         for name in args.scenarios:
-            (measure_times if args.timing else measure)(name, args)
+            if args.timing:
+                measure_times(name, args)
+            else:
+                measure(name, cells_of(args), args)
     report(args.scenarios, args.out)
 
 
