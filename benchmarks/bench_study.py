@@ -32,13 +32,19 @@ from herdfilter.evaluation.scenario import Divergence, load_scenario
 PARTICLES = (20, 50, 100, 200, 500)
 MORE_PARTICLES = (1000, 2000, 5000)  # of the baseline, for the break-even cost
 TIMING_RUNS = 3
+REFERENCES = {
+    "plaza": {"type": "large", "n": 100_000, "repeats": 4},
+    "uav": {"type": "large", "n": 50_000, "repeats": 4},
+}
+"""Of scenarios that come without, since it takes minutes."""
 
 
 def scenario(name: str) -> Scenario:
     """Return a scenario by name; `linear-d3` is the linear chain of dimension 3."""
     base, _, dim = name.partition("-d")
     if base != "linear" or not dim.isdigit():
-        return load_scenario(name)
+        found = load_scenario(name)
+        return replace(found, reference=found.reference or REFERENCES.get(name))
     chain = load_scenario("linear_chain")
     model = hf.models.linear_chain(int(dim))
     spread = np.eye(model.dim)  # of the state itself, beyond which a filter is worse than none
