@@ -14,10 +14,16 @@ def wrap_angles(x: Array, circular: Sequence[int]) -> Array:
     """Wrap the circular dimensions of points (..., d), in radians, into [-pi, pi); the others stay as they are."""
     if not circular:
         return x
-    x = x.copy()
-    dims = list(circular)
-    x[..., dims] = np.mod(x[..., dims] + np.pi, 2 * np.pi) - np.pi
-    return x
+    wrapped = np.array(x, dtype=float, order="C")
+    _wrap(wrapped.reshape(-1, wrapped.shape[-1]), np.array(circular))
+    return wrapped
+
+
+@njit(cache=True)
+def _wrap(x: Array, dims: Array) -> None:
+    for i in dims:
+        for t in range(len(x)):
+            x[t, i] = (x[t, i] + np.pi) % (2 * np.pi) - np.pi
 
 
 def unwrap_angles(x: Array, weights: Array, circular: Sequence[int]) -> Array:
@@ -27,12 +33,22 @@ def unwrap_angles(x: Array, weights: Array, circular: Sequence[int]) -> Array:
     """
     if not circular:
         return x
-    x = x.copy()
-    for i in circular:
-        angle = x[..., i]
-        reference = np.arctan2(np.sin(angle) @ weights, np.cos(angle) @ weights)[..., None]
-        x[..., i] = reference + np.mod(angle - reference + np.pi, 2 * np.pi) - np.pi
-    return x
+    unwrapped = np.array(x, dtype=float, order="C")
+    _unwrap(unwrapped.reshape(-1, *x.shape[-2:]), weights, np.array(circular))
+    return unwrapped
+
+
+@njit(cache=True)
+def _unwrap(x: Array, weights: Array, dims: Array) -> None:
+    for points in x:
+        for i in dims:
+            sine, cosine = 0.0, 0.0
+            for t in range(len(points)):
+                sine += weights[t] * np.sin(points[t, i])
+                cosine += weights[t] * np.cos(points[t, i])
+            reference = np.arctan2(sine, cosine)
+            for t in range(len(points)):
+                points[t, i] = reference + (points[t, i] - reference + np.pi) % (2 * np.pi) - np.pi
 
 
 def moments(x: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Array, Array]:

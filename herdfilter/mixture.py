@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_count, as_covariance, as_generator, as_points, as_weights
+from herdfilter._cholesky import factorised
 
 UNDERFLOW = 1e-280  # a variance below it has lost digits, and so have its products with others
 
@@ -151,7 +153,10 @@ class GaussianMixture:
             If `x` has the wrong shape or a covariance is singular.
         """
         if len(self) == 1:
-            return self.component_log_densities(x)[:, 0]
+            values = _log_normal(as_points("x", x, self.dim), self.means[0], self.distinct_covariances[0])
+            if len(values) and np.isnan(values[0]):  # or x is, and then it stays so
+                return self.component_log_densities(x)[:, 0]
+            return values
         with np.errstate(divide="ignore"):
             terms = self.component_log_densities(x) + np.log(self.weights)
         peak = np.maximum(terms.max(axis=1), -np.finfo(float).max)  # where all terms are -inf, so is the sum
@@ -234,12 +239,42 @@ def floored(covariance: Array, relative: float = 1e-8) -> Array:
     Working on the correlation matrix keeps dimensions of very different units apart; a dimension with no spread at all
     gets the smallest positive variance present (1 if there is none). Variances that all but underflow are none.
     """
-    variance = np.diagonal(covariance)
-    some = variance > UNDERFLOW
-    least = variance[some].min(initial=np.inf)
-    scale = np.sqrt(np.where(some, variance, least if np.isfinite(least) else 1.0))
-    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    fixed, changed = _floored(np.ascontiguousarray(covariance, dtype=float), relative)
+    return fixed if changed else covariance
+
+
+@njit(cache=True)
+def _floored(covariance: Array, relative: float) -> tuple[Array, bool]:
+    variance = np.diag(covariance)
+    least = np.inf
+    for value in variance:
+        if UNDERFLOW < value < least:
+            least = value
+    scale = np.sqrt(np.where(variance > UNDERFLOW, variance, least if np.isfinite(least) else 1.0))
+    scales = np.outer(scale, scale)
+    values, vectors = np.linalg.eigh(covariance / scales)
     if values[0] >= relative:
-        return covariance
-    fixed = (vectors * np.maximum(values, relative)) @ vectors.T
-    return fixed * np.outer(scale, scale)
+        return covariance, False
+    return (vectors * np.maximum(values, relative)) @ vectors.T * scales, True
+
+
+@njit(cache=True)
+def _log_normal(x: Array, mean: Array, covariance: Array) -> Array:
+    """Log-density of one Gaussian at points (n, d); NaN where its covariance is not positive definite."""
+    n, d = x.shape
+    factor = np.empty((d, d))
+    if not factorised(covariance, factor):
+        return np.full(n, np.nan)
+    log_det = 2 * np.log(np.diag(factor)).sum()
+    constant = -0.5 * (log_det + d * np.log(2 * np.pi))
+    values, white = np.empty(n), np.empty(d)
+    for t in range(n):
+        square = 0.0
+        for i in range(d):
+            entry = x[t, i] - mean[i]
+            for k in range(i):
+                entry -= factor[i, k] * white[k]
+            white[i] = entry / factor[i, i]
+            square += white[i] * white[i]
+        values[t] = constant - 0.5 * square
+    return values

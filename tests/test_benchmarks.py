@@ -112,9 +112,9 @@ def study(benchmark_module, tmp_path, monkeypatch):
     calls = []
     compare = module.hf.compare
 
-    def counted(*arguments):
+    def counted(*arguments, **keywords):
         calls.append(arguments[1:3])
-        return compare(*arguments)
+        return compare(*arguments, **keywords)
 
     monkeypatch.setattr(module.hf, "compare", counted)
 
@@ -156,6 +156,30 @@ def test_study_reports_and_names_what_it_left_out(study, tmp_path, capsys):
     assert "left out at n = 5, no-such: filter: unknown" in text
     for title in ("linear-d1, n = 5, 2 runs", "Best herded filter", "Worst herded filter", "at equal time"):
         assert title in text
+
+
+def test_yardstick_of_the_default_judges_ratios_and_times(benchmark_module, tmp_path, capsys):
+    counts = ["--particles", "10", "20", "--random", "10", "20", "40"]
+    start = ["--scenarios", "stochastic_volatility", *counts, "--runs", "4", "--workers", "1"]
+    module = benchmark_module("bench_default")
+    module.main([*start, "--out", str(tmp_path)])
+    module.main([*start, "--out", str(tmp_path), "--timing"])
+    text = capsys.readouterr().out
+    assert text.count("stochastic_volatility auto-kh 20:") == 1  # not measured again
+    for title in ("medians of paired ratios", "Geometric means over scenarios", "at equal time"):
+        assert title in text
+
+
+def test_ratios_at_equal_time_are_to_the_error_that_the_baseline_has_then(benchmark_module):
+    """Bootstrap with error n^(-1/2) in n microseconds: at 400 us it has 400 particles and an error of 0.05."""
+    base = [("bootstrap", n, n**-0.5, 1e-3 * n) for n in (100, 200, 800)]
+    rows = [*base, ("sqmc", 50, 0.01, 0.4), ("auto-kh", 100, 0.02, 0.4), ("auto-kh", 20, 0.1, 0.05)]
+    table = pd.DataFrame(rows, columns=["filter", "n_particles", "reference_error", "ms_per_step"])
+    found = benchmark_module("bench_default").at_equal_time(table, "auto-kh", pd.DataFrame(), 0.0)
+    np.testing.assert_allclose(found["ratio"], [0.1 / 0.1, 0.02 / 0.05])
+    assert list(found["better"]) == [[], ["sqmc 50"]]
+    dearer = benchmark_module("bench_default").at_equal_time(table, "auto-kh", pd.DataFrame(), 2.0)
+    assert dearer["ratio"].iloc[1] == pytest.approx(0.02 / 200**-0.5)  # 600 us, and 3 us a particle for bootstrap
 
 
 def test_break_even_cost_is_where_the_times_are_equal(benchmark_module):

@@ -10,6 +10,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_array
 from herdfilter.angles import unwrap_angles, wrap_angles
+from herdfilter.filters.kalman._update import updated
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.innovation import Innovation
 from herdfilter.mixture import GaussianMixture
@@ -166,9 +167,11 @@ def updated_gaussians(
     """
     innovation = Innovation(model, z, *observation_moments(model, means, covariances, rule, step), step)
     residuals = innovation.residuals(innovation.predicted)
-    moved = means + innovation.corrections(residuals[:, None])[:, 0]
-    shrunk = definite(covariances - innovation.reductions, covariances, step, "updated")
-    return moved, shrunk, innovation.log_densities
+    given = (means, covariances, residuals, innovation.covariances, innovation.cross)
+    moved, shrunk, log_densities, regular = updated(*map(np.ascontiguousarray, given))
+    if np.isnan(log_densities).any():
+        raise IndefiniteCovarianceError(step, "observation's")
+    return moved, shrunk if regular else definite(shrunk, covariances, step, "updated"), log_densities
 
 
 def observation_moments(

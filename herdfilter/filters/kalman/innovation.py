@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from herdfilter._checks import Array
@@ -52,12 +54,20 @@ class Innovation:
             part = np.ix_(self.kept, self.kept)
             noise, covariances, cross = noise[part], covariances[:, part[0], part[1]], cross[:, :, self.kept]
         self.noise = noise
+        self.covariances, self.cross, self.step = covariances + noise, cross, step
+
+    @cached_property
+    def _whitening(self) -> Array:
+        """Inverses of L, with S = L L' the covariances, (K, kept, kept)."""
         try:
-            factors = np.linalg.cholesky(covariances + noise)  # S = L L'
+            return np.linalg.inv(np.linalg.cholesky(self.covariances))
         except np.linalg.LinAlgError:
-            raise IndefiniteCovarianceError(step, "observation's") from None
-        self._whitening = np.linalg.inv(factors)
-        self._half_gain = self._whitening @ cross.transpose(0, 2, 1)  # the gain is half_gain' L^-1
+            raise IndefiniteCovarianceError(self.step, "observation's") from None
+
+    @cached_property
+    def _half_gain(self) -> Array:
+        """Matrices G with the gain ``G' L^-1``, (K, kept, d)."""
+        return self._whitening @ self.cross.transpose(0, 2, 1)
 
     def residuals(self, predictions: Array) -> Array:
         """Finite part of ``z - predictions``, angles wrapped, (..., k) -> (..., kept)."""
@@ -66,11 +76,6 @@ class Innovation:
     def corrections(self, residuals: Array) -> Array:
         """Gain times each residual, (K, n, kept) -> (K, n, d)."""
         return residuals @ self._whitening.transpose(0, 2, 1) @ self._half_gain
-
-    @property
-    def reductions(self) -> Array:
-        """Gain times S times gain', by which the covariance of the state shrinks, (K, d, d)."""
-        return self._half_gain.transpose(0, 2, 1) @ self._half_gain
 
     @property
     def log_densities(self) -> Array:

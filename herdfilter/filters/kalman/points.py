@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numba import njit
 
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
@@ -33,10 +34,32 @@ class PointRule:
         y = function.at(means[:, None] + offsets)
         # angles are unwrapped about a mean whose weights are positive: any direction in their midst serves
         y = unwrap_angles(y, np.abs(weights), function.circular(y.shape[-1]))
-        centres = weights @ y
-        centred = y - centres[:, None]
-        weighted = spread_weights[:, None] * centred
-        return centres, centred.transpose(0, 2, 1) @ weighted, offsets.transpose(0, 2, 1) @ weighted
+        return _moments(np.ascontiguousarray(y), offsets, weights, spread_weights)
+
+
+@njit(cache=True)
+def _moments(y: Array, offsets: Array, weights: Array, spread_weights: Array) -> tuple[Array, Array, Array]:
+    """Means (K, k) of values (K, p, k), their covariances, and those of the offsets (K or 1, p, m) with them."""
+    count, p, k = y.shape
+    m = offsets.shape[2]
+    means, covariances, cross = np.zeros((count, k)), np.zeros((count, k, k)), np.zeros((count, m, k))
+    centred, weighted = np.empty(k), np.empty(k)
+    for c in range(count):
+        for t in range(p):
+            for i in range(k):
+                means[c, i] += weights[t] * y[c, t, i]
+        offset = offsets[min(c, len(offsets) - 1)]
+        for t in range(p):
+            for i in range(k):
+                centred[i] = y[c, t, i] - means[c, i]
+                weighted[i] = spread_weights[t] * centred[i]
+            for i in range(k):
+                for j in range(k):
+                    covariances[c, i, j] += centred[i] * weighted[j]
+            for a in range(m):
+                for j in range(k):
+                    cross[c, a, j] += offset[t, a] * weighted[j]
+    return means, covariances, cross
 
 
 @lru_cache(maxsize=64)
