@@ -179,7 +179,9 @@ def test_ratios_at_equal_time_are_to_the_error_that_the_baseline_has_then(benchm
     np.testing.assert_allclose(found["ratio"], [0.1 / 0.1, 0.02 / 0.05])
     assert list(found["better"]) == [[], ["sqmc 50"]]
     dearer = benchmark_module("bench_default").at_equal_time(table, "auto-kh", pd.DataFrame(), 2.0)
-    assert dearer["ratio"].iloc[1] == pytest.approx(0.02 / 200**-0.5)  # 600 us, and 3 us a particle for bootstrap
+    assert dearer["ratio"].iloc[1] == pytest.approx(
+        0.02 / 200**-0.5
+    )  # 600 us, and 3 us a particle for bootstrap
 
 
 def test_break_even_cost_is_where_the_times_are_equal(benchmark_module):

@@ -39,6 +39,7 @@ STYLES = {
     "bootstrap-residual": Style("#6b6b6b", "v", ":"),
     "bootstrap-ssp": Style("#6b6b6b", "*", ":"),
     "bootstrap-transport": Style("#6b6b6b", "D", "--"),
+    "auto-kh": Style("#B5179E", "P", "-"),
     "herded-kh": Style("#0072B2", "o", "-"),
     "herded-chg": Style("#56B4E9", "o", "-"),
     "herded-random": Style("#7d9fb8", "o", ":"),

@@ -1,10 +1,14 @@
 """The proposal that decides between one Gaussian and a mixture."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import herdfilter as hf
+from herdfilter.evaluation.scenario import load_scenario
 from herdfilter.filters import Cloud
+from herdfilter.filters.cloud import tempered
 from herdfilter.filters.proposals.automatic import bimodality
 
 
@@ -129,3 +133,63 @@ def test_a_model_that_can_only_be_simulated_is_named():
 
     with pytest.raises(TypeError, match="model: AutomaticProposal needs transition_mean"):
         hf.ParticleFilter(Simulated(), 10, hf.AutomaticProposal())
+
+
+def ess(log_weights):
+    weights = np.exp(log_weights - log_weights.max())
+    return weights.sum() ** 2 / (weights**2).sum()
+
+
+def test_tempered_weights_have_the_effective_sample_size_asked_for_and_their_sum():
+    log_weights = 5 * np.random.default_rng(3).standard_normal(200) - 700
+    assert ess(log_weights) < 10
+    for least in (10.0, 28.3, 150.0):
+        mild = tempered(log_weights, least)
+        assert ess(mild) == pytest.approx(least, rel=1e-6)
+        assert np.logaddexp.reduce(mild) == pytest.approx(np.logaddexp.reduce(log_weights), rel=1e-12)
+        assert (np.diff(mild[np.argsort(log_weights)]) >= 0).all()
+    assert tempered(log_weights, 1.0) is log_weights or (tempered(log_weights, 1.0) == log_weights).all()
+
+
+def test_tempering_leaves_weights_of_zero_alone():
+    log_weights = np.array([-np.inf, -1.0, -9.0, -np.inf])
+    np.testing.assert_allclose(
+        np.exp(tempered(log_weights, 3.0)[1:3]), np.exp(log_weights).sum() / 2, rtol=1e-6
+    )
+    assert (tempered(log_weights, 3.0)[[0, 3]] == -np.inf).all()
+    none = np.full(3, -np.inf)
+    assert (tempered(none, 2.0) == none).all()
+
+
+def quickly(name):
+    """A scenario with a reference that is good enough to tell a filter that has lost its target."""
+    reference = {"type": "large", "n": 4000, "repeats": 2}
+    return dataclasses.replace(load_scenario(name), reference=reference)
+
+
+def test_few_particles_keep_a_target_that_is_seen_by_its_bearing_alone():
+    """Twenty particles in four dimensions: weights alone would make one point of them in a step or two."""
+    table = hf.compare(quickly("bearings_only"), ["bootstrap", "auto-kh"], [20], runs=6, seed=7)
+    error = table.groupby("filter")["reference_error"].median()
+    assert error["auto-kh"] < 0.5 * error["bootstrap"]
+    assert not table.loc[table["filter"] == "auto-kh", "diverged"].any()
+
+
+def test_more_evidence_for_one_gaussian_keeps_it():
+    """A range and a bearing to one landmark: the mixture of all particles finds less, and has even weights all the same."""
+    table = hf.compare(quickly("landmarks"), ["bootstrap", "auto-kh"], [20], runs=6, seed=7)
+    error = table.groupby("filter")["reference_error"]
+    assert error.max()["auto-kh"] < 0.5 * error.median()["bootstrap"]
+
+
+def test_more_points_leave_less_to_temper():
+    """With 400 points the estimates are those of the exact posterior of a skewed state."""
+    model = CountsOfAdditiveNoise()
+    z = np.random.default_rng(1).poisson(2.0, (30, 1)).astype(float)
+    exact = hf.ParticleFilter(model, 50_000, rng=0).run(z)
+    errors = [
+        np.abs(hf.ParticleFilter(model, n, hf.AutomaticProposal()).run(z).means - exact.means).mean()
+        for n in (20, 400)
+    ]
+    assert errors[1] < 0.02
+    assert errors[0] < 0.1
