@@ -48,7 +48,8 @@ class AutomaticProposal:
     few points lie in many dimensions the Kalman filters' posterior is worth more than weights that make one point of it.
     With more points the bound loses its force, so that estimates tend to where they would without it.
 
-    Without a mean and a covariance of the observation: `AugmentedProposal` with as many Gaussians as lower BIC.
+    Where an observation is missing, the particles decide alone. Without a mean and a covariance of the observation:
+    `AugmentedProposal` with as many Gaussians as lower BIC.
 
     No random number is used, unless the initial distribution is not a `GaussianMixture`.
     """
@@ -65,16 +66,17 @@ class AutomaticProposal:
 
     def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `Proposal`."""
-        return self._of_mixture(move).propose(move, cloud, rng)
+        one = self._is_seen(move) and self._looks_single(move, cloud)
+        return (self._of_gaussian if one else self._of_mixture(move)).propose(move, cloud, rng)
 
     def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """See `ObservingProposal`."""
-        if not all(hasattr(move.model, name) for name in OBSERVED):
+        if not self._is_seen(move):
             moved, log_weights = self._blind.propose(move, cloud, rng)
             return moved, log_weights + move.log_likelihood(z, moved)
         enough = FLOOR * np.sqrt(len(cloud))
         single = None
-        if bimodality(cloud, move.circular) <= BIMODAL + CHANCE * cloud.particles.shape[1] / cloud.ess:
+        if self._looks_single(move, cloud):
             moved, log_weights = single = self._of_gaussian.guide(move, cloud, z, rng)
             updated, evidence = normalised(log_weights)
             if evidence > -np.inf and Cloud(moved, updated).ess >= EVEN * len(cloud):
@@ -84,9 +86,15 @@ class AutomaticProposal:
             moved, log_weights = single
         return moved, tempered(log_weights, enough)
 
+    def _is_seen(self, move: Move) -> bool:
+        return all(hasattr(move.model, name) for name in OBSERVED)
+
+    def _looks_single(self, move: Move, cloud: Cloud) -> bool:
+        return bimodality(cloud, move.circular) <= BIMODAL + CHANCE * move.model.dim / cloud.ess
+
     def _of_mixture(self, move: Move) -> Any:
         """Return the proposal for this model and step when one Gaussian does not suffice."""
-        if not all(hasattr(move.model, name) for name in OBSERVED):
+        if not self._is_seen(move):
             return self._blind
         additive = all(hasattr(move.model, name) for name in ADDITIVE)
         regular = additive and floored(noise := move.covariance) is noise
