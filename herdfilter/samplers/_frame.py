@@ -11,6 +11,7 @@ from herdfilter.bandwidths import Bandwidth, kernel_covariance
 from herdfilter.mixture import GaussianMixture
 
 ROUND = 1e-9  # relative difference of eigenvalues that counts as none
+FEW = 50  # points below which what greedy choice costs shows, and all are placed again unless told otherwise
 FLAT = 1e-8  # variance, in units of the kernel's, under which a component counts as degenerate
 
 
@@ -90,3 +91,10 @@ def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(len(vectors))]
     across = np.abs(along) <= ROUND * np.abs(along).max(initial=0.0)
     return values, vectors * np.where(np.where(across, largest, along) < 0, -1.0, 1.0)
+
+
+def passes_meant(passes: int | None, bandwidth: Bandwidth, n: int) -> int:
+    """Return the number of passes over `n` points; None means 2 over few of them with the rule ``"auto"``, else none."""
+    if passes is not None:
+        return passes
+    return 2 if n < FEW and isinstance(bandwidth, str) else 0

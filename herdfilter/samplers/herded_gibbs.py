@@ -13,7 +13,7 @@ from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.discrete._herding import herded_labels
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers._frame import KernelFrame
+from herdfilter.samplers._frame import KernelFrame, passes_meant
 from herdfilter.samplers._herded_gibbs import herded_gibbs, mode
 
 Scan = Literal["forward", "alternating", "random"]
@@ -74,6 +74,7 @@ class ContinuousHerdedGibbs:
     scan: Scan = "forward"
     axes: Axes | None = None
     starts: int | None = None
+    passes: int | None = None
     _options: tuple[bool, bool, int] = field(init=False, repr=False, compare=False, default=(True, True, 2))
 
     def __post_init__(self) -> None:
@@ -84,6 +85,10 @@ class ContinuousHerdedGibbs:
         herded = repaired if self.component_herding is None else bool(self.component_herding)
         sweeps = (2 if herded else 1) if self.sweeps is None else as_count("sweeps", self.sweeps)
         check_search(self.scan, self.axes, self.starts)
+        if self.passes is not None:
+            object.__setattr__(self, "passes", as_count("passes", self.passes, 0))
+            if self.passes and not repaired:
+                raise ValueError(f"passes: expected 0 or None with the target 'paper', got {self.passes}")
         object.__setattr__(self, "_options", (count, herded, sweeps))
 
     def sample(
@@ -108,6 +113,9 @@ class ContinuousHerdedGibbs:
             mean of the heaviest component.
         """
         effective_count, component_herding, sweeps = self._options
+        passes = self.passes or 0
+        if self.target == "smoothed" and start is None:
+            passes = passes_meant(self.passes, self.bandwidth, as_count("n", n))
         return herd_coordinates(
             mixture,
             n,
@@ -121,6 +129,7 @@ class ContinuousHerdedGibbs:
             axes=self.axes,
             starts=self.starts,
             joint=False,
+            passes=passes,
         )
 
 
@@ -147,6 +156,7 @@ def herd_coordinates(
     axes: Axes | None,
     starts: int | None,
     joint: bool,
+    passes: int = 0,
 ) -> Points:
     """Herd points coordinate by coordinate: on conditional objectives, or on the joint one if `joint`."""
     n = as_count("n", n)
@@ -172,6 +182,7 @@ def herd_coordinates(
         sweeps,
         effective_count,
         joint,
+        passes,
         _launch(d, starts or 0),
         first,
         n,
