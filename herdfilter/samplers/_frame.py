@@ -93,8 +93,10 @@ def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
     return values, vectors * np.where(np.where(across, largest, along) < 0, -1.0, 1.0)
 
 
-def passes_meant(passes: int | None, bandwidth: Bandwidth, n: int) -> int:
-    """Return the number of passes over `n` points; None means 2 over few of them with the rule ``"auto"``, else none."""
+def passes_meant(passes: int | None, bandwidth: Bandwidth, n: int, many: int = 0) -> int:
+    """Return the number of passes; None means, with the rule ``"auto"``, 2 over few points and `many` over more, else none."""
     if passes is not None:
         return passes
-    return 2 if n < FEW and isinstance(bandwidth, str) else 0
+    if not isinstance(bandwidth, str):
+        return 0
+    return 2 if n < FEW else many

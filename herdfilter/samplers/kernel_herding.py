@@ -17,6 +17,8 @@ from herdfilter.samplers._frame import KernelFrame, passes_meant
 from herdfilter.samplers._frank_wolfe import RULES
 from herdfilter.samplers._herding_search import candidates, herd
 
+HIGHEST = 8  # dimensions in which passes are the default: in 16 they draw the points together
+
 
 @dataclass(frozen=True)
 class KernelHerding:
@@ -49,7 +51,7 @@ class KernelHerding:
             of  E[k(x, X)]  -  1 / n  sum_{r != s} k(x, x_r),
 
         which never raises the herding error. Greedy choice costs most where points are few: None means 2 passes over fewer
-        than 50 points of equal weight with the bandwidth ``"auto"`` and the Gaussian kernel, else none; 0 is herding alone.
+        than 50 points of equal weight in up to 8 dimensions, with ``"auto"`` bandwidth and the Gaussian kernel; else none.
 
     Raises
     ------
@@ -93,7 +95,7 @@ class KernelHerding:
         frame = KernelFrame.of(mixture, self.bandwidth, n, turn=True)
         if self.kernel == Gaussian():
             passes = 0
-            if self.weights == "equal":
+            if self.weights == "equal" and (self.passes is not None or mixture.dim <= HIGHEST):
                 passes = passes_meant(self.passes, self.bandwidth, n)
             z, weights = herd(frame, n, RULES[self.weights], passes)
         else:
