@@ -94,7 +94,7 @@ def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
 
 
 def passes_meant(passes: int | None, bandwidth: Bandwidth, n: int, many: int = 0) -> int:
-    """Return the number of passes; None means, with the rule ``"auto"``, 2 over few points and `many` over more, else none."""
+    """Return the number of passes; None means, with ``"auto"``, 2 over few points and `many` over more, else none."""
     if passes is not None:
         return passes
     if not isinstance(bandwidth, str):
