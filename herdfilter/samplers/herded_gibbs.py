@@ -18,7 +18,7 @@ from herdfilter.samplers._herded_gibbs import herded_gibbs, mode
 
 Scan = Literal["forward", "alternating", "random"]
 Axes = Literal["state", "principal"]
-HIGH = 8  # dimensions beyond which passes are the default for any number of points, and in a wider kernel
+HIGH = 8  # dimensions from which on passes are the default for any number of points, and beyond which kernels get wider
 CROWD = 64.0  # nodes a sample; see `herdfilter.samplers._nodes`
 
 
@@ -64,7 +64,7 @@ class ContinuousHerdedGibbs:
         After the last point each is placed again, given all others, so many times: one sweep over its coordinates, each to
         the maximum along it of the joint objective ``E[k(x, X)] - 1 / n sum_{r != s} k(x, x_r)``, which never raises the
         herding error. For the smoothed target alone. None means, with the bandwidth ``"auto"`` and no given start, 2 passes
-        over fewer than 50 points and 1 over more in over 8 dimensions, else none. Beyond 8 dimensions passes want a wider
+        over fewer than 50 points and 1 over more from 8 dimensions on, else none. Beyond 8 dimensions passes want a wider
         kernel than the rule's: by a factor that grows to 1.3 in 16, which ``"auto"`` then takes.
 
     Raises
@@ -122,7 +122,7 @@ class ContinuousHerdedGibbs:
         effective_count, component_herding, sweeps = self._options
         passes, bandwidth = self.passes or 0, self.bandwidth
         if self.target == "smoothed" and start is None:
-            passes = passes_meant(self.passes, bandwidth, as_count("n", n), 0 if mixture.dim <= HIGH else 1)
+            passes = passes_meant(self.passes, bandwidth, as_count("n", n), 0 if mixture.dim < HIGH else 1)
         if passes:
             sweeps = self.sweeps or 1
             if isinstance(bandwidth, str) and mixture.dim > HIGH:
