@@ -220,7 +220,9 @@ def test_the_effective_count_helps_in_eight_dimensions(random_mixture):
     for seed in range(5):
         mixture = random_mixture(50 + seed, 8)
         with_count, without = (
-            energy_distance(ContinuousHerdedGibbs(effective_count=flag, passes=0).sample(mixture, 150), mixture)
+            energy_distance(
+                ContinuousHerdedGibbs(effective_count=flag, passes=0).sample(mixture, 150), mixture
+            )
             for flag in (True, False)
         )
         ratios.append(with_count / without)
