@@ -11,7 +11,6 @@ from herdfilter.bandwidths import Bandwidth, kernel_covariance
 from herdfilter.mixture import GaussianMixture
 
 ROUND = 1e-9  # relative difference of eigenvalues that counts as none
-FEW = 50  # points below which what greedy choice costs shows, and all are placed again unless told otherwise
 FLAT = 1e-8  # variance, in units of the kernel's, under which a component counts as degenerate
 
 
@@ -91,12 +90,3 @@ def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(len(vectors))]
     across = np.abs(along) <= ROUND * np.abs(along).max(initial=0.0)
     return values, vectors * np.where(np.where(across, largest, along) < 0, -1.0, 1.0)
-
-
-def passes_meant(passes: int | None, bandwidth: Bandwidth, n: int, many: int = 0) -> int:
-    """Return the number of passes; None means, with ``"auto"``, 2 over few points and `many` over more, else none."""
-    if passes is not None:
-        return passes
-    if not isinstance(bandwidth, str):
-        return 0
-    return 2 if n < FEW else many

@@ -32,7 +32,6 @@ def herded_gibbs(
     sweeps,
     effective_count,
     joint,
-    passes,
     launch,
     first,
     n,
@@ -45,17 +44,15 @@ def herded_gibbs(
     target, 0 for the smoothed one). ``labels[t]`` is the component from which the sweeps of point t start, -1 for the point
     before it. The rows of `orders` are the orders of the coordinates in one sweep after the other, over and over.
     `effective_count` replaces the count t by that of the slice; `joint` maximises the joint herding objective in place of
-    the conditional one. In each of the `passes` that follow, one sweep moves every point once more, given all others, on the
-    joint objective, for which `extra` is to be 0. `launch` (d, k, 2) are uniform and normal numbers from which k local
-    searches a coordinate start; the search is exact where k = 0. The first point is `first` (d,). In one and two dimensions
-    the samples are seen through nodes (`_nodes`) as soon as these are at most `crowd` times as many as the samples.
+    the conditional one. `launch` (d, k, 2) are uniform and normal numbers from which k local searches a coordinate start;
+    the search is exact where k = 0. The first point is `first` (d,). In one and two dimensions the samples are seen through
+    nodes (`_nodes`) as soon as these are at most `crowd` times as many as the samples.
     """
     components, d = means.shape
     points = np.empty((d, n))
     latest = np.empty(components, np.int64)
     fill(latest, -1)
     table = _constants(log_weights, precision, log_det, extra, joint)
-    sweeping = sweeps
     careful = _is_wide(means, precision, first)
     diagonal = _is_diagonal(precision)
     scale = np.ones(d)
@@ -83,11 +80,7 @@ def herded_gibbs(
         points[i, 0] = first[i]
     if labels[0] >= 0:
         latest[labels[0]] = 0
-    for step in range(1, n + passes * n):
-        t, again = min(step, n - 1), step - n  # of the point to place, and which one it is in the passes
-        if step == n:
-            table = _constants(log_weights, precision, log_det, extra, True)
-            joint, sweeping, gridded, check = True, 1, False, np.inf
+    for t in range(1, n):
         if d <= 2 and t >= check and crowd > 0.0:
             corner, size = grid_size(points, t)
             check = 1.25 * t
@@ -99,11 +92,7 @@ def herded_gibbs(
                 negative, sample = np.empty(bumps), np.empty(bumps)
                 work, link = workspace(components + bumps)
         label = labels[t]
-        if again >= 0:
-            _swap(points, again % n, t)
-            for i in range(d):
-                x[i] = points[i, t]
-        elif label >= 0:
+        if label >= 0:
             for i in range(d):
                 x[i] = points[i, latest[label]] if latest[label] >= 0 else means[label, i]
             latest[label] = t
@@ -112,8 +101,8 @@ def herded_gibbs(
         if not diagonal:
             _measure(means, precision, x, residual, quadratic)
         last = -1
-        for sweep in range(sweeping):
-            order = (step * sweeps + sweep) % len(orders)
+        for sweep in range(sweeps):
+            order = (t * sweeps + sweep) % len(orders)
             for k in range(d):
                 i = orders[order, k]
                 if diagonal:
@@ -150,20 +139,12 @@ def herded_gibbs(
                 last = i
         for i in range(d):
             points[i, t] = x[i]
-        if again >= 0:
-            _swap(points, again % n, t)
         if gridded and not lay(grid, points, t):
             strays[outside] = t
             outside += 1
             if outside > STRAYS:
                 check = 0.0
     return points
-
-
-@njit(cache=True, nogil=True)
-def _swap(points, s, t):
-    for i in range(len(points)):
-        points[i, s], points[i, t] = points[i, t], points[i, s]
 
 
 @njit(cache=True, nogil=True)

@@ -12,7 +12,7 @@ from herdfilter.mixture import covariance_factor
 from herdfilter.samplers._climb import PAD
 from herdfilter.samplers._frame import KernelFrame
 from herdfilter.samplers._grid_herding import INNER, herd_on_grid
-from herdfilter.samplers._kernel_herding import kernel_herding, place_again
+from herdfilter.samplers._kernel_herding import kernel_herding
 from herdfilter.samplers.mapped import largest_remainders
 
 SPACING = (0.25, 0.4, 0.5)  # of the nodes in 1, 2, 3 dimensions, in kernel widths
@@ -25,19 +25,17 @@ BEYOND = 7.0  # standard deviations of a component, smoothed by the kernel, over
 NODES = 4_000_000  # beyond which, and 100 for every point, the grid becomes coarser
 
 
-def herd(frame: KernelFrame, n: int, rule: int, passes: int = 0) -> tuple[Array, Array]:
-    """Herd `n` points in the frame, and place each again `passes` times: their places (n, d) and weights (n,)."""
+def herd(frame: KernelFrame, n: int, rule: int) -> tuple[Array, Array]:
+    """Herd `n` points in the frame: their places (n, d) and weights (n,)."""
     d, components = frame.means.shape[1], len(frame.means)
     precision, log_det = frame.precisions(1.0)
     log_height = frame.log_weights + 0.5 * log_det
-    means = np.ascontiguousarray(frame.means.T)
-    covariance = frame.covariances + np.eye(d)
     if d <= 2 or (d == 3 and components <= FEW):
         z, v = _on_grid(frame, precision, np.exp(log_height), n, rule)
     else:
+        means = np.ascontiguousarray(frame.means.T)
+        covariance = frame.covariances + np.eye(d)
         z, v = kernel_herding(log_height, means, precision, covariance, candidates(frame, n), n, rule)
-    if passes:
-        z = place_again(log_height, means, precision, covariance, np.ascontiguousarray(z[:d, :n]), passes)
     return z[:d, :n].T, v[:n] / v[:n].sum()
 
 

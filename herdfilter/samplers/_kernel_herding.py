@@ -34,8 +34,9 @@ def kernel_herding(log_height, means, precision, covariance, candidates, n, rule
     narrowness, ones = np.ones(rows), np.ones(rows)
     for i in range(d):
         narrowness[i] = precision[0, i, i]
-    target = _padded(log_height, means, precision, narrowness, covariance)
+    target = padded(log_height, means, precision, narrowness, covariance)
     samples = (v, points, ones)
+    layers = ((target, samples),)
     workspace = climbing_room(d)
     gradient, best_gradient = np.empty(d), np.empty(d)
     scratch = np.empty(max(len(target[0]) + 2 * d, len(v), count))
@@ -71,7 +72,9 @@ def kernel_herding(log_height, means, precision, covariance, candidates, n, rule
                     (target[0], target[1], narrowness), samples, t, scale, x, best_value, workspace
                 )
             else:
-                height = _ascend(target, samples, t, scale, x, best_value, inverse_hessian, work, scratch)
+                height = ascend(
+                    layers, t, scale, x, best_value, MAX_ITERATIONS, inverse_hessian, work, scratch
+                )
             if exceeds(height, best_value):
                 best_value = height
                 for i in range(d):
@@ -94,45 +97,7 @@ def kernel_herding(log_height, means, precision, covariance, candidates, n, rule
 
 
 @njit(cache=True, nogil=True)
-def place_again(log_height, means, precision, covariance, z, passes):
-    """Move every column of z (d, n) in turn to the maximum that a climb from it reaches, given all others; `passes` times.
-
-    The target is that of `kernel_herding`. No move raises the herding error: with equal weights its square is, as a function
-    of one point, twice minus the objective over n and a constant.
-    """
-    d, n = z.shape
-    compact = len(precision) == 1 and d <= 4
-    rows = max(d, 4)
-    points, v = np.zeros((rows, whole(n))), np.zeros(whole(n))
-    narrowness, ones = np.ones(rows), np.ones(rows)
-    for i in range(d):
-        narrowness[i] = precision[0, i, i]
-        for s in range(n):
-            points[i, s] = z[i, s]
-    fill(v[:n], 1.0)
-    target = _padded(log_height, means, precision, narrowness, covariance)
-    samples = (v, points, ones)
-    workspace = climbing_room(d)
-    scratch = np.empty(max(len(target[0]) + 2 * d, len(v)))
-    work, inverse_hessian = np.empty((5, d)), np.empty((d, d))
-    x = np.empty(d)
-    for k in range(passes * n):
-        s = k % n
-        v[s] = 0.0
-        for i in range(d):
-            x[i] = points[i, s]
-        if compact:
-            climb((target[0], target[1], narrowness), samples, n, 1.0 / n, x, -np.inf, workspace)
-        else:
-            _ascend(target, samples, n, 1.0 / n, x, -np.inf, inverse_hessian, work, scratch)
-        v[s] = 1.0
-        for i in range(d):
-            points[i, s] = x[i]
-    return points
-
-
-@njit(cache=True, nogil=True)
-def _padded(log_height, means, precision, narrowness, covariance):
+def padded(log_height, means, precision, narrowness, covariance):
     """Return the target; one of bumps of one shape is filled up to whole vectors with bumps of no height."""
     d, components = means.shape
     if len(precision) > 1:
@@ -205,8 +170,14 @@ def _add_bumps(height, centres, narrowness, count, scale, x, gradient, scratch):
 @njit(cache=True, nogil=True, fastmath=VECTORISE)
 def _target(target, x, gradient, scratch):
     """mu(x); its gradient is written to `gradient`, the components' shares to the head of `scratch`."""
-    height, means, precision, narrowness, _ = target
     fill(gradient, 0.0)
+    return _add_target(target, x, gradient, scratch)
+
+
+@njit(cache=True, nogil=True, fastmath=VECTORISE)
+def _add_target(target, x, gradient, scratch):
+    """mu(x); its gradient is added to `gradient`."""
+    height, means, precision, narrowness, _ = target
     components = len(height)
     if len(precision) == 1:
         return _add_bumps(height, means, narrowness, components, 1.0, x, gradient, scratch)
@@ -234,18 +205,21 @@ def _target(target, x, gradient, scratch):
 
 
 @njit(cache=True, nogil=True)
-def _objective(target, samples, t, scale, x, gradient, scratch):
+def _objective(layers, t, scale, x, gradient, scratch):
     """Objective at x, its gradient in `gradient`, and a bound on its curvature."""
-    v, points, ones = samples
-    mu = _target(target, x, gradient, scratch)
-    kernels = _add_bumps(v, points, ones, whole(t), -scale, x, gradient, scratch)
+    fill(gradient, 0.0)
+    mu, kernels = 0.0, 0.0
+    for target, (v, points, narrowness) in layers:
+        mu += _add_target(target, x, gradient, scratch)
+        kernels += _add_bumps(v, points, narrowness, whole(t), -scale, x, gradient, scratch)
     return mu + kernels, mu - kernels
 
 
 @njit(cache=True, nogil=True)
-def _ascend(target, samples, t, scale, x, best, h, work, scratch):
-    """Climb from x by BFGS with backtracking; x becomes the maximum, its value returned.
+def ascend(layers, t, scale, x, best, iterations, h, work, scratch):
+    """Climb from x by BFGS with backtracking, in at most so many `iterations`; x becomes the maximum, its value returned.
 
+    The objective is a sum over `layers`, pairs of target and samples as kernels of different widths see them.
     The objective may rise by many orders of magnitude on the way. The quasi-Newton model is therefore one of its gradient
     over its curvature ``mu(x) + kernel sum``: for a lone component this is linear in x, however far away the mean is. The
     climb is given up once ten times the rise that the model promises does not reach `best`.
@@ -253,11 +227,11 @@ def _ascend(target, samples, t, scale, x, best, h, work, scratch):
     d = len(x)
     gradient, step, trial, change = work[0], work[1], work[2], work[3]
     longest = max(1.0, np.sqrt(d) / 2.0)
-    value, curvature = _objective(target, samples, t, scale, x, gradient, scratch)
-    _precondition(target, x, h, change, scratch)
+    value, curvature = _objective(layers, t, scale, x, gradient, scratch)
+    _precondition(layers[-1][0], x, h, change, scratch)
     for i in range(d):
         gradient[i] /= max(curvature, 1e-300)
-    for iteration in range(MAX_ITERATIONS):
+    for iteration in range(iterations):
         slope, length = _multiply(h, gradient, step)
         if not slope > CONVERGED or (iteration > 2 and value + 5.0 * slope * curvature < best):
             break
@@ -266,7 +240,7 @@ def _ascend(target, samples, t, scale, x, best, h, work, scratch):
         for _ in range(30):
             for i in range(d):
                 trial[i] = x[i] + rate * step[i]
-            climbed, steepness = _objective(target, samples, t, scale, trial, change, scratch)
+            climbed, steepness = _objective(layers, t, scale, trial, change, scratch)
             if climbed >= value + 1e-4 * rate * slope * curvature:
                 break
             rate *= 0.5

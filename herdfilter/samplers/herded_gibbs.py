@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import Array, as_array, as_count, one_of
-from herdfilter.bandwidths import Bandwidth, Whitened, check_bandwidth, scale_rule
+from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.discrete._herding import herded_labels
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers._frame import KernelFrame, passes_meant
+from herdfilter.samplers._frame import KernelFrame
 from herdfilter.samplers._herded_gibbs import herded_gibbs, mode
+from herdfilter.samplers._passes import passes_meant, place_again
 
 Scan = Literal["forward", "alternating", "random"]
 Axes = Literal["state", "principal"]
-HIGH = 8  # dimensions from which on passes are the default for any number of points, and beyond which kernels get wider
 CROWD = 64.0  # nodes a sample; see `herdfilter.samplers._nodes`
 
 
@@ -47,7 +47,7 @@ class ContinuousHerdedGibbs:
         Choose a component for each point by herding on the mixture weights, and start its sweeps from the component's
         latest point (its mean at first); otherwise from the point before, as published.
     sweeps : int, optional
-        Sweeps over the coordinates a point: 2 with component herding and no passes, else 1.
+        Sweeps over the coordinates a point: 2 with component herding, else 1.
     scan : {"forward", "alternating", "random"}
         Order of the coordinates in a sweep: always the first to the last; every other sweep backwards; or a permutation for
         each point, drawn with a fixed seed, so that the points stay deterministic.
@@ -61,11 +61,9 @@ class ContinuousHerdedGibbs:
         reach is a local maximum and may not be the highest, so the points may be worse. It is there for comparison: the
         exact search is fast too.
     passes : int, optional
-        After the last point each is placed again, given all others, so many times: one sweep over its coordinates, each to
-        the maximum along it of the joint objective ``E[k(x, X)] - 1 / n sum_{r != s} k(x, x_r)``, which never raises the
-        herding error. For the smoothed target alone. None means, with the bandwidth ``"auto"`` and no given start, 2 passes
-        over fewer than 50 points and 1 over more from 8 dimensions on, else none. Beyond 8 dimensions passes want a wider
-        kernel than the rule's: by a factor that grows to 1.3 in 16, which ``"auto"`` then takes.
+        After the last point each is placed again, given all others, so many times, in all coordinates at once, as by
+        `KernelHerding`. For the smoothed target alone. None means, with the bandwidth ``"auto"`` and no given start, 5 passes
+        over fewer than 50 points and 1 over more from 8 dimensions on, else none.
 
     Raises
     ------
@@ -120,19 +118,11 @@ class ContinuousHerdedGibbs:
             mean of the heaviest component.
         """
         effective_count, component_herding, sweeps = self._options
-        passes, bandwidth = self.passes or 0, self.bandwidth
-        if self.target == "smoothed" and start is None:
-            passes = passes_meant(self.passes, bandwidth, as_count("n", n), 0 if mixture.dim < HIGH else 1)
-        if passes:
-            sweeps = self.sweeps or 1
-            if isinstance(bandwidth, str) and mixture.dim > HIGH:
-                wider = float(np.interp(np.log2(mixture.dim), [3, 4], [1.0, 1.3]))
-                bandwidth = Whitened(wider * scale_rule(1, mixture.dim))
-        return herd_coordinates(
+        points = herd_coordinates(
             mixture,
             n,
             start,
-            bandwidth=bandwidth,
+            bandwidth=self.bandwidth,
             smoothed=self.target == "smoothed",
             effective_count=effective_count,
             component_herding=component_herding,
@@ -141,8 +131,14 @@ class ContinuousHerdedGibbs:
             axes=self.axes,
             starts=self.starts,
             joint=False,
-            passes=passes,
         )
+        if self.target == "paper" or (self.passes is None and start is not None):
+            return points
+        passes = passes_meant(self.passes, self.bandwidth, len(points), mixture.dim)
+        if not passes:
+            return points
+        frame = KernelFrame.of(mixture, self.bandwidth, len(points), turn=True)
+        return Points(frame.back(place_again(frame, frame.forward(points.x), passes)))
 
 
 def check_search(scan: Scan, axes: Axes | None, starts: int | None) -> None:
@@ -168,7 +164,6 @@ def herd_coordinates(
     axes: Axes | None,
     starts: int | None,
     joint: bool,
-    passes: int = 0,
 ) -> Points:
     """Herd points coordinate by coordinate: on conditional objectives, or on the joint one if `joint`."""
     n = as_count("n", n)
@@ -194,7 +189,6 @@ def herd_coordinates(
         sweeps,
         effective_count,
         joint,
-        passes,
         _launch(d, starts or 0),
         first,
         n,
