@@ -12,7 +12,7 @@ from herdfilter.mixture import covariance_factor
 from herdfilter.samplers._climb import PAD
 from herdfilter.samplers._frame import KernelFrame
 from herdfilter.samplers._grid_herding import INNER, herd_on_grid
-from herdfilter.samplers._kernel_herding import kernel_herding
+from herdfilter.samplers._kernel_herding import STARTS, kernel_herding
 from herdfilter.samplers.mapped import largest_remainders
 
 SPACING = (0.25, 0.4, 0.5)  # of the nodes in 1, 2, 3 dimensions, in kernel widths
@@ -25,8 +25,8 @@ BEYOND = 7.0  # standard deviations of a component, smoothed by the kernel, over
 NODES = 4_000_000  # beyond which, and 100 for every point, the grid becomes coarser
 
 
-def herd(frame: KernelFrame, n: int, rule: int) -> tuple[Array, Array]:
-    """Herd `n` points in the frame: their places (n, d) and weights (n,)."""
+def herd(frame: KernelFrame, n: int, rule: int, tries: int = STARTS) -> tuple[Array, Array]:
+    """Herd `n` points in the frame, from the best `tries` candidates each: their places (n, d) and weights (n,)."""
     d, components = frame.means.shape[1], len(frame.means)
     precision, log_det = frame.precisions(1.0)
     log_height = frame.log_weights + 0.5 * log_det
@@ -35,7 +35,7 @@ def herd(frame: KernelFrame, n: int, rule: int) -> tuple[Array, Array]:
     else:
         means = np.ascontiguousarray(frame.means.T)
         covariance = frame.covariances + np.eye(d)
-        z, v = kernel_herding(log_height, means, precision, covariance, candidates(frame, n), n, rule)
+        z, v = kernel_herding(log_height, means, precision, covariance, candidates(frame, n), n, rule, tries)
     return z[:d, :n].T, v[:n] / v[:n].sum()
 
 

@@ -16,13 +16,13 @@ CONVERGED = 1e-9  # relative rise promised by a step at which the ascent ends
 
 
 @njit(cache=True, nogil=True)
-def kernel_herding(log_height, means, precision, covariance, candidates, n, rule):
+def kernel_herding(log_height, means, precision, covariance, candidates, n, rule, tries=STARTS):
     """Return n points as columns (d, n) and their weights, each point the maximum found of the herding objective.
 
     ``mu(x) = sum_m exp(log_height[m] - (x - means[:, m])' precision[m] (x - means[:, m]) / 2)`` is the expected kernel;
     `means` are columns (d, M), precisions and their inverses, the covariances, (M, d, d), or one shared diagonal one
     (1, d, d). `candidates` (d, C) are possible starts: the objective is kept up to date at all of them,
-    O(C d) a point, and the best few that are mutually distant are refined. `rule` is one of `_frank_wolfe.RULES`.
+    O(C d) a point, and the best `tries` that are mutually distant are refined. `rule` is one of `_frank_wolfe.RULES`.
     Points and weights are followed by zeros, up to whole vectors.
     """
     d, components = means.shape
@@ -34,9 +34,8 @@ def kernel_herding(log_height, means, precision, covariance, candidates, n, rule
     narrowness, ones = np.ones(rows), np.ones(rows)
     for i in range(d):
         narrowness[i] = precision[0, i, i]
-    target = padded(log_height, means, precision, narrowness, covariance)
+    target = _padded(log_height, means, precision, narrowness, covariance)
     samples = (v, points, ones)
-    layers = ((target, samples),)
     workspace = climbing_room(d)
     gradient, best_gradient = np.empty(d), np.empty(d)
     scratch = np.empty(max(len(target[0]) + 2 * d, len(v), count))
@@ -61,7 +60,7 @@ def kernel_herding(log_height, means, precision, covariance, candidates, n, rule
         for c in range(count):
             value[c] = expected[c] - scale * kernels[c]
         best_value = -np.inf
-        for k in range(1 if compact else STARTS):
+        for k in range(1 if compact else tries):
             c = _next_start(value, candidates, starts, k)
             if c < 0:
                 break
@@ -72,9 +71,7 @@ def kernel_herding(log_height, means, precision, covariance, candidates, n, rule
                     (target[0], target[1], narrowness), samples, t, scale, x, best_value, workspace
                 )
             else:
-                height = ascend(
-                    layers, t, scale, x, best_value, MAX_ITERATIONS, inverse_hessian, work, scratch
-                )
+                height = _ascend(target, samples, t, scale, x, best_value, inverse_hessian, work, scratch)
             if exceeds(height, best_value):
                 best_value = height
                 for i in range(d):
@@ -84,7 +81,7 @@ def kernel_herding(log_height, means, precision, covariance, candidates, n, rule
         mu, at_best = 0.0, 0.0
         if rule != EQUAL:
             mu = _target(target, best, gradient, scratch)
-            at_best = _add_bumps(v, points, ones, t, 1.0, best, best_gradient, scratch)
+            at_best = add_bumps(v, points, ones, t, 1.0, best, best_gradient, scratch)
         scale, afresh = next_weights(rule, t, points, v, scale, mu, at_best, weighting)
         if afresh:
             fill(kernels, 0.0)
@@ -97,7 +94,7 @@ def kernel_herding(log_height, means, precision, covariance, candidates, n, rule
 
 
 @njit(cache=True, nogil=True)
-def padded(log_height, means, precision, narrowness, covariance):
+def _padded(log_height, means, precision, narrowness, covariance):
     """Return the target; one of bumps of one shape is filled up to whole vectors with bumps of no height."""
     d, components = means.shape
     if len(precision) > 1:
@@ -145,7 +142,7 @@ def _add_kernel(sums, candidates, x, narrowness, weight, scratch):
 
 
 @njit(cache=True, nogil=True, fastmath=VECTORISE)
-def _add_bumps(height, centres, narrowness, count, scale, x, gradient, scratch):
+def add_bumps(height, centres, narrowness, count, scale, x, gradient, scratch):
     """Sum of scale * height[k] * exp(-sum_i narrowness[i] (x - centres[:, k])_i^2 / 2); adds to the gradient."""
     for k in range(count):
         scratch[k] = 0.0
@@ -170,17 +167,11 @@ def _add_bumps(height, centres, narrowness, count, scale, x, gradient, scratch):
 @njit(cache=True, nogil=True, fastmath=VECTORISE)
 def _target(target, x, gradient, scratch):
     """mu(x); its gradient is written to `gradient`, the components' shares to the head of `scratch`."""
-    fill(gradient, 0.0)
-    return _add_target(target, x, gradient, scratch)
-
-
-@njit(cache=True, nogil=True, fastmath=VECTORISE)
-def _add_target(target, x, gradient, scratch):
-    """mu(x); its gradient is added to `gradient`."""
     height, means, precision, narrowness, _ = target
+    fill(gradient, 0.0)
     components = len(height)
     if len(precision) == 1:
-        return _add_bumps(height, means, narrowness, components, 1.0, x, gradient, scratch)
+        return add_bumps(height, means, narrowness, components, 1.0, x, gradient, scratch)
     d = len(x)
     offset, pull = scratch[components : components + d], scratch[components + d : components + 2 * d]
     value = 0.0
@@ -205,21 +196,18 @@ def _add_target(target, x, gradient, scratch):
 
 
 @njit(cache=True, nogil=True)
-def _objective(layers, t, scale, x, gradient, scratch):
+def _objective(target, samples, t, scale, x, gradient, scratch):
     """Objective at x, its gradient in `gradient`, and a bound on its curvature."""
-    fill(gradient, 0.0)
-    mu, kernels = 0.0, 0.0
-    for target, (v, points, narrowness) in layers:
-        mu += _add_target(target, x, gradient, scratch)
-        kernels += _add_bumps(v, points, narrowness, whole(t), -scale, x, gradient, scratch)
+    v, points, ones = samples
+    mu = _target(target, x, gradient, scratch)
+    kernels = add_bumps(v, points, ones, whole(t), -scale, x, gradient, scratch)
     return mu + kernels, mu - kernels
 
 
 @njit(cache=True, nogil=True)
-def ascend(layers, t, scale, x, best, iterations, h, work, scratch):
-    """Climb from x by BFGS with backtracking, in at most so many `iterations`; x becomes the maximum, its value returned.
+def _ascend(target, samples, t, scale, x, best, h, work, scratch):
+    """Climb from x by BFGS with backtracking; x becomes the maximum, its value returned.
 
-    The objective is a sum over `layers`, pairs of target and samples as kernels of different widths see them.
     The objective may rise by many orders of magnitude on the way. The quasi-Newton model is therefore one of its gradient
     over its curvature ``mu(x) + kernel sum``: for a lone component this is linear in x, however far away the mean is. The
     climb is given up once ten times the rise that the model promises does not reach `best`.
@@ -227,12 +215,12 @@ def ascend(layers, t, scale, x, best, iterations, h, work, scratch):
     d = len(x)
     gradient, step, trial, change = work[0], work[1], work[2], work[3]
     longest = max(1.0, np.sqrt(d) / 2.0)
-    value, curvature = _objective(layers, t, scale, x, gradient, scratch)
-    _precondition(layers[-1][0], x, h, change, scratch)
+    value, curvature = _objective(target, samples, t, scale, x, gradient, scratch)
+    _precondition(target, x, h, change, scratch)
     for i in range(d):
         gradient[i] /= max(curvature, 1e-300)
-    for iteration in range(iterations):
-        slope, length = _multiply(h, gradient, step)
+    for iteration in range(MAX_ITERATIONS):
+        slope, length = multiply(h, gradient, step)
         if not slope > CONVERGED or (iteration > 2 and value + 5.0 * slope * curvature < best):
             break
         rate = min(1.0, longest / np.sqrt(length))
@@ -240,7 +228,7 @@ def ascend(layers, t, scale, x, best, iterations, h, work, scratch):
         for _ in range(30):
             for i in range(d):
                 trial[i] = x[i] + rate * step[i]
-            climbed, steepness = _objective(layers, t, scale, trial, change, scratch)
+            climbed, steepness = _objective(target, samples, t, scale, trial, change, scratch)
             if climbed >= value + 1e-4 * rate * slope * curvature:
                 break
             rate *= 0.5
@@ -253,7 +241,7 @@ def ascend(layers, t, scale, x, best, iterations, h, work, scratch):
             change[i], gradient[i] = gradient[i] - new, new
             x[i] = trial[i]
         value = climbed
-        _update(h, step, change, trial)
+        update(h, step, change, trial)
     return value
 
 
@@ -280,7 +268,7 @@ def _precondition(target, x, h, unused, scratch):
 
 
 @njit(cache=True, nogil=True, fastmath=VECTORISE)
-def _multiply(h, gradient, step):
+def multiply(h, gradient, step):
     """Step h @ gradient; its product with the gradient and its squared length are returned."""
     slope = 0.0
     length = 0.0
@@ -295,7 +283,7 @@ def _multiply(h, gradient, step):
 
 
 @njit(cache=True, nogil=True, fastmath=VECTORISE)
-def _update(h, s, y, hy):
+def update(h, s, y, hy):
     """BFGS update of the inverse Hessian of -f, with the step s and the fall y of the gradient along it."""
     d = len(s)
     sy = 0.0
@@ -303,7 +291,7 @@ def _update(h, s, y, hy):
         sy += s[i] * y[i]
     if not sy > 0.0:
         return
-    yhy, _ = _multiply(h, y, hy)
+    yhy, _ = multiply(h, y, hy)
     a = (1.0 + yhy / sy) / sy
     b = 1.0 / sy
     for i in range(d):

@@ -47,7 +47,7 @@ class ContinuousHerdedGibbs:
         Choose a component for each point by herding on the mixture weights, and start its sweeps from the component's
         latest point (its mean at first); otherwise from the point before, as published.
     sweeps : int, optional
-        Sweeps over the coordinates a point: 2 with component herding, else 1.
+        Sweeps over the coordinates a point: 2 with component herding, unless passes are to follow, else 1.
     scan : {"forward", "alternating", "random"}
         Order of the coordinates in a sweep: always the first to the last; every other sweep backwards; or a permutation for
         each point, drawn with a fixed seed, so that the points stay deterministic.
@@ -62,8 +62,8 @@ class ContinuousHerdedGibbs:
         exact search is fast too.
     passes : int, optional
         After the last point each is placed again, given all others, so many times, in all coordinates at once, as by
-        `KernelHerding`. For the smoothed target alone. None means, with the bandwidth ``"auto"`` and no given start, 5 passes
-        over fewer than 50 points and 1 over more from 8 dimensions on, else none.
+        `KernelHerding`. For the smoothed target alone. None means, with the bandwidth ``"auto"`` and no given start, as many
+        as there; else none.
 
     Raises
     ------
@@ -118,7 +118,12 @@ class ContinuousHerdedGibbs:
             mean of the heaviest component.
         """
         effective_count, component_herding, sweeps = self._options
-        points = herd_coordinates(
+        passes = self.passes or 0
+        if self.target == "smoothed" and start is None:
+            passes = passes_meant(self.passes, self.bandwidth, as_count("n", n), mixture.dim)
+        if passes > 1 and self.sweeps is None:
+            sweeps = 1  # where points come to rest is for the passes to find
+        return herd_coordinates(
             mixture,
             n,
             start,
@@ -131,14 +136,8 @@ class ContinuousHerdedGibbs:
             axes=self.axes,
             starts=self.starts,
             joint=False,
+            passes=passes,
         )
-        if self.target == "paper" or (self.passes is None and start is not None):
-            return points
-        passes = passes_meant(self.passes, self.bandwidth, len(points), mixture.dim)
-        if not passes:
-            return points
-        frame = KernelFrame.of(mixture, self.bandwidth, len(points), turn=True)
-        return Points(frame.back(place_again(frame, frame.forward(points.x), passes)))
 
 
 def check_search(scan: Scan, axes: Axes | None, starts: int | None) -> None:
@@ -164,6 +163,7 @@ def herd_coordinates(
     axes: Axes | None,
     starts: int | None,
     joint: bool,
+    passes: int = 0,
 ) -> Points:
     """Herd points coordinate by coordinate: on conditional objectives, or on the joint one if `joint`."""
     n = as_count("n", n)
@@ -194,7 +194,11 @@ def herd_coordinates(
         n,
         CROWD,
     )
-    return Points(frame.back(z.T))
+    if not passes:
+        return Points(frame.back(z.T))
+    turned = frame if turn else KernelFrame.of(mixture, bandwidth, n, turn=True)
+    z = z.T if turn else turned.forward(frame.back(z.T))
+    return Points(turned.back(place_again(turned, z, passes)))
 
 
 def _orders(scan: Scan, n: int, d: int, sweeps: int) -> NDArray[np.int64]:
