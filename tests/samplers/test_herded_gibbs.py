@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from herdfilter.bandwidths import kernel_covariance
-from herdfilter.discrepancy import energy_distance, herding_error
+from herdfilter.discrepancy import energy_distance
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import ContinuousHerdedGibbs, CoordinateHerding, herded_gibbs
 
@@ -257,43 +256,6 @@ def test_the_default_is_all_three_repairs_and_two_sweeps(random_mixture):
     np.testing.assert_array_equal(
         ContinuousHerdedGibbs().sample(mixture, 60).x, spelled.sample(mixture, 60).x
     )
-
-
-# Passes
-
-
-@pytest.mark.parametrize("d", [1, 2, 5])
-@pytest.mark.parametrize("shared", [False, True], ids=["own covariances", "one covariance"])
-def test_no_pass_raises_the_herding_error_and_the_first_lowers_it(random_mixture, d, shared):
-    mixture = random_mixture(59, d)
-    if shared:
-        mixture = GaussianMixture(mixture.weights, mixture.means, mixture.covariances[0])
-    kernel = kernel_covariance("auto", mixture, 20)
-    errors = [
-        herding_error(ContinuousHerdedGibbs(bandwidth=kernel, passes=k).sample(mixture, 20), mixture, kernel)
-        for k in range(5)
-    ]
-    assert (np.diff(np.square(errors)) <= 1e-13).all()
-    assert errors[1] < 0.98 * errors[0]
-
-
-def test_few_points_are_placed_again_unless_bandwidth_or_start_are_given(random_mixture):
-    mixture = random_mixture(60, 2)
-    for bandwidth, n, same in (("auto", 20, 2), ("auto", 60, 0), (0.5, 20, 0)):
-        points = ContinuousHerdedGibbs(bandwidth=bandwidth).sample(mixture, n).x
-        expected = ContinuousHerdedGibbs(bandwidth=bandwidth, passes=same).sample(mixture, n).x
-        np.testing.assert_array_equal(points, expected)
-    started = ContinuousHerdedGibbs().sample(mixture, 20, start=[1.0, 1.0]).x
-    np.testing.assert_allclose(started[0], [1.0, 1.0], rtol=1e-12)
-    assert (
-        ContinuousHerdedGibbs("paper").sample(mixture, 20).x
-        == ContinuousHerdedGibbs("paper", passes=0).sample(mixture, 20).x
-    ).all()
-
-
-def test_passes_are_for_the_smoothed_target():
-    with pytest.raises(ValueError, match="passes: expected 0 or None with the target 'paper', got 1"):
-        ContinuousHerdedGibbs("paper", passes=1)
 
 
 # Scan order, axes, local searches

@@ -185,58 +185,6 @@ def test_an_unknown_weighting_is_named():
         KernelHerding(weights="line")
 
 
-# Passes
-
-
-@pytest.mark.parametrize("d", [1, 2, 5])
-@pytest.mark.parametrize("shared", [False, True], ids=["own covariances", "one covariance"])
-def test_no_pass_raises_the_herding_error_and_the_first_lowers_it(random_mixture, d, shared):
-    mixture = random_mixture(42, d)
-    if shared:
-        mixture = GaussianMixture(mixture.weights, mixture.means, mixture.covariances[0])
-    kernel = kernel_covariance("auto", mixture, 20)
-    errors = [
-        herding_error(KernelHerding(kernel, passes=k).sample(mixture, 20), mixture, kernel) for k in range(5)
-    ]
-    assert (np.diff(np.square(errors)) <= 1e-13).all()
-    assert errors[1] < 0.98 * errors[0]
-
-
-@pytest.mark.parametrize("shared", [False, True], ids=["own covariances", "one covariance"])
-def test_after_many_passes_every_point_is_at_a_maximum_given_all_others(random_mixture, shared):
-    """Where single moves gain nothing, the gradient of the herding error over all points vanishes."""
-    mixture, n, width = random_mixture(43, 3), 8, 1.5
-    if shared:
-        mixture = GaussianMixture(mixture.weights, mixture.means, mixture.covariances[0])
-    x = KernelHerding(width, passes=2000).sample(mixture, n).x
-    objective = Objective(mixture, width**2 * np.eye(3))
-    for s in range(n):
-        _, slope = objective.descent(x[s], np.delete(x, s, axis=0))  # of n - 1 others, each over n
-        assert np.linalg.norm(slope) * width < 1e-4 * objective.target(x[s])
-
-
-def test_few_points_are_placed_again_unless_the_bandwidth_is_given(random_mixture):
-    mixture = random_mixture(36, 2)
-    for sampler, n, same in (
-        (KernelHerding(), 20, 2),
-        (KernelHerding(), 60, 0),
-        (KernelHerding(0.5), 20, 0),
-        (KernelHerding(weights="line-search"), 20, 0),
-    ):
-        expected = KernelHerding(sampler.bandwidth, sampler.weights, passes=same).sample(mixture, n).x
-        np.testing.assert_array_equal(sampler.sample(mixture, n).x, expected)
-
-
-@pytest.mark.parametrize("options", [{"weights": "line-search"}, {"kernel": kernels.Laplace()}])
-def test_passes_are_for_equal_weights_and_the_gaussian_kernel(options):
-    with pytest.raises(
-        ValueError, match="passes: expected 0 or None unless weights are equal and the kernel"
-    ):
-        KernelHerding(passes=1, **options)
-    with pytest.raises(ValueError, match="passes: expected an integer of at least 0, got -1"):
-        KernelHerding(passes=-1)
-
-
 # Many points
 
 
