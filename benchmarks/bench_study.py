@@ -33,7 +33,7 @@ PARTICLES = (20, 50, 100, 200, 500)
 MORE_PARTICLES = (1000, 2000, 5000)  # of the baseline, for the break-even cost
 TIMING_RUNS = 3
 REFERENCES = {
-    "plaza": {"type": "large", "n": 100_000, "repeats": 4},
+    "plaza": {"type": "large", "n": 30_000, "repeats": 4},
     "uav": {"type": "large", "n": 50_000, "repeats": 4},
 }
 """Of scenarios that come without, since it takes minutes."""
