@@ -1,4 +1,4 @@
-"""Weighted particles, and the normalisation of their weights."""
+"""Weighted particles, and the normalisation and tempering of their weights."""
 
 from __future__ import annotations
 

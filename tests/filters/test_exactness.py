@@ -107,7 +107,7 @@ def test_random_proposals_approach_the_kalman_filter_as_one_over_root_n(study, p
 
 
 class Turned:
-    """Herded points of N(0, I), turned by a fixed rotation."""
+    """Herded points of N(0, I), turned by a fixed rotation; without passes, which few points alone get."""
 
     def __init__(self, seed):
         self.seed = seed
@@ -115,7 +115,7 @@ class Turned:
     def sample(self, mixture, n, rng=None):
         d = mixture.dim
         turn = np.linalg.qr(np.random.default_rng(self.seed).standard_normal((d, d)))[0]
-        return Points(KernelHerding().sample(mixture, n).x @ turn)
+        return Points(KernelHerding(passes=0).sample(mixture, n).x @ turn)
 
 
 def test_the_deterministic_filter_approaches_the_kalman_filter_faster(study):
@@ -134,12 +134,21 @@ def test_the_deterministic_filter_approaches_the_kalman_filter_faster(study):
     assert errors[-1][0] < 0.5 * np.sqrt(study.model.dim / SIZES[-1])
 
 
-@pytest.mark.parametrize("sampler", [KernelHerding(), ContinuousHerdedGibbs()], ids=["KH", "CHG"])
+@pytest.mark.parametrize(
+    "sampler", [KernelHerding(passes=0), ContinuousHerdedGibbs(passes=0)], ids=["KH", "CHG"]
+)
 def test_herded_prediction_approaches_the_kalman_filter_faster(short_study, sampler):
     errors = [short_study.errors(n, lambda: HerdedProposal(sampler)) for n in (10, 160)]
     slopes = np.log(errors[1] / errors[0]) / np.log(16)
     assert slopes.max() < -0.5, slopes
     assert errors[1][0] < 0.25 * np.sqrt(1 / 160)
+
+
+@pytest.mark.parametrize("sampler", [KernelHerding, ContinuousHerdedGibbs], ids=["KH", "CHG"])
+def test_passes_bring_few_particles_nearer_to_the_kalman_filter(short_study, sampler):
+    once = short_study.errors(10, lambda: HerdedProposal(sampler(passes=0)))
+    again = short_study.errors(10, lambda: HerdedProposal(sampler()))
+    assert (again < once).all(), (once, again)
 
 
 def test_the_likelihood_estimate_is_unbiased_whenever_resampling_happens():
