@@ -13,9 +13,7 @@ from herdfilter.samplers._shared_climb import whole
 # frame and with heights in proportion, come close to it: a narrow one keeps neighbours apart, a wide one fills the tails.
 WIDTHS = np.array([0.5, 1.5])
 STEPS = 2  # of a climb: what it leaves to rise the next pass finds
-NEGLIGIBLE = (
-    1e-3  # share of a component, relative to the largest, under which it has no say in the shape of a climb
-)
+NEGLIGIBLE = 1e-3  # share of a component, relative to the largest, without a say in the shape of a climb
 
 
 @njit(cache=True, nogil=True)

@@ -25,9 +25,7 @@ from herdfilter.samplers import KernelHerding, MappedSampling
 BIMODAL = 5 / 9  # Sarle's coefficient of a uniform distribution
 CHANCE = 0.5  # of a dimension, over the effective sample size: how much higher few points make the coefficient by chance
 EVEN = 0.25  # of the points: the effective sample size after the update below which one Gaussian is doubted
-MARGIN = (
-    1.0  # by which its logarithm of the evidence must then exceed the mixture's, for it to stand all the same
-)
+MARGIN = 1.0  # by which the logarithm of its evidence must then exceed the mixture's, for it to stand
 FLOOR = 2.0  # of the root of n: the effective sample size that weights are tempered to
 
 
