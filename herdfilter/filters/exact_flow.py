@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from herdfilter._checks import Array, as_array
 from herdfilter.angles import wrap_angles
@@ -89,28 +90,24 @@ class ExactFlow:
             Those of each mover.
         log_determinants : ndarray, shape (m,)
             Of the derivative of the map of each linearisation, which is taken as given.
+
+        Notes
+        -----
+        Where all slopes are the same to the last digit, as those of a linear observation that the model gives itself,
+        one eigendecomposition a step serves all.
         """
         origins, offsets = [list(each) for each in zip(*movers, strict=True)]
         log_determinants = np.zeros(len(offsets[0]))
         scale = np.sqrt(np.diagonal(covariance))
         for start, end in zip(self.times[:-1], self.times[1:], strict=True):
             places = origins[0] + offsets[0]
-            seen, slopes = self._linearised(places, scale)
-            seen, slopes = seen @ self._whitening.T, self._whitening @ slopes
-            cross = slopes @ covariance
-            # In the eigenvectors of R^-1/2 H P H' R^-1/2 the flow is one of k independent dimensions.
-            shares, vectors = np.linalg.eigh(cross @ slopes.transpose(0, 2, 1))
-            shares, turn = np.maximum(shares, 0.0), vectors.transpose(0, 2, 1)
-            seen, slopes, cross = _times(turn, seen), turn @ slopes, turn @ cross
-            before, after = 1 + start * shares, 1 + end * shares
-            shrunk = np.sqrt(before / after)
-            drift = end / after - shrunk * start / before
-            pull = (end - start) / (after * (1 + shrunk))  # (1 - shrunk) / shares, without 0 / 0
+            residuals, slopes = self._linearised(places, scale)
+            residuals, slopes = residuals @ self._whitening.T, self._whitening @ slopes
+            alike = slopes[:1] if (slopes == slopes[0]).all() else slopes
+            drifts, pulls, logs = _gains(alike, covariance, start, end)
             for i, (origin, y) in enumerate(zip(origins, offsets, strict=True)):
-                residuals = seen + _times(slopes, places - origin)
-                velocity = drift * residuals - pull * _times(slopes, y)
-                offsets[i] = y + _times(cross.transpose(0, 2, 1), velocity)
-            log_determinants += np.log(shrunk).sum(axis=1)
+                offsets[i] = _moved(y, places - origin, residuals, alike, drifts, pulls)
+            log_determinants += logs
         return offsets, log_determinants
 
     def _residuals(self, seen: Array) -> Array:
@@ -142,6 +139,60 @@ class ExactFlow:
         return self._residuals(seen[:, 0]), (rise / (2 * h[..., None])).transpose(0, 2, 1)
 
 
-def _times(matrices: Array, x: Array) -> Array:
-    """Products (1 or n, k, d) with (n, d) -> (n, k)."""
-    return x @ matrices[0].T if len(matrices) == 1 else np.einsum("nkd,nd->nk", matrices, x)
+@njit(cache=True, nogil=True)
+def _gains(slopes: Array, covariance: Array, start: float, end: float) -> tuple[Array, Array, Array]:
+    """Gains of the step of each linearisation, (m, k, d) in units of the noise: (m, d, k) twice, and log-determinants (m,).
+
+    The first gain is upon the residual at the prior mean, the second upon what is seen of the offset.
+    """
+    m, k, d = slopes.shape
+    drifts, pulls, log_determinants = np.zeros((m, d, k)), np.zeros((m, d, k)), np.zeros(m)
+    cross, seen = np.empty((k, d)), np.empty((k, k))
+    shares, vectors = np.empty(k), np.ones((1, 1))
+    for i in range(m):  # loops, as BLAS does not pay for matrices this small
+        for b in range(k):
+            for a in range(d):
+                cross[b, a] = 0.0
+                for c in range(d):
+                    cross[b, a] += slopes[i, b, c] * covariance[c, a]
+            for c in range(b + 1):
+                seen[b, c] = 0.0
+                for a in range(d):
+                    seen[b, c] += cross[b, a] * slopes[i, c, a]
+        # In the eigenvectors of R^-1/2 H P H' R^-1/2 the flow is one of k independent dimensions.
+        if k == 1:
+            shares[0] = seen[0, 0]
+        else:
+            shares, vectors = np.linalg.eigh(seen)  # looks at the lower half only
+        for j in range(k):
+            share = max(shares[j], 0.0)
+            before, after = 1 + start * share, 1 + end * share
+            shrunk = np.sqrt(before / after)
+            log_determinants[i] += np.log(shrunk)
+            drift = end / after - shrunk * start / before
+            pull = (end - start) / (after * (1 + shrunk))  # (1 - shrunk) / share, without 0 / 0
+            for a in range(d):
+                reach = 0.0
+                for b in range(k):
+                    reach += cross[b, a] * vectors[b, j]
+                for b in range(k):
+                    drifts[i, a, b] += drift * reach * vectors[b, j]
+                    pulls[i, a, b] += pull * reach * vectors[b, j]
+    return drifts, pulls, log_determinants
+
+
+@njit(cache=True, nogil=True)
+def _moved(y: Array, shifts: Array, residuals: Array, slopes: Array, drifts: Array, pulls: Array) -> Array:
+    """Offsets (n, d) after a step. Each other argument has one row or one an offset; `shifts` lead to the linearisation."""
+    (n, d), k = y.shape, residuals.shape[1]
+    moved = y.copy()
+    for t in range(n):
+        i, at = min(t, len(slopes) - 1), min(t, len(shifts) - 1)
+        for b in range(k):
+            residual, seen = residuals[min(t, len(residuals) - 1), b], 0.0
+            for a in range(d):
+                residual += slopes[i, b, a] * shifts[at, a]
+                seen += slopes[i, b, a] * y[t, a]
+            for a in range(d):
+                moved[t, a] += drifts[i, a, b] * residual - pulls[i, a, b] * seen
+    return moved

@@ -132,6 +132,17 @@ class LandmarkLocalisation:
         mean[:, 1::2] = np.arctan2(offset[..., 1], offset[..., 0]) - x[:, 2:]
         return wrap_angles(mean, self.observation_circular)
 
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """Jacobian of `observation_mean`, (n, 2 L, 3); infinite or NaN at a landmark itself."""
+        east, north = np.moveaxis(self.landmarks - x[:, None, :2], -1, 0)
+        distance = np.hypot(east, north)
+        jacobian = np.zeros((len(x), 2 * len(self.landmarks), 3))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            jacobian[:, ::2, 0], jacobian[:, ::2, 1] = -east / distance, -north / distance
+            jacobian[:, 1::2, 0], jacobian[:, 1::2, 1] = north / distance**2, -east / distance**2
+        jacobian[:, 1::2, 2] = -1.0
+        return jacobian
+
     def observation_covariance(self, step: int) -> Array:
         """Covariance of ranges and bearings, (2 L, 2 L)."""
         return np.diag(self._sd) ** 2

@@ -87,6 +87,10 @@ class LinearGaussian:
         """``F x`` for each state, (n, d)."""
         return x @ self.F.T
 
+    def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """F for each state, (n, d, d)."""
+        return np.broadcast_to(self.F, (len(x), *self.F.shape))
+
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance Q of the transition noise, (d, d)."""
         return self.Q
@@ -94,6 +98,10 @@ class LinearGaussian:
     def observation_mean(self, x: Array, step: int) -> Array:
         """``H x`` for each state, (n, d) -> (n, k)."""
         return x @ self.H.T
+
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """H for each state, (n, k, d)."""
+        return np.broadcast_to(self.H, (len(x), *self.H.shape))
 
     def observation_covariance(self, step: int) -> Array:
         """Covariance R of the observation noise, (k, k)."""

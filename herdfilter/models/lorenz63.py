@@ -93,6 +93,10 @@ class Lorenz63:
         """Mean of the observation: the state itself, (n, 3)."""
         return x
 
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """Jacobian of `observation_mean`, (n, 3, 3)."""
+        return np.broadcast_to(np.eye(3), (len(x), 3, 3))
+
     def observation_covariance(self, step: int) -> Array:
         """Covariance of the observation noise, (3, 3)."""
         return self.observation_variance * np.eye(3)

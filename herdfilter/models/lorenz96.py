@@ -109,6 +109,11 @@ class Lorenz96:
         """Mean of the observation: every s-th variable, (n, k)."""
         return x[:, :: self.observed_every]
 
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """Jacobian of `observation_mean`, (n, k, d)."""
+        rows = np.eye(self.dim)[:: self.observed_every]
+        return np.broadcast_to(rows, (len(x), *rows.shape))
+
     def observation_covariance(self, step: int) -> Array:
         """Covariance of the observation noise, (k, k)."""
         return self.observation_variance * np.eye(len(range(0, self.dim, self.observed_every)))

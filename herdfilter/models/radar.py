@@ -98,6 +98,22 @@ class RadarTracking:
         ground = np.hypot(east, north)
         return np.column_stack([np.hypot(ground, up), np.arctan2(north, east), np.arctan2(up, ground)])
 
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """Jacobian of `observation_mean`, (n, 3, 6); infinite or NaN right above the radar."""
+        east, north, up = (x[:, :3] - self.radar).T
+        ground, zero = np.hypot(east, north), np.zeros(len(x))
+        square = ground**2 + up**2
+        distance = np.sqrt(square)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rows = [
+                [east / distance, north / distance, up / distance],
+                [-north / ground**2, east / ground**2, zero],
+                [-up * east / (ground * square), -up * north / (ground * square), ground / square],
+            ]
+        jacobian = np.zeros((len(x), 3, 6))
+        jacobian[..., :3] = np.moveaxis(np.array(rows), -1, 0)
+        return jacobian
+
     def observation_covariance(self, step: int) -> Array:
         """Covariance of range, azimuth and elevation, (3, 3)."""
         return np.diag([self.range_sd, self.azimuth_sd, self.elevation_sd]) ** 2

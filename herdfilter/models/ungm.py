@@ -68,6 +68,10 @@ class UNGM:
         """Mean of the observation, ``x^2 / 20``, (n, 1)."""
         return x**2 / 20.0
 
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """Jacobian of `observation_mean`, (n, 1, 1)."""
+        return x[:, None] / 10.0
+
     def observation_covariance(self, step: int) -> Array:
         """Covariance R of the observation noise, (1, 1)."""
         return np.array([[self.observation_variance]])

@@ -396,3 +396,22 @@ def test_options_out_of_range_are_named(arguments, message):
 def test_flow_proposal_refuses_no_steps():
     with pytest.raises(ValueError, match="flow_steps: expected an integer of at least 1, got 0"):
         hf.FlowProposal(flow_steps=0)
+
+
+def test_slopes_that_are_all_the_same_change_nothing():
+    """One decomposition for all against one for each, which central differences need."""
+    given, rng = linear(3, 2), np.random.default_rng(5)
+
+    class ByDifferences:
+        observation_mean, observation_covariance = given.observation_mean, given.observation_covariance
+
+    P, origins, offsets = np.diag([0.3, 1.0, 2.0]), rng.normal(size=(6, 3)), rng.normal(size=(6, 3))
+    (one,), log_one = ExactFlow(given, np.array([1.0, -2.0]), 1, pseudo_times(9)).migrate(
+        P, (origins, offsets)
+    )
+    (each,), log_each = ExactFlow(ByDifferences(), np.array([1.0, -2.0]), 1, pseudo_times(9)).migrate(
+        P, (origins, offsets)
+    )
+    np.testing.assert_allclose(one, each, atol=1e-8)
+    np.testing.assert_allclose(log_one, log_each, atol=1e-8)
+    assert log_one.shape == (6,)

@@ -120,6 +120,35 @@ def test_states_passed_in_are_left_alone(case, states):
     np.testing.assert_array_equal(states, before)
 
 
+@pytest.mark.parametrize(
+    "name", [name for name, case in CASES.items() if hasattr(case.model, "observation_jacobian")]
+)
+def test_the_observations_jacobian_is_its_derivative(name, check_jacobian):
+    """At states drawn at step 0, without the few whose difference passes the jump of an angle."""
+    case = CASES[name]
+    model, x = case.model, sample_initial(case.model, 50, np.random.default_rng(3))
+    scale = np.sqrt(np.diagonal(np.cov(x.T).reshape(model.dim, model.dim)))
+    scale = np.where(scale > 0, scale, 1.0)
+    seen = model.observation_mean(x, 1)
+    angles = list(getattr(model, "observation_circular", ()))
+    x = x[(np.abs(seen[:, angles]) < 3.1).all(axis=1)]
+    assert len(x) > 10
+    check_jacobian(
+        lambda x: model.observation_jacobian(x, 1), lambda x: model.observation_mean(x, 1), x, scale
+    )
+
+
+def test_the_linear_transitions_jacobian_is_its_derivative(check_jacobian):
+    model = CASES["linear gaussian"].model
+    x = np.random.default_rng(3).normal(size=(10, 2))
+    check_jacobian(
+        lambda x: model.transition_jacobian(x, 1.0, None, 1),
+        lambda x: model.transition_mean(x, 1.0, None, 1),
+        x,
+        np.ones(2),
+    )
+
+
 def test_simulated_transitions_have_the_stated_mean_and_covariance(case, states):
     n = 40_000
     x = np.repeat(states[:1], n, axis=0)
