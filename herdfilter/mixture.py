@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_array, as_count, as_covariance, as_generator, as_points, as_weights
 from herdfilter._cholesky import factorised
 
+NEGLIGIBLE = -45.0  # logarithm of a share that rounding swallows, in a sum of thousands
 UNDERFLOW = 1e-280  # a variance below it has lost digits, and so have its products with others
 
 
@@ -115,13 +116,13 @@ class GaussianMixture:
         """
         x = as_points("x", x, self.dim)
         inverse, log_det = self._inverse_factors
-        if self.shared:
-            z = ((x[:, None, :] - self.means).reshape(-1, self.dim) @ inverse[0].T).reshape(
-                len(x), -1, self.dim
-            )
+        if self.shared:  # then every point is turned once, seen from the first mean to keep its digits
+            values = _squares((x - self.means[0]) @ inverse[0].T, (self.means - self.means[0]) @ inverse[0].T)
         else:
-            z = np.einsum("mij,nmj->nmi", inverse, x[:, None, :] - self.means)
-        return -0.5 * (np.einsum("nmi,nmi->nm", z, z) + log_det + self.dim * np.log(2 * np.pi))
+            values = _whitened_squares(x, self.means, inverse)
+        values += log_det + self.dim * np.log(2 * np.pi)
+        values *= -0.5
+        return values
 
     @cached_property
     def _inverse_factors(self) -> tuple[Array, Array]:
@@ -157,11 +158,7 @@ class GaussianMixture:
             if len(values) and np.isnan(values[0]):  # or x is, and then it stays so
                 return self.component_log_densities(x)[:, 0]
             return values
-        with np.errstate(divide="ignore"):
-            terms = self.component_log_densities(x) + np.log(self.weights)
-        peak = np.maximum(terms.max(axis=1), -np.finfo(float).max)  # where all terms are -inf, so is the sum
-        with np.errstate(divide="ignore"):
-            return peak + np.log(np.exp(terms - peak[:, None]).sum(axis=1))
+        return log_sums(self.component_log_densities(x), self.weights)
 
     def marginal(self, dims: int | Sequence[int] | np.ndarray) -> GaussianMixture:
         """Marginal distribution of the named dimensions, in the order given."""
@@ -256,6 +253,62 @@ def _floored(covariance: Array, relative: float) -> tuple[Array, bool]:
     if values[0] >= relative:
         return covariance, False
     return (vectors * np.maximum(values, relative)) @ vectors.T * scales, True
+
+
+def log_sums(terms: Array, weights: Array) -> Array:
+    """Return ``log(sum_m weights[m] exp(terms[i, m]))`` for each i, (n, M) and (M,) -> (n,)."""
+    with np.errstate(divide="ignore"):
+        return _log_sums(terms, np.log(weights))
+
+
+@njit(cache=True, nogil=True)
+def _log_sums(terms: Array, log_weights: Array) -> Array:
+    n, components = terms.shape
+    values = np.empty(n)
+    for t in range(n):
+        peak = -np.inf
+        for m in range(components):
+            peak = max(peak, terms[t, m] + log_weights[m])
+        total = 0.0
+        if peak > -np.inf:
+            for m in range(components):
+                below = terms[t, m] + log_weights[m] - peak
+                if not below < NEGLIGIBLE:  # NaN stays
+                    total += np.exp(below)
+        values[t] = peak + np.log(total)
+    return values
+
+
+@njit(cache=True, nogil=True)
+def _squares(x: Array, y: Array) -> Array:
+    """Squared distances of points, (n, d) and (M, d) -> (n, M)."""
+    (n, d), components = x.shape, len(y)
+    values = np.empty((n, components))
+    for t in range(n):
+        for m in range(components):
+            total = 0.0
+            for i in range(d):
+                total += (x[t, i] - y[m, i]) ** 2
+            values[t, m] = total
+    return values
+
+
+@njit(cache=True, nogil=True)
+def _whitened_squares(x: Array, means: Array, inverse_factors: Array) -> Array:
+    """Squared Mahalanobis distances, (n, d) and M means with lower triangular inverse factors (M, d, d) -> (n, M)."""
+    (n, d), components = x.shape, len(means)
+    values, offset = np.empty((n, components)), np.empty(d)
+    for m in range(components):
+        for t in range(n):
+            total = 0.0
+            for i in range(d):
+                offset[i] = x[t, i] - means[m, i]
+                white = 0.0
+                for j in range(i + 1):
+                    white += inverse_factors[m, i, j] * offset[j]
+                total += white * white
+            values[t, m] = total
+    return values
 
 
 @njit(cache=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
-from herdfilter.mixture import GaussianMixture, covariance_factor
+from herdfilter.mixture import GaussianMixture, covariance_factor, log_sums
 
 SEEDS = st.integers(0, 2**32 - 1)
 few = settings(max_examples=40, deadline=None, derandomize=True)
@@ -498,3 +498,23 @@ def test_rounding_is_not_asymmetry_or_indefiniteness():
     covariance[0, 1] *= 1 + 1e-12
     stored = GaussianMixture([1.0], np.zeros((1, 4)), covariance).distinct_covariances[0]
     np.testing.assert_array_equal(stored, stored.T)
+
+
+def test_log_sums_keep_what_weighs_and_what_is_no_number():
+    """Weights of zero at the highest term, a tiny weight there, no term at all, and NaN."""
+    terms = np.array([[700.0, -800.0], [0.0, -50.0], [-np.inf, -np.inf], [np.nan, 0.0]])
+    np.testing.assert_allclose(log_sums(terms, np.array([0.0, 1.0])), [-800.0, -50.0, -np.inf, np.nan])
+    expected = [700 + np.log(1e-300), np.log(np.exp(-50.0) + 1e-300), -np.inf, np.nan]
+    np.testing.assert_allclose(log_sums(terms, np.array([1e-300, 1.0])), expected)
+
+
+@pytest.mark.parametrize("far", [0.0, 2.0**32])
+def test_component_densities_do_not_lose_digits_far_from_the_origin(far):
+    """Shared and own covariances against each Gaussian by itself; places in 1 / 1024, so that they are exact."""
+    rng = np.random.default_rng(0)
+    means, x = rng.integers(-9, 9, (5, 3)) / 1024, rng.integers(-9, 9, (7, 3)) / 1024
+    covariance = 1e-5 * (np.eye(3) + 0.3)
+    each = np.array([multivariate_normal(m, covariance).logpdf(x) for m in means]).T
+    for same in (covariance, np.tile(covariance, (5, 1, 1))):
+        mixture = GaussianMixture(np.full(5, 0.2), means + far, same)
+        np.testing.assert_allclose(mixture.component_log_densities(x + far), each, rtol=1e-11)

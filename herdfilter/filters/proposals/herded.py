@@ -11,7 +11,7 @@ from herdfilter._checks import Array
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
 from herdfilter.filters.proposals.base import initial_points
-from herdfilter.mixture import GaussianMixture, floored
+from herdfilter.mixture import GaussianMixture, floored, log_sums
 from herdfilter.models.contract import Model, require
 from herdfilter.samplers.base import Sampler, as_sampler, drawn
 
@@ -68,14 +68,8 @@ class HerdedProposal:
             (1 - share) * target.weights + share / len(target), target.means, target.distinct_covariances
         )
         points = drawn(self.sampler, drawn_from, n, rng)
-        log_ratio = _log_density_ratio(target, drawn_from, points.x) if share else 0.0
-        new_weights = points.log_weights + log_ratio
+        new_weights = points.log_weights
+        if share:
+            terms = target.component_log_densities(points.x)
+            new_weights = new_weights + log_sums(terms, target.weights) - log_sums(terms, drawn_from.weights)
         return move.wrapped(points.x), new_weights - np.logaddexp.reduce(new_weights)
-
-
-def _log_density_ratio(over: GaussianMixture, under: GaussianMixture, x: Array) -> Array:
-    """Log-ratio of two mixtures with the same components, (n, d) -> (n,)."""
-    terms = over.component_log_densities(x)
-    density = np.exp(terms - terms.max(axis=1, keepdims=True))
-    with np.errstate(divide="ignore"):  # a point that only particles of weight zero lead to
-        return np.log(density @ over.weights) - np.log(density @ under.weights)
