@@ -22,6 +22,7 @@ from herdfilter.filters.particle_filter import ParticleFilter
 from herdfilter.filters.results import StepRecord
 from herdfilter.models.contract import (
     OBSERVED,
+    has,
     observation_circular,
     observation_covariance,
     observation_mean,
@@ -91,7 +92,7 @@ class _Watcher:
         self.predictions: dict[int, tuple[Array, Array]] = {}
         self.particles: dict[int, tuple[Array, Array]] = {}
         model = getattr(estimator, "model", None)
-        self._predicts = nis and all(hasattr(model, name) for name in OBSERVED)
+        self._predicts = nis and has(model, OBSERVED)
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         self.estimator.predict(dt, control)

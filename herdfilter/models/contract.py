@@ -45,11 +45,16 @@ OBSERVED = ("observation_mean", "observation_covariance")
 """What a model has whose observations have a mean and a covariance, as Kalman filters ask for."""
 
 
+def has(model: Model, names: Sequence[str]) -> bool:
+    """Whether a model has all these names."""
+    return all(hasattr(model, name) for name in names)
+
+
 def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
     """Raise TypeError, naming what is missing, unless the model has all names of at least one alternative."""
     if isinstance(model, type):
         raise TypeError(f"model: expected an instance, got the class {model.__name__}")
-    if any(all(hasattr(model, name) for name in names) for names in alternatives):
+    if any(has(model, names) for names in alternatives):
         return
     wanted = ", or ".join(" and ".join(names) for names in alternatives)
     missing = [name for name in alternatives[0] if not hasattr(model, name)]
@@ -98,7 +103,7 @@ def sample_transition(
     model: Model, x: Array, rng: np.random.Generator, dt: float, control: Any, step: int
 ) -> Array:
     """Draw one successor of each state (n, d), by whichever of the three forms of transition the model has."""
-    if hasattr(model, "transition") or all(hasattr(model, name) for name in ADDITIVE):
+    if hasattr(model, "transition") or has(model, ADDITIVE):
         return propagate(model, x, rng.standard_normal((len(x), noise_dim(model))), dt, control, step)
     moved = _states("sample_transition", model.sample_transition(x, rng, dt, control, step), x, step)
     return wrap_angles(moved, circular_dims(model))

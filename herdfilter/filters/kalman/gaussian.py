@@ -19,6 +19,7 @@ from herdfilter.models.contract import (
     OBSERVED,
     Model,
     circular_dims,
+    has,
     noise_dim,
     observation_circular,
     observation_mean,
@@ -125,7 +126,7 @@ def predicted_gaussians(
         Angles are not wrapped.
     """
     d, circular = model.dim, circular_dims(model)
-    if all(hasattr(model, name) for name in ADDITIVE):
+    if has(model, ADDITIVE):
         jacobian = getattr(model, "transition_jacobian", None)
         function = VectorFunction(
             lambda x: transition_mean(model, wrap_angles(x, circular), dt, control, step),

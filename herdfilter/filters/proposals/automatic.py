@@ -19,7 +19,7 @@ from herdfilter.filters.proposals.guided_augmented import GuidedAugmentedProposa
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
 from herdfilter.fitting import EMFit, GaussianFit
 from herdfilter.mixture import floored
-from herdfilter.models.contract import ADDITIVE, OBSERVED, Model, require
+from herdfilter.models.contract import ADDITIVE, OBSERVED, Model, has, require
 from herdfilter.samplers import KernelHerding, MappedSampling
 
 BIMODAL = 5 / 9  # Sarle's coefficient of a uniform distribution
@@ -85,7 +85,7 @@ class AutomaticProposal:
         return moved, tempered(log_weights, enough)
 
     def _is_seen(self, move: Move) -> bool:
-        return all(hasattr(move.model, name) for name in OBSERVED)
+        return has(move.model, OBSERVED)
 
     def _looks_single(self, move: Move, cloud: Cloud) -> bool:
         return bimodality(cloud, move.circular) <= BIMODAL + CHANCE * move.model.dim / cloud.ess
@@ -94,8 +94,7 @@ class AutomaticProposal:
         """Return the proposal for this model and step when one Gaussian does not suffice."""
         if not self._is_seen(move):
             return self._blind
-        additive = all(hasattr(move.model, name) for name in ADDITIVE)
-        regular = additive and floored(noise := move.covariance) is noise
+        regular = has(move.model, ADDITIVE) and floored(noise := move.covariance) is noise
         return self._regular if regular else self._singular
 
     @cached_property
