@@ -38,7 +38,7 @@ def kernel_herding(log_height, means, precision, covariance, candidates, n, rule
     samples = (v, points, ones)
     workspace = climbing_room(d)
     gradient, best_gradient = np.empty(d), np.empty(d)
-    scratch = np.empty(max(len(target[0]) + 2 * d, len(v), count))
+    scratch = np.empty(max((d + 1) * len(target[0]), len(v), count))
     work, inverse_hessian = np.empty((5, d)), np.empty((d, d))
     expected, kernels, value = np.empty(count), np.zeros(count), np.empty(count)
     x, best = np.empty(d), np.empty(d)
@@ -95,16 +95,17 @@ def kernel_herding(log_height, means, precision, covariance, candidates, n, rule
 
 @njit(cache=True, nogil=True)
 def _padded(log_height, means, precision, narrowness, covariance):
-    """Return the target; one of bumps of one shape is filled up to whole vectors with bumps of no height."""
+    """Return the target, filled up to whole vectors with bumps of no height; precisions of their own become (d, d, M)."""
     d, components = means.shape
-    if len(precision) > 1:
-        return np.exp(log_height), means, precision, narrowness, covariance
     height, centres = np.zeros(whole(components)), np.zeros((len(narrowness), whole(components)))
+    columns = precision if len(covariance) == 1 else np.zeros((d, d, whole(components)))
     for m in range(components):
         height[m] = np.exp(log_height[m])
         for i in range(d):
             centres[i, m] = means[i, m]
-    return height, centres, precision, narrowness, covariance
+            for j in range(d if len(covariance) > 1 else 0):
+                columns[i, j, m] = precision[m, i, j]
+    return height, centres, columns, narrowness, covariance
 
 
 @njit(cache=True, nogil=True)
@@ -167,31 +168,33 @@ def add_bumps(height, centres, narrowness, count, scale, x, gradient, scratch):
 @njit(cache=True, nogil=True, fastmath=VECTORISE)
 def _target(target, x, gradient, scratch):
     """mu(x); its gradient is written to `gradient`, the components' shares to the head of `scratch`."""
-    height, means, precision, narrowness, _ = target
+    height, means, precision, narrowness, covariance = target
     fill(gradient, 0.0)
     components = len(height)
-    if len(precision) == 1:
+    if len(covariance) == 1:
         return add_bumps(height, means, narrowness, components, 1.0, x, gradient, scratch)
-    d = len(x)
-    offset, pull = scratch[components : components + d], scratch[components + d : components + 2 * d]
+    squared = scratch[:components]
+    fill(squared, 0.0)
+    for j in range(len(x)):  # loops over components are innermost, for the compiler to vectorise
+        pull = scratch[(j + 1) * components : (j + 2) * components]
+        fill(pull, 0.0)
+        for i in range(len(x)):
+            place, row, centre = x[i], precision[j, i], means[i]
+            for m in range(components):
+                pull[m] += row[m] * (centre[m] - place)
+        place, centre = x[j], means[j]
+        for m in range(components):
+            squared[m] += pull[m] * (centre[m] - place)
     value = 0.0
     for m in range(components):
-        for i in range(d):
-            offset[i] = means[i, m] - x[i]
-        squared = 0.0
-        for j in range(d):
-            row = precision[m, j]
-            total = 0.0
-            for i in range(d):
-                total += row[i] * offset[i]
-            pull[j] = total
-            squared += total * offset[j]
-        g = height[m] * exp_clipped(-0.5 * squared)
-        scratch[m] = g
-        if g > 1e-17 * value:
-            value += g
-            for i in range(d):
-                gradient[i] += g * pull[i]
+        squared[m] = height[m] * exp_clipped(-0.5 * squared[m])
+        value += squared[m]
+    for j in range(len(x)):
+        pull = scratch[(j + 1) * components : (j + 2) * components]
+        total = 0.0
+        for m in range(components):
+            total += squared[m] * pull[m]
+        gradient[j] = total
     return value
 
 
@@ -251,15 +254,15 @@ def _precondition(target, x, h, unused, scratch):
 
     For a lone component it makes the first step that to its mean.
     """
-    height, _, precision, narrowness, covariance = target
+    _, _, _, narrowness, covariance = target
     d = len(x)
     for i in range(d):
         fill(h[i], 0.0)
-        h[i, i] = 1.0 / narrowness[i] if len(precision) == 1 else 1e-6
-    if len(precision) == 1:
+        h[i, i] = 1.0 / narrowness[i] if len(covariance) == 1 else 1e-6
+    if len(covariance) == 1:
         return
     total = max(_target(target, x, unused, scratch), 1e-300)
-    for m in range(len(height)):
+    for m in range(len(covariance)):
         share = scratch[m] / total
         if share > 1e-3:
             for i in range(d):
