@@ -38,7 +38,7 @@ def kernel_herding(log_height, means, precision, covariance, candidates, n, rule
     samples = (v, points, ones)
     workspace = climbing_room(d)
     gradient, best_gradient = np.empty(d), np.empty(d)
-    scratch = np.empty(max((d + 1) * len(target[0]), len(v), count))
+    scratch = np.empty(max((2 * d + 1) * len(target[0]), len(v), count))
     work, inverse_hessian = np.empty((5, d)), np.empty((d, d))
     expected, kernels, value = np.empty(count), np.zeros(count), np.empty(count)
     x, best = np.empty(d), np.empty(d)
@@ -166,6 +166,39 @@ def add_bumps(height, centres, narrowness, count, scale, x, gradient, scratch):
 
 
 @njit(cache=True, nogil=True, fastmath=VECTORISE)
+def add_components(heights, means, precision, x, gradient, shares, pulls):
+    """Sum of heights[m] * exp(-(x - means[:, m])' precision[:, :, m] (x - means[:, m]) / 2); adds to the gradient.
+
+    Each bump goes to `shares`; `pulls` (2 d, M) is room. Loops over components are innermost, for the compiler to vectorise.
+    """
+    d, components = len(x), len(heights)
+    for m in range(components):
+        shares[m] = 0.0
+    for i in range(d):
+        place = x[i]
+        for m in range(components):
+            pulls[d + i, m] = means[i, m] - place
+    for i in range(d):
+        for m in range(components):
+            pulls[i, m] = 0.0
+        for j in range(d):
+            for m in range(components):
+                pulls[i, m] += precision[i, j, m] * pulls[d + j, m]
+        for m in range(components):
+            shares[m] -= 0.5 * pulls[i, m] * pulls[d + i, m]
+    value = 0.0
+    for m in range(components):
+        shares[m] = heights[m] * exp_clipped(shares[m])
+        value += shares[m]
+    for i in range(d):
+        pull = 0.0
+        for m in range(components):
+            pull += shares[m] * pulls[i, m]
+        gradient[i] += pull
+    return value
+
+
+@njit(cache=True, nogil=True)
 def _target(target, x, gradient, scratch):
     """mu(x); its gradient is written to `gradient`, the components' shares to the head of `scratch`."""
     height, means, precision, narrowness, covariance = target
@@ -173,29 +206,8 @@ def _target(target, x, gradient, scratch):
     components = len(height)
     if len(covariance) == 1:
         return add_bumps(height, means, narrowness, components, 1.0, x, gradient, scratch)
-    squared = scratch[:components]
-    fill(squared, 0.0)
-    for j in range(len(x)):  # loops over components are innermost, for the compiler to vectorise
-        pull = scratch[(j + 1) * components : (j + 2) * components]
-        fill(pull, 0.0)
-        for i in range(len(x)):
-            place, row, centre = x[i], precision[j, i], means[i]
-            for m in range(components):
-                pull[m] += row[m] * (centre[m] - place)
-        place, centre = x[j], means[j]
-        for m in range(components):
-            squared[m] += pull[m] * (centre[m] - place)
-    value = 0.0
-    for m in range(components):
-        squared[m] = height[m] * exp_clipped(-0.5 * squared[m])
-        value += squared[m]
-    for j in range(len(x)):
-        pull = scratch[(j + 1) * components : (j + 2) * components]
-        total = 0.0
-        for m in range(components):
-            total += squared[m] * pull[m]
-        gradient[j] = total
-    return value
+    pulls = scratch[components : (2 * len(x) + 1) * components].reshape(2 * len(x), components)
+    return add_components(height, means, precision, x, gradient, scratch, pulls)
 
 
 @njit(cache=True, nogil=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from herdfilter.samplers._fastmath import VECTORISE, exp_clipped, fill
-from herdfilter.samplers._kernel_herding import CONVERGED, add_bumps, multiply, update
+from herdfilter.samplers._fastmath import fill
+from herdfilter.samplers._kernel_herding import CONVERGED, add_bumps, add_components, multiply, update
 from herdfilter.samplers._shared_climb import whole
 
 # The energy distance is the squared herding error integrated over all kernel widths. Two of them, in kernel widths of the
@@ -108,38 +108,8 @@ def _objective(target, samples, scale, x, gradient, narrowness, shares, pulls, s
                 narrowness[i] = precision[k, i, i, 0]
             mu += add_bumps(heights[k], means, narrowness, means.shape[1], 1.0, x, gradient, shares)
         else:
-            mu += _add_components(heights[k], means, precision[k], x, gradient, shares, pulls)
+            mu += add_components(heights[k], means, precision[k], x, gradient, shares, pulls)
     return mu + kernels, mu - kernels
-
-
-@njit(cache=True, nogil=True, fastmath=VECTORISE)
-def _add_components(heights, means, precision, x, gradient, shares, pulls):
-    """Sum of the components' bumps at x; adds to the gradient."""
-    d, components = means.shape
-    for m in range(components):
-        shares[m] = 0.0
-    for i in range(d):
-        place = x[i]
-        for m in range(components):
-            pulls[d + i, m] = means[i, m] - place
-    for i in range(d):
-        for m in range(components):
-            pulls[i, m] = 0.0
-        for j in range(d):
-            for m in range(components):
-                pulls[i, m] += precision[i, j, m] * pulls[d + j, m]
-        for m in range(components):
-            shares[m] -= 0.5 * pulls[i, m] * pulls[d + i, m]
-    value = 0.0
-    for m in range(components):
-        shares[m] = heights[m] * exp_clipped(shares[m])
-        value += shares[m]
-    for i in range(d):
-        pull = 0.0
-        for m in range(components):
-            pull += shares[m] * pulls[i, m]
-        gradient[i] += pull
-    return value
 
 
 @njit(cache=True, nogil=True)
