@@ -6,7 +6,7 @@ filter that by its growth so far would take more than `--budget-ms` a step is le
 
 python benchmarks/bench_study.py [--scenarios ungm linear-d3 ...] [--filters NAMES] [--particles 20 50 100 200 500]
                                  [--runs 50] [--workers W] [--budget-ms 100] [--out results/study]
-python benchmarks/bench_study.py --timing    the times of all that was measured, anew, for a quiet machine
+python benchmarks/bench_study.py --timing    the times of what was measured, anew, for a quiet machine
 python benchmarks/bench_study.py --report    only the tables, targets at n = 100 and break-even costs, from the files
 """
 
@@ -27,11 +27,13 @@ from study_report import BASELINE, RIVAL, SCENARIOS, read, report, skip_path
 import herdfilter as hf
 from herdfilter.evaluation import Scenario
 from herdfilter.evaluation.filters import catalogue
+from herdfilter.evaluation.metrics import median_interval
 from herdfilter.evaluation.scenario import Divergence, load_scenario
 
 PARTICLES = (20, 50, 100, 200, 500)
 MORE_PARTICLES = (1000, 2000, 5000)  # of the baseline, for the break-even cost
-TIMING_RUNS = 3
+TIMING_RUNS = 6  # the fewest of whose median there is a 95 % interval, from the least to the largest
+TIMING = ["scenario", "filter", "n_particles", "ms_per_step", "ms_low", "ms_high"]
 REFERENCES = {
     "plaza": {"type": "large", "n": 30_000, "repeats": 4},
     "uav": {"type": "large", "n": 50_000, "repeats": 4},
@@ -131,23 +133,22 @@ def write(table: pd.DataFrame, path: Path) -> None:
 
 
 def measure_times(name: str, args: argparse.Namespace) -> None:
-    """Measure the time a step of all that stands in a scenario's file, without any reference."""
+    """Measure the time a step of what stands in a scenario's file, without any reference."""
     table, path = read(args.out / f"{name}.csv"), args.out / "timing.csv"
     if table.empty:
         return
     base = replace(scenario(name), reference=None)
+    counts = {*args.particles, *args.more}
     cells = table[["filter", "n_particles"]].drop_duplicates().itertuples(index=False)
-    chosen = [(f, n) for f, n in cells if f in args.filters]
-    rows = []
-    for f, n in chosen:
+    for f, n in [(f, n) for f, n in cells if f in args.filters and n in counts]:
         runs = hf.compare(base, [f], [n], TIMING_RUNS, args.seed, data=args.data if base.data else None)
-        rows.append((name, f, n, runs["ms_per_step"].median()))
-    fresh = pd.DataFrame(rows, columns=["scenario", "filter", "n_particles", "ms_per_step"])
-    kept = read(path)
-    if len(kept):
-        again = pd.MultiIndex.from_frame(kept[["scenario", "filter", "n_particles"]])
-        kept = kept[~again.isin(pd.MultiIndex.from_frame(fresh[["scenario", "filter", "n_particles"]]))]
-    write(pd.concat([kept, fresh], ignore_index=True) if len(kept) else fresh, path)
+        ms = runs["ms_per_step"].to_numpy()
+        fresh = pd.DataFrame([(name, f, n, np.median(ms), *median_interval(ms))], columns=TIMING)
+        kept = read(path)
+        if len(kept):
+            again = (kept["scenario"] == name) & (kept["filter"] == f) & (kept["n_particles"] == n)
+            fresh = pd.concat([kept[~again], fresh], ignore_index=True)
+        write(fresh, path)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -19,7 +19,7 @@ TITLES = {"ungm": "UNGM", "lorenz63": "Lorenz-63"}
 
 
 def main() -> None:
-    """Print ratios to the bootstrap filter and to SQMC, then the errors themselves, in Markdown."""
+    """Print ratios to the bootstrap filter and to SQMC, the errors themselves and the quiet times, in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=Path("results/study"))
     parser.add_argument("--particles", type=int, nargs="+", default=PARTICLES)
@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--scenarios", nargs="+", default=SCENARIOS)
     args = parser.parse_args()
     files = {name: read(args.folder / f"{name}.csv") for name in args.scenarios}
+    timing = read(args.folder / "timing.csv")
     for n in args.particles:
         tables = {name: table[table["n_particles"] == n] for name, table in files.items() if len(table)}
         tables = {name: table for name, table in tables.items() if {BASELINE, RIVAL} <= set(table["filter"])}
@@ -37,16 +38,36 @@ def main() -> None:
             show(f"ratio to {BASELINE}", names, tables, BASELINE, ratio)
             show(f"ratio to {RIVAL}", names, tables, RIVAL, ratio)
             show("RMS, median, diverged", names, tables, BASELINE, errors)
+            if len(timing):
+                show_times(names, timing[timing["n_particles"] == n], args.scenarios)
 
 
 def show(title, names, tables, baseline, cell) -> None:
     """Print one table, a row a filter, a column a scenario."""
     summaries = {name: summarise(table, baseline).set_index("filter") for name, table in tables.items()}
-    heads = [TITLES.get(name, name.replace("linear-d", "linear ")) for name in summaries]
+    print_table(title, names, summaries, cell)
+
+
+def print_table(title, names, tables, cell) -> None:
+    """Print one table of rows indexed by filter, one a scenario."""
+    heads = [TITLES.get(name, name.replace("linear-d", "linear ")) for name in tables]
     print(f"\n| {title} | {' | '.join(heads)} |\n|{'---|' * (len(heads) + 1)}")
     for name in names:
-        cells = [cell(s.loc[name]) if name in s.index else "" for s in summaries.values()]
+        cells = [cell(table.loc[name]) if name in table.index else "" for table in tables.values()]
         print(f"| `{name}` | {' | '.join(cells)} |")
+
+
+def show_times(names, timing, scenarios) -> None:
+    """Print the milliseconds a step that were measured on a quiet machine, with their intervals."""
+    tables = {name: timing[timing["scenario"] == name].set_index("filter") for name in scenarios}
+    tables = {name: table for name, table in tables.items() if len(table)}
+    if tables:
+        print_table(
+            "milliseconds a step",
+            [name for name in names if any(name in t.index for t in tables.values())],
+            tables,
+            milliseconds,
+        )
 
 
 def ratio(row) -> str:
@@ -64,6 +85,11 @@ def errors(row) -> str:
         return ""
     values = [f"{v:.2g}" if v > 1e-6 else "0" for v in (row.reference_error, row.reference_error_median)]
     return f"{', '.join(values)}, {row.diverged:.0%}"
+
+
+def milliseconds(row) -> str:
+    """Median of the runs and its interval."""
+    return f"{row.ms_per_step:.2g} ({row.ms_low:.2g}, {row.ms_high:.2g})"
 
 
 if __name__ == "__main__":
