@@ -185,7 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     cells += [(args.default, n) for n in args.particles]
     for name in () if args.report else args.scenarios:
         if args.timing:
-            measure_times(name, args)
+            measure_times(name, cells, args)
         else:
             fewer = argparse.Namespace(**vars(args))
             fewer.runs = max(2, round(args.runs * SLOW.get(name, 1.0)))

@@ -134,15 +134,14 @@ def write(table: pd.DataFrame, path: Path) -> None:
     part.replace(path)
 
 
-def measure_times(name: str, args: argparse.Namespace) -> None:
-    """Measure the time a step of what stands in a scenario's file, without any reference."""
+def measure_times(name: str, cells: Sequence[tuple[str, int]], args: argparse.Namespace) -> None:
+    """Measure the time a step of those cells that stand in a scenario's file, without any reference."""
     table, path = read(args.out / f"{name}.csv"), args.out / "timing.csv"
     if table.empty:
         return
     base = replace(scenario(name), reference=None)
-    counts = {*args.particles, *args.more}
-    cells = table[["filter", "n_particles"]].drop_duplicates().itertuples(index=False)
-    for f, n in [(f, n) for f, n in cells if f in args.filters and n in counts]:
+    measured = set(zip(table["filter"], table["n_particles"], strict=True))
+    for f, n in [cell for cell in cells if cell in measured]:
         runs = hf.compare(base, [f], [n], TIMING_RUNS, args.seed, data=args.data if base.data else None)
         ms = runs["ms_per_step"].to_numpy()
         fresh = pd.DataFrame([(name, f, n, np.median(ms), *median_interval(ms))], columns=TIMING)
@@ -175,10 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     announce(args.seed)
     if not args.report:
         for name in args.scenarios:
-            if args.timing:
-                measure_times(name, args)
-            else:
-                measure(name, cells_of(args), args)
+            (measure_times if args.timing else measure)(name, cells_of(args), args)
     report(args.scenarios, args.out)
 
 
