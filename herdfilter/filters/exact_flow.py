@@ -159,11 +159,12 @@ def _gains(slopes: Array, covariance: Array, start: float, end: float) -> tuple[
                 seen[b, c] = 0.0
                 for a in range(d):
                     seen[b, c] += cross[b, a] * slopes[i, c, a]
+                seen[c, b] = seen[b, c]
         # In the eigenvectors of R^-1/2 H P H' R^-1/2 the flow is one of k independent dimensions.
         if k == 1:
             shares[0] = seen[0, 0]
         else:
-            shares, vectors = np.linalg.eigh(seen)  # looks at the lower half only
+            shares, vectors = np.linalg.eigh(seen)
         for j in range(k):
             share = max(shares[j], 0.0)
             before, after = 1 + start * share, 1 + end * share
