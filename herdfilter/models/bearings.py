@@ -98,11 +98,12 @@ class BearingsTracking:
         return np.arctan2(offset[..., 1], offset[..., 0])
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
-        """Jacobian of `observation_mean`, (n, S, 4)."""
+        """Jacobian of `observation_mean`, (n, S, 4); NaN at a sensor itself."""
         offset = x[:, None, :2] - self.sensors
         jacobian = np.zeros((len(x), len(self.sensors), 4))
         jacobian[..., :2] = np.stack([-offset[..., 1], offset[..., 0]], axis=-1)
-        return jacobian / (offset**2).sum(axis=-1)[..., None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return jacobian / (offset**2).sum(axis=-1)[..., None]
 
     def observation_covariance(self, step: int) -> Array:
         """Covariance of the bearings, (S, S)."""

@@ -64,3 +64,12 @@ def test_all_observed_values_are_angles():
 def test_bad_parameters_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         BearingsTracking(**arguments)
+
+
+def test_at_a_sensor_the_jacobian_is_no_number():
+    """Nor is there a warning; an extended Kalman filter names the Jacobian."""
+    model = BearingsTracking()
+    at = np.array([[*model.sensors[0], 0.0, 0.0]])
+    jacobian = model.observation_jacobian(at, 1)
+    assert np.isnan(jacobian[0, 0, :2]).all()
+    assert np.isfinite(jacobian[0, 1]).all()
