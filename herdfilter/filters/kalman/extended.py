@@ -49,8 +49,11 @@ def linearised(function: VectorFunction, means: Array, covariances: Array) -> tu
         J = np.asarray(function.jacobian(means), dtype=np.float64)
         expected = (*centres.shape, means.shape[1])
         if J.shape != expected or not np.isfinite(J).all():
+            entries = (
+                "" if np.isfinite(J).all() else f" with {np.count_nonzero(~np.isfinite(J))} NaN or infinite"
+            )
             raise ValueError(
-                f"jacobian: expected finite numbers of shape {expected} from the model, got {J.shape}"
+                f"jacobian: expected finite numbers of shape {expected} from the model, got {J.shape}{entries}"
             )
     cross = covariances @ J.transpose(0, 2, 1)
     return centres, J @ cross, cross
