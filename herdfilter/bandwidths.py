@@ -9,7 +9,7 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, as_covariance, as_generator, as_positive, one_of
+from herdfilter._checks import Array, as_array, as_covariance, as_positive, one_of
 from herdfilter.mixture import GaussianMixture, floored
 
 
@@ -102,30 +102,6 @@ class Silverman:
         """Return the kernel covariance, shape (d, d)."""
         constant = (4.0 / (mixture.dim + 2.0)) ** (1.0 / (mixture.dim + 4.0))
         return Whitened(constant=constant, offset=4.0).covariance(mixture, n)
-
-
-@dataclass(frozen=True)
-class MedianDistance:
-    """The median heuristic of kernel two-sample tests: one width for all dimensions, whatever the number of points.
-
-    The width is `factor` times the median distance between two draws from the mixture, estimated from `draws` pairs that
-    are the same at every call (Gretton et al., "A Kernel Two-Sample Test", JMLR 2012). Its kernel is far wider than what
-    herding wants; use a smaller factor there.
-    """
-
-    factor: float = 1.0
-    draws: int = 1000
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "factor", as_positive("factor", self.factor))
-        object.__setattr__(self, "draws", as_count("draws", self.draws))
-
-    def covariance(self, mixture: GaussianMixture, n: int) -> Array:
-        """Return the kernel covariance, shape (d, d)."""
-        rng = as_generator(0)
-        pairs = mixture.sample(self.draws, rng) - mixture.sample(self.draws, rng)
-        median = float(np.median(np.linalg.norm(pairs, axis=1)))
-        return floored((self.factor * median) ** 2 * np.eye(mixture.dim))
 
 
 def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:

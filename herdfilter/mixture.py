@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
+from scipy.linalg.lapack import dtrtrs
+from scipy.spatial.distance import cdist
 
 from herdfilter._checks import Array, as_array, as_count, as_covariance, as_generator, as_points, as_weights
-from herdfilter._cholesky import factorised
 
-NEGLIGIBLE = -45.0  # logarithm of a share that rounding swallows, in a sum of thousands
 UNDERFLOW = 1e-280  # a variance below it has lost digits, and so have its products with others
+BLOCK = 2**21  # numbers held at once
 
 
 class GaussianMixture:
@@ -116,8 +116,10 @@ class GaussianMixture:
         """
         x = as_points("x", x, self.dim)
         inverse, log_det = self._inverse_factors
-        if self.shared:  # then every point is turned once, seen from the first mean to keep its digits
-            values = _squares((x - self.means[0]) @ inverse[0].T, (self.means - self.means[0]) @ inverse[0].T)
+        if self.shared:
+            # Every point is turned once, seen from the first mean to keep its digits.
+            turned = (x - self.means[0]) @ inverse[0].T
+            values = cdist(turned, (self.means - self.means[0]) @ inverse[0].T, "sqeuclidean")
         else:
             values = _whitened_squares(x, self.means, inverse)
         values += log_det + self.dim * np.log(2 * np.pi)
@@ -154,11 +156,18 @@ class GaussianMixture:
             If `x` has the wrong shape or a covariance is singular.
         """
         if len(self) == 1:
-            values = _log_normal(as_points("x", x, self.dim), self.means[0], self.distinct_covariances[0])
-            if len(values) and np.isnan(values[0]):  # or x is, and then it stays so
-                return self.component_log_densities(x)[:, 0]
-            return values
+            return self._one_log_density(as_points("x", x, self.dim))
         return log_sums(self.component_log_densities(x), self.weights)
+
+    def _one_log_density(self, x: Array) -> Array:
+        """Log-density of the only component, without the inverse that only many points or components repay."""
+        try:
+            chol = np.linalg.cholesky(self.distinct_covariances[0])
+        except np.linalg.LinAlgError:
+            return self.component_log_densities(x)[:, 0]
+        white = dtrtrs(chol, (x - self.means[0]).T, lower=1)[0]
+        log_det = 2 * np.log(chol.diagonal()).sum() + self.dim * np.log(2 * np.pi)
+        return -0.5 * (log_det + np.einsum("in,in->n", white, white))
 
     def marginal(self, dims: int | Sequence[int] | np.ndarray) -> GaussianMixture:
         """Marginal distribution of the named dimensions, in the order given."""
@@ -236,98 +245,33 @@ def floored(covariance: Array, relative: float = 1e-8) -> Array:
     Working on the correlation matrix keeps dimensions of very different units apart; a dimension with no spread at all
     gets the smallest positive variance present (1 if there is none). Variances that all but underflow are none.
     """
-    fixed, changed = _floored(np.ascontiguousarray(covariance, dtype=float), relative)
-    return fixed if changed else covariance
-
-
-@njit(cache=True)
-def _floored(covariance: Array, relative: float) -> tuple[Array, bool]:
-    variance = np.diag(covariance)
-    least = np.inf
-    for value in variance:
-        if UNDERFLOW < value < least:
-            least = value
-    scale = np.sqrt(np.where(variance > UNDERFLOW, variance, least if np.isfinite(least) else 1.0))
-    scales = np.outer(scale, scale)
+    covariance = np.asarray(covariance, dtype=float)
+    variance = np.diagonal(covariance)
+    spread = variance > UNDERFLOW
+    if not spread.all():
+        variance = np.where(spread, variance, variance[spread].min() if spread.any() else 1.0)
+    scale = np.sqrt(variance)
+    scales = scale[:, None] * scale
     values, vectors = np.linalg.eigh(covariance / scales)
     if values[0] >= relative:
-        return covariance, False
-    return (vectors * np.maximum(values, relative)) @ vectors.T * scales, True
+        return covariance
+    return (vectors * np.maximum(values, relative)) @ vectors.T * scales
 
 
 def log_sums(terms: Array, weights: Array) -> Array:
     """Return ``log(sum_m weights[m] exp(terms[i, m]))`` for each i, (n, M) and (M,) -> (n,)."""
     with np.errstate(divide="ignore"):
-        return _log_sums(terms, np.log(weights))
+        shifted = terms + np.log(weights)
+        peak = shifted.max(axis=1, keepdims=True)
+        np.copyto(peak, 0.0, where=peak == -np.inf)
+        return np.log(np.exp(shifted - peak).sum(axis=1)) + peak[:, 0]
 
 
-@njit(cache=True, nogil=True)
-def _log_sums(terms: Array, log_weights: Array) -> Array:
-    n, components = terms.shape
-    values = np.empty(n)
-    for t in range(n):
-        peak = -np.inf
-        for m in range(components):
-            peak = max(peak, terms[t, m] + log_weights[m])
-        total = 0.0
-        if peak > -np.inf:
-            for m in range(components):
-                below = terms[t, m] + log_weights[m] - peak
-                if not below < NEGLIGIBLE:  # NaN stays
-                    total += np.exp(below)
-        values[t] = peak + np.log(total)
-    return values
-
-
-@njit(cache=True, nogil=True)
-def _squares(x: Array, y: Array) -> Array:
-    """Squared distances of points, (n, d) and (M, d) -> (n, M)."""
-    (n, d), components = x.shape, len(y)
-    values = np.empty((n, components))
-    for t in range(n):
-        for m in range(components):
-            total = 0.0
-            for i in range(d):
-                total += (x[t, i] - y[m, i]) ** 2
-            values[t, m] = total
-    return values
-
-
-@njit(cache=True, nogil=True)
 def _whitened_squares(x: Array, means: Array, inverse_factors: Array) -> Array:
-    """Squared Mahalanobis distances, (n, d) and M means with lower triangular inverse factors (M, d, d) -> (n, M)."""
-    (n, d), components = x.shape, len(means)
-    values, offset = np.empty((n, components)), np.empty(d)
-    for m in range(components):
-        for t in range(n):
-            total = 0.0
-            for i in range(d):
-                offset[i] = x[t, i] - means[m, i]
-                white = 0.0
-                for j in range(i + 1):
-                    white += inverse_factors[m, i, j] * offset[j]
-                total += white * white
-            values[t, m] = total
-    return values
-
-
-@njit(cache=True)
-def _log_normal(x: Array, mean: Array, covariance: Array) -> Array:
-    """Log-density of one Gaussian at points (n, d); NaN where its covariance is not positive definite."""
-    n, d = x.shape
-    factor = np.empty((d, d))
-    if not factorised(covariance, factor):
-        return np.full(n, np.nan)
-    log_det = 2 * np.log(np.diag(factor)).sum()
-    constant = -0.5 * (log_det + d * np.log(2 * np.pi))
-    values, white = np.empty(n), np.empty(d)
-    for t in range(n):
-        square = 0.0
-        for i in range(d):
-            entry = x[t, i] - mean[i]
-            for k in range(i):
-                entry -= factor[i, k] * white[k]
-            white[i] = entry / factor[i, i]
-            square += white[i] * white[i]
-        values[t] = constant - 0.5 * square
+    """Squared Mahalanobis distances, (n, d) and M means with inverse factors (M, d, d) -> (n, M)."""
+    values = np.empty((len(x), len(means)))
+    rows = max(1, BLOCK // means.size)
+    for start in range(0, len(x), rows):
+        white = inverse_factors @ (x[start : start + rows].T - means[:, :, None])
+        values[start : start + rows] = np.einsum("min,min->nm", white, white)
     return values

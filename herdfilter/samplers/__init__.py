@@ -2,11 +2,11 @@
 
 from herdfilter.samplers.base import Sampler
 from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, ConditionalHerdedGibbs
-from herdfilter.samplers.coordinate_herding import CoordinateHerding
 from herdfilter.samplers.herded_gibbs import ContinuousHerdedGibbs
 from herdfilter.samplers.kernel_herding import KernelHerding
 from herdfilter.samplers.lcd import LCDSampling
 from herdfilter.samplers.mapped import MappedSampling
+from herdfilter.samplers.placed_again import PlacedAgain
 from herdfilter.samplers.polished import Polished
 from herdfilter.samplers.random import RandomSampling
 from herdfilter.samplers.random_gibbs import RandomGibbs
@@ -18,10 +18,10 @@ __all__ = [
     "ConditionalError",
     "ConditionalHerdedGibbs",
     "ContinuousHerdedGibbs",
-    "CoordinateHerding",
     "KernelHerding",
     "LCDSampling",
     "MappedSampling",
+    "PlacedAgain",
     "Polished",
     "RandomGibbs",
     "RandomSampling",

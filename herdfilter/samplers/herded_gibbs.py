@@ -13,9 +13,9 @@ from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.discrete._herding import herded_labels
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers._frame import KernelFrame
 from herdfilter.samplers._herded_gibbs import herded_gibbs, mode
 from herdfilter.samplers._passes import passes_meant, place_again
+from herdfilter.samplers.herding.frame import KernelFrame
 
 Scan = Literal["forward", "alternating", "random"]
 Axes = Literal["state", "principal"]

@@ -9,15 +9,13 @@ import numpy as np
 
 from herdfilter._checks import as_count, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth
-from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
+from herdfilter.kernels import Gaussian, Kernel, as_kernel
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers import _any_kernel
-from herdfilter.samplers._frame import KernelFrame
-from herdfilter.samplers._frank_wolfe import RULES
-from herdfilter.samplers._herding_search import candidates, herd
-from herdfilter.samplers._kernel_herding import STARTS
-from herdfilter.samplers._passes import passes_meant, place_again
+from herdfilter.samplers.herding.frame import KernelFrame
+from herdfilter.samplers.herding.greedy import herd
+from herdfilter.samplers.herding.placing import place_again
+from herdfilter.samplers.herding.weighted import WEIGHTINGS, herd_weighted
 
 
 @dataclass(frozen=True)
@@ -45,16 +43,6 @@ class KernelHerding:
     kernel : Kernel, optional
         Another kernel of `herdfilter.kernels` than the Gaussian; its search is not compiled, and two to
         four hundred times slower.
-    passes : int, optional
-        After the last point each is placed again, given all others, so many times: it climbs from where it is, two steps
-        of a quasi-Newton method, on
-
-            sum over the widths w = 1/2 and 3/2 of  w (E[k_w(x, X)]  -  1 / n  sum_{r != s} k_w(x, x_r)),
-
-        k_w being w times as wide as the kernel. This is nearly what the energy distance falls by, which is the squared
-        herding error integrated over all widths. Greedy choice costs most where points are few: None means, with the
-        bandwidth ``"auto"``, equal weights and the Gaussian kernel, 6 passes over fewer than 50 points, 3 in one and two
-        dimensions; 1 over more points from 8 dimensions on; else none.
 
     Raises
     ------
@@ -63,49 +51,34 @@ class KernelHerding:
 
     Notes
     -----
-    In one and two dimensions, and in three with at most 16 components, the objective is searched by branch and bound: no
-    place is left out at which an upper bound of the expected kernel exceeds the best value found, down to nodes at most
-    half a kernel width apart, and every peak that the differences between nodes allow to be the highest is climbed by
-    Newton's method. Each point is at least as high as every node. That it is the highest peak is not proved, since a peak
-    between nodes is judged by its second differences.
+    With the bandwidth ``"auto"`` and points of equal weight under the Gaussian kernel, each point is then placed again once,
+    and 120 moves are made in all where the points are fewer (`PlacedAgain`).
 
-    Otherwise the best of a fixed set of candidates are refined, and a higher maximum may be missed.
+    The maximum is the best that climbs from a fixed set of candidates reach: the component means and draws from the
+    smoothed mixture. A higher one may be missed; docs/samplers.md says how often, and what it costs.
     """
 
     bandwidth: Bandwidth = "auto"
     weights: Literal["equal", "line-search", "fully-corrective"] = "equal"
     kernel: Kernel = Gaussian()  # noqa: RUF009  frozen
-    passes: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
-        one_of("weights", self.weights, RULES)
+        one_of("weights", self.weights, WEIGHTINGS)
         as_kernel("kernel", self.kernel)
         if self.weights != "equal" and not self.kernel.value(np.zeros(1))[0] > 0:
             raise ValueError(
                 f"weights: {self.weights!r} needs a kernel with a positive peak, got {self.kernel!r}"
             )
-        if self.passes is not None:
-            object.__setattr__(self, "passes", as_count("passes", self.passes, 0))
-            if self.passes and (self.weights != "equal" or self.kernel != Gaussian()):
-                raise ValueError(
-                    f"passes: expected 0 or None unless weights are equal and the kernel Gaussian, got {self.passes}"
-                )
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Herd `n` points from `mixture`; `rng` is not used."""
         n = as_count("n", n)
         frame = KernelFrame.of(mixture, self.bandwidth, n, turn=True)
-        if self.kernel == Gaussian():
-            passes = 0
-            if self.weights == "equal":
-                passes = passes_meant(self.passes, self.bandwidth, n, mixture.dim)
-            # Several passes mend what one candidate misses.
-            z, weights = herd(frame, n, RULES[self.weights], tries=1 if passes > 1 else STARTS)
-            if passes:
-                z = place_again(frame, z, passes)
-        else:
-            mean = KernelMean(self.kernel, np.exp(frame.log_weights), frame.means, frame.covariances)
-            starts = np.ascontiguousarray(candidates(frame, n).T)
-            z, weights = _any_kernel.herd(self.kernel, mean, starts, n, self.weights)
-        return Points(frame.back(z), None if self.weights == "equal" else weights)
+        if self.kernel != Gaussian() or self.weights != "equal":
+            z, weights = herd_weighted(frame, self.kernel, n, self.weights)
+            return Points(frame.back(z), None if self.weights == "equal" else weights)
+        if self.bandwidth == "auto":
+            # Where a point moves again, its first climb may be short.
+            return Points(frame.back(place_again(frame, herd(frame, n, steps=8))))
+        return Points(frame.back(herd(frame, n)))

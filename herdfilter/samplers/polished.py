@@ -11,9 +11,9 @@ from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers._descent import descend
-from herdfilter.samplers._frame import KernelFrame
 from herdfilter.samplers.base import Sampler, as_sampler
+from herdfilter.samplers.herding.descent import descend
+from herdfilter.samplers.herding.frame import KernelFrame
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 from herdfilter._checks import as_count, as_generator
 from herdfilter.mixture import GaussianMixture, floored
 from herdfilter.points import Points
-from herdfilter.samplers._frame import KernelFrame
 from herdfilter.samplers._random_gibbs import random_gibbs
+from herdfilter.samplers.herding.frame import KernelFrame
 
 
 @dataclass(frozen=True)

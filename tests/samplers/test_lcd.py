@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from herdfilter.bandwidths import Whitened
 from herdfilter.discrepancy import energy_distance, herding_error
 from herdfilter.kernels import LocalizedCumulative
 from herdfilter.mixture import GaussianMixture
@@ -26,7 +27,9 @@ def test_points_are_symmetric_with_the_moments_of_the_gaussian(d, n):
 @pytest.mark.parametrize(("d", "n"), [(1, 20), (2, 40), (4, 60)])
 def test_points_are_closer_to_the_gaussian_than_herded_ones(d, n):
     target = standard(d)
-    optimal, herded = (s.sample(target, n) for s in (LCDSampling(), MappedSampling(KernelHerding(passes=0))))
+    optimal, herded = (
+        s.sample(target, n) for s in (LCDSampling(), MappedSampling(KernelHerding(Whitened())))
+    )
     for distance in (
         lambda p: herding_error(p, target, 1.0, LocalizedCumulative()),
         lambda p: energy_distance(p, target),

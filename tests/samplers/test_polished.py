@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from herdfilter import kernels
+from herdfilter.bandwidths import Whitened
 from herdfilter.discrepancy import energy_distance, herding_error
 from herdfilter.kernels import KernelMean
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Polished, RandomSampling
-from herdfilter.samplers._descent import squared_error
+from herdfilter.samplers.herding.descent import squared_error
 
 KERNELS = [kernels.Gaussian(), kernels.Matern(1.5), kernels.InverseMultiquadric(), kernels.Energy()]
 
@@ -65,7 +66,7 @@ def test_two_points_of_a_gaussian_are_where_the_error_is_least():
 
 def test_support_points_have_a_smaller_energy_distance(random_mixture):
     mixture = random_mixture(4, 2)
-    sampler = KernelHerding()
+    sampler = KernelHerding(Whitened())
     before = energy_distance(sampler.sample(mixture, 60), mixture)
     after = energy_distance(Polished(sampler, kernel=kernels.Energy()).sample(mixture, 60), mixture)
     assert after < 0.7 * before

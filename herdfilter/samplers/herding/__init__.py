@@ -1,0 +1,1 @@
+"""Compiled machinery of kernel herding: the frame, the climb, the greedy search, and placing points again."""

@@ -1,0 +1,205 @@
+"""The herding objective, compiled, in a frame where the kernel is a unit Gaussian.
+
+At x it is a sum over one or more kernel widths w of
+
+    sum_m height[w, m] exp(-(x - c_m)' P[w, m] (x - c_m) / 2)  -  scale sum_s weight[w, s] exp(-|x - x_s|^2 / (2 w^2)),
+
+the expected kernel of the mixture less the kernels at the points so far. Points stand in columns, so that the innermost
+loops run over points or components, which the compiler vectorises.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from herdfilter._checks import Array
+from herdfilter.samplers.herding.frame import KernelFrame
+
+# Sums may be reordered and products fused, so that loops vectorise; infinities and NaN keep their meaning.
+VECTORISE = {"reassoc", "contract"}
+# Loops run over whole vectors of the processor: arrays are filled up with bumps of no height.
+PAD = 8
+
+
+class Target(NamedTuple):
+    """The mixture smoothed by kernels of W widths, and what a climb begins with.
+
+    Where all components share one diagonal covariance, `narrowness` (W, d) is its inverse. Else precisions are
+    (W, M, d, d), or (W, d, d, M), whichever leaves longer vectors to the innermost loop. The covariances (M, d, d) or
+    (1, d, d) are those smoothed by the last kernel.
+    """
+
+    shared: bool
+    by_component: bool
+    height: Array
+    centre: Array
+    precision: Array
+    narrowness: Array
+    covariance: Array
+
+
+class Samples(NamedTuple):
+    """The points so far: weights (W, n), columns (d, n), and the kernels' inverse variances (W, d)."""
+
+    weight: Array
+    point: Array
+    narrowness: Array
+
+
+class Room(NamedTuple):
+    """Working memory of a climb."""
+
+    hessian: Array
+    vectors: Array
+    share: Array
+    pull: Array
+    kernel: Array
+
+
+def whole(count: int) -> int:
+    """Return the multiple of PAD that is not below `count`."""
+    return -(-count // PAD) * PAD
+
+
+def smoothed_target(frame: KernelFrame, widths: tuple[float, ...], shares: tuple[float, ...]) -> Target:
+    """Return the mixture of a turned frame, smoothed by kernels of these widths, which count as much as `shares` say."""
+    d, components = frame.means.shape[1], len(frame.means)
+    room, shared, W = whole(components), len(frame.covariances) == 1, len(widths)
+    height, centre = np.zeros((W, room)), np.zeros((d, room))
+    by_component = shared or room < d
+    precision = np.zeros((W, 1 if shared else room, d, d) if by_component else (W, d, d, room))
+    centre[:, :components] = frame.means.T
+    for k, (width, share) in enumerate(zip(widths, shares, strict=True)):
+        inverse, log_det = frame.precisions(width**2)
+        height[k, :components] = share * np.exp(frame.log_weights + 0.5 * log_det + d * np.log(width))
+        if by_component:
+            precision[k, : len(inverse)] = inverse
+        else:
+            precision[k, :, :, : len(inverse)] = np.moveaxis(inverse, 0, -1)
+    narrowness = np.diagonal(precision[:, 0], axis1=1, axis2=2).copy() if shared else np.empty((W, 0))
+    covariance = frame.covariances + widths[-1] ** 2 * np.eye(d)
+    return Target(
+        shared, by_component, height, centre, precision, narrowness, np.ascontiguousarray(covariance)
+    )
+
+
+def no_samples(n: int, dim: int, widths: tuple[float, ...]) -> Samples:
+    """Return room for n points of no weight."""
+    narrowness = np.repeat(np.array(widths)[:, None] ** -2.0, dim, axis=1)
+    return Samples(np.zeros((len(widths), whole(n))), np.zeros((dim, whole(n))), narrowness)
+
+
+def climbing_room(target: Target, samples: Samples) -> Room:
+    """Return working memory for `climb`."""
+    d, components = target.centre.shape
+    return Room(
+        np.empty((d, d)),
+        np.empty((5, d)),
+        np.empty(components),
+        np.empty((2 * d, components)),
+        np.empty(samples.point.shape[1]),
+    )
+
+
+@njit(cache=True, nogil=True)
+def exp(x):
+    """exp(x) for x <= 700, that of -700 below, written out so that the compiler can vectorise it; error below 1e-14.
+
+    x = k log 2 + r with |r| <= log(2) / 2, a Taylor polynomial of degree 11 in r, and k put into the exponent bits.
+    """
+    x = max(x, -700.0)
+    k = np.floor(x * 1.4426950408889634 + 0.5)
+    r = x - k * 0.6931471803691238 - k * 1.9082149292705877e-10
+    r2 = r * r
+    r4 = r2 * r2
+    top = (r * (1.0 / 39916800.0) + 1.0 / 3628800.0) * r2 + (r * (1.0 / 362880.0) + 1.0 / 40320.0)
+    middle = (r * (1.0 / 5040.0) + 1.0 / 720.0) * r2 + (r * (1.0 / 120.0) + 1.0 / 24.0)
+    p = (top * r4 + middle) * r4 + ((r * (1.0 / 6.0) + 0.5) * r2 + (r + 1.0))
+    return p * np.int64((np.int64(np.int32(k)) + 1023) << 52).view(np.float64)
+
+
+@njit(cache=True, nogil=True, fastmath=VECTORISE)
+def _add_kernels(w, height, centre, narrowness, count, scale, x, gradient, share):
+    """Add up scale height[w, k] exp(-sum_i narrowness[w, i] (x - centre[:, k])_i^2 / 2) and its gradient; keep the terms."""
+    d = len(x)
+    for k in range(count):
+        share[k] = 0.0
+    for i in range(d):
+        place, half = x[i], -0.5 * narrowness[w, i]
+        for k in range(count):
+            u = place - centre[i, k]
+            share[k] += half * u * u
+    value = 0.0
+    for k in range(count):
+        share[k] = scale * height[w, k] * exp(share[k])
+        value += share[k]
+    for i in range(d):
+        place, pull = x[i], 0.0
+        for k in range(count):
+            pull += share[k] * (centre[i, k] - place)
+        gradient[i] += narrowness[w, i] * pull
+    return value
+
+
+@njit(cache=True, nogil=True, fastmath=VECTORISE)
+def _add_components(w, target, x, gradient, room):
+    """Add up the components of the target at width w, each with its own precision, and the gradient; keep the terms."""
+    share, pull, offset, precision = room.share, room.pull, room.vectors[4], target.precision
+    d, components = len(x), len(share)
+    for i in range(d):
+        for m in range(components):
+            pull[d + i, m] = target.centre[i, m] - x[i]
+    if target.by_component:
+        for m in range(components):
+            for i in range(d):
+                offset[i] = pull[d + i, m]
+            for i in range(d):
+                total = 0.0
+                for j in range(d):
+                    total += precision[w, m, i, j] * offset[j]
+                pull[i, m] = total
+    else:
+        for i in range(d):
+            for m in range(components):
+                pull[i, m] = 0.0
+            for j in range(d):
+                for m in range(components):
+                    pull[i, m] += precision[w, i, j, m] * pull[d + j, m]
+    for m in range(components):
+        share[m] = 0.0
+    for i in range(d):
+        for m in range(components):
+            share[m] -= 0.5 * pull[i, m] * pull[d + i, m]
+    value = 0.0
+    for m in range(components):
+        share[m] = target.height[w, m] * exp(share[m])
+        value += share[m]
+    for i in range(d):
+        total = 0.0
+        for m in range(components):
+            total += share[m] * pull[i, m]
+        gradient[i] += total
+    return value
+
+
+@njit(cache=True, nogil=True)
+def objective(target, samples, count, scale, x, gradient, room):
+    """Return the objective at x and a bound on its curvature; write its gradient, and the shares of the components."""
+    mu = kernels = 0.0
+    for i in range(len(x)):
+        gradient[i] = 0.0
+    components = len(room.share)
+    for w in range(len(target.height)):
+        if target.shared:
+            mu += _add_kernels(
+                w, target.height, target.centre, target.narrowness, components, 1.0, x, gradient, room.share
+            )
+        else:
+            mu += _add_components(w, target, x, gradient, room)
+        kernels += _add_kernels(
+            w, samples.weight, samples.point, samples.narrowness, count, -scale, x, gradient, room.kernel
+        )
+    return mu + kernels, mu - kernels
