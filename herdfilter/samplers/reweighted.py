@@ -9,10 +9,10 @@ import numpy as np
 
 from herdfilter._checks import as_count, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
+from herdfilter.discrepancy import optimal_weights
 from herdfilter.kernels import Gaussian, Kernel, as_kernel
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.quadrature import optimal_weights
 from herdfilter.samplers.base import Sampler, as_sampler
 
 

@@ -6,10 +6,9 @@ from scipy.optimize import minimize
 
 from herdfilter import kernels
 from herdfilter.bandwidths import Whitened, kernel_covariance
-from herdfilter.discrepancy import herding_error
+from herdfilter.discrepancy import herding_error, optimal_weights
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.quadrature import optimal_weights
 from herdfilter.samplers import KernelHerding
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from herdfilter._checks import Array
+from herdfilter.discrepancy import simplex_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean
 from herdfilter.mixture import GaussianMixture
-from herdfilter.quadrature import simplex_weights
 from herdfilter.samplers.herding.climb import climb
 from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.greedy import STEPS, candidates

@@ -5,11 +5,10 @@ import pytest
 from scipy.linalg import eigh
 from scipy.optimize import nnls
 
-from herdfilter.discrepancy import herding_error
+from herdfilter.discrepancy import herding_error, kernel_matrix, optimal_weights
 from herdfilter.kernels import expected_kernel
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.quadrature import kernel_matrix, optimal_weights
 
 MIXTURE = GaussianMixture([0.3, 0.7], [[-1.0, 0.5], [2.0, 0.0]], [np.eye(2), [[2.0, 0.8], [0.8, 0.5]]])
 KERNEL = np.array([[0.8, 0.2], [0.2, 0.5]])

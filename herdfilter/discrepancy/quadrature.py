@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_covariance, as_points, one_of
-from herdfilter._simplex_weights import correct_weights
+from herdfilter.discrepancy._simplex_weights import correct_weights
 from herdfilter.kernels import Gaussian, Kernel, as_kernel, expected_kernel
 from herdfilter.mixture import GaussianMixture
 

@@ -9,8 +9,8 @@ from scipy.optimize import brentq
 from scipy.special import erf
 from scipy.stats import norm, ortho_group
 
-from herdfilter._sliced import unit_vectors
 from herdfilter.discrepancy import sliced_wasserstein
+from herdfilter.discrepancy.sliced import unit_vectors
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers import KernelHerding

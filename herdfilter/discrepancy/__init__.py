@@ -1,0 +1,17 @@
+"""How well points represent a mixture, and the weights under which they do it best; one measure in each file."""
+
+from herdfilter.discrepancy.energy import energy_distance, expected_energy_distance
+from herdfilter.discrepancy.herding_error import herding_error, normalised_l2
+from herdfilter.discrepancy.quadrature import kernel_matrix, optimal_weights, simplex_weights
+from herdfilter.discrepancy.sliced import sliced_wasserstein
+
+__all__ = [
+    "energy_distance",
+    "expected_energy_distance",
+    "herding_error",
+    "kernel_matrix",
+    "normalised_l2",
+    "optimal_weights",
+    "simplex_weights",
+    "sliced_wasserstein",
+]
