@@ -9,6 +9,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_count, as_positive
 from herdfilter.angles import unwrap_angles
+from herdfilter.fitting._covariance import plain_and_regular
 from herdfilter.fitting._em import maximise, spread_seeds
 from herdfilter.mixture import GaussianMixture, floored
 
@@ -95,8 +96,7 @@ class EMFit:
         x, w = x[order], w[order]
         mean = w @ x
         centred = x - mean
-        covariance = (centred.T * w) @ centred
-        regular = floored(covariance)
+        covariance, regular = plain_and_regular(x, w, centred)
         factor = np.linalg.cholesky(regular)
         inverse = np.linalg.inv(factor)
         z = np.ascontiguousarray(inverse @ centred.T)
@@ -107,9 +107,8 @@ class EMFit:
         share, means, covariances = self._best(z, w, widening)
         covariances = factor @ covariances @ factor.T
         covariances = 0.5 * (covariances + np.swapaxes(covariances, 1, 2))
-        return GaussianMixture.trusted(
-            share, mean + means @ factor.T, covariances[0] if self.shared else covariances
-        )
+        covariances = np.array([floored(matrix) for matrix in covariances[: 1 if self.shared else None]])
+        return GaussianMixture.trusted(share, mean + means @ factor.T, covariances)
 
     def _best(self, z: Array, w: Array, widening: Array) -> tuple[Array, Array, Array]:
         """Weights, means and covariances, of the number asked for or of the best, in whitened coordinates."""

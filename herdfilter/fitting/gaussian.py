@@ -9,16 +9,20 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
+from herdfilter.fitting._covariance import plain_and_regular
 from herdfilter.mixture import GaussianMixture
 
 
 @dataclass(frozen=True)
 class GaussianFit:
-    """Moment matching, as in the Gaussian particle filter (Kotecha and Djuric 2003)."""
+    """Moment matching, as in the Gaussian particle filter (Kotecha and Djuric 2003).
+
+    Particles in a plane, or in one place, get a little width: no eigenvalue of the correlation matrix is below 1e-8.
+    """
 
     def fit(self, particles: Array, weights: Array, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1."""
         x = unwrap_angles(particles, weights, circular)
         mean = weights @ x
-        centred = x - mean
-        return GaussianMixture.trusted(np.ones(1), mean[None, :], (centred.T * weights) @ centred)
+        covariance = plain_and_regular(x, weights, x - mean)[1]
+        return GaussianMixture.trusted(np.ones(1), mean[None, :], covariance)

@@ -9,8 +9,9 @@ import numpy as np
 
 from herdfilter._checks import Array, as_count, as_positive
 from herdfilter.angles import unwrap_angles
+from herdfilter.fitting._covariance import plain_and_regular
 from herdfilter.fitting.em import EMFit
-from herdfilter.mixture import GaussianMixture, floored
+from herdfilter.mixture import GaussianMixture
 
 NEGLIGIBLE = 1e-8  # weight, relative to the largest, under which a particle gets no component
 
@@ -59,12 +60,10 @@ class KernelDensityFit:
         h = min(self.scale * (4.0 / ((d + 2) * effective)) ** (1.0 / (d + 4)), 1.0)
         centres = self._centres(x, weights)
         centred = x - centres
-        covariance = (centred.T * weights) @ centred
+        covariance = plain_and_regular(x, weights, centred)[1]
         keep = weights > NEGLIGIBLE * weights.max()
         means = (centres + np.sqrt(1.0 - h * h) * centred)[keep] if self.shrink else x[keep]
-        return GaussianMixture.trusted(
-            weights[keep] / weights[keep].sum(), means, h * h * floored(covariance)
-        )
+        return GaussianMixture.trusted(weights[keep] / weights[keep].sum(), means, h * h * covariance)
 
     def _centres(self, x: Array, weights: Array) -> Array:
         """Mean of the mode of each particle, shape (n, d), or (d,) where there is one mode."""

@@ -134,6 +134,33 @@ def test_particles_in_a_plane_give_a_mixture_with_a_density_close_to_it(fit):
 
 
 @every_fit
+@few
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(2, 6), st.floats(-3, 3), st.floats(0, 6))
+def test_particles_of_any_rank_give_regular_covariances(fit, seed, n, d, scale, offset):
+    """Far from singular, so that no processor's rounding decides whether there is a density."""
+    rng = np.random.default_rng(seed)
+    rank = rng.integers(1, d)
+    x = rng.standard_normal((n, rank)) @ rng.standard_normal((rank, d)) * 10.0**scale + 10.0**offset
+    for covariance in fit.fit(x, rng.dirichlet(np.ones(n))).distinct_covariances:
+        sds = np.sqrt(np.diagonal(covariance))
+        assert np.linalg.eigvalsh(covariance / np.outer(sds, sds))[0] > 0.9e-8
+
+
+@every_fit
+@pytest.mark.parametrize("value", [0.1, 1 / 3, -123.456, 1e9])
+def test_a_state_known_exactly_gets_the_same_width_whatever_its_value(fit, value):
+    """As sums are rounded, the variance of equal numbers is zero or not; it must not matter."""
+    rng = np.random.default_rng(16)
+    x, weights = rng.standard_normal((30, 2)), rng.dirichlet(np.ones(30))
+    x[:, 1] = 0.0
+    zero = fit.fit(x, weights)
+    x[:, 1] = value
+    mixture = fit.fit(x, weights)
+    np.testing.assert_allclose(mixture.covariances, zero.covariances, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(mixture.means[:, 1], value, rtol=1e-9)
+
+
+@every_fit
 def test_the_order_of_the_particles_does_not_matter(fit):
     x, weights = particles(10, 60, 3)
     order = np.random.default_rng(11).permutation(60)
