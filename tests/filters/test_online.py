@@ -1,6 +1,7 @@
 """The online object of every filter in the catalogue: kept in a file, copied, resumed; and what it keeps in memory."""
 
 import copy
+import gc
 import pickle
 import tracemalloc
 
@@ -47,17 +48,28 @@ def test_a_filter_resumes_where_it_was(name, midway, revive):
     assert online.log_likelihood == other.log_likelihood
 
 
+def held():
+    """Bytes that are traced and in use."""
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
+
+
 @pytest.mark.parametrize("name", ["bootstrap", "herded-kh", "augmented-kh", "mixture-kh", "ukf"])
 def test_a_long_run_keeps_no_history(name):
-    """Memory after 200 steps is that after 20, to less than what 180 steps' particles would take."""
+    """Memory after 200 steps is that after 20, to less than what 180 steps' particles would take.
+
+    Another filter takes the same 220 steps first: loading compiled code and filling caches, at whatever step, is no growth.
+    Neither is garbage that waits for its collection.
+    """
     online, z = build(name), OBSERVATIONS[:1]
+    advance(build(name), np.repeat(z, 220, axis=0))
     advance(online, np.repeat(z, 20, axis=0))
     tracemalloc.start()
     try:
         advance(online, np.repeat(z, 20, axis=0))
-        before = tracemalloc.get_traced_memory()[0]
+        before = held()
         advance(online, np.repeat(z, 180, axis=0))
-        grown = tracemalloc.get_traced_memory()[0] - before
+        grown = held() - before
     finally:
         tracemalloc.stop()
     assert grown < 180 * 15 * 4 * 8 / 4
