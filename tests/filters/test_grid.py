@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from herdfilter.filters.grid import GridFilter
+from herdfilter.filters.exact import GridFilter
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import UNGM, LinearGaussian, RangeOnly, UniformBox
 from herdfilter.models.contract import simulate
@@ -173,9 +173,9 @@ def test_an_impossible_observation_is_named():
 
 
 def test_series_of_different_lengths_are_refused():
-    with pytest.raises(ValueError, match="controls: expected one a step, 2, got 1"):
+    with pytest.raises(ValueError, match="controls: expected one per step, 2, got 1"):
         GridFilter(LINE, -12, 12, 801).run([[0.0], [0.0]], controls=[None])
-    with pytest.raises(ValueError, match=r"dt: expected one a step, 2, got 3"):
+    with pytest.raises(ValueError, match=r"dt: expected one per step, 2, got 3"):
         GridFilter(LINE, -12, 12, 801).run([[0.0], [0.0]], dt=[1.0, 1.0, 1.0])
 
 

@@ -128,11 +128,66 @@ def test_equal_weights_are_never_resampled(walk, n):
 @pytest.mark.parametrize("make", [herded_random, augmented_random])
 def test_proposals_that_draw_from_the_whole_set_need_no_resampling(walk, make):
     class Refuses:
-        def resample(self, particles, weights, rng, circular=()):
+        def resample(self, cloud, rng, circular=()):
             raise AssertionError("not asked for")
 
     result = ParticleFilter(walk, 20, make(), Refuses(), resample_below=1.0, rng=7).run(OBSERVATIONS)
     assert not result.resampled.any()
+
+
+# The observation that a filter predicts
+
+
+class Watched:
+    """What a filter predicts of every observation."""
+
+    def __init__(self):
+        self.predictions = []
+
+    def predicted(self, online, z):
+        self.predictions.append((z, online.predicted_observation()))
+
+    def updated(self, online):
+        assert online.record.step == len(self.predictions)
+
+
+def test_the_predicted_observation_has_the_moments_of_the_particles_and_the_noise(walk_class, proposal):
+    class Seen(walk_class):
+        observation_covariance = staticmethod(lambda step: np.array([[0.7]]))
+
+        def observation_mean(self, x, step):
+            return 2 * x
+
+    pf = ParticleFilter(Seen(), 20, copy.deepcopy(proposal), rng=5)
+    assert pf.predicted_observation() is None
+    pf.predict()
+    mean, covariance = pf.predicted_observation()
+    np.testing.assert_allclose(mean, 2 * pf.mean, rtol=1e-12)
+    np.testing.assert_allclose(covariance, 4 * pf.covariance + 0.7, rtol=1e-12)
+    watched = Watched()
+    looked_at = ParticleFilter(Seen(), 20, copy.deepcopy(proposal), rng=5).run(OBSERVATIONS, watcher=watched)
+    same_run(looked_at, ParticleFilter(Seen(), 20, proposal, rng=5).run(OBSERVATIONS))
+    assert [z for z, _ in watched.predictions] == OBSERVATIONS
+    np.testing.assert_allclose(watched.predictions[0][1][0], mean, rtol=1e-12)
+
+
+def test_no_observation_is_predicted_without_its_mean(walk, proposal):
+    pf = ParticleFilter(walk, 20, proposal, rng=5)
+    pf.predict()
+    assert pf.predicted_observation() is None
+
+
+# The start
+
+
+def test_nothing_is_drawn_before_it_is_needed(walk, proposal):
+    rng = np.random.default_rng(3)
+    before = rng.bit_generator.state
+    pf = ParticleFilter(walk, 20, copy.deepcopy(proposal), rng=rng)
+    assert rng.bit_generator.state == before
+    asked, mean = ParticleFilter(walk, 20, proposal, rng=3), pf.mean
+    np.testing.assert_array_equal(pf.mean, mean)
+    same_run(pf.run(OBSERVATIONS), asked.run(OBSERVATIONS))
 
 
 # Missing observations
