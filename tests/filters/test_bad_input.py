@@ -37,15 +37,18 @@ def test_bad_likelihoods_are_named(walk_class, values, message):
         ParticleFilter(Bad(), 5, rng=23).run([[0.0]])
 
 
-def test_a_transition_of_the_wrong_shape_is_named(walk_class, proposal):
+def test_a_transition_of_the_wrong_shape_is_named(walk_class, proposal, promised):
+    n = r"\d+" if promised.observes else 5  # sigma points are another number of states
+
     class Bad(walk_class):
         def transition_mean(self, x, dt, control, step):
             return x[:, 0]
 
     with pytest.raises(
-        ValueError, match=r"transition_mean: expected shape \(5, 1\) from the model at step 1, got \(5,\)"
+        ValueError,
+        match=rf"transition_mean: expected shape \({n}, 1\) from the model at step 1, got \({n},\)",
     ):
-        ParticleFilter(Bad(), 5, proposal, rng=24).predict()
+        ParticleFilter(Bad(), 5, proposal, rng=24).run([[0.5]])
 
 
 def test_a_transition_that_is_not_finite_is_named(walk_class, proposal):
@@ -54,7 +57,7 @@ def test_a_transition_that_is_not_finite_is_named(walk_class, proposal):
             return x * np.nan
 
     with pytest.raises(ValueError, match="transition_mean: expected finite"):
-        ParticleFilter(Bad(), 5, proposal, rng=24).predict()
+        ParticleFilter(Bad(), 5, proposal, rng=24).run([[0.5]])
 
 
 def test_a_sampler_that_returns_too_few_points_is_named(walk):
