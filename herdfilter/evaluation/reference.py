@@ -92,7 +92,7 @@ def _grid(
     points: int | Sequence[int],
 ) -> Reference:
     """Exact up to the resolution of a grid of `points` from `lower` to `upper`."""
-    from herdfilter.filters.grid import GridFilter
+    from herdfilter.filters.exact import GridFilter
 
     grid = GridFilter(model, lower, upper, points)
     result = grid.run(

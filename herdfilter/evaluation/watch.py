@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -12,21 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
-from herdfilter.angles import moments, wrap_angles
+from herdfilter.angles import wrap_angles
 from herdfilter.evaluation.metrics import normalised_squares
 from herdfilter.evaluation.recording import Recording
-from herdfilter.filters._series import run, series
-from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.gaussian import GaussianBelief, observation_moments
-from herdfilter.filters.particle_filter import ParticleFilter
-from herdfilter.filters.results import StepRecord
-from herdfilter.models.contract import (
-    OBSERVED,
-    has,
-    observation_circular,
-    observation_covariance,
-    observation_mean,
-)
+from herdfilter.filters.kalman import KalmanFilter
+from herdfilter.models.contract import observation_circular
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +49,7 @@ def watch(estimator: Any, recording: Recording, steps: Collection[int] = (), nis
     """Run a filter over a recording, and look at it between prediction and update, and after the update.
 
     The filter's outcome is the same as without. Only filters of this package are looked into, and only where they
-    have not a ``run`` of their own; of others there is no more than what their ``run`` returns.
+    have not a ``run`` of their own that takes no `watcher`; of others there is no more than what their ``run`` returns.
 
     Parameters
     ----------
@@ -71,73 +62,46 @@ def watch(estimator: Any, recording: Recording, steps: Collection[int] = (), nis
         Whether to compare every observation with its prediction. That takes a fraction of a step, but for a
         proposal that looks at the observation a whole prediction, which it does not otherwise make.
     """
-    watcher = _Watcher(estimator, recording, frozenset(steps), nis)
+    watcher = _Watcher(frozenset(steps), nis)
+    options = {"watcher": watcher} if "watcher" in inspect.signature(estimator.run).parameters else {}
     start = time.perf_counter()
-    if getattr(estimator.run, "__func__", None) in (ParticleFilter.run, KalmanFilter.run):
-        controls: Any = recording.controls
-        result = run(watcher, series(recording.observations, recording.dt, controls), estimator.model.dim)
-    else:
-        result = estimator.run(recording.observations, dt=recording.dt, controls=recording.controls)
+    result = estimator.run(recording.observations, dt=recording.dt, controls=recording.controls, **options)
     seconds = time.perf_counter() - start - watcher.seconds
     innovations = _normalised_innovations(estimator, recording.observations, watcher.predictions)
     return Watched(result, seconds, *innovations, watcher.particles)
 
 
 class _Watcher:
-    """A filter that goes step by step, under observation; `seconds` is the time spent on looking."""
+    """Looks at a filter of this package; `seconds` is the time spent on that."""
 
-    def __init__(self, estimator: Any, recording: Recording, steps: frozenset[int], nis: bool) -> None:
-        self.estimator, self.steps = estimator, steps
+    def __init__(self, steps: frozenset[int], nis: bool) -> None:
+        self.steps, self.nis = steps, nis
         self.seconds = 0.0
         self.predictions: dict[int, tuple[Array, Array]] = {}
         self.particles: dict[int, tuple[Array, Array]] = {}
-        model = getattr(estimator, "model", None)
-        self._predicts = nis and has(model, OBSERVED)
 
-    def predict(self, dt: float = 1.0, control: Any = None) -> None:
-        self.estimator.predict(dt, control)
+    def predicted(self, estimator: Any, z: ArrayLike | None) -> None:
+        if not self.nis or z is None:
+            return
+        start = time.perf_counter()
+        # what goes wrong in the filter itself is raised there
+        with suppress(Exception):
+            prediction = estimator.predicted_observation()
+            if prediction is not None:
+                self.predictions[estimator.step - 1] = prediction
+        self.seconds += time.perf_counter() - start
 
-    def update(self, z: ArrayLike | None) -> StepRecord:
-        k = self.estimator.step - 1
-        if self._predicts and z is not None:
+    def updated(self, estimator: Any) -> None:
+        k = estimator.step - 1
+        if k in self.steps and hasattr(estimator, "particles"):
             start = time.perf_counter()
-            # what goes wrong in the filter itself is raised there
-            with suppress(Exception):
-                self.predictions[k] = _predicted_observation(self.estimator)
+            self.particles[k] = _particles(estimator)
             self.seconds += time.perf_counter() - start
-        record: StepRecord = self.estimator.update(z)
-        if k in self.steps and hasattr(self.estimator, "particles"):
-            start = time.perf_counter()
-            self.particles[k] = _particles(self.estimator)
-            self.seconds += time.perf_counter() - start
-        return record
 
 
 def _particles(estimator: Any) -> tuple[Array, Array]:
     x = estimator.particles
     return x, estimator.weights if hasattr(estimator, "weights") else np.full(len(x), 1 / len(x))
-
-
-def _predicted_observation(estimator: Any) -> tuple[Array, Array]:
-    """Mean (k,) and covariance (k, k) of an observation, after ``predict``.
-
-    Those of a Kalman filter are its own; those of particles are of their mean observations, with the noise added.
-    """
-    model, step = estimator.model, estimator.step
-    kalman = isinstance(estimator, KalmanFilter)
-    if kalman and isinstance(estimator._belief, GaussianBelief):
-        belief = estimator._belief
-        means, covariances, _ = observation_moments(
-            model, belief.mean[None], belief.covariance[None], belief.rule, step
-        )
-        mean, covariance = means[0], covariances[0]
-    else:
-        x, weights = _particles(estimator)
-        seen = observation_mean(model, x, step)
-        mean, covariance = moments(seen, weights, observation_circular(model, seen.shape[1]))
-        if kalman:
-            covariance *= len(x) / (len(x) - 1)  # as in an ensemble's update
-    return mean, covariance + observation_covariance(model, len(mean), step)
 
 
 def _normalised_innovations(

@@ -1,10 +1,10 @@
 """Filters on one model contract."""
 
 from herdfilter.filters.cloud import Cloud
-from herdfilter.filters.grid import GridFilter
+from herdfilter.filters.exact import GridFilter
+from herdfilter.filters.flow import DaumHuangFilter
 from herdfilter.filters.kalman import (
     CubatureKalmanFilter,
-    DaumHuangFilter,
     EnsembleKalmanFilter,
     ExtendedKalmanFilter,
     IndefiniteCovarianceError,
@@ -12,6 +12,7 @@ from herdfilter.filters.kalman import (
     UnscentedKalmanFilter,
 )
 from herdfilter.filters.move import Move
+from herdfilter.filters.observation import Observation
 from herdfilter.filters.particle_filter import ParticleFilter
 from herdfilter.filters.proposals import (
     AugmentedProposal,
@@ -64,6 +65,7 @@ __all__ = [
     "MixtureResampling",
     "Move",
     "MultinomialResampling",
+    "Observation",
     "ObservingProposal",
     "OptimalTransportResampling",
     "Outcome",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 import numpy as np
@@ -17,11 +18,24 @@ class Cloud:
     ----------
     particles : ndarray, shape (n, d)
     log_weights : ndarray, shape (n,)
-        Logarithms of weights that sum to 1.
+        Logarithms of weights, which sum to 1. What `ObservingProposal.guide` returns is not `normalised`.
     """
 
     def __init__(self, particles: Array, log_weights: Array) -> None:
         self.particles, self.log_weights = particles, log_weights
+
+    @classmethod
+    def equal(cls, particles: Array) -> Cloud:
+        """Particles (n, d) of equal weight."""
+        return cls(particles, np.full(len(particles), -math.log(len(particles))))
+
+    @classmethod
+    def weighted(cls, particles: Array, weights: Array) -> Cloud:
+        """Particles (n, d) with weights (n,) that sum to 1."""
+        with np.errstate(divide="ignore"):
+            cloud = cls(particles, np.log(weights))
+        cloud.weights = weights
+        return cloud
 
     def __len__(self) -> int:
         return len(self.particles)
@@ -35,6 +49,25 @@ class Cloud:
     def ess(self) -> float:
         """Effective sample size ``1 / sum_i w_i^2``."""
         return float(1.0 / (self.weights @ self.weights))
+
+    def reweighted(self, log_factors: Array) -> Cloud:
+        """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
+        return Cloud(self.particles, self.log_weights + log_factors)
+
+    def normalised(self) -> tuple[Cloud, float]:
+        """Return the particles with weights that sum to 1, and the logarithm of the sum before.
+
+        Where all weights are zero they stay so, and the logarithm is minus infinity.
+        """
+        log_weights, total = normalised(self.log_weights)
+        return Cloud(self.particles, log_weights), total
+
+    def tempered(self, least: float) -> Cloud:
+        """Return the particles with weights to the largest power up to 1 that leaves an `ess` of at least `least`.
+
+        Their sum stays what it was. Weights of zero stay zero; where fewer than `least` others remain, these become equal.
+        """
+        return Cloud(self.particles, tempered(self.log_weights, least))
 
 
 @njit(cache=True)

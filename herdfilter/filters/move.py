@@ -1,4 +1,4 @@
-"""A transition to be made, as a proposal is given it."""
+"""A transition to be made, as proposals and Kalman filters are given it."""
 
 from __future__ import annotations
 
@@ -65,10 +65,6 @@ class Move(NamedTuple):
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         """Density ``sum_i w_i N(f(x_i), Q)`` of the next state, its angles unwrapped about their mean."""
         return contract.predictive_mixture(self.model, x, weights, self.dt, self.control, self.step)
-
-    def log_likelihood(self, z: Array, x: Array) -> Array:
-        """Log-likelihood of each state at the step it leads to, (n,)."""
-        return contract.log_likelihood(self.model, z, x, self.step)
 
     def wrapped(self, x: Array) -> Array:
         """States with their angles in [-pi, pi)."""

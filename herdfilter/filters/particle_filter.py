@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_count, as_generator, as_positive, one_of
 from herdfilter.angles import moments
-from herdfilter.filters._series import run, series
-from herdfilter.filters.cloud import Cloud, normalised
+from herdfilter.filters._parts import as_fraction, check_model, check_part, returned
+from herdfilter.filters._pending import Pending
+from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
+from herdfilter.filters.observation import Observation, predicted_moments
 from herdfilter.filters.proposals import BootstrapProposal, ObservingProposal, Proposal
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Outcome, StepRecord
-from herdfilter.models.contract import Model, circular_dims, log_likelihood, observed, require
+from herdfilter.filters.series import Watcher, run, series
+from herdfilter.models.contract import OBSERVED, Model, circular_dims, has, observation_covariance
 
 
 class ParticleFilter:
@@ -53,10 +56,9 @@ class ParticleFilter:
 
     Raises
     ------
-    TypeError
-        If the model lacks a function that the proposal or the update needs, or a part is not of its kind.
-    ValueError
-        If a number is out of range.
+    TypeError, ValueError
+        If the model lacks a function that the proposal or the update needs, a part is not of its kind, or a number is out
+        of range. The particles are drawn when they are first needed: what only a draw can show is raised then.
     """
 
     def __init__(
@@ -73,23 +75,22 @@ class ParticleFilter:
         self.n_particles = as_count("n_particles", n_particles)
         self.proposal = BootstrapProposal() if proposal is None else proposal
         self.resampling = SystematicResampling() if resampling is None else resampling
-        _check_part("proposal", self.proposal, Proposal, "a proposal such as BootstrapProposal()")
-        _check_part("resampling", self.resampling, Resampling, "a scheme such as SystematicResampling()")
-        if not isinstance(resample_below, int | float | np.number) or not 0 <= resample_below <= 1:
-            raise ValueError(f"resample_below: expected a fraction from 0 to 1, got {resample_below!r}")
-        self.resample_below = float(resample_below)
+        check_part("proposal", self.proposal, Proposal, "a proposal such as BootstrapProposal()")
+        check_part("resampling", self.resampling, Resampling, "a scheme such as SystematicResampling()")
+        self.resample_below = as_fraction("resample_below", resample_below)
         self.on_degeneracy = one_of("on_degeneracy", on_degeneracy, ("raise", "predict"))
         self.rng = as_generator(rng)
-        require(model, "ParticleFilter", ("dim", "initial", "log_likelihood"))
+        check_model(model)
         self.proposal.check(model)
         self._observing = self.proposal if isinstance(self.proposal, ObservingProposal) else None
         self._circular = circular_dims(model)
         self.step = 0
         self.log_likelihood = 0.0
         self.record: StepRecord | None = None
-        self._cloud = self._checked(*self.proposal.initial(model, self.n_particles, self.rng))
-        self._move: Move | None = None  # of a guided proposal that has not seen the observation
-        self._prediction: _Prediction | None = None
+        self._cloud: Cloud | None = None  # drawn when first needed
+        self._pending: Pending | None = (
+            None  # the move from there, of a proposal that waits for the observation
+        )
         self._resampled = False
 
     @property
@@ -122,31 +123,22 @@ class ParticleFilter:
         return self._current().ess
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
-        """Carry the particles to the next step, after resampling them where their weights are too uneven.
-
-        Parameters
-        ----------
-        dt : float
-            Time to the next step, in the model's unit.
-        control
-            Control input, passed on to the model.
-        """
+        """Carry the particles over a time `dt` to the next step, resampled before where their weights are too uneven."""
         dt = as_positive("dt", dt)
-        self._keep_prediction()
-        cloud = self._cloud
-        uneven = not self.proposal.absorbs_weights and (
-            cloud.ess < (1 - 1e-9) * self.resample_below * self.n_particles
-        )
+        self._settle()
+        cloud = self._current()
+        least = (1 - 1e-9) * self.resample_below * self.n_particles
+        uneven = not self.proposal.absorbs_weights and cloud.ess < least
         if uneven:
-            resampled = self.resampling.resample(cloud.particles, cloud.weights, self.rng, self._circular)
-            cloud = self._checked(*resampled)
+            resampled = self.resampling.resample(cloud, self.rng, self._circular)
+            cloud = self._checked(resampled, self.resampling, "resample")
         move = Move(self.model, dt, control, self.step + 1)
         if self._observing is not None:
-            self._cloud, self._move = cloud, move
+            self._cloud, self._pending = cloud, Pending(self._observing, move, cloud, self.rng)
         else:
-            self._cloud = self._proposed(cloud, move)
-        self._resampled = uneven
-        self.step += 1
+            moved = self.proposal.propose(move, cloud, self.rng)
+            self._cloud = self._checked(moved, self.proposal, "propose")
+        self._resampled, self.step = uneven, self.step + 1
 
     def update(self, z: ArrayLike | None) -> StepRecord:
         """Weight the particles by the likelihood of an observation, after `predict`: observations begin at step 1.
@@ -156,10 +148,6 @@ class ParticleFilter:
         z : array_like or None
             The observation in the form that the model's `log_likelihood` takes. None means missing, and so does NaN in
             any entry, unless the model says ``partial_observations = True``: then only NaN in all entries does.
-
-        Returns
-        -------
-        StepRecord
 
         Raises
         ------
@@ -173,20 +161,19 @@ class ParticleFilter:
         if self.step == 0:
             raise RuntimeError("update: the filter stands at the initial state, step 0; call predict first")
         increment, outcome = 0.0, Outcome.MISSING
-        observation = observed(self.model, z)
-        if observation is not None:
-            particles, log_weights = self._weighed(observation)
-            log_weights, total = normalised(log_weights)
+        seen = Observation.read(self.model, z, self.step)
+        if seen is not None:
+            updated, total = self._weighed(seen).normalised()
             if total > -np.inf:
-                self._cloud, self._move, self._prediction = Cloud(particles, log_weights), None, None
+                self._cloud, self._pending = updated, None
                 increment, outcome = total, Outcome.UPDATED
             elif self.on_degeneracy == "raise":
                 raise DegenerateWeightsError(self.step, self.n_particles)
             else:
                 outcome = Outcome.DEGENERATE
-        self._keep_prediction()
+        self._settle()
         self.log_likelihood += increment
-        cloud = self._cloud
+        cloud = self._current()
         mean, covariance = moments(cloud.particles, cloud.weights, self._circular)
         self.record = StepRecord(self.step, mean, covariance, cloud.ess, self._resampled, increment, outcome)
         return self.record
@@ -198,13 +185,14 @@ class ParticleFilter:
         controls: Sequence[Any] | Array | None = None,
         keep_particles: bool = False,
         times: ArrayLike | None = None,
+        watcher: Watcher | None = None,
     ) -> FilterResult:
         """Predict to, and update with, each observation in turn.
 
         Parameters
         ----------
         observations : iterable, length T
-            One observation a step; None or NaN where it is missing.
+            One observation per step; None or NaN where it is missing.
         dt : float or sequence of float, length T
             Time from the step before to each observation.
         controls : sequence, length T, optional
@@ -213,78 +201,48 @@ class ParticleFilter:
             Keep all particles and weights in the result.
         times : array_like, shape (T,), optional
             In place of `dt`: the time of each observation, increasing, where the filter now stands at time 0.
-
-        Returns
-        -------
-        FilterResult
+        watcher : Watcher, optional
+            Looks at the filter between prediction and update, and after the update, of every step.
 
         Raises
         ------
-        DegenerateWeightsError
-            As in `update`.
-        ValueError
-            If lengths differ, a time step is not positive or times do not increase, before the first step; and as in
-            `update`.
-
-        Notes
-        -----
-        Whatever is raised on the way, the error's attribute ``result`` holds the steps completed.
+        DegenerateWeightsError, ValueError
+            As in `update`, with the steps completed as ``result``; ValueError before the first step if lengths differ, a
+            time step is not positive or times do not increase.
         """
-        steps = series(observations, dt, controls, times)
-        return run(self, steps, self.model.dim, [] if keep_particles else None)
+        kept: list[tuple[Array, Array]] | None = [] if keep_particles else None
+        return run(self, series(observations, dt, controls, times), self.model.dim, kept, watcher)
 
-    def _weighed(self, z: Array) -> tuple[Array, Array]:
-        """Return particles and their log-weights times the likelihood, not normalised."""
-        cloud = self._cloud
-        if self._move is None or self._observing is None:
-            likelihood = log_likelihood(self.model, z, cloud.particles, self.step)
-            return cloud.particles, cloud.log_weights + likelihood
-        return self._sized(*self._observing.guide(self._move, cloud, z, self.rng))
+    def predicted_observation(self) -> tuple[Array, Array] | None:
+        """Mean (k,) and covariance (k, k) of the observation at this step, noise included, between `predict` and `update`.
+
+        None at step 0, and where the model has no ``observation_mean`` and ``observation_covariance``.
+        """
+        if self.step == 0 or not has(self.model, OBSERVED):
+            return None
+        mean, covariance = predicted_moments(self.model, self.particles, self.weights, self.step)
+        return mean, covariance + observation_covariance(self.model, len(mean), self.step)
+
+    def _weighed(self, seen: Observation) -> Cloud:
+        """Return particles with their weights times the likelihood, not normalised."""
+        if self._pending is not None:
+            return self._pending.guided(seen)
+        cloud = self._current()
+        return cloud.reweighted(seen.log_likelihood(cloud.particles))
 
     def _current(self) -> Cloud:
         """Return the particles where the filter stands."""
-        if self._move is None:
-            return self._cloud
-        if self._prediction is None:  # drawn from where the generator stands, which is then put back
-            stream = self.rng.bit_generator
-            before = stream.state
-            self._prediction = _Prediction(self._proposed(self._cloud, self._move), stream.state)
-            stream.state = before
-        return self._prediction.cloud
+        if self._pending is not None:
+            return self._pending.prediction()
+        if self._cloud is None:
+            drawn = self.proposal.initial(self.model, self.n_particles, self.rng)
+            self._cloud = self._checked(drawn, self.proposal, "initial")
+        return self._cloud
 
-    def _keep_prediction(self) -> None:
+    def _settle(self) -> None:
         """Let a prediction that no observation has followed stand."""
-        if self._move is not None:
-            self._current()
-            assert self._prediction is not None
-            self._cloud, self.rng.bit_generator.state = self._prediction.cloud, self._prediction.stream
-            self._move, self._prediction = None, None
+        if self._pending is not None:
+            self._cloud, self._pending = self._pending.kept(), None
 
-    def _proposed(self, cloud: Cloud, move: Move) -> Cloud:
-        return self._checked(*self.proposal.propose(move, cloud, self.rng))
-
-    def _checked(self, particles: Array, log_weights: Array) -> Cloud:
-        return Cloud(*self._sized(particles, log_weights))
-
-    def _sized(self, particles: Array, log_weights: Array) -> tuple[Array, Array]:
-        n, d = self.n_particles, self.model.dim
-        if particles.shape != (n, d) or log_weights.shape != (n,):
-            raise ValueError(
-                f"particles: expected shape ({n}, {d}) and as many weights, got {particles.shape} and "
-                f"{len(log_weights)}; look at the model's initial and dim, or at the sampler"
-            )
-        return particles, log_weights
-
-
-class _Prediction(NamedTuple):
-    """What a guided proposal predicts, and the generator's state after it."""
-
-    cloud: Cloud
-    stream: Any
-
-
-def _check_part(name: str, part: object, kind: type, expected: str) -> None:
-    if isinstance(part, type):
-        raise TypeError(f"{name}: expected {expected}, an instance, got the class {part.__name__}")
-    if not isinstance(part, kind):
-        raise TypeError(f"{name}: expected {expected}, got {part!r}")
+    def _checked(self, cloud: Any, part: object, method: str) -> Cloud:
+        return returned(cloud, part, method, (self.n_particles, self.model.dim))

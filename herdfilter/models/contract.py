@@ -165,22 +165,6 @@ def observation_covariance(model: Model, size: int, step: int) -> Array:
     return as_array("observation_covariance", model.observation_covariance(step), (size, size))
 
 
-def observed(model: Model, z: Any) -> Array | None:
-    """Return an observation as an array, or None if it is missing.
-
-    It is missing if it is None or all NaN; and if any entry is NaN, unless the model takes ``partial_observations``.
-    """
-    try:
-        observation = None if z is None else np.asarray(z, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"z: expected None or an array of numbers, got {z!r}") from None
-    if observation is None:
-        return None
-    missing = np.isnan(observation)
-    partial = getattr(model, "partial_observations", False)
-    return None if (missing.all() if partial else missing.any()) else observation
-
-
 def log_likelihood(model: Model, z: Array, x: Array, step: int) -> Array:
     """Return the model's log-likelihood of states (n, d), (n,), checked: minus infinity is a number, NaN is none."""
     values = np.asarray(model.log_likelihood(z, x, step), dtype=np.float64)

@@ -8,7 +8,6 @@ import pytest
 import herdfilter as hf
 from herdfilter.evaluation.scenario import load_scenario
 from herdfilter.filters import Cloud
-from herdfilter.filters.cloud import tempered
 from herdfilter.filters.proposals.automatic import bimodality
 
 
@@ -133,6 +132,10 @@ def test_a_model_that_can_only_be_simulated_is_named():
 
     with pytest.raises(TypeError, match="model: AutomaticProposal needs transition_mean"):
         hf.ParticleFilter(Simulated(), 10, hf.AutomaticProposal())
+
+
+def tempered(log_weights, least):
+    return Cloud(np.zeros((len(log_weights), 1)), log_weights).tempered(least).log_weights
 
 
 def ess(log_weights):

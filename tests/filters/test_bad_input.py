@@ -6,6 +6,7 @@ import pytest
 from herdfilter.filters import (
     AugmentedProposal,
     BootstrapProposal,
+    Cloud,
     HerdedProposal,
     MixtureResampling,
     ParticleFilter,
@@ -36,15 +37,18 @@ def test_bad_likelihoods_are_named(walk_class, values, message):
         ParticleFilter(Bad(), 5, rng=23).run([[0.0]])
 
 
-def test_a_transition_of_the_wrong_shape_is_named(walk_class, proposal):
+def test_a_transition_of_the_wrong_shape_is_named(walk_class, proposal, promised):
+    n = r"\d+" if promised.observes else 5  # sigma points are another number of states
+
     class Bad(walk_class):
         def transition_mean(self, x, dt, control, step):
             return x[:, 0]
 
     with pytest.raises(
-        ValueError, match=r"transition_mean: expected shape \(5, 1\) from the model at step 1, got \(5,\)"
+        ValueError,
+        match=rf"transition_mean: expected shape \({n}, 1\) from the model at step 1, got \({n},\)",
     ):
-        ParticleFilter(Bad(), 5, proposal, rng=24).predict()
+        ParticleFilter(Bad(), 5, proposal, rng=24).run([[0.5]])
 
 
 def test_a_transition_that_is_not_finite_is_named(walk_class, proposal):
@@ -53,7 +57,7 @@ def test_a_transition_that_is_not_finite_is_named(walk_class, proposal):
             return x * np.nan
 
     with pytest.raises(ValueError, match="transition_mean: expected finite"):
-        ParticleFilter(Bad(), 5, proposal, rng=24).predict()
+        ParticleFilter(Bad(), 5, proposal, rng=24).run([[0.5]])
 
 
 def test_a_sampler_that_returns_too_few_points_is_named(walk):
@@ -63,6 +67,54 @@ def test_a_sampler_that_returns_too_few_points_is_named(walk):
 
     with pytest.raises(ValueError, match=r"10.* got \(5"):
         ParticleFilter(walk, 10, HerdedProposal(Half()), rng=25).predict()
+
+
+class Bare:
+    """A proposal, or a scheme, that returns particles and log-weights side by side."""
+
+    absorbs_weights = True
+
+    def __init__(self, method):
+        self.method = method
+
+    def check(self, model):
+        pass
+
+    def answer(self, method, x):
+        pair = x, np.full(len(x), -np.log(len(x)))
+        return pair if method == self.method else Cloud(*pair)
+
+    def initial(self, model, n, rng):
+        return self.answer("initial", model.initial.sample(n, rng))
+
+    def propose(self, move, cloud, rng):
+        return self.answer("propose", cloud.particles)
+
+    def guide(self, move, cloud, seen, rng):
+        return self.answer("guide", cloud.particles)
+
+    def resample(self, cloud, rng, circular=()):
+        return self.answer("resample", cloud.particles)
+
+
+@pytest.mark.parametrize("method", ["initial", "propose", "guide", "resample"])
+def test_weighted_points_that_are_no_cloud_are_named(walk, method):
+    part = Bare(method)
+    parts = {"resampling": part, "resample_below": 1.0} if method == "resample" else {"proposal": part}
+    pf = ParticleFilter(walk, 10, **parts, rng=25)
+    expected = rf"Bare.{method}: expected a herdfilter.filters.Cloud\(particles, log_weights\), got tuple"
+    with pytest.raises(TypeError, match=expected):
+        pf.run([[0.5], None, [0.5]])
+
+
+@pytest.mark.parametrize(
+    ("initial", "expected"), [(np.zeros(1), "needs sample; ndarray"), (None, "needs sample")]
+)
+def test_an_initial_distribution_that_cannot_be_drawn_from_is_named(walk_class, proposal, initial, expected):
+    walk = walk_class()
+    walk.initial = initial
+    with pytest.raises(TypeError, match=f"initial distribution {expected}"):
+        ParticleFilter(walk, 5, proposal)
 
 
 def test_an_initial_distribution_of_another_dimension_is_named(walk_class, proposal):
@@ -93,9 +145,9 @@ def test_a_bad_time_step_in_a_series_is_named(walk):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"dt": [1.0]}, "dt: expected one a step, 2, got 1"),
-        ({"controls": [None] * 3}, "controls: expected one a step, 2, got 3"),
-        ({"times": [1.0]}, "times: expected one a step, 2, got 1"),
+        ({"dt": [1.0]}, "dt: expected one per step, 2, got 1"),
+        ({"controls": [None] * 3}, "controls: expected one per step, 2, got 3"),
+        ({"times": [1.0]}, "times: expected one per step, 2, got 1"),
         (
             {"times": [0.0, 1.0]},
             "times: expected increasing times, got 0 after 0, the initial state's, at step 1",

@@ -50,13 +50,16 @@ def test_vanished_weights_raise_with_the_steps_so_far(window, proposal):
     assert pf.update([pf.mean[0]]).outcome is Outcome.UPDATED  # it stands at the prediction
 
 
-def test_vanished_weights_may_be_passed_over(window, proposal):
+def test_vanished_weights_may_be_passed_over(window, proposal, promised):
     skipped = ParticleFilter(window, 30, copy.deepcopy(proposal), rng=10, on_degeneracy="predict").run(LOST)
     missing = ParticleFilter(window, 30, proposal, rng=10).run([*LOST[:2], None, LOST[3]])
     assert skipped.outcomes[2] is Outcome.DEGENERATE
     assert missing.outcomes[2] is Outcome.MISSING
-    np.testing.assert_array_equal(skipped.means, missing.means)
-    np.testing.assert_array_equal(skipped.log_likelihoods, missing.log_likelihoods)
+    same = 2 if promised.observes and not promised.deterministic else 4  # a look may take random numbers
+    np.testing.assert_array_equal(skipped.means[:same], missing.means[:same])
+    np.testing.assert_array_equal(skipped.log_likelihoods[:same], missing.log_likelihoods[:same])
+    assert skipped.log_likelihoods[2] == 0
+    assert np.isfinite(skipped.means).all()
     assert skipped.outcomes[3] is Outcome.UPDATED
 
 
@@ -69,7 +72,7 @@ def test_particles_of_vanished_likelihood_have_no_weight(window, proposal):
     assert np.isfinite(pf.run([None, [2.5]]).means).all()
 
 
-def test_a_mode_that_lost_all_weight_is_forgotten(walk_class, proposal):
+def test_a_mode_that_lost_all_weight_is_forgotten(walk_class, proposal, promised):
     """Two modes a thousand deviations apart; the likelihood vanishes on one of them."""
 
     class Positive(walk_class):
@@ -78,12 +81,11 @@ def test_a_mode_that_lost_all_weight_is_forgotten(walk_class, proposal):
         def log_likelihood(self, z, x, step):
             return np.where(x[:, 0] > 0, 0.0, -np.inf)
 
-    result = ParticleFilter(Positive(), 20, proposal, rng=29).run([[1.0]] * 4)
+    result = ParticleFilter(Positive(), 20, proposal, rng=29).run([[500.0]] * 4)
     assert np.isfinite(result.covariances).all()
     assert (result.means > 0).all()
-    if isinstance(proposal, AugmentedProposal):
-        return  # a fit need not keep two modes apart
-    assert np.abs(result.means[1:] - 500).max() < 5
+    if promised.keeps_modes:
+        assert np.abs(result.means[1:] - 500).max() < 5
 
 
 def test_tiny_likelihoods_are_not_vanished_ones(walk_class, proposal):

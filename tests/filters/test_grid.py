@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from herdfilter.filters.grid import GridFilter
+from herdfilter.filters.exact import GridFilter
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import UNGM, LinearGaussian, RangeOnly, UniformBox
 from herdfilter.models.contract import simulate
 
-REFERENCE = Path(__file__).parents[2].parent / "shared" / "reference" / "ungm_exact.json"
+REFERENCE = Path(__file__).parents[1] / "reference" / "ungm_exact.json"
 
 LINE = LinearGaussian(
     F=[[0.9]], H=[[2.0]], Q=[[0.5]], R=[[1.5]], initial_mean=[1.0], initial_covariance=[[2.0]]
@@ -76,7 +76,6 @@ def test_nonlinear_posterior_is_that_of_brute_force_quadrature():
     )
 
 
-@pytest.mark.skipif(not REFERENCE.is_file(), reason=f"no reference at {REFERENCE}")
 def test_ungm_reference_means_and_log_likelihoods_are_reproduced():
     grid = GridFilter(UNGM(), -60, 60, 4801)
     for run in json.loads(REFERENCE.read_text())["runs"]:
@@ -174,9 +173,9 @@ def test_an_impossible_observation_is_named():
 
 
 def test_series_of_different_lengths_are_refused():
-    with pytest.raises(ValueError, match="controls: expected one a step, 2, got 1"):
+    with pytest.raises(ValueError, match="controls: expected one per step, 2, got 1"):
         GridFilter(LINE, -12, 12, 801).run([[0.0], [0.0]], controls=[None])
-    with pytest.raises(ValueError, match=r"dt: expected one a step, 2, got 3"):
+    with pytest.raises(ValueError, match=r"dt: expected one per step, 2, got 3"):
         GridFilter(LINE, -12, 12, 801).run([[0.0], [0.0]], dt=[1.0, 1.0, 1.0])
 
 

@@ -425,9 +425,9 @@ def test_a_bad_time_step_is_named(every, dt):
 
 
 def test_series_of_different_lengths_are_named(every):
-    with pytest.raises(ValueError, match="dt: expected one a step, 2, got 1"):
+    with pytest.raises(ValueError, match="dt: expected one per step, 2, got 1"):
         every(Turn()).run([None, None], dt=[1.0])
-    with pytest.raises(ValueError, match="controls: expected one a step, 2, got 3"):
+    with pytest.raises(ValueError, match="controls: expected one per step, 2, got 3"):
         every(Turn()).run([None, None], controls=[None] * 3)
 
 
@@ -499,3 +499,13 @@ def test_the_catalogue_knows_them():
     for name, build in filters.items():
         means = build(model, 30, np.random.default_rng(1)).run(observations).means
         np.testing.assert_allclose(means, exact, atol=1.0 if name == "enkf" else 1e-8)
+
+
+def test_the_predicted_observation_is_that_of_the_gain(gaussian):
+    model = hf.models.linear_chain(2)
+    kalman = gaussian(model)
+    assert kalman.predicted_observation() is None
+    kalman.predict()
+    mean, covariance = kalman.predicted_observation()
+    np.testing.assert_allclose(mean, model.H @ kalman.mean, atol=1e-9)
+    np.testing.assert_allclose(covariance, model.H @ kalman.covariance @ model.H.T + model.R, rtol=1e-6)

@@ -12,7 +12,7 @@ from herdfilter.filters import (
 from herdfilter.fitting import GaussianFit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import UniformBox
-from herdfilter.samplers import KernelHerding, MappedSampling, RandomSampling
+from herdfilter.samplers import RandomSampling
 
 
 def herded_random():
@@ -45,6 +45,12 @@ class Squared:
     def log_likelihood(self, z, x, step):
         return -0.5 * (z[0] - x[:, 0]) ** 2
 
+    def observation_mean(self, x, step):
+        return x
+
+    def observation_covariance(self, step):
+        return np.eye(1)
+
 
 class Simulated:
     """A transition that can only be simulated."""
@@ -59,28 +65,21 @@ class Simulated:
         return -0.5 * (z[0] - x[:, 0]) ** 2
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        BootstrapProposal,
-        lambda: AugmentedProposal(GaussianFit(), RandomSampling()),
-        lambda: AugmentedProposal(GaussianFit(), MappedSampling(KernelHerding())),
-    ],
-    ids=["bootstrap", "augmented, random", "augmented, mapped"],
-)
-def test_noise_need_not_be_additive(make):
+def test_noise_need_not_be_additive(of_any_noise):
     """Each step adds the mean 3 and the variance 6 of a chi-square with three degrees of freedom."""
-    result = ParticleFilter(Squared(), 3000 if make is BootstrapProposal else 600, make(), rng=21).run(
-        [None] * 2
-    )
+    n = 600 if of_any_noise.deterministic else 3000
+    result = ParticleFilter(Squared(), n, of_any_noise.make(), rng=21).run([None] * 2)
     np.testing.assert_allclose(result.means[:, 0], [3, 6], rtol=0.1)
-    np.testing.assert_allclose(result.covariances[:, 0, 0], [7, 13], rtol=0.2)
+    np.testing.assert_allclose(result.covariances[:, 0, 0], [7, 13], rtol=of_any_noise.spread)
 
 
 def test_a_transition_that_can_only_be_simulated_serves_the_bootstrap():
     result = ParticleFilter(Simulated(), 4000, rng=22).run([None] * 2)
     np.testing.assert_allclose(result.means[:, 0], [2, 4], atol=0.2)
     np.testing.assert_allclose(result.covariances[:, 0, 0], [5, 9], rtol=0.15)
+
+
+ADDITIVE = "transition_mean and transition_covariance"
 
 
 class Bare:
@@ -95,13 +94,24 @@ def without(name, base):
     return type("Partial", (), methods)()
 
 
+def test_additive_noise_is_asked_for_by_name(of_additive_noise):
+    expected = f"{type(of_additive_noise).__name__} needs {ADDITIVE}; Squared has no transition_mean and no"
+    with pytest.raises(TypeError, match=expected):
+        ParticleFilter(Squared(), 5, of_additive_noise)
+
+
+def test_the_moments_of_the_observation_are_asked_for_by_name(walk_class, of_moments):
+    expected = (
+        f"{type(of_moments).__name__} needs observation_mean and observation_covariance; Partial has no"
+    )
+    with pytest.raises(TypeError, match=expected):
+        ParticleFilter(without("observation_mean", walk_class), 5, of_moments)
+
+
 @pytest.mark.parametrize("name", ["dim", "initial", "log_likelihood"])
 def test_what_every_filter_needs_is_named(walk_class, proposal, name):
     with pytest.raises(TypeError, match=f"model: ParticleFilter needs .*; Partial has no {name}$"):
         ParticleFilter(without(name, walk_class), 5, proposal)
-
-
-ADDITIVE = "transition_mean and transition_covariance"
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_a_second_run_continues_the_first(walk, proposal):
     assert parts.log_likelihood == pytest.approx(whole.log_likelihood, rel=1e-14)
 
 
-def test_estimates_are_those_of_the_weighted_particles_before_resampling(walk, proposal):
+def test_estimates_are_those_of_the_weighted_particles_before_resampling(walk, proposal, promised):
     result = ParticleFilter(walk, 20, proposal, resample_below=1.0, rng=3).run(
         OBSERVATIONS, keep_particles=True
     )
@@ -95,11 +95,12 @@ def test_estimates_are_those_of_the_weighted_particles_before_resampling(walk, p
         np.testing.assert_allclose(mean, w @ x, rtol=1e-12)
         np.testing.assert_allclose(covariance, np.cov(x.T, aweights=w, bias=True).reshape(1, 1), rtol=1e-12)
         assert ess == pytest.approx(1 / (w @ w), rel=1e-12)
-    assert result.ess[0] < 19.5
+    if not promised.observes:  # a look at the observation may leave the weights even
+        assert result.ess[0] < 19.5
 
 
-def test_weights_after_one_update_are_the_likelihoods(walk, proposal):
-    pf = ParticleFilter(walk, 15, proposal, rng=4)
+def test_weights_after_one_update_are_the_likelihoods(walk, blind):
+    pf = ParticleFilter(walk, 15, blind, rng=4)
     pf.predict()
     prior, x = pf.weights, pf.particles
     pf.update([1.3])
@@ -128,11 +129,72 @@ def test_equal_weights_are_never_resampled(walk, n):
 @pytest.mark.parametrize("make", [herded_random, augmented_random])
 def test_proposals_that_draw_from_the_whole_set_need_no_resampling(walk, make):
     class Refuses:
-        def resample(self, particles, weights, rng, circular=()):
+        def resample(self, cloud, rng, circular=()):
             raise AssertionError("not asked for")
 
     result = ParticleFilter(walk, 20, make(), Refuses(), resample_below=1.0, rng=7).run(OBSERVATIONS)
     assert not result.resampled.any()
+
+
+# The observation that a filter predicts
+
+
+class Watched:
+    """What a filter predicts of every observation."""
+
+    def __init__(self):
+        self.predictions = []
+
+    def predicted(self, online, z):
+        self.predictions.append((z, online.predicted_observation()))
+
+    def updated(self, online):
+        assert online.record.step == len(self.predictions)
+
+
+def test_the_predicted_observation_has_the_moments_of_the_particles_and_the_noise(walk_class, proposal):
+    class Seen(walk_class):
+        def observation_covariance(self, step):
+            return np.array([[0.7]])
+
+        def observation_mean(self, x, step):
+            return 2 * x
+
+    pf = ParticleFilter(Seen(), 20, copy.deepcopy(proposal), rng=5)
+    assert pf.predicted_observation() is None
+    pf.predict()
+    mean, covariance = pf.predicted_observation()
+    np.testing.assert_allclose(mean, 2 * pf.mean, rtol=1e-12)
+    np.testing.assert_allclose(covariance, 4 * pf.covariance + 0.7, rtol=1e-12)
+    watched = Watched()
+    looked_at = ParticleFilter(Seen(), 20, copy.deepcopy(proposal), rng=5).run(OBSERVATIONS, watcher=watched)
+    same_run(looked_at, ParticleFilter(Seen(), 20, proposal, rng=5).run(OBSERVATIONS))
+    assert [z for z, _ in watched.predictions] == OBSERVATIONS
+    np.testing.assert_allclose(watched.predictions[0][1][0], mean, rtol=1e-12)
+
+
+def test_no_observation_is_predicted_without_its_mean(walk_class, blind):
+    class Unseen(walk_class):
+        @property
+        def observation_mean(self):
+            raise AttributeError("observation_mean")
+
+    pf = ParticleFilter(Unseen(), 20, blind, rng=5)
+    pf.predict()
+    assert pf.predicted_observation() is None
+
+
+# The start
+
+
+def test_nothing_is_drawn_before_it_is_needed(walk, proposal):
+    rng = np.random.default_rng(3)
+    before = rng.bit_generator.state
+    pf = ParticleFilter(walk, 20, copy.deepcopy(proposal), rng=rng)
+    assert rng.bit_generator.state == before
+    asked, mean = ParticleFilter(walk, 20, proposal, rng=3), pf.mean
+    np.testing.assert_array_equal(pf.mean, mean)
+    same_run(pf.run(OBSERVATIONS), asked.run(OBSERVATIONS))
 
 
 # Missing observations
@@ -164,7 +226,7 @@ def test_one_nan_among_the_numbers_makes_an_observation_missing(walk_class):
 # What reaches the model
 
 
-def test_time_steps_controls_and_the_step_count_reach_the_model(walk_class, proposal):
+def test_time_steps_controls_and_the_step_count_reach_the_model(walk_class, proposal, promised):
     seen = []
 
     class Watched(walk_class):
@@ -183,13 +245,17 @@ def test_time_steps_controls_and_the_step_count_reach_the_model(walk_class, prop
     ParticleFilter(Watched(), 10, proposal, rng=13).run(
         [[5.0], None, [7.0]], dt=[0.5, 1.0, 0.25], controls=["a", "b", "c"]
     )
-    assert [s for s in seen if s[0] == "mean"] == [
+    means = [s for s in seen if s[0] == "mean"]
+    assert list(dict.fromkeys(means)) == [
         ("mean", 0.5, "a", 1),
         ("mean", 1.0, "b", 2),
         ("mean", 0.25, "c", 3),
     ]
+    assert promised.observes or len(means) == 3
     assert set(seen) >= {("covariance", 0.5, 1), ("covariance", 1.0, 2), ("covariance", 0.25, 3)}
-    assert [s for s in seen if s[0] == "likelihood"] == [("likelihood", 5.0, 1), ("likelihood", 7.0, 3)]
+    looks = [s for s in seen if s[0] == "likelihood"]
+    assert list(dict.fromkeys(looks)) == [("likelihood", 5.0, 1), ("likelihood", 7.0, 3)]
+    assert promised.observes or len(looks) == 2
 
 
 def test_time_step_and_control_default_to_one_and_none(walk_class, proposal):
@@ -201,12 +267,11 @@ def test_time_step_and_control_default_to_one_and_none(walk_class, proposal):
     assert len(ParticleFilter(Strict(), 5, proposal, rng=14).run([[0.0], [0.0]])) == 2
 
 
-def test_variable_time_steps_act_like_their_sum(walk, proposal):
+def test_variable_time_steps_act_like_their_sum(walk, proposal, promised):
     """A walk for 3 and one for 1 without observation spread as one for 4."""
     for dts in ([4.0], [3.0, 1.0]):
-        pf = ParticleFilter(
-            walk, 2000 if isinstance(proposal, BootstrapProposal) else 150, copy.deepcopy(proposal), rng=15
-        )
+        n = 150 if promised.deterministic else 2000
+        pf = ParticleFilter(walk, n, copy.deepcopy(proposal), rng=15)
         variance = pf.run([None] * len(dts), dt=dts, controls=[[2.0]] * len(dts)).covariances[-1, 0, 0]
         assert variance == pytest.approx(2 + 0.5 * 4, rel=0.25)
         assert pf.mean[0] == pytest.approx(0.5 + 2 * 4, abs=0.7)

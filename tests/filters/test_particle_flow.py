@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_limits
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
-from herdfilter.filters import Cloud, Move
-from herdfilter.filters.exact_flow import ExactFlow, pseudo_times
+from herdfilter.filters import Cloud, Move, Observation
+from herdfilter.filters.flow import ExactFlow, pseudo_times
 
 EVERY = {
     "edh": lambda model, n=100: hf.DaumHuangFilter(model, n, rng=0),
@@ -94,7 +94,7 @@ def test_flow_of_a_gaussian_ends_at_its_posterior(d, k, steps):
     P, mean, z = root @ root.T, rng.normal(size=d), rng.normal(size=k)
     for scale in (1e-6, 1.0, 1e4):
         model = linear(d, k, R=scale * (np.eye(k) + 0.3))
-        flow = ExactFlow(model, z, 1, pseudo_times(steps))
+        flow = ExactFlow(Observation(model, z, 1), pseudo_times(steps))
         offsets = np.concatenate([np.zeros((1, d)), np.eye(d)])
         (centre, moved), log_determinant = flow.migrate(P, (mean, np.zeros((1, d))), (mean, offsets))
         gain = P @ model.H.T @ np.linalg.inv(model.H @ P @ model.H.T + model.R)
@@ -134,9 +134,9 @@ def test_flow_is_the_limit_of_the_published_steps(local):
 
     def ours(steps):
         movers = [(mean, offsets)] if local else [(mean, np.zeros((1, 2))), (mean, offsets)]
-        return ExactFlow(model, z, 1, pseudo_times(steps, ratio=1.2 ** (29 / steps))).migrate(P, *movers)[0][
-            -1
-        ]
+        return ExactFlow(Observation(model, z, 1), pseudo_times(steps, ratio=1.2 ** (29 / steps))).migrate(
+            P, *movers
+        )[0][-1]
 
     limit = ours(1600)
     apart = [
@@ -186,9 +186,8 @@ def test_weights_are_those_of_the_optimal_proposal_where_the_observation_is_line
     rng = np.random.default_rng(2)
     particles, weights = rng.normal(size=(30, 3)), rng.dirichlet(np.ones(30))
     z = np.array([0.4, -0.3])
-    _, log_weights = hf.FlowProposal(local=local).guide(
-        Move(model), Cloud(particles, np.log(weights)), z, rng
-    )
+    before, seen = Cloud.weighted(particles, weights), Observation(model, z, 1)
+    log_weights = hf.FlowProposal(local=local).guide(Move(model), before, seen, rng).log_weights
     predicted = hf.GaussianMixture(np.ones(1), [[0.0, 0.0]], model.H @ Q @ model.H.T + model.R)
     expected = np.log(weights) + predicted.log_density(z - particles @ model.F.T @ model.H.T)
     np.testing.assert_allclose(log_weights, expected, rtol=0, atol=1e-6)
@@ -199,15 +198,14 @@ def test_weighted_evidence_is_unbiased_where_nothing_is_linear(local):
     model, rng, z = Ranges(), np.random.default_rng(3), np.array([1.7, -3.0])
     n, start = 20_000, np.array([-2.0, 0.2])
     particles = np.tile(start, (n, 1))
-    x, log_weights = hf.FlowProposal(local, flow_steps=5).guide(
-        Move(model), Cloud(particles, np.full(n, -np.log(n))), z, rng
-    )
+    before, seen = Cloud.equal(particles), Observation(model, z, 1)
+    moved = hf.FlowProposal(local, flow_steps=5).guide(Move(model), before, seen, rng)
     axis = np.linspace(-2.5, 2.5, 801)
     grid = start + np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     prior = hf.GaussianMixture([1.0], [start], model.transition_covariance(1.0, 1))
     density = np.exp(prior.log_density(grid) + model.log_likelihood(z, grid, 1))
     cell = (axis[1] - axis[0]) ** 2
-    weights = np.exp(log_weights) * n
+    x, weights = moved.particles, moved.weights * n
     assert weights.mean() == pytest.approx(density.sum() * cell, abs=4 * weights.std() / np.sqrt(n))
     assert weights.std() < 0.5 * weights.mean()  # the bootstrap's is about four times its mean
     posterior = density @ grid / density.sum()
@@ -406,12 +404,10 @@ def test_slopes_that_are_all_the_same_change_nothing():
         observation_mean, observation_covariance = given.observation_mean, given.observation_covariance
 
     P, origins, offsets = np.diag([0.3, 1.0, 2.0]), rng.normal(size=(6, 3)), rng.normal(size=(6, 3))
-    (one,), log_one = ExactFlow(given, np.array([1.0, -2.0]), 1, pseudo_times(9)).migrate(
-        P, (origins, offsets)
-    )
-    (each,), log_each = ExactFlow(ByDifferences(), np.array([1.0, -2.0]), 1, pseudo_times(9)).migrate(
-        P, (origins, offsets)
-    )
+    seen = Observation(given, np.array([1.0, -2.0]), 1)
+    by_differences = Observation(ByDifferences(), seen.z, 1)
+    (one,), log_one = ExactFlow(seen, pseudo_times(9)).migrate(P, (origins, offsets))
+    (each,), log_each = ExactFlow(by_differences, pseudo_times(9)).migrate(P, (origins, offsets))
     np.testing.assert_allclose(one, each, atol=1e-8)
     np.testing.assert_allclose(log_one, log_each, atol=1e-8)
     assert log_one.shape == (6,)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import herdfilter as hf
+from herdfilter.filters import Cloud
 
 SCHEMES = {
     "multinomial": hf.MultinomialResampling(),
@@ -42,7 +43,7 @@ every_weights = pytest.mark.parametrize("name", [name for name in WEIGHTS if nam
 def copies(scheme, weights, rng):
     """Number of copies of each particle."""
     n = len(weights)
-    new, _ = scheme.resample(np.arange(n)[:, None], weights, rng)
+    new = scheme.resample(Cloud.weighted(np.arange(n)[:, None], weights), rng).particles
     return np.bincount(new[:, 0], minlength=n)
 
 
@@ -73,11 +74,9 @@ def test_expected_number_of_copies_is_n_times_the_weight(scheme, name):
 class FilterpyResidual:
     """The residual resampling of filterpy 1.4.5, which leaves particles under an average weight without copies."""
 
-    def resample(self, particles, weights, rng, circular=()):
+    def resample(self, cloud, rng, circular=()):
         filterpy_resampling.random = rng.random
-        return particles[filterpy_resampling.residual_resample(weights)], np.full(
-            len(weights), -np.log(len(weights))
-        )
+        return Cloud.equal(cloud.particles[filterpy_resampling.residual_resample(cloud.weights)])
 
 
 @pytest.mark.parametrize("name", ["uneven", "nearly even"])
@@ -192,7 +191,8 @@ def test_weights_that_sum_to_one_only_up_to_rounding_do_no_harm(scheme):
 @every_scheme
 def test_copies_are_equally_weighted(scheme):
     for n in (1, 3, 20):
-        new, log_weights = scheme.resample(np.eye(n), np.full(n, 1 / n), np.random.default_rng(0))
+        cloud = scheme.resample(Cloud.weighted(np.eye(n), np.full(n, 1 / n)), np.random.default_rng(0))
+        new, log_weights = cloud.particles, cloud.log_weights
         assert new.shape == (n, n)
         np.testing.assert_array_equal(log_weights, np.full(n, -np.log(n)))
 
@@ -202,7 +202,9 @@ def test_the_same_seed_gives_the_same_particles_and_input_stays_as_it_is(scheme)
     rng = np.random.default_rng(7)
     x, weights = rng.standard_normal((30, 3)), rng.dirichlet(np.full(30, 0.5))
     before = x.copy(), weights.copy()
-    first, again, other = (scheme.resample(x, weights, np.random.default_rng(s))[0] for s in (1, 1, 2))
+    first, again, other = (
+        scheme.resample(Cloud.weighted(x, weights), np.random.default_rng(s)).particles for s in (1, 1, 2)
+    )
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
     assert not np.shares_memory(first, x)
@@ -213,7 +215,9 @@ def test_the_same_seed_gives_the_same_particles_and_input_stays_as_it_is(scheme)
 @every_scheme
 def test_copies_come_in_the_order_of_the_particles(scheme):
     """Neighbours stay neighbours, which stratified and systematic resampling at the next step live on."""
-    new, _ = scheme.resample(np.arange(15)[:, None], WEIGHTS["uneven"], np.random.default_rng(8))
+    new = scheme.resample(
+        Cloud.weighted(np.arange(15)[:, None], WEIGHTS["uneven"]), np.random.default_rng(8)
+    ).particles
     assert (np.diff(new[:, 0]) >= 0).all()
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.angles import moments
+from herdfilter.filters import Cloud
 
 
 def particles(seed, n=48, d=2):
@@ -54,9 +55,10 @@ def test_deterministic_samplers_need_no_generator_and_keep_the_moments(sampler, 
     x, weights = particles(0)
     mean, covariance = moments(x, weights)
     scheme = hf.MixtureResampling(fit, sampler)
-    (new, log_weights), (again, _) = (scheme.resample(x, weights, None) for _ in range(2))
-    np.testing.assert_array_equal(new, again)
-    np.testing.assert_allclose(np.exp(log_weights), 1 / 48, rtol=1e-12)
+    first, again = (scheme.resample(Cloud.weighted(x, weights), None) for _ in range(2))
+    new = first.particles
+    np.testing.assert_array_equal(new, again.particles)
+    np.testing.assert_allclose(first.weights, 1 / 48, rtol=1e-12)
     root = np.linalg.cholesky(covariance)
     assert (
         np.linalg.norm(np.linalg.solve(root, new.mean(axis=0) - mean)) < 0.1
@@ -70,9 +72,12 @@ def test_deterministic_samplers_need_no_generator_and_keep_the_moments(sampler, 
 def test_random_samplers_draw_from_the_generator_given(sampler, fit):
     x, weights = particles(1)
     scheme = hf.MixtureResampling(fit, sampler)
-    first, again, other = (scheme.resample(x, weights, np.random.default_rng(seed)) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first[0], again[0])
-    assert (first[0] != other[0]).all()
+    before = Cloud.weighted(x, weights)
+    first, again, other = (
+        scheme.resample(before, np.random.default_rng(seed)).particles for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).all()
 
 
 def test_unequal_weights_of_the_sampler_go_into_the_log_weights():
@@ -82,7 +87,8 @@ def test_unequal_weights_of_the_sampler_go_into_the_log_weights():
     scheme = hf.MixtureResampling(hf.GaussianFit(), ImportanceSampling())
     estimates = []
     for seed in range(200):
-        new, log_weights = scheme.resample(x, weights, np.random.default_rng(seed))
+        cloud = scheme.resample(Cloud.weighted(x, weights), np.random.default_rng(seed))
+        new, log_weights = cloud.particles, cloud.log_weights
         w = np.exp(log_weights)
         assert w.sum() == pytest.approx(1, abs=1e-12)
         assert w.max() > 1.5 * w.min()
@@ -95,7 +101,8 @@ def test_unequal_weights_of_the_sampler_go_into_the_log_weights():
 def test_herded_points_keep_their_corrected_weights():
     x, weights = particles(3, n=12)
     scheme = hf.MixtureResampling(hf.GaussianFit(), hf.SigmaPoints(kappa=8.0, per_component=True))
-    new, log_weights = scheme.resample(x[:5], weights[:5] / weights[:5].sum(), None)
+    cloud = scheme.resample(Cloud.weighted(x[:5], weights[:5] / weights[:5].sum()), None)
+    new, log_weights = cloud.particles, cloud.log_weights
     assert np.exp(log_weights).max() == pytest.approx(0.8)  # kappa / (d + kappa)
     mean, covariance = moments(x[:5], weights[:5] / weights[:5].sum())
     found = moments(new, np.exp(log_weights))
@@ -108,14 +115,14 @@ def test_a_sampler_of_a_fixed_number_of_points_names_it():
     with pytest.raises(
         ValueError, match="n: expected 5, the number of sigma points for this mixture, got 48"
     ):
-        hf.MixtureResampling(hf.GaussianFit(), hf.SigmaPoints()).resample(x, weights, None)
+        hf.MixtureResampling(hf.GaussianFit(), hf.SigmaPoints()).resample(Cloud.weighted(x, weights), None)
 
 
 def test_negative_weights_are_refused_with_the_name_of_the_sampler():
     x = particles(5)[0][:5]
     scheme = hf.MixtureResampling(hf.GaussianFit(), hf.SigmaPoints(kappa=-1.0))
     with pytest.raises(ValueError, match="sampler: expected non-negative weights from SigmaPoints, got -1"):
-        scheme.resample(x, np.full(5, 0.2), None)
+        scheme.resample(Cloud.weighted(x, np.full(5, 0.2)), None)
 
 
 def test_another_number_of_points_is_refused_with_the_name_of_the_sampler():
@@ -125,14 +132,18 @@ def test_another_number_of_points_is_refused_with_the_name_of_the_sampler():
 
     x, weights = particles(6)
     with pytest.raises(ValueError, match="sampler: expected 48 points from Few, got 47"):
-        hf.MixtureResampling(hf.GaussianFit(), Few()).resample(x, weights, None)
+        hf.MixtureResampling(hf.GaussianFit(), Few()).resample(Cloud.weighted(x, weights), None)
 
 
 @pytest.mark.parametrize("sampler", [hf.SobolSampling(), hf.LCDSampling(iterations=40)], ids=["sobol", "lcd"])
 def test_angles_are_wrapped(sampler):
     angles = np.random.default_rng(7).normal(np.pi, 0.2, (48, 1))
     x = np.mod(angles + np.pi, 2 * np.pi) - np.pi
-    new, _ = hf.MixtureResampling(hf.KernelDensityFit(), sampler).resample(x, np.full(48, 1 / 48), None, (0,))
+    new = (
+        hf.MixtureResampling(hf.KernelDensityFit(), sampler)
+        .resample(Cloud.weighted(x, np.full(48, 1 / 48)), None, (0,))
+        .particles
+    )
     assert (np.abs(new) > np.pi - 1.2).all()
     assert (new >= -np.pi).all()
     assert (new < np.pi).all()

@@ -7,6 +7,7 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.angles import moments
+from herdfilter.filters import Cloud
 
 ETPF = hf.OptimalTransportResampling()
 
@@ -20,7 +21,8 @@ def posterior(seed, n=60, d=2, strength=2.0):
 
 
 def transported(scheme, x, weights, circular=()):
-    new, log_weights = scheme.resample(x, weights, None, circular)  # no generator: no random number
+    cloud = scheme.resample(Cloud.weighted(x, weights), None, circular)  # no generator: no random number
+    new, log_weights = cloud.particles, cloud.log_weights
     np.testing.assert_allclose(np.exp(log_weights), 1 / len(x), rtol=1e-12)
     return new
 

@@ -2,7 +2,6 @@
 
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError, KalmanFilter
 from herdfilter.filters.kalman.cubature import CubatureKalmanFilter
-from herdfilter.filters.kalman.daum_huang import DaumHuangFilter
 from herdfilter.filters.kalman.ensemble import EnsembleKalmanFilter
 from herdfilter.filters.kalman.extended import ExtendedKalmanFilter
 from herdfilter.filters.kalman.mixture import kalman_mixture
@@ -11,7 +10,6 @@ from herdfilter.filters.kalman.unscented import UnscentedKalmanFilter
 
 __all__ = [
     "CubatureKalmanFilter",
-    "DaumHuangFilter",
     "EnsembleKalmanFilter",
     "ExtendedKalmanFilter",
     "IndefiniteCovarianceError",

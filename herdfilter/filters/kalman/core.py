@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_positive
 from herdfilter.angles import wrap_angles
-from herdfilter.filters._series import run, series
+from herdfilter.filters.move import Move
+from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
+from herdfilter.filters.series import Watcher, run, series
 from herdfilter.models.contract import Model, circular_dims
 
 
@@ -33,12 +34,16 @@ class Belief(Protocol):
         """Effective sample size; NaN where there is no sample."""
         ...
 
-    def predicted(self, model: Model, dt: float, control: Any, step: int) -> Belief:
-        """Return the belief at `step`, given that at the step before."""
+    def predicted(self, move: Move) -> Belief:
+        """Return the belief at the step that `move` leads to."""
         ...
 
-    def updated(self, model: Model, z: Array, step: int) -> tuple[Belief, float]:
-        """Return the belief after the observation (k,), of which NaN is missing, and the log-density of that."""
+    def updated(self, seen: Observation) -> tuple[Belief, float]:
+        """Return the belief after an observation, and the log-density of that."""
+        ...
+
+    def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
+        """Return mean (k,) and covariance (k, k) of the observation at `step`, its noise included."""
         ...
 
 
@@ -60,6 +65,8 @@ class KalmanFilter:
         Log-density of all observations so far, each taken as Gaussian about its prediction.
     record : StepRecord or None
         The last completed step.
+    belief : Belief
+        What the filter believes about the state.
     """
 
     def __init__(self, model: Model, belief: Belief) -> None:
@@ -67,17 +74,17 @@ class KalmanFilter:
         self.step = 0
         self.log_likelihood = 0.0
         self.record: StepRecord | None = None
-        self._belief = belief
+        self.belief = belief
 
     @property
     def mean(self) -> Array:
         """Mean of the state, shape (d,); angles in [-pi, pi)."""
-        return wrap_angles(self._belief.mean, circular_dims(self.model))
+        return wrap_angles(self.belief.mean, circular_dims(self.model))
 
     @property
     def covariance(self) -> Array:
         """Covariance of the state, shape (d, d)."""
-        return self._belief.covariance
+        return self.belief.covariance
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry the estimate to the next step.
@@ -97,7 +104,7 @@ class KalmanFilter:
             If `dt` is not positive, or the model returns a wrong shape or numbers that are not finite.
         """
         dt = as_positive("dt", dt)
-        self._belief = self._belief.predicted(self.model, dt, control, self.step + 1)
+        self.belief = self.belief.predicted(Move(self.model, dt, control, self.step + 1))
         self.step += 1
 
     def update(self, z: ArrayLike | None) -> StepRecord:
@@ -126,18 +133,22 @@ class KalmanFilter:
         if self.step == 0:
             raise RuntimeError("update: the filter stands at the initial state, step 0; call predict first")
         increment, outcome = 0.0, Outcome.MISSING
-        try:
-            observation = np.atleast_1d(np.asarray(np.nan if z is None else z, dtype=np.float64))
-        except (TypeError, ValueError):
-            raise ValueError(f"z: expected None or an array of numbers, got {z!r}") from None
-        if not np.isnan(observation).all():
-            self._belief, increment = self._belief.updated(self.model, observation, self.step)
+        seen = Observation.read(self.model, z, self.step, partial=True)
+        if seen is not None:
+            self.belief, increment = self.belief.updated(seen)
             outcome = Outcome.UPDATED
         self.log_likelihood += increment
         self.record = StepRecord(
-            self.step, self.mean, self.covariance, self._belief.ess, False, increment, outcome
+            self.step, self.mean, self.covariance, self.belief.ess, False, increment, outcome
         )
         return self.record
+
+    def predicted_observation(self) -> tuple[Array, Array] | None:
+        """Mean (k,) and covariance (k, k), noise included, of the observation at this step, as believed before it.
+
+        To be called between `predict` and `update`; None at step 0, of which there is no observation.
+        """
+        return self.belief.predicted_observation(self.model, self.step) if self.step else None
 
     def run(
         self,
@@ -145,19 +156,22 @@ class KalmanFilter:
         dt: float | Sequence[float] | Array = 1.0,
         controls: Sequence[Any] | Array | None = None,
         times: ArrayLike | None = None,
+        watcher: Watcher | None = None,
     ) -> FilterResult:
         """Predict to, and update with, each observation in turn.
 
         Parameters
         ----------
         observations : iterable, length T
-            One observation a step; None or NaN where it, or an entry of it, is missing.
+            One observation per step; None or NaN where it, or an entry of it, is missing.
         dt : float or sequence of float, length T
             Time from the step before to each observation.
         controls : sequence, length T, optional
             Control input on the way to each observation.
         times : array_like, shape (T,), optional
             In place of `dt`: the time of each observation, increasing, where the filter now stands at time 0.
+        watcher : Watcher, optional
+            Looks at the filter between prediction and update, and after the update, of every step.
 
         Returns
         -------
@@ -175,7 +189,7 @@ class KalmanFilter:
         -----
         Whatever is raised on the way, the error's attribute ``result`` holds the steps completed.
         """
-        return run(self, series(observations, dt, controls, times), self.model.dim)
+        return run(self, series(observations, dt, controls, times), self.model.dim, watcher=watcher)
 
 
 class IndefiniteCovarianceError(RuntimeError):

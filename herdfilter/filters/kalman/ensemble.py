@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +10,8 @@ from herdfilter._checks import Array, as_count, as_generator
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.innovation import Innovation
+from herdfilter.filters.move import Move
+from herdfilter.filters.observation import Observation, predicted_moments
 from herdfilter.mixture import covariance_factor
 from herdfilter.models.contract import (
     ADDITIVE,
@@ -18,10 +19,10 @@ from herdfilter.models.contract import (
     Model,
     circular_dims,
     observation_circular,
+    observation_covariance,
     observation_mean,
     require,
     sample_initial,
-    sample_transition,
 )
 
 
@@ -54,7 +55,7 @@ class EnsembleKalmanFilter(KalmanFilter):
     Python, knows no angles, and after an update its covariance is not that of its ensemble.
     """
 
-    _belief: _Ensemble
+    belief: _Ensemble
 
     def __init__(
         self, model: Model, n_particles: int = 100, rng: np.random.Generator | int | None = None
@@ -75,7 +76,7 @@ class EnsembleKalmanFilter(KalmanFilter):
     @property
     def particles(self) -> Array:
         """The members, shape (n, d), of equal weight."""
-        return self._belief.members
+        return self.belief.members
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,23 +100,32 @@ class _Ensemble:
         centred = _centred(self.members, self.circular)
         return centred.T @ centred / (len(centred) - 1)
 
-    def predicted(self, model: Model, dt: float, control: Any, step: int) -> _Ensemble:
-        members = sample_transition(model, self.members, self.rng, dt, control, step)
-        return _Ensemble(members, self.circular, self.rng)
+    def predicted(self, move: Move) -> _Ensemble:
+        return replace(self, members=move.sample(self.members, self.rng))
 
-    def updated(self, model: Model, z: Array, step: int) -> tuple[_Ensemble, float]:
+    def updated(self, seen: Observation) -> tuple[_Ensemble, float]:
         n = len(self.members)
-        seen = observation_mean(model, self.members, step)
-        seen = _unwrapped(seen, observation_circular(model, seen.shape[1]))
-        predicted = seen.mean(axis=0)
-        spread = (seen - predicted) / (n - 1)
+        means = observation_mean(seen.model, self.members, seen.step)
+        means = _unwrapped(means, observation_circular(seen.model, means.shape[1]))
+        predicted = means.mean(axis=0)
+        spread = (means - predicted) / (n - 1)
         cross = _centred(self.members, self.circular).T @ spread
-        covariance = (seen - predicted).T @ spread
-        innovation = Innovation(model, z, predicted[None], covariance[None], cross[None], step)
-        noise = self.rng.standard_normal((n, len(innovation.kept))) @ covariance_factor(innovation.noise).T
-        corrections = innovation.corrections((innovation.residuals(seen) + noise)[None])[0]
+        covariance = (means - predicted).T @ spread
+        innovation = Innovation(seen, predicted[None], covariance[None], cross[None])
+        noise = self.rng.standard_normal((n, len(seen.kept))) @ covariance_factor(seen.noise).T
+        corrections = innovation.corrections((seen.residuals(means) + noise)[None])[0]
         members = wrap_angles(self.members + corrections, self.circular)
-        return _Ensemble(members, self.circular, self.rng), float(innovation.log_densities[0])
+        return replace(self, members=members), float(innovation.log_densities[0])
+
+    def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
+        return ensemble_observation(model, self.members, step)
+
+
+def ensemble_observation(model: Model, members: Array, step: int) -> tuple[Array, Array]:
+    """Mean (k,) and covariance (k, k) of the observation that members (n, d) of equal weight predict."""
+    n = len(members)
+    mean, covariance = predicted_moments(model, members, np.full(n, 1 / n), step)
+    return mean, covariance * (n / (n - 1)) + observation_covariance(model, len(mean), step)
 
 
 def _unwrapped(x: Array, circular: tuple[int, ...]) -> Array:

@@ -13,6 +13,8 @@ from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.kalman._update import updated
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.innovation import Innovation
+from herdfilter.filters.move import Move
+from herdfilter.filters.observation import Observation
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import (
     ADDITIVE,
@@ -20,13 +22,10 @@ from herdfilter.models.contract import (
     Model,
     circular_dims,
     has,
-    noise_dim,
     observation_circular,
+    observation_covariance,
     observation_mean,
-    propagate,
     require,
-    transition_covariance,
-    transition_mean,
 )
 
 TOLERANCE = 1e-8
@@ -92,24 +91,27 @@ class GaussianBelief:
         mean = as_array("initial.mean", start.mean, (model.dim,))
         return cls(mean, as_array("initial.covariance", start.covariance, (model.dim, model.dim)), rule)
 
-    def predicted(self, model: Model, dt: float, control: Any, step: int) -> GaussianBelief:
+    def predicted(self, move: Move) -> GaussianBelief:
         """Kalman's prediction, angles wrapped."""
-        means, covariances = predicted_gaussians(
-            model, self.mean[None], self.covariance[None], self.rule, dt, control, step
-        )
-        return GaussianBelief(wrap_angles(means[0], circular_dims(model)), covariances[0], self.rule)
+        means, covariances = predicted_gaussians(move, self.mean[None], self.covariance[None], self.rule)
+        return GaussianBelief(move.wrapped(means[0]), covariances[0], self.rule)
 
-    def updated(self, model: Model, z: Array, step: int) -> tuple[GaussianBelief, float]:
+    def updated(self, seen: Observation) -> tuple[GaussianBelief, float]:
         """Kalman's update, angles wrapped."""
-        means, covariances, log_densities = updated_gaussians(
-            model, self.mean[None], self.covariance[None], self.rule, z, step
-        )
-        belief = GaussianBelief(wrap_angles(means[0], circular_dims(model)), covariances[0], self.rule)
-        return belief, float(log_densities[0])
+        given = self.mean[None], self.covariance[None]
+        means, covariances, log_densities = updated_gaussians(seen, *given, self.rule)
+        mean = wrap_angles(means[0], circular_dims(seen.model))
+        return GaussianBelief(mean, covariances[0], self.rule), float(log_densities[0])
+
+    def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
+        """Mean (k,) and covariance (k, k) of the observation, its noise included."""
+        given = self.mean[None], self.covariance[None]
+        means, covariances, _ = observation_moments(model, *given, self.rule, step)
+        return means[0], covariances[0] + observation_covariance(model, means.shape[1], step)
 
 
 def predicted_gaussians(
-    model: Model, means: Array, covariances: Array, rule: MomentRule, dt: float, control: Any, step: int
+    move: Move, means: Array, covariances: Array, rule: MomentRule
 ) -> tuple[Array, Array]:
     """Carry each N(means[i], covariances[i]) through the transition.
 
@@ -125,22 +127,19 @@ def predicted_gaussians(
     means, covariances : ndarray, shapes (K, d) and (K, d, d)
         Angles are not wrapped.
     """
-    d, circular = model.dim, circular_dims(model)
-    if has(model, ADDITIVE):
-        jacobian = getattr(model, "transition_jacobian", None)
+    d, circular, step = move.model.dim, move.circular, move.step
+    if has(move.model, ADDITIVE):
+        jacobian = getattr(move.model, "transition_jacobian", None)
         function = VectorFunction(
-            lambda x: transition_mean(model, wrap_angles(x, circular), dt, control, step),
+            lambda x: move.mean(move.wrapped(x)),
             lambda _: circular,
-            jacobian and (lambda x: jacobian(wrap_angles(x, circular), dt, control, step)),
+            jacobian and (lambda x: jacobian(move.wrapped(x), move.dt, move.control, step)),
         )
         means, covariances, _ = rule(function, means, covariances)
-        covariances = covariances + transition_covariance(model, dt, step)
+        covariances = covariances + move.covariance
     else:
-        function = VectorFunction(
-            lambda x: propagate(model, wrap_angles(x[:, :d], circular), x[:, d:], dt, control, step),
-            lambda _: circular,
-        )
-        noises = noise_dim(model)
+        function = VectorFunction(lambda x: move.push(move.wrapped(x[:, :d]), x[:, d:]), lambda _: circular)
+        noises = move.noise_dim
         joint = np.zeros((len(covariances), d + noises, d + noises))
         joint[:, :d, :d], joint[:, d:, d:] = covariances, np.eye(noises)
         means, covariances, _ = rule(function, np.hstack([means, np.zeros((len(means), noises))]), joint)
@@ -148,7 +147,7 @@ def predicted_gaussians(
 
 
 def updated_gaussians(
-    model: Model, means: Array, covariances: Array, rule: MomentRule, z: Array, step: int
+    seen: Observation, means: Array, covariances: Array, rule: MomentRule
 ) -> tuple[Array, Array, Array]:
     """Update each N(means[i], covariances[i]) with the moments of state and observation (Kalman's update).
 
@@ -156,8 +155,6 @@ def updated_gaussians(
     ----------
     means : ndarray, shape (K, d)
     covariances : ndarray, shape (K, d, d), or (1, d, d) where all have the same
-    z : ndarray, shape (k,)
-        The observation; NaN where an entry is missing.
 
     Returns
     -------
@@ -166,8 +163,9 @@ def updated_gaussians(
     log_densities : ndarray, shape (K,)
         Of the finite part of the observation.
     """
-    innovation = Innovation(model, z, *observation_moments(model, means, covariances, rule, step), step)
-    residuals = innovation.residuals(innovation.predicted)
+    step = seen.step
+    innovation = Innovation(seen, *observation_moments(seen.model, means, covariances, rule, step))
+    residuals = seen.residuals(innovation.predicted)
     given = (means, covariances, residuals, innovation.covariances, innovation.cross)
     moved, shrunk, log_densities, regular = updated(*map(np.ascontiguousarray, given))
     if np.isnan(log_densities).any():

@@ -9,6 +9,7 @@ from herdfilter.filters.kalman.cubature import CUBATURE
 from herdfilter.filters.kalman.extended import linearised
 from herdfilter.filters.kalman.gaussian import MomentRule, updated_gaussians
 from herdfilter.filters.kalman.unscented import UNSCENTED
+from herdfilter.filters.observation import Observation
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model
 
@@ -56,8 +57,15 @@ def kalman_mixture(
     ValueError
         If `z` or what the model returns has the wrong shape or is infinite, or the rule is unknown.
     """
+    return updated_mixture(Observation(model, z, step), prediction, rule)
+
+
+def updated_mixture(
+    seen: Observation, prediction: GaussianMixture, rule: str | MomentRule
+) -> tuple[GaussianMixture, float]:
+    """Posterior of a Gaussian mixture and the log-evidence; see `kalman_mixture`."""
     means, covariances, log_densities = updated_gaussians(
-        model, prediction.means, prediction.distinct_covariances, moment_rule(rule), z, step
+        seen, prediction.means, prediction.distinct_covariances, moment_rule(rule)
     )
     with np.errstate(divide="ignore"):
         log_weights = np.log(prediction.weights) + log_densities

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
 from herdfilter.filters.proposals.base import initial_points
@@ -49,16 +48,16 @@ class AugmentedProposal:
             ("transition", "noise_dim"),
         )
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
         return initial_points(model, n, rng, self.sampler)
 
-    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> tuple[Array, Array]:
+    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
         posterior = self.fit.fit(cloud.particles, cloud.weights, move.circular)
         points = drawn(self.sampler, with_noise(posterior, move.noise_dim), len(cloud), rng)
         d = posterior.dim
-        return move.push(points.x[:, :d], points.x[:, d:]), points.log_weights
+        return Cloud(move.push(points.x[:, :d], points.x[:, d:]), points.log_weights)
 
 
 def with_noise(mixture: GaussianMixture, dim: int) -> GaussianMixture:

@@ -11,8 +11,9 @@ from numba import njit
 
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
-from herdfilter.filters.cloud import Cloud, normalised, tempered
+from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
+from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.augmented import AugmentedProposal
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.proposals.guided_augmented import GuidedAugmentedProposal
@@ -58,31 +59,31 @@ class AutomaticProposal:
         """See `Proposal`."""
         require(model, "AutomaticProposal", ADDITIVE, ("transition", "noise_dim"))
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
         return initial_points(model, n, rng, self._mapped)
 
-    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> tuple[Array, Array]:
+    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
         one = self._is_seen(move) and self._looks_single(move, cloud)
         return (self._of_gaussian if one else self._of_mixture(move)).propose(move, cloud, rng)
 
-    def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
         if not self._is_seen(move):
-            moved, log_weights = self._blind.propose(move, cloud, rng)
-            return moved, log_weights + move.log_likelihood(z, moved)
+            moved = self._blind.propose(move, cloud, rng)
+            return moved.reweighted(seen.log_likelihood(moved.particles))
         enough = FLOOR * np.sqrt(len(cloud))
         single = None
         if self._looks_single(move, cloud):
-            moved, log_weights = single = self._of_gaussian.guide(move, cloud, z, rng)
-            updated, evidence = normalised(log_weights)
-            if evidence > -np.inf and Cloud(moved, updated).ess >= EVEN * len(cloud):
-                return moved, tempered(log_weights, enough)
-        moved, log_weights = self._of_mixture(move).guide(move, cloud, z, rng)
-        if single is not None and normalised(log_weights)[1] + MARGIN <= evidence:
-            moved, log_weights = single
-        return moved, tempered(log_weights, enough)
+            single = self._of_gaussian.guide(move, cloud, seen, rng)
+            updated, evidence = single.normalised()
+            if evidence > -np.inf and updated.ess >= EVEN * len(cloud):
+                return single.tempered(enough)
+        moved = self._of_mixture(move).guide(move, cloud, seen, rng)
+        if single is not None and moved.normalised()[1] + MARGIN <= evidence:
+            moved = single
+        return moved.tempered(enough)
 
     def _is_seen(self, move: Move) -> bool:
         return has(move.model, OBSERVED)

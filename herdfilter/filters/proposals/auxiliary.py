@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -10,15 +11,16 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
+from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
-from herdfilter.filters.resampling.base import CopyingResampling, equal_log_weights
+from herdfilter.filters.resampling.base import CopyingResampling
 from herdfilter.filters.resampling.systematic import SystematicResampling
 from herdfilter.models.contract import Model, require
 
 
 @dataclass(frozen=True)
 class AuxiliaryProposal(BootstrapProposal):
-    r"""Auxiliary particle filter (Pitt and Shephard 1999), with one resampling a step.
+    r"""Auxiliary particle filter (Pitt and Shephard 1999), with one resampling per step.
 
     Ancestors are drawn with the first-stage weights :math:`\lambda_i = w_i\, p(z \mid \mu_i)`, where :math:`\mu_i` is the
     mean of the transition from particle i (the transition with noise zero, where noise is not additive); the successor x
@@ -58,20 +60,19 @@ class AuxiliaryProposal(BootstrapProposal):
             ("transition", "noise_dim"),
         )
 
-    def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
-        seen = move.log_likelihood(z, _centres(move, cloud.particles))
-        first = cloud.log_weights + seen
+        at_centres = seen.log_likelihood(_centres(move, cloud.particles))
+        first = cloud.log_weights + at_centres
         total = np.logaddexp.reduce(first)
-        if (
-            total == -np.inf
-        ):  # the observation excludes every centre: all that is left is to move on without it
+        # where the observation excludes every centre, all that is left is to move on without it
+        if total == -np.inf:
             moved = move.sample(cloud.particles, rng)
-            return moved, cloud.log_weights + move.log_likelihood(z, moved)
+            return Cloud(moved, cloud.log_weights + seen.log_likelihood(moved))
         ancestors = self.resampling.ancestors(np.exp(first - total), rng)
         moved = move.sample(cloud.particles[ancestors], rng)
-        second = move.log_likelihood(z, moved) - seen[ancestors]
-        return moved, second + total + equal_log_weights(len(cloud))
+        second = seen.log_likelihood(moved) - at_centres[ancestors]
+        return Cloud(moved, second + total - math.log(len(cloud)))
 
 
 def _centres(move: Move, x: Array) -> Array:

@@ -6,11 +6,10 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
-from herdfilter.filters.resampling.base import equal_log_weights
+from herdfilter.filters.observation import Observation
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, circular_dims, sample_initial
 from herdfilter.samplers.base import Sampler, drawn
@@ -29,12 +28,12 @@ class Proposal(Protocol):
         """Raise TypeError, naming what is missing, if the model lacks a function that the proposal needs."""
         ...
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Return n particles (n, d) and log-weights (n,) for the initial state."""
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
+        """Return n particles for the initial state, with weights that sum to 1."""
         ...
 
-    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Return particles (n, d) and normalised log-weights (n,) at the step that `move` leads to."""
+    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
+        """Return as many particles as `cloud` has at the step that `move` leads to, with weights that sum to 1."""
         ...
 
 
@@ -42,20 +41,18 @@ class Proposal(Protocol):
 class ObservingProposal(Proposal, Protocol):
     """A proposal that looks at the observation before it moves the particles."""
 
-    def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Return particles (n, d) at the step that `move` leads to, and log-weights with the likelihood of observation `z`.
+    def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
+        """Return particles at the step that `move` leads to, weighted with the likelihood of what is seen there.
 
-        These are not normalised: their sum estimates the density of the observation given those before. Entries of `z`
-        are NaN only where the model takes ``partial_observations``.
+        The weights are not normalised: their sum estimates the density of the observation given those before. Entries of
+        ``seen.z`` are NaN only where the model takes ``partial_observations``.
         """
         ...
 
 
-def initial_points(
-    model: Model, n: int, rng: np.random.Generator, sampler: Sampler | None = None
-) -> tuple[Array, Array]:
+def initial_points(model: Model, n: int, rng: np.random.Generator, sampler: Sampler | None = None) -> Cloud:
     """Draw the initial particles by `sampler` where the initial distribution is a mixture, else at random."""
     if sampler is None or not isinstance(model.initial, GaussianMixture):
-        return sample_initial(model, n, rng), equal_log_weights(n)
+        return Cloud.equal(sample_initial(model, n, rng))
     points = drawn(sampler, model.initial, n, rng)
-    return wrap_angles(points.x, circular_dims(model)), points.log_weights
+    return Cloud(wrap_angles(points.x, circular_dims(model)), points.log_weights)

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
 from herdfilter.filters.proposals.base import initial_points
@@ -30,10 +29,10 @@ class BootstrapProposal:
             ("sample_transition",),
         )
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
         return initial_points(model, n, rng)
 
-    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> tuple[Array, Array]:
+    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
-        return move.sample(cloud.particles, rng), cloud.log_weights
+        return Cloud(move.sample(cloud.particles, rng), cloud.log_weights)

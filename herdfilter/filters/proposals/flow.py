@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count
+from herdfilter._checks import as_count
 from herdfilter.filters.cloud import Cloud
-from herdfilter.filters.exact_flow import ExactFlow, pseudo_times
+from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
 from herdfilter.filters.move import Move
+from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.mixture import covariance_factor
 from herdfilter.models.contract import ADDITIVE, OBSERVED, Model, require
@@ -63,14 +64,14 @@ class FlowProposal(BootstrapProposal):
         require(model, "FlowProposal", ADDITIVE)
         require(model, "FlowProposal", OBSERVED)
 
-    def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
         predictive = move.predictive(cloud.particles, cloud.weights)
         means, covariance = predictive.means, predictive.distinct_covariances[0]
         factor = covariance_factor(covariance)
         white = rng.standard_normal(means.shape)
         noise = white @ factor.T
-        flow = ExactFlow(move.model, np.atleast_1d(z), move.step, pseudo_times(self.flow_steps))
+        flow = ExactFlow(seen, pseudo_times(self.flow_steps))
         origins = means if self.local else predictive.mean[None]
         (_, moved), log_determinants = flow.migrate(
             covariance, (origins, np.zeros(origins.shape)), (means, noise)
@@ -79,4 +80,4 @@ class FlowProposal(BootstrapProposal):
         white_moved = white + (moved - noise) @ np.linalg.pinv(factor).T
         x = move.wrapped(means + moved)
         log_ratio = log_determinants + 0.5 * (white**2 - white_moved**2).sum(axis=1)
-        return x, cloud.log_weights + log_ratio + move.log_likelihood(z, x)
+        return Cloud(x, cloud.log_weights + log_ratio + seen.log_likelihood(x))

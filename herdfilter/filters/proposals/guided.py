@@ -11,6 +11,7 @@ from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.gaussian import MomentRule, updated_gaussians
 from herdfilter.filters.kalman.mixture import moment_rule
 from herdfilter.filters.move import Move
+from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals._kalman import WIDENING, regular
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.models.contract import OBSERVED, Model, require
@@ -50,13 +51,11 @@ class GuidedProposal(BootstrapProposal):
         require(model, "GuidedProposal", ("transition_mean", "transition_covariance"))
         require(model, "GuidedProposal", OBSERVED)
 
-    def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
         centres = move.mean(cloud.particles)
         noise = regular(move.covariance, "GuidedProposal", move.step)
-        means, covariances, _ = updated_gaussians(
-            move.model, centres, noise[None], moment_rule(self.rule), np.atleast_1d(z), move.step
-        )
+        means, covariances, _ = updated_gaussians(seen, centres, noise[None], moment_rule(self.rule))
         root, roots = np.linalg.cholesky(noise), np.linalg.cholesky(covariances + WIDENING * noise)
         drawn = rng.standard_normal(cloud.particles.shape)
         moved = means + (roots @ drawn[:, :, None])[:, :, 0]  # angles still unwrapped, as their densities are
@@ -65,7 +64,7 @@ class GuidedProposal(BootstrapProposal):
             0.5 * ((drawn**2).sum(axis=1) - (needed**2).sum(axis=1)) + _log_det(roots) - _log_det(root)
         )
         wrapped = move.wrapped(moved)
-        return wrapped, cloud.log_weights + log_ratio + move.log_likelihood(z, wrapped)
+        return Cloud(wrapped, cloud.log_weights + log_ratio + seen.log_likelihood(wrapped))
 
 
 def _log_det(roots: Array) -> Array:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.gaussian import MomentRule
-from herdfilter.filters.kalman.mixture import kalman_mixture, moment_rule
+from herdfilter.filters.kalman.mixture import moment_rule, updated_mixture
 from herdfilter.filters.move import Move
+from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals._kalman import check_share, defended
 from herdfilter.filters.proposals.augmented import AugmentedProposal, with_noise
 from herdfilter.mixture import GaussianMixture, floored
@@ -68,18 +69,18 @@ class GuidedAugmentedProposal(AugmentedProposal):
         require(model, user, ("transition_mean", "transition_covariance"), ("transition", "noise_dim"))
         require(model, user, OBSERVED)
 
-    def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
         fitted = self.fit.fit(cloud.particles, cloud.weights, move.circular)
         regular = np.array([floored(covariance) for covariance in fitted.distinct_covariances])
         prior = with_noise(GaussianMixture.trusted(fitted.weights, fitted.means, regular), move.noise_dim)
-        seen = _Ahead(move)
-        posterior, _ = kalman_mixture(seen, prior, np.atleast_1d(z), move.step, self.rule)
+        ahead = _Ahead(move)
+        posterior, _ = updated_mixture(replace(seen, model=ahead), prior, self.rule)
         q = defended(posterior, prior, self.defensive_share)
         points = drawn(self.sampler, q, len(cloud), rng)
         log_ratio = prior.log_density(points.x) - q.log_density(points.x)
-        moved = seen.moved(points.x)
-        return moved, points.log_weights + log_ratio + move.log_likelihood(z, moved)
+        moved = ahead.moved(points.x)
+        return Cloud(moved, points.log_weights + log_ratio + seen.log_likelihood(moved))
 
 
 class _Ahead:

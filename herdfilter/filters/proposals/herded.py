@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
 from herdfilter.filters.proposals.base import initial_points
@@ -34,7 +33,7 @@ class HerdedProposal:
     defensive_share : float
         The share a, from 0 (points from the predictive density itself) to below 1. Not used where Q is rank-deficient:
         there the components have no densities to weigh, and the herding samplers work on the mixture smoothed by their
-        kernel, whose covariance is floored in the whitened frame (`herdfilter.kernels.floored`).
+        kernel, whose covariance is floored in the whitened frame (`herdfilter.mixture.floored`).
 
     Raises
     ------
@@ -55,11 +54,11 @@ class HerdedProposal:
         """See `Proposal`."""
         require(model, "HerdedProposal", ("transition_mean", "transition_covariance"))
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
         return initial_points(model, n, rng, self.sampler)
 
-    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> tuple[Array, Array]:
+    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
         target = move.predictive(cloud.particles, cloud.weights)
         n, noise = len(cloud), target.distinct_covariances[0]
@@ -72,4 +71,4 @@ class HerdedProposal:
         if share:
             terms = target.component_log_densities(points.x)
             new_weights = new_weights + log_sums(terms, target.weights) - log_sums(terms, drawn_from.weights)
-        return move.wrapped(points.x), new_weights - np.logaddexp.reduce(new_weights)
+        return Cloud(move.wrapped(points.x), new_weights - np.logaddexp.reduce(new_weights))

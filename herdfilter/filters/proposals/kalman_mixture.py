@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.gaussian import MomentRule
-from herdfilter.filters.kalman.mixture import kalman_mixture, moment_rule
+from herdfilter.filters.kalman.mixture import moment_rule, updated_mixture
 from herdfilter.filters.move import Move
+from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals._kalman import check_share, defended, regular
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.proposals.herded import HerdedProposal
@@ -65,21 +65,21 @@ class KalmanMixtureProposal:
         require(model, "KalmanMixtureProposal", ("transition_mean", "transition_covariance"))
         require(model, "KalmanMixtureProposal", OBSERVED)
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
         return initial_points(model, n, rng, self.sampler)
 
-    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> tuple[Array, Array]:
+    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
         return HerdedProposal(self.sampler).propose(move, cloud, rng)
 
-    def guide(self, move: Move, cloud: Cloud, z: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
         regular(move.covariance, "KalmanMixtureProposal", move.step)
         prediction = move.predictive(cloud.particles, cloud.weights)
-        posterior, _ = kalman_mixture(move.model, prediction, np.atleast_1d(z), move.step, self.rule)
+        posterior, _ = updated_mixture(seen, prediction, self.rule)
         q = defended(posterior, prediction, self.defensive_share)
         points = drawn(self.sampler, q, len(cloud), rng)
         log_ratio = prediction.log_density(points.x) - q.log_density(points.x)
         moved = move.wrapped(points.x)
-        return moved, points.log_weights + log_ratio + move.log_likelihood(z, moved)
+        return Cloud(moved, points.log_weights + log_ratio + seen.log_likelihood(moved))

@@ -8,14 +8,13 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtri
 
-from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
 from herdfilter.filters.proposals._hilbert import BITS, hilbert_order
 from herdfilter.filters.proposals._scrambled_sobol import scrambled_sobol
 from herdfilter.filters.proposals.base import initial_points
-from herdfilter.filters.resampling.base import equal_log_weights, picked
+from herdfilter.filters.resampling.base import picked
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, circular_dims, require
 from herdfilter.samplers.sobol import SobolSampling
@@ -65,17 +64,17 @@ class SequentialQuasiMonteCarlo:
                 f"model: expected at most {BITS} dimensions for the Hilbert curve, got {model.dim}"
             )
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
         prior = model.initial
         if not isinstance(prior, GaussianMixture) or len(prior) > 1:
             return initial_points(model, n, rng, SobolSampling(scramble=True))
         x = prior.means + ndtri(scrambled_sobol(n, prior.dim, rng)) @ prior.factors[0].T
-        return wrap_angles(x, circular_dims(model)), equal_log_weights(n)
+        return Cloud.equal(wrap_angles(x, circular_dims(model)))
 
-    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> tuple[Array, Array]:
+    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
         u = scrambled_sobol(len(cloud), 1 + move.noise_dim, rng)
         order = hilbert_order(cloud.particles, cloud.weights, move.circular)
         ancestors = cloud.particles[order[picked(cloud.weights[order], u[:, 0])]]
-        return move.push(ancestors, ndtri(u[:, 1:])), equal_log_weights(len(cloud))
+        return Cloud.equal(move.push(ancestors, ndtri(u[:, 1:])))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -12,6 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array
+from herdfilter.filters.cloud import Cloud
 
 Indices = NDArray[np.integer[Any]]
 ROUNDING = 1e-12  # relative: a number of offspring this little below a whole one is that whole number
@@ -21,16 +21,9 @@ ROUNDING = 1e-12  # relative: a number of offspring this little below a whole on
 class Resampling(Protocol):
     """Anything that replaces weighted particles by as many less unevenly weighted ones."""
 
-    def resample(
-        self, particles: Array, weights: Array, rng: np.random.Generator, circular: Sequence[int] = ()
-    ) -> tuple[Array, Array]:
-        """Return particles (n, d) and log-weights (n,) for particles (n, d) with weights (n,) that sum to 1."""
+    def resample(self, cloud: Cloud, rng: np.random.Generator, circular: Sequence[int] = ()) -> Cloud:
+        """Return as many particles as `cloud` has, with weights that sum to 1."""
         ...
-
-
-def equal_log_weights(n: int) -> Array:
-    """Log-weights of n equally weighted particles."""
-    return np.full(n, -math.log(n))
 
 
 @njit(cache=True)
@@ -58,8 +51,6 @@ class CopyingResampling(ABC):
     def ancestors(self, weights: Array, rng: np.random.Generator) -> Indices:
         """Return the indices (n,) of the particles to copy, for weights (n,) that sum to 1."""
 
-    def resample(
-        self, particles: Array, weights: Array, rng: np.random.Generator, circular: Sequence[int] = ()
-    ) -> tuple[Array, Array]:
+    def resample(self, cloud: Cloud, rng: np.random.Generator, circular: Sequence[int] = ()) -> Cloud:
         """Return equally weighted copies; see `Resampling`."""
-        return particles.take(self.ancestors(weights, rng), axis=0), equal_log_weights(len(weights))
+        return Cloud.equal(cloud.particles.take(self.ancestors(cloud.weights, rng), axis=0))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
+from herdfilter.filters.cloud import Cloud
 from herdfilter.fitting.base import Fit
 from herdfilter.samplers.base import Sampler, as_sampler, drawn
 
@@ -33,9 +33,7 @@ class MixtureResampling:
         as_sampler("sampler", self.sampler)
         check_fit(self.fit)
 
-    def resample(
-        self, particles: Array, weights: Array, rng: np.random.Generator, circular: Sequence[int] = ()
-    ) -> tuple[Array, Array]:
+    def resample(self, cloud: Cloud, rng: np.random.Generator, circular: Sequence[int] = ()) -> Cloud:
         """Return points of the fitted mixture, with the sampler's weights; see `Resampling`.
 
         Raises
@@ -45,15 +43,15 @@ class MixtureResampling:
         ValueError
             If it returns another number of points, or negative weights.
         """
-        n, name = len(weights), type(self.sampler).__name__
-        points = drawn(self.sampler, self.fit.fit(particles, weights, circular), n, rng)
+        n, name = len(cloud), type(self.sampler).__name__
+        points = drawn(self.sampler, self.fit.fit(cloud.particles, cloud.weights, circular), n, rng)
         if len(points) != n:
             raise ValueError(f"sampler: expected {n} points from {name}, got {len(points)}")
         if (points.weights < 0).any():
             raise ValueError(
                 f"sampler: expected non-negative weights from {name}, got {points.weights.min():g}"
             )
-        return wrap_angles(points.x, circular), points.log_weights
+        return Cloud(wrap_angles(points.x, circular), points.log_weights)
 
 
 def check_fit(fit: object) -> None:

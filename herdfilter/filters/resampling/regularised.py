@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import Array, as_positive
+from herdfilter._checks import as_positive
 from herdfilter.angles import moments, wrap_angles
-from herdfilter.filters.resampling.base import equal_log_weights
+from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.resampling.systematic import SystematicResampling
 from herdfilter.mixture import covariance_factor
 
@@ -43,10 +43,9 @@ class RegularisedResampling:
     def __post_init__(self) -> None:
         as_positive("scale", self.scale)
 
-    def resample(
-        self, particles: Array, weights: Array, rng: np.random.Generator, circular: Sequence[int] = ()
-    ) -> tuple[Array, Array]:
+    def resample(self, cloud: Cloud, rng: np.random.Generator, circular: Sequence[int] = ()) -> Cloud:
         """Return equally weighted particles; see `Resampling`."""
+        particles, weights = cloud.particles, cloud.weights
         n, d = particles.shape
         spread = np.full(n, 1 / n) if weights.max() > 1 - CONCENTRATED else weights
         covariance = moments(particles, spread, circular)[1] / max(1 - spread @ spread, CONCENTRATED)
@@ -56,4 +55,4 @@ class RegularisedResampling:
         width = self.scale * n ** (-1 / (d + 4))
         noise = rng.standard_normal((np.count_nonzero(repeated), d))
         x[repeated] += width * noise @ covariance_factor(covariance).T
-        return wrap_angles(x, circular), equal_log_weights(n)
+        return Cloud.equal(wrap_angles(x, circular))

@@ -10,7 +10,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_count, one_of
 from herdfilter.angles import unwrap_angles, wrap_angles
-from herdfilter.filters.resampling.base import equal_log_weights
+from herdfilter.filters.cloud import Cloud
 from herdfilter.mixture import floored
 
 NEGLIGIBLE = 1e-12  # of a particle's share; a weight under it is lost in the rounding of the programme
@@ -52,18 +52,16 @@ class OptimalTransportResampling:
         one_of("distance", self.distance, ("whitened", "euclidean"))
         object.__setattr__(self, "largest", as_count("largest", self.largest))
 
-    def resample(
-        self, particles: Array, weights: Array, rng: np.random.Generator, circular: Sequence[int] = ()
-    ) -> tuple[Array, Array]:
+    def resample(self, cloud: Cloud, rng: np.random.Generator, circular: Sequence[int] = ()) -> Cloud:
         """Return equally weighted averages of particles, in the order of the particles moved; `rng` is not used."""
-        n, d = particles.shape
+        n, d = cloud.particles.shape
         if d > 1 and n > self.largest:
             raise ValueError(
                 f"particles: expected at most {self.largest} for optimal transport in {d} dimensions, got {n}; "
                 "raise `largest`, or take SystematicResampling"
             )
-        weights = weights / weights.sum()
-        x = unwrap_angles(particles, weights, circular)
+        weights = cloud.weights / cloud.weights.sum()
+        x = unwrap_angles(cloud.particles, weights, circular)
         mean = weights @ x
         centred = x - mean
         new = (
@@ -71,7 +69,7 @@ class OptimalTransportResampling:
             if d == 1
             else _averages(self._scaled(centred), centred, weights)
         )
-        return wrap_angles(mean + new - new.mean(axis=0), circular), equal_log_weights(n)
+        return Cloud.equal(wrap_angles(mean + new - new.mean(axis=0), circular))
 
     def _scaled(self, x: Array) -> Array:
         """Return points whose Euclidean distances are the ones meant."""

@@ -32,6 +32,18 @@ class Online(Protocol):
         ...
 
 
+class Watcher(Protocol):
+    """Looks at a filter while it runs, and changes nothing."""
+
+    def predicted(self, online: Any, z: ArrayLike | None) -> None:
+        """Look at a filter that stands at its prediction, before it takes up `z`."""
+        ...
+
+    def updated(self, online: Any) -> None:
+        """Look at a filter after its update."""
+        ...
+
+
 def series(
     observations: Iterable[ArrayLike | None],
     dt: float | Sequence[float] | Array = 1.0,
@@ -52,7 +64,7 @@ def series(
     dts: list[Any] = [dt] * steps if np.ndim(dt) == 0 else list(np.asarray(dt))
     for name, count in (("dt", len(dts)), ("controls", steps if controls is None else len(controls))):
         if count != steps:
-            raise ValueError(f"{name}: expected one a step, {steps}, got {count}")
+            raise ValueError(f"{name}: expected one per step, {steps}, got {count}")
     for k, value in enumerate(dts):
         try:
             dts[k] = as_positive("dt", value)
@@ -68,7 +80,7 @@ def _intervals(times: ArrayLike, dt: Any, steps: int) -> Array:
         raise ValueError("times: expected either times or dt, got both")
     times = as_array("times", times, (None,))
     if len(times) != steps:
-        raise ValueError(f"times: expected one a step, {steps}, got {len(times)}")
+        raise ValueError(f"times: expected one per step, {steps}, got {len(times)}")
     dts = np.diff(times, prepend=0.0)
     if (dts <= 0).any():
         k = int(np.argmax(dts <= 0))
@@ -78,7 +90,11 @@ def _intervals(times: ArrayLike, dt: Any, steps: int) -> Array:
 
 
 def run(
-    online: Online, steps: Sequence[Step], dim: int, kept: list[tuple[Array, Array]] | None = None
+    online: Online,
+    steps: Sequence[Step],
+    dim: int,
+    kept: list[tuple[Array, Array]] | None = None,
+    watcher: Watcher | None = None,
 ) -> FilterResult:
     """Predict to, and update with, each observation in turn; `kept` collects particles and weights.
 
@@ -88,7 +104,11 @@ def run(
     try:
         for step in steps:
             online.predict(step.dt, step.control)
+            if watcher is not None:
+                watcher.predicted(online, step.z)
             records.append(online.update(step.z))
+            if watcher is not None:
+                watcher.updated(online)
             if kept is not None:
                 kept.append((online.particles, online.weights))  # type: ignore[attr-defined]
     except (Exception, KeyboardInterrupt) as error:

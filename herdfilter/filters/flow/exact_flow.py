@@ -8,13 +8,8 @@ from numba import njit
 from herdfilter._checks import Array, as_array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
-from herdfilter.models.contract import (
-    Model,
-    circular_dims,
-    observation_circular,
-    observation_covariance,
-    observation_mean,
-)
+from herdfilter.filters.observation import Observation
+from herdfilter.models.contract import circular_dims, observation_mean
 
 
 def pseudo_times(steps: int, ratio: float = 1.2) -> Array:
@@ -38,39 +33,27 @@ class ExactFlow:
 
     Parameters
     ----------
-    model : object
-        Observes the state.
-    z : ndarray, shape (k,)
-        The observation; NaN where an entry is missing.
-    step : int
+    seen : Observation
+        With a model that observes the state.
     times : ndarray
         Pseudo-times, as of `pseudo_times`.
 
     Raises
     ------
     ValueError
-        If `z` or what the model returns has the wrong shape, or is infinite; the first also in `migrate`.
+        If the observation or what the model returns has the wrong shape, or is infinite; the first also in `migrate`.
     IndefiniteCovarianceError
         If the covariance of the observation is not positive definite.
     """
 
-    def __init__(self, model: Model, z: Array, step: int, times: Array) -> None:
-        if z.ndim != 1 or np.isinf(z).any():
-            raise ValueError(
-                f"z: expected a vector of finite numbers, or NaN where missing, got {z} at step {step}"
-            )
-        self.model, self.z, self.step, self.times = model, z, step, times
-        self._circular = circular_dims(model)
-        self._angles = observation_circular(model, len(z))
-        self._kept = np.flatnonzero(~np.isnan(z))
-        size = len(np.atleast_1d(model.observation_covariance(step)))
-        if len(z) != size:
-            raise ValueError(f"z: expected shape ({size},), as of observation_covariance, got {z.shape}")
-        noise = observation_covariance(model, size, step)[np.ix_(self._kept, self._kept)]
+    def __init__(self, seen: Observation, times: Array) -> None:
+        self.seen, self.times = seen, times
+        size = len(np.atleast_1d(seen.model.observation_covariance(seen.step)))
+        seen.expect((size,), "observation_covariance")
         try:
-            self._whitening = np.linalg.inv(np.linalg.cholesky(noise))
+            self._whitening = np.linalg.inv(np.linalg.cholesky(seen.noise))
         except np.linalg.LinAlgError:
-            raise IndefiniteCovarianceError(step, "observation's") from None
+            raise IndefiniteCovarianceError(seen.step, "observation's") from None
 
     def migrate(self, covariance: Array, *movers: tuple[Array, Array]) -> tuple[list[Array], Array]:
         """Carry offsets from prior means along the flow.
@@ -110,33 +93,27 @@ class ExactFlow:
             log_determinants += logs
         return offsets, log_determinants
 
-    def _residuals(self, seen: Array) -> Array:
-        """Finite part of ``z - seen``, angles wrapped, (m, k) -> (m, kept)."""
-        if seen.shape[1] != len(self.z):
-            raise ValueError(
-                f"z: expected shape {seen.shape[1:]}, as of observation_mean, got {self.z.shape}"
-            )
-        return wrap_angles(self.z - seen, self._angles)[:, self._kept]
-
     def _linearised(self, x: Array, scale: Array) -> tuple[Array, Array]:
         """Residuals (m, kept) and slopes (m, kept, d) at m states: the model's, or by central differences."""
-        m, d = x.shape
-        jacobian = getattr(self.model, "observation_jacobian", None)
+        (m, d), seen, model, step = x.shape, self.seen, self.seen.model, self.seen.step
+        circular, jacobian = circular_dims(model), getattr(model, "observation_jacobian", None)
         if jacobian is not None:
-            states = wrap_angles(x, self._circular)
-            seen = observation_mean(self.model, states, self.step)
-            slopes = as_array("observation_jacobian", jacobian(states, self.step), (m, seen.shape[1], d))
-            return self._residuals(seen), slopes[:, self._kept]
+            states = wrap_angles(x, circular)
+            means = observation_mean(model, states, step)
+            seen.expect(means.shape[1:], "observation_mean")
+            slopes = as_array("observation_jacobian", jacobian(states, step), (m, means.shape[1], d))
+            return seen.residuals(means), slopes[:, seen.kept]
         # steps as in the extended Kalman filter: truncation balanced with rounding
         width = np.maximum(scale, 1e-3 * np.abs(x))
         width[width == 0] = 1.0
         h = width * np.cbrt(np.finfo(float).eps * np.maximum(1.0, np.abs(x) / width))
         steps = h[:, None] * np.eye(d)
         states = np.concatenate([x[:, None], x[:, None] + steps, x[:, None] - steps], axis=1).reshape(-1, d)
-        seen = observation_mean(self.model, wrap_angles(states, self._circular), self.step)
-        seen = seen.reshape(m, 2 * d + 1, seen.shape[1])
-        rise = wrap_angles(seen[:, 1 : d + 1] - seen[:, d + 1 :], self._angles)[..., self._kept]
-        return self._residuals(seen[:, 0]), (rise / (2 * h[..., None])).transpose(0, 2, 1)
+        means = observation_mean(model, wrap_angles(states, circular), step)
+        seen.expect(means.shape[1:], "observation_mean")
+        means = means.reshape(m, 2 * d + 1, means.shape[1])
+        rise = wrap_angles(means[:, 1 : d + 1] - means[:, d + 1 :], seen.circular)[..., seen.kept]
+        return seen.residuals(means[:, 0]), (rise / (2 * h[..., None])).transpose(0, 2, 1)
 
 
 @njit(cache=True, nogil=True)

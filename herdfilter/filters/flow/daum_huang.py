@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array, as_count, as_generator
 from herdfilter.angles import moments, unwrap_angles, wrap_angles
-from herdfilter.filters.exact_flow import ExactFlow, pseudo_times
+from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
 from herdfilter.filters.kalman.core import KalmanFilter
+from herdfilter.filters.kalman.ensemble import ensemble_observation
 from herdfilter.filters.kalman.gaussian import GaussianBelief
 from herdfilter.filters.kalman.unscented import UnscentedKalmanFilter
+from herdfilter.filters.move import Move
+from herdfilter.filters.observation import Observation
 from herdfilter.models.contract import (
     ADDITIVE,
     OBSERVED,
@@ -21,7 +23,6 @@ from herdfilter.models.contract import (
     circular_dims,
     require,
     sample_initial,
-    sample_transition,
 )
 
 
@@ -68,7 +69,7 @@ class DaumHuangFilter(KalmanFilter):
     The paper takes Euler's steps of pseudo-time; we solve each exactly, which is stable however sharp the likelihood.
     """
 
-    _belief: _Flow
+    belief: _Flow
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class DaumHuangFilter(KalmanFilter):
         self.rng = as_generator(rng)
         self.local = bool(local)
         times = pseudo_times(as_count("flow_steps", flow_steps))
-        gaussian = getattr(kalman(model), "_belief", None) if callable(kalman) else None
+        gaussian = getattr(kalman(model), "belief", None) if callable(kalman) else None
         if not isinstance(gaussian, GaussianBelief):
             raise TypeError(f"kalman: expected a filter such as UnscentedKalmanFilter, got {kalman!r}")
         members = sample_initial(model, self.n_particles, self.rng)
@@ -102,7 +103,7 @@ class DaumHuangFilter(KalmanFilter):
     @property
     def particles(self) -> Array:
         """The particles, shape (n, d), of equal weight."""
-        return self._belief.members
+        return self.belief.members
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,22 +135,24 @@ class _Flow:
     def covariance(self) -> Array:
         return self._moments[1]
 
-    def predicted(self, model: Model, dt: float, control: Any, step: int) -> _Flow:
-        gaussian = replace(self.gaussian, mean=self.mean).predicted(model, dt, control, step)
-        members = sample_transition(model, self.members, self.rng, dt, control, step)
-        return replace(self, members=members, gaussian=gaussian)
+    def predicted(self, move: Move) -> _Flow:
+        gaussian = replace(self.gaussian, mean=self.mean).predicted(move)
+        return replace(self, members=move.sample(self.members, self.rng), gaussian=gaussian)
 
-    def updated(self, model: Model, z: Array, step: int) -> tuple[_Flow, float]:
-        gaussian, log_density = self.gaussian.updated(model, z, step)
+    def updated(self, seen: Observation) -> tuple[_Flow, float]:
+        gaussian, log_density = self.gaussian.updated(seen)
         n = len(self.members)
         members = unwrap_angles(self.members, np.full(n, 1 / n), self.circular)
         origin = members.mean(axis=0)
         offsets = members - origin
-        flow = ExactFlow(model, z, step, self.times)
+        flow = ExactFlow(seen, self.times)
         # the map is affine without `local`, and the flow of an offset of zero is that of the mean
-        movers = (
-            [(origin, offsets)] if self.local else [(origin, np.zeros((1, model.dim))), (origin, offsets)]
-        )
+        movers = [(origin, offsets)]
+        if not self.local:
+            movers.insert(0, (origin, np.zeros((1, len(origin)))))
         moved, _ = flow.migrate(self.gaussian.covariance, *movers)
         members = wrap_angles(origin + moved[-1], self.circular)
         return replace(self, members=members, gaussian=gaussian), log_density
+
+    def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
+        return ensemble_observation(model, self.members, step)

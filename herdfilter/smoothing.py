@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_count, as_generator
 from herdfilter.angles import moments, wrap_angles
-from herdfilter.filters._series import series
 from herdfilter.filters.results import FilterResult
+from herdfilter.filters.series import series
 from herdfilter.models.contract import (
     ADDITIVE,
     Model,

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_count
-from herdfilter.filters._series import series
-from herdfilter.models.contract import Model, circular_dims, observed, require
+from herdfilter.filters.observation import Observation
+from herdfilter.filters.series import series
+from herdfilter.models.contract import Model, circular_dims, require
 
 CELLS_PER_SD = 4
 """Fewest grid cells to a standard deviation of the transition noise, in its narrowest direction."""
@@ -131,9 +132,9 @@ class GridFilter:
         masses = np.empty((len(steps), len(self.x))) if keep_masses else None
         for k, (z, dt_k, control) in enumerate(steps):
             mass = self._predict(mass, dt_k, control, k + 1)
-            observation = observed(self.model, z)
-            if observation is not None:
-                mass, increment = self._update(mass, observation, k + 1)
+            seen = Observation.read(self.model, z, k + 1)
+            if seen is not None:
+                mass, increment = self._update(mass, seen)
                 log_likelihood += increment
             means[k] = mass @ self.x
             centred = self.x - means[k]
@@ -142,14 +143,16 @@ class GridFilter:
                 masses[k] = mass
         return GridResult(means, covariances, log_likelihood, masses)
 
-    def _update(self, mass: Array, z: Array, step: int) -> tuple[Array, float]:
+    def _update(self, mass: Array, seen: Observation) -> tuple[Array, float]:
         """Posterior probability of each grid point (N,), and the log-density of the observation."""
-        log_density = self.model.log_likelihood(z, self.x, step)
+        log_density = self.model.log_likelihood(seen.z, self.x, seen.step)
         peak = log_density.max()
         joint = mass * np.exp(log_density - peak)
         evidence = joint.sum()
         if not evidence > 0:
-            raise ValueError(f"observations: step {step} is impossible everywhere on the grid, got {z!r}")
+            raise ValueError(
+                f"observations: step {seen.step} is impossible everywhere on the grid, got {seen.z!r}"
+            )
         return joint / evidence, float(peak + np.log(evidence))
 
     def _predict(self, mass: Array, dt: float, control: Any, step: int) -> Array:

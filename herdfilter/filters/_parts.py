@@ -1,0 +1,55 @@
+"""Checks of what a user plugs into a particle filter, and of what the parts return."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from herdfilter._checks import as_count
+from herdfilter.filters.cloud import Cloud
+from herdfilter.models.contract import Model, require
+
+
+def check_model(model: Model) -> None:
+    """Raise an error that names what is wrong with a model, as far as that shows without a draw."""
+    require(model, "ParticleFilter", ("dim", "initial", "log_likelihood"))
+    require(model.initial, "ParticleFilter's initial distribution", ("sample",))
+    dim = as_count("model.dim", model.dim)
+    given = getattr(model.initial, "dim", dim)
+    if given != dim:
+        raise ValueError(
+            f"model.initial: expected a distribution in {dim} dimensions, as dim says, got {given}"
+        )
+
+
+def check_part(name: str, part: object, kind: type, expected: str) -> None:
+    """Raise TypeError unless `part` is an instance of this kind."""
+    if isinstance(part, type):
+        raise TypeError(f"{name}: expected {expected}, an instance, got the class {part.__name__}")
+    if not isinstance(part, kind):
+        raise TypeError(f"{name}: expected {expected}, got {part!r}")
+
+
+def as_fraction(name: str, value: Any) -> float:
+    """Return `value` as a float from 0 to 1."""
+    if not isinstance(value, int | float | np.number) or not 0 <= value <= 1:
+        raise ValueError(f"{name}: expected a fraction from 0 to 1, got {value!r}")
+    return float(value)
+
+
+def returned(cloud: Any, part: object, method: str, shape: tuple[int, int]) -> Cloud:
+    """Return what a method of a part gave, checked to be particles of this shape."""
+    if isinstance(cloud, Cloud):
+        x, weights = np.shape(cloud.particles), np.shape(cloud.log_weights)
+        if x == shape and weights == shape[:1]:
+            return cloud
+    name = f"{type(part).__name__}.{method}"
+    if not isinstance(cloud, Cloud):
+        raise TypeError(
+            f"{name}: expected a herdfilter.filters.Cloud(particles, log_weights), got {type(cloud).__name__}"
+        )
+    raise ValueError(
+        f"{name}: expected particles of shape {shape} and as many weights, got {x} and {weights}; look at the model's "
+        "initial and dim, or at the sampler"
+    )

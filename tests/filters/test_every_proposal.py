@@ -1,0 +1,107 @@
+"""Every proposal, run through what any proposal must do, by itself and outside of a filter."""
+
+import copy
+import inspect
+
+import numpy as np
+import pytest
+
+from herdfilter.filters import (
+    Cloud,
+    Move,
+    Observation,
+    ObservingProposal,
+    Outcome,
+    ParticleFilter,
+    Proposal,
+    proposals,
+)
+from herdfilter.models import LinearGaussian
+from herdfilter.models.contract import simulate
+
+PLANE = LinearGaussian(
+    F=[[0.9, 0.2], [-0.2, 0.9]],
+    H=np.eye(2),
+    Q=[[0.5, 0.1], [0.1, 0.3]],
+    R=[[0.4, 0.1], [0.1, 0.2]],
+    initial_mean=[1.0, -1.0],
+    initial_covariance=[[1.0, 0.3], [0.3, 2.0]],
+)
+SEEN = Observation(PLANE, np.array([0.7, -0.2]), 1)
+
+
+@pytest.fixture
+def cloud():
+    rng = np.random.default_rng(4)
+    weights = rng.dirichlet(np.full(25, 0.5))
+    weights[[3, 7]] = 0.0
+    return Cloud.weighted(rng.normal([0.5, -0.5], 1.0, (25, 2)), weights / weights.sum())
+
+
+def results(proposal, cloud, seed=0):
+    """What each method of a proposal returns, and whether its weights must sum to 1."""
+    rng = np.random.default_rng(seed)
+    yield proposal.initial(PLANE, 25, rng), True
+    yield proposal.propose(Move(PLANE), cloud, rng), True
+    if isinstance(proposal, ObservingProposal):
+        yield proposal.guide(Move(PLANE), cloud, SEEN, rng), False
+
+
+def test_every_proposal_of_the_package_is_in_the_registry(registry):
+    classes = {c for c in vars(proposals).values() if inspect.isclass(c) and not inspect.isabstract(c)}
+    assert {type(p.make()) for p in registry.values()} == classes - {Proposal, ObservingProposal}
+
+
+def test_the_contract_is_followed(promised):
+    proposal = promised.make()
+    assert isinstance(proposal, Proposal)
+    assert isinstance(proposal, ObservingProposal) is promised.observes
+    proposal.check(PLANE)
+
+
+def test_weights_are_normalised_where_no_observation_has_been_seen(proposal, cloud):
+    for moved, normalised in results(proposal, cloud):
+        assert isinstance(moved, Cloud)
+        assert moved.particles.shape == (25, 2)
+        assert np.isfinite(moved.particles).all()
+        assert not np.isnan(moved.log_weights).any()
+        if normalised:
+            assert np.exp(moved.log_weights).sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_the_particles_given_are_left_as_they_are(proposal, cloud):
+    before = copy.deepcopy((cloud.particles, cloud.log_weights, cloud.weights))
+    for moved, _ in results(proposal, cloud):
+        assert not np.shares_memory(moved.particles, cloud.particles)
+    for array, kept in zip((cloud.particles, cloud.log_weights, cloud.weights), before, strict=True):
+        np.testing.assert_array_equal(array, kept)
+
+
+def test_what_is_deterministic_takes_no_random_number(deterministic, cloud):
+    for (one, _), (other, _) in zip(
+        results(deterministic, cloud, 0), results(deterministic, cloud, 1), strict=True
+    ):
+        np.testing.assert_array_equal(one.particles, other.particles)
+        np.testing.assert_array_equal(one.log_weights, other.log_weights)
+
+
+def test_particles_without_weight_may_lie_anywhere(proposal, cloud):
+    """They have no part in what follows, or at least no weight in it."""
+    cloud.particles[[3, 7]] = 1e6
+    for moved, _ in list(results(proposal, cloud))[1:]:
+        mean = moved.normalised()[0].weights @ moved.particles
+        assert np.abs(mean).max() < 10
+
+
+def test_an_entry_that_is_missing_is_as_good_as_one_that_is_not_there(proposal):
+    one = LinearGaussian(
+        PLANE.F, [[1.0, 0.0]], PLANE.Q, [[0.4]], PLANE.initial_mean, PLANE.initial_covariance
+    )
+    z = simulate(PLANE, 6, 3)[1]
+    z[:, 1] = np.nan
+    z[4] = np.nan
+    partial = ParticleFilter(PLANE, 30, copy.deepcopy(proposal), rng=2).run(z)
+    whole = ParticleFilter(one, 30, proposal, rng=2).run(z[:, :1])
+    np.testing.assert_allclose(partial.means, whole.means, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(partial.log_likelihoods, whole.log_likelihoods, rtol=1e-9, atol=1e-9)
+    assert partial.outcomes[4] is Outcome.MISSING
