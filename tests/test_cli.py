@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from herdfilter.cli import main
 from herdfilter.evaluation import recording
-from herdfilter.evaluation.measures import TIMES
+from herdfilter.evaluation.columns import TIMES
 from herdfilter.evaluation.scenario import scenario_files
 
 WALK = """

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from herdfilter._version import __version__
+
 VARIABLE = "HERDFILTER_CACHE"
 """Environment variable that names the folder; empty or ``off`` means that nothing is kept."""
 
@@ -79,8 +81,6 @@ def _kept(key: str, compute: Callable[[], Any]) -> Any:
 
 def _digest(decided_by: Any) -> str:
     import joblib
-
-    from herdfilter import __version__
 
     return str(joblib.hash((__version__, decided_by)))
 

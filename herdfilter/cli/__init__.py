@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from herdfilter import __version__
-from herdfilter.data_cli import data
+from herdfilter.cli.data import data
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table
 
+    from herdfilter.evaluation.results import StudyResult
     from herdfilter.evaluation.scenario import Scenario
-    from herdfilter.evaluation.study import StudyResult
 
 
 class InputError(click.ClickException):
@@ -186,8 +186,8 @@ def _tell(result: StudyResult, planned: int) -> None:
     """Print table, failures, definitions and verdict; `planned` runs were to be made."""
     from rich.console import Console
 
-    from herdfilter.evaluation.report.wording import definition, floor
     from herdfilter.evaluation.summary import summarise, verdict
+    from herdfilter.report.wording import definition, floor
 
     study, summary = result.study, summarise(result.runs)
     console = Console()
@@ -204,9 +204,9 @@ def _tell(result: StudyResult, planned: int) -> None:
 
 def _write(result: StudyResult, out: Path, there: Sequence[str] = ()) -> None:
     """Write tables, figures and report into a folder; files `there` are named with them."""
-    from herdfilter.evaluation.report import write_report
     from herdfilter.evaluation.summary import summarise
     from herdfilter.plotting import drawings, save_figures
+    from herdfilter.report import write_report
 
     try:
         summary = summarise(result.runs)
@@ -314,8 +314,8 @@ def _summary_table(summary: pd.DataFrame, scenario: Scenario, intervals: bool) -
     from rich import box
     from rich.table import Table
 
-    from herdfilter.evaluation.report.wording import outcome
     from herdfilter.evaluation.summary import error_measure
+    from herdfilter.report.wording import outcome
 
     unit = f" ({scenario.unit})" if scenario.unit else ""
     columns = {"rmse": f"RMSE\nto truth{unit}", "ratio": f"ratio to\n{summary['baseline'].iloc[0]}"}
