@@ -83,7 +83,7 @@ def median_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
 
     if not len(values):
         return np.nan, np.nan
-    interval = quantile_test(values).confidence_interval(level)
+    interval: Any = quantile_test(values).confidence_interval(level)
     return float(interval.low), float(interval.high)
 
 
