@@ -75,7 +75,7 @@ def generator_state(rng: np.random.Generator) -> tuple[Any, Any]:
 
 
 def _kept(key: str, compute: Callable[[], Any]) -> Any:
-    """Name, in the folder, of what is kept."""
+    """Compute; joblib keeps what comes out in a folder named after this function."""
     return compute()
 
 
@@ -88,10 +88,20 @@ def _digest(decided_by: Any) -> str:
 def _folder() -> str | None:
     place = os.environ.get(VARIABLE)
     if place is None:
-        import pooch
-
-        return str(pooch.os_cache("herdfilter"))
+        return str(user_cache())
     return None if place.strip().lower() in ("", "off") else str(Path(place).expanduser())
+
+
+def user_cache() -> Path:
+    """Return the folder of this system for files that can be made again."""
+    home = Path.home()
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    return base / "herdfilter"
 
 
 @cache
