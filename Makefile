@@ -28,30 +28,34 @@ bench: $(VENV)/.installed-bench  ## the studies behind the published figures; lo
 docs: $(VENV)/.installed-dev   ## the documentation as HTML in docs/_build
 	$(BIN)/sphinx-build -W -q docs docs/_build
 
-$(VENV)/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit("herdfilter needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
-
-# pip says nothing for long; a dot every two seconds tells that it works. What it installs is compiled afterwards, on all
-# cores and without the tests that packages bring along: half the time of compiling as it installs.
-define install
-	@printf '%s ' "$(1)"; (while sleep 2; do printf .; done) & dots=$$!; \
-	$(BIN)/pip install --quiet --no-compile --editable '.$(2)' && \
-	{ $(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib herdfilter >/dev/null 2>&1 || true; }; \
-	failed=$$?; kill $$dots; echo; exit $$failed
+# $(call told,TEXT,COMMAND): a command that says nothing for long, with a dot every two seconds to tell that it works.
+define told
+(printf '%s ' '$(1)'; (while kill -0 $$$$ 2>/dev/null; do sleep 2; printf .; done) & dots=$$!; \
+	{ $(2); }; failed=$$?; kill $$dots; echo; exit $$failed)
 endef
 
+# Bytecode is compiled after the installation, on all cores and without the tests that packages bring along: that takes half
+# as long as compiling while installing.
+define install
+$(BIN)/pip install --quiet --no-compile --editable '.[$(1)]' && \
+	{ $(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib herdfilter >/dev/null 2>&1 || true; }
+endef
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit("herdfilter needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@$(call told,Making the virtual environment $(VENV),$(PYTHON) -m venv $(VENV))
+
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
-	$(call install,Installing herdfilter into $(VENV),[equations])
+	@$(call told,Installing herdfilter,$(call install,equations))
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
-	$(call install,Installing herdfilter and the tools of its developers into $(VENV),[dev])
+	@$(call told,Installing herdfilter and the tools of its developers,$(call install,dev))
 	@touch $@ $(VENV)/.installed
 
 # The peers need a C compiler; where they do not install, the studies run without them and say so.
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
-	$(call install,Installing the peers of the benchmarks,[bench]) || echo "peers not installed: the benchmarks leave them out"
+	@$(call told,Installing the peers of the benchmarks,$(call install,bench)) || echo "peers not installed: the benchmarks leave them out"
 	@touch $@
 
 clean:
