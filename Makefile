@@ -7,8 +7,8 @@ BIN    := $(VENV)/bin
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed       ## the main job: samplers compared in a particle filter, table and figures in results/demo
-	rm -f results/demo/study.sqlite
-	$(BIN)/herdfilter compare ungm --out results/demo
+	@rm -f results/demo/study.sqlite
+	$(BIN)/herdfilter compare ungm --filters bootstrap,herded-kh,herded-chg,auto-kh --out results/demo
 
 test: $(VENV)/.installed-dev   ## the test suite
 	$(BIN)/pytest -n auto
@@ -28,22 +28,35 @@ bench: $(VENV)/.installed-bench  ## the studies behind the published figures; lo
 docs: $(VENV)/.installed-dev   ## the documentation as HTML in docs/_build
 	$(BIN)/sphinx-build -W -q docs docs/_build
 
+# $(call told,TEXT,COMMAND): a command that says nothing for long, with a dot every two seconds to tell that it works.
+define told
+(printf '%s ' '$(1)'; (while kill -0 $$$$ 2>/dev/null; do sleep 2; printf .; done) & dots=$$!; \
+	{ $(2); }; failed=$$?; kill $$dots; echo; exit $$failed)
+endef
+
+# Bytecode is compiled after the installation, on all cores and without the tests that packages bring along: that takes half
+# as long as compiling while installing.
+define install
+$(BIN)/pip install --quiet --no-compile --editable '.[$(1)]' && \
+	{ $(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib herdfilter >/dev/null 2>&1 || true; }
+endef
+
 $(VENV)/bin/python:
-	$(PYTHON) -c 'import sys; sys.exit("herdfilter needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit("herdfilter needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@$(call told,Making the virtual environment $(VENV),$(PYTHON) -m venv $(VENV))
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --editable .
-	touch $@
+	@$(call told,Installing herdfilter,$(call install,equations))
+	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --editable '.[dev]'
-	touch $@ $(VENV)/.installed
+	@$(call told,Installing herdfilter and the tools of its developers,$(call install,dev))
+	@touch $@ $(VENV)/.installed
 
 # The peers need a C compiler; where they do not install, the studies run without them and say so.
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
-	$(BIN)/pip install --quiet --editable '.[bench]' || echo "peers not installed: benchmarks/bench_peers.py leaves them out"
-	touch $@
+	@$(call told,Installing the peers of the benchmarks,$(call install,bench)) || echo "peers not installed: the benchmarks leave them out"
+	@touch $@
 
 clean:
 	rm -rf $(VENV) results docs/_build

@@ -23,8 +23,8 @@ from bench_study import measure, measure_times
 from common import announce, show
 from study_report import BASELINE, RIVAL, curve, read
 
-from herdfilter.evaluation.metrics import median_interval
 from herdfilter.evaluation.scenario import scenario_files
+from herdfilter.evaluation.statistics import median_interval
 
 DEFAULT = "auto-kh"
 PARTICLES = (20, 50, 100, 200, 500)

@@ -25,8 +25,8 @@ import pandas as pd
 from common import announce, show
 
 import herdfilter as hf
+from herdfilter.evaluation.columns import TIMES
 from herdfilter.evaluation.engine import run_study
-from herdfilter.evaluation.measures import TIMES
 from herdfilter.evaluation.recording import DataSet, Recording
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.evaluation.store import open_for_reading

@@ -27,8 +27,8 @@ from study_report import BASELINE, RIVAL, SCENARIOS, read, report, skip_path
 import herdfilter as hf
 from herdfilter.evaluation import Scenario
 from herdfilter.evaluation.filters import catalogue
-from herdfilter.evaluation.metrics import median_interval
 from herdfilter.evaluation.scenario import Divergence, load_scenario
+from herdfilter.evaluation.statistics import median_interval
 
 PARTICLES = (20, 50, 100, 200, 500)
 MORE_PARTICLES = (1000, 2000, 5000)  # of the baseline, for the break-even cost

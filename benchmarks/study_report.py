@@ -10,7 +10,7 @@ import pandas as pd
 from common import show
 
 from herdfilter.evaluation import summarise
-from herdfilter.evaluation.metrics import median_interval
+from herdfilter.evaluation.statistics import median_interval
 
 SCENARIOS = ("ungm", "lorenz63", "bearings", *(f"linear-d{d}" for d in range(1, 7)))
 BASELINE, RIVAL = "bootstrap", "sqmc"

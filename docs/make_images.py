@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import herdfilter as hf
-from herdfilter.evaluation.metrics import median_interval
 from herdfilter.evaluation.recording import record
 from herdfilter.evaluation.scenario import load_scenario, scenario_files
+from herdfilter.evaluation.statistics import median_interval
 from herdfilter.evaluation.study import plan_study
 from herdfilter.paper import FIGURES, reproduce
 from herdfilter.plotting import styles

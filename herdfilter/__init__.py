@@ -4,7 +4,13 @@ A particle filter whose random draws can be swapped for deterministic ones: kern
 sampling (Wolf and Baum, "Continuous Herded Gibbs Sampling", 2021) from Gaussian-mixture approximations of the posterior.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from herdfilter import bandwidths, discrete, kernels, models, testing
+from herdfilter._version import __version__ as __version__
 from herdfilter.discrepancy import (
     energy_distance,
     expected_energy_distance,
@@ -12,7 +18,6 @@ from herdfilter.discrepancy import (
     normalised_l2,
     sliced_wasserstein,
 )
-from herdfilter.evaluation.compare import compare
 from herdfilter.filters import (
     AugmentedProposal,
     AutomaticProposal,
@@ -67,7 +72,9 @@ from herdfilter.samplers import (
 )
 from herdfilter.smoothing import Trajectories, UnreachableStateError, backward_simulation
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from herdfilter import evaluation, plotting
+    from herdfilter.evaluation.compare import compare
 
 __all__ = [
     "AugmentedProposal",
@@ -126,12 +133,33 @@ __all__ = [
     "compare",
     "discrete",
     "energy_distance",
+    "evaluation",
     "expected_energy_distance",
     "herding_error",
     "kernels",
     "models",
     "normalised_l2",
+    "plotting",
     "simulate",
     "sliced_wasserstein",
     "testing",
 ]
+
+_ON_DEMAND = {
+    "compare": "herdfilter.evaluation.compare",
+    "evaluation": "herdfilter.evaluation",
+    "plotting": "herdfilter.plotting",
+}
+"""Name -> the module that it is, or that has it: what filtering does not need is loaded when it is asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(_ON_DEMAND[name])
+    value = globals()[name] = module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ON_DEMAND})

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from herdfilter import ContinuousHerdedGibbs, GaussianMixture, KernelHerding, Points, herding_error
-from herdfilter.evaluation.measures import TIMES
+from herdfilter.evaluation.columns import TIMES
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 REFERENCE = Path(__file__).parents[0] / "reference" / "authors_samples.json"

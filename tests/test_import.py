@@ -8,14 +8,41 @@ import pytest
 
 import herdfilter
 
-HEAVY = ("pandas", "matplotlib", "scipy.stats", "filterpy", "joblib", "pooch", "rich", "click")
 
-
-def test_import_leaves_heavy_libraries_alone():
-    program = f"import sys, herdfilter; print([name for name in {HEAVY} if name in sys.modules])"
+def loaded(program):
+    """Top-level modules that a program has loaded in a fresh interpreter."""
+    program += "; import sys; print(*{name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "[]"
+    return set(done.stdout.split())
+
+
+def test_import_loads_numpy_scipy_and_numba_only():
+    base = loaded("import numpy, scipy.linalg, scipy.special, scipy.spatial.distance, numba")
+    more = loaded("import herdfilter") - base - set(sys.stdlib_module_names)
+    assert {name for name in more if not name.startswith("_")} == {"herdfilter"}
+
+
+def test_import_leaves_alone_what_filtering_does_not_need():
+    program = "import sys, herdfilter; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    heavy = {"scipy.stats", "scipy.optimize", "herdfilter.evaluation", "herdfilter.plotting", "sqlite3"}
+    assert heavy.isdisjoint(done.stdout.split())
+
+
+def test_what_is_loaded_on_demand_is_there():
+    program = "import herdfilter as hf; names = dir(hf); print(hf.compare.__name__, hf.evaluation.summarise.__name__)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "compare summarise\n"
+    assert {"compare", "evaluation", "plotting"} <= set(dir(herdfilter))
+    with pytest.raises(AttributeError, match="has no attribute 'comprae'"):
+        _ = herdfilter.comprae
+
+
+def test_the_star_brings_every_public_name():
+    names = {}
+    exec("from herdfilter import *", names)
+    assert set(herdfilter.__all__) <= set(names)
 
 
 def test_import_draws_no_random_numbers_and_prints_nothing():

@@ -1,8 +1,10 @@
-"""Filters compared over many runs: scenarios, engine, metrics, summary."""
+"""Filters compared over many runs: scenarios, engine, columns, statistics."""
 
 from herdfilter.evaluation.bounds import posterior_cramer_rao_bound
+from herdfilter.evaluation.claims import claims
 from herdfilter.evaluation.compare import compare
+from herdfilter.evaluation.over_time import over_time
 from herdfilter.evaluation.scenario import Scenario
-from herdfilter.evaluation.summary import claims, over_time, summarise
+from herdfilter.evaluation.summary import summarise
 
 __all__ = ["Scenario", "claims", "compare", "over_time", "posterior_cramer_rao_bound", "summarise"]

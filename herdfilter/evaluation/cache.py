@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from herdfilter._version import __version__
+
 VARIABLE = "HERDFILTER_CACHE"
 """Environment variable that names the folder; empty or ``off`` means that nothing is kept."""
 
@@ -73,14 +75,12 @@ def generator_state(rng: np.random.Generator) -> tuple[Any, Any]:
 
 
 def _kept(key: str, compute: Callable[[], Any]) -> Any:
-    """Name, in the folder, of what is kept."""
+    """Compute; joblib keeps what comes out in a folder named after this function."""
     return compute()
 
 
 def _digest(decided_by: Any) -> str:
     import joblib
-
-    from herdfilter import __version__
 
     return str(joblib.hash((__version__, decided_by)))
 
@@ -88,10 +88,20 @@ def _digest(decided_by: Any) -> str:
 def _folder() -> str | None:
     place = os.environ.get(VARIABLE)
     if place is None:
-        import pooch
-
-        return str(pooch.os_cache("herdfilter"))
+        return str(user_cache())
     return None if place.strip().lower() in ("", "off") else str(Path(place).expanduser())
+
+
+def user_cache() -> Path:
+    """Return the folder of this system for files that can be made again."""
+    home = Path.home()
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    return base / "herdfilter"
 
 
 @cache

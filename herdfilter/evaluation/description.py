@@ -47,11 +47,8 @@ def plain(value: Any) -> Any:
     else:
         return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
     public = {k: plain(v) for k, v in attributes.items() if not k.startswith("_")}
-    return (
-        public
-        if type(value).__module__ == "herdfilter.evaluation.scenario"
-        else {"type": _name(value)} | public
-    )
+    parts_of_a_scenario = ("herdfilter.evaluation.scenario", "herdfilter.evaluation.criteria")
+    return public if type(value).__module__ in parts_of_a_scenario else {"type": _name(value)} | public
 
 
 def _name(value: Any) -> str:

@@ -6,9 +6,9 @@ import inspect
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,18 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, as_array, as_count
+from herdfilter.evaluation.columns import measured, measured_without_result, series_of
 from herdfilter.evaluation.executors import BATCH_SECONDS, check_scheduler, distribute, make_executor
-from herdfilter.evaluation.measures import measure
+from herdfilter.evaluation.filters import FilterSpec
+from herdfilter.evaluation.measures import Evidence
+from herdfilter.evaluation.progress import Counter, stage, told
 from herdfilter.evaluation.recording import Recording, record
 from herdfilter.evaluation.reference import Reference, compute_reference, snapshot_steps
-from herdfilter.evaluation.study import Key, Outcome, Study, StudyResult, Task, failed
+from herdfilter.evaluation.results import StudyResult
+from herdfilter.evaluation.study import Study
+from herdfilter.evaluation.tasks import Key, Outcome, Task, failed
 from herdfilter.evaluation.watch import watch
+from herdfilter.filters.results import DegenerateWeightsError
 
 _WARM_UP_STEPS = 20
 
@@ -42,7 +48,7 @@ def run_study(
     workers : int
         Processes on this machine. Each uses one thread, so that they do not fight and results do not depend on their number.
     progress : bool
-        Whether to draw a progress bar on the error output, if that is a terminal.
+        Whether to tell on the error output how far it is: a bar on a terminal, else a line every few seconds.
     store : str or Path, optional
         SQLite file that takes every finished run at once (see `herdfilter.evaluation.store`); in memory unless given.
     resume : bool
@@ -72,13 +78,32 @@ def run_study(
             kept.begin(scheduler)
             executor = make_executor(partial(perform, study), scheduler, min(workers, len(tasks)))
             try:
-                with _bar(study, len(finished), len(tasks), progress) as advance:
+                if "://" not in scheduler and (progress or workers > 1):
+                    _compile(study, progress)
+                counter = Counter(study.scenario.name, len(finished), len(tasks))
+                with told(counter, progress):
                     for outcomes in distribute(tasks, executor):
                         kept.add(outcomes)
-                        advance(outcomes)
+                        counter.add(len(outcomes), sum(one.row["error"] != "" for one in outcomes))
             finally:
                 executor.close()
         return kept.result()
+
+
+def _compile(study: Study, visible: bool) -> None:
+    """Run every filter of this package over a few steps, so that the workers find its compiled functions on the disk.
+
+    Filters of the caller are left to the workers: whatever they do, it is a worker that it happens to.
+    """
+    n = min(study.particles)
+    with suppress(Exception):
+        model = study.build_model()
+        recording = record(study.scenario, model, study.data, study.recording_rng(0))
+        for name, factory in study.filters.items():
+            if isinstance(factory, FilterSpec):
+                with stage(f"compiling {name}, once", visible), suppress(Exception):
+                    filter_ = factory(model, n, study.filter_rng(0, (name, n)))
+                    _feed(filter_, recording.first(_WARM_UP_STEPS))
 
 
 def perform(study: Study, tasks: Sequence[Task], seconds: float = BATCH_SECONDS) -> list[Outcome]:
@@ -129,32 +154,24 @@ def _perform(study: Study, task: Task) -> Outcome:
         return Outcome(task, run.failure, preparation=preparation)
     _warm_up(study, task, run)
     start = time.perf_counter()
-    kind = "" if run.reference is None else (study.scenario.reference or {})["type"]
-    reference_sd = np.nan if run.reference is None else run.reference.sd(study.dims(run.model))
+    evidence = Evidence(study.scenario, run.model, run.recording, run.reference)
+    known = {"reference": "" if run.reference is None else (study.scenario.reference or {})["type"]}
+    known |= measured_without_result(evidence)
     try:
-        filter_ = _build(study, task, run.model)
-        known = run.reference is not None and run.reference.posteriors
-        watched = watch(filter_, run.recording, snapshot_steps(len(run.recording)) if known else ())
-        ms_per_step = 1e3 * watched.seconds / len(run.recording)
-        measured = measure(
-            study, run.model, run.recording, run.reference, watched.result, ms_per_step, watched
-        )
-        series = measured.series
-        row = (
-            {
-                "reference": kind,
-                "reference_sd": reference_sd,
-                "diverged": False,
-                "error": "",
-                "traceback": "",
-            }
-            | measured.scalars
-            | {"diverged": bool(measured.scalars["diverged"])}
-        )
+        evidence = _observe(_build(study, task, run.model), evidence)
+        row = known | {"error": "", "traceback": ""} | measured(evidence)
+        row["diverged"], series = bool(row["diverged"]), series_of(evidence)
     except Exception as error:
-        row, series = failed(_one_line(error), traceback.format_exc(), kind, reference_sd), {}
+        row, series = failed(_one_line(error), traceback.format_exc()) | known, {}
     shown = _shown(study, task, run) if task.run == 0 and task.n_particles == study.shown_particles else {}
     return Outcome(task, row, series, shown, time.perf_counter() - start, preparation)
+
+
+def _observe(filter_: Any, known: Evidence) -> Evidence:
+    """Run a filter, and return what is known of it then."""
+    exact = known.reference is not None and known.reference.posteriors
+    watched = watch(filter_, known.recording, snapshot_steps(len(known.recording)) if exact else ())
+    return replace(known, result=watched.result, seconds=watched.seconds, watched=watched)
 
 
 def _one_line(error: Exception) -> str:
@@ -166,8 +183,6 @@ def _prepare(study: Study, run: int) -> _Run:
 
     What goes wrong with the first run is raised, because it goes wrong with all; later it is a failure of that run.
     """
-    from herdfilter import DegenerateWeightsError
-
     reference = None
     try:
         model = study.build_model()
@@ -229,35 +244,3 @@ def _shown(study: Study, task: Task, run: _Run) -> dict[tuple[str, str], Array]:
             if getattr(result, "weights", None) is not None:
                 shown[task.filter, "weights"] = np.asarray(result.weights, dtype=np.float64)
     return shown
-
-
-@contextmanager
-def _bar(study: Study, done: int, left: int, visible: bool) -> Iterator[Callable[[Sequence[Outcome]], None]]:
-    """Draw a progress bar; give the function to be told what was finished."""
-    if not visible:
-        yield lambda outcomes: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (
-        TextColumn(study.scenario.name),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs of a filter{task.fields[failures]}, {task.fields[rate]}, left"),
-        TimeRemainingColumn(),
-    )
-    begin, finished, failures = time.monotonic(), 0, 0
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", completed=done, total=done + left, rate="-", failures="")
-
-        def advance(outcomes: Sequence[Outcome]) -> None:
-            nonlocal finished, failures
-            finished += len(outcomes)
-            failures += sum(outcome.row["error"] != "" for outcome in outcomes)
-            rate = f"{finished / (time.monotonic() - begin):.3g} a second"
-            told = f" ({failures} failed)" if failures else ""
-            bar.update(task, advance=len(outcomes), rate=rate, failures=told)
-
-        yield advance

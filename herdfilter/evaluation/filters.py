@@ -42,7 +42,7 @@ class FilterSpec:
     @classmethod
     def from_table(cls, name: str, table: Mapping[str, Any]) -> FilterSpec:
         """Check a table of keywords, from TOML or from a caller, and evaluate its expressions once."""
-        options = dict(table)
+        options = {key: value for key, value in table.items() if key != "about"}
         spec = cls(options.pop("filter", "ParticleFilter"), options)
         with blamed_on(name):
             built = spec._class()

@@ -1,9 +1,10 @@
-"""What is measured of one filter in one run: numbers for the table of runs, and series over time."""
+"""What one run of one filter gives: series over time, and the numbers that the columns of the table hold."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -18,186 +19,111 @@ from herdfilter.evaluation.metrics import (
 )
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.reference import LineDensity, Reference
+from herdfilter.evaluation.scenario import Scenario
 from herdfilter.evaluation.watch import Watched
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import circular_dims, wrap_angles
 from herdfilter.points import Points
 
-if TYPE_CHECKING:
-    from herdfilter.evaluation.study import Study
-
-SCALARS = (
-    "rmse",
-    "final_rmse",
-    "reference_error",
-    "log_likelihood",
-    "log_likelihood_error",
-    "ess",
-    "anees",
-    "nees_inside",
-    "nees_singular",
-    "nees_degrees",
-    "nis",
-    "nis_inside",
-    "nis_degrees",
-    "energy_distance",
-    "ms_per_step",
-    "seconds",
-    "diverged",
-)
-"""Numbers measured of each run; columns of the table."""
-
-TIMES = ("ms_per_step", "seconds")
-"""Those that differ from one machine, and one hour, to the next."""
-
-SERIES = (
-    "truth",
-    "reference",
-    "nees",
-    "nees_degrees",
-    "nis",
-    "nis_degrees",
-    "ess",
-    "energy_distance",
-)
-"""Series measured of each run, each of shape (T,), where they can be had."""
-
 
 @dataclass(frozen=True, eq=False)
-class Measured:
-    """What is measured of one filter in one run.
+class Evidence:
+    """What is known of one filter in one run; columns and series are functions of it.
+
+    The attributes that end in "over time" have one value for each step, shape (T,), NaN where there is none.
 
     Attributes
     ----------
-    scalars : dict
-        `SCALARS`; NaN where a number cannot be had.
-
-        ``rmse``, ``reference_error``
-            Root mean square over time of the errors below.
-        ``final_rmse``, ``diverged``
-            ``rmse`` over the final part of the run, and 1 where it exceeds the scenario's bound, else 0.
-        ``log_likelihood``, ``log_likelihood_error``
-            The filter's, and its difference from the reference's.
-        ``ess``
-            Mean over time.
-        ``anees``, ``nees_inside``, ``nees_singular``, ``nees_degrees``
-            Mean over time of NEES / d; share of steps at which the truth lies in the filter's 95 % ellipsoid; number of
-            steps left out because the covariance is singular; d, the degrees of freedom of one step.
-        ``nis``, ``nis_inside``, ``nis_degrees``
-            Sum of NIS over the number of all entries observed, which is the last; share of observations in the 95 %
-            ellipsoid of their prediction.
-        ``energy_distance``
-            Mean over the steps at which the exact posterior is kept.
-        ``ms_per_step``, ``seconds``
-            A step, and the whole run.
-    series : dict
-        Those of `SERIES` that have a value at some step, each (T,), with NaN where they have none.
-
-        ``truth``, ``reference``
-            Squared distance of the mean to the truth, and to the reference's mean, over the dimensions whose error counts.
-        ``nees``, ``nees_degrees``
-            Normalised estimation error squared over the full state, and d; NaN and 0 where the covariance is singular.
-        ``nis``, ``nis_degrees``
-            Normalised innovation squared, and the number of entries observed; NaN and 0 where there is none.
-        ``ess``
-            Effective sample size.
-        ``energy_distance``
-            Of the particles to the exact posterior, in units of that posterior's standard deviation in each dimension.
-    """
-
-    scalars: dict[str, float]
-    series: dict[str, Array]
-
-
-def measure(
-    study: Study,
-    model: Any,
-    recording: Recording,
-    reference: Reference | None,
-    result: Any,
-    ms_per_step: float,
-    watched: Watched | None = None,
-) -> Measured:
-    """Measure a filter's result against the truth of a recording and its reference.
-
-    Parameters
-    ----------
-    study : Study
-        Says which dimensions count and when a run diverged.
+    scenario : Scenario
+        Says which dimensions count, and when a run diverged.
     model : object
     recording : Recording
     reference : Reference or None
     result : object
-        With ``means`` (T, d), and what else of `FilterResult` it has.
-    ms_per_step : float
+        What the filter's ``run`` returned: ``means`` (T, d), and what else of `FilterResult` it has.
+    seconds : float
         Time that the filter took.
-    watched : Watched, optional
+    watched : Watched or None
         What was seen on the way; without it there are no innovations and no energy distance.
-
-    Raises
-    ------
-    ValueError
-        If the means are not (T, d) finite numbers.
     """
-    T, dims, circular = len(recording), study.dims(model), circular_dims(model)
-    nothing = np.full(T, np.nan)
-    means = as_array("estimates", result.means, recording.truth.shape)
-    truth = squared_error(means, recording.truth, dims, circular)
-    against = nothing if reference is None else squared_error(means, reference.means, dims, circular)
-    covariances = getattr(result, "covariances", None)
-    nees = nothing
-    if covariances is not None:
-        errors = wrap_angles(recording.truth - means, circular)
-        nees = normalised_squares(errors, np.asarray(covariances, dtype=np.float64))
-    series = {
-        "truth": truth,
-        "reference": against,
-        "nees": nees,
-        "nees_degrees": np.where(np.isfinite(nees), float(model.dim), 0.0),
-        "nis": nothing if watched is None else watched.nis,
-        "nis_degrees": np.zeros(T) if watched is None else watched.nis_degrees,
-        "ess": np.broadcast_to(np.asarray(getattr(result, "ess", np.nan), dtype=np.float64), T).copy(),
-        "energy_distance": nothing if watched is None else _energy_distances(T, reference, watched),
-    }
-    bound = study.scenario.divergence
-    final = np.nan if bound is None else root_mean(truth[-max(1, round(bound.final_part * T)) :])
-    log_likelihood = float(getattr(result, "log_likelihood", np.nan))
-    expected = np.nan if reference is None else reference.log_likelihood
-    values = (
-        root_mean(truth),
-        final,
-        root_mean(against),
-        log_likelihood,
-        log_likelihood - expected,
-        float(series["ess"].mean()),
-        _share(nees, series["nees_degrees"]),
-        inside_ellipsoid(nees, series["nees_degrees"]),
-        np.nan if covariances is None else float(np.isnan(nees).sum()),
-        float(model.dim),
-        _share(series["nis"], series["nis_degrees"]),
-        inside_ellipsoid(series["nis"], series["nis_degrees"]),
-        float(series["nis_degrees"].sum()),
-        _mean(series["energy_distance"]),
-        ms_per_step,
-        1e-3 * ms_per_step * T,
-        float(bound is not None and final > bound.rmse_above),
-    )
-    had = {name for name, of in series.items() if np.isfinite(of).any()}
-    return Measured(
-        dict(zip(SCALARS, values, strict=True)),
-        {name: of for name, of in series.items() if name.removesuffix("_degrees") in had},
-    )
+
+    scenario: Scenario
+    model: Any
+    recording: Recording
+    reference: Reference | None = None
+    result: Any = None
+    seconds: float = np.nan
+    watched: Watched | None = None
+
+    @cached_property
+    def means(self) -> Array:
+        """Estimates (T, d); a ValueError if they are of another shape or not finite."""
+        return as_array("estimates", self.result.means, self.recording.truth.shape)
+
+    @cached_property
+    def truth(self) -> Array:
+        """Squared distance of the mean to the truth, over the dimensions whose error counts; over time."""
+        return self._squared_error(self.recording.truth)
+
+    @cached_property
+    def against_reference(self) -> Array:
+        """Squared distance of the mean to the reference's mean, over the dimensions whose error counts; over time."""
+        return self._nothing if self.reference is None else self._squared_error(self.reference.means)
+
+    @cached_property
+    def nees(self) -> Array:
+        """Normalised estimation error squared over the full state; over time, NaN where the covariance is singular."""
+        covariances = getattr(self.result, "covariances", None)
+        if covariances is None:
+            return self._nothing
+        errors = wrap_angles(self.recording.truth - self.means, circular_dims(self.model))
+        return normalised_squares(errors, np.asarray(covariances, dtype=np.float64))
+
+    @cached_property
+    def nees_degrees(self) -> Array:
+        """Degrees of freedom of `nees`: d, and 0 where there is none; over time."""
+        return np.where(np.isfinite(self.nees), float(self.model.dim), 0.0)
+
+    @property
+    def nis(self) -> Array:
+        """Normalised innovation squared; over time."""
+        return self._nothing if self.watched is None else self.watched.nis
+
+    @property
+    def nis_degrees(self) -> Array:
+        """Degrees of freedom of `nis`: the number of entries observed, and 0 where there is none; over time."""
+        return np.zeros(len(self.recording)) if self.watched is None else self.watched.nis_degrees
+
+    @cached_property
+    def ess(self) -> Array:
+        """Effective sample size; over time."""
+        ess = np.asarray(getattr(self.result, "ess", np.nan), dtype=np.float64)
+        return np.broadcast_to(ess, len(self.recording)).copy()
+
+    @cached_property
+    def energy_distances(self) -> Array:
+        """Energy distance of the particles to the exact posterior, at the steps that keep it; over time.
+
+        It is in units of the posterior's standard deviation in each dimension.
+        """
+        distances = self._nothing
+        if self.reference is not None and self.watched is not None:
+            for k, posterior in self.reference.posteriors.items():
+                if k in self.watched.particles:
+                    distances[k] = energy_distance_to(posterior, *self.watched.particles[k])
+        return distances
+
+    @property
+    def _nothing(self) -> Array:
+        return np.full(len(self.recording), np.nan)
+
+    def _squared_error(self, target: Array) -> Array:
+        return squared_error(
+            self.means, target, self.scenario.dims(self.model.dim), circular_dims(self.model)
+        )
 
 
-def _energy_distances(T: int, reference: Reference | None, watched: Watched) -> Array:
-    distances = np.full(T, np.nan)
-    for k, posterior in ({} if reference is None else reference.posteriors).items():
-        if k in watched.particles:
-            distances[k] = _energy_distance(*watched.particles[k], posterior)
-    return distances
-
-
-def _energy_distance(x: Array, weights: Array, posterior: GaussianMixture | LineDensity) -> float:
+def energy_distance_to(posterior: GaussianMixture | LineDensity, x: Array, weights: Array) -> float:
     """Energy distance of particles to a posterior, both in units of its standard deviation in each dimension."""
     if isinstance(posterior, LineDensity):
         centres = 0.5 * (posterior.edges[1:] + posterior.edges[:-1])
@@ -212,13 +138,103 @@ def _energy_distance(x: Array, weights: Array, posterior: GaussianMixture | Line
     return energy_distance(centred, normal)
 
 
+def reference_sd(run: Evidence) -> float:
+    """Return the standard error of the reference's own posterior mean, taken as `reference_error` is."""
+    return np.nan if run.reference is None else run.reference.sd(run.scenario.dims(run.model.dim))
+
+
+def rmse(run: Evidence) -> float:
+    """Root mean square over time of the error to the truth."""
+    return root_mean(run.truth)
+
+
+def final_rmse(run: Evidence) -> float:
+    """Root mean square of the error to the truth over the final part of the run."""
+    bound = run.scenario.divergence
+    if bound is None:
+        return np.nan
+    return root_mean(run.truth[-max(1, round(bound.final_part * len(run.recording))) :])
+
+
+def diverged(run: Evidence) -> float:
+    """1 where `final_rmse` exceeds the scenario's bound, else 0."""
+    bound = run.scenario.divergence
+    return float(bound is not None and final_rmse(run) > bound.rmse_above)
+
+
+def reference_error(run: Evidence) -> float:
+    """Root mean square over time of the error to the reference's posterior mean."""
+    return root_mean(run.against_reference)
+
+
+def log_likelihood(run: Evidence) -> float:
+    """Log-likelihood that the filter estimates."""
+    return float(getattr(run.result, "log_likelihood", np.nan))
+
+
+def log_likelihood_error(run: Evidence) -> float:
+    """Difference of the log-likelihood from the reference's."""
+    return log_likelihood(run) - (np.nan if run.reference is None else run.reference.log_likelihood)
+
+
+def mean_ess(run: Evidence) -> float:
+    """Effective sample size, mean over time."""
+    return float(run.ess.mean())
+
+
+def anees(run: Evidence) -> float:
+    """Sum over time of NEES over that of its degrees of freedom."""
+    return _share(run.nees, run.nees_degrees)
+
+
+def nees_inside(run: Evidence) -> float:
+    """Share of the steps at which the truth lies in the filter's 95 % ellipsoid."""
+    return inside_ellipsoid(run.nees, run.nees_degrees)
+
+
+def nees_singular(run: Evidence) -> float:
+    """Count the steps whose covariance is singular."""
+    known = getattr(run.result, "covariances", None) is not None
+    return float(np.isnan(run.nees).sum()) if known else np.nan
+
+
+def state_dim(run: Evidence) -> float:
+    """Dimension of the state."""
+    return float(run.model.dim)
+
+
+def nis(run: Evidence) -> float:
+    """Sum over time of NIS over the number of entries observed."""
+    return _share(run.nis, run.nis_degrees)
+
+
+def nis_inside(run: Evidence) -> float:
+    """Share of the observations in the 95 % ellipsoid of their prediction."""
+    return inside_ellipsoid(run.nis, run.nis_degrees)
+
+
+def entries_observed(run: Evidence) -> float:
+    """Count the entries observed in the run."""
+    return float(run.nis_degrees.sum())
+
+
+def mean_energy_distance(run: Evidence) -> float:
+    """Energy distance to the exact posterior, mean over the steps that keep it."""
+    known = run.energy_distances[~np.isnan(run.energy_distances)]
+    return float(known.mean()) if len(known) else np.nan
+
+
+def ms_per_step(run: Evidence) -> float:
+    """Milliseconds per step."""
+    return 1e3 * run.seconds / len(run.recording)
+
+
+def seconds(run: Evidence) -> float:
+    """Seconds for the run."""
+    return run.seconds
+
+
 def _share(squares: Array, degrees: Array) -> float:
     """Sum of normalised squares over the sum of their degrees of freedom."""
     total = degrees.sum()
     return float(np.nansum(squares) / total) if total > 0 else np.nan
-
-
-def _mean(values: Array) -> float:
-    """Mean of the values that are not NaN."""
-    values = values[~np.isnan(values)]
-    return float(values.mean()) if len(values) else np.nan

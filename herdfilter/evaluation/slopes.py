@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array, one_of
+from herdfilter.evaluation.statistics import mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,8 +58,6 @@ def fitted_slopes(table: pd.DataFrame, measure: str = "reference_error", level: 
 
 def _fit(errors: pd.DataFrame, level: float) -> dict[str, Any]:
     """Slope over the columns, particle counts, of each row, a run; mean and interval."""
-    from scipy.special import stdtrit
-
     values: Array = errors.to_numpy(dtype=np.float64)
     values = values[np.isfinite(values).all(axis=1) & (values > 0).all(axis=1)]
     runs, counts = values.shape
@@ -69,7 +68,5 @@ def _fit(errors: pd.DataFrame, level: float) -> dict[str, Any]:
     x -= x.mean()
     slopes = np.log(values) @ x / (x @ x)
     fit["slope"] = float(slopes.mean())
-    if runs > 1:
-        half = stdtrit(runs - 1, (1 + level) / 2) * slopes.std(ddof=1) / np.sqrt(runs)
-        fit |= {"slope_low": fit["slope"] - half, "slope_high": fit["slope"] + half}
+    fit["slope_low"], fit["slope_high"] = mean_interval(slopes, level)
     return fit

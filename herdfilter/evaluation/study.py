@@ -1,4 +1,4 @@
-"""A study: which filters see which recordings with which seeds, and what comes out of it.
+"""A study: which filters see which recordings with which seeds.
 
 Seeds hang on what they are for, not on the order of the work: the recording of a run, its reference, and
 every filter and particle count in it have each their own `numpy.random.SeedSequence`. So a table is the same
@@ -7,89 +7,27 @@ for any number of workers, and a filter's rows are the same whichever other filt
 
 from __future__ import annotations
 
-import math
 import uuid
-import warnings
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count
+from herdfilter._checks import as_count
+from herdfilter._version import __version__
 from herdfilter.evaluation import cache
 from herdfilter.evaluation.description import digest, plain
 from herdfilter.evaluation.filters import FilterFactory, Filters, blamed_on, resolve_filters
-from herdfilter.evaluation.measures import SCALARS
-from herdfilter.evaluation.recording import DataSet, Recording, check_truth, load_data
-from herdfilter.evaluation.reference import Reference, check_reference
+from herdfilter.evaluation.recording import DataSet, check_truth, load_data
+from herdfilter.evaluation.reference import check_reference
 from herdfilter.evaluation.scenario import Scenario, load_scenario, scenario_from_table
+from herdfilter.evaluation.tasks import Key, Task
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-_RECORDING, _REFERENCE, _FILTER = range(3)  # what a seed is for
-
-Key = tuple[str, int]
-"""Filter name and particle count."""
-
-MEASURED = tuple(name for name in SCALARS if name != "diverged")
-"""Columns of measured numbers that every table has."""
-
-
-class Task(NamedTuple):
-    """One run of one filter at one particle count: the unit of work, of storage and of failure."""
-
-    filter: str
-    n_particles: int
-    run: int
-
-    @property
-    def key(self) -> Key:
-        """Filter name and particle count."""
-        return self.filter, self.n_particles
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What a task gives.
-
-    Attributes
-    ----------
-    task : Task
-    row : dict
-        Its part of the table: ``reference``, ``reference_sd``, ``diverged``, ``error``, ``traceback``, and the numbers
-        measured, none of a run that failed.
-    series : dict
-        Name -> values at every step (T,): squared errors against ``truth`` and ``reference``, and more.
-    shown : dict
-        (filter, name) -> array, what run 0 gives to the `Trajectory`; what all filters share has the filter ``""``.
-    seconds, preparation : float
-        What the filter took, and what recording and reference took if they had to be made.
-    """
-
-    task: Task
-    row: Mapping[str, Any]
-    series: Mapping[str, Array] = field(default_factory=dict)
-    shown: Mapping[tuple[str, str], Array] = field(default_factory=dict)
-    seconds: float = 0.0
-    preparation: float = 0.0
-
-
-def failed(
-    error: str, traceback: str = "", reference: str = "", reference_sd: float = math.nan
-) -> dict[str, Any]:
-    """Return the row of a task that failed."""
-    return {
-        "reference": reference,
-        "reference_sd": reference_sd,
-        "diverged": True,
-        "error": " ".join(error.split()),
-        "traceback": traceback,
-    }
+# What a seed is for.
+_RECORDING, _REFERENCE, _FILTER = range(3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,13 +78,10 @@ class Study:
 
     def dims(self, model: Any) -> tuple[int, ...]:
         """Dimensions whose error counts."""
-        given = self.scenario.error_dims
-        return tuple(range(model.dim)) if given is None else given
+        return self.scenario.dims(model.dim)
 
     def describe(self) -> dict[str, Any]:
         """Return everything that decides the outcome, and what figures need to know, in terms of JSON."""
-        from herdfilter import __version__
-
         return {
             "herdfilter": __version__,
             "scenario": {k: v for k, v in plain(self.scenario).items() if k != "folder" and v is not None},
@@ -184,87 +119,6 @@ def _source(model: Any) -> str:
 
 def _only_described(model: Any, n_particles: int, rng: np.random.Generator) -> NoReturn:
     raise ValueError("filters: this study was read from a store and cannot be run")
-
-
-@dataclass(frozen=True, eq=False)
-class Trajectory:
-    """The first run in full at one particle count, for looking at.
-
-    Attributes
-    ----------
-    recording : Recording
-    reference : Reference or None
-    n_particles : int
-    estimates : dict
-        Filter name -> posterior means (T, d), of the filters that did not fail.
-    particles : dict
-        Filter name -> particles (T, n, d), of those that keep them.
-    weights : dict
-        Filter name -> their weights (T, n), of those that keep them.
-    """
-
-    recording: Recording
-    reference: Reference | None
-    n_particles: int
-    estimates: Mapping[str, Array]
-    particles: Mapping[str, Array]
-    weights: Mapping[str, Array] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class Trace:
-    """Median over runs of the error at every step (T,), against truth and reference (None without one)."""
-
-    truth: Array
-    reference: Array | None
-
-
-@dataclass(frozen=True, eq=False)
-class StudyResult:
-    """Outcome of a study, read from its store.
-
-    Attributes
-    ----------
-    study : Study
-    runs : pandas.DataFrame
-        One row per filter, particle count and run (see `herdfilter.compare`).
-    series : mapping
-        (filter, n) -> name -> array (runs, T) in the order of the runs; NaN in the rows of those that failed. It is read
-        when it is asked for, one filter and particle count at a time; there is none where every run failed.
-    trajectory : Trajectory
-        The first run.
-    description : mapping
-        What was planned (`Study.describe`); `study` has the runs that all filters have finished.
-    sessions : sequence of mapping
-        ``started``, ``executor``, ``versions`` and ``machine`` of every time that somebody worked on it.
-    """
-
-    study: Study
-    runs: pd.DataFrame
-    series: Mapping[Key, Mapping[str, Array]]
-    trajectory: Trajectory
-    description: Mapping[str, Any] = field(default_factory=dict)
-    sessions: Sequence[Mapping[str, Any]] = ()
-
-    @cached_property
-    def traces(self) -> dict[Key, Trace]:
-        """(filter, n) -> `Trace`, over the runs that did not fail."""
-        return {key: _trace(series) for key, series in self.series.items()}
-
-
-def _trace(series: Mapping[str, Array]) -> Trace:
-    """Median over the runs; a reference counts only if some run has it at every step."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # steps without any reference: NaN
-        medians = {
-            name: np.sqrt(np.nanmedian(series[name], axis=0))
-            for name in ("truth", "reference")
-            if name in series
-        }
-    reference = medians.get("reference")
-    return Trace(
-        medians["truth"], reference if reference is not None and np.isfinite(reference).all() else None
-    )
 
 
 def plan_study(

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from herdfilter.evaluation.slopes import fitted_slopes
-from herdfilter.evaluation.study import StudyResult
-from herdfilter.evaluation.summary import summarise
+from herdfilter._figures import Style, save
+from herdfilter.evaluation.results import StudyResult
 from herdfilter.plotting import errors, over_time, trajectories
 from herdfilter.plotting.drawing import Drawing
-from herdfilter.plotting.style import STYLES, Style, save, styles
+from herdfilter.plotting.style import STYLES, styles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,29 +32,19 @@ __all__ = [
 ]
 
 
-def drawings(result: StudyResult, summary: pd.DataFrame | None = None) -> dict[str, Drawing]:
-    """Plan what a study has to show, by the names of the files; what was not measured is left out.
-
-    Parameters
-    ----------
-    result : StudyResult
-    summary : pandas.DataFrame, optional
-        What `summarise` makes of it, if it is at hand.
-    """
-    summary = summarise(result.runs) if summary is None else summary
-    unit = result.study.scenario.unit
+def drawings(result: StudyResult) -> dict[str, Drawing]:
+    """Plan what a study has to show, by the names of the files; what was not measured is left out."""
+    summary, unit = result.summary, result.study.scenario.unit
     plans: dict[str, Drawing | None] = {}
     if len(result.series):  # some filter finished a run
-        slopes = {measure: fitted_slopes(result.runs, measure) for measure in errors.measures(summary)}
         steps = over_time.steps_at(result)
         plans = {
             "ratios": errors.ratios(summary),
-            "error_over_particles": errors.over_particles(summary, unit, slopes),
+            "error_over_particles": errors.over_particles(summary, unit, result.slopes),
             "error_over_seconds": errors.over_seconds(summary, unit),
             "error_over_time": over_time.errors(result, steps),
             "consistency": over_time.consistency(summary),
-            "nees_over_time": over_time.squares(result, steps, "nees"),
-            "nis_over_time": over_time.squares(result, steps, "nis"),
+            **{f"{name}_over_time": over_time.squares(result, steps, name) for name in over_time.SQUARES},
         }
     if result.trajectory.estimates:
         names = [name for name in result.study.filters if name in result.trajectory.estimates]
@@ -82,7 +71,7 @@ def save_figures(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
 
 
 def error_over_time(result: StudyResult, n_particles: int | None = None) -> Figure:
-    """Error at every step: median and middle half of the runs, a panel a filter, in each the first filter in grey.
+    """Error at every step: median and middle half of the runs, one panel per filter, in each the first filter in grey.
 
     Parameters
     ----------
@@ -120,7 +109,7 @@ def error_over_particles(
 
 
 def error_over_seconds(summary: pd.DataFrame, unit: str = "") -> Figure:
-    """Error against wall-clock time a step, log-log: medians over runs with 95 % intervals; a marker a particle count.
+    """Error against wall-clock time per step, log-log: medians over runs with 95 % intervals; one marker per particle count.
 
     Rings mark the Pareto front: no other filter and particle count is both faster and more accurate.
     """
@@ -128,7 +117,7 @@ def error_over_seconds(summary: pd.DataFrame, unit: str = "") -> Figure:
 
 
 def trajectory(result: StudyResult, names: Sequence[str] | None = None) -> Figure:
-    """Draw the first run: truth, estimates and particles, a panel a filter.
+    """Draw the first run: truth, estimates and particles, one panel per filter.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from herdfilter.plotting.style import figures, legend
+from herdfilter._figures import figures, legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from herdfilter.evaluation.summary import error_measure
+from herdfilter._figures import INK, QUIET, Style, log_axis
+from herdfilter.evaluation.columns import BY_NAME
+from herdfilter.evaluation.summary import error_measures
 from herdfilter.plotting.drawing import Drawing, Panel
-from herdfilter.plotting.style import INK, QUIET, Style, log_axis, styles
+from herdfilter.plotting.style import styles
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-MEASURES = {"rmse": "against the truth", "reference_error": "against the reference posterior mean"}
 
 
 def over_particles(
@@ -25,10 +25,10 @@ def over_particles(
     return Drawing(
         tuple(
             Panel(
-                f"Error {MEASURES[measure]}",
+                BY_NAME[measure].title,
                 partial(_over_particles, summary, measure, (slopes or {}).get(measure)),
             )
-            for measure in measures(summary)
+            for measure in error_measures(summary)
         ),
         (4.4, 3.9),
         xlabel="particles",
@@ -40,14 +40,14 @@ def over_particles(
 
 
 def over_seconds(summary: pd.DataFrame, unit: str = "") -> Drawing:
-    """Error against time a step, log-log, with the Pareto front."""
+    """Error against time per step, log-log, with the Pareto front."""
     return Drawing(
         tuple(
-            Panel(f"Error {MEASURES[measure]}", partial(_over_seconds, summary, measure))
-            for measure in measures(summary)
+            Panel(BY_NAME[measure].title, partial(_over_seconds, summary, measure))
+            for measure in error_measures(summary)
         ),
         (4.4, 3.9),
-        xlabel="milliseconds a step, median over runs",
+        xlabel="milliseconds per step, median over runs",
         ylabel=error_label(unit),
         share=False,
         legend=True,
@@ -72,7 +72,7 @@ def ratios(summary: pd.DataFrame) -> Drawing | None:
 
 
 def pareto(summary: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Rows that no other row beats in both median error and time a step, from the fastest to the slowest.
+    """Rows that no other row beats in both median error and time per step, from the fastest to the slowest.
 
     Where more than half of the runs failed, the median is that of a few lucky ones, and the row is left out.
     """
@@ -87,11 +87,6 @@ def pareto(summary: pd.DataFrame, measure: str) -> pd.DataFrame:
             front.append(index)
             best = row[column]
     return summary.loc[front]
-
-
-def measures(summary: pd.DataFrame) -> list[str]:
-    """Errors that there are, the one that ranks first."""
-    return ["rmse"] if error_measure(summary) == "rmse" else ["reference_error", "rmse"]
 
 
 def error_label(unit: str) -> str:

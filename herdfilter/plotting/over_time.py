@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.evaluation.study import StudyResult
-from herdfilter.evaluation.summary import over_time
+from herdfilter._figures import INK, QUIET, Style, log_axis
+from herdfilter.evaluation.columns import BY_NAME, COLUMNS, SERIES
+from herdfilter.evaluation.over_time import over_time
+from herdfilter.evaluation.results import StudyResult
+from herdfilter.evaluation.steps import over_degrees
+from herdfilter.evaluation.summary import error_measures
 from herdfilter.plotting.drawing import Drawing, Panel
-from herdfilter.plotting.errors import MEASURES, error_label
-from herdfilter.plotting.style import INK, QUIET, Style, log_axis, styles
+from herdfilter.plotting.errors import error_label
+from herdfilter.plotting.style import styles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,10 +30,10 @@ def steps_at(result: StudyResult, n_particles: int | None = None) -> pd.DataFram
 
 
 def errors(result: StudyResult, steps: pd.DataFrame) -> Drawing | None:
-    """Error at every step: a panel a filter, in each the first one in grey; None where no filter has any."""
+    """Error at every step: one panel per filter, in each the first one in grey; None where no filter has any."""
     if steps.empty:
         return None
-    measure = "reference_error" if steps["reference_error_median"].notna().any() else "rmse"
+    measure = error_measures(steps)[0]
     groups = {str(name): rows for name, rows in steps.groupby("filter", sort=False)}
     times, look = result.trajectory.recording.times, styles(result.study.filters)
     width = max(1, len(times) // 12) | 1
@@ -48,7 +52,7 @@ def errors(result: StudyResult, steps: pd.DataFrame) -> Drawing | None:
             for name, rows in groups.items()
         ),
         (3.2, 2.1),
-        title=f"Error {MEASURES[measure]}, {result.study.runs} runs, n = {steps['n_particles'].iloc[0]}\n"
+        title=f"{BY_NAME[measure].title}, {result.study.runs} runs, n = {steps['n_particles'].iloc[0]}\n"
         f"median (thin) and middle half of the runs; {thick}{first} in grey",
         xlabel=result.study.scenario.time_label,
         ylabel=error_label(result.study.scenario.unit),
@@ -75,11 +79,12 @@ def moving_mean(values: Array, width: int) -> Array:
     return np.convolve(np.where(known, values, 0.0), ones, "same") / np.where(count > 0, count, np.nan)
 
 
-SQUARES = {"nees": "normalised estimation error squared / d", "nis": "normalised innovation squared / k"}
+SQUARES = tuple(series.name for series in SERIES if series.over_time is over_degrees)
+"""Names of the series of normalised squares."""
 
 
-def squares(result: StudyResult, steps: pd.DataFrame, name: Literal["nees", "nis"]) -> Drawing | None:
-    """NEES or NIS at every step over its degrees of freedom, with the chi-square band; None where no filter has it."""
+def squares(result: StudyResult, steps: pd.DataFrame, name: str) -> Drawing | None:
+    """Normalised squares, NEES or NIS, at every step, with the chi-square band; None where no filter has them."""
     if steps.empty:
         return None
     groups = {str(key): rows for key, rows in steps.groupby("filter", sort=False) if rows[name].notna().any()}
@@ -113,12 +118,9 @@ def consistency(summary: pd.DataFrame) -> Drawing | None:
     """ANEES and NIS of every filter at the largest particle count, with intervals and bands; None where not measured."""
     rows = summary[summary["n_particles"] == summary["n_particles"].max()]
     panels = tuple(
-        Panel(title, partial(_consistency, rows, name))
-        for name, title in (
-            ("anees", "ANEES: covariance of the state"),
-            ("nis", "NIS: predicted observations"),
-        )
-        if (rows[name] > 0).any()
+        Panel(column.title, partial(_consistency, rows, column.name))
+        for column in COLUMNS
+        if column.figure == "consistency" and (rows[column.name] > 0).any()
     )
     if not panels:
         return None

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.evaluation.study import StudyResult
-from herdfilter.evaluation.summary import error_measure, summarise
+from herdfilter._figures import INK, Style
+from herdfilter.evaluation.results import StudyResult
+from herdfilter.evaluation.summary import error_measure
 from herdfilter.plotting.drawing import Drawing, Panel
-from herdfilter.plotting.style import INK, Style, dimension_label, styles
+from herdfilter.plotting.style import dimension_label, styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +28,7 @@ def over_time(result: StudyResult) -> bool:
 
 
 def paths(result: StudyResult, names: Sequence[str] | None = None) -> Drawing:
-    """Truth, estimates and particles, a panel a filter; of the first filter and the best of the others unless named."""
+    """Truth, estimates and particles, one panel per filter; of the first filter and the best of the others unless named."""
     shown, scenario = result.trajectory, result.study.scenario
     look = styles(result.study.filters)
     timed = over_time(result)
@@ -53,7 +54,7 @@ def paths(result: StudyResult, names: Sequence[str] | None = None) -> Drawing:
 def first_and_best(result: StudyResult) -> list[str]:
     """Names of the first filter and the best of the others, by median error."""
     known = [name for name in result.study.filters if name in result.trajectory.estimates]
-    summary = summarise(result.runs)
+    summary = result.summary
     medians = summary[summary["n_particles"] == result.trajectory.n_particles].set_index("filter")
     ranked = medians[f"{error_measure(summary)}_median"].reindex(known[1:]).dropna().sort_values()
     return known[:1] + list(ranked.index[:1])

@@ -6,12 +6,12 @@ import pandas as pd
 import pytest
 
 import herdfilter as hf
-from herdfilter.evaluation import measures
+from herdfilter.evaluation.columns import TIMES as NAMES_OF_TIMES
 from herdfilter.evaluation.engine import run_study
 from herdfilter.evaluation.scenario import Divergence
 from herdfilter.evaluation.study import plan_study
 
-TIMES = list(measures.TIMES)
+TIMES = list(NAMES_OF_TIMES)
 
 
 def same(a, b):

@@ -249,7 +249,9 @@ def server(plaza_file, tmp_path, monkeypatch):
         path.write_bytes(plaza_file.read_bytes())
         known = dataclasses.replace(DATA_FILES[file], sha256=hashlib.sha256(path.read_bytes()).hexdigest())
         monkeypatch.setitem(DATA_FILES, file, known)
-    monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / "cache" / project)
+    monkeypatch.setattr(
+        "herdfilter.evaluation.data.files.user_cache", lambda: tmp_path / "cache" / "herdfilter"
+    )
     with http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), lambda *args: Handler(*args, directory=str(plaza_file.parent))
     ) as httpd:

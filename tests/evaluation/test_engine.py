@@ -10,8 +10,8 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.evaluation import engine
+from herdfilter.evaluation.columns import TIMES
 from herdfilter.evaluation.engine import perform, run_study
-from herdfilter.evaluation.measures import TIMES
 from herdfilter.evaluation.study import plan_study
 
 

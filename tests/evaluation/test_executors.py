@@ -17,11 +17,11 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.evaluation import executors
+from herdfilter.evaluation.columns import TIMES
 from herdfilter.evaluation.executors import Batch, check_scheduler, distribute
 from herdfilter.evaluation.executors import cluster as cluster_module
-from herdfilter.evaluation.measures import TIMES
 from herdfilter.evaluation.store import open_for_reading
-from herdfilter.evaluation.study import Outcome, Task
+from herdfilter.evaluation.tasks import Outcome, Task
 
 WALK = """
 title = "A walk"
@@ -231,7 +231,7 @@ def test_a_lost_scheduler_is_told_and_resuming_gives_the_same_table(cluster, tmp
             check=False,
         )
     assert done.returncode == 2
-    assert done.stderr == (
+    assert done.stderr.endswith(
         f"Error: scheduler: the connection to the cluster is lost; what was finished is in {store}, "
         "the same command with --resume goes on\n"
     )

@@ -8,21 +8,23 @@ import pytest
 from scipy.special import gamma
 
 import herdfilter as hf
-from herdfilter.evaluation.measures import SCALARS, SERIES, _energy_distance, measure
+from herdfilter.evaluation.columns import COLUMNS, SERIES, measured, series_of
+from herdfilter.evaluation.measures import Evidence, energy_distance_to
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.reference import compute_reference, snapshot_steps
 from herdfilter.evaluation.scenario import Divergence
-from herdfilter.evaluation.study import plan_study
 from herdfilter.evaluation.watch import Watched
 from herdfilter.models import UNGM
 from herdfilter.models.contract import simulate
 
+NAMES = {column.name for column in COLUMNS}
 
-def measured(scenario, result, reference=None, watched=None, truth=None):
-    study = plan_study(scenario, ["bootstrap"], [5], 1)
+
+def evidence(scenario, result, reference=None, watched=None, truth=None):
     truth = np.zeros((len(result.means), 1)) if truth is None else truth
     recording = Recording(truth, np.zeros((len(truth), 1)))
-    return measure(study, study.build_model(), recording, reference, result, 2.0, watched)
+    seconds = 0.002 * len(truth)
+    return Evidence(scenario, scenario.build_model(), recording, reference, result, seconds, watched)
 
 
 def test_numbers_are_means_of_the_series(scenario):
@@ -35,11 +37,11 @@ def test_numbers_are_means_of_the_series(scenario):
     nis, degrees = np.array([2.0, np.nan, 1, 1, 5, 1, 1, 1]), np.array([2.0, 0, 1, 1, 1, 1, 1, 1])
     watched = Watched(result, 0.1, nis, degrees, {})
     bounded = dataclasses.replace(scenario, divergence=Divergence(rmse_above=3.0))
-    outcome = measured(bounded, result, watched=watched)
-    assert tuple(outcome.scalars) == SCALARS
-    assert set(outcome.series) == set(SERIES) - {"reference", "energy_distance"}
-    assert all(series.shape == (T,) for series in outcome.series.values())
-    np.testing.assert_array_equal(outcome.series["truth"], errors**2)
+    known = evidence(bounded, result, watched=watched)
+    numbers, series = measured(known), series_of(known)
+    assert set(series) == {one.name for one in SERIES} - {"reference", "energy_distance"}
+    assert all(values.shape == (T,) for values in series.values())
+    np.testing.assert_array_equal(series["truth"], errors**2)
     kept = np.delete(errors**2 / 4, 2)
     expected = {
         "rmse": np.sqrt((errors**2).mean()),
@@ -57,26 +59,26 @@ def test_numbers_are_means_of_the_series(scenario):
         "ms_per_step": 2.0,
         "seconds": 0.016,
     }
-    assert {name: outcome.scalars[name] for name in expected} == pytest.approx(expected)
-    missing = {"reference_error", "log_likelihood_error", "energy_distance"}
-    assert {name for name, value in outcome.scalars.items() if np.isnan(value)} == missing
+    assert {name: numbers[name] for name in expected} == pytest.approx(expected)
+    missing = {"reference_sd", "reference_error", "log_likelihood_error", "energy_distance"}
+    assert {name for name, value in numbers.items() if np.isnan(value)} == missing
 
 
 def test_a_result_of_means_alone_is_enough(scenario):
-    outcome = measured(scenario, SimpleNamespace(means=np.ones((4, 1))))
-    known = {"rmse", "nees_degrees", "nis_degrees", "ms_per_step", "seconds", "diverged"}
-    assert {name for name, value in outcome.scalars.items() if np.isfinite(value)} == known
-    assert list(outcome.series) == ["truth"]
+    known = evidence(scenario, SimpleNamespace(means=np.ones((4, 1))))
+    numbers = measured(known)
+    had = {"rmse", "nees_degrees", "nis_degrees", "ms_per_step", "seconds", "diverged"}
+    assert {name for name, value in numbers.items() if np.isfinite(value)} == had
+    assert list(series_of(known)) == ["truth"]
     with pytest.raises(ValueError, match=r"estimates: expected shape \(4, 1\), got \(3, 1\)"):
-        measured(scenario, SimpleNamespace(means=np.ones((3, 1))), truth=np.zeros((4, 1)))
+        measured(evidence(scenario, SimpleNamespace(means=np.ones((3, 1))), truth=np.zeros((4, 1))))
 
 
 def test_angles_are_wrapped_in_nees(scenario):
-    study = plan_study(scenario, ["bootstrap"], [5], 1)
     result = SimpleNamespace(means=np.array([[np.pi - 0.1]]), covariances=np.full((1, 1, 1), 0.01))
     recording = Recording(np.array([[-np.pi + 0.1]]), np.zeros((1, 1)))
     turning = SimpleNamespace(dim=1, circular=(0,))
-    assert measure(study, turning, recording, None, result, 1.0).series["nees"] == pytest.approx(4.0)
+    assert Evidence(scenario, turning, recording, result=result).nees == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize("d", [1, 3])
@@ -88,7 +90,7 @@ def test_energy_distance_of_exact_draws_falls_as_one_over_n(d):
     expected = 2 * gamma((d + 1) / 2) / gamma(d / 2)
     for n in (10, 80):
         equal = np.full(n, 1 / n)
-        draws = [_energy_distance(posterior.sample(n, rng), equal, posterior) for _ in range(60)]
+        draws = [energy_distance_to(posterior, posterior.sample(n, rng), equal) for _ in range(60)]
         assert np.mean(draws) * n == pytest.approx(expected, rel=0.3 if d == 1 else 0.15)
 
 
@@ -98,9 +100,11 @@ def test_energy_distance_ignores_units_and_takes_a_flat_posterior():
     narrow = hf.GaussianMixture([1.0], [[0.0, 0.0]], [[1.0, 0.5], [0.5, 2.0]])
     units = np.diag([1e3, 1e-2])
     wide = hf.GaussianMixture([1.0], [[0.0, 0.0]], units @ narrow.covariance @ units)
-    assert _energy_distance(x @ units, weights, wide) == pytest.approx(_energy_distance(x, weights, narrow))
+    assert energy_distance_to(wide, x @ units, weights) == pytest.approx(
+        energy_distance_to(narrow, x, weights)
+    )
     flat = hf.GaussianMixture([1.0], [[0.0, 0.0]], [[1.0, 0.0], [0.0, 0.0]])
-    assert np.isfinite(_energy_distance(x, weights, flat))
+    assert np.isfinite(energy_distance_to(flat, x, weights))
 
 
 def test_steps_of_the_exact_posterior_end_with_the_last():
@@ -126,16 +130,16 @@ def test_references_know_their_posteriors(scenario):
     rng = np.random.default_rng(0)
     for k, posterior in exact.posteriors.items():
         x, weights = posterior.sample(20, rng), np.full(20, 0.05)
-        distance = _energy_distance(x, weights, gridded.posteriors[k])
-        assert distance == pytest.approx(_energy_distance(x, weights, posterior), rel=1e-3)
+        distance = energy_distance_to(gridded.posteriors[k], x, weights)
+        assert distance == pytest.approx(energy_distance_to(posterior, x, weights), rel=1e-3)
 
 
 def test_the_table_has_it_all(scenario):
     filters = {"few": "bootstrap", "kalman": {"filter": "ExtendedKalmanFilter"}}
     table = hf.compare(scenario, filters, particles=[10, 500], runs=4)
-    assert set(SCALARS) < set(table)
+    assert set(table) > NAMES
     particles = table[table["filter"] == "few"]
-    assert np.isfinite(particles[[name for name in SCALARS if name != "final_rmse"]]).all(axis=None)
+    assert np.isfinite(particles[list(NAMES - {"final_rmse"})].astype(float)).all(axis=None)
     distances = particles.groupby("n_particles")["energy_distance"].mean()
     assert distances[10] > 10 * distances[500] > 0
     assert table.loc[table["filter"] == "kalman", "energy_distance"].isna().all()
@@ -161,4 +165,4 @@ def test_the_grid_says_more_than_two_moments():
     equal = np.full(200, 0.005)
     right = rng.choice(centres, size=(200, 1), p=density.masses)
     normal = reference.means[k] + np.sqrt(reference.covariances[k, 0, 0]) * rng.standard_normal((200, 1))
-    assert _energy_distance(right, equal, density) < 0.2 * _energy_distance(normal, equal, density)
+    assert energy_distance_to(density, right, equal) < 0.2 * energy_distance_to(density, normal, equal)

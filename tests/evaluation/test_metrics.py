@@ -5,13 +5,8 @@ import pytest
 from scipy.stats import bootstrap, chi2, norm
 
 import herdfilter as hf
-from herdfilter.evaluation.metrics import (
-    bootstrap_interval,
-    chi_square_band,
-    energy_distance_on_line,
-    inside_ellipsoid,
-    normalised_squares,
-)
+from herdfilter.evaluation.metrics import energy_distance_on_line, inside_ellipsoid, normalised_squares
+from herdfilter.evaluation.statistics import bootstrap_interval, chi_square_band
 from herdfilter.models import LinearGaussian
 from herdfilter.models.contract import simulate
 

@@ -18,8 +18,8 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.evaluation import engine
+from herdfilter.evaluation.columns import TIMES
 from herdfilter.evaluation.engine import run_study
-from herdfilter.evaluation.measures import TIMES
 from herdfilter.evaluation.store import StoreError, open_for_reading, open_store, reading
 from herdfilter.evaluation.study import plan_study
 

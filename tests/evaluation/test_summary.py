@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 import herdfilter as hf
-from herdfilter.evaluation.metrics import bootstrap_interval, chi_square_band, median_interval
+from herdfilter.evaluation.statistics import bootstrap_interval, chi_square_band, median_interval
 from herdfilter.evaluation.summary import verdict
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.evaluation.metrics import chi_square_band
 from herdfilter.evaluation.recording import Recording
+from herdfilter.evaluation.statistics import chi_square_band
 from herdfilter.evaluation.watch import watch
 from herdfilter.models import UNGM, BearingsTracking, linear_chain
 from herdfilter.models.contract import simulate

@@ -8,8 +8,10 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from herdfilter._checks import one_of
+from herdfilter.evaluation.cache import user_cache
 
 _GTSAM = "https://raw.githubusercontent.com/borglab/gtsam/4.2.0/examples/Data"
 _STONE_SOUP = "https://raw.githubusercontent.com/dstl/Stone-Soup/v1.9.1/docs/demos"
@@ -110,11 +112,11 @@ def fetch(
         If the name is unknown or the checksum differs.
     OSError
         If the download fails or the folder cannot be written.
+    ImportError
+        If something is to be downloaded, and pooch is not installed.
     """
-    import pooch
-
     known = DATA_FILES[one_of("file", file, DATA_FILES)]
-    folder = Path(pooch.os_cache("herdfilter")) if to is None else Path(to).expanduser()
+    folder = user_cache() if to is None else Path(to).expanduser()
     if (folder / file).is_file() and sha256(folder / file) == known.sha256:
         return folder / file
     original = None if source is None else _find(Path(source).expanduser(), file)
@@ -123,12 +125,24 @@ def fetch(
         if sha256(original) != known.sha256:
             raise ValueError(f"{original}: expected sha256 {known.sha256}, got {sha256(original)}")
         return Path(shutil.copy(original, folder / file))
+    pooch = _pooch()
     url = f"{(base_url or os.environ.get('HERDFILTER_DATA_URL') or known.base_url).rstrip('/')}/{file}"
     try:
         return Path(pooch.retrieve(url, f"sha256:{known.sha256}", file, folder))
     except (OSError, ValueError) as error:
         kind, reason = ValueError if isinstance(error, ValueError) else OSError, str(error).splitlines()[0]
         raise kind(f"download: expected {url} with sha256 {known.sha256}, got: {reason}") from None
+
+
+def _pooch() -> Any:
+    """Return the package pooch, or raise an ImportError that names the extra."""
+    try:
+        import pooch
+    except ImportError as error:
+        raise ImportError(
+            f"download: needs the package pooch ({error}); install herdfilter[data], or name a folder that holds the data"
+        ) from error
+    return pooch
 
 
 def sha256(path: Path) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from herdfilter.evaluation.study import Outcome, Task
+from herdfilter.evaluation.tasks import Outcome, Task
 
 BATCH_SECONDS = 0.2
 """How long a worker goes on before it hands back what it has: what a power cut may lose, beside the tasks under way."""
@@ -60,8 +60,7 @@ class Packed:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        import cloudpickle
-
+        cloudpickle = _cloudpickle()
         self._token = uuid.uuid4().hex
         self._data = cloudpickle.dumps(function)
         self._path = [os.path.abspath(folder) for folder in sys.path]
@@ -77,6 +76,14 @@ class Packed:
             _unpacked.clear()  # of an earlier study
             _unpacked[self._token] = function
         return function(*arguments)
+
+
+def _cloudpickle() -> Any:
+    try:
+        import cloudpickle
+    except ImportError:  # joblib brings its own
+        from joblib.externals import cloudpickle
+    return cloudpickle
 
 
 _unpacked: dict[str, Callable[..., Any]] = {}

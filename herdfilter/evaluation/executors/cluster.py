@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from herdfilter.evaluation.executors.base import Batch, Packed, Place, Work
-from herdfilter.evaluation.study import Task
+from herdfilter.evaluation.tasks import Task
 
 
 class Cluster:

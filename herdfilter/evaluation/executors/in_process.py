@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from herdfilter.evaluation.executors.base import Batch, Place, Work
-from herdfilter.evaluation.study import Task
+from herdfilter.evaluation.tasks import Task
 
 
 class InProcess:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from herdfilter.evaluation.executors.base import BATCH_SECONDS, Batch, Executor, Place
-from herdfilter.evaluation.study import Outcome, Task, failed
+from herdfilter.evaluation.tasks import Outcome, Task, failed
 
 
 def distribute(tasks: Iterable[Task], executor: Executor) -> Iterator[list[Outcome]]:

@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from herdfilter.evaluation.executors.base import Batch, Packed, Place, Work
-from herdfilter.evaluation.study import Outcome, Task
+from herdfilter.evaluation.tasks import Outcome, Task
 
 
 class LocalProcesses:
@@ -23,6 +23,8 @@ class LocalProcesses:
         self._work = Packed(work)
         self._pools = {place: _idle_pools.pop() if _idle_pools else _new_pool() for place in range(workers)}
         self._running: dict[Future[list[Outcome]], tuple[int, Sequence[Task]]] = {}
+        for pool in self._pools.values():
+            pool.submit(self._work, ())  # it starts and imports now, while others compile
 
     def places(self) -> list[Place]:  # noqa: D102
         return list(self._pools)

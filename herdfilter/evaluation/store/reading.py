@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter.evaluation.columns import MEASURED
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.reference import Reference
+from herdfilter.evaluation.results import StudyResult, Trajectory
 from herdfilter.evaluation.store.schema import (
     FILE_NAME,
     KIND,
@@ -27,7 +29,8 @@ from herdfilter.evaluation.store.schema import (
     is_empty,
     quoted,
 )
-from herdfilter.evaluation.study import MEASURED, Key, Study, StudyResult, Task, Trajectory
+from herdfilter.evaluation.study import Study
+from herdfilter.evaluation.tasks import Key, Task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,33 +105,19 @@ class Store:
         import pandas as pd
 
         with self._undamaged():
-            description = self.description()
-            numbers = self._number_columns()
-            measured = [name for name in numbers if name != "reference_sd"]
-            columns = [
-                "filter",
-                "n_particles",
-                "run",
-                "reference",
-                *numbers,
-                "diverged",
-                "error",
-                "traceback",
-            ]
+            description, numbers = self.description(), self._number_columns()
+            leading, last = ["filter", "n_particles", "run"], ["diverged", "error", "traceback"]
+            columns = [*leading, "reference", *numbers, *last]
             rows = self._rows(f"SELECT {', '.join(map(quoted, columns))} FROM runs")
             table = pd.DataFrame(rows, columns=columns)
             table[numbers] = table[numbers].astype(np.float64)
             table = table.astype({"n_particles": np.int64, "run": np.int64, "diverged": bool})
             table["scenario"], table["seed"] = description["scenario"]["name"], description["seed"]
-            for name in MEASURED:
-                if name not in table:
-                    table[name] = np.nan
             order = {key: i for i, key in enumerate(Study.described(description).keys)}
             table["key"] = [order[key] for key in zip(table["filter"], table["n_particles"], strict=True)]
             table = table.sort_values(["key", "run"], ignore_index=True)
-            leading = ["scenario", "filter", "n_particles", "run", "seed", "reference", "reference_sd"]
-            more = sorted(set(measured) - set(MEASURED))
-            return table[[*leading, *MEASURED, *more, "diverged", "error", "traceback"]]
+            more = sorted(set(numbers) - set(MEASURED))
+            return table.reindex(columns=["scenario", *leading, "seed", "reference", *MEASURED, *more, *last])
 
     def result(self) -> StudyResult:
         """Return the outcome of the study: of the runs that all filters have finished, where it was cut off.

@@ -25,7 +25,8 @@ from herdfilter.evaluation.store.schema import (
     packed,
     quoted,
 )
-from herdfilter.evaluation.study import Outcome, Study
+from herdfilter.evaluation.study import Study
+from herdfilter.evaluation.tasks import Outcome
 
 _COSMETIC = (
     "title",

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from herdfilter.plotting.style import FAINT, INK, QUIET, figures, settle
+from herdfilter._figures import FAINT, INK, QUIET, figures, settle
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

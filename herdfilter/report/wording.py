@@ -6,25 +6,26 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from herdfilter.evaluation.claims import claims
+from herdfilter.evaluation.columns import COLUMNS
+from herdfilter.evaluation.columns import digits as plain_digits
+from herdfilter.evaluation.headings import Heading, localises
+from herdfilter.evaluation.results import StudyResult
 from herdfilter.evaluation.scenario import Scenario
-from herdfilter.evaluation.study import StudyResult
-from herdfilter.evaluation.summary import claims, error_measure
+from herdfilter.evaluation.summary import error_measure
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 def digits(number: float) -> str:
-    """Write a number with three digits."""
-    if math.isnan(number):
-        return "\u2013"
-    text = f"{number:#.3g}".rstrip(".")
-    if "e" in text:
-        mantissa, exponent = text.split("e")
-        return f"{mantissa.rstrip('.')}e{int(exponent)}"
-    return text.replace("-", "\u2212")
+    """Write a number with three digits, as a page sets it."""
+    return typeset(plain_digits(number))
+
+
+def typeset(text: str) -> str:
+    """Return a number with the signs of a page: a dash where there is none, and a minus."""
+    return "\u2013" if text == "-" else text if "e" in text else text.replace("-", "\u2212")
 
 
 def interval(low: float, high: float) -> str:
@@ -32,20 +33,19 @@ def interval(low: float, high: float) -> str:
     return f"{digits(low)} to {digits(high)}" if high > low else ""
 
 
-def cell(row: pd.Series[Any], name: str) -> dict[str, str]:
-    """Give value and interval of a column of a summary."""
-    low, high = (float(row.get(f"{name}_{end}", np.nan)) for end in ("low", "high"))
-    return {"value": digits(float(row[name])), "interval": interval(low, high)}
+def cell(row: pd.Series[Any], heading: Heading) -> dict[str, Any]:
+    """Return value and interval of a column of a summary; `bad` where runs failed."""
+    ends = heading.interval(row)
+    return {
+        "value": typeset(heading.value(row)),
+        "interval": "" if ends is None else " to ".join(map(typeset, ends)),
+        "bad": heading.name == "failures" and row[heading.name] > 0,
+    }
 
 
 def outcome(scenario: Scenario) -> str:
-    """Name what is counted; with real data it is the good end of a run: it localised."""
-    return "diverged" if scenario.data is None or scenario.divergence is None else "localised"
-
-
-def share(diverged: float, scenario: Scenario) -> str:
-    """Give the share of the runs with that outcome."""
-    return f"{100 * (diverged if outcome(scenario) == 'diverged' else 1 - diverged):.0f} %"
+    """Name what is counted: divergence, or with real data the good end of a run."""
+    return "localised" if localises(scenario) else "diverged"
 
 
 def definition(scenario: Scenario) -> list[str]:
@@ -112,6 +112,9 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
         lines.append((name, f"{meaning}; {failed}"))
     if scenario.divergence is None:
         lines.append(("diverged", "the scenario has no bound: only runs that failed count"))
+    for column in COLUMNS:
+        if column.label and column.name != "diverged" and summary[column.name].notna().any():
+            lines.append((column.label.format(unit=""), column.meaning))
     return lines
 
 

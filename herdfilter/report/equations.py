@@ -12,14 +12,16 @@ def equations(scenario: Scenario) -> str:
 
     They stand in the docstring of the class, or of the function that builds it, above the parameters.
     """
-    from docutils.core import publish_parts
-
     from herdfilter import models
 
     model = getattr(models, str(scenario.model["type"]), None)
     text = inspect.getdoc(model) if inspect.isclass(model) or inspect.isfunction(model) else None
     if not text:
         return ""
+    try:
+        from docutils.core import publish_parts
+    except ImportError:
+        return "<p>The equations of the model are shown after <code>pip install 'herdfilter[equations]'</code>.</p>"
     settings = {
         "math_output": "MathML",
         "raw_enabled": False,

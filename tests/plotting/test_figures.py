@@ -8,11 +8,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import herdfilter as hf
 from herdfilter import plotting
+from herdfilter._figures import log_places
 from herdfilter.evaluation.engine import run_study
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.evaluation.study import plan_study
 from herdfilter.plotting.errors import pareto
-from herdfilter.plotting.style import log_places
 
 PLANE = {
     "type": "LinearGaussian",
@@ -102,7 +102,7 @@ def test_error_over_seconds_has_time_across(result):
     figure = plotting.error_over_seconds(summary)
     line = figure.axes[0].containers[0].lines[0]
     np.testing.assert_array_equal(line.get_xdata(), summary["ms_per_step"][:3])
-    assert figure.axes[0].get_xlabel() == "milliseconds a step, median over runs"
+    assert figure.axes[0].get_xlabel() == "milliseconds per step, median over runs"
 
 
 def test_particle_counts_over_time_stay_inside_the_axes_and_apart(result):

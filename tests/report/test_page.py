@@ -12,11 +12,11 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.evaluation.engine import run_study
-from herdfilter.evaluation.report import write_report
-from herdfilter.evaluation.report.animation import MOST_STEPS, animation
-from herdfilter.evaluation.report.page import render
 from herdfilter.evaluation.store import open_for_reading
 from herdfilter.evaluation.study import plan_study
+from herdfilter.report import write_report
+from herdfilter.report.animation import MOST_STEPS, animation
+from herdfilter.report.page import render
 
 EVIL = "<script>alert('x')</script>"
 VOID = {"meta", "link", "input", "img", "br", "hr"}
@@ -240,8 +240,8 @@ def test_a_study_cut_off_says_so_and_a_result_gives_one_page(scenario, tmp_path)
 
 
 def test_shipped_models_show_their_equations_and_others_do_not():
-    from herdfilter.evaluation.report.equations import equations
     from herdfilter.evaluation.scenario import load_scenario, scenario_files
+    from herdfilter.report.equations import equations
 
     for name in scenario_files():
         text = equations(load_scenario(name))

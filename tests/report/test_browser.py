@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from herdfilter.evaluation.engine import run_study
-from herdfilter.evaluation.report import write_report
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.evaluation.study import plan_study
+from herdfilter.report import write_report
 
 MODEL = {"type": "LinearGaussian", "F": [[0.9]], "H": [[1.0]], "Q": [[1.0]], "R": [[0.5]]}
 FLAGS = (

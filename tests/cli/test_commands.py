@@ -4,11 +4,13 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from herdfilter.cli import main
 from herdfilter.evaluation import recording
-from herdfilter.evaluation.measures import TIMES
+from herdfilter.evaluation.columns import TIMES
+from herdfilter.evaluation.filters import catalogue
 from herdfilter.evaluation.scenario import scenario_files
 
 WALK = """
@@ -42,7 +44,7 @@ DRAWN = (
     "nis_over_time",
     "trajectory",
 )
-FIGURES = {f"{name}{suffix}" for name in DRAWN for suffix in (".png", ".svg")} | {"report.html"}
+FIGURES = {f"{name}{suffix}" for name in DRAWN for suffix in (".png", ".svg")} | {"report.html", "table.txt"}
 
 
 @pytest.fixture
@@ -60,8 +62,11 @@ def test_a_comparison_ends_in_a_table_a_verdict_and_files(walk, tmp_path):
     out = tmp_path / "new" / "results"
     result = run("compare", walk, "--workers", "1", "--out", str(out))
     assert result.exit_code == 0, result.output
-    for text in ("A walk: 8 runs", "bootstrap", "augmented-kh", "At n = 20", "to reference (m)", str(out)):
+    for text in ("A walk: 8 runs", "bootstrap", "augmented-kh", "At n = 20", "reference (m)", str(out)):
         assert text in result.stdout
+    told = result.stdout.partition("Wrote")[0]
+    assert told.strip() == (out / "table.txt").read_text().strip()
+    assert max(map(len, told.splitlines())) <= 80
     assert {path.name for path in out.iterdir()} == FIGURES | {"runs.csv", "summary.csv", "study.sqlite"}
     runs, summary = pd.read_csv(out / "runs.csv"), pd.read_csv(out / "summary.csv")
     assert len(runs) == 2 * 2 * 8
@@ -115,6 +120,7 @@ def test_failures_are_told(walk, tmp_path):
         "summary.csv",
         "study.sqlite",
         "report.html",
+        "table.txt",
     }
 
 
@@ -196,12 +202,64 @@ def test_a_store_that_cannot_be_read_is_one_line(walk, tmp_path):
         assert result.stderr.count("\n") == 1
 
 
-def test_scenarios_lists_all_with_their_sources():
-    result = run("scenarios")
-    assert result.exit_code == 0
+def test_the_wide_table_has_every_column_in_one_line(walk, tmp_path):
+    out = tmp_path / "out"
+    run("compare", walk, "--workers", "1", "--runs", "2", "--out", str(out))
+    wide = run("show", str(out), "--wide").stdout
+    for heading in ("ANEES", "failed", "effective"):
+        assert heading in wide
+        assert heading not in run("show", str(out)).stdout
+    rows = [line for line in wide.splitlines() if line.startswith("augmented-kh")]
+    assert len(rows) == 2
+
+
+def test_quiet_is_the_verdict_and_verbose_tells_how_it_was_made(walk, tmp_path):
+    out = tmp_path / "out"
+    quiet = run("compare", walk, "--workers", "1", "--runs", "2", "--out", str(out), "-q")
+    assert (quiet.exit_code, quiet.stderr) == (0, "")
+    assert quiet.stdout.startswith("At n = 20 ")
+    assert quiet.stdout.count("\n") == 1
+    verbose = run("show", str(out), "-v").stdout
+    for text in ("AugmentedProposal(EMFit('bic'), MappedSampling(KernelHerding()))", "numpy", "seed"):
+        assert text in " ".join(verbose.split())
+
+
+def test_scenarios_lists_all_and_tells_the_source_of_one():
+    listed = run("scenarios")
+    assert listed.exit_code == 0
+    lines = listed.stdout.splitlines()
     for name in scenario_files():
-        assert f"{name}: " in result.stdout
-    assert "Gordon" in result.stdout
+        assert any(line.startswith(f"{name} ") for line in lines)
+    assert max(map(len, lines)) <= 80
+    told = run("scenarios", "ungm").stdout
+    assert "Gordon, Salmond and Smith (1993)" in " ".join(told.split())
+    assert "exact posterior" in told
+
+
+def test_filters_lists_the_catalogue_and_tells_how_one_is_built():
+    listed = run("filters")
+    assert listed.exit_code == 0
+    lines = listed.stdout.splitlines()
+    for name, table in catalogue().items():
+        assert any(line.startswith(f"{name} ") for line in lines)
+        assert table["about"]
+    assert "MixtureResampling(KernelDensityFit(), KernelHerding())" in run("filters", "mixture-kh").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["compare", "ung"], ["ungm"]),
+        (["scenarios", "lorenz"], ["lorenz63", "lorenz96"]),
+        (["compare", "ungm", "--filters", "auto-kh,herded-r"], ["auto-kh,herded-random"]),
+        (["filters", "sqm"], ["sqmc"]),
+        (["compare", "own/folder/"], []),
+    ],
+)
+def test_the_shell_completes_names(words, expected):
+    completion = ShellComplete(main, {}, "herdfilter", "_HERDFILTER_COMPLETE")
+    found = completion.get_completions(words[:-1], words[-1])
+    assert [one.value for one in found if one.type == "plain"] == expected
 
 
 @pytest.mark.parametrize(
@@ -227,6 +285,8 @@ def test_scenarios_lists_all_with_their_sources():
         (["show", "/nowhere/study.sqlite"], "no file /nowhere/study.sqlite"),
         (["show", "/"], "no file /study.sqlite"),
         (["export", "/nowhere"], "export: needs --csv PATH or --parquet PATH"),
+        (["scenarios", "ungn"], "did you mean 'ungm'"),
+        (["filters", "boostrap"], "did you mean 'bootstrap'"),
         (["comprae"], "No such command"),
     ],
 )

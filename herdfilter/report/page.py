@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter.evaluation.report import wording
-from herdfilter.evaluation.report.animation import animation
-from herdfilter.evaluation.report.equations import equations
-from herdfilter.evaluation.report.svg import colour, inline
-from herdfilter.evaluation.slopes import fitted_slopes
-from herdfilter.evaluation.study import StudyResult
-from herdfilter.evaluation.summary import error_measure, summarise, verdict
+from herdfilter.evaluation.results import StudyResult
+from herdfilter.evaluation.summary import error_measure, verdict
 from herdfilter.plotting import drawings
 from herdfilter.plotting.drawing import Drawing
-from herdfilter.plotting.errors import measures
 from herdfilter.plotting.style import styles
 from herdfilter.plotting.trajectories import LONGEST_WINDOW, first_and_best, over_time
+from herdfilter.report import tables, wording
+from herdfilter.report.animation import animation
+from herdfilter.report.equations import equations
+from herdfilter.report.svg import colour, inline
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
 
 FILE_NAME = "report.html"
 """Name of the page in an output folder."""
-
-MOST_TRACEBACKS = 20
 
 
 def write_report(result: StudyResult, folder: Path, plans: dict[str, Drawing] | None = None) -> Path:
@@ -73,12 +69,11 @@ def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
     """Return the report of a study as HTML."""
     from jinja2 import Environment, StrictUndefined
 
-    summary = summarise(result.runs)
-    plans = drawings(result, summary) if plans is None else plans
+    summary = result.summary
+    plans = drawings(result) if plans is None else plans
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["digits"] = wording.digits
     return environment.from_string(_text("page.html")).render(
         css=_markup(_text("page.css")),
         script=_markup(_text("animation.js")),
@@ -90,12 +85,12 @@ def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
         definitions=wording.definitions(result.study.scenario, summary),
         equations=_markup(equations(result.study.scenario)),
         legend=_legend(result),
-        table=_table(result, summary),
-        slopes=_slopes(result, summary),
+        table=tables.results(result),
+        slopes=tables.slopes(result),
         figures={name: list(_figures(name, plan)) for name, plan in plans.items()},
         descriptions=_descriptions(result, summary),
         animation=_animation(result),
-        failures=_failures(result.runs),
+        failures=tables.failures(result.runs),
         configuration=wording.configuration(result),
         version=result.description.get("herdfilter", ""),
     )
@@ -154,71 +149,6 @@ def _marker(name: str) -> str:
     return "".join(parts)
 
 
-def _table(result: StudyResult, summary: pd.DataFrame) -> dict[str, Any]:
-    """Give the table: a group a particle count, the largest first, in each the smallest median error first."""
-    scenario, rank = result.study.scenario, error_measure(summary)
-    unit = f" ({scenario.unit})" if scenario.unit else ""
-    base = summary["baseline"].iloc[0]
-    columns = [(f"{rank}_median", f"median error to the {'reference' if rank != 'rmse' else 'truth'}{unit}")]
-    columns += [
-        (name, f"RMS error to the {'truth' if name == 'rmse' else 'reference'}{unit}")
-        for name in measures(summary)
-    ]
-    if len(result.study.filters) > 1:
-        columns.append(("ratio", f"ratio to {base}, run by run"))
-    columns += [
-        (name, title)
-        for name, title in (
-            ("log_likelihood_error", "RMS error of the log-likelihood"),
-            ("ess", "effective sample size"),
-        )
-        if summary[name].notna().any()
-    ]
-    groups = []
-    for n in sorted(summary["n_particles"].unique(), reverse=True):
-        rows = summary[summary["n_particles"] == n].sort_values(
-            f"{rank}_median", na_position="last", kind="stable"
-        )
-        best = rows[f"{rank}_median"][2 * rows["failures"] <= rows["runs"]].min()
-        groups.append(
-            {
-                "n": n,
-                "rows": [
-                    {
-                        "filter": row["filter"],
-                        "color": colour(styles(result.study.filters)[row["filter"]].color),
-                        "best": len(rows) > 1 and row[f"{rank}_median"] == best,
-                        "cells": [wording.cell(row, name) for name, _ in columns],
-                        "outcome": wording.share(row["diverged"], scenario),
-                        "failures": row["failures"],
-                        "ms": wording.digits(row["ms_per_step"]),
-                    }
-                    for _, row in rows.iterrows()
-                ],
-            }
-        )
-    heads = [title for _, title in columns] + [wording.outcome(scenario), "failed", "ms a step"]
-    return {"heads": heads, "groups": groups}
-
-
-def _slopes(result: StudyResult, summary: pd.DataFrame) -> dict[str, Any] | None:
-    """Give the fitted slopes; None with one particle count."""
-    if len(result.study.particles) < 2:
-        return None
-    fits = {measure: fitted_slopes(result.runs, measure) for measure in measures(summary)}
-    return {
-        "heads": [f"to the {'truth' if name == 'rmse' else 'reference'}" for name in fits],
-        "rows": [
-            (
-                rows[0]["filter"],
-                [wording.cell(row, "slope") for row in rows],
-                int(rows[0]["runs"]),
-            )
-            for rows in zip(*([row for _, row in fit.iterrows()] for fit in fits.values()), strict=True)
-        ],
-    }
-
-
 def _descriptions(result: StudyResult, summary: pd.DataFrame) -> dict[str, Any]:
     """Give what the sections say of their figures."""
     steps = len(result.trajectory.recording)
@@ -252,30 +182,3 @@ def _animation(result: StudyResult) -> dict[str, Any] | None:
         .replace("&", "\\u0026")
     )
     return {"json": _markup(text), "data": data}
-
-
-def _failures(runs: pd.DataFrame) -> dict[str, Any]:
-    """Give the failed runs by filter and error, with the traceback of the first."""
-    failed = runs[runs["error"].fillna("") != ""]
-    groups = []
-    for (name, error), rows in failed.groupby(["filter", "error"], sort=False):
-        total = int((runs["filter"] == name).sum())
-        counts = rows.groupby("n_particles").size()
-        groups.append(
-            {
-                "filter": name,
-                "error": error,
-                "count": len(rows),
-                "total": total,
-                "where": ", ".join(f"{count} at n = {n}" for n, count in counts.items()),
-                "first": f"run {rows['run'].iloc[0]}, n = {rows['n_particles'].iloc[0]}",
-                "traceback": rows["traceback"].iloc[0],
-            }
-        )
-    groups.sort(key=lambda group: -group["count"])
-    return {
-        "count": len(failed),
-        "total": len(runs),
-        "groups": groups[:MOST_TRACEBACKS],
-        "more": len(groups[MOST_TRACEBACKS:]),
-    }

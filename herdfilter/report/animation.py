@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.evaluation.study import StudyResult
+from herdfilter.evaluation.results import StudyResult
 from herdfilter.plotting.style import dimension_label, styles
 
 MOST_NUMBERS = 500_000  # coordinates of particles on a page, 2.7 bytes each

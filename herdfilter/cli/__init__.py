@@ -1,0 +1,28 @@
+"""The command line. What is heavy to import is imported where it is used."""
+
+from __future__ import annotations
+
+import click
+
+from herdfilter._version import __version__
+from herdfilter.cli.catalogue import filters, scenarios
+from herdfilter.cli.compare import compare
+from herdfilter.cli.data import data
+from herdfilter.cli.errors import Group
+from herdfilter.cli.paper import paper
+from herdfilter.cli.show import export, show
+
+
+@click.group(
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog='Names of commands, scenarios and filters are completed after: eval "$(_HERDFILTER_COMPLETE=bash_source '
+    'herdfilter)" (zsh: zsh_source; fish: _HERDFILTER_COMPLETE=fish_source herdfilter | source).',
+)
+@click.version_option(__version__, package_name="herdfilter")
+def main() -> None:
+    """Particle filters with herded (deterministic) particles, compared with random ones."""
+
+
+for command in (compare, show, export, scenarios, filters, paper, data):
+    main.add_command(command)

@@ -1,0 +1,97 @@
+"""``herdfilter scenarios`` and ``herdfilter filters``: what there is, and where it comes from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from herdfilter.cli.completion import FilterNames, ScenarioName
+from herdfilter.cli.tables import definitions, with_text
+
+if TYPE_CHECKING:
+    from herdfilter.evaluation.scenario import Scenario
+
+
+@click.command()
+@click.argument("name", required=False, type=ScenarioName())
+def scenarios(name: str | None) -> None:
+    """List the scenarios that come with the package; of one, NAME or a TOML file, tell everything with its source."""
+    from herdfilter.evaluation.scenario import load_scenario, scenario_files
+
+    if name is not None:
+        click.echo("\n".join(definitions(_told(load_scenario(name)))))
+        return
+    rows = []
+    for known in scenario_files():
+        scenario = load_scenario(known)
+        steps = str(scenario.steps) if scenario.data is None else "data"
+        rows.append([known, _dim(scenario), steps, _reference(scenario), scenario.title])
+    heads = ["name", "dim", "steps", "reference", "what it is"]
+    click.echo("\n".join(with_text(heads, rows)))
+    click.echo("\nherdfilter scenarios NAME tells where its numbers come from.")
+
+
+def _dim(scenario: Scenario) -> str:
+    """Dimension of the state; of a model that is built from data, by its labels."""
+    try:
+        return str(scenario.build_model().dim)
+    except (TypeError, ValueError):
+        return str(len(scenario.labels) or "?")
+
+
+def _reference(scenario: Scenario) -> str:
+    return "none" if scenario.reference is None else str(scenario.reference["type"])
+
+
+def _told(scenario: Scenario) -> list[tuple[str, str]]:
+    """Everything that a scenario says of itself."""
+    from herdfilter.report.wording import definition, reference
+
+    model = ", ".join(f"{key} = {value}" for key, value in scenario.model.items() if key != "type")
+    entries = [
+        ("name", scenario.name),
+        ("what it is", scenario.title),
+        ("source", " ".join(scenario.source.split())),
+        ("model", f"{scenario.model['type']}: {model}" if model else str(scenario.model["type"])),
+        ("dimension", _dim(scenario)),
+        ("steps", str(scenario.steps) if scenario.data is None else "as many as the data have"),
+        ("reference", reference(scenario)),
+        ("runs", str(scenario.runs)),
+        ("particles", ", ".join(map(str, scenario.particles))),
+        ("filters", ", ".join(scenario.filters)),
+    ]
+    if scenario.data is not None:
+        data = ", ".join(f"{key} = {value}" for key, value in scenario.data.items())
+        entries.append(("data", f"{data}; `herdfilter data` fetches them"))
+    entries += [
+        (name, meaning) for name, _, meaning in (line.partition(": ") for line in definition(scenario))
+    ]
+    for one in scenario.published:
+        figure = f"{one.value:g} to within {one.tolerance:g}, {one.statistic} of {one.measure} over {one.runs} runs"
+        entries.append(("published", f"{one.filter}, n = {one.n_particles}: {figure} ({one.source})"))
+    return entries
+
+
+@click.command()
+@click.argument("name", required=False, type=FilterNames())
+def filters(name: str | None) -> None:
+    """List the filters of the catalogue; of one, NAME, tell how it is composed."""
+    from herdfilter._checks import one_of
+    from herdfilter.evaluation.filters import catalogue
+
+    known = catalogue()
+    if name is not None:
+        click.echo("\n".join(definitions(_composed(name, known[one_of("filter", name, known)]))))
+        return
+    rows = [[key, table.get("about", "")] for key, table in known.items()]
+    click.echo("\n".join(with_text(["name", "what it is"], rows)))
+    click.echo("\nherdfilter filters NAME tells how it is composed.")
+
+
+def _composed(name: str, table: dict[str, Any]) -> list[tuple[str, str]]:
+    """Say what a filter is, and by which call it is built."""
+    options = {key: value for key, value in table.items() if key not in ("about", "filter")}
+    arguments = ["model", *(f"{key}={value}" for key, value in options.items())]
+    call = f"{table.get('filter', 'ParticleFilter')}({', '.join(arguments)})"
+    return [("name", name), ("what it is", table.get("about", "")), ("built as", call)]

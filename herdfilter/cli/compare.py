@@ -1,0 +1,102 @@
+"""``herdfilter compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from herdfilter.cli.completion import FilterNames, ScenarioName
+from herdfilter.cli.errors import InputError, check_writable
+from herdfilter.cli.findings import Findings, how_much
+
+
+@click.command()
+@click.argument("scenario", type=ScenarioName())
+@click.option(
+    "--filters",
+    type=FilterNames(),
+    metavar="NAMES",
+    help="Filters, separated by commas. [default: the scenario's]",
+)
+@click.option(
+    "--particles", metavar="COUNTS", help="Particle counts, such as 50,100. [default: the scenario's]"
+)
+@click.option("--runs", type=int, metavar="N", help="Monte Carlo runs. [default: the scenario's]")
+@click.option("--seed", type=int, default=0, show_default=True, help="Root of all random numbers.")
+@click.option("--workers", type=int, metavar="W", help="Processes. [default: one per processor core]")
+@click.option("--data", metavar="DIR", help="Folder of the real data, for scenarios that need them.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for report, tables and figures, and for study.sqlite, which takes every finished run at once.",
+)
+@click.option("--resume", is_flag=True, help="Continue the same comparison in --out where it was cut off.")
+@click.option(
+    "--scheduler",
+    metavar="WHERE",
+    help="local, dask (a Dask cluster of W processes on this machine), or the address of a cluster: tcp://host:8786. "
+    "[default: local]",
+)
+@how_much
+def compare(
+    scenario: str,
+    filters: str | None,
+    particles: str | None,
+    runs: int | None,
+    seed: int,
+    workers: int | None,
+    data: str | None,
+    out: Path | None,
+    resume: bool,
+    scheduler: str | None,
+    wide: bool,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Compare filters on a SCENARIO: a name that `herdfilter scenarios` lists, or a TOML file."""
+    import joblib
+
+    from herdfilter._checks import as_count
+    from herdfilter.evaluation.engine import run_study
+    from herdfilter.evaluation.executors import check_scheduler
+    from herdfilter.evaluation.store import FILE_NAME
+    from herdfilter.evaluation.study import plan_study
+
+    if resume and out is None:
+        raise InputError("resume: needs --out, the folder of the comparison to continue")
+    if "://" in check_scheduler(scheduler) and workers is not None:
+        raise InputError(f"workers: the cluster at {scheduler} has its own; leave out --workers")
+    workers = joblib.cpu_count() if workers is None else as_count("workers", workers)
+    study = plan_study(scenario, _names(filters), _counts(particles), runs, seed, data)
+    if out is not None:
+        check_writable(out)
+    store = None if out is None else out / FILE_NAME
+    try:
+        result = run_study(study, workers, not quiet, store, resume, scheduler)
+    except KeyboardInterrupt:
+        if store is not None:
+            click.echo(
+                f"Cut off; what was finished is in {store}. The same command with --resume goes on.", err=True
+            )
+        raise
+    except ConnectionError as error:
+        go_on = "the same command with --resume goes on"
+        kept = "" if store is None else f"; what was finished is in {store}, {go_on}"
+        raise InputError(f"{error}{kept}") from None
+    findings = Findings(result, study.runs, wide, quiet, verbose)
+    findings.tell()
+    if out is not None:
+        findings.write(out, [FILE_NAME])
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _counts(text: str | None) -> list[int] | None:
+    try:
+        return None if text is None else [int(count) for count in text.split(",")]
+    except ValueError:
+        raise ValueError(f"particles: expected integers separated by commas, got {text!r}") from None

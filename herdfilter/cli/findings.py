@@ -1,0 +1,140 @@
+"""What a comparison has found: told on the terminal, and written into a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from herdfilter.cli.errors import InputError
+from herdfilter.cli.tables import WIDTH, definitions, in_blocks
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from herdfilter.evaluation.results import StudyResult
+
+TABLE = "table.txt"
+"""The file in the output folder that holds what the terminal shows."""
+
+
+def how_much(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how much is told."""
+    command = click.option("-v", "--verbose", is_flag=True, help="Also how it was made, and all failures.")(
+        command
+    )
+    command = click.option("-q", "--quiet", is_flag=True, help="Only the verdict, and errors.")(command)
+    return click.option(
+        "--wide",
+        is_flag=True,
+        help="All columns side by side, in place of the most important in 80 characters.",
+    )(command)
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """The outcome of a comparison, ready to be told.
+
+    Attributes
+    ----------
+    result : StudyResult
+    planned : int
+        Runs that were to be made.
+    wide, quiet, verbose : bool
+        How much is told (`how_much`).
+    """
+
+    result: StudyResult
+    planned: int
+    wide: bool = False
+    quiet: bool = False
+    verbose: bool = False
+
+    def tell(self) -> None:
+        """Print table, failures, definitions and verdict."""
+        from herdfilter.evaluation.summary import verdict
+
+        if self.quiet:
+            click.echo(verdict(self.result.summary))
+            return
+        click.echo("\n" + self.text(self.wide), nl=False)
+        if self.verbose:
+            click.echo("\n" + "\n".join(self.how()))
+
+    def text(self, wide: bool = False) -> str:
+        """Return what is told without being asked for more."""
+        from herdfilter.evaluation.summary import verdict
+        from herdfilter.report.wording import definition, floor
+
+        study, summary = self.result.study, self.result.summary
+        runs = f"{study.runs} runs" if study.runs == self.planned else f"{study.runs} of {self.planned} runs"
+        head = [f"{study.scenario.title}: {runs}", "95 % intervals over runs in brackets, from six runs on"]
+        words = [*failures(self.result.runs), *definition(study.scenario), *floor(summary), verdict(summary)]
+        lines = [*head, "", *self._table(wide), "", *(line for text in words for line in wrap(text, WIDTH))]
+        return "\n".join(lines) + "\n"
+
+    def how(self) -> list[str]:
+        """Return how filters were built, what was computed where, and the failures one by one."""
+        from herdfilter.report.wording import built, configuration
+
+        described = self.result.description.get("filters", {})
+        entries = configuration(self.result)
+        entries += [(name, built(described.get(name))) for name in self.result.study.filters]
+        failed = self.result.runs[self.result.runs["error"] != ""]
+        entries += [
+            (f"{row['filter']}, run {row['run']}, n = {row['n_particles']}", row["error"])
+            for _, row in failed.iterrows()
+        ]
+        return definitions(entries)
+
+    def _table(self, wide: bool) -> list[str]:
+        from herdfilter.evaluation.headings import headings
+
+        summary = self.result.summary
+        shown = [one for one in headings(summary, self.result.study.scenario) if wide or one.brief]
+        rows = []
+        for _, row in summary.iterrows():
+            cells = []
+            for heading in shown:
+                ends = heading.interval(row)
+                cells.append(heading.value(row) + (f" ({ends[0]}, {ends[1]})" if ends else ""))
+            rows.append([row["filter"], str(row["n_particles"]), *cells])
+        heads = ["filter", "n", *(heading.label for heading in shown)]
+        return in_blocks(heads, rows, keys=2, width=None if wide else WIDTH)
+
+    def write(self, out: Path, there: Sequence[str] = ()) -> None:
+        """Write tables, figures and report into a folder; files `there` are named with them."""
+        from herdfilter.evaluation.progress import told
+        from herdfilter.plotting import drawings, save_figures
+        from herdfilter.report import write_report
+
+        result = self.result
+        try:
+            with told(lambda seconds: f"figures and report ({seconds:.0f} s)", not self.quiet):
+                (out / TABLE).write_text(self.text(), encoding="utf-8")
+                result.runs.to_csv(out / "runs.csv", index=False)
+                result.summary.to_csv(out / "summary.csv", index=False)
+                plans = drawings(result)
+                figures = save_figures(result, out, plans)
+                report = write_report(result, out, plans)
+        except OSError as error:
+            kept = f"; the runs are kept in {out / there[0]}, `herdfilter show` reads them" if there else ""
+            raise InputError(f"out: cannot write into {out} ({error.strerror or error}){kept}") from None
+        if not self.quiet:
+            names = [*there, TABLE, "runs.csv", "summary.csv"]
+            names += dict.fromkeys(f"{path.stem}.png/.svg" for path in figures)
+            click.echo(f"Wrote {', '.join(names)} into {out}\nThe report: {report}")
+
+
+def failures(runs: pd.DataFrame) -> list[str]:
+    """Say which filters failed how often, and the first error of each."""
+    lines = []
+    for name, rows in runs.groupby("filter", sort=False):
+        errors = rows["error"][rows["error"] != ""]
+        if len(errors):
+            lines.append(f"{name} failed in {len(errors)} of {len(rows)} runs; the first: {errors.iloc[0]}")
+    return lines

@@ -1,0 +1,71 @@
+"""``herdfilter show`` and ``herdfilter export``: what a store holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from herdfilter.cli.errors import InputError, check_writable
+from herdfilter.cli.findings import Findings, how_much
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder for report, tables and figures."
+)
+@how_much
+def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -> None:
+    """Show again what `compare --out` has found, without running anything: the table, and with --out all files.
+
+    FILE is a study.sqlite, or the folder that holds one. Of a comparison that was cut off, those runs count that all
+    filters have finished.
+    """
+    from herdfilter.evaluation.store import open_for_reading
+    from herdfilter.evaluation.study import Study
+
+    if out is not None:
+        check_writable(out)
+    with open_for_reading(file) as store:
+        result = store.result()
+        planned = Study.described(store.description()).runs
+    findings = Findings(result, planned, wide, quiet, verbose)
+    findings.tell()
+    if out is not None:
+        findings.write(out)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--csv", type=click.Path(path_type=Path), metavar="PATH", help="CSV file to write.")
+@click.option("--parquet", type=click.Path(path_type=Path), metavar="PATH", help="Parquet file to write.")
+def export(file: Path, csv: Path | None, parquet: Path | None) -> None:
+    """Write the runs of a study.sqlite as CSV or Parquet: one row per filter, particle count and run.
+
+    FILE is a study.sqlite, or the folder that holds one.
+    """
+    from herdfilter.evaluation.store import open_for_reading
+
+    if csv is None and parquet is None:
+        raise InputError("export: needs --csv PATH or --parquet PATH")
+    if parquet is not None:
+        _check_parquet()
+    with open_for_reading(file) as store:
+        table = store.table()
+    for path, write in ((csv, table.to_csv), (parquet, table.to_parquet)):
+        if path is not None:
+            try:
+                write(path, index=False)
+            except OSError as error:
+                raise InputError(f"cannot write {path} ({error.strerror or error})") from None
+            click.echo(f"Wrote {len(table)} rows into {path}")
+
+
+def _check_parquet() -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            f"parquet: needs the package pyarrow ({error}); install herdfilter[parquet]"
+        ) from None

@@ -1,0 +1,104 @@
+"""Filters compared pair by pair: which is better, where the paired interval shows it."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from herdfilter._checks import Array, one_of
+from herdfilter.evaluation.statistics import median_interval, of
+from herdfilter.evaluation.summary import error_measure
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def claims(
+    table: pd.DataFrame, baseline: str | None = None, level: float = 0.95, simultaneous: bool = True
+) -> pd.DataFrame:
+    """Compare filters pair by pair, and say which is better where the paired interval shows it.
+
+    The median over runs of the difference of two errors in the same run has an exact interval between order statistics
+    (Thompson 1936), and so has that of their ratio; the one excludes 0 just where the other excludes 1. A claim says that in
+    more than half of all runs the one filter has the smaller error.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        What `compare` returns. Errors are against the reference if there is one, else against the truth.
+    baseline : str, optional
+        Compare with this filter only; else every filter with every other.
+    level : float
+        Probability that no claim is false: of all those in the result together if `simultaneous`, else of each by itself.
+    simultaneous : bool
+        Raise the level of each interval so that `level` holds for the whole result (Bonferroni). Without it, of many
+        comparisons of equal filters up to one in ``1 / (1 - level)`` ends in a claim.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per particle count and pair of filters.
+
+        ``n_particles``, ``a``, ``b``
+            Who is compared.
+        ``runs``, ``failures_a``, ``failures_b``
+            Number of runs compared, and of those in which either failed. A failed run loses to one that did not; where both
+            failed, or there is no error, the run is left out.
+        ``ratio``, ``ratio_low``, ``ratio_high``, ``difference``, ``difference_low``, ``difference_high``
+            Median of the error of `a` divided by, and minus, that of `b`; ends are NaN where there are too few runs, and may
+            be infinite or NaN where runs failed.
+        ``better``
+            The filter claimed to be better; empty where the interval holds equality, or there is none.
+    """
+    import pandas as pd
+
+    names = list(dict.fromkeys(table["filter"]))
+    if baseline is not None:
+        one_of("baseline", baseline, names)
+    if not 0 < level < 1:
+        raise ValueError(f"level: expected a probability between 0 and 1, got {level!r}")
+    failed = table["error"].fillna("") != ""
+    errors = table.assign(loss=table[error_measure(table)].mask(failed, np.inf)).pivot(
+        index="run", columns=["n_particles", "filter"], values="loss"
+    )
+    pairs = [
+        (n, pair[0], pair[1])
+        for n in dict.fromkeys(table["n_particles"])
+        for pair in (
+            combinations(names, 2)
+            if baseline is None
+            else [(name, baseline) for name in names if name != baseline]
+        )
+        if all((n, name) in errors for name in pair)
+    ]
+    each = 1 - (1 - level) / max(1, len(pairs)) if simultaneous else level
+    return pd.DataFrame([_claim(n, a, b, errors, each) for n, a, b in pairs], columns=_CLAIM)
+
+
+_CLAIM = [
+    *("n_particles", "a", "b", "runs", "failures_a", "failures_b"),
+    *("ratio", "ratio_low", "ratio_high", "difference", "difference_low", "difference_high", "better"),
+]
+
+
+def _claim(n: Any, a: str, b: str, errors: pd.DataFrame, level: float) -> dict[str, Any]:
+    first, second = (errors[n, name].to_numpy(dtype=np.float64) for name in (a, b))
+    both = ~np.isnan(first) & ~np.isnan(second) & ~(np.isinf(first) & np.isinf(second))
+    first, second = first[both], second[both]
+    difference = first - second
+    ratio = np.divide(first, second, out=np.where(first > 0, np.inf, 1.0), where=second > 0)
+    low, high = median_interval(difference, level)
+    row: dict[str, Any] = {"n_particles": n, "a": a, "b": b, "runs": int(both.sum())}
+    row |= {"failures_a": int(np.isinf(first).sum()), "failures_b": int(np.isinf(second).sum())}
+    for name, values in (("ratio", ratio), ("difference", difference)):
+        ends = median_interval(values, level)
+        row |= {name: _middle(values), f"{name}_low": ends[0], f"{name}_high": ends[1]}
+    return row | {"better": a if high < 0 else b if low > 0 else ""}
+
+
+def _middle(values: Array) -> float:
+    """Median; NaN between infinities of opposite sign."""
+    with np.errstate(invalid="ignore"):
+        return of(np.median, values)

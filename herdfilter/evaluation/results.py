@@ -1,0 +1,113 @@
+"""What comes out of a study: the table of runs, its summary, series over time, and the first run in full."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.evaluation.recording import Recording
+from herdfilter.evaluation.reference import Reference
+from herdfilter.evaluation.slopes import fitted_slopes
+from herdfilter.evaluation.study import Study
+from herdfilter.evaluation.summary import error_measures, summarise
+from herdfilter.evaluation.tasks import Key
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """The first run in full at one particle count, for looking at.
+
+    Attributes
+    ----------
+    recording : Recording
+    reference : Reference or None
+    n_particles : int
+    estimates : dict
+        Filter name -> posterior means (T, d), of the filters that did not fail.
+    particles : dict
+        Filter name -> particles (T, n, d), of those that keep them.
+    weights : dict
+        Filter name -> their weights (T, n), of those that keep them.
+    """
+
+    recording: Recording
+    reference: Reference | None
+    n_particles: int
+    estimates: Mapping[str, Array]
+    particles: Mapping[str, Array]
+    weights: Mapping[str, Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Median over runs of the error at every step (T,), against truth and reference (None without one)."""
+
+    truth: Array
+    reference: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class StudyResult:
+    """Outcome of a study, read from its store.
+
+    Attributes
+    ----------
+    study : Study
+    runs : pandas.DataFrame
+        One row per filter, particle count and run (see `herdfilter.compare`).
+    series : mapping
+        (filter, n) -> name -> array (runs, T) in the order of the runs; NaN in the rows of those that failed. It is read
+        when it is asked for, one filter and particle count at a time; there is none where every run failed.
+    trajectory : Trajectory
+        The first run.
+    description : mapping
+        What was planned (`Study.describe`); `study` has the runs that all filters have finished.
+    sessions : sequence of mapping
+        ``started``, ``executor``, ``versions`` and ``machine`` of every time that somebody worked on it.
+    """
+
+    study: Study
+    runs: pd.DataFrame
+    series: Mapping[Key, Mapping[str, Array]]
+    trajectory: Trajectory
+    description: Mapping[str, Any] = field(default_factory=dict)
+    sessions: Sequence[Mapping[str, Any]] = ()
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """One row per filter and particle count (see `summarise`)."""
+        return summarise(self.runs)
+
+    @cached_property
+    def slopes(self) -> dict[str, pd.DataFrame]:
+        """Measure -> fitted slopes (see `fitted_slopes`); the measure that ranks filters comes first."""
+        return {measure: fitted_slopes(self.runs, measure) for measure in error_measures(self.runs)}
+
+    @cached_property
+    def traces(self) -> dict[Key, Trace]:
+        """(filter, n) -> `Trace`, over the runs that did not fail."""
+        return {key: _trace(series) for key, series in self.series.items()}
+
+
+def _trace(series: Mapping[str, Array]) -> Trace:
+    """Median over the runs; a reference counts only if some run has it at every step."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # steps without any reference: NaN
+        medians = {
+            name: np.sqrt(np.nanmedian(series[name], axis=0))
+            for name in ("truth", "reference")
+            if name in series
+        }
+    reference = medians.get("reference")
+    return Trace(
+        medians["truth"], reference if reference is not None and np.isfinite(reference).all() else None
+    )

@@ -1,0 +1,196 @@
+"""Statistics over runs: intervals and bands, and the ways to summarise a column of the table of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Summary = Callable[[str, "pd.DataFrame"], dict[str, float]]
+"""``(name, runs)`` -> columns of the summary, for the column `name` of the runs of one filter and particle count."""
+
+
+def bootstrap_interval(
+    values: Array, statistic: Callable[..., Array], level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> tuple[float, float]:
+    """Bootstrap interval of a statistic over runs, bias-corrected and accelerated (`scipy.stats.bootstrap`).
+
+    Efron and Tibshirani (1993), "An introduction to the bootstrap", section 14.3. Of the root mean square of exponential
+    errors it covers 77 % in place of 95 % with 10 runs, 84 % with 20 and 91 % with 100; the heavier the tail, the less.
+    A median has an exact interval, `median_interval`.
+
+    Parameters
+    ----------
+    values : ndarray, shape (runs,)
+        One finite value per run.
+    statistic : callable
+        Such as ``numpy.mean``: called with ``axis=-1``, and proportional to its values.
+    level : float
+        Nominal coverage.
+
+    Returns
+    -------
+    tuple of float
+        Lower and upper end; NaN with fewer than two runs, which say nothing about spread.
+    """
+    if len(values) < 2:
+        return np.nan, np.nan
+    if np.ptp(values) == 0:
+        return float(values[0]), float(values[0])
+    from scipy.stats import bootstrap
+
+    # Squares and cubes of what a filter got wrong may overflow.
+    unit = np.abs(values).max()
+    interval = bootstrap(
+        (values / unit,),
+        statistic,
+        n_resamples=resamples,
+        batch=max(1, _BLOCK // len(values)),
+        vectorized=True,
+        confidence_level=level,
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+    return float(unit * interval.low), float(unit * interval.high)
+
+
+_BLOCK = 2**16
+"""Numbers held at once: they fit into the cache."""
+
+
+def median_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
+    """Interval of a median between order statistics, exact for any continuous distribution (`scipy.stats.quantile_test`).
+
+    Parameters
+    ----------
+    values : ndarray, shape (runs,)
+        One value per run, none of them NaN.
+    level : float
+        Coverage, at least.
+
+    Returns
+    -------
+    tuple of float
+        Lower and upper end; NaN where there are too few runs: fewer than six at 95 %.
+    """
+    from scipy.stats import quantile_test
+
+    if not len(values):
+        return np.nan, np.nan
+    interval: Any = quantile_test(values).confidence_interval(level)
+    return float(interval.low), float(interval.high)
+
+
+def mean_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
+    """Student's interval of a mean; NaN with fewer than two values."""
+    from scipy.stats import sem, t
+
+    if len(values) < 2:
+        return np.nan, np.nan
+    half = t.ppf((1 + level) / 2, len(values) - 1) * sem(values)
+    return float(values.mean() - half), float(values.mean() + half)
+
+
+def chi_square_band(degrees: ArrayLike, level: float = 0.95) -> tuple[Array, Array]:
+    """Band of a sum of normalised squares over its degrees of freedom, for a consistent Gaussian filter.
+
+    Parameters
+    ----------
+    degrees : array_like
+        Degrees of freedom of the sum: of NEES over independent runs, runs times d; of NIS, the number of entries
+        observed.
+    level : float
+        Probability of the band, the same left out on either side.
+
+    Returns
+    -------
+    tuple of ndarray
+        Lower and upper end, around 1; NaN where there is no degree of freedom.
+    """
+    from scipy.special import chdtri
+
+    degrees = np.asarray(degrees, dtype=np.float64)
+    degrees = np.where(degrees > 0, degrees, np.nan)
+    tail = (1 - level) / 2
+    return chdtri(degrees, 1 - tail) / degrees, chdtri(degrees, tail) / degrees
+
+
+def mean(name: str, runs: pd.DataFrame) -> dict[str, float]:
+    """Mean over runs."""
+    return {name: float(runs[name].mean())}
+
+
+def median(name: str, runs: pd.DataFrame) -> dict[str, float]:
+    """Median over runs."""
+    return {name: float(runs[name].median())}
+
+
+def total(name: str, runs: pd.DataFrame) -> dict[str, float]:
+    """Sum over runs; NaN if no run has a value."""
+    return {name: float(runs[name].sum(min_count=1))}
+
+
+def rms(name: str, runs: pd.DataFrame) -> dict[str, float]:
+    """Root mean square over runs."""
+    return {name: of(root_mean_square, finite(runs[name]))}
+
+
+def rms_and_median(name: str, runs: pd.DataFrame) -> dict[str, float]:
+    """Root mean square over runs with its bootstrap interval, and median with its exact interval."""
+    values = finite(runs[name])
+    low, high = bootstrap_interval(values, root_mean_square)
+    row = {name: of(root_mean_square, values), f"{name}_low": low, f"{name}_high": high}
+    return row | paired_median(f"{name}_median", values)
+
+
+def median_with_interval(name: str, runs: pd.DataFrame) -> dict[str, float]:
+    """Median over runs with its exact interval."""
+    return paired_median(name, finite(runs[name]))
+
+
+def mean_beside_band(degrees: str) -> Summary:
+    """Return the summary of normalised squares: their mean with its bootstrap interval, and the chi-square band beside it.
+
+    Parameters
+    ----------
+    degrees : str
+        The column of the degrees of freedom of each run.
+    """
+
+    def summary(name: str, runs: pd.DataFrame) -> dict[str, float]:
+        some = np.isfinite(np.asarray(runs[name], dtype=np.float64))
+        values = finite(runs[name])
+        low, high = bootstrap_interval(values, np.mean)
+        band = chi_square_band(np.asarray(runs[degrees], dtype=np.float64)[some].sum())
+        row = {name: of(np.mean, values), f"{name}_low": low, f"{name}_high": high}
+        return row | {f"{name}_band_low": float(band[0]), f"{name}_band_high": float(band[1])}
+
+    return summary
+
+
+def paired_median(name: str, values: Array) -> dict[str, float]:
+    """Median of values, one per run, with its exact interval."""
+    low, high = median_interval(values)
+    return {name: of(np.median, values), f"{name}_low": low, f"{name}_high": high}
+
+
+def of(statistic: Any, values: Array) -> float:
+    """Statistic of values; NaN if there are none."""
+    return float(statistic(values)) if len(values) else np.nan
+
+
+def root_mean_square(values: Array, axis: int = -1) -> Any:
+    """Root mean square along an axis."""
+    return np.sqrt(np.mean(values**2, axis=axis))
+
+
+def finite(values: pd.Series[float]) -> Array:
+    """Values that are finite."""
+    array = np.asarray(values, dtype=np.float64)
+    return array[np.isfinite(array)]

@@ -1,0 +1,104 @@
+"""The floors of the house: imports run downwards only, and nowhere in circles."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import herdfilter
+
+ROOT = Path(herdfilter.__file__).parent
+
+FLOORS = (
+    ("cli", "__main__"),
+    ("report",),
+    ("plotting",),
+    ("paper",),
+    ("evaluation",),
+    ("adapters", "tracking"),
+    ("filters",),
+    ("smoothing", "association"),
+    ("models",),
+    ("testing",),
+    ("fitting",),
+    ("samplers",),
+    ("discrepancy", "quadrature", "_norms", "_sliced"),
+    ("discrete", "conditionals"),
+    ("kernels",),
+    (
+        "mixture",
+        "points",
+        "angles",
+        "bandwidths",
+        "_checks",
+        "_cholesky",
+        "_simplex_weights",
+        "_figures",
+        "_version",
+    ),
+)
+"""Folders and modules, from the roof to the ground; the package itself, which offers names of all floors, is none."""
+
+ALLOWED = {
+    ("smoothing", "filters"),  # it reads the records of a run
+}
+"""Ways up that are known."""
+
+
+def imports():
+    """Module -> modules of this package that it imports, wherever in the file, for type checkers too."""
+    files = {}
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    found = {}
+    for name, path in files.items():
+        wanted = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                wanted |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{name}: relative imports hide the floor"
+                whole = {f"{node.module}.{alias.name}" for alias in node.names}
+                wanted |= {one if one in files else node.module for one in whole}
+        found[name] = {one for one in wanted if one in files}
+    return found
+
+
+def floor_of(module):
+    return module.split(".")[1]
+
+
+def test_imports_run_downwards_only():
+    place = {name: i for i, floor in enumerate(FLOORS) for name in floor}
+    wrong = []
+    for module, wanted in imports().items():
+        if module == "herdfilter":
+            continue
+        assert floor_of(module) in place, f"{module} has no floor: add it to FLOORS"
+        for other in wanted:
+            if other == "herdfilter":
+                wrong.append(f"{module} imports the package itself")
+                continue
+            step = floor_of(module), floor_of(other)
+            if place[step[1]] < place[step[0]] and step not in ALLOWED:
+                wrong.append(f"{module} imports {other}, which stands above it")
+    assert wrong == []
+
+
+def test_no_import_goes_in_a_circle():
+    graph = imports()
+    graph.pop("herdfilter")
+    waiting = defaultdict(set)
+    left = {module: len(wanted - {"herdfilter"}) for module, wanted in graph.items()}
+    for module, wanted in graph.items():
+        for other in wanted:
+            waiting[other].add(module)
+    free = [module for module, number in left.items() if not number]
+    while free:
+        done = free.pop()
+        del left[done]
+        for module in waiting[done]:
+            left[module] -= 1
+            if not left[module]:
+                free.append(module)
+    assert sorted(left) == []
