@@ -80,5 +80,5 @@ class KernelHerding:
             return Points(frame.back(z), None if self.weights == "equal" else weights)
         if self.bandwidth == "auto":
             # Where a point moves again, its first climb may be short.
-            return Points(frame.back(place_again(frame, herd(frame, n, steps=8))))
+            return Points(frame.back(place_again(frame, herd(frame, n, steps=5))))
         return Points(frame.back(herd(frame, n)))
