@@ -13,6 +13,7 @@ from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Polished
 MIXTURE = GaussianMixture(
     [0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]]
 )
+KERNEL = np.array([[0.7, 0.3], [0.3, 0.5]])
 SHARED = GaussianMixture([0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[1.0, 0.6], [0.6, 0.8]])
 RULES = [
     bandwidths.Whitened(),
@@ -110,3 +111,73 @@ def test_a_rule_is_an_instance():
 def test_bad_arguments_of_rules_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         bandwidths.Whitened(**arguments)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 8, 20])
+def test_rule_shrinks_a_little_slower_than_the_distance_between_points(d):
+    """That distance falls as n^(-1/d), the rule as n^(-1/(d + 1)); it starts between one and three deviations."""
+    assert scale_rule(2 ** (d + 1), d) == pytest.approx(0.5 * scale_rule(1, d), rel=1e-12)
+    assert 1 < scale_rule(1, d) < 3
+
+
+def test_auto_is_the_rule_in_whitened_coordinates():
+    K = kernel_covariance("auto", MIXTURE, 50)
+    np.testing.assert_allclose(K, scale_rule(50, 2) ** 2 * MIXTURE.covariance, rtol=1e-12)
+
+
+@pytest.mark.parametrize("singular", [False, True])
+def test_auto_follows_a_change_of_units(singular):
+    units = np.diag([1e-6, 3.0, 1e5])
+    root = np.random.default_rng(0).standard_normal((3, 2 if singular else 3))
+    means = np.zeros((1, 3))
+    before = kernel_covariance("auto", GaussianMixture([1.0], means, root @ root.T), 100)
+    scaled = units @ root
+    after = kernel_covariance("auto", GaussianMixture([1.0], means, scaled @ scaled.T), 100)
+    np.testing.assert_allclose(after, units @ before @ units, rtol=1e-6)
+    assert np.linalg.eigvalsh(before)[0] > 0
+
+
+def test_number_and_matrix_are_taken_as_they_are():
+    np.testing.assert_array_equal(kernel_covariance(0.5, MIXTURE, 7), 0.25 * np.eye(2))
+    np.testing.assert_array_equal(kernel_covariance(KERNEL, MIXTURE, 7), KERNEL)
+    np.testing.assert_array_equal(kernel_covariance(KERNEL.tolist(), MIXTURE, 7), KERNEL)
+
+
+@pytest.mark.parametrize("value", ["auto", 0.5, 2, np.float32(0.5), np.array(0.5), [[2.0, 0.1], [0.1, 1.0]]])
+def test_good_bandwidths_pass(value):
+    np.testing.assert_array_equal(check_bandwidth(value), value)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("wide", "expected \"auto\", a rule, a number, .* got 'wide'"),
+        ("0.5", "expected \"auto\", a rule, a number, .* got '0.5'"),
+        (0, "expected a positive finite number, got 0"),
+        (-0.1, "expected a positive finite number, got -0.1"),
+        (np.nan, "expected a positive finite number, got nan"),
+        (np.inf, "expected a positive finite number, got inf"),
+        (True, "expected a positive finite number, got True"),
+        (None, "expected a positive finite number, got None"),
+        ([0.1, 0.0], r"expected positive widths, got \[0.1, 0.0\]"),
+        ([0.1, np.nan], "expected finite numbers, got 1 non-finite"),
+        (np.eye(2)[None], r"expected a positive definite \(d, d\) matrix"),
+        ([[1.0, 0.0]], r"expected square matrices.* got shape \(1, 2\)"),
+        ([[1.0, 0.5], [0.4, 1.0]], "expected symmetric matrices, got an asymmetry of 0.1"),
+        ([[1.0, 2.0], [2.0, 1.0]], "expected positive semi-definite matrices, got an eigenvalue of -1"),
+        ([[1.0, 1.0], [1.0, 1.0]], "expected a positive definite"),
+        ([[1.0, 0.0], [0.0]], "expected numbers"),
+        (np.empty((0, 0)), "expected"),
+        ([[np.nan, 0.0], [0.0, 1.0]], "expected finite numbers, got 1 non-finite"),
+    ],
+)
+def test_bad_bandwidths_are_named(value, message):
+    with pytest.raises(ValueError, match=f"bandwidth: {message}"):
+        check_bandwidth(value)
+
+
+def test_bandwidth_of_another_dimension_is_refused():
+    with pytest.raises(
+        ValueError, match=r"bandwidth: expected shape \(2,\) or \(2, 2\) for this mixture, got \(3, 3\)"
+    ):
+        kernel_covariance(np.eye(3), MIXTURE, 10)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
-from herdfilter.mixture import GaussianMixture, covariance_factor, log_sums
+from herdfilter.mixture import GaussianMixture, covariance_factor, floored, log_sums
 
 SEEDS = st.integers(0, 2**32 - 1)
 few = settings(max_examples=40, deadline=None, derandomize=True)
@@ -518,3 +518,32 @@ def test_component_densities_do_not_lose_digits_far_from_the_origin(far):
     for same in (covariance, np.tile(covariance, (5, 1, 1))):
         mixture = GaussianMixture(np.full(5, 0.2), means + far, same)
         np.testing.assert_allclose(mixture.component_log_densities(x + far), each, rtol=1e-11)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(0, 5))
+def test_floor_lifts_the_correlations_and_nothing_else(seed, d, rank):
+    rng = np.random.default_rng(seed)
+    root = np.exp(rng.uniform(-8, 8, (d, 1))) * rng.standard_normal((d, min(rank, d)))
+    covariance = root @ root.T
+    lifted = floored(covariance, 1e-4)
+    scale = np.sqrt(np.diagonal(lifted))
+    assert np.linalg.eigvalsh(lifted / np.outer(scale, scale))[0] > 0.99e-4 / (1 + 1e-4)
+    if rank:
+        before = np.sqrt(np.diagonal(covariance))
+        assert np.abs((lifted - covariance) / np.outer(before, before)).max() <= 1.01e-4
+    else:
+        assert np.linalg.eigvalsh(lifted)[0] > 0
+
+
+def test_floor_leaves_sound_covariances_alone():
+    np.testing.assert_array_equal(
+        floored(np.array([[0.7, 0.3], [0.3, 0.5]])), np.array([[0.7, 0.3], [0.3, 0.5]])
+    )
+    skewed = np.diag([1e-12, 1.0, 1e12])  # units apart, not deficient
+    np.testing.assert_array_equal(floored(skewed), skewed)
+
+
+def test_floor_of_a_dimension_without_spread():
+    lifted = floored(np.diag([4.0, 0.0, 1e-2]), 1e-6)
+    np.testing.assert_allclose(lifted, np.diag([4.0, 1e-8, 1e-2]), atol=1e-16)

@@ -1,0 +1,89 @@
+"""Expectations of the Gaussian kernel under mixtures, in closed form."""
+
+import numpy as np
+import pytest
+
+from herdfilter.kernels import density_product, expected_kernel, expected_kernel_pair, log_normaliser
+from herdfilter.mixture import GaussianMixture
+
+LINE = GaussianMixture([0.2, 0.5, 0.3], [[-3.0], [0.0], [2.5]], [[[0.4]], [[1.5]], [[0.2]]])
+PLANE = GaussianMixture(
+    [0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]]
+)
+PLANE_KERNEL = np.array([[0.7, 0.3], [0.3, 0.5]])
+
+
+def line_grid():
+    y = np.linspace(-16, 16, 3201)
+    return y[:, None], y[1] - y[0]
+
+
+def plane_grid():
+    y = np.linspace(-9, 10, 301)
+    return np.stack(np.meshgrid(y, y), axis=-1).reshape(-1, 2), (y[1] - y[0]) ** 2
+
+
+CASES = [
+    pytest.param(LINE, np.array([[0.3]]), line_grid, id="one dimension"),
+    pytest.param(PLANE, PLANE_KERNEL, plane_grid, id="two dimensions"),
+]
+
+
+def kernel(x, y, covariance):
+    """The definition, pair by pair: (n, d), (m, d) -> (n, m)."""
+    u = x[:, None] - y
+    return np.exp(-0.5 * np.einsum("nmi,ij,nmj->nm", u, np.linalg.inv(covariance), u))
+
+
+@pytest.mark.parametrize(("mixture", "covariance", "grid"), CASES)
+def test_expected_kernel_is_the_integral_over_the_mixture(mixture, covariance, grid):
+    y, cell = grid()
+    x = np.concatenate([mixture.means, mixture.means + 1.7])
+    expected = kernel(x, y, covariance) @ np.exp(mixture.log_density(y)) * cell
+    np.testing.assert_allclose(expected_kernel(mixture, x, covariance), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("mixture", "covariance", "grid"), CASES)
+def test_expected_kernel_of_a_pair_is_the_integral_over_both(mixture, covariance, grid):
+    y, cell = grid()
+    expected = np.exp(mixture.log_density(y)) @ expected_kernel(mixture, y, covariance) * cell
+    assert expected_kernel_pair(mixture, covariance) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(("mixture", "covariance", "grid"), CASES)
+def test_density_product_is_the_integral_of_the_square(mixture, covariance, grid):
+    y, cell = grid()
+    p = np.exp(mixture.log_density(y))
+    assert density_product(mixture) == pytest.approx(p @ p * cell, rel=1e-9)
+
+
+def test_expectations_have_the_square_root_that_the_published_ones_lack():
+    """At its own mean a Gaussian has E[N(X; m, K)] = 1 / sqrt((2 pi)^d |S + K|); published: without the root."""
+    S, K, d = np.array([[2.0, 0.5], [0.5, 1.0]]), PLANE_KERNEL, 2
+    gaussian = GaussianMixture([1.0], [[3.0, -1.0]], S)
+    constant = np.exp(log_normaliser(K))
+    alone = constant * expected_kernel(gaussian, gaussian.means, K)[0]
+    pair = constant * expected_kernel_pair(gaussian, K)
+    single_det, pair_det = ((2 * np.pi) ** d * np.linalg.det(C) for C in (S + K, 2 * S + K))
+    assert alone == pytest.approx(1 / np.sqrt(single_det), rel=1e-12)
+    assert pair == pytest.approx(1 / np.sqrt(pair_det), rel=1e-12)
+    assert abs(alone * single_det - 1) > 10  # the published forms would make these 1
+    assert abs(pair * pair_det - 1) > 10
+    drawn = gaussian.sample(200_000, 0)
+    values = constant * kernel(gaussian.means, drawn, K)[0]
+    assert abs(values.mean() - alone) < 4.5 * values.std() / np.sqrt(200_000)
+
+
+def test_the_kernel_peaks_at_one_whatever_its_width():
+    """A point mass against the kernel at its own place, in ten dimensions where the normalised kernel is near 1e6."""
+    for sigma in (1e-8, 0.1, 1e8):
+        point = GaussianMixture([1.0], np.ones((1, 10)), np.zeros((10, 10)))
+        np.testing.assert_allclose(
+            expected_kernel(point, np.ones((1, 10)), sigma**2 * np.eye(10)), 1, rtol=1e-9
+        )
+
+
+def test_log_normaliser_makes_the_kernel_a_density():
+    y, cell = plane_grid()
+    total = kernel(np.zeros((1, 2)), y, PLANE_KERNEL).sum() * cell
+    assert np.exp(log_normaliser(PLANE_KERNEL)) * total == pytest.approx(1, rel=1e-9)
