@@ -109,11 +109,17 @@ def sample_transition(
     return wrap_angles(moved, circular_dims(model))
 
 
+def _shaped(name: str, value: Any, shape: tuple[int, ...], step: int) -> Array:
+    """Return what a model's function gave as numbers of this shape."""
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError(f"{name}: expected shape {shape} from the model at step {step}, got {array.shape}")
+    return array
+
+
 def _states(name: str, value: Any, x: Array, step: int) -> Array:
     """Return what a model's function gave for states x, or name the function, the step and what is wrong."""
-    moved = np.asarray(value, dtype=np.float64)
-    if moved.shape != x.shape:
-        raise ValueError(f"{name}: expected shape {x.shape} from the model at step {step}, got {moved.shape}")
+    moved = _shaped(name, value, x.shape, step)
     if not np.isfinite(moved).all():
         count = np.count_nonzero(~np.isfinite(moved).all(axis=1))
         raise ValueError(
@@ -148,14 +154,15 @@ def observation_circular(model: Model, size: int) -> tuple[int, ...]:
 def observation_mean(model: Model, x: Array, step: int) -> Array:
     """Return the model's mean observation of states (n, d), (n, k), checked."""
     mean = np.asarray(model.observation_mean(x, step), dtype=np.float64)
+    name = "observation_mean"
     if mean.ndim != 2 or len(mean) != len(x):
         raise ValueError(
-            f"observation_mean: expected shape ({len(x)}, *) from the model at step {step}, got {mean.shape}"
+            f"{name}: expected shape ({len(x)}, *) from the model at step {step}, got {mean.shape}"
         )
     if not np.isfinite(mean).all():
         count = np.count_nonzero(~np.isfinite(mean).all(axis=1))
         raise ValueError(
-            f"observation_mean: expected finite numbers from the model at step {step}, got {count} rows that are not"
+            f"{name}: expected finite numbers from the model at step {step}, got {count} rows that are not"
         )
     return mean
 
@@ -167,11 +174,7 @@ def observation_covariance(model: Model, size: int, step: int) -> Array:
 
 def log_likelihood(model: Model, z: Array, x: Array, step: int) -> Array:
     """Return the model's log-likelihood of states (n, d), (n,), checked: minus infinity is a number, NaN is none."""
-    values = np.asarray(model.log_likelihood(z, x, step), dtype=np.float64)
-    if values.shape != (len(x),):
-        raise ValueError(
-            f"log_likelihood: expected shape ({len(x)},) from the model at step {step}, got {values.shape}"
-        )
+    values = _shaped("log_likelihood", model.log_likelihood(z, x, step), (len(x),), step)
     if not values.max() < np.inf:  # NaN, too
         count = np.count_nonzero(np.isnan(values) | (values == np.inf))
         raise ValueError(
@@ -228,16 +231,13 @@ def simulate(
 
     Returns
     -------
-    truth : ndarray, shape (steps, d)
-        States at steps 1 to `steps`.
-    observations : ndarray, shape (steps, k)
+    truth, observations : ndarray, shapes (steps, d) and (steps, k)
+        At steps 1 to `steps`.
 
     Raises
     ------
-    TypeError
-        If the model lacks what simulation needs.
-    ValueError
-        If `steps` or `dt` is out of range, or `initial` does not have the shape above.
+    TypeError, ValueError
+        If the model lacks what simulation needs; if `steps`, `dt` or `initial` is not as above.
     """
     require(model, "simulation", ("dim", "initial"))
     steps, dt, rng = as_count("steps", steps), as_positive("dt", dt), as_generator(rng)

@@ -18,8 +18,10 @@ def mapped():
 
 
 RANDOM = {
-    "one a particle": lambda: hf.KalmanMixtureProposal(hf.RandomSampling()),
-    "one a particle, no defence": lambda: hf.KalmanMixtureProposal(hf.RandomSampling(), defensive_share=0.0),
+    "one per particle": lambda: hf.KalmanMixtureProposal(hf.RandomSampling()),
+    "one per particle, no defence": lambda: hf.KalmanMixtureProposal(
+        hf.RandomSampling(), defensive_share=0.0
+    ),
     "cubature": lambda: hf.KalmanMixtureProposal(hf.RandomSampling(), "cubature"),
     "guided": hf.GuidedProposal,
     "guided, state and noise": lambda: hf.GuidedAugmentedProposal(hf.GaussianFit(), hf.RandomSampling()),

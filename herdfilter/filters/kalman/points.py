@@ -68,5 +68,5 @@ def _moments(
 
 @lru_cache(maxsize=64)
 def _points(standard: Standard, m: int) -> tuple[Array, Array, Array]:
-    """Points of N(0, I), computed once a process."""
+    """Points of N(0, I), computed once per process."""
     return standard(m)

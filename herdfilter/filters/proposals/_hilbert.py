@@ -34,7 +34,7 @@ def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDA
 
 
 def hilbert_index(cells: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-    """Places, along the Hilbert curve, of cells (n, d) of a grid with 2^bits cells a side, d * bits at most 62; (n,).
+    """Places, along the Hilbert curve, of cells (n, d) of a grid with 2^bits cells per side, d * bits at most 62; (n,).
 
     The curve begins at the origin and goes from each cell to a neighbour.
     """
