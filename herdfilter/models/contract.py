@@ -120,12 +120,17 @@ def _shaped(name: str, value: Any, shape: tuple[int, ...], step: int) -> Array:
 def _states(name: str, value: Any, x: Array, step: int) -> Array:
     """Return what a model's function gave for states x, or name the function, the step and what is wrong."""
     moved = _shaped(name, value, x.shape, step)
-    if not np.isfinite(moved).all():
-        count = np.count_nonzero(~np.isfinite(moved).all(axis=1))
+    return _finite(name, moved, step)
+
+
+def _finite(name: str, rows: Array, step: int) -> Array:
+    """Return what a model's function gave for each state, if all numbers are finite."""
+    if not np.isfinite(rows).all():
+        count = np.count_nonzero(~np.isfinite(rows).all(axis=1))
         raise ValueError(
-            f"{name}: expected finite states from the model at step {step}, got {count} that are not"
+            f"{name}: expected finite numbers from the model at step {step}, got {count} bad rows"
         )
-    return moved
+    return rows
 
 
 def sample_initial(model: Model, n: int, rng: np.random.Generator) -> Array:
@@ -153,18 +158,12 @@ def observation_circular(model: Model, size: int) -> tuple[int, ...]:
 
 def observation_mean(model: Model, x: Array, step: int) -> Array:
     """Return the model's mean observation of states (n, d), (n, k), checked."""
-    mean = np.asarray(model.observation_mean(x, step), dtype=np.float64)
-    name = "observation_mean"
+    name, mean = "observation_mean", np.asarray(model.observation_mean(x, step), dtype=np.float64)
     if mean.ndim != 2 or len(mean) != len(x):
         raise ValueError(
             f"{name}: expected shape ({len(x)}, *) from the model at step {step}, got {mean.shape}"
         )
-    if not np.isfinite(mean).all():
-        count = np.count_nonzero(~np.isfinite(mean).all(axis=1))
-        raise ValueError(
-            f"{name}: expected finite numbers from the model at step {step}, got {count} rows that are not"
-        )
-    return mean
+    return _finite(name, mean, step)
 
 
 def observation_covariance(model: Model, size: int, step: int) -> Array:
@@ -214,18 +213,16 @@ def simulate(
     dt: float = 1.0,
     initial: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
-    """Simulate a trajectory and its observations, with the inputs of `simulated_controls`.
+    """Simulate a trajectory and its observations at `steps` steps, `dt` apart, with the inputs of `simulated_controls`.
 
     Parameters
     ----------
     model : object
         A model with a transition and with ``sample_observation``, or ``observation_mean`` and ``observation_covariance``.
     steps : int
-        Number of steps.
     rng : numpy.random.Generator or int
         Source of the random draws, or a seed.
     dt : float
-        Time between steps.
     initial : array_like, shape (d,), optional
         State at step 0; drawn from the model's initial distribution unless given.
 
