@@ -35,8 +35,7 @@ from herdfilter._checks import Array, as_array, as_count, as_generator, as_posit
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.mixture import GaussianMixture, covariance_factor
 
-Model = Any
-"""An object that follows the contract above; checked by `require` at the point of use."""
+Model = Any  # an object that follows the contract above; checked by `require` at the point of use
 
 ADDITIVE = ("transition_mean", "transition_covariance")
 """What a model with additive Gaussian transition noise has."""
@@ -242,8 +241,7 @@ def simulate(
         x = sample_initial(model, 1, rng)
     else:
         x = wrap_angles(as_array("initial", initial, (model.dim,))[None], circular_dims(model))
-    controls = simulated_controls(model, steps)
-    truth, observations = [], []
+    controls, truth, observations = simulated_controls(model, steps), [], []
     for step in range(1, steps + 1):
         control = None if controls is None else controls[step - 1]
         x = sample_transition(model, x, rng, dt, control, step)
