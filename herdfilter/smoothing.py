@@ -1,4 +1,8 @@
-"""Backward simulation: whole trajectories drawn from the particles of a filter."""
+"""Backward simulation: whole trajectories drawn from the particles of a filter.
+
+Godsill, Doucet and West (2004), "Monte Carlo smoothing for nonlinear time series", Journal of the American Statistical
+Association 99, algorithm 1.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_count, as_generator
 from herdfilter.angles import moments, wrap_angles
+from herdfilter.filters.move import Move
 from herdfilter.filters.results import FilterResult
 from herdfilter.filters.series import series
 from herdfilter.models.contract import (
@@ -18,8 +23,6 @@ from herdfilter.models.contract import (
     Model,
     circular_dims,
     require,
-    transition_covariance,
-    transition_mean,
 )
 
 CHUNK = 2**20
@@ -102,8 +105,8 @@ def backward_simulation(
 
     .. math:: \propto w_t^i\, p(\tilde x_{t+1} \mid x_t^i).
 
-    The weights are logarithms throughout, so that they do not vanish where the density is merely small. How the particles
-    came about is of no matter: every proposal and every resampling scheme will do. Time grows as T m n.
+    The weights are logarithms throughout, so that they do not vanish where the density is merely small. Particles of every
+    proposal and every resampling scheme will do. Time grows as T m n.
 
     Parameters
     ----------
@@ -116,16 +119,8 @@ def backward_simulation(
         Number of trajectories m.
     rng : numpy.random.Generator or int or None
         Source of the random draws, or a seed.
-    dt : float or sequence of float, length T
-        As given to ``run``: time from the step before to each observation.
-    controls : sequence, length T, optional
+    dt, controls, times
         As given to ``run``.
-    times : array_like, shape (T,), optional
-        In place of `dt`, as given to ``run``.
-
-    Returns
-    -------
-    Trajectories
 
     Raises
     ------
@@ -136,16 +131,11 @@ def backward_simulation(
         particle but the ancestor leads to a state, and there is no density to weigh by.
     UnreachableStateError
         If a transition density of the model's own vanishes from all particles to a state that was drawn.
-
-    Notes
-    -----
-    Godsill, Doucet and West (2004), "Monte Carlo smoothing for nonlinear time series", Journal of the American
-    Statistical Association 99, algorithm 1.
     """
     require(model, "backward_simulation", ADDITIVE, ("transition_log_density",))
     particles, weights = _kept(model, result)
     m, rng = as_count("n_trajectories", n_trajectories), as_generator(rng)
-    steps, n, d = particles.shape
+    steps, _, d = particles.shape
     moves = series([None] * steps, dt, controls, times)
     with np.errstate(divide="ignore"):  # particles of weight zero are never chosen
         log_weights = np.log(weights)
@@ -153,18 +143,28 @@ def backward_simulation(
     chosen = _choose(log_weights[-1:], np.zeros(m, dtype=int), rng.random(m))
     x[:, -1] = particles[-1, chosen]
     for k in range(steps - 2, -1, -1):  # from step k + 2 back to step k + 1
-        log_density = _transition_from(model, particles[k], moves[k + 1].dt, moves[k + 1].control, k + 2)
-        u, later, chosen = rng.random(m), chosen, np.empty(m, dtype=int)
-        order = np.argsort(later)  # trajectories that have met are weighed together
-        size = max(CHUNK // (n * d), 1)
-        for part in (order[start : start + size] for start in range(0, m, size)):
-            states, owner = np.unique(later[part], return_inverse=True)
-            backward = log_weights[k] + log_density(particles[k + 1, states])
-            if (backward.max(axis=1) == -np.inf).any():
-                raise UnreachableStateError(k + 1, n)
-            chosen[part] = _choose(backward, owner, u[part])
+        move = Move(model, moves[k + 1].dt, moves[k + 1].control, k + 2)
+        chosen = _earlier(move, particles[k], log_weights[k], particles[k + 1], chosen, rng.random(m))
         x[:, k] = particles[k, chosen]
     return Trajectories(x, circular_dims(model))
+
+
+def _earlier(
+    move: Move, x: Array, log_weights: Array, x_next: Array, later: np.ndarray, u: Array
+) -> np.ndarray:
+    """Choose a particle among x (n, d) before each of those that are numbered `later` (m,) among x_next (n, d)."""
+    (n, d), m = x.shape, len(later)
+    log_density = _transition_from(move, x)
+    chosen = np.empty(m, dtype=int)
+    order = np.argsort(later)  # trajectories that have met are weighed together
+    size = max(CHUNK // (n * d), 1)
+    for part in (order[start : start + size] for start in range(0, m, size)):
+        states, owner = np.unique(later[part], return_inverse=True)
+        backward = log_weights + log_density(x_next[states])
+        if (backward.max(axis=1) == -np.inf).any():
+            raise UnreachableStateError(move.step - 1, n)
+        chosen[part] = _choose(backward, owner, u[part])
+    return chosen
 
 
 def _kept(model: Model, result: FilterResult) -> tuple[Array, Array]:
@@ -190,12 +190,12 @@ def _choose(log_weights: Array, row: np.ndarray, u: Array) -> np.ndarray:
     return np.count_nonzero(cumulative[row] <= (u * cumulative[row, -1])[:, None], axis=1)
 
 
-def _transition_from(model: Model, x: Array, dt: float, control: Any, step: int) -> Callable[[Array], Array]:
+def _transition_from(move: Move, x: Array) -> Callable[[Array], Array]:
     """Return the function x_next (m, d) -> log p(x_next | x) (m, n), up to a constant, for states x (n, d)."""
-    if hasattr(model, "transition_log_density"):
-        return lambda x_next: _own_density(model, x_next, x, dt, control, step)
-    mean, circular = transition_mean(model, x, dt, control, step), circular_dims(model)
-    whitening = _whitening(transition_covariance(model, dt, step), step)
+    if hasattr(move.model, "transition_log_density"):
+        return lambda x_next: _own_density(move, x_next, x)
+    mean, circular = move.mean(x), move.circular
+    whitening = _whitening(move.covariance, move.step)
 
     def log_density(x_next: Array) -> Array:
         z = wrap_angles(x_next[:, None] - mean, circular) @ whitening.T
@@ -204,9 +204,11 @@ def _transition_from(model: Model, x: Array, dt: float, control: Any, step: int)
     return log_density
 
 
-def _own_density(model: Model, x_next: Array, x: Array, dt: float, control: Any, step: int) -> Array:
+def _own_density(move: Move, x_next: Array, x: Array) -> Array:
     """Return the model's own transition density, (m, n), checked."""
-    values = np.asarray(model.transition_log_density(x_next, x, dt, control, step), dtype=np.float64)
+    step = move.step
+    values = move.model.transition_log_density(x_next, x, move.dt, move.control, step)
+    values = np.asarray(values, dtype=np.float64)
     if values.shape != (len(x_next), len(x)):
         raise ValueError(
             f"transition_log_density: expected shape ({len(x_next)}, {len(x)}) from the model at step {step}, "

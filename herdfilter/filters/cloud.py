@@ -6,9 +6,10 @@ import math
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array
+
+LEAST = -1e300  # of a logarithm that is multiplied: minus infinity times zero is not a number
 
 
 class Cloud:
@@ -57,59 +58,63 @@ class Cloud:
     def normalised(self) -> tuple[Cloud, float]:
         """Return the particles with weights that sum to 1, and the logarithm of the sum before.
 
-        Where all weights are zero they stay so, and the logarithm is minus infinity.
+        Where all weights are zero they stay so, and the logarithm is minus infinity. Weights do not depend on a constant
+        added to their logarithms, however large.
         """
-        log_weights, total = normalised(self.log_weights)
-        return Cloud(self.particles, log_weights), total
+        peak = self.log_weights.max()
+        if peak == -np.inf:
+            return self, -np.inf
+        relative = self.log_weights - peak
+        weights = np.exp(relative)
+        total = float(np.add.reduce(weights))
+        cloud = Cloud(self.particles, relative - math.log(total))
+        cloud.weights = weights / total
+        return cloud, float(peak) + math.log(total)
 
     def tempered(self, least: float) -> Cloud:
         """Return the particles with weights to the largest power up to 1 that leaves an `ess` of at least `least`.
 
         Their sum stays what it was. Weights of zero stay zero; where fewer than `least` others remain, these become equal.
         """
-        return Cloud(self.particles, tempered(self.log_weights, least))
+        peak = self.log_weights.max()
+        if peak == -np.inf:
+            return self
+        relative = self.log_weights - peak
+        some = relative[relative > -np.inf]
+        if _log_ess(some, 1.0)[0] >= math.log(least):
+            return self
+        power = _power(some, math.log(least))
+        powers = np.where(relative > -np.inf, power * np.maximum(relative, LEAST), -np.inf)
+        kept = math.log(np.exp(some).sum()) - math.log(np.exp(power * some).sum())
+        return Cloud(self.particles, powers + (peak + kept))
 
 
-@njit(cache=True)
-def normalised(log_weights: Array) -> tuple[Array, float]:
-    """Return log-weights (n,) less the logarithm of their sum, and that logarithm: minus infinity if all of them are."""
-    peak = log_weights.max()
-    if peak == -np.inf:
-        return log_weights, peak
-    total = 0.0
-    for value in log_weights:
-        total += np.exp(value - peak)
-    total = np.log(total) + peak
-    return log_weights - total, total
+def _power(relative: Array, log_ess: float) -> float:
+    """Power of weights, given by logarithms of at most 0, to which their effective sample size has this logarithm.
 
-
-@njit(cache=True)
-def tempered(log_weights: Array, least: float) -> Array:
-    """Return log-weights (n,) times the largest power up to 1 that leaves an effective sample size of at least `least`.
-
-    Their sum stays what it was. Weights of zero stay zero; where fewer than `least` others remain, these become equal.
+    It falls with the power. Newton's method, held between the powers known to be too small and too large.
     """
-    peak = log_weights.max()
-    if peak == -np.inf or _ess(log_weights - peak, 1.0) >= least:
-        return log_weights
-    relative = log_weights - peak
     low, high = 0.0, 1.0
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        if _ess(relative, middle) >= least:
-            low = middle
+    power = 0.5
+    for _ in range(60):
+        value, slope = _log_ess(relative, power)
+        if value >= log_ess:
+            low = power
         else:
-            high = middle
-    powers = np.where(relative > -np.inf, low * relative, relative)
-    return powers - np.log(np.exp(powers).sum()) + np.log(np.exp(relative).sum()) + peak
+            high = power
+        if high - low < 1e-12:
+            break
+        newton = power - (value - log_ess) / slope if slope < 0 else low
+        previous, power = power, newton if low < newton < high else 0.5 * (low + high)
+        if abs(power - previous) < 1e-10:
+            break
+    return power
 
 
-@njit(cache=True)
-def _ess(relative: Array, power: float) -> float:
-    total, squares = 0.0, 0.0
-    for value in relative:
-        if value > -np.inf:
-            weight = np.exp(power * value)
-            total += weight
-            squares += weight**2
-    return total**2 / squares
+def _log_ess(relative: Array, power: float) -> tuple[float, float]:
+    """Logarithm of the effective sample size of weights to a power, and its derivative by the power."""
+    weights = np.exp(power * relative)
+    squares = weights * weights
+    total, square = float(weights.sum()), float(squares.sum())
+    slope = 2 * (float(weights @ relative) / total - float(squares @ relative) / square)
+    return 2 * math.log(total) - math.log(square), slope

@@ -88,9 +88,8 @@ class ParticleFilter:
         self.log_likelihood = 0.0
         self.record: StepRecord | None = None
         self._cloud: Cloud | None = None  # drawn when first needed
-        self._pending: Pending | None = (
-            None  # the move from there, of a proposal that waits for the observation
-        )
+        # The move from there, of a proposal that waits for the observation.
+        self._pending: Pending | None = None
         self._resampled = False
 
     @property

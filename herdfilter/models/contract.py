@@ -35,8 +35,7 @@ from herdfilter._checks import Array, as_array, as_count, as_generator, as_posit
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.mixture import GaussianMixture, covariance_factor
 
-Model = Any
-"""An object that follows the contract above; checked by `require` at the point of use."""
+Model = Any  # an object that follows the contract above; checked by `require` at the point of use
 
 ADDITIVE = ("transition_mean", "transition_covariance")
 """What a model with additive Gaussian transition noise has."""
@@ -109,17 +108,28 @@ def sample_transition(
     return wrap_angles(moved, circular_dims(model))
 
 
+def _shaped(name: str, value: Any, shape: tuple[int, ...], step: int) -> Array:
+    """Return what a model's function gave as numbers of this shape."""
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError(f"{name}: expected shape {shape} from the model at step {step}, got {array.shape}")
+    return array
+
+
 def _states(name: str, value: Any, x: Array, step: int) -> Array:
     """Return what a model's function gave for states x, or name the function, the step and what is wrong."""
-    moved = np.asarray(value, dtype=np.float64)
-    if moved.shape != x.shape:
-        raise ValueError(f"{name}: expected shape {x.shape} from the model at step {step}, got {moved.shape}")
-    if not np.isfinite(moved).all():
-        count = np.count_nonzero(~np.isfinite(moved).all(axis=1))
+    moved = _shaped(name, value, x.shape, step)
+    return _finite(name, moved, step)
+
+
+def _finite(name: str, rows: Array, step: int) -> Array:
+    """Return what a model's function gave for each state, if all numbers are finite."""
+    if not np.isfinite(rows).all():
+        count = np.count_nonzero(~np.isfinite(rows).all(axis=1))
         raise ValueError(
-            f"{name}: expected finite states from the model at step {step}, got {count} that are not"
+            f"{name}: expected finite rows from the model at step {step}, got {count} that are not"
         )
-    return moved
+    return rows
 
 
 def sample_initial(model: Model, n: int, rng: np.random.Generator) -> Array:
@@ -147,17 +157,12 @@ def observation_circular(model: Model, size: int) -> tuple[int, ...]:
 
 def observation_mean(model: Model, x: Array, step: int) -> Array:
     """Return the model's mean observation of states (n, d), (n, k), checked."""
-    mean = np.asarray(model.observation_mean(x, step), dtype=np.float64)
+    name, mean = "observation_mean", np.asarray(model.observation_mean(x, step), dtype=np.float64)
     if mean.ndim != 2 or len(mean) != len(x):
         raise ValueError(
-            f"observation_mean: expected shape ({len(x)}, *) from the model at step {step}, got {mean.shape}"
+            f"{name}: expected shape ({len(x)}, *) from the model at step {step}, got {mean.shape}"
         )
-    if not np.isfinite(mean).all():
-        count = np.count_nonzero(~np.isfinite(mean).all(axis=1))
-        raise ValueError(
-            f"observation_mean: expected finite numbers from the model at step {step}, got {count} rows that are not"
-        )
-    return mean
+    return _finite(name, mean, step)
 
 
 def observation_covariance(model: Model, size: int, step: int) -> Array:
@@ -167,11 +172,7 @@ def observation_covariance(model: Model, size: int, step: int) -> Array:
 
 def log_likelihood(model: Model, z: Array, x: Array, step: int) -> Array:
     """Return the model's log-likelihood of states (n, d), (n,), checked: minus infinity is a number, NaN is none."""
-    values = np.asarray(model.log_likelihood(z, x, step), dtype=np.float64)
-    if values.shape != (len(x),):
-        raise ValueError(
-            f"log_likelihood: expected shape ({len(x)},) from the model at step {step}, got {values.shape}"
-        )
+    values = _shaped("log_likelihood", model.log_likelihood(z, x, step), (len(x),), step)
     if not values.max() < np.inf:  # NaN, too
         count = np.count_nonzero(np.isnan(values) | (values == np.inf))
         raise ValueError(
@@ -211,33 +212,28 @@ def simulate(
     dt: float = 1.0,
     initial: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
-    """Simulate a trajectory and its observations, with the inputs of `simulated_controls`.
+    """Simulate a trajectory and its observations at `steps` steps, `dt` apart, with the inputs of `simulated_controls`.
 
     Parameters
     ----------
     model : object
         A model with a transition and with ``sample_observation``, or ``observation_mean`` and ``observation_covariance``.
     steps : int
-        Number of steps.
     rng : numpy.random.Generator or int
         Source of the random draws, or a seed.
     dt : float
-        Time between steps.
     initial : array_like, shape (d,), optional
         State at step 0; drawn from the model's initial distribution unless given.
 
     Returns
     -------
-    truth : ndarray, shape (steps, d)
-        States at steps 1 to `steps`.
-    observations : ndarray, shape (steps, k)
+    truth, observations : ndarray, shapes (steps, d) and (steps, k)
+        At steps 1 to `steps`.
 
     Raises
     ------
-    TypeError
-        If the model lacks what simulation needs.
-    ValueError
-        If `steps` or `dt` is out of range, or `initial` does not have the shape above.
+    TypeError, ValueError
+        If the model lacks what simulation needs; if `steps`, `dt` or `initial` is not as above.
     """
     require(model, "simulation", ("dim", "initial"))
     steps, dt, rng = as_count("steps", steps), as_positive("dt", dt), as_generator(rng)
@@ -245,8 +241,7 @@ def simulate(
         x = sample_initial(model, 1, rng)
     else:
         x = wrap_angles(as_array("initial", initial, (model.dim,))[None], circular_dims(model))
-    controls = simulated_controls(model, steps)
-    truth, observations = [], []
+    controls, truth, observations = simulated_controls(model, steps), [], []
     for step in range(1, steps + 1):
         control = None if controls is None else controls[step - 1]
         x = sample_transition(model, x, rng, dt, control, step)

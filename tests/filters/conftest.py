@@ -195,8 +195,8 @@ def turning(request):
     return request.param.make()
 
 
-class Walk:
-    """A random walk seen through Gaussian noise: a model without any base class."""
+class Unseen:
+    """A random walk of which a likelihood is all that is known of its observation: a model without any base class."""
 
     dim = 1
     initial = GaussianMixture([1.0], [[0.5]], [[2.0]])
@@ -210,6 +210,10 @@ class Walk:
     def log_likelihood(self, z, x, step):
         return -0.5 * (z[0] - x[:, 0]) ** 2 - 0.5 * np.log(2 * np.pi)
 
+
+class Walk(Unseen):
+    """A random walk seen through Gaussian noise."""
+
     def observation_mean(self, x, step):
         return x
 
@@ -221,6 +225,11 @@ class Walk:
 def registry():
     """Name of every proposal -> its promises."""
     return PROPOSALS
+
+
+@pytest.fixture
+def unseen():
+    return Unseen()
 
 
 @pytest.fixture

@@ -18,8 +18,10 @@ def mapped():
 
 
 RANDOM = {
-    "one a particle": lambda: hf.KalmanMixtureProposal(hf.RandomSampling()),
-    "one a particle, no defence": lambda: hf.KalmanMixtureProposal(hf.RandomSampling(), defensive_share=0.0),
+    "one per particle": lambda: hf.KalmanMixtureProposal(hf.RandomSampling()),
+    "one per particle, no defence": lambda: hf.KalmanMixtureProposal(
+        hf.RandomSampling(), defensive_share=0.0
+    ),
     "cubature": lambda: hf.KalmanMixtureProposal(hf.RandomSampling(), "cubature"),
     "guided": hf.GuidedProposal,
     "guided, state and noise": lambda: hf.GuidedAugmentedProposal(hf.GaussianFit(), hf.RandomSampling()),
@@ -344,9 +346,9 @@ def test_transition_noise_without_a_density_is_a_named_error(proposal):
 @pytest.mark.parametrize(
     "proposal", [make for name, make in (RANDOM | DETERMINISTIC).items() if name != "automatic"]
 )
-def test_a_model_without_moments_of_the_observation_is_refused(proposal, walk):
+def test_a_model_without_moments_of_the_observation_is_refused(proposal, unseen):
     with pytest.raises(TypeError, match="needs observation_mean and observation_covariance"):
-        hf.ParticleFilter(walk, 10, proposal())
+        hf.ParticleFilter(unseen, 10, proposal())
 
 
 @pytest.mark.parametrize(

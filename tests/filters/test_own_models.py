@@ -90,7 +90,7 @@ class Bare:
 
 def without(name, base):
     """A model like `base` that lacks a function."""
-    methods = {k: v for k, v in vars(base).items() if k != name and not k.startswith("__")}
+    methods = {k: getattr(base, k) for k in dir(base) if k != name and not k.startswith("__")}
     return type("Partial", (), methods)()
 
 

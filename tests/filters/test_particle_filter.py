@@ -173,13 +173,8 @@ def test_the_predicted_observation_has_the_moments_of_the_particles_and_the_nois
     np.testing.assert_allclose(watched.predictions[0][1][0], mean, rtol=1e-12)
 
 
-def test_no_observation_is_predicted_without_its_mean(walk_class, blind):
-    class Unseen(walk_class):
-        @property
-        def observation_mean(self):
-            raise AttributeError("observation_mean")
-
-    pf = ParticleFilter(Unseen(), 20, blind, rng=5)
+def test_no_observation_is_predicted_without_its_mean(unseen, blind):
+    pf = ParticleFilter(unseen, 20, blind, rng=5)
     pf.predict()
     assert pf.predicted_observation() is None
 

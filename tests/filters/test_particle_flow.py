@@ -337,10 +337,10 @@ def test_a_copy_continues_alike(every, way):
     )
 
 
-def test_what_the_model_lacks_is_named(walk_class):
+def test_what_the_model_lacks_is_named(unseen):
     for make in EVERY.values():
         with pytest.raises(TypeError, match=r"needs observation_mean and observation_covariance; .* has no"):
-            make(walk_class())
+            make(unseen)
 
     class Simulated(Ranges):
         transition_mean = property()

@@ -63,7 +63,7 @@ class ExactFlow:
         covariance : ndarray, shape (d, d)
             Prior covariance P.
         *movers : tuple of ndarray
-            Prior means, (d,) or one an offset, and offsets from them. The observation is linearised at the places of the
+            Prior means, (d,) or one per offset, and offsets from them. The observation is linearised at the places of the
             first, m of them. The others, n, are carried along: each by its own flow if m is n, all by the same
             linearisation if m is 1.
 
@@ -77,7 +77,7 @@ class ExactFlow:
         Notes
         -----
         Where all slopes are the same to the last digit, as those of a linear observation that the model gives itself,
-        one eigendecomposition a step serves all.
+        one eigendecomposition per step serves all.
         """
         origins, offsets = [list(each) for each in zip(*movers, strict=True)]
         log_determinants = np.zeros(len(offsets[0]))
@@ -161,7 +161,7 @@ def _gains(slopes: Array, covariance: Array, start: float, end: float) -> tuple[
 
 @njit(cache=True, nogil=True)
 def _moved(y: Array, shifts: Array, residuals: Array, slopes: Array, drifts: Array, pulls: Array) -> Array:
-    """Offsets (n, d) after a step. Each other argument has one row or one an offset; `shifts` lead to the linearisation."""
+    """Offsets (n, d) after a step. Other arguments have one row, or one per offset; `shifts` lead to the linearisation."""
     (n, d), k = y.shape, residuals.shape[1]
     moved = y.copy()
     for t in range(n):

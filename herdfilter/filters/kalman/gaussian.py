@@ -166,11 +166,11 @@ def updated_gaussians(
     step = seen.step
     innovation = Innovation(seen, *observation_moments(seen.model, means, covariances, rule, step))
     residuals = seen.residuals(innovation.predicted)
-    given = (means, covariances, residuals, innovation.covariances, innovation.cross)
-    moved, shrunk, log_densities, regular = updated(*map(np.ascontiguousarray, given))
-    if np.isnan(log_densities).any():
+    after = updated(means, covariances, residuals, innovation.covariances, innovation.cross)
+    if np.isnan(after.log_densities).any():
         raise IndefiniteCovarianceError(step, "observation's")
-    return moved, shrunk if regular else definite(shrunk, covariances, step, "updated"), log_densities
+    shrunk = after.covariances if after.regular else definite(after.covariances, covariances, step, "updated")
+    return after.means, shrunk, after.log_densities
 
 
 def observation_moments(

@@ -34,35 +34,39 @@ class PointRule:
         y = function.at(means[:, None] + offsets)
         # angles are unwrapped about a mean whose weights are positive: any direction in their midst serves
         y = unwrap_angles(y, np.abs(weights), function.circular(y.shape[-1]))
-        return _moments(np.ascontiguousarray(y), offsets, weights, spread_weights)
+        (count, _, k), m = y.shape, offsets.shape[2]
+        means, covariances, cross = np.zeros((count, k)), np.zeros((count, k, k)), np.zeros((count, m, k))
+        _moments(np.ascontiguousarray(y), offsets, weights, spread_weights, means, covariances, cross)
+        return means, covariances, cross
 
 
-@njit(cache=True)
-def _moments(y: Array, offsets: Array, weights: Array, spread_weights: Array) -> tuple[Array, Array, Array]:
-    """Means (K, k) of values (K, p, k), their covariances, and those of the offsets (K or 1, p, m) with them."""
-    count, p, k = y.shape
-    m = offsets.shape[2]
-    means, covariances, cross = np.zeros((count, k)), np.zeros((count, k, k)), np.zeros((count, m, k))
-    centred, weighted = np.empty(k), np.empty(k)
+@njit(cache=True, nogil=True)
+def _moments(
+    y: Array,
+    offsets: Array,
+    weights: Array,
+    spread_weights: Array,
+    means: Array,
+    covariances: Array,
+    cross: Array,
+) -> None:
+    """Add up means (K, k) of values (K, p, k), their covariances, and those of the offsets (K or 1, p, m) with them."""
+    (count, p, k), m = y.shape, offsets.shape[2]
     for c in range(count):
         for t in range(p):
             for i in range(k):
                 means[c, i] += weights[t] * y[c, t, i]
-        offset = offsets[min(c, len(offsets) - 1)]
+        at = min(c, len(offsets) - 1)
         for t in range(p):
-            for i in range(k):
-                centred[i] = y[c, t, i] - means[c, i]
-                weighted[i] = spread_weights[t] * centred[i]
-            for i in range(k):
-                for j in range(k):
-                    covariances[c, i, j] += centred[i] * weighted[j]
-            for a in range(m):
-                for j in range(k):
-                    cross[c, a, j] += offset[t, a] * weighted[j]
-    return means, covariances, cross
+            for j in range(k):
+                weighted = spread_weights[t] * (y[c, t, j] - means[c, j])
+                for i in range(k):
+                    covariances[c, i, j] += (y[c, t, i] - means[c, i]) * weighted
+                for a in range(m):
+                    cross[c, a, j] += offsets[at, t, a] * weighted
 
 
 @lru_cache(maxsize=64)
 def _points(standard: Standard, m: int) -> tuple[Array, Array, Array]:
-    """Points of N(0, I), computed once a process."""
+    """Points of N(0, I), computed once per process."""
     return standard(m)

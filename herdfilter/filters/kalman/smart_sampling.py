@@ -18,7 +18,7 @@ from herdfilter.samplers.lcd import LCDSampling
 class SmartSamplingKalmanFilter(KalmanFilter):
     """Kalman filter whose moments are taken over n optimal points of equal weight (Steinbring and Hanebeck 2013).
 
-    The points are those of `LCDSampling` for N(0, I), computed once a process for each number and dimension, and
+    The points are those of `LCDSampling` for N(0, I), computed once per process for each number and dimension, and
     mapped to the Gaussian for every prediction and every update. That is the Gaussian of the state, to whose image
     additive noise adds its covariance, or of state and noise together where the noise is not additive.
 

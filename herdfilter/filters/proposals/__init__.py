@@ -1,4 +1,4 @@
-"""Proposals: how particles are carried through the transition; one file a method."""
+"""Proposals: how particles are carried through the transition; one file per method."""
 
 from herdfilter.filters.proposals.augmented import AugmentedProposal
 from herdfilter.filters.proposals.automatic import AutomaticProposal

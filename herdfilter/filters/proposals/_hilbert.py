@@ -30,17 +30,23 @@ def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDA
     spread = np.sqrt(weights @ centred**2)
     spread[spread == 0] = 1.0
     cells = np.minimum((expit(centred / spread) * 2.0**bits).astype(np.int64), 2**bits - 1)
-    return np.argsort(hilbert_index(np.ascontiguousarray(cells), bits), kind="stable")
+    return np.argsort(hilbert_index(cells, bits), kind="stable")
 
 
-@njit(cache=True, nogil=True)
-def hilbert_index(cells, bits):
-    """Places, along the Hilbert curve, of cells (n, d) of a grid with 2^bits cells a side, d * bits at most 62; (n,).
+def hilbert_index(cells: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+    """Places, along the Hilbert curve, of cells (n, d) of a grid with 2^bits cells per side, d * bits at most 62; (n,).
 
     The curve begins at the origin and goes from each cell to a neighbour.
     """
-    n, d = cells.shape
-    x = cells.T.copy()  # loops over particles inside: the processor takes several at once
+    index = np.zeros(len(cells), np.int64)
+    _index(np.array(cells.T, order="C"), bits, index)
+    return index
+
+
+@njit(cache=True, nogil=True)
+def _index(x, bits, index):
+    """Add up the places of the columns of x (d, n), which is used up; loops over n inside, several of them at once."""
+    d, n = x.shape
     first = x[0]
     # From the largest sub-cube down, undo the reflection or the exchange of axes that the curve undergoes in it.
     for level in range(bits - 1, 0, -1):
@@ -55,7 +61,6 @@ def hilbert_index(cells, bits):
                 first[i] ^= exchanged ^ (lower & reflected)
                 other[i] ^= exchanged
     # The corners of a sub-cube are visited in the order of a Gray code.
-    index = np.zeros(n, np.int64)
     for i in range(n):
         for j in range(1, d):
             x[j, i] ^= x[j - 1, i]
@@ -73,4 +78,3 @@ def hilbert_index(cells, bits):
             other = x[j]
             for i in range(n):
                 index[i] = (index[i] << 1) | ((other[i] >> level) & 1)
-    return index

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from herdfilter._checks import Array
 
 DIGITS = 52  # binary, of a coordinate; half a cell of that grid more is still a float, and neither 0 nor 1
+CELL = 2.0**-DIGITS
 
 
 def scrambled_sobol(n: int, dim: int, rng: np.random.Generator) -> Array:
@@ -32,14 +33,21 @@ def direction_numbers(dim: int, count: int) -> NDArray[np.int64]:
     return np.ascontiguousarray((fractions[powers] ^ fractions[powers - 1]).T)
 
 
-@njit(cache=True, nogil=True)
-def scrambled_points(n, directions, random):
+def scrambled_points(n: int, directions: NDArray[np.int64], random: NDArray[np.int64]) -> Array:
     """Sobol points (n, dim) of direction numbers (dim, count), scrambled by random integers (dim, count + 1)."""
     dim, count = directions.shape
     x = np.empty((n, dim))
-    scrambled = np.empty(count, np.int64)
+    _place(directions, random, np.empty(count, np.int64), x)
+    return x
+
+
+@njit(cache=True, nogil=True)
+def _place(directions, random, scrambled, x):
+    """Fill x (n, dim) with the points; `scrambled` (count,) is room."""
+    (dim, count), n = directions.shape, len(x)
     for j in range(dim):
-        scrambled[:] = 0
+        for k in range(count):
+            scrambled[k] = 0
         for c in range(count):  # column c of a lower triangular matrix over {0, 1}, its diagonal one
             digit = np.int64(1) << (DIGITS - 1 - c)
             column = digit | (random[j, c] & (digit - 1))
@@ -53,5 +61,4 @@ def scrambled_points(n, directions, random):
                 while not (i >> k) & 1:
                     k += 1
                 place ^= scrambled[k]
-            x[i, j] = (place + 0.5) * 2.0**-DIGITS
-    return x
+            x[i, j] = (place + 0.5) * CELL

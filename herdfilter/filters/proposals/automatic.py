@@ -7,9 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 
-from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
@@ -125,33 +123,14 @@ def bimodality(cloud: Cloud, circular: tuple[int, ...] = ()) -> float:
     It is 1/3 for a Gaussian, 5/9 for a uniform distribution, and 1, the largest value possible, for two points. Dimensions
     are scaled to unit variance before the axes are taken, so that units do not matter.
     """
-    return float(_bimodality(unwrap_angles(cloud.particles, cloud.weights, circular), cloud.weights))
-
-
-@njit(cache=True)
-def _bimodality(x: Array, weights: Array) -> float:
-    n, d = x.shape
-    centred = np.empty((n, d))
-    for j in range(d):
-        mean = 0.0
-        for i in range(n):
-            mean += weights[i] * x[i, j]
-        variance = 0.0
-        for i in range(n):
-            centred[i, j] = x[i, j] - mean
-            variance += weights[i] * centred[i, j] ** 2
-        if variance > 0.0:
-            centred[:, j] /= np.sqrt(variance)
-    weighted = centred * weights.reshape(n, 1)
-    along = centred @ np.linalg.eigh(centred.T @ weighted)[1]
-    largest = 0.0
-    for j in range(d):
-        second, third, fourth = 0.0, 0.0, 0.0
-        for i in range(n):
-            square = along[i, j] ** 2
-            second += weights[i] * square
-            third += weights[i] * square * along[i, j]
-            fourth += weights[i] * square**2
-        if second > 1e-12:
-            largest = max(largest, (third**2 / second + second**2) / fourth)
-    return largest
+    weights = cloud.weights
+    x = unwrap_angles(cloud.particles, weights, circular)
+    centred = x - weights @ x
+    variance = weights @ centred**2
+    centred = centred / np.sqrt(np.where(variance > 0, variance, 1.0))
+    along = centred @ np.linalg.eigh((centred.T * weights) @ centred)[1]
+    square = along * along
+    second, third, fourth = weights @ square, weights @ (square * along), weights @ (square * square)
+    spread = second > 1e-12
+    second, third, fourth = second[spread], third[spread], fourth[spread]
+    return float(((third**2 / second + second**2) / fourth).max(initial=0.0))

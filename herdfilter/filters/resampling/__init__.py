@@ -1,4 +1,4 @@
-"""Resampling schemes; one file a method."""
+"""Resampling schemes; one file per method."""
 
 from herdfilter.filters.resampling.base import CopyingResampling, Resampling
 from herdfilter.filters.resampling.mixture import MixtureResampling

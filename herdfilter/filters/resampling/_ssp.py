@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+from herdfilter._checks import Array
 
 
-@njit(cache=True, nogil=True)
-def rounded_up(rest, places, u):
+def rounded_up(rest: Array, places: int, u: Array) -> NDArray[np.int64]:
     """Round rests (n,) in [0, 1) up to 1 or down to 0, keeping their whole sum `places` and each in the mean.
 
     `u` are n uniform numbers. One rest is open at a time; it is paired with the next until one of the two is whole.
     """
+    up = np.zeros(len(rest), np.int64)
+    _round(rest, places, u, up)
+    return up
+
+
+@njit(cache=True, nogil=True)
+def _round(rest, places, u, up):
+    """Set the entries of `up` that are rounded up to 1."""
     n = len(rest)
-    up = np.zeros(n, np.int64)
     left = places  # beside what has been given
     i = -1
     p = 0.0
@@ -45,4 +54,3 @@ def rounded_up(rest, places, u):
             i = -1
     if i >= 0 and left > 0:  # the last is whole up to rounding: its sum with the others says which
         up[i] = 1
-    return up

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array
@@ -26,15 +26,14 @@ class Resampling(Protocol):
         ...
 
 
-@njit(cache=True)
 def picked(weights: Array, u: Array) -> Indices:
     """Return the inverse of the cumulative weights (n,), of any positive sum, at numbers u (k,) in [0, 1).
 
     Only indices of positive weight are returned, whatever the rounding.
     """
-    total = np.cumsum(weights)
-    below = np.nextafter(total[-1], 0.0)  # rounding may reach the sum itself
-    return np.searchsorted(total, np.minimum(u * total[-1], below), side="right")
+    total = weights.cumsum()
+    below = math.nextafter(total[-1], 0.0)  # rounding may reach the sum itself
+    return total.searchsorted(np.minimum(u * total[-1], below), side="right")
 
 
 def whole_and_rest(weights: Array) -> tuple[Indices, Array]:
