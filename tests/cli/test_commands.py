@@ -47,6 +47,23 @@ DRAWN = (
 FIGURES = {f"{name}{suffix}" for name in DRAWN for suffix in (".png", ".svg")} | {"report.html", "table.txt"}
 
 
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """Output folder of a comparison with all its files, and what the terminal showed."""
+    folder = tmp_path_factory.mktemp("compared")
+    (folder / "walk.toml").write_text(WALK)
+    result = run("compare", str(folder / "walk.toml"), "--workers", "1", "--out", str(folder / "new" / "out"))
+    assert result.exit_code == 0, result.output
+    return folder / "new" / "out", result.stdout
+
+
+@pytest.fixture
+def no_figures(monkeypatch):
+    """Nothing is drawn: that is half of a small comparison's time."""
+    monkeypatch.setattr("herdfilter.plotting.drawings", lambda result: {})
+    monkeypatch.setattr("herdfilter.report.write_report", lambda result, out, plans: out / "report.html")
+
+
 @pytest.fixture
 def walk(tmp_path):
     path = tmp_path / "walk.toml"
@@ -58,13 +75,11 @@ def run(*arguments):
     return CliRunner().invoke(main, arguments)
 
 
-def test_a_comparison_ends_in_a_table_a_verdict_and_files(walk, tmp_path):
-    out = tmp_path / "new" / "results"
-    result = run("compare", walk, "--workers", "1", "--out", str(out))
-    assert result.exit_code == 0, result.output
+def test_a_comparison_ends_in_a_table_a_verdict_and_files(compared):
+    out, shown = compared
     for text in ("A walk: 8 runs", "bootstrap", "augmented-kh", "At n = 20", "reference (m)", str(out)):
-        assert text in result.stdout
-    told = result.stdout.partition("Wrote")[0]
+        assert text in shown
+    told = shown.partition("Wrote")[0]
     assert told.strip() == (out / "table.txt").read_text().strip()
     assert max(map(len, told.splitlines())) <= 80
     assert {path.name for path in out.iterdir()} == FIGURES | {"runs.csv", "summary.csv", "study.sqlite"}
@@ -75,7 +90,7 @@ def test_a_comparison_ends_in_a_table_a_verdict_and_files(walk, tmp_path):
     assert summary["rmse"][0] == pytest.approx(np.sqrt((first["rmse"] ** 2).mean()))
 
 
-def test_options_override_the_scenario(walk, tmp_path):
+def test_options_override_the_scenario(walk, tmp_path, no_figures):
     out = tmp_path / "out"
     options = ("--filters", "mixture-random, bootstrap", "--particles", "7", "--runs", "2", "--seed", "5")
     assert run("compare", walk, *options, "--workers", "2", "--out", str(out)).exit_code == 0
@@ -124,22 +139,20 @@ def test_failures_are_told(walk, tmp_path):
     }
 
 
-def test_show_renders_all_again_without_running(walk, tmp_path, monkeypatch):
-    out, again = tmp_path / "out", tmp_path / "again"
-    first = run("compare", walk, "--workers", "1", "--out", str(out))
+def test_show_renders_all_again_without_running(compared, tmp_path, monkeypatch):
+    (out, first), again = compared, tmp_path / "again"
     monkeypatch.setattr("herdfilter.evaluation.engine.run_study", None)
-    for file in (out, out / "study.sqlite"):
-        second = run("show", str(file), "--out", str(again))
-        assert second.exit_code == 0, second.output
-        assert second.stdout.partition("Wrote")[0] == first.stdout.partition("Wrote")[0]
+    second = run("show", str(out / "study.sqlite"), "--out", str(again))
+    assert second.exit_code == 0, second.output
+    assert second.stdout.partition("Wrote")[0] == first.partition("Wrote")[0]
+    assert run("show", str(out)).stdout == first.partition("Wrote")[0]
     assert {path.name for path in again.iterdir()} == FIGURES | {"runs.csv", "summary.csv"}
     for path in again.iterdir():
         assert path.read_bytes() == (out / path.name).read_bytes()
 
 
-def test_export_writes_the_table_of_runs(walk, tmp_path):
-    out, csv, parquet = tmp_path / "out", tmp_path / "x.csv", tmp_path / "x.parquet"
-    run("compare", walk, "--workers", "1", "--runs", "2", "--out", str(out))
+def test_export_writes_the_table_of_runs(compared, tmp_path):
+    (out, _), csv, parquet = compared, tmp_path / "x.csv", tmp_path / "x.parquet"
     assert run("export", str(out), "--csv", str(csv)).exit_code == 0
     assert csv.read_bytes() == (out / "runs.csv").read_bytes()
     pytest.importorskip("pyarrow")
@@ -149,7 +162,7 @@ def test_export_writes_the_table_of_runs(walk, tmp_path):
     )
 
 
-def test_a_comparison_is_resumed_and_never_overwritten(walk, tmp_path, monkeypatch):
+def test_a_comparison_is_resumed_and_never_overwritten(walk, tmp_path, monkeypatch, no_figures):
     from herdfilter.evaluation import engine
 
     out, perform, calls = tmp_path / "out", engine._perform, []
@@ -185,10 +198,10 @@ def test_a_comparison_is_resumed_and_never_overwritten(walk, tmp_path, monkeypat
     pd.testing.assert_frame_equal(resumed.drop(columns=list(TIMES)), whole.drop(columns=list(TIMES)))
 
 
-def test_a_store_that_cannot_be_read_is_one_line(walk, tmp_path):
-    run("compare", walk, "--workers", "1", "--runs", "1", "--out", str(tmp_path / "out"))
+def test_a_store_that_cannot_be_read_is_one_line(compared, walk, tmp_path):
     store = tmp_path / "out" / "study.sqlite"
-    store.write_bytes(store.read_bytes()[:5000])
+    store.parent.mkdir()
+    store.write_bytes((compared[0] / "study.sqlite").read_bytes()[:5000])
     for command in (
         ("show", str(store)),
         ("export", str(store), "--csv", str(tmp_path / "x.csv")),
@@ -202,9 +215,8 @@ def test_a_store_that_cannot_be_read_is_one_line(walk, tmp_path):
         assert result.stderr.count("\n") == 1
 
 
-def test_the_wide_table_has_every_column_in_one_line(walk, tmp_path):
-    out = tmp_path / "out"
-    run("compare", walk, "--workers", "1", "--runs", "2", "--out", str(out))
+def test_the_wide_table_has_every_column_in_one_line(compared):
+    out, _ = compared
     wide = run("show", str(out), "--wide").stdout
     for heading in ("ANEES", "failed", "effective"):
         assert heading in wide
@@ -213,7 +225,7 @@ def test_the_wide_table_has_every_column_in_one_line(walk, tmp_path):
     assert len(rows) == 2
 
 
-def test_quiet_is_the_verdict_and_verbose_tells_how_it_was_made(walk, tmp_path):
+def test_quiet_is_the_verdict_and_verbose_tells_how_it_was_made(walk, tmp_path, no_figures):
     out = tmp_path / "out"
     quiet = run("compare", walk, "--workers", "1", "--runs", "2", "--out", str(out), "-q")
     assert (quiet.exit_code, quiet.stderr) == (0, "")
