@@ -11,7 +11,7 @@ from herdfilter.cli.errors import InputError, check_writable
 from herdfilter.cli.findings import Findings, how_much
 
 
-@click.command()
+@click.command(short_help="Compare filters on a scenario.")
 @click.argument("scenario", type=ScenarioName())
 @click.option(
     "--filters",

@@ -27,7 +27,7 @@ BFGS_TOLERANCE = 1e-5  # scipy's: no step is taken where no element of the gradi
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Seconds a point: ours, (dims x samplers), the paper's, and where a BFGS ascent of the density takes no step."""
+    """Seconds per point: ours, (dims x samplers), the paper's, and where a BFGS ascent of the density takes no step."""
 
     ours: pd.DataFrame
     published: pd.DataFrame
@@ -119,7 +119,7 @@ def draw(result: Result) -> Figure:
 
 
 def table(result: Result) -> pd.DataFrame:
-    """Return microseconds a point, the paper's seconds, their ratio, and the idle starts of its kernel herding."""
+    """Return microseconds per point, the paper's seconds, their ratio, and the idle starts of its kernel herding."""
     ours, paper = 1e6 * result.ours, result.published.loc[result.ours.index]
     columns: dict[str, object] = {
         "d": ours.index,
