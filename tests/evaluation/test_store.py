@@ -371,8 +371,8 @@ hf.compare(sys.argv[1], store=sys.argv[2])
 @pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="no limit of file sizes here")
 def test_a_full_disk_is_told_and_what_was_finished_is_kept(tmp_path, store):
     scenario = tmp_path / "walk.toml"
-    scenario.write_text(WALK.replace("steps = 40", "steps = 200"))
-    arguments = [sys.executable, "-c", FULL, str(scenario), str(store), "1000000"]
+    scenario.write_text(WALK.replace("steps = 40", "steps = 100"))
+    arguments = [sys.executable, "-c", FULL, str(scenario), str(store), "500000"]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "study.sqlite: cannot be written (" in done.stderr
