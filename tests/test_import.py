@@ -1,8 +1,11 @@
 """What importing the package costs and offers."""
 
+import re
 import subprocess
 import sys
+import tomllib
 from importlib import resources
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +46,13 @@ def test_the_star_brings_every_public_name():
     names = {}
     exec("from herdfilter import *", names)
     assert set(herdfilter.__all__) <= set(names)
+
+
+def test_few_dependencies_are_required():
+    text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    required = {re.split("[<>=]", name)[0] for name in tomllib.loads(text)["project"]["dependencies"]}
+    assert len(required) <= 10
+    assert {"numpy", "scipy", "filterpy", "matplotlib", "numba"} <= required
 
 
 def test_import_draws_no_random_numbers_and_prints_nothing():

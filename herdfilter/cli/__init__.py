@@ -12,12 +12,18 @@ from herdfilter.cli.errors import Group
 from herdfilter.cli.paper import paper
 from herdfilter.cli.show import export, show
 
+_COMPLETION = """\b
+The shell completes commands, scenarios and filters after this line:
+  bash  eval "$(_HERDFILTER_COMPLETE=bash_source herdfilter)"
+  zsh   eval "$(_HERDFILTER_COMPLETE=zsh_source herdfilter)"
+  fish  _HERDFILTER_COMPLETE=fish_source herdfilter | source
+"""
+
 
 @click.group(
     cls=Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog='Names of commands, scenarios and filters are completed after: eval "$(_HERDFILTER_COMPLETE=bash_source '
-    'herdfilter)" (zsh: zsh_source; fish: _HERDFILTER_COMPLETE=fish_source herdfilter | source).',
+    epilog=_COMPLETION,
 )
 @click.version_option(__version__, package_name="herdfilter")
 def main() -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from herdfilter.evaluation.scenario import Scenario
 
 
-@click.command()
+@click.command(short_help="List the scenarios, or tell the source of one.")
 @click.argument("name", required=False, type=ScenarioName())
 def scenarios(name: str | None) -> None:
     """List the scenarios that come with the package; of one, NAME or a TOML file, tell everything with its source."""
@@ -63,7 +63,8 @@ def _told(scenario: Scenario) -> list[tuple[str, str]]:
     ]
     if scenario.data is not None:
         data = ", ".join(f"{key} = {value}" for key, value in scenario.data.items())
-        entries.append(("data", f"{data}; `herdfilter data` fetches them"))
+        fetch = f"herdfilter data fetch {scenario.data['type']}"
+        entries.append(("data", f"{data}; `{fetch}` brings them"))
     entries += [
         (name, meaning) for name, _, meaning in (line.partition(": ") for line in definition(scenario))
     ]
@@ -73,7 +74,7 @@ def _told(scenario: Scenario) -> list[tuple[str, str]]:
     return entries
 
 
-@click.command()
+@click.command(short_help="List the filters, or tell how one is built.")
 @click.argument("name", required=False, type=FilterNames())
 def filters(name: str | None) -> None:
     """List the filters of the catalogue; of one, NAME, tell how it is composed."""

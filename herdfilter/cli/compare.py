@@ -11,7 +11,7 @@ from herdfilter.cli.errors import InputError, check_writable
 from herdfilter.cli.findings import Findings, how_much
 
 
-@click.command()
+@click.command(short_help="Compare filters on a scenario.")
 @click.argument("scenario", type=ScenarioName())
 @click.option(
     "--filters",
@@ -61,6 +61,7 @@ def compare(
     from herdfilter._checks import as_count
     from herdfilter.evaluation.engine import run_study
     from herdfilter.evaluation.executors import check_scheduler
+    from herdfilter.evaluation.progress import told
     from herdfilter.evaluation.store import FILE_NAME
     from herdfilter.evaluation.study import plan_study
 
@@ -69,7 +70,8 @@ def compare(
     if "://" in check_scheduler(scheduler) and workers is not None:
         raise InputError(f"workers: the cluster at {scheduler} has its own; leave out --workers")
     workers = joblib.cpu_count() if workers is None else as_count("workers", workers)
-    study = plan_study(scenario, _names(filters), _counts(particles), runs, seed, data)
+    with told(lambda seconds: f"preparing {scenario} ({seconds:.0f} s)", not quiet):
+        study = plan_study(scenario, _names(filters), _counts(particles), runs, seed, data)
     if out is not None:
         check_writable(out)
     store = None if out is None else out / FILE_NAME

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 
-@click.group()
+@click.group(short_help="Fetch the real data sets.")
 def data() -> None:
     """Fetch the real data sets, which are not part of the package."""
 

@@ -56,12 +56,15 @@ class Findings:
 
     def tell(self) -> None:
         """Print table, failures, definitions and verdict."""
+        from herdfilter.evaluation.progress import told
         from herdfilter.evaluation.summary import verdict
 
         if self.quiet:
             click.echo(verdict(self.result.summary))
             return
-        click.echo("\n" + self.text(self.wide), nl=False)
+        with told(lambda seconds: f"summary ({seconds:.0f} s)"):
+            text = self.text(self.wide)
+        click.echo("\n" + text, nl=False)
         if self.verbose:
             click.echo("\n" + "\n".join(self.how()))
 

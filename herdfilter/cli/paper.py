@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@click.command()
+@click.command(short_help="Draw the five figures of the paper.")
 @click.argument("figures", nargs=-1, metavar="[fig1 .. fig5 | all]")
 @click.option(
     "--out",

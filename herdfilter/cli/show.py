@@ -10,7 +10,7 @@ from herdfilter.cli.errors import InputError, check_writable
 from herdfilter.cli.findings import Findings, how_much
 
 
-@click.command()
+@click.command(short_help="Show again what a comparison has found.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder for report, tables and figures."
@@ -36,7 +36,7 @@ def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -
         findings.write(out)
 
 
-@click.command()
+@click.command(short_help="Write the runs of a comparison as CSV or Parquet.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--csv", type=click.Path(path_type=Path), metavar="PATH", help="CSV file to write.")
 @click.option("--parquet", type=click.Path(path_type=Path), metavar="PATH", help="Parquet file to write.")

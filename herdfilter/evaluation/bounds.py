@@ -1,4 +1,18 @@
-"""The posterior Cramer-Rao bound: an error below which no filter can be."""
+r"""The posterior Cramer-Rao bound: an error below which no filter can be.
+
+In the names of `posterior_cramer_rao_bound`, with :math:`\bar F = \mathrm E[F]` and
+:math:`C = \mathrm E[(F - \bar F)^\top Q^{-1} (F - \bar F)]` the same recursion (by the matrix inversion lemma) is
+
+.. math:: J_{k+1} = (Q + \bar F (J_k + C)^{-1} \bar F^\top)^{-1} + \mathrm E[H^\top R^{-1} H],
+
+and that is computed, on covariances: Q may be singular where F does not vary outside its range, above all where f is
+linear.
+
+The bound is on the average over all truths. It is attained where the model is linear and Gaussian, and loose where the
+posterior has several modes. Errors of angles are taken as small: it knows nothing of wrapping. Where
+:math:`\mathrm E[H^\top R^{-1} H]` is infinite, as of bearings from a sensor that the target may come arbitrarily near
+to, the nearest simulated targets dominate the mean, and the bound falls slowly with `runs`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +37,8 @@ from herdfilter.models.contract import (
     transition_mean,
 )
 
-_NOISELESS = 1e-10  # variance, as a share of the largest, that counts as none
+_NOISELESS = 1e-10
+"""Variance, as a share of the largest, that counts as none."""
 
 
 def posterior_cramer_rao_bound(
@@ -68,27 +83,8 @@ def posterior_cramer_rao_bound(
     ValueError
         If a number is out of range; if Q is singular and F varies outside its range, where the recursion has no finite
         terms; if R is singular.
-
-    Notes
-    -----
-    With :math:`\bar F = \mathrm E[F]` and :math:`C = \mathrm E[(F - \bar F)^\top Q^{-1} (F - \bar F)]` the same recursion
-    (by the matrix inversion lemma) is
-
-    .. math:: J_{k+1} = (Q + \bar F (J_k + C)^{-1} \bar F^\top)^{-1} + \mathrm E[H^\top R^{-1} H],
-
-    and that is computed, on covariances: Q may be singular where F does not vary outside its range, above all where f is
-    linear.
-
-    The bound is on the average over all truths. It is attained where the model is linear and Gaussian, and loose where the
-    posterior has several modes. Errors of angles are taken as small: it knows nothing of wrapping. Where
-    :math:`\mathrm E[H^\top R^{-1} H]` is infinite, as of bearings from a sensor that the target may come arbitrarily near
-    to, the nearest simulated targets dominate the mean, and the bound falls slowly with `runs`.
     """
-    require(
-        model,
-        "the Cramer-Rao bound",
-        ("dim", "initial", *ADDITIVE, *OBSERVED),
-    )
+    require(model, "the Cramer-Rao bound", ("dim", "initial", *ADDITIVE, *OBSERVED))
     if not isinstance(model.initial, GaussianMixture):
         raise TypeError(
             "model: the Cramer-Rao bound needs a GaussianMixture as initial distribution, got "

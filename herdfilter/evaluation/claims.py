@@ -89,12 +89,11 @@ def _claim(n: Any, a: str, b: str, errors: pd.DataFrame, level: float) -> dict[s
     first, second = first[both], second[both]
     difference = first - second
     ratio = np.divide(first, second, out=np.where(first > 0, np.inf, 1.0), where=second > 0)
-    low, high = median_interval(difference, level)
     row: dict[str, Any] = {"n_particles": n, "a": a, "b": b, "runs": int(both.sum())}
     row |= {"failures_a": int(np.isinf(first).sum()), "failures_b": int(np.isinf(second).sum())}
     for name, values in (("ratio", ratio), ("difference", difference)):
-        ends = median_interval(values, level)
-        row |= {name: _middle(values), f"{name}_low": ends[0], f"{name}_high": ends[1]}
+        low, high = median_interval(values, level)
+        row |= {name: _middle(values), f"{name}_low": low, f"{name}_high": high}
     return row | {"better": a if high < 0 else b if low > 0 else ""}
 
 

@@ -50,7 +50,7 @@ def compare(
     data : str or Path, optional
         Folder of real data, for scenarios that need one.
     progress : bool
-        Whether to draw a progress bar on the error output.
+        Whether to tell on the error output how far it is.
     store : str or Path, optional
         SQLite file that takes every finished run at once, for `resume` and for ``herdfilter show``.
     resume : bool
@@ -62,35 +62,10 @@ def compare(
     Returns
     -------
     pandas.DataFrame
-        One row per filter, particle count and run, with the columns
-
-        ``scenario``, ``filter``, ``n_particles``, ``run``, ``seed``
-            What was run.
-        ``reference``
-            Type of the reference, empty where there is none.
-        ``reference_sd``
-            Standard error of the reference's own posterior mean, taken as ``reference_error`` is: 0 if it is exact.
-        ``rmse``, ``reference_error``
-            Root mean square over time of the Euclidean distance, over the scenario's error dimensions, from
-            the posterior mean to the truth and to the reference's posterior mean; in state units.
-        ``final_rmse``
-            ``rmse`` over the final part of the run, where the scenario defines divergence.
-        ``log_likelihood``, ``log_likelihood_error``
-            The filter's estimate, and its difference from the reference's.
-        ``ess``
-            Effective sample size, mean over time.
-        ``anees``, ``nees_inside``, ``nees_singular``, ``nees_degrees``, ``nis``, ``nis_inside``, ``nis_degrees``
-            Whether the filter's covariances are right; see `measures.Measured`.
-        ``energy_distance``
-            Of the particles to the exact posterior where that is known, in its standard deviations; mean over ten steps.
-        ``ms_per_step``, ``seconds``
-            Milliseconds a step, compilation excluded, and seconds for the run.
-        ``diverged``
-            Whether the run failed, or ``final_rmse`` exceeds the scenario's bound.
-        ``error``
-            Why the run failed; empty if it did not. The measured columns of a failed run are NaN.
-        ``traceback``
-            Where it failed; empty if it did not.
+        One row per filter, particle count and run: ``scenario``, ``filter``, ``n_particles``, ``run``, ``seed``, the type
+        of the ``reference``, the measured numbers that `herdfilter.evaluation.columns` declares (``rmse``,
+        ``reference_error``, ``ms_per_step``, ...), ``diverged``, and ``error`` and ``traceback`` of a run that failed: its
+        measured numbers are NaN.
 
     Raises
     ------

@@ -22,7 +22,7 @@ from herdfilter._checks import one_of
 
 @lru_cache(maxsize=256)
 def evaluate(expression: str) -> Any:
-    """Build the object that a constructor expression describes; one object a text and process.
+    """Build the object that a constructor expression describes; one object for each text and process.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,27 @@ class Trajectory:
     estimates: Mapping[str, Array]
     particles: Mapping[str, Array]
     weights: Mapping[str, Array] = field(default_factory=dict)
+
+    @classmethod
+    def of_arrays(
+        cls, arrays: Mapping[tuple[str, str], Array], filters: Iterable[str], n_particles: int
+    ) -> Trajectory:
+        """Put together what was kept (`tasks.Outcome.shown`): (filter, name) -> array, in the order of the filters."""
+        common = {what: array for (name, what), array in arrays.items() if not name}
+        dt = common["dt"]
+        recording = Recording(
+            common["truth"], common["observations"], float(dt) if dt.ndim == 0 else dt, common.get("controls")
+        )
+        reference = None
+        if "reference" in common:
+            likelihood = float(common["reference_log_likelihood"])
+            reference = Reference(common["reference"], likelihood, common["reference_error"])
+        names = list(filters)
+        estimates, particles, weights = (
+            {name: arrays[name, what] for name in names if (name, what) in arrays}
+            for what in ("estimates", "particles", "weights")
+        )
+        return cls(recording, reference, n_particles, estimates, particles, weights)
 
 
 @dataclass(frozen=True, eq=False)

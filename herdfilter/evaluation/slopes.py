@@ -57,7 +57,7 @@ def fitted_slopes(table: pd.DataFrame, measure: str = "reference_error", level: 
 
 
 def _fit(errors: pd.DataFrame, level: float) -> dict[str, Any]:
-    """Slope over the columns, particle counts, of each row, a run; mean and interval."""
+    """Slope of every run (a row) over the particle counts (the columns): mean over runs, and interval."""
     values: Array = errors.to_numpy(dtype=np.float64)
     values = values[np.isfinite(values).all(axis=1) & (values > 0).all(axis=1)]
     runs, counts = values.shape

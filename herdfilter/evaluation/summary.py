@@ -30,35 +30,18 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
         One row per filter and particle count. Failed runs are counted and enter no average. All intervals
         are at 95 % over runs, and NaN where there are too few.
 
-        ``runs``, ``failures``, ``diverged``
-            Number of runs, number of those that failed, share of those that diverged (failed ones included).
-        ``rmse``, ``rmse_low``, ``rmse_high``, ``rmse_median``, ``rmse_median_low``, ``rmse_median_high``
-            Error against the truth: root mean square over runs with its bootstrap interval, and
-            median over runs with its exact interval between order statistics.
-        ``reference_error``, ``..._low``, ``..._high``, ``..._median``, ``..._median_low``, ``..._median_high``
-            Likewise against the reference.
-        ``reference_sd``
-            Standard error of the reference itself, root mean square over runs: no ``reference_error`` near it says anything.
+        ``runs``, ``failures``
+            Number of runs, and of those that failed.
+        ``rmse``, ``reference_error``, ``anees``, ...
+            The columns of `herdfilter.evaluation.columns`, each summarised as it says there; ``_low`` and ``_high`` are the
+            ends of its interval, ``_median`` (with ends) its median, ``_band_low`` and ``_band_high`` the chi-square band.
+            The band of ``anees`` is that of a single step, the worst case of dependence in time; innovations of a right
+            filter are independent, and the band of ``nis`` counts all entries observed.
         ``ratio``, ``ratio_low``, ``ratio_high``, ``baseline``
-            Median over runs of the error divided by the baseline's in the same run with as many particles,
-            its exact interval between order statistics, and the baseline's name. Errors are against the
-            reference if there is one, else against the truth.
+            Median over runs of the error divided by the baseline's in the same run with as many particles, its interval,
+            and the baseline's name. Errors are to the reference if there is one, else to the truth.
         ``difference``, ``difference_low``, ``difference_high``
-            Likewise the difference of the error from the baseline's, in the unit of the error.
-        ``log_likelihood_error``, ``ess``, ``ms_per_step``, ``seconds``
-            Root mean square, mean, median and median over runs.
-        ``anees``, ``anees_low``, ``anees_high``, ``anees_band_low``, ``anees_band_high``
-            NEES / d, mean over time and runs, with its bootstrap interval over runs; 1 where covariances are right. The
-            band is chi-square with runs times d degrees of freedom: as if an average over time were no less uncertain
-            than a single step, which is the worst case of dependence in time.
-        ``nees_inside``, ``nees_singular``
-            Share of steps at which the truth lies in the filter's 95 % ellipsoid; number of steps whose covariance is
-            singular, which enter neither.
-        ``nis``, ``nis_low``, ``nis_high``, ``nis_band_low``, ``nis_band_high``, ``nis_inside``
-            The same for the innovations. Those of a right filter are independent in time, and the degrees of freedom of the
-            band are all entries observed.
-        ``energy_distance``, ``energy_distance_low``, ``energy_distance_high``
-            Of the particles to the exact posterior: median over runs with its exact interval.
+            Likewise the error minus the baseline's.
 
         Columns of measures that the table lacks are NaN.
     """

@@ -22,7 +22,7 @@ FIGURES = {
     "fig2": "Fig. 2: the herding weight function of one coordinate",
     "fig3": "Fig. 3: herding error and L2 error against the number of points, random mixtures",
     "fig4": "Fig. 4: a mixture on which the published recursion converges, and one on which it stalls",
-    "fig5": "Fig. 5: computing time a point against the dimension, sigma_k = 0.1",
+    "fig5": "Fig. 5: computing time per point against the dimension, sigma_k = 0.1",
 }
 NOT_STATED = "not stated"  # what the column "paper" says where no source at hand gives the paper's value
 

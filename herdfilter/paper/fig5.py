@@ -1,4 +1,4 @@
-"""Fig. 5: computing time a point against the dimension, beside the times that the paper shows."""
+"""Fig. 5: computing time per point against the dimension, beside the times that the paper shows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BFGS_TOLERANCE = 1e-5  # scipy's: no step is taken where no element of the gradi
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Seconds a point: ours, (dims x samplers), the paper's, and where a BFGS ascent of the density takes no step."""
+    """Seconds per point: ours, (dims x samplers), the paper's, and where a BFGS ascent of the density takes no step."""
 
     ours: pd.DataFrame
     published: pd.DataFrame
@@ -104,7 +104,7 @@ def draw(result: Result) -> Figure:
             )  # fmt: skip
         for name in (KH, CHG, SMOOTHED):
             ax.plot(result.ours.index, result.ours[name], label=f"{name}: here", **STYLES[name].line)
-        ax.set(yscale="log", xlabel="dimension d", ylabel="seconds a point", xlim=(0, 51.5))
+        ax.set(yscale="log", xlabel="dimension d", ylabel="seconds per point", xlim=(0, 51.5))
         idle = result.idle[result.idle > 0.5]
         if len(idle):
             d = int(idle.index[0])
@@ -119,7 +119,7 @@ def draw(result: Result) -> Figure:
 
 
 def table(result: Result) -> pd.DataFrame:
-    """Return microseconds a point, the paper's seconds, their ratio, and the idle starts of its kernel herding."""
+    """Return microseconds per point, the paper's seconds, their ratio, and the idle starts of its kernel herding."""
     ours, paper = 1e6 * result.ours, result.published.loc[result.ours.index]
     columns: dict[str, object] = {
         "d": ours.index,
@@ -137,6 +137,6 @@ def table(result: Result) -> pd.DataFrame:
 
 
 def numbers(result: Result) -> pd.DataFrame:
-    """Return seconds a point by dimension, the paper's and ours; empty where a dimension was not measured."""
+    """Return seconds per point by dimension, the paper's and ours; empty where a dimension was not measured."""
     paper = result.published.add_prefix("paper_")
     return paper.join(result.ours).join(result.idle.rename("idle_starts")).reset_index()

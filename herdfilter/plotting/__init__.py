@@ -65,7 +65,7 @@ def save_figures(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
     paths = []
     for name, plan in (drawings(result) if plans is None else plans).items():
         files = [folder / f"{name}{suffix}" for suffix in (".png", ".svg")]
-        save(plan.figure(), *files)
+        save(plan.whole, *files)
         paths += files
     return paths
 

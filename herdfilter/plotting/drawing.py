@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -95,11 +96,16 @@ class Drawing:
                 figure.supylabel(self.ylabel, fontsize="medium")
         return figure
 
+    @cached_property
+    def whole(self) -> Figure:
+        """The figure of all panels, drawn once."""
+        return self.figure()
+
     def parts(self) -> Iterator[tuple[Panel, Figure]]:
         """Draw every panel by itself, without title and legend, with the limits that it has in the whole."""
         limits: Any = None
         if self.share and len(self.panels) > 1:
-            ax = self.figure().axes[0]
+            ax = self.whole.axes[0]
             limits = ax.get_xlim(), ax.get_ylim()
         for panel in self.panels:
             with figures() as new:

@@ -7,7 +7,6 @@ from click.testing import CliRunner
 
 from herdfilter.cli import main
 from herdfilter.evaluation.data.files import fetch
-from herdfilter.evaluation.executors import check_scheduler
 from herdfilter.evaluation.scenario import load_scenario
 from herdfilter.report.equations import equations
 
@@ -19,12 +18,6 @@ def test_a_download_names_the_extra(monkeypatch, tmp_path):
     told = CliRunner().invoke(main, ["data", "fetch", "plaza", "--to", str(tmp_path)])
     assert told.exit_code == 2
     assert told.stderr.count("\n") == 1
-
-
-def test_a_cluster_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ImportError, match=r"install herdfilter\[cluster\]"):
-        check_scheduler("dask")
 
 
 def test_a_parquet_file_names_the_extra(monkeypatch, tmp_path):

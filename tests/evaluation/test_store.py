@@ -20,7 +20,7 @@ import herdfilter as hf
 from herdfilter.evaluation import engine
 from herdfilter.evaluation.columns import TIMES
 from herdfilter.evaluation.engine import run_study
-from herdfilter.evaluation.store import StoreError, open_for_reading, open_store, reading
+from herdfilter.evaluation.store import StoreError, open_for_reading, open_store, schema
 from herdfilter.evaluation.study import plan_study
 
 ORDER = ["filter", "n_particles", "run"]
@@ -167,7 +167,7 @@ def test_killed_at_any_moment_it_is_resumed(tmp_path, store):
 
 
 def test_a_store_that_is_just_being_created_is_empty_or_whole(scenario, store, monkeypatch):
-    study, is_empty = plan_study(scenario), reading.is_empty
+    study, is_empty = plan_study(scenario), schema.is_empty
     store.parent.mkdir()
     with sqlite3.connect(store) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -178,7 +178,7 @@ def test_a_store_that_is_just_being_created_is_empty_or_whole(scenario, store, m
         open_store(store, study).close()
         return is_empty(connection)
 
-    monkeypatch.setattr(reading, "is_empty", created_meanwhile)
+    monkeypatch.setattr(schema, "is_empty", created_meanwhile)
     with pytest.raises(StoreError, match="nothing is in it yet"):
         open_for_reading(store)
     with open_for_reading(store) as kept:
@@ -371,8 +371,8 @@ hf.compare(sys.argv[1], store=sys.argv[2])
 @pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="no limit of file sizes here")
 def test_a_full_disk_is_told_and_what_was_finished_is_kept(tmp_path, store):
     scenario = tmp_path / "walk.toml"
-    scenario.write_text(WALK.replace("steps = 40", "steps = 200"))
-    arguments = [sys.executable, "-c", FULL, str(scenario), str(store), "1000000"]
+    scenario.write_text(WALK.replace("steps = 40", "steps = 100"))
+    arguments = [sys.executable, "-c", FULL, str(scenario), str(store), "500000"]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "study.sqlite: cannot be written (" in done.stderr

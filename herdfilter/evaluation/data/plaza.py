@@ -76,8 +76,7 @@ def load_plaza(
         Angle in radians added to the surveyed heading. By default 0 for Plaza1 and pi for Plaza2, whose
         survey has the robot drive backwards.
     base_url : str, optional
-        Where to download from; by default the environment variable ``HERDFILTER_DATA_URL``, then where the
-        file is published (`DATA_FILES`).
+        Where to download from, in place of ``HERDFILTER_DATA_URL`` and of where it is published.
 
     Raises
     ------
@@ -92,7 +91,6 @@ def load_plaza(
     limit = None if max_ranges is None else as_count("max_ranges", max_ranges)
     path = locate(f"{name}_.mat", folder, base_url)
     table = _read(path)
-
     survey, odometry = table["GT"], table["DR"]
     in_time = np.argsort(table["TD"][:, 0], kind="stable")  # blocks of the file overlap
     ranges = table["TD"][in_time][:limit]

@@ -18,7 +18,7 @@ _COLUMNS = ["timestamp", "latitude", "longitude", "altitude (m)"]
 
 @dataclass(frozen=True, eq=False)
 class UAVData:
-    """Flight of an unmanned aircraft, one fix a second.
+    """Flight of an unmanned aircraft, one fix per second.
 
     Attributes
     ----------

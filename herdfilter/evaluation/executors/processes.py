@@ -30,7 +30,11 @@ class LocalProcesses:
         return list(self._pools)
 
     def submit(self, place: Any, tasks: Sequence[Task]) -> None:  # noqa: D102
-        self._running[self._pools[place].submit(self._work, tasks)] = (place, tasks)
+        try:
+            future = self._pools[place].submit(self._work, tasks)
+        except BrokenProcessPool:  # it died while it had nothing to do
+            future = self._renewed(place).submit(self._work, tasks)
+        self._running[future] = (place, tasks)
 
     def wait(self) -> list[Batch]:  # noqa: D102
         batches = []
@@ -40,10 +44,15 @@ class LocalProcesses:
                 outcomes = future.result()
             except BrokenProcessPool:
                 outcomes = None
-                self._pools[place].shutdown(wait=False, kill_workers=True)
-                self._pools[place] = _new_pool()
+                self._renewed(place)
             batches.append(Batch(place, tasks, outcomes))
         return batches
+
+    def _renewed(self, place: Any) -> Any:
+        """Put a new process into the place of one that died."""
+        self._pools[place].shutdown(wait=False, kill_workers=True)
+        self._pools[place] = _new_pool()
+        return self._pools[place]
 
     def close(self) -> None:  # noqa: D102
         busy = {place for place, _ in self._running.values()}

@@ -8,7 +8,7 @@ The schema, version 1 (``PRAGMA user_version``; ``PRAGMA application_id`` says t
     One row each time that somebody worked on it: times in UTC (``ended`` is NULL if the work was cut off), package
     versions and machine as JSON.
 ``runs (id, filter, n_particles, run, reference, diverged, error, traceback, task_seconds, session, ...)``
-    One row a finished task. ``error`` is empty unless the run failed, ``task_seconds`` is what the whole task took,
+    One row per finished task. ``error`` is empty unless the run failed, ``task_seconds`` is what the whole task took,
     ``session`` when it was done; then a column for every number measured (`herdfilter.compare` says which), NULL where
     there is none.
 ``series (run, name, data)``

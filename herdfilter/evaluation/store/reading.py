@@ -16,8 +16,6 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.evaluation.columns import MEASURED
-from herdfilter.evaluation.recording import Recording
-from herdfilter.evaluation.reference import Reference
 from herdfilter.evaluation.results import StudyResult, Trajectory
 from herdfilter.evaluation.store.schema import (
     FILE_NAME,
@@ -26,6 +24,7 @@ from herdfilter.evaluation.store.schema import (
     VERSION,
     StoreError,
     connected,
+    header,
     is_empty,
     quoted,
 )
@@ -65,7 +64,7 @@ class Store:
         return described
 
     def sessions(self) -> list[dict[str, Any]]:
-        """Return when, how, with which packages and on which machine somebody worked on it, one entry a time."""
+        """Return when, how, with which packages and on which machine somebody worked on it, one entry each time."""
         rows = self._rows("SELECT started, executor, versions, machine FROM sessions ORDER BY id")
         with self._undamaged():
             return [
@@ -148,24 +147,11 @@ class Store:
             )
 
     def _trajectory(self, study: Study) -> Trajectory:
+        rows = self._rows("SELECT filter, name, shape, data FROM shown")
         arrays = {
-            (name, what): self._unpacked(data).reshape(json.loads(shape))
-            for name, what, shape, data in self._rows("SELECT filter, name, shape, data FROM shown")
+            (name, what): self._unpacked(data).reshape(json.loads(shape)) for name, what, shape, data in rows
         }
-        common = {what: array for (name, what), array in arrays.items() if not name}
-        dt = common["dt"]
-        recording = Recording(
-            common["truth"], common["observations"], float(dt) if dt.ndim == 0 else dt, common.get("controls")
-        )
-        reference = None
-        if "reference" in common:
-            likelihood = float(common["reference_log_likelihood"])
-            reference = Reference(common["reference"], likelihood, common["reference_error"])
-        estimates, particles, weights = (
-            {name: arrays[name, what] for name in study.filters if (name, what) in arrays}
-            for what in ("estimates", "particles", "weights")
-        )
-        return Trajectory(recording, reference, study.shown_particles, estimates, particles, weights)
+        return Trajectory.of_arrays(arrays, study.filters, study.shown_particles)
 
     def _unpacked(self, data: bytes) -> Array:
         with self._undamaged():
@@ -237,11 +223,11 @@ def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store
     connection = connected(path, "?mode=ro")
     try:
         try:
-            kind, version, nothing = _header(connection)
+            kind, version, nothing = header(connection)
         except sqlite3.OperationalError:  # left in WAL mode where nothing can be written
             connection.close()
             connection = connected(path, "?immutable=1")
-            kind, version, nothing = _header(connection)
+            kind, version, nothing = header(connection)
         if not kind and nothing:
             if empty:
                 return Store(path, connection)
@@ -262,13 +248,3 @@ def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store
         connection.close()
         raise
     return Store(path, connection)
-
-
-def _header(connection: sqlite3.Connection) -> tuple[int, int, bool]:
-    """Return kind, version, and whether nothing was written yet, at one moment: another process may be creating it."""
-    connection.execute("BEGIN")
-    kind = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    nothing = not kind and is_empty(connection)
-    connection.execute("COMMIT")
-    return kind, version, nothing

@@ -75,3 +75,13 @@ def packed(values: Any) -> bytes:
 def quoted(name: str) -> str:
     """Return a name of a column as it stands in a statement."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def header(connection: sqlite3.Connection) -> tuple[int, int, bool]:
+    """Return kind, version, and whether nothing was written yet, at one moment: another process may be creating it."""
+    connection.execute("BEGIN")
+    kind = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    nothing = not kind and is_empty(connection)
+    connection.execute("COMMIT")
+    return kind, version, nothing

@@ -1,0 +1,51 @@
+"""What there is: lists of scenarios and filters, and names that the shell completes."""
+
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner
+
+from herdfilter.cli import main
+from herdfilter.evaluation.filters import catalogue
+from herdfilter.evaluation.scenario import scenario_files
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, arguments)
+
+
+def test_scenarios_lists_all_and_tells_the_source_of_one():
+    listed = run("scenarios")
+    assert listed.exit_code == 0
+    lines = listed.stdout.splitlines()
+    for name in scenario_files():
+        assert any(line.startswith(f"{name} ") for line in lines)
+    assert max(map(len, lines)) <= 80
+    told = run("scenarios", "ungm").stdout
+    assert "Gordon, Salmond and Smith (1993)" in " ".join(told.split())
+    assert "exact posterior" in told
+
+
+def test_filters_lists_the_catalogue_and_tells_how_one_is_built():
+    listed = run("filters")
+    assert listed.exit_code == 0
+    lines = listed.stdout.splitlines()
+    for name, table in catalogue().items():
+        assert any(line.startswith(f"{name} ") for line in lines)
+        assert table["about"]
+    assert "MixtureResampling(KernelDensityFit(), KernelHerding())" in run("filters", "mixture-kh").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["compare", "ung"], ["ungm"]),
+        (["scenarios", "lorenz"], ["lorenz63", "lorenz96"]),
+        (["compare", "ungm", "--filters", "auto-kh,herded-r"], ["auto-kh,herded-random"]),
+        (["filters", "sqm"], ["sqmc"]),
+        (["compare", "own/folder/"], []),
+    ],
+)
+def test_the_shell_completes_names(words, expected):
+    completion = ShellComplete(main, {}, "herdfilter", "_HERDFILTER_COMPLETE")
+    found = completion.get_completions(words[:-1], words[-1])
+    assert [one.value for one in found if one.type == "plain"] == expected

@@ -1,0 +1,81 @@
+"""Nobody waits in the dark, and nobody is bothered with what is done at once."""
+
+import sys
+import time
+
+import pytest
+
+from herdfilter.evaluation import progress
+from herdfilter.evaluation.engine import run_study
+from herdfilter.evaluation.progress import Counter, stage, told
+from herdfilter.evaluation.study import plan_study
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    monkeypatch.setattr(progress, "EVERY", 0.3)
+    monkeypatch.setattr(progress, "_PATIENCE", 0.1)
+
+
+def test_what_takes_long_is_told_again_and_again(hasty, capsys):
+    with told(lambda seconds: f"working ({seconds:.1f} s)"):
+        time.sleep(1.6)
+    lines = capsys.readouterr().err.splitlines()
+    assert 2 <= len(lines) <= 6
+    assert all(line.startswith("working (") for line in lines)
+
+
+def test_what_is_done_at_once_is_not_told(capsys):
+    with stage("a trifle"), told(lambda seconds: "nothing"):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_a_stage_says_how_long_it_took_whatever_becomes_of_it(hasty, capsys):
+    with stage("slow work"):
+        time.sleep(0.3)
+    assert capsys.readouterr().err.splitlines()[-1] == "slow work: done in 0 s"
+    with stage("slow work", visible=False):
+        time.sleep(0.3)
+    assert capsys.readouterr().err == ""
+
+
+def test_on_a_terminal_one_line_is_drawn_anew(hasty, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with told(lambda seconds: "working"):
+        time.sleep(1.0)
+    drawn = capsys.readouterr().err
+    assert "\n" not in drawn
+    assert drawn.count("\r\x1b[Kworking") >= 2
+    assert drawn.endswith("\r\x1b[K")
+
+
+def test_the_counter_tells_what_is_left():
+    counter = Counter("walk", done=10, left=30)
+    assert counter(1.0) == "walk [#####...............] 10 of 40 runs of a filter"
+    counter.add(10, 2)
+    line = counter(5.0)
+    assert line == "walk [##########..........] 20 of 40 runs of a filter (2 failed), 2 per second, 10 s left"
+
+
+def test_filters_of_the_package_are_compiled_in_view_before_the_work_and_their_errors_wait(
+    scenario, constant, monkeypatch
+):
+    """The model of this study cannot even be observed in the first steps; only the runs say so."""
+    from herdfilter.evaluation import engine
+
+    stages, feed = [], engine._feed
+
+    def failing(*args):
+        raise ArithmeticError("too early")
+
+    def named(name, visible=True):
+        stages.append(name)
+        monkeypatch.setattr(engine, "_feed", failing if len(stages) == 1 else feed)
+        return stage(name, visible)
+
+    monkeypatch.setattr(engine, "stage", named)
+    filters = {"bootstrap": "bootstrap", "mine": constant, "sqmc": "sqmc"}
+    result = run_study(plan_study(scenario, filters, runs=2), progress=True)
+    assert stages == ["compiling bootstrap, once", "compiling sqmc, once"]
+    assert (result.runs["error"] == "").all()
