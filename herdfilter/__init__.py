@@ -5,6 +5,7 @@ sampling (Wolf and Baum, "Continuous Herded Gibbs Sampling", 2021) from Gaussian
 """
 
 from herdfilter import bandwidths, discrete, kernels, models, testing
+from herdfilter.conditionals import ConditionalError, ConditionalHerdedGibbs
 from herdfilter.discrepancy import (
     energy_distance,
     expected_energy_distance,
@@ -51,10 +52,7 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import simulate
 from herdfilter.points import Points
 from herdfilter.samplers import (
-    ConditionalError,
-    ConditionalHerdedGibbs,
     ContinuousHerdedGibbs,
-    CoordinateHerding,
     KernelHerding,
     LCDSampling,
     MappedSampling,
@@ -77,7 +75,6 @@ __all__ = [
     "ConditionalError",
     "ConditionalHerdedGibbs",
     "ContinuousHerdedGibbs",
-    "CoordinateHerding",
     "CubatureKalmanFilter",
     "DaumHuangFilter",
     "DegenerateWeightsError",
