@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from herdfilter import bandwidths, discrete, kernels, models, testing
 from herdfilter._version import __version__ as __version__
+from herdfilter.conditionals import ConditionalError, ConditionalHerdedGibbs
 from herdfilter.discrepancy import (
     energy_distance,
     expected_energy_distance,
@@ -56,8 +57,6 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import simulate
 from herdfilter.points import Points
 from herdfilter.samplers import (
-    ConditionalError,
-    ConditionalHerdedGibbs,
     ContinuousHerdedGibbs,
     KernelHerding,
     LCDSampling,

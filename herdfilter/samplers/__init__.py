@@ -1,8 +1,7 @@
 """Samplers: a mixture in, n points out; one file a method."""
 
 from herdfilter.samplers.base import Sampler
-from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, ConditionalHerdedGibbs
-from herdfilter.samplers.herded_gibbs import ContinuousHerdedGibbs
+from herdfilter.samplers.continuous_herded_gibbs import ContinuousHerdedGibbs
 from herdfilter.samplers.kernel_herding import KernelHerding
 from herdfilter.samplers.lcd import LCDSampling
 from herdfilter.samplers.mapped import MappedSampling
@@ -15,8 +14,6 @@ from herdfilter.samplers.sigma_points import SigmaPoints
 from herdfilter.samplers.sobol import SobolSampling
 
 __all__ = [
-    "ConditionalError",
-    "ConditionalHerdedGibbs",
     "ContinuousHerdedGibbs",
     "KernelHerding",
     "LCDSampling",

@@ -9,7 +9,7 @@ import numpy as np
 from herdfilter._checks import as_count, as_generator
 from herdfilter.mixture import GaussianMixture, floored
 from herdfilter.points import Points
-from herdfilter.samplers._random_gibbs import random_gibbs
+from herdfilter.samplers.gibbs.chain import random_gibbs
 from herdfilter.samplers.herding.frame import KernelFrame
 
 
@@ -29,7 +29,7 @@ class RandomGibbs:
     Parameters
     ----------
     sweeps : int
-        Sweeps over the coordinates a point; more of them make successive points less dependent.
+        Sweeps over the coordinates per point; more of them make successive points less dependent.
     burn_in : int, optional
         Start at the mean of the heaviest component and leave out the points of so many sweeps. Unless given, start from a
         draw of the mixture: the chain is then in equilibrium from its first point on.
@@ -60,5 +60,9 @@ class RandomGibbs:
         shape = left_out + n * self.sweeps, mixture.dim
         uniform, normal = rng.random(shape), rng.standard_normal(shape)
         precision, log_det = frame.precisions(0.0)
-        chain = random_gibbs(frame.log_weights, frame.means, precision, log_det, start, uniform, normal)
+        means, chain = np.ascontiguousarray(frame.means), np.empty(shape)
+        work = np.empty(means.shape), np.empty(len(means))
+        random_gibbs(
+            frame.log_weights + 0.5 * log_det, means, precision, start, uniform, normal, *work, chain
+        )
         return Points(frame.back(chain[left_out + self.sweeps - 1 :: self.sweeps]))

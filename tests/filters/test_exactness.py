@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from filterpy.kalman import KalmanFilter
 
+from herdfilter.bandwidths import Whitened
 from herdfilter.filters import (
     AugmentedProposal,
     BootstrapProposal,
@@ -107,7 +108,7 @@ def test_random_proposals_approach_the_kalman_filter_as_one_over_root_n(study, p
 
 
 class Turned:
-    """Herded points of N(0, I), turned by a fixed rotation; without passes, which few points alone get."""
+    """Herded points of N(0, I), turned by a fixed rotation, not placed again."""
 
     def __init__(self, seed):
         self.seed = seed
@@ -115,7 +116,7 @@ class Turned:
     def sample(self, mixture, n, rng=None):
         d = mixture.dim
         turn = np.linalg.qr(np.random.default_rng(self.seed).standard_normal((d, d)))[0]
-        return Points(KernelHerding(passes=0).sample(mixture, n).x @ turn)
+        return Points(KernelHerding(Whitened()).sample(mixture, n).x @ turn)
 
 
 def test_the_deterministic_filter_approaches_the_kalman_filter_faster(study):
@@ -135,7 +136,7 @@ def test_the_deterministic_filter_approaches_the_kalman_filter_faster(study):
 
 
 @pytest.mark.parametrize(
-    "sampler", [KernelHerding(passes=0), ContinuousHerdedGibbs(passes=0)], ids=["KH", "CHG"]
+    "sampler", [KernelHerding(Whitened()), ContinuousHerdedGibbs(bandwidth=Whitened())], ids=["KH", "CHG"]
 )
 def test_herded_prediction_approaches_the_kalman_filter_faster(short_study, sampler):
     errors = [short_study.errors(n, lambda: HerdedProposal(sampler)) for n in (10, 160)]
@@ -145,8 +146,8 @@ def test_herded_prediction_approaches_the_kalman_filter_faster(short_study, samp
 
 
 @pytest.mark.parametrize("sampler", [KernelHerding, ContinuousHerdedGibbs], ids=["KH", "CHG"])
-def test_passes_bring_few_particles_nearer_to_the_kalman_filter(short_study, sampler):
-    once = short_study.errors(10, lambda: HerdedProposal(sampler(passes=0)))
+def test_placing_again_brings_few_particles_nearer_to_the_kalman_filter(short_study, sampler):
+    once = short_study.errors(10, lambda: HerdedProposal(sampler(bandwidth=Whitened())))
     again = short_study.errors(10, lambda: HerdedProposal(sampler()))
     assert (again < once).all(), (once, again)
 

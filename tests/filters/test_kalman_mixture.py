@@ -162,7 +162,7 @@ def gaps(model, proposal, n, runs):
 
 
 def test_points_herded_from_the_mixture_approach_the_kalman_filter_faster_than_random_ones():
-    herded = hf.KalmanMixtureProposal(hf.KernelHerding(passes=0))  # which few points alone get
+    herded = hf.KalmanMixtureProposal(hf.KernelHerding(hf.bandwidths.Whitened()))
     few, many = (gaps(linear(), herded, n, 3)[0] for n in (10, 90))
     assert np.log(many / few) / np.log(9) < -0.55
     assert many < 0.4 / np.sqrt(90)

@@ -45,7 +45,7 @@ SAMPLERS = DETERMINISTIC | OF_CERTAIN_SIZES | RANDOM
 # deterministic goes without saying.
 PROMISES = {
     "herded Gibbs": {"affine": "any"},
-    # It drifts off and cannot leave a mode: see test_herded_gibbs.
+    # It drifts off and cannot leave a mode: see test_continuous_herded_gibbs.
     "herded Gibbs as published": {"moments": False, "far_components": False},
     # A chain hardly moves between modes: see test_random_gibbs.
     "random Gibbs": {"moments": False, "far_components": False},

@@ -7,7 +7,7 @@ from scipy.stats import kstest
 
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import RandomGibbs
-from herdfilter.samplers._random_gibbs import random_gibbs
+from herdfilter.samplers.gibbs.chain import random_gibbs
 
 
 @pytest.fixture
@@ -31,11 +31,11 @@ def test_each_coordinate_is_drawn_from_its_conditional(connected, shared):
     start, rng, n = np.array([5.0, 0.8]), np.random.default_rng(0), 4000
     precision = np.linalg.inv(mixture.distinct_covariances)
     log_det = np.linalg.slogdet(precision)[1]
-    arguments = np.log(mixture.weights), mixture.means, precision, log_det
-    draws = [
-        random_gibbs(*arguments, start.copy(), rng.random((1, 2)), rng.standard_normal((1, 2)))[0, 0]
-        for _ in range(n)
-    ]
+    target = np.log(mixture.weights) + 0.5 * log_det, mixture.means, precision
+    work, chain, draws = (np.empty((3, 2)), np.empty(3)), np.empty((1, 2)), np.empty(n)
+    for k in range(n):
+        random_gibbs(*target, start.copy(), rng.random((1, 2)), rng.standard_normal((1, 2)), *work, chain)
+        draws[k] = chain[0, 0]
     conditional = mixture.conditional([1], start[1])
 
     def distribution(x):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from herdfilter.samplers.herding.objective import PAD, VECTORISE, objective
+from herdfilter.samplers._compiled import CALLED, FAST, INSIDE
+from herdfilter.samplers.herding.objective import PAD, objective
 
 CONVERGED = 1e-12  # relative rise promised by a step at which the climb ends
 NEGLIGIBLE = 1e-3  # share of a component without a say in the shape of a climb
 
 
-@njit(cache=True, nogil=True)
+@njit(**CALLED)
 def climb(target, samples, count, scale, x, steps, room):
     """Climb from x by BFGS with backtracking; x becomes the place reached, whose height is returned.
 
@@ -51,7 +52,7 @@ def climb(target, samples, count, scale, x, steps, room):
     return value
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _start_model(target, h, share):
     """Set the inverse Hessian to the components' covariances, averaged by their shares: exact for a lone component."""
     d, shared = len(h), len(target.covariance) == 1
@@ -74,7 +75,7 @@ def _start_model(target, h, share):
                     h[i, j] += share[m] / total * target.covariance[m, i, j]
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISE)
+@njit(**FAST)
 def _multiply(h, gradient, step):
     """Set step to h @ gradient; return its product with the gradient and its squared length."""
     slope = length = 0.0
@@ -88,7 +89,7 @@ def _multiply(h, gradient, step):
     return slope, length
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISE)
+@njit(**FAST)
 def _update(h, s, y, hy):
     """Update the inverse Hessian of minus the objective, by BFGS: s is the step, y the fall of the gradient along it."""
     d, sy = len(s), 0.0

@@ -10,12 +10,11 @@ from numba import njit
 
 from herdfilter._checks import Array
 from herdfilter.mixture import covariance_factor
+from herdfilter.samplers._compiled import CALLED, FAST, exp
 from herdfilter.samplers.herding.climb import climb
 from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.objective import (
-    VECTORISE,
     climbing_room,
-    exp,
     no_samples,
     objective,
     smoothed_target,
@@ -62,7 +61,7 @@ def _standard_normals(n: int, dim: int) -> Array:
     return noise
 
 
-@njit(cache=True, nogil=True)
+@njit(**CALLED)
 def _herd(target, samples, candidate, n, steps, tables, places, room):
     """Fill in n samples, each where a climb from the candidate at which the objective is highest ends.
 
@@ -98,7 +97,7 @@ def _herd(target, samples, candidate, n, steps, tables, places, room):
         _add_kernel(kernels, candidate, x, samples.narrowness, 1.0, value)
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISE)
+@njit(**FAST)
 def _add_kernel(sums, candidate, x, narrowness, weight, scratch):
     """Add weight exp(-sum_i narrowness[0, i] (c - x)_i^2 / 2) to the sum of every candidate c."""
     count = len(sums)

@@ -16,10 +16,9 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
+from herdfilter.samplers._compiled import FAST, INSIDE, exp
 from herdfilter.samplers.herding.frame import KernelFrame
 
-# Sums may be reordered and products fused, so that loops vectorise; infinities and NaN keep their meaning.
-VECTORISE = {"reassoc", "contract"}
 # Loops run over whole vectors of the processor: arrays are filled up with bumps of no height.
 PAD = 8
 
@@ -104,24 +103,7 @@ def climbing_room(target: Target, samples: Samples) -> Room:
     )
 
 
-@njit(cache=True, nogil=True)
-def exp(x):
-    """exp(x) for x <= 700, that of -700 below, written out so that the compiler can vectorise it; error below 1e-14.
-
-    x = k log 2 + r with |r| <= log(2) / 2, a Taylor polynomial of degree 11 in r, and k put into the exponent bits.
-    """
-    x = max(x, -700.0)
-    k = np.floor(x * 1.4426950408889634 + 0.5)
-    r = x - k * 0.6931471803691238 - k * 1.9082149292705877e-10
-    r2 = r * r
-    r4 = r2 * r2
-    top = (r * (1.0 / 39916800.0) + 1.0 / 3628800.0) * r2 + (r * (1.0 / 362880.0) + 1.0 / 40320.0)
-    middle = (r * (1.0 / 5040.0) + 1.0 / 720.0) * r2 + (r * (1.0 / 120.0) + 1.0 / 24.0)
-    p = (top * r4 + middle) * r4 + ((r * (1.0 / 6.0) + 0.5) * r2 + (r + 1.0))
-    return p * np.int64((np.int64(np.int32(k)) + 1023) << 52).view(np.float64)
-
-
-@njit(cache=True, nogil=True, fastmath=VECTORISE)
+@njit(**FAST)
 def _add_kernels(w, height, centre, narrowness, count, scale, x, gradient, share):
     """Add up scale height[w, k] exp(-sum_i narrowness[w, i] (x - centre[:, k])_i^2 / 2) and its gradient; keep the terms."""
     d = len(x)
@@ -144,7 +126,7 @@ def _add_kernels(w, height, centre, narrowness, count, scale, x, gradient, share
     return value
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISE)
+@njit(**FAST)
 def _add_components(w, target, x, gradient, room):
     """Add up the components of the target at width w, each with its own precision, and the gradient; keep the terms."""
     share, pull, offset, precision = room.share, room.pull, room.vectors[4], target.precision
@@ -185,7 +167,7 @@ def _add_components(w, target, x, gradient, room):
     return value
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def objective(target, samples, count, scale, x, gradient, room):
     """Return the objective at x and a bound on its curvature; write its gradient, and the shares of the components."""
     mu = kernels = 0.0

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
+from herdfilter.samplers._compiled import CALLED
 from herdfilter.samplers.herding.climb import climb
 from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.objective import climbing_room, no_samples, smoothed_target
@@ -33,7 +34,7 @@ def place_again(frame: KernelFrame, z: Array, moves: int | None = None) -> Array
     return np.ascontiguousarray(samples.point[:, :n].T)
 
 
-@njit(cache=True, nogil=True)
+@njit(**CALLED)
 def _place(target, samples, n, moves, steps, x, room):
     """Let the samples climb, one after the other, each with a weight of zero for the while."""
     for move in range(moves):

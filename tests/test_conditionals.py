@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from scipy.integrate import quad_vec
 
+from herdfilter._conditional_line import _gregory
+from herdfilter.conditionals import ConditionalError, ConditionalHerdedGibbs
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers import ConditionalHerdedGibbs, ContinuousHerdedGibbs
-from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, _gregory
+from herdfilter.samplers import ContinuousHerdedGibbs, Sampler
+from herdfilter.testing import random_mixture
 
 
 def conditionals_of(mixture):
@@ -34,49 +36,49 @@ def wide_bounds(mixture):
 
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 @pytest.mark.parametrize("options", [{}, {"effective_count": False}, {"sweeps": 2}], ids=str)
-def test_a_mixture_s_own_conditionals_give_the_points_of_the_mixture(random_mixture, d, options):
+def test_a_mixture_s_own_conditionals_give_the_points_of_the_mixture(d, options):
     mixture = random_mixture(d, d, components=3)
     sampler = ConditionalHerdedGibbs(0.6, **options)
-    points = sampler.sample(conditionals_of(mixture), 30, mixture.mean, wide_bounds(mixture))
+    points = sampler.herd(conditionals_of(mixture), 30, mixture.mean, wide_bounds(mixture))
     reference = ContinuousHerdedGibbs("paper", 0.6, **{"effective_count": True} | options)
     np.testing.assert_allclose(points.x, reference.sample(mixture, 30, start=mixture.mean).x, atol=1e-4)
     np.testing.assert_array_equal(points.weights, 1 / 30)
 
 
-def test_conditionals_narrower_than_the_search_grid_are_resolved(random_mixture):
+def test_conditionals_narrower_than_the_search_grid_are_resolved():
     """Few points: the published recursion magnifies rounding where the target is narrow next to the kernel."""
     mixture = random_mixture(3, 2, components=3)
     narrow = GaussianMixture(mixture.weights, mixture.means, 2e-3 * mixture.covariances)
     assert np.sqrt(narrow.covariances.diagonal(axis1=1, axis2=2)).min() < 0.2 * 0.5 / 4
     start = narrow.means[narrow.weights.argmax()] + [0.03, -0.05]
-    points = ConditionalHerdedGibbs(0.5).sample(conditionals_of(narrow), 12, start, wide_bounds(mixture))
+    points = ConditionalHerdedGibbs(0.5).herd(conditionals_of(narrow), 12, start, wide_bounds(mixture))
     reference = ContinuousHerdedGibbs("paper", 0.5, effective_count=True).sample(narrow, 12, start=start)
     np.testing.assert_allclose(points.x, reference.x, atol=1e-4)
 
 
-def test_a_kernel_width_for_each_coordinate_is_a_change_of_units(random_mixture):
+def test_a_kernel_width_for_each_coordinate_is_a_change_of_units():
     mixture, units = random_mixture(4, 3), np.array([1e-3, 1.0, 50.0])
     scaled = GaussianMixture(
         mixture.weights, mixture.means * units, mixture.covariances * np.outer(units, units)
     )
-    points = ConditionalHerdedGibbs(0.7).sample(
+    points = ConditionalHerdedGibbs(0.7).herd(
         conditionals_of(mixture), 30, mixture.mean, wide_bounds(mixture)
     )
-    other = ConditionalHerdedGibbs(0.7 * units).sample(
+    other = ConditionalHerdedGibbs(0.7 * units).herd(
         conditionals_of(scaled), 30, scaled.mean, wide_bounds(scaled)
     )
     np.testing.assert_allclose(other.x / units, points.x, atol=1e-4)
 
 
-def test_unnormalised_conditionals_give_the_same_points(random_mixture):
+def test_unnormalised_conditionals_give_the_same_points():
     mixture = random_mixture(5, 2)
     exact = conditionals_of(mixture)
     scaled = [lambda v, x, f=f: 1e-30 * (1 + x[0] ** 2 + x[1] ** 2) * f(v, x) for f in exact[:1]] + [
         lambda v, x: 1e30 * exact[1](v, x)
     ]
     bounds = wide_bounds(mixture)
-    points = ConditionalHerdedGibbs(0.5).sample(exact, 30, mixture.mean, bounds)
-    other = ConditionalHerdedGibbs(0.5, normalised=False).sample(scaled, 30, mixture.mean, bounds)
+    points = ConditionalHerdedGibbs(0.5).herd(exact, 30, mixture.mean, bounds)
+    other = ConditionalHerdedGibbs(0.5, normalised=False).herd(scaled, 30, mixture.mean, bounds)
     np.testing.assert_allclose(other.x, points.x, atol=1e-6)
 
 
@@ -149,7 +151,7 @@ def test_moments_are_met_better_than_by_random_gibbs(name, width):
     random = [moments(random_gibbs(name, n, start, np.random.default_rng(r)), equal) for r in range(6)]
     scale = np.sqrt(np.mean((np.array(random) - exact) ** 2, axis=0))
     sampler = ConditionalHerdedGibbs(width * np.sqrt(exact[2:4]), normalised=normalised)
-    points = sampler.sample(conditionals, n, start, bounds)
+    points = sampler.herd(conditionals, n, start, bounds)
     assert np.sqrt(np.mean(((moments(points.x, equal) - exact) / scale) ** 2)) < 0.6
     assert (density(*points.x.T) > 0).all()
     low, high = np.transpose(bounds)
@@ -161,7 +163,7 @@ def test_every_move_is_the_maximum_of_the_published_objective(name):
     """With one sweep the place of every move is known; the objective by adaptive quadrature, on a dense grid."""
     conditionals, bounds, normalised, _ = JOINT[name]
     sigma = np.array([0.3, 0.2])
-    x = ConditionalHerdedGibbs(sigma, normalised=normalised).sample(conditionals, 12, [0.4, 1.0], bounds).x
+    x = ConditionalHerdedGibbs(sigma, normalised=normalised).herd(conditionals, 12, [0.4, 1.0], bounds).x
     for t in range(1, len(x)):
         for i in range(2):
             at = np.array([x[t, 0], x[t - 1, 1]]) if i == 1 else x[t - 1]
@@ -193,7 +195,11 @@ def test_quadrature_is_exact_for_parabolas_and_its_weights_are_positive():
 # The contract
 
 
-def test_points_are_bit_identical_and_arguments_untouched(random_mixture):
+def test_it_does_not_pass_for_a_sampler():
+    assert not isinstance(ConditionalHerdedGibbs(0.5), Sampler)
+
+
+def test_points_are_bit_identical_and_arguments_untouched():
     mixture = random_mixture(6, 2)
     start, bounds = mixture.mean.copy(), wide_bounds(mixture)
 
@@ -206,12 +212,12 @@ def test_points_are_bit_identical_and_arguments_untouched(random_mixture):
         return density
 
     sampler = ConditionalHerdedGibbs([0.4, 0.5])
-    points = sampler.sample(conditionals_of(mixture), 20, start, bounds).x
+    points = sampler.herd(conditionals_of(mixture), 20, start, bounds).x
     np.testing.assert_array_equal(
-        sampler.sample([meddling(0), meddling(1)], 20, start, bounds.tolist()).x, points
+        sampler.herd([meddling(0), meddling(1)], 20, start, bounds.tolist()).x, points
     )
     np.testing.assert_array_equal(
-        copy.deepcopy(sampler).sample(conditionals_of(mixture), 20, start, bounds).x, points
+        copy.deepcopy(sampler).herd(conditionals_of(mixture), 20, start, bounds).x, points
     )
     np.testing.assert_array_equal(start, mixture.mean)
     np.testing.assert_array_equal(points[0], start)
@@ -230,7 +236,7 @@ BOX = [[-8, 8], [-8, 8]]
 
 
 def sample(second=normal, n=5, start=(0, 0), bounds=BOX, **options):
-    return ConditionalHerdedGibbs(**{"bandwidth": 0.5} | options).sample([normal, second], n, start, bounds)
+    return ConditionalHerdedGibbs(**{"bandwidth": 0.5} | options).herd([normal, second], n, start, bounds)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +263,7 @@ def test_a_bad_conditional_is_named_before_sampling_starts(density, message):
         return normal(v, x)
 
     with pytest.raises(ConditionalError, match=message) as caught:
-        ConditionalHerdedGibbs(0.5).sample([first, density], 5, [0, 0], BOX)
+        ConditionalHerdedGibbs(0.5).herd([first, density], 5, [0, 0], BOX)
     error = caught.value
     assert str(error).startswith("conditionals[1] at x = [0., 0.]: ")
     assert error.coordinate == 1
@@ -293,7 +299,7 @@ def test_a_conditional_that_vanishes_cannot_be_normalised():
         ({"bandwidth": [0.5, -1]}, "bandwidth: expected positive numbers"),
         (
             {"bandwidth": [0.5, 0.5, 0.5]},
-            "bandwidth: expected a number or 2 of them, one a coordinate, got 3",
+            "bandwidth: expected a number or 2 of them, one per coordinate, got 3",
         ),
         ({"bandwidth": [0.5, np.nan]}, "bandwidth: expected finite"),
         ({"sweeps": 0}, "sweeps: expected an integer of at least 1"),
@@ -319,4 +325,4 @@ def test_bad_arguments_are_named(arguments, message):
 @pytest.mark.parametrize("conditionals", [[], normal, [normal, 3], None])
 def test_conditionals_must_be_a_list_of_functions(conditionals):
     with pytest.raises(ValueError, match="conditionals: expected a list of functions"):
-        ConditionalHerdedGibbs(0.5).sample(conditionals, 5, [0, 0], BOX)
+        ConditionalHerdedGibbs(0.5).herd(conditionals, 5, [0, 0], BOX)

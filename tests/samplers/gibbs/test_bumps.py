@@ -2,11 +2,17 @@
 
 import numpy as np
 import pytest
+from numba import njit
 from scipy.optimize import minimize_scalar
 
-from herdfilter.samplers import _bumps
+from herdfilter.samplers.gibbs import bumps as compiled
 
 LEFT_OUT = 2e-8  # of all subtracted height: what samples out of reach may contribute
+
+
+@njit
+def maximise(bumps, positive, count, guess, near, table, stack):
+    return compiled.maximise(bumps, positive, count, guess, near, table, stack)
 
 
 class Bumps:
@@ -48,11 +54,11 @@ class Bumps:
         return np.exp(-0.5 * self.narrowness * u * u) @ self.height
 
     def argmax(self, guess):
-        n, narrowness = len(self.height), self.narrowness[: self.positive]
-        uniform = bool((narrowness == narrowness[0]).all())
-        return _bumps.argmax(
-            self.height, self.centre, self.narrowness, self.positive, n, uniform, guess, *_bumps.workspace(n)
-        )
+        n = len(self.height)
+        rows, search = compiled.empty_bumps(n), compiled.empty_search(n)
+        rows[compiled.HEIGHT, :n], rows[compiled.CENTRE, :n] = self.height, self.centre
+        rows[compiled.NARROWNESS, :n], rows[compiled.WIDTH, :n] = self.narrowness, self.narrowness**-0.5
+        return maximise(rows, self.positive, n, float(guess), *search)
 
     def highest(self, grid):
         """Highest value on a grid, every leading peak refined."""
@@ -117,11 +123,7 @@ def test_near_ties_between_the_gaps_of_samples():
 
 @pytest.mark.parametrize(
     "spread",
-    [
-        1e2,
-        1e4,
-        1e5,
-    ],
+    [1e2, 1e4, 1e5],
 )
 def test_bumps_far_apart(spread):
     """No grid can span them; the maximum is near one of the centres, and is searched there."""

@@ -1,0 +1,1 @@
+"""Compiled machinery of continuous herded Gibbs sampling and of random Gibbs sampling."""

@@ -1,0 +1,250 @@
+"""Compiled recursion of continuous herded Gibbs sampling, in a frame where the kernel is a unit Gaussian.
+
+Coordinate i of x sees of every component the density of the other coordinates, and of every earlier point the distance over
+them. What both need is kept up to date as x moves.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from herdfilter._checks import Array
+from herdfilter.samplers._compiled import CALLED, FAST, INSIDE, exp
+from herdfilter.samplers.gibbs import bumps as rows
+from herdfilter.samplers.gibbs.bumps import (
+    Search,
+    empty_bumps,
+    empty_search,
+    maximise,
+)
+from herdfilter.samplers.herding.frame import KernelFrame
+
+NEGLIGIBLE = 27.6  # log of 1e12: bumps so far below the highest are left out of an objective
+SETTLED = 1e-8  # kernel widths: a sweep that moves no coordinate further is the last
+LONG = 1e7  # squared distances above which their differences lose digits that matter
+
+# What is known beforehand of the conditional bump of every coordinate and component
+LOG_WEIGHT, FACTOR, NARROWNESS, WIDTH, INVERSE = range(5)
+HEIGHT, CENTRE = rows.HEIGHT, rows.CENTRE
+
+
+class Target(NamedTuple):
+    """The density that is conditioned on: M components in d dimensions.
+
+    ``bumps`` (5, d, M): log weight where the other coordinates are at their means, factor from weight to height, one over
+    the squared width, width, and one over the precision's diagonal. ``means`` (M, d); ``precision`` (M, d, d), or (1, d, d)
+    where it is shared.
+    """
+
+    bumps: Array
+    means: Array
+    precision: Array
+
+
+class Room(NamedTuple):
+    """What the recursion works in."""
+
+    x: Array
+    residual: Array
+    score: Array
+    closeness: Array
+    kept: NDArray[np.int64]
+    weight: Array
+    bumps: Array
+    search: Search
+
+
+def target_of(frame: KernelFrame, before: float, after: float) -> Target:
+    """Tabulate the conditionals of a mixture, of variances added before and after conditioning."""
+    precision, log_det = frame.precisions(before)
+    inverse = 1.0 / np.diagonal(precision, axis1=1, axis2=2)
+    width = np.sqrt(inverse + after)
+    bumps = np.empty((5, *frame.means.T.shape))
+    bumps[LOG_WEIGHT] = (frame.log_weights[:, None] + 0.5 * (log_det[:, None] + np.log(inverse))).T
+    for row, values in ((FACTOR, 1.0 / width), (NARROWNESS, width**-2.0), (WIDTH, width), (INVERSE, inverse)):
+        bumps[row] = values.T
+    return Target(bumps, np.ascontiguousarray(frame.means), np.ascontiguousarray(precision))
+
+
+def room_for(target: Target, n: int) -> Room:
+    """Allocate what the recursion of n points works in."""
+    components, d = target.means.shape
+    most = components + n
+    return Room(
+        np.zeros(d),
+        np.zeros((components, d)),
+        np.zeros(components),
+        np.zeros(n),
+        np.zeros(most + 1, np.int64),
+        np.zeros(most + 1),
+        empty_bumps(most),
+        empty_search(most),
+    )
+
+
+def is_wide(target: Target, first: Array) -> bool:
+    """Whether squared distances between components, or to the first point, get so long that they must be taken afresh."""
+    extent = np.ptp(np.vstack((target.means, first)), axis=0)
+    sharpest = np.maximum(np.diagonal(target.precision, axis1=1, axis2=2).max(axis=0), 1.0)
+    return bool(extent**2 @ sharpest > LONG)
+
+
+def mode(density: Target, component: int, room: Room) -> Array:
+    """Maximum of a mixture density, (d,): from the mean of a component up along one coordinate after the other."""
+    x = np.empty((len(room.x), 1))
+    herd(density, np.array([-1 - component]), 0, 200, False, False, x, room)
+    return x[:, 0]
+
+
+def origins(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the sweeps of every point start: at the latest point of its component, at first the component's mean."""
+    origin = -1 - labels
+    for label in np.unique(labels):
+        of_label = np.flatnonzero(labels == label)
+        origin[of_label[1:]] = of_label[:-1]
+    return origin
+
+
+@njit(**CALLED)
+def herd(target, origin, first, sweeps, effective_count, careful, points, room):
+    """Fill in the columns of points (d, n) from `first` on, given those before.
+
+    The sweeps of point t start where column ``origin[t]`` of `points` says, or, counted from -1 downwards, the mean of a
+    component. `effective_count` replaces the count t by that of the slice; `careful` takes all squared distances afresh.
+    """
+    constants, means, precision = target
+    x, residual, score, closeness, kept, weight, bumps, search = room
+    near, table, stack = search
+    d, n = points.shape
+    for t in range(first, n):
+        k = origin[t]
+        for i in range(d):
+            x[i] = points[i, k] if k >= 0 else means[-1 - k, i]
+        measure(means, precision, x, residual)
+        for k in range(sweeps * d):
+            i = k % d
+            if i == 0:
+                longest = 0.0
+            judge(constants, means, precision, residual, x, i, score)
+            positive, total, _ = weigh(score, len(means), kept, weight)
+            add_components(constants, residual, x, i, positive, 1.0 / total, kept, weight, bumps)
+            approach(points, t, x, -1 if k == 0 or careful else (k - 1) % d, i, closeness)
+            found, total, squares = weigh(closeness, t, kept, weight)
+            add_samples(points, i, positive, found, -1.0 / total, kept, weight, bumps)
+            size = total * total / squares if effective_count else float(t)
+            for j in range(positive if t > 0 else 0):
+                bumps[HEIGHT, j] *= (size + 1.0) / size
+            e = maximise(bumps, positive, positive + found, x[i], near, table, stack) - x[i]
+            move(precision, i, e, residual)
+            x[i] += e
+            longest = max(longest, abs(e))
+            if i == d - 1 and longest < SETTLED:
+                break
+        for i in range(d):
+            points[i, t] = x[i]
+
+
+@njit(**FAST)
+def measure(means, precision, x, residual):
+    """Residuals L (x - m) of all components, L their precision."""
+    components, d = means.shape
+    for m in range(components):
+        k = m if len(precision) > 1 else 0
+        for i in range(d):
+            r = 0.0
+            for j in range(d):
+                r += precision[k, i, j] * (x[j] - means[m, j])
+            residual[m, i] = r
+
+
+@njit(**INSIDE)
+def move(precision, i, e, residual):
+    """Update the residuals after coordinate i has moved by e."""
+    components, d = residual.shape
+    for m in range(components):
+        k = m if len(precision) > 1 else 0
+        for j in range(d):
+            residual[m, j] += e * precision[k, i, j]
+
+
+@njit(**FAST)
+def judge(constants, means, precision, residual, x, i, score):
+    """Log weights of the components in the conditional of coordinate i.
+
+    They hold the quadratic form (x - m)' L (x - m) where x_i is at its conditional mean, in a form free of cancellation.
+    """
+    components, d = residual.shape
+    for m in range(components):
+        k = m if len(precision) > 1 else 0
+        ratio = residual[m, i] * constants[INVERSE, i, m]
+        total = 0.0
+        for j in range(d):
+            term = (residual[m, j] - ratio * precision[k, i, j]) * (x[j] - means[m, j])
+            total += term if j != i else 0.0
+        score[m] = constants[LOG_WEIGHT, i, m] - 0.5 * total
+
+
+@njit(**FAST)
+def weigh(log_weight, count, kept, weight):
+    """Weights relative to the highest, of those that are not negligible; return how many, their sum and that of squares."""
+    peak = -np.inf
+    for k in range(count):
+        peak = max(peak, log_weight[k])
+    found = 0
+    for k in range(count):
+        kept[found] = k
+        weight[found] = log_weight[k] - peak
+        found += log_weight[k] >= peak - NEGLIGIBLE
+    for k in range(found):
+        weight[k] = exp(weight[k])
+    # Apart from the loop that stores: the order of a sum must not depend on where the arrays lie
+    total = squares = 0.0
+    for k in range(found):
+        total += weight[k]
+        squares += weight[k] * weight[k]
+    return found, total, squares
+
+
+@njit(**INSIDE)
+def add_components(constants, residual, x, i, count, scale, kept, weight, bumps):
+    """Fill in the bumps of E[k(x_i, X_i) | x_rest]."""
+    for k in range(count):
+        m = kept[k]
+        bumps[HEIGHT, k] = scale * weight[k] * constants[FACTOR, i, m]
+        bumps[CENTRE, k] = x[i] - residual[m, i] * constants[INVERSE, i, m]
+        bumps[rows.NARROWNESS, k] = constants[NARROWNESS, i, m]
+        bumps[rows.WIDTH, k] = constants[WIDTH, i, m]
+
+
+@njit(**INSIDE)
+def add_samples(points, i, first, count, scale, kept, weight, bumps):
+    """Fill in the bumps -w_s / c k(x_i, x_i^s), w_s = k(x_rest, x_rest^s) and c their sum."""
+    for k in range(count):
+        bumps[HEIGHT, first + k] = scale * weight[k]
+        bumps[CENTRE, first + k] = points[i, kept[k]]
+        bumps[rows.NARROWNESS, first + k] = 1.0
+        bumps[rows.WIDTH, first + k] = 1.0
+
+
+@njit(**FAST)
+def approach(points, t, x, before, i, closeness):
+    """Minus half the squared distances of the first t points to x over the coordinates other than i.
+
+    They are known over those other than `before`, or not at all where that is -1.
+    """
+    if before < 0:
+        for s in range(t):
+            closeness[s] = 0.0
+        for j in range(len(x)):
+            if j != i:
+                for s in range(t):
+                    closeness[s] -= 0.5 * (points[j, s] - x[j]) ** 2
+    elif before != i:
+        for s in range(t):
+            u = points[before, s] - x[before]
+            v = points[i, s] - x[i]
+            closeness[s] += 0.5 * (v * v - u * u)
