@@ -119,12 +119,10 @@ class GaussianMixture:
         if self.shared:
             # Every point is turned once, seen from the first mean to keep its digits.
             turned = (x - self.means[0]) @ inverse[0].T
-            values = cdist(turned, (self.means - self.means[0]) @ inverse[0].T, "sqeuclidean")
+            squares: Array = cdist(turned, (self.means - self.means[0]) @ inverse[0].T, "sqeuclidean")
         else:
-            values = _whitened_squares(x, self.means, inverse)
-        values += log_det + self.dim * np.log(2 * np.pi)
-        values *= -0.5
-        return values
+            squares = _whitened_squares(x, self.means, inverse)
+        return -0.5 * (squares + (log_det + self.dim * np.log(2 * np.pi)))
 
     @cached_property
     def _inverse_factors(self) -> tuple[Array, Array]:

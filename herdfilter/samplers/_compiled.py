@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -11,9 +13,14 @@ VECTORISE = {"reassoc", "contract"}
 
 # Options of a loop that Python calls, and of functions that only compiled code calls: without wrappers these compile faster,
 # and they are kept with their callers.
-CALLED = {"cache": True, "nogil": True, "error_model": "numpy"}
-INSIDE = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-FAST = INSIDE | {"fastmath": VECTORISE}
+CALLED: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+INSIDE: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+FAST: dict[str, Any] = INSIDE | {"fastmath": VECTORISE}
 
 
 @njit(**FAST)

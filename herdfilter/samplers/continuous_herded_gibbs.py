@@ -45,7 +45,7 @@ class ContinuousHerdedGibbs:
         Choose a component for each point by herding on the mixture weights, and start its sweeps from the component's
         latest point (its mean at first); otherwise from the point before, as published.
     sweeps : int, optional
-        Sweeps over the coordinates per point: 2 with component herding, unless points are placed again, else 1.
+        Sweeps over the coordinates per point: 2 with component herding, else 1.
 
     Raises
     ------
@@ -99,9 +99,6 @@ class ContinuousHerdedGibbs:
         smoothed = self.target == "smoothed"
         effective_count, component_herding, sweeps = self._options
         again = smoothed and self.bandwidth == "auto" and start is None
-        if again and self.sweeps is None:
-            # Where points come to rest is for their second place to find.
-            sweeps = 1
         turn = not isinstance(self.bandwidth, float)
         frame = KernelFrame.of(mixture, self.bandwidth, n, turn)
         density = target_of(frame, 1.0, 0.0)

@@ -83,8 +83,8 @@ def test_components_of_one_covariance_may_be_told_one_by_one(random_mixture, sta
 
 @pytest.mark.parametrize("herding", HERDING)
 @pytest.mark.parametrize("n", [20, 60, 150])
-@pytest.mark.parametrize("d", [1, 2, 4, 8])
-def test_herded_points_gain_in_energy_distance(family, herding, d, n):
+@pytest.mark.parametrize(("d", "at_most"), [(1, 0.9), (2, 0.9), (4, 0.9), (8, 1.0)])
+def test_herded_points_gain_in_energy_distance(family, herding, d, at_most, n):
     """With the automatic bandwidth points are placed again; with the same one, given as a rule, they are not."""
     gains = []
     for seed in range(46, 51):
@@ -94,7 +94,7 @@ def test_herded_points_gain_in_energy_distance(family, herding, d, n):
             for sampler in (herding(), herding(bandwidth=Whitened()))
         )
         gains.append(after / before)
-    assert np.median(gains) < 0.95
+    assert np.exp(np.mean(np.log(gains))) < at_most
 
 
 def test_points_next_in_number_come_from_one_method(random_mixture):

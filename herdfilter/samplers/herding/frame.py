@@ -40,11 +40,13 @@ class KernelFrame:
         With `turn` the axes are the principal axes of the average component covariance, relative to the kernel:
         coordinate-wise samplers then move along the components, and a covariance that all components share becomes diagonal.
         """
+        keep = mixture.weights > 0
+        weights, means, cov = mixture.weights, mixture.means, mixture.distinct_covariances
+        if not keep.all():
+            weights, means, cov = weights[keep], means[keep], cov if mixture.shared else cov[keep]
+            mixture = GaussianMixture.trusted(weights, means, cov)
         kernel = kernel_covariance(bandwidth, mixture, n)
         axes = np.linalg.cholesky(kernel)
-        keep = mixture.weights > 0
-        weights, means = mixture.weights[keep], mixture.means[keep]
-        cov = mixture.distinct_covariances if mixture.shared else mixture.distinct_covariances[keep]
         inverse = np.linalg.inv(axes)
         cov = inverse @ cov @ inverse.T
         if turn:
