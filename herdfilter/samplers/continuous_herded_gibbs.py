@@ -15,7 +15,8 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers._frame import KernelFrame
 from herdfilter.samplers._passes import passes_meant, place_again
-from herdfilter.samplers.gibbs.recursion import herd, is_wide, mode, origins, room_for, target_of
+from herdfilter.samplers.gibbs.recursion import herd, mode
+from herdfilter.samplers.gibbs.target import is_wide, origins, room_for, target_of
 
 
 @dataclass(frozen=True)
@@ -117,10 +118,9 @@ class ContinuousHerdedGibbs:
             z[:, 0] = frame.forward(as_array("start", start, (mixture.dim,))[None, :])[0]
         else:
             z[:, 0] = mode(density, int(frame.log_weights.argmax()), room)
+        origin = np.arange(-1, n - 1)
         if component_herding:
             origin = origins(herded_labels(np.exp(frame.log_weights), n))
-        else:
-            origin = np.arange(-1, n - 1)
         herd(target, origin, 1, sweeps, effective_count, is_wide(target, z[:, 0]), z, room)
         if not passes:
             return Points(frame.back(z.T))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from herdfilter.samplers.gibbs.bumps import INSIDE
+
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def random_gibbs(log_weights, means, precision, x, uniform, normal, residual, share, chain):
@@ -45,7 +47,7 @@ def random_gibbs(log_weights, means, precision, x, uniform, normal, residual, sh
             chain[t, i] = x[i]
 
 
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(**INSIDE)
 def pick(log_share, peak, u):
     """Index at which the cumulative share passes u of the whole."""
     total = 0.0
