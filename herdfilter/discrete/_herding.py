@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+from herdfilter._checks import Array
+
+
+def herded_labels(weights: Array, n: int) -> NDArray[np.int64]:
+    """Herding on a finite set (Welling 2009): n labels whose counts stay close to t * weights at every t."""
+    labels = np.empty(n, np.int64)
+    _herd_labels(np.ascontiguousarray(weights, np.float64), np.zeros(len(weights)), labels)
+    return labels
 
 
 @njit(cache=True, nogil=True)
-def herded_labels(weights, n):
-    """Herding on a finite set (Welling 2009): n labels whose counts stay close to t * weights at every t."""
-    lack = np.empty(len(weights))
-    for m in range(len(weights)):
-        lack[m] = 0.0
-    labels = np.empty(n, dtype=np.int64)
-    for t in range(n):
+def _herd_labels(weights, lack, labels):
+    """Fill in the labels; `lack`, zeros, is by how much every count falls short."""
+    for t in range(len(labels)):
+        best = 0
         for m in range(len(weights)):
             lack[m] += weights[m]
-        best = 0
-        for m in range(1, len(weights)):
             if lack[m] > lack[best]:
                 best = m
         labels[t] = best
         lack[best] -= 1.0
-    return labels
 
 
 @njit(cache=True, nogil=True)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_count, as_weights
+from herdfilter.discrete._conditional import (
+    TOLERANCE,
+    Conditional,
+    JointConditional,
+    States,
+    checked_neighbours,
+    checked_probabilities,
+)
 
-States = NDArray[np.int64]
-Conditional = Callable[[int, States], ArrayLike]
-
-TOLERANCE = 1e-6  # by how much the sum of a conditional distribution may differ from 1
-REVISITS = 16  # per variable, at which the neighbours are checked to be all the conditional depends on
+REVISITS = 16  # for each variable, at which the neighbours are checked to be all the conditional depends on
 
 
 class DictionaryFullError(RuntimeError):
@@ -94,11 +98,11 @@ class HerdedGibbs:
         sizes = np.atleast_1d(np.asarray(self.cardinalities))
         if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
             raise ValueError(
-                f"cardinalities: expected positive integers, one a variable, got {self.cardinalities!r}"
+                f"cardinalities: expected positive integers, one per variable, got {self.cardinalities!r}"
             )
         object.__setattr__(self, "cardinalities", tuple(sizes.tolist()))
         if self.neighbours is not None:
-            object.__setattr__(self, "neighbours", _checked_neighbours(self.neighbours, len(sizes)))
+            object.__setattr__(self, "neighbours", checked_neighbours(self.neighbours, len(sizes)))
         object.__setattr__(self, "max_vectors", as_count("max_vectors", self.max_vectors))
 
     @classmethod
@@ -115,7 +119,7 @@ class HerdedGibbs:
         """
         joint: Array = np.asarray(table, dtype=np.float64)
         if joint.ndim == 0:
-            raise ValueError(f"table: expected one axis a variable, got {table!r}")
+            raise ValueError(f"table: expected one axis per variable, got {table!r}")
         joint = as_weights("table", joint.ravel()).reshape(joint.shape)
         return cls(JointConditional(joint), joint.shape, **options)
 
@@ -215,19 +219,7 @@ class HerdedGibbs:
             )
 
     def _probabilities(self, i: int, x: States) -> Array:
-        came = self.conditional(i, x.copy())
-        try:
-            p = np.asarray(came, dtype=np.float64)
-        except (TypeError, ValueError):
-            p = np.empty(0)
-        if p.shape != (self.cardinalities[i],):
-            raise ValueError(f"{_where(i, x)}: expected {self.cardinalities[i]} numbers, got {came!r}"[:300])
-        total = p.sum()
-        if not (p >= 0).all():
-            raise ValueError(f"{_where(i, x)}: expected non-negative numbers, got {p.tolist()}")
-        if not abs(total - 1.0) <= TOLERANCE:
-            raise ValueError(f"{_where(i, x)}: expected a sum of 1, got {total:.9g} from {p.tolist()}")
-        return p / total
+        return checked_probabilities(self.conditional(i, x.copy()), self.cardinalities[i], i, x)
 
     def _check_neighbours(self, i: int, x: States, known: Array) -> None:
         now = self._probabilities(i, x)
@@ -236,44 +228,6 @@ class HerdedGibbs:
                 f"neighbours: variable {i} depends on more than its neighbours {list(self._around()[i])}: at the "
                 f"same values of these its conditional was {known.tolist()} before and is {now.tolist()} at x = {x.tolist()}"
             )
-
-
-@dataclass(frozen=True, eq=False)
-class JointConditional:
-    """Conditional distributions of a joint table, as `HerdedGibbs` asks for them; uniform where all is impossible."""
-
-    table: Array
-
-    def __call__(self, i: int, x: States) -> Array:
-        """Probabilities of the values of variable i given the others in `x`."""
-        column = self.table[(*x[:i], slice(None), *x[i + 1 :])]
-        total = column.sum()
-        return column / total if total > 0 else np.full(len(column), 1.0 / len(column))
-
-
-def _checked_neighbours(neighbours: Sequence[Sequence[int]], d: int) -> tuple[tuple[int, ...], ...]:
-    if len(neighbours) != d:
-        raise ValueError(f"neighbours: expected {d} lists, one a variable, got {len(neighbours)}")
-    checked = []
-    for i, around in enumerate(neighbours):
-        index = np.asarray(around)
-        if index.size == 0:
-            index = index.astype(np.int64)
-        allowed = (
-            index.ndim == 1
-            and index.dtype.kind in "iu"
-            and not ((index < 0) | (index >= d) | (index == i)).any()
-        )
-        if not allowed or len(set(index.tolist())) != len(index):
-            raise ValueError(
-                f"neighbours: expected distinct variables from 0 to {d - 1} other than {i} for variable {i}, got {around!r}"
-            )
-        checked.append(tuple(sorted(index.tolist())))
-    return tuple(checked)
-
-
-def _where(i: int, x: States) -> str:
-    return f"conditional of variable {i} at x = {x.tolist()}"
 
 
 def _n_bytes(dictionaries: list[dict[bytes, Array]]) -> int:

@@ -13,7 +13,8 @@ from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.discrete._herding import herded_labels
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.gibbs.recursion import herd, is_wide, mode, origins, room_for, target_of
+from herdfilter.samplers.gibbs.recursion import herd, mode
+from herdfilter.samplers.gibbs.target import is_wide, origins, room_for, target_of
 from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.placing import place_again
 
@@ -109,7 +110,8 @@ class ContinuousHerdedGibbs:
             z[:, 0] = frame.forward(as_array("start", start, (mixture.dim,))[None, :])[0]
         else:
             z[:, 0] = mode(density, int(frame.log_weights.argmax()), room)
-        labels = herded_labels(np.exp(frame.log_weights), n) if component_herding else None
-        origin = np.arange(-1, n - 1) if labels is None else origins(labels)
+        origin = np.arange(-1, n - 1)
+        if component_herding:
+            origin = origins(herded_labels(np.exp(frame.log_weights), n))
         herd(target, origin, 1, sweeps, effective_count, is_wide(target, z[:, 0]), z, room)
         return Points(frame.back(place_again(frame, z.T) if again else z.T))

@@ -235,7 +235,7 @@ def test_a_conditional_that_depends_on_more_than_the_neighbours_is_found_out():
         ({"cardinalities": []}, "cardinalities: expected positive integers"),
         ({"cardinalities": [2, 0]}, "cardinalities: expected positive integers"),
         ({"cardinalities": [2.5]}, "cardinalities: expected positive integers"),
-        ({"neighbours": [[1]]}, "neighbours: expected 2 lists, one a variable, got 1"),
+        ({"neighbours": [[1]]}, "neighbours: expected 2 lists, one per variable, got 1"),
         ({"neighbours": [[0], [0]]}, "neighbours: expected distinct variables from 0 to 1 other than 0"),
         ({"neighbours": [[1, 1], [0]]}, "neighbours: expected distinct variables"),
         ({"neighbours": [[2], [0]]}, "neighbours: expected distinct variables"),
@@ -267,7 +267,7 @@ def test_bad_arguments_of_sample_are_named(arguments, message):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (0.5, "table: expected one axis a variable"),
+        (0.5, "table: expected one axis per variable"),
         ([[0.5, -0.5], [0.5, 0.5]], "table: expected non-negative"),
         ([[0.5, np.nan], [0.5, 0.5]], "table: expected finite"),
         (np.zeros((2, 2)), "table: expected a positive finite sum"),

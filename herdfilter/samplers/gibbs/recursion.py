@@ -6,91 +6,17 @@ them. What both need is kept up to date as x moves.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from herdfilter._checks import Array
 from herdfilter.samplers._compiled import CALLED, FAST, INSIDE, exp
-from herdfilter.samplers.gibbs import bumps as rows
-from herdfilter.samplers.gibbs.bumps import (
-    Search,
-    empty_bumps,
-    empty_search,
-    maximise,
-)
-from herdfilter.samplers.herding.frame import KernelFrame
+from herdfilter.samplers.gibbs.bumps import CENTRE, HEIGHT, NARROWNESS, WIDTH
+from herdfilter.samplers.gibbs.maximum import maximise
+from herdfilter.samplers.gibbs.target import FACTOR, INVERSE, LOG_WEIGHT, Room, Target
 
 NEGLIGIBLE = 27.6  # log of 1e12: bumps so far below the highest are left out of an objective
-SETTLED = 1e-8  # kernel widths: a sweep that moves no coordinate further is the last
-LONG = 1e7  # squared distances above which their differences lose digits that matter
-
-# What is known beforehand of the conditional bump of every coordinate and component
-LOG_WEIGHT, FACTOR, NARROWNESS, WIDTH, INVERSE = range(5)
-HEIGHT, CENTRE = rows.HEIGHT, rows.CENTRE
-
-
-class Target(NamedTuple):
-    """The density that is conditioned on: M components in d dimensions.
-
-    ``bumps`` (5, d, M): log weight where the other coordinates are at their means, factor from weight to height, one over
-    the squared width, width, and one over the precision's diagonal. ``means`` (M, d); ``precision`` (M, d, d), or (1, d, d)
-    where it is shared.
-    """
-
-    bumps: Array
-    means: Array
-    precision: Array
-
-
-class Room(NamedTuple):
-    """What the recursion works in."""
-
-    x: Array
-    residual: Array
-    score: Array
-    closeness: Array
-    kept: NDArray[np.int64]
-    weight: Array
-    bumps: Array
-    search: Search
-
-
-def target_of(frame: KernelFrame, before: float, after: float) -> Target:
-    """Tabulate the conditionals of a mixture, of variances added before and after conditioning."""
-    precision, log_det = frame.precisions(before)
-    inverse = 1.0 / np.diagonal(precision, axis1=1, axis2=2)
-    width = np.sqrt(inverse + after)
-    bumps = np.empty((5, *frame.means.T.shape))
-    bumps[LOG_WEIGHT] = (frame.log_weights[:, None] + 0.5 * (log_det[:, None] + np.log(inverse))).T
-    for row, values in ((FACTOR, 1.0 / width), (NARROWNESS, width**-2.0), (WIDTH, width), (INVERSE, inverse)):
-        bumps[row] = values.T
-    return Target(bumps, np.ascontiguousarray(frame.means), np.ascontiguousarray(precision))
-
-
-def room_for(target: Target, n: int) -> Room:
-    """Allocate what the recursion of n points works in."""
-    components, d = target.means.shape
-    most = components + n
-    return Room(
-        np.zeros(d),
-        np.zeros((components, d)),
-        np.zeros(components),
-        np.zeros(n),
-        np.zeros(most + 1, np.int64),
-        np.zeros(most + 1),
-        empty_bumps(most),
-        empty_search(most),
-    )
-
-
-def is_wide(target: Target, first: Array) -> bool:
-    """Whether squared distances between components, or to the first point, get so long that they must be taken afresh."""
-    extent = np.ptp(np.vstack((target.means, first)), axis=0)
-    sharpest = np.maximum(np.diagonal(target.precision, axis1=1, axis2=2).max(axis=0), 1.0)
-    return bool(extent**2 @ sharpest > LONG)
+SETTLED = 1e-12  # kernel widths: a sweep that moves no coordinate further is the last
 
 
 def mode(density: Target, component: int, room: Room) -> Array:
@@ -98,15 +24,6 @@ def mode(density: Target, component: int, room: Room) -> Array:
     x = np.empty((len(room.x), 1))
     herd(density, np.array([-1 - component]), 0, 200, False, False, x, room)
     return x[:, 0]
-
-
-def origins(labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where the sweeps of every point start: at the latest point of its component, at first the component's mean."""
-    origin = -1 - labels
-    for label in np.unique(labels):
-        of_label = np.flatnonzero(labels == label)
-        origin[of_label[1:]] = of_label[:-1]
-    return origin
 
 
 @njit(**CALLED)
@@ -201,7 +118,7 @@ def weigh(log_weight, count, kept, weight):
         found += log_weight[k] >= peak - NEGLIGIBLE
     for k in range(found):
         weight[k] = exp(weight[k])
-    # Apart from the loop that stores: the order of a sum must not depend on where the arrays lie
+    # apart from the loop that stores: the order of a sum must not depend on where the arrays lie
     total = squares = 0.0
     for k in range(found):
         total += weight[k]
@@ -216,8 +133,8 @@ def add_components(constants, residual, x, i, count, scale, kept, weight, bumps)
         m = kept[k]
         bumps[HEIGHT, k] = scale * weight[k] * constants[FACTOR, i, m]
         bumps[CENTRE, k] = x[i] - residual[m, i] * constants[INVERSE, i, m]
-        bumps[rows.NARROWNESS, k] = constants[NARROWNESS, i, m]
-        bumps[rows.WIDTH, k] = constants[WIDTH, i, m]
+        bumps[NARROWNESS, k] = constants[NARROWNESS, i, m]
+        bumps[WIDTH, k] = constants[WIDTH, i, m]
 
 
 @njit(**INSIDE)
@@ -226,8 +143,8 @@ def add_samples(points, i, first, count, scale, kept, weight, bumps):
     for k in range(count):
         bumps[HEIGHT, first + k] = scale * weight[k]
         bumps[CENTRE, first + k] = points[i, kept[k]]
-        bumps[rows.NARROWNESS, first + k] = 1.0
-        bumps[rows.WIDTH, first + k] = 1.0
+        bumps[NARROWNESS, first + k] = 1.0
+        bumps[WIDTH, first + k] = 1.0
 
 
 @njit(**FAST)

@@ -5,7 +5,8 @@ import pytest
 from numba import njit
 from scipy.optimize import minimize_scalar
 
-from herdfilter.samplers.gibbs import bumps as compiled
+from herdfilter.samplers.gibbs import bumps as rows
+from herdfilter.samplers.gibbs import maximum as compiled
 
 LEFT_OUT = 2e-8  # of all subtracted height: what samples out of reach may contribute
 
@@ -55,10 +56,10 @@ class Bumps:
 
     def argmax(self, guess):
         n = len(self.height)
-        rows, search = compiled.empty_bumps(n), compiled.empty_search(n)
-        rows[compiled.HEIGHT, :n], rows[compiled.CENTRE, :n] = self.height, self.centre
-        rows[compiled.NARROWNESS, :n], rows[compiled.WIDTH, :n] = self.narrowness, self.narrowness**-0.5
-        return maximise(rows, self.positive, n, float(guess), *search)
+        bumps, search = rows.empty_bumps(n), compiled.empty_search(n)
+        bumps[rows.HEIGHT, :n], bumps[rows.CENTRE, :n] = self.height, self.centre
+        bumps[rows.NARROWNESS, :n], bumps[rows.WIDTH, :n] = self.narrowness, self.narrowness**-0.5
+        return maximise(bumps, self.positive, n, float(guess), *search)
 
     def highest(self, grid):
         """Highest value on a grid, every leading peak refined."""
