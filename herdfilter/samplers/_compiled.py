@@ -11,7 +11,7 @@ from numba import njit
 # fixed by the compiled code: the same input gives the same bits.
 VECTORISE = {"reassoc", "contract"}
 
-# Options of a loop that Python calls, and of functions that only compiled code calls: without wrappers these compile faster,
+# Options of loops that Python calls, and of functions that only compiled code calls: without wrappers these compile faster,
 # and they are kept with their callers.
 CALLED: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 INSIDE: dict[str, Any] = {

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from herdfilter.samplers._compiled import CALLED, FAST, INSIDE
+from herdfilter.samplers._compiled import FAST, INSIDE
 from herdfilter.samplers.herding.objective import PAD, objective
 
 CONVERGED = 1e-12  # relative rise promised by a step at which the climb ends
 NEGLIGIBLE = 1e-3  # share of a component without a say in the shape of a climb
 
 
-@njit(**CALLED)
+# Inlined by force: compiled apart from its caller, and then again with it, it would round differently in the process that
+# compiles it and in those that find it in the cache.
+@njit(**INSIDE, forceinline=True)
 def climb(target, samples, count, scale, x, steps, room):
     """Climb from x by BFGS with backtracking; x becomes the place reached, whose height is returned.
 

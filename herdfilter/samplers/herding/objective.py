@@ -96,7 +96,7 @@ def climbing_room(target: Target, samples: Samples) -> Room:
     d, components = target.centre.shape
     return Room(
         np.empty((d, d)),
-        np.empty((5, d)),
+        np.empty((7, d)),
         np.empty(components),
         np.empty((2 * d, components)),
         np.empty(samples.point.shape[1]),

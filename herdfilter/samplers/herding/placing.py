@@ -1,15 +1,13 @@
-"""Placing points again, compiled: each in turn climbs from where it is, given all others, in a kernel of two widths."""
+"""Placing points again: each in turn climbs from where it is, given all others, in a kernel of two widths."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array
-from herdfilter.samplers._compiled import CALLED
-from herdfilter.samplers.herding.climb import climb
 from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.objective import climbing_room, no_samples, smoothed_target
+from herdfilter.samplers.herding.search import search
 
 # The energy distance is the squared herding error integrated over all kernel widths. Two of them, in kernel widths of the
 # frame and with heights in proportion, come close to it: a narrow one keeps neighbours apart, a wide one fills the tails.
@@ -30,22 +28,15 @@ def place_again(frame: KernelFrame, z: Array, moves: int | None = None) -> Array
     target, samples = smoothed_target(frame, WIDTHS, WIDTHS), no_samples(n, d, WIDTHS)
     samples.point[:, :n] = z.T
     samples.weight[:, :n] = np.array(WIDTHS)[:, None]
-    _place(target, samples, n, moves, STEPS, np.empty(d), climbing_room(target, samples))
+    search(
+        target,
+        samples,
+        np.empty((d, 0)),
+        np.empty((3, 0)),
+        n,
+        n,
+        moves,
+        STEPS,
+        climbing_room(target, samples),
+    )
     return np.ascontiguousarray(samples.point[:, :n].T)
-
-
-@njit(**CALLED)
-def _place(target, samples, n, moves, steps, x, room):
-    """Let the samples climb, one after the other, each with a weight of zero for the while."""
-    for move in range(moves):
-        s = move % n
-        for i in range(len(x)):
-            x[i] = samples.point[i, s]
-        for w in range(len(samples.weight)):
-            samples.weight[w, s] = 0.0
-        climb(target, samples, n, 1.0 / n, x, steps, room)
-        for i in range(len(x)):
-            samples.point[i, s] = x[i]
-        # Both widths count in proportion, as in the target.
-        for w in range(len(samples.weight)):
-            samples.weight[w, s] = samples.narrowness[w, 0] ** -0.5

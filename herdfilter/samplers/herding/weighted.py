@@ -11,10 +11,10 @@ from herdfilter._checks import Array
 from herdfilter.discrepancy import simplex_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.herding.climb import climb
 from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.greedy import STEPS, candidates
 from herdfilter.samplers.herding.objective import climbing_room, no_samples, smoothed_target
+from herdfilter.samplers.herding.search import search
 
 WEIGHTINGS = ("equal", "line-search", "fully-corrective")
 
@@ -52,13 +52,15 @@ def _gaussian(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Climb]:
     """Return mu at the candidates, and the compiled climb."""
     d = start.shape[1]
     target, samples = smoothed_target(frame, (1.0,), (1.0,)), no_samples(n, d, (1.0,))
-    room = climbing_room(target, samples)
+    room, table = climbing_room(target, samples), np.empty((3, 1))
     smoothed = GaussianMixture.trusted(np.exp(frame.log_weights), frame.means, frame.covariances + np.eye(d))
 
     def climb_from(at: Array, points: Array, c: Array) -> tuple[Array, float]:
-        place, t = at.copy(), len(points)
-        samples.weight[0, :t], samples.point[:, :t] = c, points.T
-        return place, climb(target, samples, t, 1.0, place, STEPS, room)
+        t = len(points)
+        # The loop divides by t + 1.
+        samples.weight[0, :t], samples.point[:, :t] = (t + 1) * c, points.T
+        height = search(target, samples, at[:, None].copy(), table, t, t + 1, 0, STEPS, room)
+        return samples.point[:, t].copy(), height
 
     return np.exp(smoothed.log_density(start) + 0.5 * d * np.log(2 * np.pi)), climb_from
 
