@@ -7,6 +7,7 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.mixture import floored
 
+SUSPECT = 1e-20  # variance relative to the square of a value, that rounding may have made
 ROUNDING = 16 * np.finfo(float).eps  # range of equal numbers after a few operations, relative to their size
 
 
@@ -17,9 +18,10 @@ def plain_and_regular(x: Array, weights: Array, centred: Array) -> tuple[Array, 
     its square, or none, as the processor adds up; with the floor, particles in a plane give the same matrix everywhere.
     """
     covariance = (centred.T * weights) @ centred
-    present = x[weights > 0]
-    constant = np.ptp(present, axis=0) <= ROUNDING * np.abs(present).max(axis=0)
-    if constant.any():
+    centre = x[0] - centred[0]
+    if (covariance.diagonal() <= SUSPECT * centre * centre).any():
+        present = x[weights > 0]
+        constant = np.ptp(present, axis=0) <= ROUNDING * np.abs(present).max(axis=0)
         covariance[constant] = 0.0
         covariance[:, constant] = 0.0
     return covariance, floored(covariance)

@@ -127,7 +127,7 @@ def _finite(name: str, rows: Array, step: int) -> Array:
     if not np.isfinite(rows).all():
         count = np.count_nonzero(~np.isfinite(rows).all(axis=1))
         raise ValueError(
-            f"{name}: expected finite rows from the model at step {step}, got {count} that are not"
+            f"{name}: expected finite numbers from the model at step {step}, got {count} rows that are not"
         )
     return rows
 

@@ -125,7 +125,8 @@ def bimodality(cloud: Cloud, circular: tuple[int, ...] = ()) -> float:
     """
     weights = cloud.weights
     x = unwrap_angles(cloud.particles, weights, circular)
-    centred = x - weights @ x
+    centred = x - x[0]  # exactly zero where all particles agree, however sums are rounded
+    centred = centred - weights @ centred
     variance = weights @ centred**2
     centred = centred / np.sqrt(np.where(variance > 0, variance, 1.0))
     along = centred @ np.linalg.eigh((centred.T * weights) @ centred)[1]
