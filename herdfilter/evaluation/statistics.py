@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,12 +80,20 @@ def median_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
     tuple of float
         Lower and upper end; NaN where there are too few runs: fewer than six at 95 %.
     """
+    ranks = _ranks(len(values), level)
+    if ranks is None:
+        return np.nan, np.nan
+    ordered = np.sort(values)
+    return float(ordered[ranks[0]]), float(ordered[ranks[1]])
+
+
+@cache
+def _ranks(n: int, level: float) -> tuple[int, int] | None:
+    """Places of the ends of `median_interval` among n ordered values; None where there are too few."""
     from scipy.stats import quantile_test
 
-    if not len(values):
-        return np.nan, np.nan
-    interval: Any = quantile_test(values).confidence_interval(level)
-    return float(interval.low), float(interval.high)
+    interval: Any = quantile_test(np.arange(n)).confidence_interval(level) if n else None
+    return None if not n or np.isnan(interval.low) else (int(interval.low), int(interval.high))
 
 
 def mean_interval(values: Array, level: float = 0.95) -> tuple[float, float]:

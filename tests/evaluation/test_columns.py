@@ -9,6 +9,9 @@ from herdfilter.evaluation.columns import COLUMNS, SERIES, Column, digits, perce
 from herdfilter.evaluation.engine import run_study
 from herdfilter.evaluation.statistics import median_with_interval
 from herdfilter.evaluation.study import plan_study
+from herdfilter.plotting import drawings
+from herdfilter.plotting.trajectories import first_and_best
+from herdfilter.report.animation import animation
 from herdfilter.report.tables import results as report_table
 
 
@@ -42,13 +45,16 @@ def test_one_declaration_brings_a_new_number_everywhere(scenario, monkeypatch):
     assert "worst error" in report_table(result)["heads"]
 
 
-def test_a_study_is_summarised_once(scenario, monkeypatch, tmp_path):
+def test_a_study_is_summarised_once(scenario, monkeypatch):
     calls, summarise = [], results.summarise
     monkeypatch.setattr(results, "summarise", lambda table: calls.append(1) or summarise(table))
     result = run_study(plan_study(scenario, ["bootstrap", "augmented-random"], [10, 20], 2))
     findings = Findings(result, 2)
     findings.tell()
-    findings.write(tmp_path)
+    drawings(result)
+    report_table(result)
+    animation(result, ["bootstrap"])
+    first_and_best(result)
     assert len(calls) == 1
 
 
