@@ -38,7 +38,7 @@ endef
 # as long as compiling while installing.
 define install
 $(BIN)/pip install --quiet --no-compile --editable '.[$(1)]' && \
-	{ $(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib herdfilter >/dev/null 2>&1 || true; }
+	{ $(BIN)/python -m compileall -q -j 0 -x '/(tests?|pip|setuptools|fontTools|cuda)/' $(VENV)/lib herdfilter >/dev/null 2>&1 || true; }
 endef
 
 $(VENV)/bin/python:

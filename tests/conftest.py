@@ -43,7 +43,7 @@ class Failing(Constant):
         return super().run(observations, dt, controls)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def scenario():
     """Ten steps of a linear Gaussian model, with the Kalman filter as reference."""
     return Scenario(

@@ -60,7 +60,7 @@ def compare(
 
     from herdfilter._checks import as_count
     from herdfilter.evaluation.engine import run_study
-    from herdfilter.evaluation.executors import check_scheduler
+    from herdfilter.evaluation.executors import check_scheduler, end_idle_processes
     from herdfilter.evaluation.progress import told
     from herdfilter.evaluation.store import FILE_NAME
     from herdfilter.evaluation.study import plan_study
@@ -87,6 +87,7 @@ def compare(
         go_on = "the same command with --resume goes on"
         kept = "" if store is None else f"; what was finished is in {store}, {go_on}"
         raise InputError(f"{error}{kept}") from None
+    end_idle_processes()
     findings = Findings(result, study.runs, wide, quiet, verbose)
     findings.tell()
     if out is not None:

@@ -10,7 +10,7 @@ WIDTH = 80
 """Characters of a line, wherever the table goes."""
 
 _GAP = "  "
-_HEAD = 10
+_HEAD = 8
 """Characters of a heading that are not broken."""
 
 

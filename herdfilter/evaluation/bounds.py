@@ -62,10 +62,8 @@ def posterior_cramer_rao_bound(
         With ``dim``, ``initial`` (a `GaussianMixture`), ``transition_mean``, ``transition_covariance``,
         ``observation_mean`` and ``observation_covariance``; Jacobians are its own where it has them, else central
         differences.
-    steps : int
-        Number of steps T.
-    dt : float
-        Time between steps.
+    steps, dt : int, float
+        Number of steps T, and the time between them.
     runs : int
         Simulated truths. For a linear model the bound does not depend on them: it is the Kalman filter's covariance.
     rng : numpy.random.Generator or int, optional
@@ -86,9 +84,9 @@ def posterior_cramer_rao_bound(
     """
     require(model, "the Cramer-Rao bound", ("dim", "initial", *ADDITIVE, *OBSERVED))
     if not isinstance(model.initial, GaussianMixture):
+        found = type(model.initial).__name__
         raise TypeError(
-            "model: the Cramer-Rao bound needs a GaussianMixture as initial distribution, got "
-            f"{type(model.initial).__name__}"
+            f"model: the Cramer-Rao bound needs a GaussianMixture as initial distribution, got {found}"
         )
     T, dt, rng = as_count("steps", steps), as_positive("dt", dt), as_generator(rng)
     x = model.initial.sample(as_count("runs", runs), rng)

@@ -35,10 +35,9 @@ def compare(
     scenario : str, Path or Scenario
         A name that ``herdfilter scenarios`` lists, a path to a TOML file of one's own, or a `Scenario`.
     filters : str, iterable of str, or mapping, optional
-        Names from the catalogue (evaluation/filters.toml) or the scenario; or a mapping from a name to a
-        catalogue name, to a mapping of `ParticleFilter` keywords, or to a function
-        ``(model, n_particles, rng)`` that returns an object with ``run(observations, dt=..., controls=...)``.
-        The scenario's filters unless given.
+        Names that ``herdfilter filters`` lists, or the scenario's own; or a mapping from a name to one of these, to a
+        mapping of `ParticleFilter` keywords, or to a function ``(model, n_particles, rng)`` that returns an object with
+        ``run(observations, dt=..., controls=...)``. The scenario's filters unless given.
     particles : int or iterable of int, optional
         Particle counts; the scenario's unless given.
     runs : int, optional
@@ -56,25 +55,21 @@ def compare(
     resume : bool
         Whether to continue the same comparison in `store` where it was cut off.
     scheduler : str, optional
-        ``"dask"`` for a Dask cluster of `workers` processes on this machine, or the address of one, such as ``"tcp://host:8786"``;
-        without it, or with ``"local"``, plain processes.
+        ``"local"`` processes, ``"dask"`` for a Dask cluster of `workers` processes on this machine, or the address of one.
 
     Returns
     -------
     pandas.DataFrame
         One row per filter, particle count and run: ``scenario``, ``filter``, ``n_particles``, ``run``, ``seed``, the type
-        of the ``reference``, the measured numbers that `herdfilter.evaluation.columns` declares (``rmse``,
-        ``reference_error``, ``ms_per_step``, ...), ``diverged``, and ``error`` and ``traceback`` of a run that failed: its
-        measured numbers are NaN.
+        of the ``reference``, the numbers that `herdfilter.evaluation.columns` declares, such as ``rmse``, and ``error``
+        and ``traceback`` of a run that failed: its measured numbers are NaN.
 
     Raises
     ------
     ValueError
         If a name is unknown (with the nearest known one) or a value does not fit, or the store cannot be used.
-    TypeError
-        If the model lacks a function that a filter needs.
-    FileNotFoundError
-        If a file or the data are not there.
+    TypeError, FileNotFoundError
+        If the model lacks a function that a filter needs, or a file or the data are not there.
     ImportError, ConnectionError
         If distributed is not installed, or the cluster cannot be reached.
     """

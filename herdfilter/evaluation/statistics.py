@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,9 +23,9 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Bootstrap interval of a statistic over runs, bias-corrected and accelerated (`scipy.stats.bootstrap`).
 
-    Efron and Tibshirani (1993), "An introduction to the bootstrap", section 14.3. Of the root mean square of exponential
-    errors it covers 77 % in place of 95 % with 10 runs, 84 % with 20 and 91 % with 100; the heavier the tail, the less.
-    A median has an exact interval, `median_interval`.
+    Efron and Tibshirani (1993), "An introduction to the bootstrap", section 14.3. With few runs and heavy tails it covers
+    less than its level says: at 95 %, the root mean square of exponential errors in 77 % of the cases with 10 runs, in
+    91 % with 100. A median has an exact interval, `median_interval`.
 
     Parameters
     ----------
@@ -79,12 +80,20 @@ def median_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
     tuple of float
         Lower and upper end; NaN where there are too few runs: fewer than six at 95 %.
     """
+    ranks = _ranks(len(values), level)
+    if ranks is None:
+        return np.nan, np.nan
+    ordered = np.sort(values)
+    return float(ordered[ranks[0]]), float(ordered[ranks[1]])
+
+
+@cache
+def _ranks(n: int, level: float) -> tuple[int, int] | None:
+    """Places of the ends of `median_interval` among n ordered values; None where there are too few."""
     from scipy.stats import quantile_test
 
-    if not len(values):
-        return np.nan, np.nan
-    interval: Any = quantile_test(values).confidence_interval(level)
-    return float(interval.low), float(interval.high)
+    interval: Any = quantile_test(np.arange(n)).confidence_interval(level) if n else None
+    return None if not n or np.isnan(interval.low) else (int(interval.low), int(interval.high))
 
 
 def mean_interval(values: Array, level: float = 0.95) -> tuple[float, float]:

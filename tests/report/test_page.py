@@ -66,7 +66,7 @@ class Sometimes:
         return SimpleNamespace(means=np.zeros((len(observations), self.model.dim)))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def result(scenario):
     return run_study(
         plan_study(
@@ -78,6 +78,11 @@ def result(scenario):
             },
         )
     )
+
+
+@pytest.fixture(scope="module")
+def text(result):
+    return render(result)
 
 
 def animation_data(page):
@@ -120,8 +125,8 @@ def test_the_page_says_everything_once_and_needs_nothing(result, tmp_path):
     assert "default-src 'none'" in page.all("meta")[-1]["content"]
 
 
-def test_ids_are_unique_and_references_find_theirs(result):
-    page = Page(render(result))
+def test_ids_are_unique_and_references_find_theirs(text):
+    page = Page(text)
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
     for _, attributes in page.tags:
@@ -134,16 +139,15 @@ def test_ids_are_unique_and_references_find_theirs(result):
         assert set(wanted) <= set(ids)
 
 
-def test_names_and_errors_are_text(result):
-    text = render(result)
+def test_names_and_errors_are_text(text):
     page = Page(text)
     assert "alert('x')</script>" not in text.replace("&#39;", "'").replace("&lt;/script&gt;", "")
     assert EVIL in page.words
     assert len(page.all("script")) == 2
 
 
-def test_figures_and_table_can_be_heard(result):
-    page = Page(render(result))
+def test_figures_and_table_can_be_heard(text):
+    page = Page(text)
     pictures = [one for one in page.all("svg") if one.get("aria-hidden") != "true"]
     assert len(pictures) > 10
     assert all(one["role"] == "img" and one["aria-label"] for one in pictures)
@@ -151,10 +155,10 @@ def test_figures_and_table_can_be_heard(result):
     assert all(one["aria-label"] for one in page.all("canvas"))
 
 
-def test_failures_are_counted_with_the_traceback_folded(result):
+def test_failures_are_counted_with_the_traceback_folded(result, text):
     failed = result.runs[result.runs["error"] != ""]
     assert 0 < len(failed) < len(result.runs)
-    page = Page(render(result))
+    page = Page(text)
     assert f"{len(failed)} of {len(result.runs)} runs of a filter failed" in page.words
     assert f": {len(failed)} of {2 * 6} (" in page.words
     assert len(page.all("details")) == 1
@@ -162,8 +166,8 @@ def test_failures_are_counted_with_the_traceback_folded(result):
     assert "raise ArithmeticError" in page.words
 
 
-def test_the_animation_holds_the_particles_of_the_first_run(result):
-    data = animation_data(Page(render(result)))
+def test_the_animation_holds_the_particles_of_the_first_run(result, text):
+    data = animation_data(Page(text))
     shown = result.trajectory
     assert data["pair"][0] == "bootstrap"
     assert EVIL not in data["filters"]  # no particles

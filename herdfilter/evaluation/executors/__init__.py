@@ -11,9 +11,17 @@ from herdfilter.evaluation.executors.base import BATCH_SECONDS, Batch, Executor,
 from herdfilter.evaluation.executors.cluster import Cluster, import_distributed
 from herdfilter.evaluation.executors.in_process import InProcess
 from herdfilter.evaluation.executors.planning import distribute
-from herdfilter.evaluation.executors.processes import LocalProcesses
+from herdfilter.evaluation.executors.processes import LocalProcesses, end_idle_processes
 
-__all__ = ["BATCH_SECONDS", "Batch", "Executor", "check_scheduler", "distribute", "make_executor"]
+__all__ = [
+    "BATCH_SECONDS",
+    "Batch",
+    "Executor",
+    "check_scheduler",
+    "distribute",
+    "end_idle_processes",
+    "make_executor",
+]
 
 
 def check_scheduler(scheduler: str | None) -> str:

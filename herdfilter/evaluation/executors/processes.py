@@ -64,6 +64,12 @@ class LocalProcesses:
         self._pools, self._running = {}, {}
 
 
+def end_idle_processes() -> None:
+    """End the processes that wait for another study."""
+    while _idle_pools:
+        _idle_pools.pop().shutdown(wait=False, kill_workers=True)
+
+
 _idle_pools: list[Any] = []
 _IDLE_SECONDS = 300.0
 _ONE_THREAD = dict.fromkeys(
