@@ -1,6 +1,6 @@
 """Sums of signed one-dimensional Gaussian bumps, compiled: values, derivatives, tables, local maxima.
 
-``f(x) = sum_j height_j exp(-narrowness_j (x - centre_j)^2 / 2)``, in an array with a row for each of these and for widths.
+``f(x) = sum_j height_j exp(-narrowness_j (x - centre_j)^2 / 2)``, in an array with a row for each and one for widths.
 """
 
 from __future__ import annotations

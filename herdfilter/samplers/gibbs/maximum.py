@@ -32,7 +32,7 @@ from herdfilter.samplers.gibbs.bumps import (
     tabulate,
 )
 
-PIECE = 35  # steps of a table; with two more on either side and the last place a multiple of 4
+PIECE = 59  # steps of a table; with two more on either side and the last place a multiple of 4
 BLOCKS = 64  # into which a longer line is divided at once
 CLOSE = 1e-9  # share of the tallest bump by which values hardly differ
 REACH_BELOW = 7.0  # kernel widths; beyond, a sample is under 2.3e-11 of its height and left out
@@ -69,8 +69,8 @@ def maximise(bumps, positive, count, guess, near, table, stack):
     top = bumps[HEIGHT, tallest]
     below = np.sqrt(REACH_BELOW**2 + 2.0 * np.log(max(-deepest / top, 1.0)))
     best, best_value = guess, 0.0
-    for k in range(4):  # promising: also just beyond a sample at the top
-        x = guess if k == 0 else bumps[CENTRE, tallest] + 4.0 * (k - 2)
+    for k in range(2):
+        x = guess if k == 0 else bumps[CENTRE, tallest]
         value = slopes(bumps, count, x)[0] - CLOSE * top  # a refined place wins against one close by
         if value > best_value:
             best, best_value = x, value
