@@ -40,7 +40,8 @@ def save(name: str, table: pd.DataFrame, folder: Path, keys: Sequence[str] = ())
     folder.mkdir(parents=True, exist_ok=True)
     table = _merged(load(name, folder), table.map(_rounded), list(keys))
     _replace(folder / f"{name}.csv", table)
-    command = f"python benchmarks/{Path(sys.argv[0]).name}"
+    script = Path(sys.argv[0]).resolve()
+    command = f"python {script.parent.name}/{script.name}"
     note = {
         "table": name,
         "version": __version__,
