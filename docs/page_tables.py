@@ -18,7 +18,7 @@ CATALOGUE = ROOT / "herdfilter" / "evaluation" / "filters.toml"
 TITLES = {"ungm": "UNGM", "lorenz63": "Lorenz-63", "bearings": "bearings"}
 TITLES |= {f"linear-d{d}": f"linear, d = {d}" for d in range(1, 7)}
 YES_NO = {"True": "yes", "False": "no"}
-FOUR = ("bootstrap", "sqmc", "herded-kh", "auto-kh")
+FOUR = ("bootstrap", "herded-kh", "herded-chg", "auto-kh")
 """Filters of the README."""
 SHOWN = ("auto-kh", "kalman-mixture-kh", "herded-kh", "augmented-kh", "sqmc")
 """Filters of the study's page; all others are in its large table."""
@@ -34,13 +34,11 @@ def excerpt(text: str, filters: Iterable[str] = FOUR) -> str:
     names = "|".join(catalogue_entries())
     lines = [(re.match(rf"\W*({names})\s+(\d+)\s", line), line.rstrip()) for line in text.splitlines()]
     largest = max(int(row[2]) for row, _ in lines if row)
-    rows = [k for k, (row, _) in enumerate(lines) if row]
-    kept = [
-        line
-        for k, (row, line) in enumerate(lines)
-        if (row and row[1] in filters and int(row[2]) == largest)
-        or (not row and (line or not rows[0] < k < rows[-1]))
-    ]
+    kept, before_row = [], False
+    for row, line in reversed(lines):
+        if (row[1] in filters and int(row[2]) == largest) if row else (line or not before_row):
+            kept.insert(0, line)
+        before_row = bool(row) if line else before_row
     return "\n".join(kept).strip("\n") + "\n"
 
 

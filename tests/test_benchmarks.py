@@ -10,7 +10,7 @@ import pytest
 from herdfilter import ContinuousHerdedGibbs, GaussianMixture, KernelHerding, Points, herding_error
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
-REFERENCE = Path(__file__).parents[2] / "shared" / "reference" / "authors_samples.json"
+REFERENCE = Path(__file__).parent / "reference" / "authors_samples.json"
 pytestmark = pytest.mark.skipif(
     not FOLDER.is_dir(), reason="the benchmarks are not part of this installation"
 )
@@ -105,7 +105,6 @@ def test_plain_version_finds_the_points_of_the_samplers(benchmark_module):
     )
 
 
-@pytest.mark.skipif(not REFERENCE.is_file(), reason=f"no reference at {REFERENCE}")
 @pytest.mark.parametrize("name", ["fig1_example", "random_d2_seed1"])
 def test_plain_version_reproduces_the_published_programs_points(name, benchmark_module):
     case = next(c for c in json.loads(REFERENCE.read_text())["cases"] if c["name"] == name)
