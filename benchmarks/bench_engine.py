@@ -5,7 +5,6 @@ python benchmarks/bench_engine.py [overhead] [summary] [speed] [kill] [--quick] 
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sqlite3
@@ -22,16 +21,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import announce, show
+from common import announce, parser, save, show
 
 import herdfilter as hf
-from herdfilter.evaluation.columns import TIMES
 from herdfilter.evaluation.engine import run_study
 from herdfilter.evaluation.recording import DataSet, Recording
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.evaluation.store import open_for_reading
 from herdfilter.evaluation.study import Study, plan_study
 
+TIMES = ["ms_per_step", "seconds"]
 WALK = Scenario(
     name="walk",
     title="Random walk",
@@ -91,7 +90,7 @@ def trivial_study(runs: int) -> Study:
     return replace(study, data=DataSet(Recording(steps, steps)))
 
 
-def overhead(folder: Path, quick: bool) -> None:
+def overhead(folder: Path, quick: bool) -> pd.DataFrame:
     """Wall-clock milliseconds a task, all told, for filters that take none."""
     rows = []
     for workers in (1, 2):
@@ -101,26 +100,24 @@ def overhead(folder: Path, quick: bool) -> None:
             start = time.perf_counter()
             run_study(study, workers, store=None if name is None else folder / name)
             ms = 1e3 * (time.perf_counter() - start) / len(study.tasks)
-            rows.append([workers, "memory" if name is None else "file", len(study.tasks), ms])
-    show("Engine overhead", ["workers", "store", "runs of a filter", "ms each"], rows)
+            kept = "memory" if name is None else "file"
+            rows.append({"workers": workers, "store": kept, "tasks": len(study.tasks), "ms_per_task": ms})
+    return pd.DataFrame(rows)
 
 
-def summary(folder: Path, quick: bool) -> None:
+def summary(folder: Path, quick: bool) -> pd.DataFrame:
     """Time and memory to read and summarise 10,000 runs of a filter, in a process of its own."""
     store = folder / "many.sqlite"
     run_study(trivial_study(25 if quick else 2500), 2, store=store)
     output = subprocess.run(
         [sys.executable, "-c", SUMMARISED, str(store)], capture_output=True, text=True, check=True
     ).stdout
-    rows, *numbers = map(float, output.split())
-    show(
-        f"{int(rows)} runs in one store of {os.path.getsize(store) / 2**20:.1f} MB",
-        ["", "s, summary", "s, and traces", "MB, imports", "MB, peak"],
-        [["", *numbers]],
-    )
+    names = ("tasks", "s_summary", "s_and_traces", "mb_imports", "mb_peak")
+    numbers = dict(zip(names, map(float, output.split()), strict=True))
+    return pd.DataFrame([numbers | {"mb_file": os.path.getsize(store) / 2**20}])
 
 
-def speed(folder: Path, quick: bool) -> None:
+def speed(folder: Path, quick: bool) -> pd.DataFrame:
     """Wall-clock time of one study with one worker and with two, turn about, each in processes that are warm.
 
     Beside it the share of their time that workers were at a filter; the rest is the engine's. Where others use the cores,
@@ -142,19 +139,11 @@ def speed(folder: Path, quick: bool) -> None:
             tables.append(result.runs)
     same = all(equal(table, tables[0]) for table in tables)
     ratios = wall[:, 0] / wall[:, 1]
-    busiest = [f"{100 * share:.1f} %" for share in np.median(busy, axis=0)]
-    show(
-        f"Two workers against one: {len(study.tasks)} runs of a filter, medians of {rounds} rounds",
-        ["", "s, one", "s, two", "busy, one", "busy, two", "speed-up", "least", "most", "tables identical"],
-        [
-            [
-                "",
-                *map(float, np.median(wall, axis=0)),
-                *busiest,
-                *map(float, (np.median(ratios), ratios.min(), ratios.max())),
-                same,
-            ]
-        ],
+    numbers = dict(zip(("s_one", "s_two"), np.median(wall, axis=0), strict=True))
+    numbers |= dict(zip(("busy_one", "busy_two"), np.median(busy, axis=0), strict=True))
+    numbers |= {"speed_up": np.median(ratios), "least": ratios.min(), "most": ratios.max()}
+    return pd.DataFrame(
+        [{"tasks": len(study.tasks), "rounds": rounds} | numbers | {"tables_identical": same}]
     )
 
 
@@ -164,7 +153,7 @@ def at_filters(store: Path) -> float:
         return float(connection.execute("SELECT sum(task_seconds) FROM runs").fetchone()[0])
 
 
-def kill(folder: Path, quick: bool) -> None:
+def kill(folder: Path, quick: bool) -> pd.DataFrame:
     """SIGKILL at random moments, each time resumed; then the table against that of an undisturbed study.
 
     The compiled code is kept in a folder that is empty at first. Three kinds of moment take turns: within 20 ms of the first
@@ -205,10 +194,9 @@ def kill(folder: Path, quick: bool) -> None:
     ended = begin(store, runs).wait()
     with open_for_reading(store) as kept:
         resumed = kept.table()
-    print(f"SIGKILL {len(counts)} times in {seconds:.0f} s; finished of {len(whole)} after each: {counts}")
-    print(
-        f"resumed, exit code {ended}; table identical to that of an undisturbed study: {equal(resumed, whole)}\n"
-    )
+    print(f"finished of {len(whole)} after each kill: {counts}")
+    numbers = {"kills": len(counts), "seconds": seconds, "exit_code": ended}
+    return pd.DataFrame([numbers | {"table_identical": equal(resumed, whole)}])
 
 
 def stamp(store: Path) -> tuple[int, int]:
@@ -227,22 +215,24 @@ def finished(store: Path) -> int:
 
 def equal(a: pd.DataFrame, b: pd.DataFrame) -> bool:
     """Whether two tables are identical but for their times."""
-    return a.drop(columns=list(TIMES)).equals(b.drop(columns=list(TIMES)))
+    return a.drop(columns=TIMES).equals(b.drop(columns=TIMES))
 
 
 PARTS = {"overhead": overhead, "summary": summary, "speed": speed, "kill": kill}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all unless some are named")
-    parser.add_argument("--quick", action="store_true", help="fewer runs, rounds and kills")
-    args = parser.parse_args(arguments)
+    options = parser(__doc__)
+    options.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all unless some are named")
+    options.add_argument("--quick", action="store_true", help="fewer runs, rounds and kills")
+    args = options.parse_args(arguments)
     os.environ["HERDFILTER_CACHE"] = "off"
     announce()
     for part in args.parts or PARTS:
         with tempfile.TemporaryDirectory() as name:
-            PARTS[part](Path(name), args.quick)
+            table = PARTS[part](Path(name), args.quick)
+        save(f"engine_{part}", table, args.results)
+        show((PARTS[part].__doc__ or "").split("\n")[0], table)
 
 
 if __name__ == "__main__":

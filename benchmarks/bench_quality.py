@@ -2,10 +2,11 @@
 
 Families of mixtures, seeded, in coordinates in which their covariance is I; independent draws are known exactly. Below
 1 a sampler beats them; the worst case counts as much as the median. Each finished cell (family, d, n, sampler) goes to
-`<out>/quality.csv`, and what is there is not measured again.
+the results file, and what is there with as many mixtures is not measured again, unless by `--again`.
 
 python benchmarks/bench_quality.py [--dims 1 2 4 8 16] [--sizes 20 100 300 1000] [--families NAMES] [--samplers NAMES]
-                                   [--mixtures 40] [--workers W] [--out results/quality] [--report]
+                                   [--mixtures 40] [--workers W] [--again]
+python benchmarks/bench_quality.py --factors 0.8 1.1 1.4 2 2.8    kernel herding at these widths c n^(-1/(d + 1)): the rule
 """
 
 from __future__ import annotations
@@ -13,19 +14,21 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from common import announce, random_mixture, show, timed, whitened
+from common import announce, load, parser, random_mixture, save, show, timed, whitened
 from joblib import Parallel, delayed
 
 import herdfilter as hf
 
 TARGETS = {1: 0.15, 2: 0.15, 4: 0.2, 8: 0.3, 16: 0.45}  # medians of herding; the worst case: 1
+KEYS = ["family", "d", "n", "sampler"]
 SAMPLERS: dict[str, hf.samplers.Sampler] = {
     "kh": hf.KernelHerding(),
     "chg": hf.ContinuousHerdedGibbs(),
+    "chg-smoothed-only": hf.ContinuousHerdedGibbs(effective_count=False, component_herding=False),
+    "chg-paper": hf.ContinuousHerdedGibbs(target="paper"),
     "sobol": hf.SobolSampling(),
     "mapped-kh": hf.MappedSampling(hf.KernelHerding()),
     "kh-polished": hf.Polished(hf.KernelHerding()),
@@ -76,84 +79,66 @@ def case(family: str, dim: int, seed: int) -> hf.GaussianMixture:
     return whitened(FAMILIES[family](dim, np.random.default_rng([seed, dim, list(FAMILIES).index(family)])))
 
 
-def measured(family: str, dim: int, n: int, sampler: str, seed: int) -> dict[str, object]:
+def sampler_named(name: str) -> hf.samplers.Sampler:
+    """Return a sampler; `kh-1.4` is kernel herding in a kernel of the width 1.4 n^(-1/(d + 1))."""
+    if name in SAMPLERS:
+        return SAMPLERS[name]
+    return hf.KernelHerding(bandwidth=hf.bandwidths.Whitened(constant=float(name.removeprefix("kh-"))))
+
+
+def measured(family: str, dim: int, n: int, sampler: str, seed: int) -> tuple[float, float]:
     """Energy distance over what n independent draws have in the mean, and milliseconds."""
     mixture = case(family, dim, seed)
-    seconds, points = timed(lambda: SAMPLERS[sampler].sample(mixture, n, np.random.default_rng(seed)))
+    seconds, points = timed(lambda: sampler_named(sampler).sample(mixture, n, np.random.default_rng(seed)))
     assert isinstance(points, hf.Points)
-    ratio = hf.energy_distance(points, mixture) / hf.expected_energy_distance(mixture, n)
-    where = {"family": family, "d": dim, "n": n, "sampler": sampler, "mixture": seed}
-    return where | {"ratio": ratio, "ms": 1e3 * seconds}
+    return hf.energy_distance(points, mixture) / hf.expected_energy_distance(mixture, n), 1e3 * seconds
+
+
+def cells(args: argparse.Namespace, samplers: Sequence[str]) -> list[tuple[str, int, int, str]]:
+    """List what is not in the results file with as many mixtures."""
+    known = load("quality", args.results)
+    enough = known[known["mixtures"] >= args.mixtures] if len(known) and not args.again else known[:0]
+    done = set(enough[KEYS].itertuples(index=False, name=None)) if len(enough) else set()
+    asked = [(f, d, n, s) for n in args.sizes for d in args.dims for f in args.families for s in samplers]
+    return [cell for cell in asked if cell not in done]
 
 
 def report(table: pd.DataFrame) -> None:
-    """Print medians and worst cases, and whether herding reaches its targets."""
-    rows = []
-    for (family, dim, n), cell in table.groupby(["family", "d", "n"], sort=False):
-        row: list[object] = [family, dim, n]
-        for sampler in SAMPLERS:
-            ratios = cell.loc[cell["sampler"] == sampler, "ratio"]
-            row.append(f"{ratios.median():.3f} ({ratios.max():.2f})" if len(ratios) else "-")
-        rows.append([*row, f"{TARGETS.get(dim, np.nan):g}"])
-    show(
-        f"Energy distance over that of independent draws: median (worst) of {table['mixture'].nunique()} mixtures a cell",
-        ["family", "d", "n", *SAMPLERS, "target"],
-        rows,
-        160,
-    )
+    """Print the medians, and in how many cells herding reaches its targets."""
+    wide = table.pivot_table(index=["family", "d", "n"], columns="sampler", values="median", sort=False)
+    show("Energy distance over that of independent draws, medians over mixtures", wide.reset_index(), 160)
     for sampler in ("kh", "chg"):
         ours = table[table["sampler"] == sampler]
-        cells = ours.groupby(["family", "d", "n"], sort=False)["ratio"].median().reset_index()
-        missed = cells[cells["ratio"] > cells["d"].map(TARGETS)]
+        missed = ours["median"] > ours["d"].map(TARGETS)
         print(
-            f"{sampler}: median target missed in {len(missed)} of {len(cells)} cells; "
-            f"above 1 in {(ours['ratio'] > 1).sum()} of {len(ours)} cases, worst {ours['ratio'].max():.2f}"
+            f"{sampler}: median target missed in {missed.sum()} of {len(ours)} cells; "
+            f"worst case above 1 in {(ours['worst'] > 1).sum()}"
         )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--dims", type=int, nargs="+", default=list(TARGETS))
-    parser.add_argument("--sizes", type=int, nargs="+", default=[20, 100, 300, 1000])
-    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
-    parser.add_argument("--samplers", nargs="+", choices=SAMPLERS, default=list(SAMPLERS))
-    parser.add_argument("--mixtures", type=int, default=40)
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--out", type=Path, default=Path("results/quality"))
-    parser.add_argument("--report", action="store_true", help="print what was measured")
-    args = parser.parse_args(arguments)
-    announce(0)
-    path = args.out / "quality.csv"
-    table = pd.read_csv(path) if path.is_file() else pd.DataFrame()
+    options = parser(__doc__)
+    options.add_argument("--dims", type=int, nargs="+", default=list(TARGETS))
+    options.add_argument("--sizes", type=int, nargs="+", default=[20, 100, 300, 1000])
+    options.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
+    options.add_argument("--samplers", nargs="+", choices=SAMPLERS, default=list(SAMPLERS))
+    options.add_argument("--factors", type=float, nargs="+", help="in place of the samplers")
+    options.add_argument("--mixtures", type=int, default=40)
+    options.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    options.add_argument("--again", action="store_true", help="measure what is there, too")
+    args = options.parse_args(arguments)
+    announce(args.seed)
+    samplers = [f"kh-{c:g}" for c in args.factors] if args.factors else args.samplers
     with Parallel(args.workers) as pool:
-        for n, dim, family, sampler in [] if args.report else _cells(args):
-            if len(table):
-                here = (table["family"] == family) & (table["d"] == dim) & (table["n"] == n)
-                if (here & (table["sampler"] == sampler)).sum() >= args.mixtures:
-                    continue
-                table = table[~(here & (table["sampler"] == sampler))]
-            rows = pool(delayed(measured)(family, dim, n, sampler, seed) for seed in range(args.mixtures))
-            table = pd.concat([table, pd.DataFrame(rows)], ignore_index=True)
-            args.out.mkdir(parents=True, exist_ok=True)
-            table.to_csv(path.with_suffix(".part"), index=False)
-            path.with_suffix(".part").replace(path)
+        for cell in cells(args, samplers):
+            seeds = range(args.seed, args.seed + args.mixtures)
+            ratios, ms = np.transpose(pool(delayed(measured)(*cell, seed) for seed in seeds))
+            numbers = {"median": np.median(ratios), "worst": ratios.max(), "ms": np.median(ms)}
+            row = dict(zip(KEYS, cell, strict=True)) | {"mixtures": args.mixtures} | numbers
+            save("quality", pd.DataFrame([row]), args.results, KEYS)
+    table = load("quality", args.results)
     if len(table):
-        chosen = (
-            table["family"].isin(args.families) & table["d"].isin(args.dims) & table["n"].isin(args.sizes)
-        )
-        report(table[chosen].sort_values(["family", "d", "n"], kind="stable"))
-
-
-def _cells(args: argparse.Namespace) -> list[tuple[int, int, str, str]]:
-    return [
-        (n, dim, family, sampler)
-        for n in args.sizes
-        for dim in args.dims
-        for family in args.families
-        for sampler in args.samplers
-    ]
+        report(table[table["d"].isin(args.dims) & table["n"].isin(args.sizes)])
 
 
 if __name__ == "__main__":

@@ -1,21 +1,80 @@
-"""What the benchmarks share: the mixtures, timing, one-core runs, and what is printed."""
+"""What the benchmarks share: the mixtures, timing, what is printed, and the results files that the pages are made of."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import sys
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 
 import numba
 import numpy as np
+import pandas as pd
 import scipy
 from rich.console import Console
 from rich.table import Table
 
-from herdfilter import GaussianMixture
+from herdfilter import GaussianMixture, __version__
 from herdfilter.paper.mixtures import random_mixture as random_mixture  # for the studies
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def parser(text: str | None) -> argparse.ArgumentParser:
+    """Return a parser that shows a script's docstring, with the options that all scripts have."""
+    made = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--results", type=Path, default=RESULTS, help="folder of the results files")
+    made.add_argument("--seed", type=int, default=0)
+    return made
+
+
+def save(name: str, table: pd.DataFrame, folder: Path, keys: Sequence[str] = ()) -> pd.DataFrame:
+    """Write a results file in one go, note in `measured.csv` when and with what it was measured, and return it.
+
+    Rows of the file that differ from all new ones in `keys` stay; without keys, none do.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    table = _merged(load(name, folder), table.map(_rounded), list(keys))
+    _replace(folder / f"{name}.csv", table)
+    script = Path(sys.argv[0]).resolve()
+    command = f"python {script.parent.name}/{script.name}"
+    note = {
+        "table": name,
+        "version": __version__,
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "command": command,
+    }
+    log = _merged(load("measured", folder), pd.DataFrame([note]), ["table"]).sort_values("table")
+    _replace(folder / "measured.csv", log)
+    return table
+
+
+def _merged(old: pd.DataFrame, new: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    if old.empty or not keys:
+        return new
+    known = set(new[keys].astype(str).itertuples(index=False, name=None))
+    stays = [row not in known for row in old[keys].astype(str).itertuples(index=False, name=None)]
+    return pd.concat([old[stays], new], ignore_index=True) if any(stays) else new
+
+
+def load(name: str, folder: Path) -> pd.DataFrame:
+    """Return a results file, an empty table if there is none."""
+    path = folder / f"{name}.csv"
+    return pd.read_csv(path) if path.is_file() else pd.DataFrame()
+
+
+def _rounded(value: object) -> object:
+    return float(f"{value:.4g}") if isinstance(value, (float, np.floating)) else value
+
+
+def _replace(path: Path, table: pd.DataFrame) -> None:
+    part = path.with_suffix(".part")
+    table.to_csv(part, index=False)
+    part.replace(path)
 
 
 def particle_mixture(dim: int, components: int, modes: int, rng: np.random.Generator) -> GaussianMixture:
@@ -69,11 +128,11 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def show(title: str, columns: list[str], rows: list[list[object]], width: int = 150) -> None:
+def show(title: str, table: pd.DataFrame, width: int = 150) -> None:
     """Print a table of at most `width` characters."""
-    table = Table(title=title, title_justify="left")
-    for k, column in enumerate(columns):
-        table.add_column(column, justify="left" if k == 0 else "right")
-    for row in rows:
-        table.add_row(*(f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in row))
-    Console(width=width).print(table)
+    printed = Table(title=title, title_justify="left")
+    for k, column in enumerate(table):
+        printed.add_column(str(column), justify="left" if k == 0 else "right")
+    for row in table.itertuples(index=False):
+        printed.add_row(*(f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in row))
+    Console(width=width).print(printed)

@@ -1,15 +1,20 @@
-"""Peers of the herding samplers behind one signature: ``draw(mixture, n, width, rng) -> x (n, d)``.
+"""Peers of the package, each used as its own documentation recommends; one that is not installed is named by `missing`.
 
-Each is used as its own documentation recommends. A package that is not installed, or does not load, is named by `missing`.
+Samplers stand behind one signature, ``draw(mixture, n, width, rng) -> x (n, d)``. The filters of the package `particles`
+(Chopin) come in two forms: ``"model"`` is a `StateSpaceModel` made of its distributions, the way its tutorials begin;
+``"functions"`` a `FeynmanKac` class that calls the functions of our model directly, which spares the distributions' cost.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
 from herdfilter import GaussianMixture
+from herdfilter.models import BearingsTracking, LinearGaussian
 
 try:
     from goodpoints import compress, kt
@@ -25,6 +30,14 @@ except (ImportError, OSError, RuntimeError) as error:
     DGS = f"deterministic-gaussian-sampling: {error}"
 else:
     DGS = ""
+try:
+    import particles
+    from particles import collectors, distributions, state_space_models
+except (ImportError, OSError) as error:
+    particles = None
+    PARTICLES = f"particles: {error}"
+else:
+    PARTICLES = ""
 
 HALVED_BY_MATRIX = 64  # points up to which kernel thinning keeps the matrix of its n^4 kernel values: 134 MB
 OVERSAMPLED = {
@@ -35,7 +48,7 @@ OVERSAMPLED = {
 
 def missing() -> list[str]:
     """Return one line for each package that is not there."""
-    return [line for line in (GOODPOINTS, DGS) if line]
+    return [line for line in (GOODPOINTS, DGS, PARTICLES) if line]
 
 
 def sobol(mixture: GaussianMixture, n: int, width: float, rng: np.random.Generator) -> np.ndarray:
@@ -73,3 +86,58 @@ def lcd(mixture: GaussianMixture, n: int, width: float, rng: np.random.Generator
 
 def _seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31))
+
+
+def smc(model: Any, form: str, observations: np.ndarray, dt: float, n: int, qmc: bool) -> Any:
+    """Return its filter, an iterator over steps, that keeps the moments of every step as ours do."""
+    fk = _functions(model, observations, dt) if form == "functions" else _model(model, observations, dt)
+    return particles.SMC(
+        fk=fk, N=n, resampling="systematic", ESSrmin=0.5, qmc=qmc, collect=[collectors.Moments()]
+    )
+
+
+def _model(model: LinearGaussian | BearingsTracking, observations: np.ndarray, dt: float) -> Any:
+    noise, prior = model.transition_covariance(dt, 1), model.initial
+
+    class StateSpaceModel(state_space_models.StateSpaceModel):
+        def PX0(self):  # noqa: N802
+            return distributions.MvNormal(loc=prior.means[0], cov=prior.covariances[0])
+
+        def PX(self, t, xp):  # noqa: N802
+            return distributions.MvNormal(loc=model.transition_mean(xp, dt, None, t), cov=noise)
+
+        def PY(self, t, xp, x):  # noqa: N802
+            y = model.observation_mean(x, t)
+            if isinstance(model, LinearGaussian):
+                return distributions.MvNormal(loc=y, cov=model.R)
+            return distributions.IndepProd(
+                *(distributions.Normal(loc=y[:, i], scale=model.bearing_sd) for i in range(y.shape[1]))
+            )
+
+    return state_space_models.Bootstrap(ssm=StateSpaceModel(), data=observations)
+
+
+def _functions(model: LinearGaussian | BearingsTracking, observations: np.ndarray, dt: float) -> Any:
+    root = np.linalg.cholesky(model.transition_covariance(dt, 1)).T
+    mean, prior = model.initial.means[0], np.linalg.cholesky(model.initial.covariances[0]).T
+    d = model.dim
+
+    class FeynmanKac(particles.FeynmanKac):
+        du = d
+
+        def M0(self, N):  # noqa: N802
+            return mean + np.random.standard_normal((N, d)) @ prior  # noqa: NPY002  that package's generator
+
+        def M(self, t, xp):  # noqa: N802
+            return model.transition_mean(xp, dt, None, t) + np.random.standard_normal(xp.shape) @ root  # noqa: NPY002
+
+        def Gamma0(self, u):  # noqa: N802
+            return mean + ndtri(u) @ prior
+
+        def Gamma(self, t, xp, u):  # noqa: N802
+            return model.transition_mean(xp, dt, None, t) + ndtri(u) @ root
+
+        def logG(self, t, xp, x):  # noqa: N802
+            return model.log_likelihood(observations[t], x, t)
+
+    return FeynmanKac(len(observations))

@@ -46,6 +46,7 @@ html_theme = "furo"
 html_title = f"herdfilter {version}"
 html_static_path = ["_static"]
 html_css_files = ["page.css"]
+html_js_files = ["sortable.js"]
 html_math_renderer = "mathml" if docutils.__version_info__ >= (0, 22) else "mathjax"
 html_theme_options = {"source_edit_link": "", "top_of_page_buttons": []}
 

@@ -2,7 +2,7 @@
 
 `scenario_ungm` and so on, one run of each scenario, and `samplers` take seconds (real data are downloaded, or looked for in
 HERDFILTER_DATA), `filters` (20 runs of three scenarios at four particle counts) some minutes, `paper_fig1` to
-`paper_fig5`, the figures of `herdfilter paper`, a minute together.
+`paper_fig5`, the figures of `herdfilter paper` and their tables, a minute together.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from herdfilter.evaluation.study import plan_study
 from herdfilter.paper import FIGURES, reproduce
 from herdfilter.plotting import styles
 from herdfilter.plotting.style import dimension_label
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+from common import RESULTS, save
 
 IMAGES = Path(__file__).parent / "images"
 INK, QUIET = "#222222", "#6e6e6e"
@@ -118,8 +121,10 @@ def _round_ticks(limits: tuple[float, float]) -> tuple[list[float], list[str]]:
 
 
 def paper(name: str) -> Figure:
-    """Draw a figure of the paper, as the command does."""
-    return reproduce(name).figure
+    """Draw a figure of the paper, as the command does, and keep its table for the pages."""
+    made = reproduce(name)
+    save(f"paper_{name}", made.table.rename(columns=lambda text: " ".join(text.split())), RESULTS)
+    return made.figure
 
 
 ROWS = 3
@@ -172,9 +177,8 @@ def main(names: list[str]) -> None:
         for name in names or known:
             path = IMAGES / f"{name}.png"
             known[name]().savefig(path, dpi=140)
-            if name.startswith(
-                ("paper", "scenario")
-            ):  # many anti-aliased lines: a palette makes them a third as large
+            if name.startswith(("paper", "scenario")):
+                # many anti-aliased lines: a palette makes them a third as large
                 Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
             print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 

@@ -30,7 +30,7 @@ def scale_rule(n: int, dim: int) -> float:
     """Kernel width in whitened coordinates, ``c n^(-1/(d+1))``, for `n` points in `dim` dimensions.
 
     It shrinks nearly with the distance between neighbouring points, faster than the width of a kernel density estimate.
-    Chosen by experiment, on the energy distance of points (benchmarks/bench_bandwidth.py scans it) and the error of
+    Chosen by experiment, on the energy distance of points (benchmarks/bench_quality.py --factors scans it) and the error of
     herded filters on UNGM and linear Gaussian models: c = 1.4, 2.2, 2.6, 2.4, 2.1 for d = 1, 2, 4, 8, 16 lies at the upper
     end of the widths that give herded points a small energy distance to the target. Smaller widths leave the tails out, and
     a filter that herds with them becomes overconfident.

@@ -1,4 +1,4 @@
-"""Every benchmark of the samplers at tiny size, and the plain version that they are measured against."""
+"""Every benchmark at tiny size: what it measures, what it writes, and that it is resumed."""
 
 import json
 from pathlib import Path
@@ -8,10 +8,9 @@ import pandas as pd
 import pytest
 
 from herdfilter import ContinuousHerdedGibbs, GaussianMixture, KernelHerding, Points, herding_error
-from herdfilter.evaluation.columns import TIMES
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
-REFERENCE = Path(__file__).parents[0] / "reference" / "authors_samples.json"
+REFERENCE = Path(__file__).parent / "reference" / "authors_samples.json"
 pytestmark = pytest.mark.skipif(
     not FOLDER.is_dir(), reason="the benchmarks are not part of this installation"
 )
@@ -25,44 +24,71 @@ def benchmark_module(monkeypatch):
 
 
 @pytest.fixture
-def run(benchmark_module, capsys):
-    """A function: run a study, return what it prints."""
+def run(benchmark_module, tmp_path):
+    """A function: run a script into an empty folder, return its results files by name."""
 
-    def study(name, *arguments):
-        benchmark_module(name).main([str(a) for a in arguments])
-        return capsys.readouterr().out
+    def script(name, *arguments):
+        benchmark_module(name).main([*map(str, arguments), "--results", str(tmp_path)])
+        return {path.stem: pd.read_csv(path) for path in tmp_path.glob("*.csv")}
 
-    return study
-
-
-def test_speed_study_prints_its_three_tables(run):
-    small = ["--points", 3, "--mixtures", 1, "--repeats", 1, "--components", 6]
-    text = run("bench_samplers", "--dims", 2, "--naive", 2, "--count", *small)
-    for title in ("CPU microseconds a point", "Beside scipy's BFGS", "CPU milliseconds a sample"):
-        assert title in text
-    assert "NO" not in text.split("Beside scipy's BFGS")[1]  # the column that tells whether the points agree
+    return script
 
 
-def test_growth_study_measures_time_and_memory(run):
-    text = run("bench_growth", "--largest", 100, "--samplers", "CHG", "--bandwidths", "auto")
-    assert "exponent of time" in text
-    assert "bytes a further point" in text
+@pytest.fixture
+def study(run, tmp_path):
+    """A function: run a script of filters, with its stores in an empty folder."""
+    return lambda name, *arguments: run(name, *arguments, "--stores", tmp_path / "stores", "--workers", 1)
+
+
+def test_there_are_at_most_eight_scripts_and_the_page_names_each():
+    names = {path.name for path in FOLDER.glob("bench_*.py")}
+    page = (FOLDER.parent / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert len(names) <= 8
+    assert {name for name in names if f"`python benchmarks/{name}`" not in page} == set()
+
+
+def test_results_files_say_when_and_with_what_they_were_measured(benchmark_module, tmp_path):
+    common = benchmark_module("common")
+    common.save("toy", pd.DataFrame({"n": [1, 2], "error": [0.123456, 2.0]}), tmp_path, ["n"])
+    table = common.save("toy", pd.DataFrame({"n": [2], "error": [3.0]}), tmp_path, ["n"])
+    assert table.to_dict("list") == {"n": [1, 2], "error": [0.1235, 3.0]}  # the row that is not new stays
+    assert common.load("toy", tmp_path).equals(table)
+    assert common.load("measured", tmp_path)["table"].to_list() == ["toy"]
+
+
+def test_speed_of_samplers_beside_the_plain_version(run):
+    small = ["--quick", "--points", 3, "--mixtures", 1, "--repeats", 1]
+    found = run("bench_speed", "samplers", "plain", "components", *small)
+    assert found["speed_plain"]["agree"].all()
+    assert (found["speed_samplers"]["median"] > 0).all()
+    assert set(found["speed_components"]["modes"]) == {1, 2}
+
+
+def test_growth_in_time_and_memory(run):
+    table = run("bench_speed", "growth", "--quick", "--largest", 100)["speed_growth"]
+    assert set(table["sampler"]) == {"KH", "CHG"}
+    assert (table["seconds"] > 0).all()
 
 
 def test_fitted_exponent_is_that_of_a_power_law(benchmark_module):
     sizes = [100, 1000, 2000, 4000]
-    fit = benchmark_module("bench_growth").exponent(sizes, [9.0, *(n**1.5 for n in sizes[1:])])
-    assert fit == "1.50 (1.50, 1.50)"
+    fit = benchmark_module("growth").exponent(sizes, [9.0, *(n**1.5 for n in sizes[1:])])
+    np.testing.assert_allclose(fit, 1.5)
 
 
-def test_peers_are_compared_where_they_are_installed(run, tmp_path, benchmark_module):
-    text = run("bench_peers", "--sizes", 4, "--dims", 2, "--seeds", 1, "--out", tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "peers_1_components_d2.png",
-        "peers_5_components_d2.png",
-    }
+def test_time_of_a_step_covers_both_models_and_a_missing_peer_is_named(run, benchmark_module, capsys):
+    table = run("bench_speed", "step", "--quick", "--repeats", 1)["speed_step"]
+    assert {"the model alone", "bootstrap", "ekf"} <= set(table["filter"])
+    assert set(table["model"]) == {"bearings", "linear Gaussian"}
+    text = capsys.readouterr().out
     for missing in benchmark_module("peers").missing():
         assert f"left out, {missing}" in text
+
+
+def test_peers_are_compared_where_they_are_installed(run):
+    table = run("bench_peers", "--sizes", 4, "--dims", 2, "--seeds", 1)["peers"]
+    assert set(table["target"]) == {"5 components, d = 2", "N(0, I), d = 2"}
+    assert {"KH", "CHG", "i.i.d. random"} <= set(table["method"])
 
 
 def test_plain_version_finds_the_points_of_the_samplers(benchmark_module):
@@ -87,133 +113,124 @@ def test_plain_version_reproduces_the_published_programs_points(name, benchmark_
     np.testing.assert_allclose(x, case["chg"][:5], atol=1e-3)
 
 
-def test_step_study_covers_both_models_and_names_a_missing_peer(run, benchmark_module):
-    text = run("bench_step", "--particles", 20, "--steps", 3, "--repeats", 1, "--filters", "bootstrap", "ekf")
-    for name in ("bearings", "linear Gaussian", "the model alone", "bootstrap", "ekf"):
-        assert name in text
-    missing = benchmark_module("step_peers").MISSING
-    assert (f"left out, {missing}" if missing else "SQMC") in text
-
-
-def test_exponentials_are_counted(benchmark_module):
-    """Two points from one component in the plane: at least what the definition needs."""
-    kernel_count = benchmark_module("kernel_count")
-    mixture = GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2))
-    sampler = ContinuousHerdedGibbs(bandwidth=0.5, sweeps=1)
-    assert kernel_count.needed(sampler, mixture, 2) == 2 * 2 * (1 + 1)
-    assert kernel_count.exponentials(sampler, mixture, 2) >= 2 * 2 * (1 + 1)
-
-
-@pytest.fixture
-def study(benchmark_module, tmp_path, monkeypatch):
-    """A function: run the measured study on a toy, return how many comparisons it took."""
-    module = benchmark_module("bench_study")
-    calls = []
-    compare = module.hf.compare
-
-    def counted(*arguments, **keywords):
-        calls.append(arguments[1:3])
-        return compare(*arguments, **keywords)
-
-    monkeypatch.setattr(module.hf, "compare", counted)
-
-    def start(*arguments, filters=("bootstrap", "augmented-kh")):
-        calls.clear()
-        toy = ["--scenarios", "linear-d1", "--filters", *filters, "--particles", "5", "10"]
-        module.main([*toy, "--more", "20", "--workers", "1", "--out", str(tmp_path), *arguments])
-        return list(calls)
-
-    return start
-
-
-def test_study_is_resumed_where_it_was_killed(study, tmp_path):
-    first = [(["bootstrap"], [n]) for n in (5, 10, 20)] + [(["augmented-kh"], [n]) for n in (5, 10)]
-    assert study("--runs", "2") == first
-    path = tmp_path / "linear-d1.csv"
-    whole = pd.read_csv(path).drop(columns=list(TIMES))
-    table = pd.read_csv(path)
-    gone = (table["filter"] == "bootstrap") & (table["n_particles"] == 10)
-    partly = (table["filter"] == "augmented-kh") & (table["n_particles"] == 5) & (table["run"] == 1)
-    table[~(gone | partly)].to_csv(path, index=False)
-    assert study("--runs", "2") == [(["bootstrap"], [10]), (["augmented-kh"], [5])]
-    order = ["filter", "n_particles", "run"]
-    again = pd.read_csv(path).drop(columns=list(TIMES))
-    pd.testing.assert_frame_equal(
-        *(t.sort_values(order).reset_index(drop=True) for t in (again, whole)), check_exact=True
+def test_quality_goes_on_where_it_was_stopped(run, benchmark_module, monkeypatch):
+    small = ["--dims", 1, "--sizes", 5, "--families", "two far modes", "--mixtures", 2, "--workers", 1]
+    first = run("bench_quality", *small, "--samplers", "kh", "random")["quality"]
+    assert (first.set_index("sampler")["median"] < 0.5).to_dict() == {"kh": True, "random": False}
+    module = benchmark_module("bench_quality")
+    monkeypatch.setattr(
+        module, "measured", lambda family, dim, n, sampler, seed: (float(sampler == "kh"), 1.0)
     )
-    assert study("--runs", "2") == []
+    again = run("bench_quality", *small, "--samplers", "kh", "random", "sobol")["quality"]
+    assert again[again["sampler"] != "sobol"].equals(first)
+    assert run("bench_quality", *small, "--factors", 1.4)["quality"]["sampler"].iloc[-1] == "kh-1.4"
 
 
-def test_study_reports_and_names_what_it_left_out(study, tmp_path, capsys):
-    study("--runs", "2", "--budget-ms", "1e-9", filters=("bootstrap", "herded-kh", "no-such"))
-    study("--timing")
-    capsys.readouterr()
-    assert study("--report") == []
+TOY = ["--scenarios", "linear-d1", "--particles", 5, 10, "--more", 20, "--runs", 2]
+
+
+def test_study_is_resumed_where_it_was_killed(study, tmp_path, benchmark_module, monkeypatch):
+    toy = [*TOY, "--filters", "bootstrap", "sqmc", "augmented-kh"]
+    first = study("bench_study", *toy)["study"]
+    assert len(first) == 7
+    stores = tmp_path / "stores" / "linear-d1"
+    (stores / "bootstrap-10.sqlite").unlink()
+    begun = []
+    compare = benchmark_module("studies").hf.compare
+
+    def counted(*arguments, store, **keywords):
+        begun.extend([] if store.is_file() else [store.name])
+        return compare(*arguments, store=store, **keywords)
+
+    monkeypatch.setattr(benchmark_module("studies").hf, "compare", counted)
+    again = study("bench_study", *toy)["study"]
+    assert begun == ["bootstrap-10.sqlite"]
+    pd.testing.assert_frame_equal(again.drop(columns="ms"), first.drop(columns="ms"))
+
+
+def test_study_names_what_it_left_out_and_takes_quiet_times(study, capsys):
+    toy = [*TOY, "--filters", "bootstrap", "sqmc", "no-such"]
+    study("bench_study", *toy, "--budget-ms", "1e-9")
     text = capsys.readouterr().out
-    assert "left out at n = 10, herded-kh:" in text
+    assert "sqmc left out at n = 10" in text
     assert "budget 1e-09" in text
-    assert "left out at n = 5, no-such: filter: unknown" in text
-    for title in ("linear-d1, n = 5, 2 runs", "Best herded filter", "Worst herded filter", "at equal time"):
-        assert title in text
+    assert "no-such left out at n = 5: filter: unknown" in text
+    found = study("bench_study", *toy[:-1], "--timing")["study"]
+    assert (found["ms_low"] <= found["ms"]).all()
+    assert (found["ms"] <= found["ms_high"]).all()
 
 
-def test_yardstick_of_the_default_judges_ratios_and_times(benchmark_module, tmp_path, capsys):
+def test_default_is_measured_at_equal_counts_and_at_equal_time(study):
     counts = ["--particles", "10", "20", "--random", "10", "20", "40"]
-    start = ["--scenarios", "stochastic_volatility", *counts, "--runs", "4", "--workers", "1"]
-    module = benchmark_module("bench_default")
-    module.main([*start, "--out", str(tmp_path)])
-    module.main([*start, "--out", str(tmp_path), "--timing"])
-    text = capsys.readouterr().out
-    assert text.count("stochastic_volatility auto-kh 20:") == 1  # not measured again
-    for title in ("medians of paired ratios", "Geometric means over scenarios", "at equal time"):
-        assert title in text
+    found = study("bench_default", "--scenarios", "stochastic_volatility", *counts, "--runs", "3")
+    assert found["default"]["n"].to_list() == [10, 20]
+    assert set(found["default_time"]["us_per_particle"]) == {0.0, 2.0}
+    assert found["default_means"]["to_bootstrap"].to_list() == pytest.approx(
+        found["default"]["to_bootstrap"].to_list()
+    )
 
 
 def test_ratios_at_equal_time_are_to_the_error_that_the_baseline_has_then(benchmark_module):
     """Bootstrap with error n^(-1/2) in n microseconds: at 400 us it has 400 particles and an error of 0.05."""
     base = [("bootstrap", n, n**-0.5, 1e-3 * n) for n in (100, 200, 800)]
     rows = [*base, ("sqmc", 50, 0.01, 0.4), ("auto-kh", 100, 0.02, 0.4), ("auto-kh", 20, 0.1, 0.05)]
-    table = pd.DataFrame(rows, columns=["filter", "n_particles", "reference_error", "ms_per_step"])
-    found = benchmark_module("bench_default").at_equal_time(table, "auto-kh", pd.DataFrame(), 0.0)
+    table = pd.DataFrame(rows, columns=["filter", "n_particles", "error", "ms_per_step"])
+    at_equal_time = benchmark_module("bench_default").at_equal_time
+    found = at_equal_time(table, "auto-kh", 0.0, "error")
     np.testing.assert_allclose(found["ratio"], [0.1 / 0.1, 0.02 / 0.05])
-    assert list(found["better"]) == [[], ["sqmc 50"]]
-    dearer = benchmark_module("bench_default").at_equal_time(table, "auto-kh", pd.DataFrame(), 2.0)
+    assert list(found["better"]) == ["", "sqmc 50"]
+    dearer = at_equal_time(table, "auto-kh", 2.0, "error")
     assert dearer["ratio"].iloc[1] == pytest.approx(
         0.02 / 200**-0.5
-    )  # 600 us, and 3 us a particle for bootstrap
+    )  # 600 us, and 3 us per particle for bootstrap
 
 
 def test_break_even_cost_is_where_the_times_are_equal(benchmark_module):
     """Bootstrap with error n^(-1/2) in n microseconds, against half that error in 1 ms: 100 particles for 400."""
-    module = benchmark_module("study_report")
+    break_even = benchmark_module("bench_study").break_even
     n = np.array([50.0, 100.0, 200.0])
     base = np.column_stack([n, n**-0.5, 1e-3 * n])
-    cost, best, needed, beyond = module.break_even(np.array([[100.0, 0.05, 1.0]]), base)
+    cost, best, needed, beyond = break_even(np.array([[100.0, 0.05, 1.0]]), base)
     assert (best, beyond) == (100, True)
     assert needed == pytest.approx(400)
     assert 1e3 * 1.0 + cost * 100 == pytest.approx(400 + cost * 400)  # microseconds
-    assert module.break_even(np.array([[100.0, 0.05, 0.3]]), base)[0] == 0
-    assert module.break_even(np.array([[100.0, 0.2, 0.01]]), base)[0] == np.inf
-
-
-def test_engine_study_measures_every_part(run):
-    text = run("bench_engine", "overhead", "summary", "speed", "--quick")
-    for title in ("Engine overhead", "100 runs in one store", "Two workers against one"):
-        assert title in text
-    assert "True" in text.split("tables identical")[1]
+    assert break_even(np.array([[100.0, 0.05, 0.3]]), base)[0] == 0
+    assert break_even(np.array([[100.0, 0.2, 0.01]]), base)[0] == np.inf
 
 
 def test_only_herded_filters_count_as_herded(benchmark_module):
-    herded = benchmark_module("study_report").herded
+    herded = benchmark_module("bench_study").herded
     assert all(map(herded, ("herded-kh", "mixture-em-kh", "augmented-chg", "kalman-mixture-kh")))
     assert not any(map(herded, ("bootstrap", "herded-random", "augmented-sobol", "sqmc", "ukf")))
 
 
-def test_evidence_study_knows_exact_unbiased_and_deterministic_estimates(run, benchmark_module):
-    filters = ["bootstrap", "augmented-kh", "ukf"]
-    small = ["--particles", 10, "--runs", 4, "--steps", 3, "--workers", 1]
-    text = run("bench_evidence", "--scenarios", "linear-1", "--filters", *filters, *small)
-    assert text.count("same for every seed") == 2
-    error, interval = benchmark_module("bench_evidence").likelihood_ratio(np.log([0.5, 1.5, 0.8, 1.2]) - 800)
-    assert error == pytest.approx(-800)
-    assert interval.startswith("-800")
+def test_engine_study_measures_every_part(run):
+    found = run("bench_engine", "overhead", "summary", "speed", "--quick")
+    assert (found["engine_overhead"]["ms_per_task"] > 0).all()
+    assert found["engine_summary"]["tasks"].iloc[0] == 100
+    assert found["engine_speed"]["tables_identical"].all()
+
+
+def test_startup_tells_import_and_first_call_apart(run, benchmark_module, monkeypatch):
+    module = benchmark_module("bench_startup")
+    monkeypatch.setitem(module.CALLS, "one loop", "hf.ResidualResampling()")
+    found = run("bench_startup", "--repeats", 1, "--calls", "one loop")
+    assert (found["import"]["cpu"] > 0).all()
+    assert found["startup"]["functions"].to_list() == [0]
+    assert (found["startup"]["compile"] >= 0).all()
+
+
+def test_evidence_knows_exact_and_unbiased_estimates(study, benchmark_module):
+    small = ["--particles", 10, "--runs", 4, "--steps", 3, "--filters", "bootstrap", "augmented-kh", "ukf"]
+    table = study("bench_known", "evidence", *small)["evidence"].set_index(["model", "filter"])
+    assert table.loc[("linear 1", "ukf"), "mean"] == pytest.approx(0, abs=1e-9)
+    assert table.loc[("linear 1", "augmented-kh"), "sd"] == 0
+    found = benchmark_module("bench_known").bias_and_spread(np.log([0.5, 1.5, 0.8, 1.2]) - 800)
+    assert found["log_mean"] == pytest.approx(-800)
+    assert found["low"] < -800 < found["high"]
+
+
+def test_figures_of_the_literature_are_set_beside_ours(study):
+    table = study("bench_known", "published", "--scenarios", "ungm", "--most", 2)["published"]
+    assert table["filter"].to_list() == ["bootstrap"]
+    assert table["runs"].to_list() == [2]

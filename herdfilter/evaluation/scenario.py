@@ -32,7 +32,7 @@ type = "grid"
 final_part = 0.25
 rmse_above = 15.0
 
-[[published]]                 # a figure from elsewhere, to compare ours with (benchmarks/bench_published.py)
+[[published]]                 # a figure from elsewhere, to compare ours with (benchmarks/bench_known.py)
 filter = "bootstrap"          # or "reference": the posterior mean itself
 n_particles = 50
 value = 5.5

@@ -1,0 +1,129 @@
+"""Filters against what is known: figures of the literature, and exact log-likelihoods.
+
+published   every ``[[published]]`` entry of every scenario is run as it says; the last column tells whether ours is within
+            the entry's tolerance.
+evidence    the log-likelihood that filters estimate against the exact one. One series of observations for each model, the
+            same for all filters, and a fresh seed of the filter in every run. The logarithm of the mean of exp(error) is 0
+            where the likelihood is unbiased. Filters without random numbers repeat one value.
+
+python benchmarks/bench_known.py [published] [evidence] [--filters bootstrap ...] [--particles 100] [--runs 50]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from common import announce, save, show
+from scipy.special import logsumexp
+from scipy.stats import sem
+from studies import study_parser
+
+import herdfilter as hf
+from herdfilter.evaluation.engine import run_study
+from herdfilter.evaluation.recording import DataSet, Recording
+from herdfilter.evaluation.scenario import Published, Scenario, load_scenario, scenario_files
+from herdfilter.evaluation.study import plan_study
+
+FILTERS = ["bootstrap", "sqmc", "auxiliary", "guided", "herded-random", "mixture-random", "augmented-random"]
+FILTERS += ["mixture-kh", "herded-kh", "herded-chg", "augmented-kh", "kalman-mixture-kh"]
+FILTERS += ["guided-augmented-em-kh", "guided-augmented-gauss-kh", "auto-kh"]
+STATISTICS = {"mean": np.mean, "median": np.median, "rms": lambda values: np.sqrt(np.mean(np.square(values)))}
+
+
+def published(args) -> None:
+    """Write the figures of the literature beside ours."""
+    rows = []
+    for name in args.scenarios or scenario_files():
+        shown = load_scenario(name)
+        for k, entry in enumerate(shown.published):
+            values = measured(shown, entry, args.stores / f"published-{name}-{k}.sqlite", args)
+            ours = float(STATISTICS[entry.statistic](values))
+            rows.append(
+                {"scenario": name, "filter": entry.filter, "n": entry.n_particles, "runs": len(values)}
+                | {"theirs": entry.value, "ours": ours, "least": min(values), "greatest": max(values)}
+                | {"tolerance": entry.tolerance, "holds": abs(ours - entry.value) <= entry.tolerance}
+                | {"source": entry.source}
+            )
+    if rows:
+        save("published", pd.DataFrame(rows), args.results, ["scenario", "filter", "n"])
+        show("Figures of the literature", pd.DataFrame(rows).drop(columns="source"))
+
+
+def measured(shown: Scenario, entry: Published, store, args) -> np.ndarray:
+    """Return the entry's measure in every run."""
+    own = replace(shown, model=shown.model | entry.model, steps=entry.steps or shown.steps, reference=None)
+    study = plan_study(own, [entry.filter], entry.n_particles, min(entry.runs, args.most), args.seed)
+    result = run_study(study, args.workers, store=store, resume=True)
+    squared = result.series[entry.filter, entry.n_particles]["truth"][:, entry.skip :]
+    if entry.measure == "mean_component_rmse":
+        return np.sqrt(squared / len(study.dims(study.build_model()))).mean(axis=1)
+    return np.sqrt(squared.mean(axis=1))
+
+
+def linear(d: int) -> Scenario:
+    """Return a damped chain of d states, each drawn along by the next and all observed."""
+    one = np.eye(d).tolist()
+    model = {"F": (0.7 * np.eye(d) + 0.2 * np.eye(d, k=1)).tolist(), "H": one, "Q": one}
+    model |= {"R": (2.0 * np.eye(d)).tolist(), "initial_mean": [0.0] * d, "initial_covariance": one}
+    return Scenario(
+        name=f"linear {d}",
+        title=f"Linear chain, d = {d}",
+        model={"type": "LinearGaussian", **model},
+        reference={"type": "kalman"},
+    )
+
+
+def evidence(args) -> None:
+    """Write the errors of the log-likelihood."""
+    rows = []
+    for shown in (linear(1), linear(2), linear(4), load_scenario("ungm")):
+        shown = replace(shown, steps=args.steps)
+        model = shown.build_model()
+        truth, observations = hf.simulate(model, args.steps, np.random.default_rng([args.seed, 0]))
+        for name in args.filters:
+            study = plan_study(shown, [name], args.particles, args.runs, args.seed)
+            study = replace(study, data=DataSet(Recording(truth, observations)))
+            store = args.stores / f"evidence-{shown.name.replace(' ', '')}-{name}.sqlite"
+            table = run_study(study, args.workers, store=store, resume=True).runs
+            for n, runs in table.groupby("n_particles"):
+                errors = runs["log_likelihood_error"].dropna().to_numpy()
+                rows.append({"model": shown.name, "filter": name, "n": int(n)} | bias_and_spread(errors))
+    save("evidence", pd.DataFrame(rows), args.results, ["model", "filter", "n"])
+    show(f"Log-likelihood of {args.steps} steps, error", pd.DataFrame(rows))
+
+
+def bias_and_spread(errors: np.ndarray) -> dict[str, float]:
+    """Mean and standard deviation; log of the mean of exp(error) and its 95 % interval by the delta method."""
+    found = {"runs": len(errors), "mean": errors.mean(), "sd": errors.std(ddof=1)}
+    if np.ptp(errors) == 0:  # no random number in it
+        return found | {"log_mean": np.nan, "low": np.nan, "high": np.nan}
+    ratios = np.exp(errors - errors.max())
+    centre = float(logsumexp(errors) - np.log(len(errors)))
+    half = 1.96 * sem(ratios) / ratios.mean()
+    return found | {"log_mean": centre, "low": centre - half, "high": centre + half}
+
+
+PARTS = {"published": published, "evidence": evidence}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = study_parser(__doc__, "known")
+    options.add_argument("parts", nargs="*", choices=[*PARTS, []], help="both unless one is named")
+    options.add_argument("--scenarios", nargs="+", help="of the published figures; all unless some are named")
+    options.add_argument("--most", type=int, default=1000, help="most runs of a published figure")
+    options.add_argument("--filters", nargs="+", default=FILTERS, help="of the evidence")
+    options.add_argument("--particles", type=int, nargs="+", default=[100])
+    options.add_argument("--runs", type=int, default=50)
+    options.add_argument("--steps", type=int, default=25)
+    args = options.parse_args(arguments)
+    announce(args.seed)
+    args.stores.mkdir(parents=True, exist_ok=True)
+    for part in args.parts or PARTS:
+        PARTS[part](args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Filters on scenarios: a cell (scenario, filter, particle count) is a study with a store of its own, which is resumed.
+
+Seeds hang on the names of filters, so that the cells together are the same as one large study. Kill a script and start it
+anew: what was finished is not measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from common import parser
+
+import herdfilter as hf
+from herdfilter.evaluation import summarise
+from herdfilter.evaluation.scenario import Divergence, Scenario, load_scenario
+
+BASELINE, RIVAL = "bootstrap", "sqmc"
+TIMING_RUNS = 6  # the fewest of whose median there is a 95 % interval, from the least to the largest
+STEEPEST = 3.0  # growth of a step's time with n; what measures as more is another program's disturbance
+REFERENCES = {
+    "plaza": {"type": "large", "n": 30_000, "repeats": 4},
+    "uav": {"type": "large", "n": 50_000, "repeats": 4},
+}
+"""Of scenarios that come without, since it takes minutes."""
+
+
+def study_parser(text: str | None, stores: str) -> argparse.ArgumentParser:
+    """Return a parser with the options of all scripts that run filters."""
+    made = parser(text)
+    made.add_argument("--stores", type=Path, default=Path("results") / stores, help="folder of the stores")
+    made.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    made.add_argument("--data", type=Path, help="folder of the real data")
+    made.add_argument("--timing", action="store_true", help="measure only times, with one worker")
+    made.add_argument("--report", action="store_true", help="only print and write what was measured")
+    return made
+
+
+def scenario(name: str) -> Scenario:
+    """Return a scenario by name; `linear-d3` is the linear chain of dimension 3."""
+    base, _, dim = name.partition("-d")
+    if base != "linear" or not dim.isdigit():
+        found = load_scenario(name)
+        return replace(found, reference=found.reference or REFERENCES.get(name))
+    chain = load_scenario("linear_chain")
+    model = hf.models.linear_chain(int(dim))
+    spread = np.eye(model.dim)  # of the state itself, beyond which a filter is worse than none
+    for _ in range(200):
+        spread = model.F @ spread @ model.F.T + model.Q
+    bound = Divergence(float(np.sqrt(np.trace(spread))), 0.25)
+    return replace(chain, name=name, model={**chain.model, "dim": int(dim)}, divergence=bound)
+
+
+def measured(name: str, cells: Iterable[tuple[str, int]], runs: int, budget: float, args) -> pd.DataFrame:
+    """Return the runs of all cells of a scenario; what is missing is measured, unless only a report is asked for.
+
+    Cells of one filter come by growing particle count. One that is expected to take more than `budget` milliseconds per
+    step is left out, and so is a filter that the model does not serve.
+    """
+    base, tables = scenario(name), []
+    for filter_name, n in cells:
+        rows = [t for t in tables if t["filter"].iloc[0] == filter_name]
+        reason = too_dear({int(t["n_particles"].iloc[0]): t["ms_per_step"].median() for t in rows}, n, budget)
+        path = args.stores / name / f"{filter_name}-{n}.sqlite"
+        if not reason and (path.is_file() or not (args.report or args.timing)):
+            try:
+                tables.append(_cell(base, filter_name, n, runs, args.workers, path, args))
+            except (TypeError, ValueError) as error:
+                reason = " ".join(str(error).split())
+        if reason:
+            print(f"{name}: {filter_name} left out at n = {n}: {reason}", flush=True)
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+
+def _cell(
+    base: Scenario, filter_name: str, n: int, runs: int, workers: int, path: Path, args
+) -> pd.DataFrame:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    start, data = time.perf_counter(), args.data if base.data else None
+    table = hf.compare(base, [filter_name], [n], runs, args.seed, workers, data, store=path, resume=True)
+    seconds = time.perf_counter() - start
+    if seconds > 2:
+        print(f"{base.name} {filter_name} {n}: {seconds:.0f} s", flush=True)
+    return table
+
+
+def too_dear(times: dict[int, float], n: int, budget: float) -> str:
+    """Say why a particle count is left out, by extrapolating the times per step of the smaller ones; else nothing."""
+    known = [(m, t) for m, t in sorted(times.items()) if m < n and t > 0]
+    if not known:
+        return ""
+    (m, t), growth = known[-1], 1.0
+    if len(known) > 1:
+        growth = float(np.clip(np.log(t / known[-2][1]) / np.log(m / known[-2][0]), 1.0, STEEPEST))
+    expected = t * (n / m) ** growth
+    return f"{expected:.3g} ms per step expected, budget {budget:g}" if expected > budget else ""
+
+
+def summary(name: str, table: pd.DataFrame, args) -> pd.DataFrame:
+    """Summarise a scenario, a row for each filter and particle count: errors, ratios to baseline and rival, times.
+
+    The times are those of `--timing` where that was run: six runs with one worker, without any reference.
+    """
+    made = summarise(table, BASELINE)
+    for base in (BASELINE, RIVAL):
+        counts = table.loc[table["filter"] == base, "n_particles"].unique()
+        ratios = summarise(table[table["n_particles"].isin(counts)], base)
+        columns = {f"ratio{end}": f"to_{base}{end}" for end in ("", "_low", "_high")}
+        keys = ["filter", "n_particles"]
+        made = made.merge(ratios[[*keys, *columns]].rename(columns=columns), "left", keys)
+    made["ms_low"] = made["ms_high"] = np.nan
+    bare = replace(scenario(name), reference=None)
+    for k, row in made.iterrows():
+        path = args.stores / name / f"{row['filter']}-{row['n_particles']}.timing.sqlite"
+        if args.timing or path.is_file():
+            ms = _cell(bare, row["filter"], row["n_particles"], TIMING_RUNS, 1, path, args)["ms_per_step"]
+            made.loc[k, ["ms_per_step", "ms_low", "ms_high"]] = ms.median(), ms.min(), ms.max()
+    return made
+
+
+def curve(rows: pd.DataFrame, error: str = "reference_error_median") -> np.ndarray:
+    """Particle count, median error and milliseconds per step of one filter, (k, 3), by particle count."""
+    table = rows.sort_values("n_particles")[["n_particles", error, "ms_per_step"]].dropna()
+    return table.to_numpy(dtype=float)
+
+
+def error_column(table: pd.DataFrame) -> str:
+    """Name the column of errors: to the posterior where it is known, else to the truth."""
+    return "reference_error" if table["reference_error"].notna().any() else "rmse"

@@ -1,0 +1,52 @@
+"""Fill the tables of README.md and docs/*.md from benchmarks/results: ``python docs/make_pages.py``.
+
+What stands between ``<!-- table: NAME -->`` and ``<!-- end -->`` on a page is made by the function of that name in
+page_tables.py, and never typed. The results files are written by the scripts in benchmarks/, those of the paper's figures by
+make_images.py; demo.txt is taken from results/demo/table.txt, which ``make demo`` leaves. ``--check`` only names the pages
+that are not up to date.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from page_format import RESULTS
+from page_tables import ROOT, TABLES, excerpt
+
+DEMO = ROOT / "results" / "demo" / "table.txt"
+BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.S)
+
+
+def filled(text: str) -> str:
+    """Return a page with its tables made anew."""
+    return BLOCK.sub(lambda block: block[1] + TABLES[block[2]]() + block[3], text)
+
+
+def pages() -> list[Path]:
+    """Return the pages that may have tables."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or with ``--check`` name those that are not up to date."""
+    check = "--check" in arguments
+    if DEMO.is_file() and not check:
+        text = excerpt(DEMO.read_text(encoding="utf-8"))
+        (RESULTS / "demo.txt").write_text(text, encoding="utf-8")
+    changed = []
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        if filled(text) != text:
+            changed.append(page.name)
+            if not check:
+                page.write_text(filled(text), encoding="utf-8")
+    print("not up to date:" if check else "written:", ", ".join(changed) or "none")
+    return int(check and bool(changed))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

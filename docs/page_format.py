@@ -1,0 +1,55 @@
+"""Results files as Markdown: numbers, intervals, tables, and when they were measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
+
+
+def read(name: str) -> pd.DataFrame:
+    """Return a results file."""
+    return pd.read_csv(RESULTS / f"{name}.csv")
+
+
+def markdown(heads: Iterable[str], rows: Iterable[Iterable[object]], *sources: str) -> str:
+    """Write a table, and below it what made the results files that it is taken from."""
+    heads = list(heads)
+    lines = [heads, ["---"] * len(heads), *rows]
+    table = "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+    return f"{table}\n\n{measured(*sources)}\n" if sources else f"{table}\n"
+
+
+def measured(*sources: str) -> str:
+    """Say with which version and when results files were measured, and what makes them anew."""
+    log = read("measured").set_index("table").loc[list(sources)].drop_duplicates()
+    return "\n".join(
+        f"*Measured with herdfilter {row.version} on {row.date}; made anew by `{row.command}`.*"
+        for row in log.itertuples()
+    )
+
+
+def number(value: float, digits: int = 2) -> str:
+    """Write a number with so many digits; nothing for NaN, 0 below 1e-6, no exponent below a million."""
+    if pd.isna(value):
+        return ""
+    if abs(value) < 1e-6:
+        return "0"
+    text = f"{value:.{digits}g}"
+    return f"{float(text):,.0f}" if "e+" in text and abs(value) < 1e6 else text
+
+
+def interval(row: pd.Series, name: str) -> str:
+    """Write a value with its interval."""
+    text = number(row[name])
+    if text in {"", "0"} or pd.isna(row[f"{name}_low"]) or row[f"{name}_low"] == row[f"{name}_high"]:
+        return text
+    return f"{text} ({number(row[f'{name}_low'])}, {number(row[f'{name}_high'])})"
+
+
+def percent(value: float) -> str:
+    """Write a share."""
+    return "" if pd.isna(value) else f"{100 * value:.0f} %"

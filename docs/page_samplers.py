@@ -1,0 +1,74 @@
+"""The tables of the pages that are about samplers; see page_tables.py."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from page_format import markdown, number, read
+
+REPAIRS = {
+    "kh": "kernel herding",
+    "chg": "herded Gibbs",
+    "chg-smoothed-only": "herded Gibbs, smoothed target only",
+    "chg-paper": "herded Gibbs, as published",
+}
+
+
+def over_families(table: pd.DataFrame) -> pd.DataFrame:
+    """Highest median and worst case over the families of mixtures, by dimension, number of points and sampler.
+
+    Where all families have been measured one by one, the row that stands for any of them is left out.
+    """
+    keys = ["d", "n", "sampler"]
+    known = table[table["family"] != "any"].groupby(keys)["family"].transform("nunique")
+    old = (table["family"] == "any") & table.set_index(keys).index.isin(
+        table.loc[known[known >= 5].index].set_index(keys).index
+    )
+    return table[~old].groupby(keys)[["median", "worst"]].max()
+
+
+def quality() -> str:
+    """Highest median over families, and the worst case of any, by dimension and number of points."""
+    best = over_families(read("quality"))
+    heads = [(n, s) for n in best.index.unique("n") for s in ("kh", "chg")]
+    rows = []
+    for d in best.index.unique("d"):
+        cells = [best.loc[(d, n, s)] if (d, n, s) in best.index else None for n, s in heads]
+        rows.append([d, *("" if c is None else f"{c['median']:.3f} ({c['worst']:.2f})" for c in cells)])
+    names = {"kh": "KH", "chg": "CHG"}
+    return markdown(["d", *(f"{names[s]}, n = {n}" for n, s in heads)], rows, "quality")
+
+
+def rivals(n: int = 20) -> str:
+    """Highest median over families of all samplers with few points."""
+    best = over_families(read("quality").query("n == @n"))["median"].droplevel("n").unstack("d")
+    rows = [
+        [f"`{name}`", *(number(v, 3) for v in row)]
+        for name, row in best.sort_values(best.columns[1]).iterrows()
+    ]
+    return markdown(["sampler", *(f"d = {d}" for d in best)], rows, "quality")
+
+
+def repairs(family: str = "5 components", n: int = 100) -> str:
+    """Median energy distance of the samplers that differ by the repairs of herded Gibbs sampling."""
+    table = read("quality").query("family == @family and n == @n")
+    cells = (
+        table.set_index(["sampler", "d"])["median"].unstack().reindex(list(REPAIRS)).dropna(axis="columns")
+    )
+    rows = [[REPAIRS[name], *(number(v) for v in row)] for name, row in cells.iterrows()]
+    return markdown(["sampler", *(f"d = {d}" for d in cells)], rows, "quality")
+
+
+def peers(n: int = 64) -> str:
+    """Herding error and energy distance of samplers at one number of points, both times 1000."""
+    table = read("peers").query("n == @n")
+    targets = list(dict.fromkeys(table["target"]))
+    herding = table[table["kernel"] != "rule"].set_index(["method", "target"])["herding_error"]
+    energy = table[(table["kernel"] == "rule") | table["kernel"].isna()].set_index(["method", "target"])[
+        "energy_distance"
+    ]
+    rows = []
+    for name in dict.fromkeys(table["method"]):
+        both = [(herding.get((name, t), np.nan), energy.get((name, t), np.nan)) for t in targets]
+        rows.append([name, *(", ".join(number(1000 * v) for v in pair if v == v) for pair in both)])
+    return markdown(["method", *targets], rows, "peers")

@@ -1,0 +1,217 @@
+"""The tables of the pages, from the files in benchmarks/results: a function for each, which returns Markdown."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from page_format import RESULTS, interval, markdown, number, percent, read
+from page_samplers import peers, quality, repairs, rivals
+
+ROOT = Path(__file__).parent.parent
+CATALOGUE = ROOT / "herdfilter" / "evaluation" / "filters.toml"
+TITLES = {"ungm": "UNGM", "lorenz63": "Lorenz-63", "bearings": "bearings"}
+TITLES |= {f"linear-d{d}": f"linear, d = {d}" for d in range(1, 7)}
+YES_NO = {"True": "yes", "False": "no"}
+FOUR = ("bootstrap", "herded-kh", "herded-chg", "auto-kh")
+"""Filters of the README."""
+SHOWN = ("auto-kh", "kalman-mixture-kh", "herded-kh", "augmented-kh", "sqmc")
+"""Filters of the study's page; all others are in its large table."""
+
+
+def demo() -> str:
+    """Excerpt of the demo's table."""
+    return f"```text\n{(RESULTS / 'demo.txt').read_text(encoding='utf-8')}```\n"
+
+
+def excerpt(text: str, filters: Iterable[str] = FOUR) -> str:
+    """Keep headings, the rows of the filters at the largest particle count, and what stands below the table."""
+    names = "|".join(catalogue_entries())
+    lines = [(re.match(rf"\W*({names})\s+(\d+)\s", line), line.rstrip()) for line in text.splitlines()]
+    largest = max(int(row[2]) for row, _ in lines if row)
+    kept, before_row = [], False
+    for row, line in reversed(lines):
+        if (row[1] in filters and int(row[2]) == largest) if row else (line or not before_row):
+            kept.insert(0, line)
+        before_row = bool(row) if line else before_row
+    return "\n".join(kept).strip("\n") + "\n"
+
+
+def catalogue_entries() -> dict[str, dict[str, object]]:
+    """Return the catalogue of filters."""
+    return tomllib.loads(CATALOGUE.read_text(encoding="utf-8"))
+
+
+def catalogue(n: int = 100, scenarios: Iterable[str] = ("ungm", "lorenz63", "bearings", "linear-d4")) -> str:
+    """Write every filter of the catalogue with its parts and its error over that of bootstrap."""
+    table = read("study")
+    at_n = table[table["n"] == n].set_index(["filter", "scenario"])
+    rows = []
+    for name, parts in catalogue_entries().items():
+        built = [str(parts[key]) for key in ("filter", "proposal", "resampling") if key in parts]
+        cells = [
+            number(at_n.loc[(name, s), "to_bootstrap"]) if (name, s) in at_n.index else "" for s in scenarios
+        ]
+        rows.append([f"`{name}`", ", ".join(f"`{part}`" for part in built), *cells])
+    return markdown(["name", "parts", *(TITLES[s] for s in scenarios)], rows, "study")
+
+
+def study() -> str:
+    """Ratios to bootstrap of some filters at all particle counts."""
+    table = read("study").set_index(["filter", "n", "scenario"])
+    counts = sorted({n for _, n, _ in table.index if n <= 500})
+    rows = []
+    for name in SHOWN:
+        for n in counts:
+            known = [(name, n, s) in table.index for s in TITLES]
+            cells = [
+                interval(table.loc[(name, n, s)], "to_bootstrap") if there else ""
+                for s, there in zip(TITLES, known, strict=True)
+            ]
+            rows += [[f"`{name}`", n, *cells]] if any(known) else []
+    return markdown(["filter", "n", *TITLES.values()], rows, "study")
+
+
+def wide(source: str, row: str, column: str, value: str, digits: int = 3, names: dict | None = None) -> str:
+    """Write a results file with one column spread out."""
+    table = read(source)
+    columns = list(dict.fromkeys(table[column]))
+    cells = table.set_index([row, column])[value]
+    rows = [
+        [name, *(number(cells.get((name, c), np.nan), digits) for c in columns)]
+        for name in dict.fromkeys(table[row])
+    ]
+    return markdown([row, *((names or {}).get(c, f"{c}") for c in columns)], rows, source)
+
+
+def plain(source: str, digits: int = 3) -> str:
+    """Write a results file as it is."""
+    table = read(source)
+    rows = [
+        [number(v, digits) if isinstance(v, float) else YES_NO.get(str(v), v) for v in row]
+        for row in table.to_numpy(dtype=object)
+    ]
+    return markdown([name if "$" in name else name.replace("_", " ") for name in table], rows, source)
+
+
+def default() -> str:
+    """Write the default's error over that of bootstrap with as many particles."""
+    table = read("default")
+    counts = sorted(table["n"].unique())
+    cells = table.set_index(["scenario", "n"])
+    rows = [
+        [f"`{name}`", *(interval(cells.loc[(name, n)], "to_bootstrap") for n in counts)]
+        for name in dict.fromkeys(table["scenario"])
+    ]
+    means = read("default_means").set_index("n")
+    for base in ("bootstrap", "sqmc"):
+        rows.append([f"geometric mean, to `{base}`", *(number(means.loc[n, f"to_{base}"]) for n in counts)])
+    return markdown(["scenario", *(f"n = {n}" for n in counts)], rows, "default")
+
+
+def default_diverged() -> str:
+    """Share of runs that diverged, of the default and of bootstrap."""
+    table = read("default").dropna(subset=["diverged"])
+    counts = sorted(table["n"].unique())
+    cells = table.set_index(["scenario", "n"])
+    rows = [
+        [
+            f"`{name}`",
+            *(percent(cells.loc[(name, n), c]) for n in counts for c in ("diverged", "diverged_bootstrap")),
+        ]
+        for name in dict.fromkeys(table["scenario"])
+    ]
+    heads = [f"{who}, n = {n}" for n in counts for who in ("`auto-kh`", "`bootstrap`")]
+    return markdown(["scenario", *heads], rows, "default")
+
+
+def default_time() -> str:
+    """Write the default's error over that of bootstrap in the same time, an asterisk where it is on the front."""
+    table = read("default_time")
+    counts = sorted(table["n"].unique())
+    rows = []
+    for (name, cost), part in table.groupby(["scenario", "us_per_particle"], sort=False):
+        front = part["better"].isna()
+        cells = [
+            f"{number(row.ratio)}{'*' if on else ''} ({number(row.ms)} ms)"
+            for row, on in zip(part.itertuples(), front, strict=True)
+        ]
+        rows.append([f"`{name}`{f', {cost:g} us per particle dearer' if cost else ''}", *cells])
+    return markdown(["scenario", *(f"n = {n}" for n in counts)], rows, "default_time")
+
+
+def evidence() -> str:
+    """Mean error of the log-likelihood with its standard deviation, and the logarithm of the mean of exp(error)."""
+    table = read("evidence").rename(columns={"low": "log_mean_low", "high": "log_mean_high"})
+    models = list(dict.fromkeys(table["model"]))
+    cells = table.set_index(["filter", "model"])
+
+    def cell(row: pd.Series) -> str:
+        if row["sd"] < 1e-9:
+            return number(row["mean"])
+        return f"{number(row['mean'])} ({number(row['sd'])}); {interval(row, 'log_mean')}"
+
+    rows = [
+        [f"`{name}`", *(cell(cells.loc[(name, m)]) for m in models)]
+        for name in dict.fromkeys(table["filter"])
+    ]
+    return markdown(["filter", *(TITLES.get(m, m) for m in models)], rows, "evidence")
+
+
+def break_even() -> str:
+    """Milliseconds per step at n = 100, and the cost of the model from which on a herded filter gains."""
+    costs = read("break_even").set_index(["filter", "scenario"])["us_per_particle"]
+    times = read("study").query("n == 100").set_index(["filter", "scenario"])["ms"]
+    scenarios = ("ungm", "lorenz63", "bearings")
+    names = ["bootstrap", "sqmc", "ukf", *dict.fromkeys(name for name, _ in costs.index)]
+    rows = [
+        [
+            f"`{name}`",
+            *(number(times.get((name, s), np.nan)) for s in scenarios),
+            *(
+                "never" if np.isinf(c) else number(c)
+                for c in (costs.get((name, s), np.nan) for s in scenarios)
+            ),
+        ]
+        for name in names
+    ]
+    heads = [f"ms, {TITLES[s]}" for s in scenarios] + [f"gains from, {TITLES[s]}" for s in scenarios]
+    return markdown(["filter", *heads], rows, "study", "break_even")
+
+
+def paper(name: str) -> str:
+    """Write a table of a figure of the paper, without columns that say nothing."""
+    table = read(f"paper_{name}")
+    kept = table.loc[:, (table.nunique() > 1) | (table.iloc[0] != "not stated")]
+    rows = [[number(v, 3) if isinstance(v, float) else v for v in row] for row in kept.to_numpy(dtype=object)]
+    return markdown(kept, rows, f"paper_{name}")
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "demo": demo,
+    "catalogue": catalogue,
+    "study": study,
+    "quality": quality,
+    "rivals": rivals,
+    "repairs": repairs,
+    "default": default,
+    "default_diverged": default_diverged,
+    "default_time": default_time,
+    "evidence": evidence,
+    "break_even": break_even,
+    "peers": peers,
+    "published": partial(plain, "published"),
+    "import": partial(plain, "import"),
+    "startup": partial(plain, "startup"),
+    "speed_samplers": partial(wide, "speed_samplers", "sampler", "d", "median", 3, {2: "d = 2"}),
+    "speed_plain": partial(plain, "speed_plain"),
+    "speed_components": partial(plain, "speed_components"),
+    "speed_growth": partial(plain, "speed_growth"),
+    "speed_step": partial(wide, "speed_step", "filter", "model", "ms", 2),
+    **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig2", "fig3", "fig4", "fig5")},
+}
