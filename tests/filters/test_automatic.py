@@ -102,11 +102,18 @@ class CountsOfAdditiveNoise(Counts):
     "model", [CountsOfOtherNoise(), CountsOfAdditiveNoise()], ids=["other noise", "additive"]
 )
 def test_models_without_a_gaussian_observation_are_served(model):
-    z = np.random.default_rng(0).poisson(2.0, (30, 1)).astype(float)
-    herded = hf.ParticleFilter(model, 100, hf.AutomaticProposal()).run(z)
-    exact = hf.ParticleFilter(model, 20_000, rng=0).run(z)
-    assert np.abs(herded.means - exact.means).max() < 0.1
-    assert herded.log_likelihood == pytest.approx(exact.log_likelihood, abs=0.3)
+    """Over four series of counts: at most half of the error of as many random particles."""
+    errors = {"herded": [], "bootstrap": []}
+    for seed in range(4):
+        z = np.random.default_rng(seed).poisson(2.0, (30, 1)).astype(float)
+        exact = hf.ParticleFilter(model, 20_000, rng=0).run(z)
+        for name, proposal in (("herded", hf.AutomaticProposal()), ("bootstrap", None)):
+            result = hf.ParticleFilter(model, 100, proposal, rng=1).run(z)
+            errors[name].append(np.abs(result.means - exact.means).mean())
+            assert (
+                result.log_likelihood == pytest.approx(exact.log_likelihood, abs=0.3) or name == "bootstrap"
+            )
+    assert np.mean(errors["herded"]) < 0.5 * np.mean(errors["bootstrap"])
 
 
 def test_singular_noise_is_served():
@@ -172,7 +179,7 @@ def quickly(name):
 
 def test_few_particles_keep_a_target_that_is_seen_by_its_bearing_alone():
     """Twenty particles in four dimensions: weights alone would make one point of them in a step or two."""
-    table = hf.compare(quickly("bearings_only"), ["bootstrap", "auto-kh"], [20], runs=20, seed=7)
+    table = hf.compare(quickly("bearings_only"), ["bootstrap", "auto-kh"], [20], runs=50, seed=7)
     error = table.groupby("filter")["reference_error"].median()
     diverged = table.groupby("filter")["diverged"].mean()
     assert error["auto-kh"] < 0.5 * error["bootstrap"]

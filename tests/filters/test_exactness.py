@@ -120,12 +120,12 @@ class Turned:
 
 
 def test_the_deterministic_filter_approaches_the_kalman_filter_faster(study):
-    """How the few points lie to the axes of the model is luck: medians over six rotations of them."""
+    """How the few points lie to the axes of the model is luck: medians over twelve rotations of them."""
     errors = [
         np.median(
             [
                 study.errors(n, lambda k=k: AugmentedProposal(GaussianFit(), MappedSampling(Turned(k))))
-                for k in range(6)
+                for k in range(12)
             ],
             axis=0,
         )

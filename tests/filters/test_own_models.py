@@ -67,7 +67,7 @@ class Simulated:
 
 def test_noise_need_not_be_additive(of_any_noise):
     """Each step adds the mean 3 and the variance 6 of a chi-square with three degrees of freedom."""
-    n = 600 if of_any_noise.deterministic else 3000
+    n = 1000 if of_any_noise.deterministic else 3000
     result = ParticleFilter(Squared(), n, of_any_noise.make(), rng=21).run([None] * 2)
     np.testing.assert_allclose(result.means[:, 0], [3, 6], rtol=0.1)
     np.testing.assert_allclose(result.covariances[:, 0, 0], [7, 13], rtol=of_any_noise.spread)
