@@ -21,8 +21,6 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, as_count, as_generator, as_positive
-from herdfilter.filters.kalman.extended import differences
-from herdfilter.filters.kalman.gaussian import VectorFunction
 from herdfilter.mixture import GaussianMixture, covariance_factor
 from herdfilter.models.contract import (
     ADDITIVE,
@@ -36,6 +34,7 @@ from herdfilter.models.contract import (
     transition_covariance,
     transition_mean,
 )
+from herdfilter.models.jacobians import VectorFunction, differences
 
 _NOISELESS = 1e-10
 """Variance, as a share of the largest, that counts as none."""

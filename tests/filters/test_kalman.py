@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
 from herdfilter.evaluation.filters import resolve_filters
-from herdfilter.filters.kalman.extended import differences
-from herdfilter.filters.kalman.gaussian import VectorFunction, definite
+from herdfilter.filters.kalman.gaussian import definite
+from herdfilter.models.jacobians import VectorFunction, differences
 
 POINTS_OR_SLOPES = {
     "ekf": hf.ExtendedKalmanFilter,

@@ -62,11 +62,12 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, SigmaPoints, SobolSampling
 rng = np.random.default_rng(9)
 digest = hashlib.sha256()
-for d, shared in ((1, False), (2, True), (3, False)):
+for d, shared in ((1, False), (2, True), (3, False), (8, False)):
     roots = rng.standard_normal((1 if shared else 4, d, d))
     mixture = GaussianMixture(rng.dirichlet(np.ones(4)), 3 * rng.standard_normal((4, d)),
                               (roots @ roots.transpose(0, 2, 1) + np.eye(d))[0 if shared else slice(None)])
-    for sampler in (KernelHerding(), KernelHerding(0.3), ContinuousHerdedGibbs(), ContinuousHerdedGibbs("paper", 0.4),
+    for sampler in (KernelHerding(), KernelHerding(0.3), KernelHerding(1.0, "line-search"),
+                    ContinuousHerdedGibbs(), ContinuousHerdedGibbs("paper", 0.4),
                     MappedSampling(KernelHerding()), MappedSampling(ContinuousHerdedGibbs()), SobolSampling(),
                     SigmaPoints(), SigmaPoints(per_component=True)):
         points = sampler.sample(mixture, sampler.size(mixture) if isinstance(sampler, SigmaPoints) else 40)
@@ -75,15 +76,16 @@ print(digest.hexdigest())
 """
 
 
-def test_deterministic_points_are_bit_identical_in_two_processes():
+def test_deterministic_points_are_bit_identical_in_two_processes(tmp_path):
+    """One that compiles the samplers, and one that finds them in the cache."""
     seen = set()
     for hash_seed in ("1", "2"):
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM],
-            env=os.environ | {"PYTHONHASHSEED": hash_seed},
+            env=os.environ | {"PYTHONHASHSEED": hash_seed, "NUMBA_CACHE_DIR": str(tmp_path)},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=240,
         )
         assert done.returncode == 0, done.stderr
         seen.add(done.stdout.strip())

@@ -10,6 +10,7 @@ from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.observation import Observation
 from herdfilter.models.contract import circular_dims, observation_mean
+from herdfilter.models.jacobians import VectorFunction, differences
 
 
 def pseudo_times(steps: int, ratio: float = 1.2) -> Array:
@@ -103,17 +104,14 @@ class ExactFlow:
             seen.expect(means.shape[1:], "observation_mean")
             slopes = as_array("observation_jacobian", jacobian(states, step), (m, means.shape[1], d))
             return seen.residuals(means), slopes[:, seen.kept]
-        # steps as in the extended Kalman filter: truncation balanced with rounding
-        width = np.maximum(scale, 1e-3 * np.abs(x))
-        width[width == 0] = 1.0
-        h = width * np.cbrt(np.finfo(float).eps * np.maximum(1.0, np.abs(x) / width))
-        steps = h[:, None] * np.eye(d)
-        states = np.concatenate([x[:, None], x[:, None] + steps, x[:, None] - steps], axis=1).reshape(-1, d)
-        means = observation_mean(model, wrap_angles(states, circular), step)
-        seen.expect(means.shape[1:], "observation_mean")
-        means = means.reshape(m, 2 * d + 1, means.shape[1])
-        rise = wrap_angles(means[:, 1 : d + 1] - means[:, d + 1 :], seen.circular)[..., seen.kept]
-        return seen.residuals(means[:, 0]), (rise / (2 * h[..., None])).transpose(0, 2, 1)
+
+        def values(states: Array) -> Array:
+            means = observation_mean(model, wrap_angles(states, circular), step)
+            seen.expect(means.shape[1:], "observation_mean")
+            return means
+
+        means, slopes = differences(VectorFunction(values, lambda _: seen.circular), x, scale[None])
+        return seen.residuals(means), slopes[:, seen.kept]
 
 
 @njit(cache=True, nogil=True)

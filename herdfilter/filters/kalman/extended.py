@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.gaussian import GaussianBelief, VectorFunction
+from herdfilter.filters.kalman.gaussian import GaussianBelief
 from herdfilter.models.contract import Model
+from herdfilter.models.jacobians import VectorFunction, differences
 
 
 class ExtendedKalmanFilter(KalmanFilter):
@@ -57,20 +57,3 @@ def linearised(function: VectorFunction, means: Array, covariances: Array) -> tu
             )
     cross = covariances @ J.transpose(0, 2, 1)
     return centres, J @ cross, cross
-
-
-def differences(function: VectorFunction, means: Array, sd: Array) -> tuple[Array, Array]:
-    """Return the value (K, k) and the Jacobian (K, k, m) at each mean (K, m), by central differences.
-
-    The step of a dimension balances truncation with rounding for a function that changes over its standard deviation,
-    of which there are (K, m) or (1, m), or over a thousandth of its mean where that is more.
-    """
-    m = means.shape[1]
-    size = np.abs(means)
-    scale = np.maximum(sd, 1e-3 * size)
-    scale[scale == 0] = 1.0
-    h = scale * np.cbrt(np.finfo(float).eps * np.maximum(1.0, size / scale))
-    steps = h[:, :, None] * np.eye(m)
-    y = function.at(means[:, None] + np.concatenate([np.zeros_like(steps[:, :1]), steps, -steps], axis=1))
-    rise = wrap_angles(y[:, 1 : m + 1] - y[:, m + 1 :], function.circular(y.shape[-1]))
-    return y[:, 0], (rise / (2 * h[:, :, None])).transpose(0, 2, 1)

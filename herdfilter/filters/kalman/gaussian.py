@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -27,32 +26,10 @@ from herdfilter.models.contract import (
     observation_mean,
     require,
 )
+from herdfilter.models.jacobians import VectorFunction
 
 TOLERANCE = 1e-8
 """Negative eigenvalues that are put down to rounding and raised to zero, as a share of the variances."""
-
-
-@dataclass(frozen=True, eq=False)
-class VectorFunction:
-    """A function (n, m) -> (n, k) of a Gaussian variable; some of its values may be angles.
-
-    Attributes
-    ----------
-    values : callable
-        (n, m) -> (n, k).
-    circular : callable
-        k -> indices of the angle-valued ones of k values.
-    jacobian : callable or None
-        (n, m) -> (n, k, m), where the model gives it.
-    """
-
-    values: Callable[[Array], Array]
-    circular: Callable[[int], tuple[int, ...]]
-    jacobian: Callable[[Array], Any] | None = None
-
-    def at(self, x: Array) -> Array:
-        """Values at sets of points, (K, p, m) -> (K, p, k)."""
-        return self.values(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:2], -1)
 
 
 class MomentRule(Protocol):

@@ -11,8 +11,8 @@ from numba import njit
 
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
-from herdfilter.filters.kalman.gaussian import VectorFunction
 from herdfilter.mixture import covariance_factor
+from herdfilter.models.jacobians import VectorFunction
 
 Standard = Callable[[int], tuple[Array, Array, Array]]
 """Dimension m -> points (n, m) with the mean and covariance of N(0, I), their weights, and weights for covariances (n,);
