@@ -58,5 +58,6 @@ $(VENV)/.installed-bench: $(VENV)/.installed-dev
 	@$(call told,Installing the peers of the benchmarks,$(call install,bench)) || echo "peers not installed: the benchmarks leave them out"
 	@touch $@
 
-clean:
+clean:                         ## what was made, compiled loops included
 	rm -rf $(VENV) results docs/_build
+	find herdfilter -name '*.nb[ci]' -delete
