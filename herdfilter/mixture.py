@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.linalg.lapack import dtrtrs
-from scipy.spatial.distance import cdist
 
 from herdfilter._checks import Array, as_array, as_count, as_covariance, as_generator, as_points, as_weights
 
@@ -119,7 +118,9 @@ class GaussianMixture:
         if self.shared:
             # Every point is turned once, seen from the first mean to keep its digits.
             turned = (x - self.means[0]) @ inverse[0].T
-            squares: Array = cdist(turned, (self.means - self.means[0]) @ inverse[0].T, "sqeuclidean")
+            squares: Array = scipy.spatial.distance.cdist(
+                turned, (self.means - self.means[0]) @ inverse[0].T, "sqeuclidean"
+            )
         else:
             squares = _whitened_squares(x, self.means, inverse)
         return -0.5 * (squares + (log_det + self.dim * np.log(2 * np.pi)))
@@ -163,7 +164,7 @@ class GaussianMixture:
             chol = np.linalg.cholesky(self.distinct_covariances[0])
         except np.linalg.LinAlgError:
             return self.component_log_densities(x)[:, 0]
-        white = dtrtrs(chol, (x - self.means[0]).T, lower=1)[0]
+        white = scipy.linalg.lapack.dtrtrs(chol, (x - self.means[0]).T, lower=1)[0]
         log_det = 2 * np.log(chol.diagonal()).sum() + self.dim * np.log(2 * np.pi)
         return -0.5 * (log_det + np.einsum("in,in->n", white, white))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import erf
+import scipy
 
 from herdfilter._checks import Array
 
@@ -57,7 +57,7 @@ def _folded_normal(mean: Array, sd: Array) -> Array:
     """``E|Z|`` in one dimension."""
     z = np.divide(mean, sd, out=np.zeros(len(mean)), where=sd > 0)
     spread = np.sqrt(2 / np.pi) * sd * np.exp(-0.5 * z * z)
-    return spread + np.where(sd > 0, mean * erf(z / np.sqrt(2)), np.abs(mean))
+    return spread + np.where(sd > 0, mean * scipy.special.erf(z / np.sqrt(2)), np.abs(mean))
 
 
 def _principal(means: Array, covariances: Array) -> tuple[Array, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial.distance import cdist
+import scipy
 
 from herdfilter._checks import Array, as_count
 from herdfilter.discrepancy._common import BLOCK, check_dims
@@ -68,7 +68,11 @@ def _mean_distance(points: Points) -> float:
     for start in range(0, len(x), rows):
         stop = start + rows
         total += (
-            2 * float(w[start:stop] @ cdist(x[start:stop], x[stop:]) @ w[stop:]) if stop < len(x) else 0.0
+            2 * float(w[start:stop] @ scipy.spatial.distance.cdist(x[start:stop], x[stop:]) @ w[stop:])
+            if stop < len(x)
+            else 0.0
         )
-        total += float(w[start:stop] @ cdist(x[start:stop], x[start:stop]) @ w[start:stop])
+        total += float(
+            w[start:stop] @ scipy.spatial.distance.cdist(x[start:stop], x[start:stop]) @ w[start:stop]
+        )
     return total

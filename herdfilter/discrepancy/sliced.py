@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
 
 from herdfilter._checks import Array, as_array, as_count
 from herdfilter.mixture import GaussianMixture
@@ -182,7 +182,10 @@ class _Line:
 
     def _brackets(self, row: Index, level: Array, x: Array) -> tuple[Array, Array, Array, Array]:
         """For every level two neighbours among the places (k, n) and the ends of the mixture, and F there."""
-        reach = np.array([[ndtri(level.min())], [ndtri(level.max())]])[:, :, None] * self.sds
+        reach = (
+            np.array([[scipy.special.ndtri(level.min())], [scipy.special.ndtri(level.max())]])[:, :, None]
+            * self.sds
+        )
         ends = np.stack([(self.means + reach[0]).min(1), (self.means + reach[1]).max(1)], axis=1)
         nodes = np.concatenate([ends[:, :1], np.clip(x, ends[:, :1], ends[:, 1:]), ends[:, 1:]], axis=1)
         at = self._sums(nodes.ravel(), np.repeat(np.arange(len(x)), nodes.shape[1]))[0].reshape(nodes.shape)
@@ -208,7 +211,7 @@ class _Line:
                 z = away / sds
                 bell = np.exp(-0.5 * z * z) / _ROOT_2PI
             if integrated:
-                first[part] = (away * ndtr(z) + sds * bell) @ self.weights
+                first[part] = (away * scipy.special.ndtr(z) + sds * bell) @ self.weights
             else:
-                first[part], second[part] = ndtr(z) @ self.weights, (bell / sds) @ self.weights
+                first[part], second[part] = scipy.special.ndtr(z) @ self.weights, (bell / sds) @ self.weights
         return first, second

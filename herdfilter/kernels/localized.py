@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+import scipy
 
 from herdfilter._checks import Array, as_positive
 
@@ -33,16 +33,16 @@ class LocalizedCumulative:
     def value(self, squared: Array) -> Array:
         """Kernel at squared distances."""
         z = np.maximum(squared / (4 * self.largest**2), 1e-300)
-        return np.exp(-z) - z * special.exp1(z)
+        return np.exp(-z) - z * scipy.special.exp1(z)
 
     def slope(self, squared: Array) -> Array:
         """Return the derivative with respect to the squared distance."""
         z = np.maximum(squared / (4 * self.largest**2), 1e-300)
-        return -special.exp1(z) / (4 * self.largest**2)
+        return -scipy.special.exp1(z) / (4 * self.largest**2)
 
     def scales(self) -> tuple[Array, Array]:
         """Gauss-Legendre nodes in the logarithm of the width, over six decades."""
-        nodes, weights = special.roots_legendre(80)
+        nodes, weights = scipy.special.roots_legendre(80)
         half = 0.5 * np.log(1e6)
         s = self.largest * np.exp(half * (nodes - 1))
         weights = weights * (s / self.largest) ** 2

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import special
+import scipy
 
 from herdfilter._checks import Array, as_positive
 from herdfilter.kernels.base import exponential_nodes
@@ -42,7 +42,7 @@ class Matern:
         if self.nu == 2.5:
             return (1 + z + z * z / 3) * np.exp(-z)
         z = np.maximum(z, 1e-8)
-        return 2 ** (1 - self.nu) / special.gamma(self.nu) * z**self.nu * special.kv(self.nu, z)
+        return 2 ** (1 - self.nu) / scipy.special.gamma(self.nu) * z**self.nu * scipy.special.kv(self.nu, z)
 
     def slope(self, squared: Array) -> Array:
         """Return the derivative with respect to the squared distance: a kernel of order nu - 1."""
@@ -53,8 +53,8 @@ class Matern:
             return -1.5 * np.exp(-z)
         if self.nu == 2.5:
             return -5 / 6 * (1 + z) * np.exp(-z)
-        constant = 2 ** (1 - self.nu) / special.gamma(self.nu)
-        return -self.nu * constant * z ** (self.nu - 1) * special.kv(self.nu - 1, z)
+        constant = 2 ** (1 - self.nu) / scipy.special.gamma(self.nu)
+        return -self.nu * constant * z ** (self.nu - 1) * scipy.special.kv(self.nu - 1, z)
 
     def scales(self) -> tuple[Array, Array]:
         """Rates and weights of the Gaussian mixture."""

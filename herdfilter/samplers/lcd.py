@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from herdfilter._checks import Array, as_count, as_positive
 from herdfilter.kernels import KernelMean, LocalizedCumulative
@@ -77,5 +77,5 @@ def _half_space(n: int, d: int, start: int) -> Array:
     from scipy.stats import qmc  # slow to import
 
     sobol = qmc.Sobol(d, scramble=True, rng=np.random.default_rng(start))
-    z = ndtri(sobol.random(2 ** int(np.ceil(np.log2(n))))[:n])
+    z = scipy.special.ndtri(sobol.random(2 ** int(np.ceil(np.log2(n))))[:n])
     return np.where(z[:, :1] < 0, -z, z)

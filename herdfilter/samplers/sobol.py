@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from herdfilter._checks import Array, as_count, as_generator
 from herdfilter.mixture import GaussianMixture
@@ -53,7 +53,7 @@ class SobolSampling:
         order = _along_main_axis(mixture)
         cumulative = np.cumsum(mixture.weights[order])
         labels = order[np.searchsorted(cumulative, u[:, 0] * cumulative[-1], side="right")]
-        z = ndtri(u[:, 1:])
+        z = scipy.special.ndtri(u[:, 1:])
         if mixture.shared:
             return Points(mixture.means[labels] + z @ mixture.factors[0].T)
         return Points(mixture.means[labels] + np.einsum("nij,nj->ni", mixture.factors[labels], z))

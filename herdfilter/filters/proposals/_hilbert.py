@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy
 from numba import njit
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
@@ -29,7 +29,7 @@ def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDA
     centred = x - weights @ x
     spread = np.sqrt(weights @ centred**2)
     spread[spread == 0] = 1.0
-    cells = np.minimum((expit(centred / spread) * 2.0**bits).astype(np.int64), 2**bits - 1)
+    cells = np.minimum((scipy.special.expit(centred / spread) * 2.0**bits).astype(np.int64), 2**bits - 1)
     return np.argsort(hilbert_index(cells, bits), kind="stable")
 
 

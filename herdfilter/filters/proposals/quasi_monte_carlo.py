@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.cloud import Cloud
@@ -69,7 +69,7 @@ class SequentialQuasiMonteCarlo:
         prior = model.initial
         if not isinstance(prior, GaussianMixture) or len(prior) > 1:
             return initial_points(model, n, rng, SobolSampling(scramble=True))
-        x = prior.means + ndtri(scrambled_sobol(n, prior.dim, rng)) @ prior.factors[0].T
+        x = prior.means + scipy.special.ndtri(scrambled_sobol(n, prior.dim, rng)) @ prior.factors[0].T
         return Cloud.equal(wrap_angles(x, circular_dims(model)))
 
     def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
@@ -77,4 +77,4 @@ class SequentialQuasiMonteCarlo:
         u = scrambled_sobol(len(cloud), 1 + move.noise_dim, rng)
         order = hilbert_order(cloud.particles, cloud.weights, move.circular)
         ancestors = cloud.particles[order[picked(cloud.weights[order], u[:, 0])]]
-        return Cloud.equal(move.push(ancestors, ndtri(u[:, 1:])))
+        return Cloud.equal(move.push(ancestors, scipy.special.ndtri(u[:, 1:])))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial.distance import cdist
+import scipy
 
 from herdfilter._checks import Array
 from herdfilter.kernels import Kernel, KernelMean
@@ -48,7 +48,7 @@ def squared_error(x: Array, weights: Array, kernel: Kernel, mean: KernelMean) ->
     rows = max(1, _BLOCK // len(x))
     for start in range(0, len(x), rows):
         part = slice(start, start + rows)
-        squared = cdist(x[part], x, "sqeuclidean")
+        squared = scipy.spatial.distance.cdist(x[part], x, "sqeuclidean")
         value += float(weights[part] @ kernel.value(squared) @ weights)
         pull = kernel.slope(squared) * weights
         moved = pull.sum(axis=1)[:, None] * x[part] - pull @ x

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.spatial.distance import cdist
+import scipy
 
 from herdfilter._checks import Array
 from herdfilter.discrepancy import simplex_weights
@@ -36,7 +36,7 @@ def herd_weighted(frame: KernelFrame, kernel: Kernel, n: int, weighting: str) ->
     for t in range(n):
         c = np.full(t, 1 / (t + 1)) if weighting == "equal" else w[:t]
         x[t], height = climb_from(start[np.argmax(expected - near[:, :t] @ c)], x[:t], c)
-        near[:, t] = kernel.value(cdist(start, x[t : t + 1], "sqeuclidean"))[:, 0]
+        near[:, t] = kernel.value(scipy.spatial.distance.cdist(start, x[t : t + 1], "sqeuclidean"))[:, 0]
         gram[t, : t + 1] = gram[: t + 1, t] = kernel.value(((x[: t + 1] - x[t]) ** 2).sum(axis=1))
         z[t] = height + gram[t, :t] @ c
         if weighting == "line-search":
