@@ -21,12 +21,13 @@ class PlacedAgain:
 
     A climb is two steps of a quasi-Newton method on
 
-        sum over the widths w = 1/2 and 3/2 of  w (E[k_w(x, X)]  -  1 / n  sum_{r != s} k_w(x, x_r)),
+        sum over two widths w of  w (E[k_w(x, X)]  -  1 / n  sum_{r != s} k_w(x, x_r)),
 
-    k_w being w times as wide as the kernel. This is nearly what the energy distance falls by, which is the squared herding
-    error integrated over all widths. Herding is greedy, and this mends what greedy choice costs; `KernelHerding` and
-    `ContinuousHerdedGibbs` do so by themselves where their bandwidth is ``"auto"``. A pass costs O(n (n + M)), compiled:
-    about half of what herding the points costs. `Polished` moves all points at once to a minimum, under any kernel.
+    k_w being w times as wide as the kernel: 1/2 and 3/2 for up to twenty points, growing to 1 and 2 for forty and more.
+    This is nearly what the energy distance falls by, which is the squared herding error integrated over all widths. Herding
+    is greedy, and this mends what greedy choice costs; `KernelHerding` and `ContinuousHerdedGibbs` do so by themselves where
+    their bandwidth is ``"auto"``. A pass costs O(n (n + M)), compiled: about half of what herding the points costs.
+    `Polished` moves all points at once to a minimum, under any kernel.
 
     Parameters
     ----------

@@ -9,11 +9,20 @@ from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.objective import climbing_room, no_samples, smoothed_target
 from herdfilter.samplers.herding.search import search
 
-# The energy distance is the squared herding error integrated over all kernel widths. Two of them, in kernel widths of the
-# frame and with heights in proportion, come close to it: a narrow one keeps neighbours apart, a wide one fills the tails.
-WIDTHS = (0.5, 1.5)
 STEPS = 2  # of a climb: what it leaves to rise, the next pass finds
 MOVES = 120  # in all, where the points are fewer: greedy choice costs most there, and moves cost least
+
+
+def widths(n: int) -> tuple[float, float]:
+    """Return the widths of the two kernels in which n points are placed again, in kernel widths of the frame.
+
+    The energy distance is the squared herding error integrated over all kernel widths. Two, with heights in proportion, come
+    close to it: a narrow one keeps neighbours apart, a wide one fills the tails. From 1/2 and 3/2 for few points they grow to 1
+    and 2 for forty and more: with narrower ones these come closer to the mixture still, but filters of several dimensions,
+    which go on from them, lose their target more often.
+    """
+    narrow = min(max(n / 40, 0.5), 1.0)
+    return narrow, narrow + 1.0
 
 
 def place_again(frame: KernelFrame, z: Array, moves: int | None = None) -> Array:
@@ -25,18 +34,10 @@ def place_again(frame: KernelFrame, z: Array, moves: int | None = None) -> Array
     """
     n, d = z.shape
     moves = max(n, MOVES) if moves is None else moves
-    target, samples = smoothed_target(frame, WIDTHS, WIDTHS), no_samples(n, d, WIDTHS)
+    both = widths(n)
+    target, samples = smoothed_target(frame, both, both), no_samples(n, d, both)
     samples.point[:, :n] = z.T
-    samples.weight[:, :n] = np.array(WIDTHS)[:, None]
-    search(
-        target,
-        samples,
-        np.empty((d, 0)),
-        np.empty((3, 0)),
-        n,
-        n,
-        moves,
-        STEPS,
-        climbing_room(target, samples),
-    )
+    samples.weight[:, :n] = np.array(both)[:, None]
+    room, nothing, table = climbing_room(target, samples), np.empty((d, 0)), np.empty((3, 0))
+    search(target, samples, nothing, table, n, n, moves, STEPS, room)
     return np.ascontiguousarray(samples.point[:, :n].T)
