@@ -17,9 +17,9 @@ def widths(n: int) -> tuple[float, float]:
     """Return the widths of the two kernels in which n points are placed again, in kernel widths of the frame.
 
     The energy distance is the squared herding error integrated over all kernel widths. Two, with heights in proportion, come
-    close to it: a narrow one keeps neighbours apart, a wide one fills the tails. From 1/2 and 3/2 for few points they grow to 1
-    and 2 for forty and more: with narrower ones these come closer to the mixture still, but filters of several dimensions,
-    which go on from them, lose their target more often.
+    close to it: a narrow one keeps neighbours apart, a wide one fills the tails. From 1/2 and 3/2 for few points they grow
+    to 1 and 2 for forty and more: narrower ones bring the points closer to the mixture still, but filters of several
+    dimensions, which go on from them, lose their target more often.
     """
     narrow = min(max(n / 40, 0.5), 1.0)
     return narrow, narrow + 1.0
