@@ -8,7 +8,7 @@ from herdfilter.evaluation.summary import verdict
 
 
 def table_of(errors, n=50):
-    """A table of runs with the errors given, filter -> one a run; NaN stands for a failed run."""
+    """A table of runs with the errors given, filter -> one per run; NaN stands for a failed run."""
     rows = [
         {"scenario": "s", "filter": name, "n_particles": n, "run": run, "rmse": 2 * e, "reference_error": e}
         | {"reference_sd": 0.1}
