@@ -48,12 +48,12 @@ class FilterSpec:
         """Check a table of keywords, from TOML or from a caller, and evaluate its expressions once."""
         options = {key: value for key, value in table.items() if key != "about"}
         spec = cls(options.pop("filter", "ParticleFilter"), options, imports)
-        with blamed_on(name):
+        with blamed_on(f"filter {name}: "):
             if not isinstance(spec.filter, str):
                 raise ValueError(f"filter: expected the name of a class, got {shown(spec.filter)}")
             built = spec._class()
         check_keywords(f"filter {name}", built, options, taken=("model", "n_particles", "rng"))
-        with blamed_on(name):
+        with blamed_on(f"filter {name}: "):
             spec._values()
         return spec
 
@@ -68,17 +68,22 @@ class FilterSpec:
         return named(module, name, {} if self.imports is None else self.imports.modules())
 
     def _values(self) -> dict[str, Any]:
-        return {k: evaluate(v, self.imports) if isinstance(v, str) else v for k, v in self.options.items()}
+        values = dict(self.options)
+        for key, value in values.items():
+            if isinstance(value, str):
+                with blamed_on(f"{key}: "):
+                    values[key] = evaluate(value, self.imports)
+        return values
 
 
 @contextmanager
-def blamed_on(name: str) -> Iterator[None]:
-    """Put the filter's name before a complaint about its parts."""
+def blamed_on(part: str) -> Iterator[None]:
+    """Put the name of a part, such as ``"filter mine: "``, before a complaint about it."""
     try:
         yield
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"filter {name}: {error}") from error
+        raise kind(f"{part}{error}") from error
 
 
 @cache

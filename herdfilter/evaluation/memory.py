@@ -51,5 +51,4 @@ def machine_bytes() -> int | None:
 
 
 def _told(count: int) -> str:
-    gigabytes = count // 10**9
-    return f"{gigabytes} GB" if gigabytes < 10**6 else f"more than {10**6} GB"
+    return f"{min(count, 10**300) / 1e9:.3g} GB"

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from herdfilter._checks import one_of, shown
+from herdfilter._checks import one_of, shortened, shown
 
 FOLDERS = ("samplers", "fitting", "filters", "models", "kernels", "discrepancy")
 """Folders of the package whose public names a file may use; nothing in them reads or writes files."""
@@ -49,9 +49,12 @@ class Imports:
 
     def _module(self, name: str) -> ModuleType:
         beside = self._folder / (name if name.endswith(".py") else f"{name}.py")
-        if name.endswith(".py") or ("." not in name and beside.is_file()):
+        if not name.endswith(".py") and ("." in name or not is_file(beside)):
+            return _import_module(name)
+        try:
             return import_file(beside)
-        return _import_module(name)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"imports: {error}") from None
 
     def model_class(self, name: str) -> Part:
         """Return what ``[model] type`` names: ``Class`` of herdfilter.models, ``module:Class`` or ``file.py:Class``.
@@ -63,8 +66,8 @@ class Imports:
             return _public(_own_folder("models"), name)
         if not place.endswith(".py"):
             return named(place, cls, self.modules())
-        path = (self._folder / place).resolve()
-        if place not in self.names and not path.is_relative_to(self._folder.resolve()):
+        path = self._folder / place
+        if place not in self.names and not _is_below(path, self._folder):
             raise ValueError(f"{place} is not beside the scenario; if you trust it, add imports = [{place!r}]")
         return _public(import_file(path), cls)
 
@@ -138,6 +141,10 @@ def _public(module: ModuleType, name: str) -> Part:
     return found
 
 
+def _is_below(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())
+
+
 def _made_in(value: Any, home: str) -> bool:
     place = getattr(value, "__module__", None) or ""
     return place == home or place.startswith(f"{home}.")
@@ -150,11 +157,21 @@ def _import_module(name: str) -> ModuleType:
         raise ValueError(f"imports: cannot import {shown(name)} ({type(error).__name__}: {error})") from error
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; there is none under a name that is too long for one."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def import_file(path: Path) -> ModuleType:
     """Import a Python file by its path; once per version of the file and process."""
-    if not path.is_file():
-        raise FileNotFoundError(f"no file {path}")
-    return _import_file(path.resolve(), path.stat().st_mtime_ns)
+    try:
+        version = path.stat().st_mtime_ns
+    except (OSError, ValueError):  # of a name that no file can have, too
+        raise FileNotFoundError(f"no file {shortened(str(path), 200)}") from None
+    return _import_file(path.resolve(), version)
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ import numpy as np
 from herdfilter._checks import as_count, one_of, shown
 from herdfilter.evaluation import cache
 from herdfilter.evaluation.expressions import check_keywords
-from herdfilter.evaluation.filters import catalogue, resolve_filters
+from herdfilter.evaluation.filters import blamed_on, catalogue, resolve_filters
 from herdfilter.evaluation.memory import NUMBER, check_fits
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.reference import KEPT, reference_function
@@ -50,7 +50,8 @@ def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
         resolve_filters(name)[name](model, min(n, 2), rng)
     else:
         _check_grid(keywords, model.dim)
-        function(model, first, rng, **keywords)
+        with blamed_on("[reference]: "):
+            function(model, first, rng, **keywords)
     if scenario.reference["type"] in KEPT:
         cache.warn_if_unusable()
 

@@ -56,7 +56,8 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -65,7 +66,7 @@ from typing import Any
 from herdfilter._checks import as_count, one_of, shortened, shown
 from herdfilter.evaluation.criteria import Divergence, Published
 from herdfilter.evaluation.expressions import check_keywords
-from herdfilter.evaluation.names import Imports
+from herdfilter.evaluation.names import Imports, is_file
 from herdfilter.evaluation.scenario_fields import check_depth, check_fields
 
 
@@ -142,20 +143,26 @@ class Scenario:
             If the class is to come from a file that does not exist.
         """
         keywords = {k: v for k, v in self.model.items() if k != "type"} | arguments
-        what = f"model {shown(self.model['type'])}"
-        try:
-            cls = self.modules.model_class(str(self.model["type"]))
-            check_keywords(what, cls, keywords)
+        name = str(self.model["type"])
+        with _blamed_on(f"{self.name}.toml: model type"):
+            cls = self.modules.model_class(name)
+        with _blamed_on(f"{self.name}.toml: model {shown(name)}"):
+            check_keywords("arguments", cls, keywords)
             model = cls(**keywords)
-            as_count(f"{what}: attribute 'dim'", getattr(model, "dim", None))
-        except FileNotFoundError as error:
-            raise FileNotFoundError(f"{self.name}.toml: model: {error}") from None
-        except (TypeError, ValueError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"{self.name}.toml: {error}") from error
-        except Exception as error:  # whatever the class raises for arguments that do not fit
-            raise ValueError(f"{self.name}.toml: {what}: {type(error).__name__}: {error}") from error
+            as_count("dim", getattr(model, "dim", None))
         return model
+
+
+@contextmanager
+def _blamed_on(part: str) -> Iterator[None]:
+    """Put the name of a part before whatever is raised for it."""
+    try:
+        yield
+    except (FileNotFoundError, TypeError, ValueError) as error:
+        kind = next(kind for kind in (FileNotFoundError, TypeError, ValueError) if isinstance(error, kind))
+        raise kind(f"{part}: {error}") from error
+    except Exception as error:  # what a class does with arguments that do not fit
+        raise ValueError(f"{part}: {type(error).__name__}: {error}") from error
 
 
 def _truth(initial: Sequence[float]) -> Sequence[float]:
@@ -187,7 +194,8 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
     text = os.fspath(scenario)
     if text.endswith(".toml") or os.sep in text:
         path = Path(text).expanduser()
-        _check_file(path)
+        if not is_file(path):
+            raise FileNotFoundError(f"scenario: no file {shortened(str(path), 200)}")
     else:
         known = scenario_files()
         path = known[one_of("scenario", text, known)]
@@ -200,15 +208,6 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
         raise ValueError(f"{name}: expected a table, got one nested too deeply") from None
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: {error}") from None
-
-
-def _check_file(path: Path) -> None:
-    try:
-        found = path.is_file()
-    except OSError:  # a name longer than a file can have
-        found = False
-    if not found:
-        raise FileNotFoundError(f"scenario: no file {shortened(str(path), 200)}")
 
 
 def scenario_from_table(path: Path, table: dict[str, Any]) -> Scenario:

@@ -168,7 +168,7 @@ def _try_parts(study: Study) -> None:
     check_study_fits(study.particles, model.dim, steps, study.runs, len(study.filters))
     own = resolve_filters([*scenario.filter], scenario.filter, scenario.modules) if scenario.filter else {}
     for name, factory in (own | dict(study.filters)).items():
-        with blamed_on(name):
+        with blamed_on(f"filter {name}: "):
             factory(model, study.particles[0], study.filter_rng(0, (name, study.particles[0])))
     for entry in scenario.published:
         one_of("published filter", entry.filter, ["reference", *known_filters(scenario.filter)])

@@ -29,7 +29,7 @@ def planned(monkeypatch, tmp_path):
 def fault_of(planned, tmp_path):
     """A function that runs a command, and says what is wrong with the way it was refused: '' if nothing is."""
 
-    def fault_of(*arguments, may_fit=False):
+    def fault_of(*arguments, may_fit=False, naming=""):
         before = sorted(tmp_path.rglob("*"))
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
@@ -44,6 +44,8 @@ def fault_of(planned, tmp_path):
         lines = result.stderr.splitlines()
         if result.exit_code == 2 and (len(lines) != 1 or not lines[0].startswith("Error: ") or result.stdout):
             return f"says {result.output!r}"[:300]
+        if result.exit_code == 2 and naming not in result.stderr:
+            return f"does not name {naming}: {result.stderr}"[:300]
         if any(len(line) > 1000 for line in lines):
             return "says more than a line can hold"
         if warned:
