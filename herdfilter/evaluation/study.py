@@ -179,7 +179,7 @@ def _try_parts(study: Study) -> None:
 
 def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
     """Particle counts, each once; a number stands for itself."""
-    if isinstance(particles, str) or not isinstance(particles, Iterable):
+    if isinstance(particles, (str, bytes)) or not isinstance(particles, Iterable):
         particles = [particles]
     counts = tuple(dict.fromkeys([as_count("particles", n) for n in particles]))
     if not counts:
