@@ -46,7 +46,7 @@ def fault_of(planned, tmp_path):
             return f"says {result.output!r}"[:300]
         if result.exit_code == 2 and naming not in result.stderr:
             return f"does not name {naming}: {result.stderr}"[:300]
-        if any(len(line) > 1000 for line in lines):
+        if result.exit_code == 2 and any(len(line) > 1000 for line in lines):
             return "says more than a line can hold"
         if warned:
             return f"warns {warned[0].message!r}"[:300]

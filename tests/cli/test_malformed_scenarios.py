@@ -157,6 +157,14 @@ def test_a_bad_value_of_any_key_is_refused_by_its_name(fault_of_file, part):
     assert {case: fault for case, fault in faults.items() if fault} == {}
 
 
+def test_telling_of_a_bad_scenario_refuses_it_or_tells_all(fault_of, tmp_path):
+    path, faults = tmp_path / "scenario.toml", {}
+    for key, value, text in CASES[::5]:
+        path.write_text(text, encoding="utf-8")
+        faults[f"{key} = {toml(value)}"] = fault_of("scenarios", str(path), may_fit=True)
+    assert {case: fault for case, fault in faults.items() if fault} == {}
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_that_is_no_table_is_refused(fault_of_file, name):
     assert fault_of_file(FILES[name], naming="scenario.toml") == ""
