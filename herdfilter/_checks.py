@@ -113,7 +113,8 @@ def as_count(name: str, value: Any, minimum: int = 1) -> int:
 
 def as_positive(name: str, value: Any) -> float:
     """Return `value` as a positive finite float."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value <= sys.float_info.max:
+    number: Any = value if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    if not 0 < number <= sys.float_info.max:  # an integer may be too large for a float
         raise ValueError(f"{name}: expected a positive finite number, got {shown(value)}")
     return float(value)
 

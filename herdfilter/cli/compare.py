@@ -8,8 +8,8 @@ import click
 
 from herdfilter.cli.completion import FilterNames, ScenarioName
 from herdfilter.cli.errors import InputError
-from herdfilter.cli.folders import Place, output_folder
 from herdfilter.cli.findings import Findings, how_much
+from herdfilter.cli.folders import Place, output_folder
 
 
 @click.command(short_help="Compare filters on a scenario.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sysconfig
 import traceback
 from pathlib import Path
@@ -51,10 +52,11 @@ def _own_code(error: BaseException) -> str:
     """Return file and line of the user's own code in which an error arose; empty if it arose elsewhere."""
     while error.__cause__ is not None:
         error = error.__cause__
+    told = traceback.format_exception(error)  # of another process it is the text alone that comes back
     paths = sysconfig.get_paths()
     others = [Path(paths[name]) for name in ("stdlib", "purelib", "platlib")] + [Path(__file__).parents[1]]
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        file = Path(frame.filename)
+    for name, line in reversed(re.findall(r'File "(.+?)", line (\d+)', "".join(told))):
+        file = Path(name)
         if file.is_file() and not any(file.is_relative_to(other) for other in others):
-            return f"{file.name}, line {frame.lineno}"
+            return f"{file.name}, line {line}"
     return ""

@@ -39,7 +39,7 @@ def check_writable(folder: Path) -> None:
 
 @contextmanager
 def output_folder(folder: Path | None, store: str = "") -> Iterator[None]:
-    """Make the output folder; where what is done in it fails before a run is finished, remove all that was made.
+    """Make the output folder; where what is done in it fails before a run has succeeded, remove all that was made.
 
     `store` is the name of the file in it that takes finished runs.
     """
@@ -61,11 +61,11 @@ def output_folder(folder: Path | None, store: str = "") -> Iterator[None]:
 
 
 def _finished(store: Path) -> bool:
-    """Whether a store holds finished runs."""
+    """Whether a store holds runs that did not fail."""
     from herdfilter.evaluation.store import open_for_reading
 
     try:
         with open_for_reading(store, empty=True) as kept:
-            return kept.begun() and bool(kept.finished())
+            return kept.begun() and bool((kept.table()["error"] == "").any())
     except (OSError, ValueError):
         return store.exists()

@@ -7,15 +7,13 @@ from pathlib import Path
 import click
 
 from herdfilter.cli.errors import InputError
-from herdfilter.cli.folders import Place, output_folder
 from herdfilter.cli.findings import Findings, how_much
+from herdfilter.cli.folders import Place, output_folder
 
 
 @click.command(short_help="Show again what a comparison has found.")
 @click.argument("file", type=Place())
-@click.option(
-    "--out", type=Place(), metavar="DIR", help="Folder for report, tables and figures."
-)
+@click.option("--out", type=Place(), metavar="DIR", help="Folder for report, tables and figures.")
 @how_much
 def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -> None:
     """Show again what `compare --out` has found, without running anything: the table, and with --out all files.

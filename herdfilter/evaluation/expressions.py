@@ -50,7 +50,9 @@ def _built(expression: str, modules: tuple[tuple[str, ModuleType], ...]) -> Any:
             tree = ast.parse(expression.strip(), mode="eval").body
         return _value(tree, dict(modules))
     except (SyntaxError, MemoryError):  # MemoryError: nested deeper than the parser can go
-        raise ValueError(f"{shown(expression)}: expected a constructor call such as 'KernelHerding()'") from None
+        raise ValueError(
+            f"{shown(expression)}: expected a constructor call such as 'KernelHerding()'"
+        ) from None
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{shown(expression)}: {error}") from error

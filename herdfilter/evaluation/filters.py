@@ -132,7 +132,9 @@ def _listed(filters: Any) -> list[str]:
     names = list(filters) if isinstance(filters, Iterable) else [filters]
     for name in names:
         if not isinstance(name, str):
-            raise ValueError(f"filters: expected names, or a mapping from names to filters, got {shown(name)}")
+            raise ValueError(
+                f"filters: expected names, or a mapping from names to filters, got {shown(name)}"
+            )
     return names
 
 

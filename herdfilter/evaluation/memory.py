@@ -12,9 +12,7 @@ ROW = 400
 """Bytes of a finished run, at least: its place in the list of tasks, and its row in the table."""
 
 
-def check_study_fits(
-    particles: Sequence[int], dim: int, steps: int, runs: int, filters: int
-) -> None:
+def check_study_fits(particles: Sequence[int], dim: int, steps: int, runs: int, filters: int) -> None:
     """Raise ValueError, naming the argument and what it would need, if a study cannot be held in memory.
 
     Parameters

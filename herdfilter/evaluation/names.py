@@ -1,4 +1,4 @@
-"""Classes and functions that a scenario's file may name: the package's own, and those of modules under its key ``imports``."""
+"""Classes and functions that a scenario's file may name: the package's own, and those of modules under ``imports``."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ class Imports:
             return named(place, cls, self.modules())
         path = self._folder / place
         if place not in self.names and not _is_below(path, self._folder):
-            raise ValueError(f"{place} is not beside the scenario; if you trust it, add imports = [{place!r}]")
+            raise ValueError(
+                f"{place} is not beside the scenario; if you trust it, add imports = [{place!r}]"
+            )
         return _public(import_file(path), cls)
 
 

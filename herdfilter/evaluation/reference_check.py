@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache as once
 from typing import Any
 
@@ -62,7 +63,9 @@ def _check_grid(keywords: Mapping[str, Any], dim: int) -> None:
         return
     points = keywords["points"]
     if not isinstance(points, (int, list, tuple)):
-        raise ValueError(f"[reference]: points: expected a number or one for each dimension, got {shown(points)}")
+        raise ValueError(
+            f"[reference]: points: expected a number or one for each dimension, got {shown(points)}"
+        )
     counts = [points] * dim if isinstance(points, int) else points
     total = math.prod(as_count("[reference]: points", count) for count in counts)
     check_fits("[reference]: points", f"{total} in {dim} dimensions", total * (dim + 1) * NUMBER)
@@ -88,9 +91,7 @@ def _draws_at_random(name: str) -> bool:
     particle_filter = resolve_filters(name)[name](linear_chain(1), 8, rng)
     for _ in range(2):
         particle_filter.predict()
-        try:
+        with suppress(DegenerateWeightsError):
             particle_filter.update(np.zeros(1))
-        except DegenerateWeightsError:
-            pass
         states.append(rng.bit_generator.state["state"])
     return bool(states[0] != states[1])

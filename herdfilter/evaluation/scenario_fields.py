@@ -45,7 +45,9 @@ def _check_text(name: str, value: Any) -> None:
 
 def _check_dims(dims: Any) -> None:
     if not isinstance(dims, (tuple, list)) or not dims:
-        raise ValueError(f"error_dims: expected at least one dimension, got {shown(dims)}; leave it out for all")
+        raise ValueError(
+            f"error_dims: expected at least one dimension, got {shown(dims)}; leave it out for all"
+        )
     for dim in dims:
         as_count("error_dims", dim, minimum=0)
     if len(set(dims)) < len(dims):

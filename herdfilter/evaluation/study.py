@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -148,9 +148,7 @@ def plan_study(
     check_reference(scenario)
     study = Study(
         scenario,
-        resolve_filters(
-            scenario.filters if filters is None else filters, scenario.filter, scenario.modules
-        ),
+        resolve_filters(scenario.filters if filters is None else filters, scenario.filter, scenario.modules),
         _counts(scenario.particles if particles is None else particles),
         as_count("runs", scenario.runs if runs is None else runs),
         as_count("seed", seed, minimum=0),
@@ -179,9 +177,9 @@ def _try_parts(study: Study) -> None:
 
 def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
     """Particle counts, each once; a number stands for itself."""
-    if isinstance(particles, (str, bytes)) or not isinstance(particles, Iterable):
-        particles = [particles]
-    counts = tuple(dict.fromkeys([as_count("particles", n) for n in particles]))
+    single = isinstance(particles, (str, bytes)) or not isinstance(particles, Iterable)
+    given: list[Any] = [particles] if single else list(cast(Iterable[int], particles))
+    counts = tuple(dict.fromkeys([as_count("particles", n) for n in given]))
     if not counts:
         raise ValueError("particles: expected at least one count, got none")
     return counts

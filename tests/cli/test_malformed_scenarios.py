@@ -76,7 +76,7 @@ FILES = {
     "not TOML": b"<html></html>",
     "JSON": json.dumps({"title": "a"}).encode(),
     "long key": b"x" * 5000 + b" = 1",
-    "strange key": '"\\u0000\\u2028" = 1'.encode(),
+    "strange key": b'"\\u0000\\u2028" = 1',
 }
 
 
@@ -136,7 +136,9 @@ def fault_of_file(fault_of, tmp_path):
 
     def fault_of_file(content, *options, **expected):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return fault_of("compare", str(path), "--out", str(tmp_path / "new" / "out"), *options, **expected)
+        return fault_of(
+            "compare", str(path), "-q", "--out", str(tmp_path / "new" / "out"), *options, **expected
+        )
 
     return fault_of_file
 

@@ -24,8 +24,8 @@ def test_constants_and_lists_are_understood():
         "herdfilter.KernelHerding",
         "samplers.KernelHerding",
         "herdfilter.samplers.KernelHerding",
-    ]
-    + ["herdfilter.samplers.kernel_herding.KernelHerding"],
+        "herdfilter.samplers.kernel_herding.KernelHerding",
+    ],
 )
 def test_a_class_may_be_named_by_its_folder(name):
     assert evaluate(f"{name}(kernel=kernels.Laplace())") == hf.KernelHerding(kernel=hf.kernels.Laplace())

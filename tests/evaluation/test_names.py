@@ -62,9 +62,8 @@ def scenario(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_module_beside_the_file_gives_model_filter_and_sampler(scenario, workers):
-    table = hf.compare(scenario(), workers=workers)
+def test_a_module_beside_the_file_gives_model_filter_and_sampler(scenario):
+    table = hf.compare(scenario())
     assert (table["error"] == "").all()
     assert np.isfinite(table["rmse"]).all()
 

@@ -284,14 +284,14 @@ def test_a_damaged_file_is_computed_anew(kept, tmp_path, damage):
     assert list(tmp_path.rglob("*.*")) == [file]
 
 
-def test_a_kept_reference_is_all_that_was_computed(scenario, kept):
-    _, calls = kept
+def test_a_kept_reference_is_all_that_was_computed(scenario, kept, tmp_path):
     grid = dataclasses.replace(
         scenario, reference={"type": "grid", "lower": -15.0, "upper": 15.0, "points": 301}
     )
     model = scenario.build_model()
     recording = record(scenario, model, None, np.random.default_rng(1))
     first, again = (compute_reference(grid, model, recording, np.random.default_rng(0)) for _ in range(2))
+    assert len(list(tmp_path.rglob("*.npz"))) == 1
     assert first is not again
     assert again.log_likelihood == first.log_likelihood
     for name in ("means", "error", "covariances"):
