@@ -67,5 +67,5 @@ def _finished(store: Path) -> bool:
     try:
         with open_for_reading(store, empty=True) as kept:
             return kept.begun() and bool((kept.table()["error"] == "").any())
-    except (OSError, ValueError):
+    except Exception:  # there is something that cannot be read
         return store.exists()

@@ -125,6 +125,24 @@ ARGUMENTS = {
 }
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_bad_name_is_refused(fault_of, command):
+    faults = {
+        name: fault_of(*command.split(), *([name] if name != "--" else [])) for name in COMMANDS[command]
+    }
+    assert {name: fault for name, fault in faults.items() if fault} == {}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_a_bad_option_is_refused(fault_of, tmp_path, option):
+    (tmp_path / "file").touch()
+    out, faults = () if option in ("--out", "--resume") else ("--out", "new/out"), {}
+    for value in OPTIONS[option]:
+        given = () if value is None else (value,)
+        faults[value] = fault_of("compare", "ungm", "-q", option, *given, *out)
+    assert {value: fault for value, fault in faults.items() if fault} == {}
+
+
 REFUSED_BEFORE_WORK = {
     "workers": [0, -1, 1.5, "2", None, True, [], np.nan],
     "scheduler": ["", "dsak", 3, [], b"dask", "tcp://", "tcp://host:x", LONG],
