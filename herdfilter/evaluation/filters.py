@@ -16,6 +16,7 @@ import numpy as np
 from herdfilter._checks import one_of, shown
 from herdfilter.evaluation.expressions import check_keywords, evaluate
 from herdfilter.evaluation.names import Imports, named
+from herdfilter.evaluation.scenario_fields import check_label
 
 FilterFactory = Callable[[Any, int, np.random.Generator], Any]
 """``(model, n_particles, rng)`` -> an object with ``run(observations, dt=..., controls=...)``."""
@@ -141,8 +142,7 @@ def _listed(filters: Any) -> list[str]:
 def _factory(
     name: str, entry: Any, known: Mapping[str, Mapping[str, Any]], imports: Imports | None
 ) -> FilterFactory:
-    if not isinstance(name, str):
-        raise ValueError(f"filters: expected names of filters, got {shown(name)}")
+    check_label("filters: name", name)
     if isinstance(entry, str):
         entry = known[one_of("filter", entry, known)]
     if isinstance(entry, Mapping):

@@ -12,20 +12,25 @@ from herdfilter.evaluation.names import check_imports
 VIEWS = ("plane", "time")
 """How a trajectory is drawn; a state of one dimension always against time."""
 
+LONGEST = 200
+"""Characters of a title, a label or the name of a filter: figures and tables show them in full."""
+
 DEPTH = 50
 """How deep the tables and lists of a scenario may be nested."""
 
 
 def check_fields(scenario: Any) -> None:
     """Raise ValueError, naming the field, if one is not what it must be whatever the model is."""
-    for name in ("name", "title", "source", "unit", "time_label"):
+    for name in ("name", "source"):
         _check_text(name, getattr(scenario, name))
-    for name in ("filters", "labels", "imports", "particles"):
+    for name in ("title", "unit", "time_label"):
+        check_label(name, getattr(scenario, name))
+    for name in ("filters", "labels", "imports", "particles", "published"):
         if not isinstance(getattr(scenario, name), (tuple, list)):
             raise ValueError(f"{name}: expected a list, got {shown(getattr(scenario, name))}")
     for name in ("filters", "labels"):
         for text in getattr(scenario, name):
-            _check_text(name, text)
+            check_label(name, text)
     as_count("steps", scenario.steps)
     as_positive("dt", scenario.dt)
     as_count("runs", scenario.runs)
@@ -43,6 +48,13 @@ def _check_text(name: str, value: Any) -> None:
         raise ValueError(f"{name}: expected a text, got {shown(value)}")
 
 
+def check_label(name: str, value: Any) -> None:
+    """Raise ValueError unless a value is a text that can stand in a figure."""
+    _check_text(name, value)
+    if len(value) > LONGEST or not all(c.isprintable() or c.isspace() for c in value):
+        raise ValueError(f"{name}: expected at most {LONGEST} printable characters, got {shown(value)}")
+
+
 def _check_dims(dims: Any) -> None:
     if not isinstance(dims, (tuple, list)) or not dims:
         raise ValueError(
@@ -57,13 +69,14 @@ def _check_dims(dims: Any) -> None:
 def _check_tables(scenario: Any) -> None:
     for name in ("model", "truth", "data", "reference", "filter"):
         table = getattr(scenario, name)
-        if table is not None and not isinstance(table, Mapping):
+        if not isinstance(table, Mapping) and (table is not None or name in ("model", "filter")):
             raise ValueError(f"{name}: expected a table [{name}], got {shown(table)}")
     for name in ("model", "data", "reference"):
         table = getattr(scenario, name)
         if table is not None and not isinstance(table.get("type"), str):
             raise ValueError(f"[{name}]: expected a key 'type' with a name, got {shown(table.get('type'))}")
     for name, table in scenario.filter.items():
+        check_label("filter", name)
         if not isinstance(table, Mapping):
             raise ValueError(f"filter: expected a table [filter.{name}], got {shown(table)}")
     if not isinstance(scenario.divergence, Divergence | None):

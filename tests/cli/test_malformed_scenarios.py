@@ -90,7 +90,7 @@ def expanded(value):
         case list():
             return [expanded(item) for item in value]
         case dict():
-            return {key: expanded(item) for key, item in value.items()}
+            return {expanded(key): expanded(item) for key, item in value.items()}
     return value
 
 

@@ -7,7 +7,7 @@ import pytest
 import herdfilter as hf
 from herdfilter.evaluation.filters import resolve_filters
 from herdfilter.evaluation.recording import record
-from herdfilter.evaluation.scenario import load_scenario, scenario_files
+from herdfilter.evaluation.scenario import Scenario, load_scenario, scenario_files
 from herdfilter.evaluation.study import plan_study
 
 MINIMAL = """
@@ -146,6 +146,22 @@ def test_a_model_of_ones_own_is_found_beside_the_file(write):
     table = hf.compare(path, filters=["bootstrap", "mine"], particles=[10], runs=2, workers=2)
     assert (table["error"] == "").all()
     assert np.isfinite(table["rmse"]).all()
+
+
+NO_FIELD = (3, -1.5, True, np.nan, b"x", object(), {3: 3}, [[]], ["x", 3], (None,))
+
+
+@pytest.mark.parametrize(
+    "name", [field.name for field in dataclasses.fields(Scenario) if field.name != "folder"]
+)
+def test_a_field_that_does_not_fit_is_named(name):
+    scenario = dataclasses.replace(load_scenario("ungm"), published=())
+    fits = {"steps": 3, "runs": 3, "dt": 3}
+    for value in NO_FIELD:
+        if fits.get(name) is not value:
+            with pytest.raises(ValueError, match=name.rstrip("s")) as caught:
+                dataclasses.replace(scenario, **{name: value})
+            assert "\n" not in str(caught.value)
 
 
 def test_a_model_of_ones_own_is_found_in_a_module(write):
