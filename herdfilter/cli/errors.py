@@ -41,11 +41,13 @@ class Group(click.Group):
             raise
         except Exception as error:
             place = _own_code(error)
-            if place:
-                raise InputError(f"{type(error).__name__}: {error} ({place})") from None
-            if isinstance(error, (ValueError, TypeError, OSError, ImportError, MemoryError)):
-                raise InputError(str(error) or type(error).__name__) from None
-            raise
+            if isinstance(error, (ValueError, TypeError, OSError, ImportError)):
+                text = str(error) or type(error).__name__
+            elif place or isinstance(error, MemoryError):
+                text = f"{type(error).__name__}: {error}"
+            else:
+                raise
+            raise InputError(f"{text} ({place})" if place else text) from None
 
 
 def _own_code(error: BaseException) -> str:

@@ -80,9 +80,14 @@ def _hash(text: str) -> str:
 
 
 def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
-    """Name what differs between two descriptions, ``steps: 100 there, 50 now``."""
+    """Name what differs between two descriptions, ``steps: 100 there, 50 now``.
+
+    A key that one of them lacks and that is empty in the other is no difference: it is newer than the one.
+    """
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *(key for key in new if key not in old)]:
+            if (old | new)[key] in (None, [], {}) and not (key in old and key in new):
+                continue
             yield from differences(old.get(key), new.get(key), f"{path}.{key}" if path else key)
     elif json.dumps(old) != json.dumps(new):
         yield f"{path}: {_short(old)} there, {_short(new)} now"

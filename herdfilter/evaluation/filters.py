@@ -48,7 +48,8 @@ class FilterSpec:
     def from_table(cls, name: str, table: Mapping[str, Any], imports: Imports | None = None) -> FilterSpec:
         """Check a table of keywords, from TOML or from a caller, and evaluate its expressions once."""
         options = {key: value for key, value in table.items() if key != "about"}
-        spec = cls(options.pop("filter", "ParticleFilter"), options, imports)
+        known = imports if imports is not None and imports.names else None
+        spec = cls(options.pop("filter", "ParticleFilter"), options, known)
         with blamed_on(f"filter {name}: "):
             if not isinstance(spec.filter, str):
                 raise ValueError(f"filter: expected the name of a class, got {shown(spec.filter)}")

@@ -48,7 +48,8 @@ def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
         n = keywords["n"]
         check_fits("[reference]: n", f"{n} particles in {model.dim} dimensions", n * (model.dim + 1) * NUMBER)
         name = keywords.get("filter", "bootstrap")
-        resolve_filters(name)[name](model, min(n, 2), rng)
+        with blamed_on("[reference]: "):
+            resolve_filters(name)[name](model, min(n, 2), rng)
     else:
         _check_grid(keywords, model.dim)
         with blamed_on("[reference]: "):
