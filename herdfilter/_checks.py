@@ -113,8 +113,9 @@ def as_count(name: str, value: Any, minimum: int = 1) -> int:
 
 def as_positive(name: str, value: Any) -> float:
     """Return `value` as a positive finite float."""
-    number: Any = value if isinstance(value, Real) and not isinstance(value, bool) else np.nan
-    if not 0 < number <= sys.float_info.max:  # an integer may be too large for a float
+    number = isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)
+    too_large = isinstance(value, int) and value > sys.float_info.max
+    if not number or too_large or not 0 < value < np.inf:
         raise ValueError(f"{name}: expected a positive finite number, got {shown(value)}")
     return float(value)
 
