@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_count, shown
+from herdfilter._checks import Array, as_array, as_count
 from herdfilter.evaluation.columns import measured, measured_without_result, series_of
 from herdfilter.evaluation.executors import BATCH_SECONDS, check_scheduler, distribute, make_executor
 from herdfilter.evaluation.filters import FilterSpec
@@ -69,8 +69,6 @@ def run_study(
     from herdfilter.evaluation.store import open_store
 
     scheduler, workers = check_scheduler(scheduler), as_count("workers", workers)
-    if not (store is None or (isinstance(store, (str, Path)) and str(store))):
-        raise ValueError(f"store: expected the path of a file, got {shown(store)}")
     if resume and store is None:
         raise ValueError("resume: expected a store to continue, got none")
     with open_store(None if store is None else Path(store), study, resume) as kept:
