@@ -161,7 +161,7 @@ def _blamed_on(part: str) -> Iterator[None]:
     except (FileNotFoundError, TypeError, ValueError) as error:
         kind = next(kind for kind in (FileNotFoundError, TypeError, ValueError) if isinstance(error, kind))
         raise kind(f"{part}: {error}") from error
-    except Exception as error:  # what a class does with arguments that do not fit
+    except (Exception, SystemExit) as error:  # what a class does with arguments that do not fit
         raise ValueError(f"{part}: {type(error).__name__}: {error}") from error
 
 

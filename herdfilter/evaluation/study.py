@@ -172,7 +172,10 @@ def _try_parts(study: Study) -> None:
         one_of("published filter", entry.filter, ["reference", *known_filters(scenario.filter)])
         if entry.model:
             replace(study, scenario=replace(scenario, model={**scenario.model, **entry.model})).build_model()
-    try_reference(scenario, model, first_step(scenario, model, study.data, study.recording_rng(0)))
+    try:
+        try_reference(scenario, model, first_step(scenario, model, study.data, study.recording_rng(0)))
+    except SystemExit as error:  # of a user's model
+        raise ValueError(f"the first run cannot be made ready: SystemExit: {error}") from error
 
 
 def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:

@@ -131,6 +131,21 @@ def test_a_module_that_cannot_be_imported_is_named(scenario, tmp_path, code):
         plan_study(scenario())
 
 
+@pytest.mark.parametrize(
+    "method",
+    [
+        "__init__(self, noise)",
+        "transition_mean(self, x, dt, control, step)",
+        "observation_mean(self, x, step)",
+    ],
+)
+def test_a_model_that_ends_the_program_is_a_clear_error(scenario, tmp_path, method):
+    ending = f"class Walk(Walk):\n    def {method}:\n        raise SystemExit(0)\n"
+    (tmp_path / "own.py").write_text(OWN + ending)
+    with pytest.raises(ValueError, match="SystemExit: 0"):
+        plan_study(scenario())
+
+
 def test_a_changed_module_is_another_study(scenario, tmp_path):
     first = plan_study(scenario()).describe()
     (tmp_path / "own.py").write_text(OWN + "# edited\n")
