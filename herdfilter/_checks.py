@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -18,6 +19,21 @@ def shape_text(shape: Shape) -> str:
     """Write a shape with ``None`` for a free axis the way the docstrings do: ``(*, 3)``."""
     inner = ", ".join("*" if size is None else str(size) for size in shape)
     return f"({inner},)" if len(shape) == 1 else f"({inner})"
+
+
+def shown(value: Any, width: int = 80) -> str:
+    """Write a value as Python does, for a message: on one line, and with its middle left out where it is long."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # nested too deeply, too many digits, or a class of the caller's
+        text = f"a value of type {type(value).__name__}"
+    return shortened(text, width)
+
+
+def shortened(text: str, width: int) -> str:
+    """Return a text of at most `width` characters, its middle left out."""
+    half = (width - 5) // 2
+    return text if len(text) <= width else f"{text[:half]} ... {text[-half:]}"
 
 
 def as_array(name: str, value: ArrayLike, shape: Shape, *, finite: bool = True) -> Array:
@@ -91,14 +107,16 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
 def as_count(name: str, value: Any, minimum: int = 1) -> int:
     """Return `value` as an integer of at least `minimum`."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
-        raise ValueError(f"{name}: expected an integer of at least {minimum}, got {value!r}")
+        raise ValueError(f"{name}: expected an integer of at least {minimum}, got {shown(value)}")
     return int(value)
 
 
 def as_positive(name: str, value: Any) -> float:
     """Return `value` as a positive finite float."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
-        raise ValueError(f"{name}: expected a positive finite number, got {value!r}")
+    number = isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)
+    too_large = isinstance(value, int) and value > sys.float_info.max
+    if not number or too_large or not 0 < value < np.inf:
+        raise ValueError(f"{name}: expected a positive finite number, got {shown(value)}")
     return float(value)
 
 
@@ -113,11 +131,11 @@ def as_generator(rng: Any) -> np.random.Generator:
 def one_of(name: str, value: str, known: Iterable[str]) -> str:
     """Return `value` if it is known; else name the nearest known ones."""
     known = list(known)
-    if value in known:
+    if isinstance(value, str) and value in known:
         return value
     folded = {name.casefold(): name for name in reversed(known)}
     near = get_close_matches(str(value), known, n=1, cutoff=0.5) or [
         folded[name] for name in get_close_matches(str(value).casefold(), folded, n=1, cutoff=0.5)
     ]
     hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
-    raise ValueError(f"{name}: unknown {value!r}; {hint}")
+    raise ValueError(f"{name}: unknown {shown(value)}; {hint}")

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 @click.argument("name", required=False, type=ScenarioName())
 def scenarios(name: str | None) -> None:
     """List the scenarios that come with the package; of one, NAME or a TOML file, tell everything with its source."""
+    from herdfilter.evaluation.reference_check import check_reference
     from herdfilter.evaluation.scenario import load_scenario, scenario_files
 
     if name is not None:
-        click.echo("\n".join(definitions(_told(load_scenario(name)))))
+        scenario = load_scenario(name)
+        check_reference(scenario)
+        click.echo("\n".join(definitions(_told(scenario))))
         return
     rows = []
     for known in scenario_files():
@@ -34,10 +37,9 @@ def scenarios(name: str | None) -> None:
 
 def _dim(scenario: Scenario) -> str:
     """Dimension of the state; of a model that is built from data, by its labels."""
-    try:
-        return str(scenario.build_model().dim)
-    except (TypeError, ValueError):
+    if scenario.data is not None:
         return str(len(scenario.labels) or "?")
+    return str(scenario.build_model().dim)
 
 
 def _reference(scenario: Scenario) -> str:

@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from herdfilter.cli.completion import FilterNames, ScenarioName
-from herdfilter.cli.errors import InputError, check_writable
+from herdfilter.cli.errors import InputError
 from herdfilter.cli.findings import Findings, how_much
+from herdfilter.cli.folders import Place, output_folder
 
 
 @click.command(short_help="Compare filters on a scenario.")
@@ -28,7 +29,7 @@ from herdfilter.cli.findings import Findings, how_much
 @click.option("--data", metavar="DIR", help="Folder of the real data, for scenarios that need them.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=Place(),
     metavar="DIR",
     help="Folder for report, tables and figures, and for study.sqlite, which takes every finished run at once.",
 )
@@ -55,7 +56,11 @@ def compare(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Compare filters on a SCENARIO: a name that `herdfilter scenarios` lists, or a TOML file."""
+    """Compare filters on a SCENARIO: a name that `herdfilter scenarios` lists, or a TOML file.
+
+    A TOML file runs the code that it names: Python files beside it in `type`, modules under `imports`. Read both keys
+    of a file from elsewhere first; one with neither uses nothing but herdfilter's own classes.
+    """
     import joblib
 
     from herdfilter._checks import as_count
@@ -72,11 +77,10 @@ def compare(
     workers = joblib.cpu_count() if workers is None else as_count("workers", workers)
     with told(lambda seconds: f"preparing {scenario} ({seconds:.0f} s)", not quiet):
         study = plan_study(scenario, _names(filters), _counts(particles), runs, seed, data)
-    if out is not None:
-        check_writable(out)
     store = None if out is None else out / FILE_NAME
     try:
-        result = run_study(study, workers, not quiet, store, resume, scheduler)
+        with output_folder(out, FILE_NAME):
+            result = run_study(study, workers, not quiet, store, resume, scheduler)
     except KeyboardInterrupt:
         if store is not None:
             click.echo(
@@ -102,4 +106,4 @@ def _counts(text: str | None) -> list[int] | None:
     try:
         return None if text is None else [int(count) for count in text.split(",")]
     except ValueError:
-        raise ValueError(f"particles: expected integers separated by commas, got {text!r}") from None
+        raise InputError(f"particles: expected integers separated by commas, got {text!r}") from None

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from herdfilter.cli.folders import Place
+
 
 @click.group(short_help="Fetch the real data sets.")
 def data() -> None:
@@ -24,9 +26,16 @@ def list_files() -> None:
 
 @data.command()
 @click.argument("data_set", metavar="NAME")
-@click.option("--to", metavar="DIR", help="Folder to put them into. [default: HERDFILTER_DATA, or the cache]")
-@click.option("--data", "source", metavar="DIR", help="Folder to copy them from, without a network.")
-def fetch(data_set: str, to: str | None, source: str | None) -> None:
+@click.option(
+    "--to",
+    type=Place(),
+    metavar="DIR",
+    help="Folder to put them into. [default: HERDFILTER_DATA, or the cache]",
+)
+@click.option(
+    "--data", "source", type=Place(), metavar="DIR", help="Folder to copy them from, without a network."
+)
+def fetch(data_set: str, to: Path | None, source: Path | None) -> None:
     """Download the files of a data set, NAME, and compare their checksums; those that are there stay."""
     from herdfilter.evaluation.data import files
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from herdfilter.cli.errors import check_writable
+from herdfilter.cli.folders import Place, check_writable
 from herdfilter.cli.tables import in_blocks
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.argument("figures", nargs=-1, metavar="[fig1 .. fig5 | all]")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=Place(),
     metavar="DIR",
     default=Path("results/paper"),
     show_default=True,

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import click
 
-from herdfilter.cli.errors import InputError, check_writable
+from herdfilter.cli.errors import InputError
 from herdfilter.cli.findings import Findings, how_much
+from herdfilter.cli.folders import Place, output_folder
 
 
 @click.command(short_help="Show again what a comparison has found.")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder for report, tables and figures."
-)
+@click.argument("file", type=Place())
+@click.option("--out", type=Place(), metavar="DIR", help="Folder for report, tables and figures.")
 @how_much
 def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -> None:
     """Show again what `compare --out` has found, without running anything: the table, and with --out all files.
@@ -25,9 +24,7 @@ def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -
     from herdfilter.evaluation.store import open_for_reading
     from herdfilter.evaluation.study import Study
 
-    if out is not None:
-        check_writable(out)
-    with open_for_reading(file) as store:
+    with open_for_reading(file) as store, output_folder(out):
         result = store.result()
         planned = Study.described(store.description()).runs
     findings = Findings(result, planned, wide, quiet, verbose)
@@ -37,9 +34,9 @@ def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -
 
 
 @click.command(short_help="Write the runs of a comparison as CSV or Parquet.")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--csv", type=click.Path(path_type=Path), metavar="PATH", help="CSV file to write.")
-@click.option("--parquet", type=click.Path(path_type=Path), metavar="PATH", help="Parquet file to write.")
+@click.argument("file", type=Place())
+@click.option("--csv", type=Place(), metavar="PATH", help="CSV file to write.")
+@click.option("--parquet", type=Place(), metavar="PATH", help="Parquet file to write.")
 def export(file: Path, csv: Path | None, parquet: Path | None) -> None:
     """Write the runs of a study.sqlite as CSV or Parquet: one row per filter, particle count and run.
 

@@ -1,4 +1,7 @@
-"""References that took long to compute, kept on disk from one comparison to the next."""
+"""References that took long to compute, kept on disk from one comparison to the next.
+
+Each is a file of NumPy arrays without pickles: whoever can write into a shared folder can spoil numbers, but not run code.
+"""
 
 from __future__ import annotations
 
@@ -9,40 +12,70 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from herdfilter._checks import Array
 from herdfilter._version import __version__
+
+T = TypeVar("T")
 
 VARIABLE = "HERDFILTER_CACHE"
 """Environment variable that names the folder; empty or ``off`` means that nothing is kept."""
 
 
-def remembered(compute: Callable[[], Any], *decided_by: Any) -> Any:
+def remembered(
+    compute: Callable[[], T],
+    to_arrays: Callable[[T], dict[str, Array]],
+    from_arrays: Callable[[dict[str, Array]], T],
+    *decided_by: Any,
+) -> T:
     """Return ``compute()``, from the disk if it is there for equal arguments `decided_by`.
 
-    It is computed without a folder that can be written, if an argument cannot be pickled, and if the file is damaged.
+    It is computed without a folder that can be written, if an argument cannot be pickled (which only tells it from
+    others), and if the file is damaged: `from_arrays` raises where arrays are not what `to_arrays` makes.
     """
-    memory, _ = _memory(_folder())
-    if memory is None:
+    place, _ = _place(_folder())
+    if place is None:
         return compute()
     try:
-        key = _digest(decided_by)
+        file = place / f"{_digest(decided_by)}.npz"
     except Exception:  # whatever a user's class raises when it is pickled
         return compute()
+    with suppress(Exception):  # there is none, or whatever a damaged archive leads to
+        return from_arrays(_read(file))
+    value = compute()
+    with suppress(OSError):  # a full disk, or a folder removed in the meantime
+        _write(file, to_arrays(value))
+    return value
+
+
+def _read(file: Path) -> dict[str, Array]:
+    """Return the arrays of a file. They are numbers: no code is in them."""
+    with np.load(file, allow_pickle=False) as arrays:
+        return {name: np.asarray(arrays[name], dtype=np.float64) for name in arrays.files}
+
+
+def _write(file: Path, arrays: dict[str, Array]) -> None:
+    """Write a file at once, so that no other process finds half of it."""
+    handle, name = tempfile.mkstemp(dir=file.parent, suffix=".part")
     try:
-        return memory.cache(_kept, ignore=["compute"])(key, compute)
-    except OSError:  # a full disk, or a folder removed in the meantime
-        return compute()
+        with os.fdopen(handle, "wb") as part:
+            np.savez(part, allow_pickle=False, **arrays)
+        os.replace(name, file)
+    except BaseException:
+        os.unlink(name)
+        raise
 
 
 def warn_if_unusable() -> None:
     """Warn, once a process, if there should be a cache but its folder cannot be written."""
     folder = _folder()
-    reason = _memory(folder)[1]
+    reason = _place(folder)[1]
     if reason:
         _warn(f"{VARIABLE}: cannot write into {folder} ({reason}); references are computed anew every time")
 
@@ -55,7 +88,7 @@ def sources(model: Any) -> list[str]:
     OSError
         If there is no such file, as for a class typed in at a prompt.
     """
-    classes = [cls for cls in type(model).__mro__ if cls is not object]
+    classes = [cls for cls in type(model).__mro__ if cls.__module__ != "builtins"]
     return [inspect.getsource(sys.modules[cls.__module__]) for cls in classes]
 
 
@@ -72,11 +105,6 @@ def bare(model: Any) -> Any:
 def generator_state(rng: np.random.Generator) -> tuple[Any, Any]:
     """Return what decides the numbers that a generator, and those spawned from it, will give."""
     return rng.bit_generator.state, getattr(rng.bit_generator.seed_seq, "state", None)
-
-
-def _kept(key: str, compute: Callable[[], Any]) -> Any:
-    """Compute; joblib keeps what comes out in a folder named after this function."""
-    return compute()
 
 
 def _digest(decided_by: Any) -> str:
@@ -105,10 +133,8 @@ def user_cache() -> Path:
 
 
 @cache
-def _memory(folder: str | None) -> tuple[Any, str]:
-    """Return the `joblib.Memory` in a folder, or None and the reason why there is none."""
-    import joblib
-
+def _place(folder: str | None) -> tuple[Path | None, str]:
+    """Return where the files lie in a folder, or None and the reason why there is no such place."""
     if folder is None:
         return None, ""
     place = Path(folder) / "references"
@@ -116,7 +142,7 @@ def _memory(folder: str | None) -> tuple[Any, str]:
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=place):
             pass
-        return joblib.Memory(place, verbose=0), ""
+        return place, ""
     except OSError as error:
         return None, error.strerror or str(error)
 

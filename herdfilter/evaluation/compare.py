@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from herdfilter._checks import shown
 from herdfilter.evaluation.engine import run_study
 from herdfilter.evaluation.filters import Filters
 from herdfilter.evaluation.scenario import Scenario
@@ -73,5 +74,7 @@ def compare(
     ImportError, ConnectionError
         If distributed is not installed, or the cluster cannot be reached.
     """
+    if not (store is None or (isinstance(store, (str, Path)) and str(store))):
+        raise ValueError(f"store: expected the path of a file, got {shown(store)}")
     study = plan_study(scenario, filters, particles, runs, seed, data)
     return run_study(study, workers, progress, store, resume, scheduler).runs

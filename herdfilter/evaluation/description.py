@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -57,13 +57,16 @@ def _name(value: Any) -> str:
 
 
 def digest(value: Any) -> str:
-    """Return a short text that tells values apart: name and text of a function or class, contents of anything else.
+    """Return a short text that tells values apart: name and text of a function, class or module, contents of anything else.
 
     What comes with the package has its name only: its version is recorded.
     """
-    if not isinstance(value, (type, FunctionType)):
+    if isinstance(value, ModuleType):
+        name = value.__name__
+    elif isinstance(value, (type, FunctionType)):
+        name = f"{value.__module__}.{value.__qualname__}"
+    else:
         return _hash(json.dumps(plain(value)))
-    name = f"{value.__module__}.{value.__qualname__}"
     if name.startswith("herdfilter."):
         return name
     try:
@@ -77,9 +80,14 @@ def _hash(text: str) -> str:
 
 
 def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
-    """Name what differs between two descriptions, ``steps: 100 there, 50 now``."""
+    """Name what differs between two descriptions, ``steps: 100 there, 50 now``.
+
+    A key that one of them lacks and that is empty in the other is no difference: it is newer than the one.
+    """
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *(key for key in new if key not in old)]:
+            if (old | new)[key] in (None, [], {}) and not (key in old and key in new):
+                continue
             yield from differences(old.get(key), new.get(key), f"{path}.{key}" if path else key)
     elif json.dumps(old) != json.dumps(new):
         yield f"{path}: {_short(old)} there, {_short(new)} now"

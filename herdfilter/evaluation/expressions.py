@@ -1,104 +1,95 @@
-"""Objects named in TOML: constructor expressions such as ``"HerdedProposal(KernelHerding())"``, and classes.
+"""Objects written in TOML: constructor expressions such as ``"HerdedProposal(KernelHerding())"``.
 
-An expression is written exactly as in Python, but only calls with constant arguments are understood; nothing
-is handed to ``eval``. A bare name is looked up in the public ``herdfilter`` namespace, a dotted one imported.
+An expression is written exactly as in Python, but only calls of named classes and functions with constant arguments are
+understood, and nothing is handed to ``eval``. A bare name is one of the public ``herdfilter`` namespace; a dotted one stands
+in a folder of it (``kernels.Laplace``), or in a module that the scenario's file names under ``imports``.
 """
 
 from __future__ import annotations
 
 import ast
-import importlib
-import importlib.util
 import inspect
-import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from herdfilter._checks import one_of
+from herdfilter._checks import one_of, shown
+from herdfilter.evaluation.names import Imports, named
 
 
-@lru_cache(maxsize=256)
-def evaluate(expression: str) -> Any:
+def evaluate(expression: str, imports: Imports | None = None) -> Any:
     """Build the object that a constructor expression describes; one object for each text and process.
 
     Parameters
     ----------
     expression : str
         Such as ``"MixtureResampling(GaussianFit(), mypackage.samplers.MySampler(order=3))"``.
+    imports : Imports, optional
+        Modules whose names it may use beside those of herdfilter; none unless given.
 
     Raises
     ------
     ValueError
-        If the text is not such an expression, or a name in it is unknown (with the nearest known one).
+        If the text is not such an expression, a name in it is unknown (with the nearest known one) or not to be used, or
+        a constructor fails.
     TypeError
         If a constructor does not take the arguments given.
     """
+    modules = {} if imports is None else imports.modules()
+    return _built(expression, tuple(modules.items()))
+
+
+@lru_cache(maxsize=256)
+def _built(expression: str, modules: tuple[tuple[str, ModuleType], ...]) -> Any:
+    """Build an object; the modules are part of the key, as a file that was changed is another one."""
     try:
-        return _value(ast.parse(expression.strip(), mode="eval").body)
-    except SyntaxError:
-        raise ValueError(f"{expression!r}: expected a constructor call such as 'KernelHerding()'") from None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the parser, about escapes in strings
+            tree = ast.parse(expression.strip(), mode="eval").body
+        return _value(tree, dict(modules))
+    except (SyntaxError, MemoryError):  # MemoryError: nested deeper than the parser can go
+        raise ValueError(
+            f"{shown(expression)}: expected a constructor call such as 'KernelHerding()'"
+        ) from None
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{expression!r}: {error}") from None
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{shown(expression)}: {error}") from error
+    except Exception as error:  # whatever a constructor raises
+        raise ValueError(f"{shown(expression)}: {type(error).__name__}: {error}") from error
 
 
-def _value(node: ast.expr) -> Any:
+def _value(node: ast.expr, modules: Mapping[str, ModuleType]) -> Any:
     match node:
-        case ast.Constant(value):
+        case ast.Constant(None | bool() | int() | float() | str() as value):
             return value
         case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
             return -number
         case ast.List(items) | ast.Tuple(items):
-            return [_value(item) for item in items]
+            return [_value(item, modules) for item in items]
         case ast.Call(function, args, keywords) if all(k.arg for k in keywords):
-            return _named(ast.unparse(function))(
-                *map(_value, args), **{str(k.arg): _value(k.value) for k in keywords}
+            *path, name = _path(function)
+            part = named(".".join(path), name, modules)
+            return part(
+                *(_value(arg, modules) for arg in args),
+                **{str(k.arg): _value(k.value, modules) for k in keywords},
             )
-    raise ValueError(f"expected calls, numbers, strings and lists, got {ast.unparse(node)!r}")
+    raise ValueError(f"expected calls, numbers, strings and lists, got {_told(node)}")
 
 
-def _named(name: str) -> Callable[..., Any]:
-    module, _, attribute = name.rpartition(".")
-    return member(import_module("name", module), attribute) if module else member("herdfilter", name)
+def _path(function: ast.expr) -> list[str]:
+    """Return the parts of a dotted name; what is called may be nothing else."""
+    match function:
+        case ast.Name(name):
+            return [name]
+        case ast.Attribute(value, name):
+            return [*_path(value), name]
+    raise ValueError(f"expected the name of a class or function before the brackets, got {_told(function)}")
 
 
-def member(module: ModuleType | str, name: str) -> Callable[..., Any]:
-    """Return a public class or function of a module, naming the nearest one if there is none of that name."""
-    if isinstance(module, str):
-        module = importlib.import_module(module)
-    public = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
-    return getattr(module, one_of(module.__name__, name, [n for n in public if callable(getattr(module, n))]))
-
-
-def import_module(what: str, name: str) -> ModuleType:
-    """Import a module by its dotted name; failure is a ValueError that says for `what` it was wanted."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ValueError(f"{what}: cannot import {name!r} ({error})") from None
-
-
-def import_file(path: Path) -> ModuleType:
-    """Import a Python file by its path; once per version of the file and process."""
-    if not path.is_file():
-        raise FileNotFoundError(f"no file {path}")
-    return _import_file(path.resolve(), path.stat().st_mtime_ns)
-
-
-@lru_cache(maxsize=64)
-def _import_file(path: Path, _version: int) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"herdfilter_user_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"{path}: expected a Python file (.py)")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module.__name__] = module  # where dataclasses and pickle look their classes up
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise ValueError(f"{path}: cannot be imported ({type(error).__name__}: {error})") from error
-    return module
+def _told(node: ast.expr) -> str:
+    return shown(ast.unparse(node))
 
 
 def check_keywords(
@@ -108,11 +99,11 @@ def check_keywords(
     parameters = inspect.signature(function).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return
-    named = [
+    named_ = [
         p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in taken
     ]
     for key in given:
-        one_of(f"{where}: key", key, [p.name for p in named])
-    missing = [p.name for p in named if p.default is p.empty and p.name not in given]
+        one_of(f"{where}: key", key, [p.name for p in named_])
+    missing = [p.name for p in named_ if p.default is p.empty and p.name not in given]
     if missing:
         raise ValueError(f"{where}: key {missing[0]!r} is missing")

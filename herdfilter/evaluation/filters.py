@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import one_of
-from herdfilter.evaluation.expressions import check_keywords, evaluate, member
+from herdfilter._checks import one_of, shown
+from herdfilter.evaluation.expressions import check_keywords, evaluate
+from herdfilter.evaluation.names import Imports, named
+from herdfilter.evaluation.scenario_fields import check_label
 
 FilterFactory = Callable[[Any, int, np.random.Generator], Any]
 """``(model, n_particles, rng)`` -> an object with ``run(observations, dt=..., controls=...)``."""
@@ -30,24 +32,30 @@ class FilterSpec:
     Parameters
     ----------
     filter : str
-        Name of the class in the ``herdfilter`` namespace.
+        Name of the class in the ``herdfilter`` namespace, or of one in a module of `imports`.
     options : mapping
         Keyword arguments of the class. Strings are constructor expressions (see `expressions`), evaluated
         when the filter is built, so that a specification travels to a worker as text.
+    imports : Imports, optional
+        Modules whose names may be used beside those of herdfilter.
     """
 
     filter: str = "ParticleFilter"
     options: Mapping[str, Any] = field(default_factory=dict)
+    imports: Imports | None = None
 
     @classmethod
-    def from_table(cls, name: str, table: Mapping[str, Any]) -> FilterSpec:
+    def from_table(cls, name: str, table: Mapping[str, Any], imports: Imports | None = None) -> FilterSpec:
         """Check a table of keywords, from TOML or from a caller, and evaluate its expressions once."""
         options = {key: value for key, value in table.items() if key != "about"}
-        spec = cls(options.pop("filter", "ParticleFilter"), options)
-        with blamed_on(name):
+        known = imports if imports is not None and imports.names else None
+        spec = cls(options.pop("filter", "ParticleFilter"), options, known)
+        with blamed_on(f"filter {name}: "):
+            if not isinstance(spec.filter, str):
+                raise ValueError(f"filter: expected the name of a class, got {shown(spec.filter)}")
             built = spec._class()
         check_keywords(f"filter {name}", built, options, taken=("model", "n_particles", "rng"))
-        with blamed_on(name):
+        with blamed_on(f"filter {name}: "):
             spec._values()
         return spec
 
@@ -58,20 +66,26 @@ class FilterSpec:
         return self._class()(model, **{k: v for k, v in given.items() if k in known}, **self._values())
 
     def _class(self) -> Callable[..., Any]:
-        return member("herdfilter", self.filter)
+        module, _, name = self.filter.rpartition(".")
+        return named(module, name, {} if self.imports is None else self.imports.modules())
 
     def _values(self) -> dict[str, Any]:
-        return {k: evaluate(v) if isinstance(v, str) else v for k, v in self.options.items()}
+        values = dict(self.options)
+        for key, value in values.items():
+            if isinstance(value, str):
+                with blamed_on(f"{key}: "):
+                    values[key] = evaluate(value, self.imports)
+        return values
 
 
 @contextmanager
-def blamed_on(name: str) -> Iterator[None]:
-    """Put the filter's name before a complaint about its parts."""
+def blamed_on(part: str) -> Iterator[None]:
+    """Put the name of a part, such as ``"filter mine: "``, before a complaint about it."""
     try:
         yield
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"filter {name}: {error}") from error
+        raise kind(f"{part}{error}") from error
 
 
 @cache
@@ -81,7 +95,9 @@ def catalogue() -> dict[str, dict[str, Any]]:
 
 
 def resolve_filters(
-    filters: Filters, own: Mapping[str, Mapping[str, Any]] | None = None
+    filters: Filters,
+    own: Mapping[str, Mapping[str, Any]] | None = None,
+    imports: Imports | None = None,
 ) -> dict[str, FilterFactory]:
     """Turn the `filters` argument of `compare` into factories by name, in the order given.
 
@@ -91,27 +107,49 @@ def resolve_filters(
         See `Filters`.
     own : mapping, optional
         A scenario's own tables; they come before catalogue entries of the same name.
+    imports : Imports, optional
+        Modules whose names tables of keywords may use.
 
     Raises
     ------
     ValueError
         If a name is unknown (with the nearest known one), a key is unknown, or no filter is named.
     """
-    known = catalogue() | dict(own or {})
+    known = known_filters(own)
+    if isinstance(filters, str):
+        filters = [filters]
     if not isinstance(filters, Mapping):
-        filters = {name: name for name in ([filters] if isinstance(filters, str) else filters)}
+        filters = {name: name for name in _listed(filters)}
     if not filters:
         raise ValueError("filters: expected at least one, got none")
-    return {name: _factory(name, entry, known) for name, entry in filters.items()}
+    return {name: _factory(name, entry, known, imports) for name, entry in filters.items()}
 
 
-def _factory(name: str, entry: Any, known: Mapping[str, Mapping[str, Any]]) -> FilterFactory:
+def known_filters(own: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, Mapping[str, Any]]:
+    """Return the tables of all filters that have a name: the catalogue, and a scenario's own."""
+    return {**catalogue(), **(own or {})}
+
+
+def _listed(filters: Any) -> list[str]:
+    names = list(filters) if isinstance(filters, Iterable) else [filters]
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(
+                f"filters: expected names, or a mapping from names to filters, got {shown(name)}"
+            )
+    return names
+
+
+def _factory(
+    name: str, entry: Any, known: Mapping[str, Mapping[str, Any]], imports: Imports | None
+) -> FilterFactory:
+    check_label("filters: name", name)
     if isinstance(entry, str):
         entry = known[one_of("filter", entry, known)]
     if isinstance(entry, Mapping):
-        return FilterSpec.from_table(name, entry)
+        return FilterSpec.from_table(name, entry, imports)
     if callable(entry):
         return entry
     raise ValueError(
-        f"filter {name}: expected a catalogue name, a mapping of keywords or a function, got {entry!r}"
+        f"filter {name}: expected a catalogue name, a mapping of keywords or a function, got {shown(entry)}"
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, one_of
+from herdfilter._checks import Array, one_of, shown
 from herdfilter.evaluation.data import load_plaza, load_uav
 from herdfilter.evaluation.expressions import check_keywords
 from herdfilter.evaluation.scenario import Scenario
@@ -103,10 +103,14 @@ def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
     return adapt(None if folder is None else Path(folder), **options)
 
 
-def check_truth(scenario: Scenario, model: Any) -> None:
-    """Raise ValueError if the scenario's ``[truth]`` gives a state that is none of the model's."""
-    if scenario.initial_truth is not None:
-        as_array("[truth]: initial", scenario.initial_truth, (model.dim,))
+def check_data_folder(scenario: Scenario, folder: str | Path | None) -> None:
+    """Raise ValueError unless `folder` may be the data folder of the scenario."""
+    if folder is None:
+        return
+    if not isinstance(folder, (str, Path)) or not str(folder):
+        raise ValueError(f"data: expected a folder, got {shown(folder)}")
+    if scenario.data is None:
+        raise ValueError(f"data: scenario {shown(scenario.name)} is simulated and takes no data folder")
 
 
 def record(scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator) -> Recording:
@@ -118,3 +122,10 @@ def record(scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.
         return replace(recorded, observations=simulate_observations(model, recorded.truth, rng))
     truth, observations = simulate(model, scenario.steps, rng, dt=scenario.dt, initial=scenario.initial_truth)
     return Recording(truth, observations, scenario.dt, simulated_controls(model, scenario.steps))
+
+
+def first_step(scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator) -> Recording:
+    """Return the first step of a run."""
+    if data is None:
+        return record(replace(scenario, steps=1), model, None, rng)
+    return record(scenario, model, replace(data, recording=data.recording.first(1)), rng)

@@ -3,74 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, one_of
+from herdfilter._checks import Array, one_of
 from herdfilter.angles import moments
 from herdfilter.evaluation import cache
-from herdfilter.evaluation.expressions import check_keywords
-from herdfilter.evaluation.filters import catalogue, resolve_filters
+from herdfilter.evaluation.filters import resolve_filters
+from herdfilter.evaluation.posterior import LineDensity, Reference, from_arrays, snapshot_steps, to_arrays
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import ADDITIVE, OBSERVED, circular_dims, require
-
-SNAPSHOTS = 10
-"""Steps of a run at which the exact posterior is kept, where there is one."""
-
-
-@dataclass(frozen=True, eq=False)
-class LineDensity:
-    """A density on the line, constant in each cell.
-
-    Attributes
-    ----------
-    edges : ndarray, shape (N + 1,)
-        Of the cells, increasing.
-    masses : ndarray, shape (N,)
-        Probability of each cell; they sum to 1.
-    """
-
-    edges: Array
-    masses: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Reference:
-    """What is known of the posterior of one run.
-
-    Attributes
-    ----------
-    means : ndarray, shape (T, d)
-        Posterior means.
-    log_likelihood : float
-        Log-density of all observations.
-    error : ndarray, shape (T, d)
-        Standard error of `means`: zero where they are exact, NaN where it is not known.
-    covariances : ndarray, shape (T, d, d), or None
-        Posterior covariances, where they are exact.
-    posteriors : dict
-        Place of a step, from 0 -> the exact posterior there, of a few steps (`snapshot_steps`); a grid has them in one
-        dimension only.
-    """
-
-    means: Array
-    log_likelihood: float
-    error: Array
-    covariances: Array | None = None
-    posteriors: Mapping[int, GaussianMixture | LineDensity] = field(default_factory=dict)
-
-    def sd(self, dims: Sequence[int]) -> float:
-        """Return the standard error of the means over `dims`, root mean square over time, as errors of filters are taken."""
-        return float(np.sqrt((self.error[:, list(dims)] ** 2).sum(axis=1).mean()))
-
-
-def snapshot_steps(steps: int, count: int = SNAPSHOTS) -> list[int]:
-    """Return up to `count` places of steps, from 0, evenly spaced and the last among them."""
-    return sorted({-(-steps * (i + 1) // count) - 1 for i in range(count)}) if steps else []
 
 
 def _exact(
@@ -186,23 +132,8 @@ def _affine(dim: int, function: Callable[..., Array], *arguments: Any) -> tuple[
 REFERENCES: dict[str, Callable[..., Reference]] = {"grid": _grid, "large": _large, "kalman": _kalman}
 """Type of reference -> function of model, recording, generator and the keys of ``[reference]``."""
 
-_KEPT = ("grid", "large")  # the Kalman filter takes less time than the disk
-_FORM = 2  # of what is kept; to be raised when `Reference` changes
-
-
-def check_reference(scenario: Scenario) -> None:
-    """Raise ValueError if the scenario's ``[reference]`` has an unknown type or key, or lacks one; look at the cache."""
-    if scenario.reference is None:
-        return
-    function, keywords = _function(scenario)
-    check_keywords("[reference]", function, keywords, taken=("model", "recording", "rng"))
-    for name in ("n", "repeats"):
-        if name in keywords:
-            as_count(f"[reference]: {name}", keywords[name])
-    if "filter" in keywords:
-        one_of("[reference]: filter", keywords["filter"], catalogue())
-    if scenario.reference["type"] in _KEPT:
-        cache.warn_if_unusable()
+KEPT = ("grid", "large")  # the Kalman filter takes less time than the disk
+_FORM = 3  # of what is kept; to be raised when `to_arrays` changes
 
 
 def compute_reference(
@@ -211,24 +142,24 @@ def compute_reference(
     """Compute the reference of one run, or take it from the cache; None if the scenario has none."""
     if scenario.reference is None:
         return None
-    function, keywords = _function(scenario)
+    function, keywords = reference_function(scenario)
 
     def compute() -> Reference:
         return function(model, recording, rng, **keywords)
 
-    if scenario.reference["type"] not in _KEPT:
+    if scenario.reference["type"] not in KEPT:
         return compute()
     try:
         model_key = (cache.bare(model), cache.sources(model))
     except Exception:  # typed in at a prompt, or an object that cannot be copied
         return compute()
     seen = (recording.observations, recording.dt, recording.controls)
-    kept: Reference = cache.remembered(
-        compute, _FORM, model_key, seen, dict(scenario.reference), cache.generator_state(rng)
-    )
-    return kept
+    decided_by = (_FORM, model_key, seen, dict(scenario.reference), cache.generator_state(rng))
+    read = partial(from_arrays, steps=len(recording), dim=model.dim)
+    return cache.remembered(compute, to_arrays, read, *decided_by)
 
 
-def _function(scenario: Scenario) -> tuple[Callable[..., Reference], dict[str, Any]]:
+def reference_function(scenario: Scenario) -> tuple[Callable[..., Reference], dict[str, Any]]:
+    """Return the function that computes a scenario's reference, and the keys of ``[reference]`` that it takes."""
     table = dict(scenario.reference or {})
     return REFERENCES[one_of("reference type", table.pop("type"), REFERENCES)], table

@@ -1,5 +1,8 @@
 """Scenarios: one experiment a TOML file, with its source.
 
+A file runs code where it names any: a Python file in ``type``, and the modules under ``imports``. Beside those, only the
+public classes of herdfilter can be named in it.
+
 ```toml
 title = "..."                 # required, as is [model]
 source = "author, year"
@@ -13,9 +16,10 @@ unit = "m"                    # of the error
 labels = ["x (m)", "y (m)"]   # of the state's dimensions, for figures
 time_label = "time (s)"
 view = "plane"                # path in the first two of error_dims, or "time": the first dimension against time
+imports = ["mymodule"]        # modules whose classes the file names: installed ones, or mymodule.py beside it
 
 [model]
-type = "UNGM"                 # in herdfilter.models, or "module:Class", or "path/to/file.py:Class"
+type = "UNGM"                 # in herdfilter.models, or "mymodule:Class", or "file.py:Class" in the file's folder
 process_variance = 10.0       # further keys are keyword arguments of the class
 
 [truth]                       # of a simulation
@@ -44,7 +48,7 @@ runs = 100                    # as there; so are steps and skip (steps left out 
 model = {}                    # keys of [model] that differ there
 
 [filter.my-filter]            # a filter of one's own, in the form of evaluation/filters.toml
-proposal = "HerdedProposal(KernelHerding(bandwidth=0.5))"
+proposal = "HerdedProposal(KernelHerding(bandwidth=0.5))"   # or "HerdedProposal(mymodule.MySampler())"
 ```
 """
 
@@ -52,18 +56,18 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from herdfilter._checks import as_count, as_positive, one_of
+from herdfilter._checks import as_count, one_of, shortened, shown
 from herdfilter.evaluation.criteria import Divergence, Published
-from herdfilter.evaluation.expressions import check_keywords, import_file, import_module, member
-
-VIEWS = ("plane", "time")
-"""How a trajectory is drawn; a state of one dimension always against time."""
+from herdfilter.evaluation.expressions import check_keywords
+from herdfilter.evaluation.names import Imports, is_file
+from herdfilter.evaluation.scenario_fields import check_depth, check_fields
 
 
 @dataclass(frozen=True)
@@ -100,23 +104,18 @@ class Scenario:
     divergence: Divergence | None = None
     published: tuple[Published, ...] = ()
     filter: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    imports: tuple[str, ...] = ()
     folder: Path = Path()
 
     def __post_init__(self) -> None:
-        as_count("steps", self.steps)
-        as_positive("dt", self.dt)
-        as_count("runs", self.runs)
-        for n in self.particles:
-            as_count("particles", n)
-        one_of("view", self.view, VIEWS)
-        for table in ("model", "data", "reference"):
-            keys = getattr(self, table)
-            if keys is not None and not isinstance(keys.get("type"), str):
-                raise ValueError(f"[{table}]: expected a key 'type' with a name, got {keys.get('type')!r}")
+        check_fields(self)
         if self.truth is not None:
             check_keywords("[truth]", _truth, self.truth)
-            if self.data is not None:
-                raise ValueError("[truth]: expected none beside [data], which brings its own")
+
+    @property
+    def modules(self) -> Imports:
+        """The modules whose names the scenario may use."""
+        return Imports(self.imports, self.folder)
 
     @property
     def initial_truth(self) -> Sequence[float] | None:
@@ -144,29 +143,31 @@ class Scenario:
             If the class is to come from a file that does not exist.
         """
         keywords = {k: v for k, v in self.model.items() if k != "type"} | arguments
-        try:
-            cls = _model_class(str(self.model["type"]), self.folder)
-            check_keywords(f"model {self.model['type']}", cls, keywords)
-            return cls(**keywords)
-        except FileNotFoundError as error:
-            raise FileNotFoundError(f"{self.name}.toml: model: {error}") from None
-        except (TypeError, ValueError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"{self.name}.toml: {error}") from error
+        name = str(self.model["type"])
+        with _blamed_on(f"{self.name}.toml: model type"):
+            cls = self.modules.model_class(name)
+        with _blamed_on(f"{self.name}.toml: model {shown(name)}"):
+            check_keywords("arguments", cls, keywords)
+            model = cls(**keywords)
+            as_count("dim", getattr(model, "dim", None))
+        return model
+
+
+@contextmanager
+def _blamed_on(part: str) -> Iterator[None]:
+    """Put the name of a part before whatever is raised for it."""
+    try:
+        yield
+    except (FileNotFoundError, TypeError, ValueError) as error:
+        kind = next(kind for kind in (FileNotFoundError, TypeError, ValueError) if isinstance(error, kind))
+        raise kind(f"{part}: {error}") from error
+    except (Exception, SystemExit) as error:  # what a class does with arguments that do not fit
+        raise ValueError(f"{part}: {type(error).__name__}: {error}") from error
 
 
 def _truth(initial: Sequence[float]) -> Sequence[float]:
     """Return the only key of ``[truth]``."""
     return initial
-
-
-def _model_class(name: str, folder: Path) -> Any:
-    place, colon, cls = name.rpartition(":")
-    if not colon:
-        return member("herdfilter.models", name)
-    if place.endswith(".py"):
-        return member(import_file(folder / Path(place).expanduser()), cls)
-    return member(import_module("model type", place), cls)
 
 
 def scenario_files() -> dict[str, Path]:
@@ -188,25 +189,35 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
     """
     if isinstance(scenario, Scenario):
         return scenario
+    if not isinstance(scenario, (str, os.PathLike)):
+        raise TypeError(
+            f"scenario: expected a name, a path to a TOML file or a Scenario, got {shown(scenario)}"
+        )
     text = os.fspath(scenario)
     if text.endswith(".toml") or os.sep in text:
         path = Path(text).expanduser()
-        if not path.is_file():
-            raise FileNotFoundError(f"scenario: no file {path}")
+        if not is_file(path):
+            raise FileNotFoundError(f"scenario: no file {shortened(str(path), 200)}")
     else:
         known = scenario_files()
         path = known[one_of("scenario", text, known)]
+    name = shortened(path.name, 80)
     try:
-        return scenario_from_table(path, tomllib.loads(path.read_text(encoding="utf-8")))
+        return scenario_from_table(path, tomllib.loads(path.read_text(encoding="utf-8-sig")))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name}: expected text in UTF-8, got byte {error.object[error.start]:#x}") from None
+    except RecursionError:
+        raise ValueError(f"{name}: expected a table, got one nested too deeply") from None
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{path.name}: {error}") from None
+        raise ValueError(f"{name}: {error}") from None
 
 
 def scenario_from_table(path: Path, table: dict[str, Any]) -> Scenario:
     """Check a table as it stands in a scenario's file, and make the scenario of it."""
+    check_depth(table)
     for name in ("model", "truth", "data", "reference", "divergence", "filter"):
         if not isinstance(table.get(name, {}), dict):
-            raise ValueError(f"{name}: expected a table [{name}], got {table[name]!r}")
+            raise ValueError(f"{name}: expected a table [{name}], got {shown(table[name])}")
     if "divergence" in table:
         check_keywords("[divergence]", Divergence, table["divergence"])
         table["divergence"] = Divergence(**table["divergence"])
@@ -220,16 +231,16 @@ def scenario_from_table(path: Path, table: dict[str, Any]) -> Scenario:
 
 def _published(entries: Any) -> tuple[Published, ...]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ValueError(f"published: expected tables [[published]], got {entries!r}")
+        raise ValueError(f"published: expected tables [[published]], got {shown(entries)}")
     for entry in entries:
         check_keywords("[[published]]", Published, entry)
     return tuple(Published(**entry) for entry in entries)
 
 
-_LISTS: dict[str, type] = {"particles": int, "filters": str, "error_dims": int, "labels": str}
+_LISTS: dict[str, type] = {"particles": int, "filters": str, "error_dims": int, "labels": str, "imports": str}
 
 
 def _tuple(name: str, value: Any, expected: type) -> tuple[Any, ...]:
     if not isinstance(value, list) or not all(type(item) is expected for item in value):
-        raise ValueError(f"{name}: expected a list of {expected.__name__}, got {value!r}")
+        raise ValueError(f"{name}: expected a list of {expected.__name__}, got {shown(value)}")
     return tuple(value)

@@ -12,18 +12,20 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from herdfilter._checks import as_count
+from herdfilter._checks import as_count, one_of
 from herdfilter._version import __version__
 from herdfilter.evaluation import cache
 from herdfilter.evaluation.description import digest, plain
-from herdfilter.evaluation.filters import FilterFactory, Filters, blamed_on, resolve_filters
-from herdfilter.evaluation.recording import DataSet, check_truth, load_data
-from herdfilter.evaluation.reference import check_reference
+from herdfilter.evaluation.filters import FilterFactory, Filters, blamed_on, known_filters, resolve_filters
+from herdfilter.evaluation.memory import check_study_fits
+from herdfilter.evaluation.recording import DataSet, check_data_folder, first_step, load_data
+from herdfilter.evaluation.reference_check import check_reference, try_reference
 from herdfilter.evaluation.scenario import Scenario, load_scenario, scenario_from_table
+from herdfilter.evaluation.scenario_fields import check_beside_model
 from herdfilter.evaluation.tasks import Key, Task
 
 # What a seed is for.
@@ -90,6 +92,7 @@ class Study:
             "runs": self.runs,
             "seed": self.seed,
             "model": _source(self.build_model()),
+            "imports": {name: digest(module) for name, module in self.scenario.modules.modules().items()},
             "data": None if self.data is None else digest(self.data),
         }
 
@@ -113,7 +116,7 @@ def _source(model: Any) -> str:
         return digest(
             type(model) if type(model).__module__.startswith("herdfilter.") else cache.sources(model)
         )
-    except OSError:  # typed in at a prompt
+    except (OSError, TypeError):  # typed in at a prompt, or compiled
         return digest(type(model))
 
 
@@ -141,33 +144,45 @@ def plan_study(
         If the scenario's file or its data are not there.
     """
     scenario = load_scenario(scenario)
-    if data is not None and scenario.data is None:
-        raise ValueError(f"data: scenario {scenario.name!r} is simulated and takes no data folder")
+    check_data_folder(scenario, data)
+    check_reference(scenario)
     study = Study(
         scenario,
-        resolve_filters(scenario.filters if filters is None else filters, scenario.filter),
+        resolve_filters(scenario.filters if filters is None else filters, scenario.filter, scenario.modules),
         _counts(scenario.particles if particles is None else particles),
         as_count("runs", scenario.runs if runs is None else runs),
         as_count("seed", seed, minimum=0),
         load_data(scenario, data),
     )
-    check_reference(scenario)
-    model = study.build_model()
-    check_truth(scenario, model)
-    for dim in study.dims(model):
-        if not 0 <= dim < model.dim:
-            raise ValueError(f"error_dims: expected indices from 0 to {model.dim - 1}, got {dim}")
-    for name, factory in study.filters.items():
-        with blamed_on(name):
-            factory(model, study.particles[0], study.filter_rng(0, (name, study.particles[0])))
+    _try_parts(study)
     return study
+
+
+def _try_parts(study: Study) -> None:
+    """Build model, filters and reference, and make the first step, so that what goes wrong in every run does so now."""
+    scenario, model = study.scenario, study.build_model()
+    check_beside_model(scenario, model.dim)
+    steps = scenario.steps if study.data is None else len(study.data.recording)
+    check_study_fits(study.particles, model.dim, steps, study.runs, len(study.filters))
+    own = resolve_filters([*scenario.filter], scenario.filter, scenario.modules) if scenario.filter else {}
+    for name, factory in (own | dict(study.filters)).items():
+        with blamed_on(f"filter {name}: "):
+            factory(model, study.particles[0], study.filter_rng(0, (name, study.particles[0])))
+    for entry in scenario.published:
+        one_of("published filter", entry.filter, ["reference", *known_filters(scenario.filter)])
+        if entry.model:
+            replace(study, scenario=replace(scenario, model={**scenario.model, **entry.model})).build_model()
+    try:
+        try_reference(scenario, model, first_step(scenario, model, study.data, study.recording_rng(0)))
+    except SystemExit as error:  # of a user's model
+        raise ValueError(f"the first run cannot be made ready: SystemExit: {error}") from error
 
 
 def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
     """Particle counts, each once; a number stands for itself."""
-    if isinstance(particles, str) or not isinstance(particles, Iterable):
-        particles = [particles]
-    counts = tuple(dict.fromkeys(as_count("particles", n) for n in particles))
+    single = isinstance(particles, (str, bytes)) or not isinstance(particles, Iterable)
+    given: list[Any] = [particles] if single else list(cast(Iterable[int], particles))
+    counts = tuple(dict.fromkeys([as_count("particles", n) for n in given]))
     if not counts:
         raise ValueError("particles: expected at least one count, got none")
     return counts

@@ -1,5 +1,6 @@
 """What does not fit is told in one line."""
 
+import re
 import subprocess
 import sys
 
@@ -64,6 +65,82 @@ def test_the_process_exits_2_without_a_traceback():
     assert done.returncode == 2
     assert done.stderr == "Error: scenario: unknown 'ungn'; did you mean 'ungm'?\n"
     assert done.stdout == ""
+
+
+WALK = """
+title = "A walk"
+steps = 4
+runs = 2
+particles = [5]
+filters = ["bootstrap"]
+[model]
+type = "walk.py:Walk"
+"""
+MODEL = """
+from herdfilter.models import LinearGaussian
+
+
+class Walk(LinearGaussian):
+    def __init__(self):
+        super().__init__([[1.0]], [[1.0]], [[1.0]], [[1.0]], [0.0], [[1.0]])
+
+    def transition_mean(self, x, dt, control, step):
+        return x if step < BAD_STEP else x[:, 5]
+"""
+
+
+@pytest.mark.parametrize(("bad_step", "workers"), [(1, "1"), (3, "1"), (3, "2")])
+def test_a_fault_of_ones_own_model_names_the_line_and_leaves_nothing(tmp_path, bad_step, workers):
+    """Found before the work if it is in the first step, else in the first run."""
+    (tmp_path / "walk.py").write_text(MODEL.replace("BAD_STEP", str(bad_step)))
+    (tmp_path / "walk.toml").write_text(WALK)
+    before = {path for path in tmp_path.rglob("*") if path.suffix != ".pyc"}
+    out = tmp_path / "new" / "out"
+    result = run("compare", str(tmp_path / "walk.toml"), "--workers", workers, "-q", "--out", str(out))
+    assert result.exit_code == 2, result.output
+    assert result.stderr.count("\n") == 1
+    assert "(walk.py, line 10)" in result.stderr
+    assert "Error: " in result.stderr
+    assert result.stdout == ""
+    assert {path for path in tmp_path.rglob("*") if path.suffix != ".pyc"} == before
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "needed"),
+    [("--particles", str(10**12), r"1.6e\+04 GB"), ("--runs", str(10**12), r"4e\+05 GB")],
+)
+def test_what_does_not_fit_into_memory_says_what_it_needs(tmp_path, option, value, needed):
+    out = tmp_path / "out"
+    result = run(
+        "compare", "ungm", "--filters", "bootstrap", "--particles", "5", option, value, "--out", str(out)
+    )
+    assert result.exit_code == 2
+    assert re.search(
+        rf"{option[2:]}: {value} .* need at least {needed} of memory, this machine has", result.stderr
+    )
+    assert not out.exists()
+
+
+def test_what_was_finished_before_a_fault_is_kept(tmp_path, monkeypatch):
+    from herdfilter.evaluation import engine
+
+    perform = engine._perform
+
+    def fail_late(study, task):
+        if task.run == 2:
+            raise OSError("the disk has gone")
+        return perform(study, task)
+
+    monkeypatch.setattr(engine, "_perform", fail_late)
+    monkeypatch.setattr(engine.perform, "__defaults__", (0.0,))
+    options = ("--filters", "bootstrap", "--particles", "5", "--runs", "3", "--workers", "1")
+    result = run("compare", "linear_gaussian", *options, "--out", str(tmp_path / "out"))
+    assert result.exit_code == 2
+    assert (tmp_path / "out" / "study.sqlite").is_file()
+
+
+def test_help_says_that_a_file_can_run_code():
+    assert "runs the code that it names" in " ".join(run("compare", "--help").stdout.split())
 
 
 def test_importing_the_package_and_the_command_line_stays_light():

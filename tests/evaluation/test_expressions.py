@@ -1,5 +1,6 @@
+import os
 import re
-from pathlib import PurePosixPath
+import subprocess
 
 import pytest
 
@@ -12,17 +13,29 @@ def test_an_expression_builds_what_python_would_build():
     assert built == hf.MixtureResampling(hf.KernelDensityFit(), hf.KernelHerding(bandwidth=0.5))
 
 
-def test_constants_lists_and_dotted_names_are_understood():
-    assert evaluate("pathlib.PurePosixPath('a', 'b')") == PurePosixPath("a/b")
+def test_constants_and_lists_are_understood():
     assert evaluate("[1, -2.5, True, None, ('x', [])]") == [1, -2.5, True, None, ["x", []]]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "KernelHerding",
+        "herdfilter.KernelHerding",
+        "samplers.KernelHerding",
+        "herdfilter.samplers.KernelHerding",
+        "herdfilter.samplers.kernel_herding.KernelHerding",
+    ],
+)
+def test_a_class_may_be_named_by_its_folder(name):
+    assert evaluate(f"{name}(kernel=kernels.Laplace())") == hf.KernelHerding(kernel=hf.kernels.Laplace())
 
 
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
         ("KernelHerdin()", "did you mean 'KernelHerding'"),
-        ("pathlib.PurePosixPat()", "did you mean 'PurePosixPath'"),
-        ("no_such_package.Sampler()", "cannot import 'no_such_package'"),
+        ("no_such_package.Sampler()", "'no_such_package' is no part of herdfilter"),
         ("KernelHerding(", "expected a constructor call"),
         ("KernelHerding", "expected calls"),
         ("1 + 1", "expected calls"),
@@ -30,12 +43,117 @@ def test_constants_lists_and_dotted_names_are_understood():
         ("KernelHerding(**options)", "expected calls"),
         ("(lambda: 0)()", "lambda"),
         ("KernelHerding(bandwidth=-1)", "bandwidth"),
+        ("EMFit(1e999)", "EMFit(1e999)"),
+        ("KernelHerding(bandwidth=" + "9" * 400 + ")", "bandwidth: expected a positive finite number"),
     ],
 )
 def test_anything_else_is_a_clear_error(expression, message):
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
         evaluate(expression)
-    assert expression in str(caught.value)
+    assert expression[:20] in str(caught.value)
+
+
+ESCAPES = [
+    "os.system('x')",
+    "subprocess.run('x')",
+    "builtins.eval('1')",
+    "eval('1')",
+    "exec('x')",
+    "open('x', 'w')",
+    "print('x')",
+    "__import__('os')",
+    "__import__('os').system('x')",
+    "importlib.import_module('os')",
+    "getattr(KernelHerding, 'x')",
+    "compare('ungm', store='x')",
+    "evaluation.compare('ungm', store='x')",
+    "herdfilter.evaluation.compare.compare('ungm', store='x')",
+    "plotting.save_figures('x', 'y')",
+    "herdfilter.report.write_report('x', 'y')",
+    "herdfilter.cli.main()",
+    "herdfilter.evaluation.names.import_file('x')",
+    "samplers.np.os.system('x')",
+    "herdfilter.samplers.np.os.system('x')",
+    "herdfilter.samplers.kernel_herding.np.savetxt('x', [1])",
+    "hf.samplers.np.os.system('x')",
+    "np.save('x', [1])",
+    "models.np.loadtxt('x')",
+    "herdfilter.import_module('os')",
+    "samplers.annotations()",
+    "KernelHerding.__init__.__globals__['os'].system('x')",
+    "KernelHerding.__class__('x', [], {})",
+    "KernelHerding().__class__.__mro__[1].__subclasses__()",
+    "KernelHerding().sample.__globals__",
+    "().__class__.__bases__[0].__subclasses__()",
+    "'x'.__class__()",
+    "GaussianMixture.trusted(1, 2, 3)",
+    "samplers.KernelHerding.sample(1, 2, 3)",
+    "samplers._compiled.warm_up()",
+    "samplers.__loader__.load_module('os')",
+    "samplers['np'].os.system('x')",
+    "[KernelHerding][0]()",
+    "(KernelHerding if 1 else 0)()",
+    "(lambda: os.system('x'))()",
+    "[os.system('x') for _ in [1]]",
+    "{1: os.system('x')}",
+    "{os.system('x')}",
+    "f'{os.system(1)}'",
+    "f'{KernelHerding().__class__}'",
+    "'{0.__class__}'.format(KernelHerding())",
+    "(x := KernelHerding())",
+    "KernelHerding(*[1])",
+    "KernelHerding(**{'bandwidth': 1})",
+    "9**9**9",
+    "'x' * 10**9",
+    "[0] * 10**9",
+    "KernelHerding(bandwidth=9**9**9)",
+    "1 / 0",
+    "1 << 10**9",
+    "KernelHerding(); os.system('x')",
+    "import os",
+    "await KernelHerding()",
+    "KernelHerding() and os.system('x')",
+    "not KernelHerding()",
+    "os.system",
+    "b'x'",
+    "1j",
+    "...",
+]
+
+
+@pytest.mark.parametrize("expression", ESCAPES)
+def test_no_expression_reaches_more_than_classes_of_the_package(expression, monkeypatch, tmp_path):
+    def escaped(*args, **kwargs):
+        pytest.fail("escaped")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "system", escaped)
+    monkeypatch.setattr(subprocess, "run", escaped)
+    monkeypatch.setattr("herdfilter.evaluation.study.plan_study", escaped)
+    with pytest.raises(
+        ValueError, match=r"expected|unknown|is no part of herdfilter|cannot import"
+    ) as caught:
+        evaluate(expression)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_name_that_may_be_used_is_a_class_or_function_made_in_the_package():
+    """Else a helper that a folder imports would be in reach."""
+    from herdfilter.evaluation.names import FOLDERS, named
+
+    for folder in FOLDERS:
+        for name in getattr(hf, folder).__all__:
+            assert named(folder, name, {}).__module__.startswith("herdfilter.")
+
+
+def test_a_constructor_that_fails_in_any_way_is_a_clear_error(monkeypatch):
+    def failing(*args):
+        raise KeyError("nothing there")
+
+    monkeypatch.setattr(hf, "KernelHerding", failing)
+    with pytest.raises(ValueError, match=r"KernelHerding\(7\)': KeyError: 'nothing there'"):
+        evaluate("KernelHerding(7)")
 
 
 def test_an_unknown_argument_is_named():

@@ -1,4 +1,5 @@
 import dataclasses
+import pickle
 import warnings
 
 import numpy as np
@@ -81,17 +82,35 @@ def test_kalman_reference_uses_the_part_of_an_observation_that_is_there(plane):
     assert partly.log_likelihood == pytest.approx(one.log_likelihood)
 
 
-def test_kalman_reference_refuses_a_nonlinear_model():
-    scenario = Scenario(
-        name="x",
-        title="x",
-        model={"type": "UNGM"},
-        steps=3,
-        reference={"type": "kalman"},
-        filters=("bootstrap",),
-    )
-    with pytest.raises(ValueError, match="expected a linear model"):
-        hf.compare(scenario, particles=[5], runs=1)
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ({"type": "kalman"}, "expected a linear model"),
+        ({"type": "grid", "lower": 1.0, "upper": -1.0, "points": 50}, "upper: expected more than lower"),
+        ({"type": "grid", "lower": -1.0, "upper": 1.0, "points": 50}, "expected a grid that resolves"),
+        ({"type": "grid", "lower": -60.0, "upper": 60.0, "points": 50}, "points: expected"),
+        ({"type": "grid", "lower": -60.0, "upper": 60.0, "points": 10**14}, "GB of memory"),
+        ({"type": "large", "n": 10**14}, "n: .* GB of memory"),
+        (
+            {"type": "large", "n": 50, "filter": "ukf"},
+            "filter: expected a particle filter that draws at random",
+        ),
+        (
+            {"type": "large", "n": 50, "filter": "enkf"},
+            "filter: expected a particle filter that draws at random",
+        ),
+        (
+            {"type": "large", "n": 50, "filter": "herded-kh"},
+            "filter: expected a particle filter that draws at",
+        ),
+    ],
+)
+def test_a_reference_that_cannot_be_computed_is_refused_before_any_file(reference, message, tmp_path):
+    ungm = load_scenario("ungm")
+    scenario = dataclasses.replace(ungm, reference=reference, steps=3, published=())
+    with pytest.raises(ValueError, match=rf"\[reference\].*{message}"):
+        hf.compare(scenario, ["bootstrap"], particles=[5], runs=1, store=tmp_path / "new" / "study.sqlite")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_grid_and_many_particles_agree_with_kalman(scenario):
@@ -225,14 +244,62 @@ def test_a_reference_is_computed_once_for_what_decides_it(scenario, kept):
         assert len(calls) == count
 
 
-def test_a_damaged_file_is_computed_anew(kept, tmp_path):
+class Trap:
+    """An object whose pickle runs code."""
+
+    def __reduce__(self):
+        return pytest.fail, ("code of a kept file ran",)
+
+
+def as_archive(**arrays):
+    return lambda file: np.savez(file, **arrays)
+
+
+DAMAGES = {
+    "cut off": lambda file: file.write_bytes(file.read_bytes()[:50]),
+    "empty": lambda file: file.write_bytes(b""),
+    "a byte turned": lambda file: file.write_bytes(file.read_bytes().replace(b"NUMPY", b"NUMPI", 1)),
+    "a number turned": lambda file: file.write_bytes(
+        bytes([*(d := file.read_bytes())[:200], d[200] ^ 1, *d[201:]])
+    ),
+    "a pickle": lambda file: file.write_bytes(pickle.dumps(Trap())),
+    "a pickle in the archive": as_archive(means=np.array([Trap()], dtype=object)),
+    "other arrays": as_archive(x=np.zeros(3)),
+    "another length": as_archive(means=np.zeros((9, 1)), error=np.zeros((9, 1)), log_likelihood=0.0),
+    "another dimension": as_archive(means=np.zeros((10, 2)), error=np.zeros((10, 2)), log_likelihood=0.0),
+    "no numbers": as_archive(means=np.full((10, 1), "a"), error=np.zeros((10, 1)), log_likelihood=0.0),
+    "not a number": as_archive(means=np.full((10, 1), np.nan), error=np.zeros((10, 1)), log_likelihood=0.0),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_computed_anew(kept, tmp_path, damage):
     compute, calls = kept
     first = compute()
-    (file,) = tmp_path.rglob("output.pkl")
-    file.write_bytes(file.read_bytes()[:50])
+    (file,) = tmp_path.rglob("*.npz")
+    DAMAGES[damage](file)
     np.testing.assert_array_equal(compute().means, first.means)
     np.testing.assert_array_equal(compute().means, first.means)
     assert len(calls) == 2
+    assert list(tmp_path.rglob("*.*")) == [file]
+
+
+def test_a_kept_reference_is_all_that_was_computed(scenario, kept, tmp_path):
+    grid = dataclasses.replace(
+        scenario, reference={"type": "grid", "lower": -15.0, "upper": 15.0, "points": 301}
+    )
+    model = scenario.build_model()
+    recording = record(scenario, model, None, np.random.default_rng(1))
+    first, again = (compute_reference(grid, model, recording, np.random.default_rng(0)) for _ in range(2))
+    assert len(list(tmp_path.rglob("*.npz"))) == 1
+    assert first is not again
+    assert again.log_likelihood == first.log_likelihood
+    for name in ("means", "error", "covariances"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(first, name))
+    assert list(again.posteriors) == list(first.posteriors)
+    for step, density in first.posteriors.items():
+        np.testing.assert_array_equal(again.posteriors[step].edges, density.edges)
+        np.testing.assert_array_equal(again.posteriors[step].masses, density.masses)
 
 
 @pytest.mark.parametrize("value", ["", "off"])

@@ -7,7 +7,7 @@ import pytest
 import herdfilter as hf
 from herdfilter.evaluation.filters import resolve_filters
 from herdfilter.evaluation.recording import record
-from herdfilter.evaluation.scenario import load_scenario, scenario_files
+from herdfilter.evaluation.scenario import Scenario, load_scenario, scenario_files
 from herdfilter.evaluation.study import plan_study
 
 MINIMAL = """
@@ -21,7 +21,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter import GaussianMixture
+from herdfilter import GaussianMixture, RandomSampling
+
+
+class Drawn(RandomSampling):
+    pass
 
 
 @dataclass(frozen=True)
@@ -134,11 +138,30 @@ def test_model_parameters_come_from_the_table(write):
 
 def test_a_model_of_ones_own_is_found_beside_the_file(write):
     write(OWN_MODEL, "walk.py")
-    path = write('title = "Walk"\nsteps = 5\n[model]\ntype = "walk.py:Walk"\nspeed = 3.0')
+    own = '[filter.mine]\nproposal = "HerdedProposal(walk.Drawn())"'
+    path = write(
+        f'title = "Walk"\nimports = ["walk"]\nsteps = 5\n[model]\ntype = "walk.py:Walk"\nspeed = 3.0\n{own}'
+    )
     assert load_scenario(path).build_model().speed == 3.0
-    table = hf.compare(path, filters=["bootstrap"], particles=[10], runs=2, workers=2)
+    table = hf.compare(path, filters=["bootstrap", "mine"], particles=[10], runs=2, workers=2)
     assert (table["error"] == "").all()
     assert np.isfinite(table["rmse"]).all()
+
+
+NO_FIELD = (3, -1.5, True, np.nan, b"x", object(), {3: 3}, [[]], ["x", 3], (None,))
+
+
+@pytest.mark.parametrize(
+    "name", [field.name for field in dataclasses.fields(Scenario) if field.name != "folder"]
+)
+def test_a_field_that_does_not_fit_is_named(name):
+    scenario = dataclasses.replace(load_scenario("ungm"), published=())
+    fits = {"steps": 3, "runs": 3, "dt": 3}
+    for value in NO_FIELD:
+        if fits.get(name) is not value:
+            with pytest.raises(ValueError, match=name.rstrip("s")) as caught:
+                dataclasses.replace(scenario, **{name: value})
+            assert "\n" not in str(caught.value)
 
 
 def test_a_model_of_ones_own_is_found_in_a_module(write):
@@ -159,7 +182,7 @@ def test_a_changed_model_file_is_read_again(write):
     [
         (MINIMAL + "proces_variance = 1.0", "did you mean 'process_variance'"),
         (MINIMAL.replace("UNGM", "UNGN"), "did you mean 'UNGM'"),
-        (MINIMAL.replace("UNGM", "no_module_here:UNGM"), "cannot import 'no_module_here'"),
+        (MINIMAL.replace("UNGM", "no_module_here:UNGM"), "'no_module_here' is no part of herdfilter"),
         (MINIMAL.replace("UNGM", "herdfilter.models.ungm:UNGN"), "did you mean 'UNGM'"),
         (MINIMAL.replace("type", "tpye"), "'type'"),
         ("partikles = [5]" + MINIMAL, "did you mean 'particles'"),
@@ -258,7 +281,7 @@ def test_what_is_wrong_in_a_filter_names_the_filter(write):
 
 def test_a_missing_or_faulty_model_file_names_the_scenario(write):
     path = write('title = "Walk"\n[model]\ntype = "walk.py:Walk"')
-    with pytest.raises(FileNotFoundError, match=r"mine\.toml: model: no file .*walk\.py"):
+    with pytest.raises(FileNotFoundError, match=r"mine\.toml: model type: no file .*walk\.py"):
         plan_study(path)
     write("raise KeyError('oops')", "walk.py")
     with pytest.raises(ValueError, match=r"mine\.toml: .*walk\.py: cannot be imported .*oops"):

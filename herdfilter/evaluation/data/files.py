@@ -120,10 +120,10 @@ def fetch(
     if (folder / file).is_file() and sha256(folder / file) == known.sha256:
         return folder / file
     original = None if source is None else _find(Path(source).expanduser(), file)
+    if original is not None and sha256(original) != known.sha256:
+        raise ValueError(f"{original}: expected sha256 {known.sha256}, got {sha256(original)}")
     _check_writable(folder)
     if original is not None:
-        if sha256(original) != known.sha256:
-            raise ValueError(f"{original}: expected sha256 {known.sha256}, got {sha256(original)}")
         return Path(shutil.copy(original, folder / file))
     pooch = _pooch()
     url = f"{(base_url or os.environ.get('HERDFILTER_DATA_URL') or known.base_url).rstrip('/')}/{file}"

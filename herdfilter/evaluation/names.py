@@ -1,0 +1,190 @@
+"""Classes and functions that a scenario's file may name: the package's own, and those of modules under ``imports``."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from herdfilter._checks import one_of, shortened, shown
+
+FOLDERS = ("samplers", "fitting", "filters", "models", "kernels", "discrepancy")
+"""Folders of the package whose public names a file may use; nothing in them reads or writes files."""
+
+Part = Callable[..., Any]
+
+
+class Imports:
+    """The modules that a scenario's file names under ``imports``: their code runs when the scenario is used.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Modules such as ``"mypackage.samplers"``, or paths of Python files. A name without a dot is looked for beside the
+        scenario's file first.
+    folder : Path
+        Where that file lies.
+    """
+
+    def __init__(self, names: Iterable[str] = (), folder: Path = Path()) -> None:
+        self.names = tuple(names)
+        self._folder = folder  # private, as it is no part of a study's description
+
+    def modules(self) -> dict[str, ModuleType]:
+        """Import all modules, name in expressions -> module; a Python file goes by its name without ``.py``.
+
+        Raises
+        ------
+        ValueError
+            If one cannot be imported.
+        FileNotFoundError
+            If there is no such file.
+        """
+        return {Path(name).stem if name.endswith(".py") else name: self._module(name) for name in self.names}
+
+    def _module(self, name: str) -> ModuleType:
+        beside = self._folder / (name if name.endswith(".py") else f"{name}.py")
+        if not name.endswith(".py") and ("." in name or not is_file(beside)):
+            return _import_module(name)
+        try:
+            return import_file(beside)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"imports: {error}") from None
+
+    def model_class(self, name: str) -> Part:
+        """Return what ``[model] type`` names: ``Class`` of herdfilter.models, ``module:Class`` or ``file.py:Class``.
+
+        A file in the scenario's folder, or below it, is named by that already; any other must stand under ``imports``.
+        """
+        place, colon, cls = name.rpartition(":")
+        if not colon:
+            return _public(_own_folder("models"), name)
+        if not place.endswith(".py"):
+            return named(place, cls, self.modules())
+        path = self._folder / place
+        if place not in self.names and not _is_below(path, self._folder):
+            raise ValueError(
+                f"{place} is not beside the scenario; if you trust it, add imports = [{place!r}]"
+            )
+        return _public(import_file(path), cls)
+
+
+def check_imports(names: Iterable[str]) -> None:
+    """Raise ValueError unless all are names of modules, or of Python files."""
+    for name in names:
+        dotted = isinstance(name, str) and all(part.isidentifier() for part in name.split("."))
+        if not dotted and not (isinstance(name, str) and name.endswith(".py")):
+            raise ValueError(
+                f"imports: expected modules such as 'mypackage.samplers', or Python files, got {shown(name)}"
+            )
+
+
+def named(module: str, name: str, imported: Mapping[str, ModuleType]) -> Part:
+    """Return a public class or function by the name of its module, empty for what is the package's own.
+
+    Raises
+    ------
+    ValueError
+        If the module is neither, or has no such public name (with the nearest known one).
+    """
+    if module in imported:
+        return _public(imported[module], name)
+    root, _, inner = module.partition(".")
+    if not module or module == "herdfilter":
+        return _public_of_package(name)
+    folder = inner.partition(".")[0] if root == "herdfilter" else root
+    if folder not in FOLDERS:
+        raise ValueError(
+            f"{shown(module)} is no part of herdfilter that a scenario may use; "
+            f"if it is a module that you trust, add imports = [{shown(module)}]"
+        )
+    found = _public(_own_folder(folder), name)
+    if inner.count("."):  # herdfilter.models.ungm, which has the class that its folder offers
+        module_ = _import_module(module)
+        if getattr(module_, name, None) is not found:
+            raise ValueError(f"{module}: has no {name!r}")
+    return found
+
+
+def _public_of_package(name: str) -> Part:
+    """Return what ``herdfilter`` offers under a name, of those folders that a file may use."""
+    package = importlib.import_module("herdfilter")
+    known = {"GaussianMixture"} | {one for folder in FOLDERS for one in _own_folder(folder).__all__}
+    found: Part = getattr(package, one_of("herdfilter", name, sorted(known & set(package.__all__))))
+    return found
+
+
+def _own_folder(folder: str) -> ModuleType:
+    return importlib.import_module(f"herdfilter.{folder}")
+
+
+def _public(module: ModuleType, name: str) -> Part:
+    """Return a class or function of a module, naming the nearest one if there is none of that name.
+
+    Without ``__all__``, what the module has imported from elsewhere is not its own.
+    """
+    listed = getattr(module, "__all__", None)
+    known = [one for one in (dir(module) if listed is None else listed) if not one.startswith("_")]
+    known = [one for one in known if callable(getattr(module, one, None))]
+    if listed is None:
+        home = module.__name__
+        elsewhere = {one for one in known if not _made_in(getattr(module, one), home)}
+        if name in elsewhere:
+            raise ValueError(
+                f"{home}: {name!r} comes from {getattr(module, name).__module__!r}; name that module under imports"
+            )
+        known = [one for one in known if one not in elsewhere]
+    found: Part = getattr(module, one_of(module.__name__, name, known))
+    return found
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())
+
+
+def _made_in(value: Any, home: str) -> bool:
+    place = getattr(value, "__module__", None) or ""
+    return place == home or place.startswith(f"{home}.")
+
+
+def _import_module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"imports: cannot import {shown(name)} ({type(error).__name__}: {error})") from error
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; there is none under a name that is too long for one."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def import_file(path: Path) -> ModuleType:
+    """Import a Python file by its path; once per version of the file and process."""
+    try:
+        version = path.stat().st_mtime_ns
+    except (OSError, ValueError):  # of a name that no file can have, too
+        raise FileNotFoundError(f"no file {shortened(str(path), 200)}") from None
+    return _import_file(path.resolve(), version)
+
+
+@lru_cache(maxsize=64)
+def _import_file(path: Path, _version: int) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"herdfilter_user_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path}: expected a Python file (.py)")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module  # where dataclasses and pickle look their classes up
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{path}: cannot be imported ({type(error).__name__}: {error})") from error
+    return module

@@ -1,0 +1,55 @@
+"""Commands run in this process, and what a refused one must look like."""
+
+import importlib
+import warnings
+from types import SimpleNamespace
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from herdfilter.cli import main
+
+
+@pytest.fixture
+def planned(monkeypatch, tmp_path):
+    """A comparison ends with exit code 0 where its work would begin; no data are downloaded."""
+
+    def stop(*args, **kwargs):
+        raise click.exceptions.Exit(0)
+
+    monkeypatch.setattr("herdfilter.evaluation.engine.run_study", stop)
+    in_python = importlib.import_module("herdfilter.evaluation.compare")
+    monkeypatch.setattr(in_python, "run_study", lambda *args, **kwargs: SimpleNamespace(runs="a table"))
+    monkeypatch.setenv("HERDFILTER_DATA", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def fault_of(planned, tmp_path):
+    """A function that runs a command, and says what is wrong with the way it was refused: '' if nothing is."""
+
+    def fault_of(*arguments, may_fit=False, naming=""):
+        before = sorted(tmp_path.rglob("*"))
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            result = CliRunner().invoke(main, arguments)
+        left = sorted(set(tmp_path.rglob("*")) - set(before))
+        if not isinstance(result.exception, SystemExit | None):
+            return f"raises {result.exception!r}"[:300]
+        if result.exit_code == 0 and not may_fit:
+            return "is accepted"
+        if result.exit_code not in (0, 2):
+            return f"exits with {result.exit_code}"
+        lines = result.stderr.splitlines()
+        if result.exit_code == 2 and (len(lines) != 1 or not lines[0].startswith("Error: ") or result.stdout):
+            return f"says {result.output!r}"[:300]
+        if result.exit_code == 2 and naming not in result.stderr:
+            return f"does not name {naming}: {result.stderr}"[:300]
+        if result.exit_code == 2 and any(len(line) > 1000 for line in lines):
+            return "says more than a line can hold"
+        if warned:
+            return f"warns {warned[0].message!r}"[:300]
+        return f"leaves {[path.name for path in left]}" if left else ""
+
+    return fault_of
