@@ -267,7 +267,7 @@ def floored(covariance: Array, relative: float = 1e-8) -> Array:
 
 
 def rank(covariance: Array, relative: float = 1e-8) -> int:
-    """Number of directions in which there is spread: eigenvalues of the correlation matrix that `floored` leaves alone."""
+    """Count the directions with spread: eigenvalues of the correlation matrix above what `floored` raises them to."""
     variance = np.diagonal(covariance)
     spread = variance > UNDERFLOW
     scale = np.sqrt(variance[spread])

@@ -45,10 +45,10 @@ def grouped(mixture: GaussianMixture, n: int, sample: Sample, *, weighted: bool 
 
 
 def far_groups(mixture: GaussianMixture, n: int) -> Labels:
-    """Number the groups of components that are to have kernels of their own, from 0; (M,).
+    """Return for each component the number of its group, from 0; (M,). Each group is to have a kernel of its own.
 
     Groups are six standard deviations apart, by the average covariance within them and along its longest axis, each
-    dimension in units of its own deviation: the finest division of which this is true. Where that is the whole, components
+    dimension in units of its own deviation: the finest division of which this is true. Where that is none, components
     more than ten times as wide as others are a group. There are at least two points for each.
     """
     one = np.zeros(len(mixture), dtype=np.int64)
