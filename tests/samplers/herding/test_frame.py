@@ -8,7 +8,9 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding
 from herdfilter.samplers.herding.frame import principal_axes
 
-MOVING = np.array([[1 / 3, 1 / 2], [1 / 2, 1.0]])  # noise of a position and its velocity, the same along each axis
+MOVING = np.array(
+    [[1 / 3, 1 / 2], [1 / 2, 1.0]]
+)  # noise of a position and its velocity, the same along each axis
 
 
 def symmetric_noise(dim, size, seed):
@@ -59,5 +61,7 @@ def test_rounding_moves_no_point(sampler, name, dim):
         means = mixture.means * (1 + 2e-16 * rng.integers(-1, 2, mixture.means.shape))
         noise = 1 + 2e-16 * rng.integers(-1, 2, (dim, dim))
         covariances = mixture.distinct_covariances * np.sqrt(noise * noise.T)
-        other = GaussianMixture(mixture.weights, means, covariances if len(covariances) > 1 else covariances[0])
+        other = GaussianMixture(
+            mixture.weights, means, covariances if len(covariances) > 1 else covariances[0]
+        )
         assert np.abs(sampler.sample(other, 20).x - points).max() < 1e-4 * width
