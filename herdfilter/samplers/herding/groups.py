@@ -59,9 +59,9 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
     offsets = mixture.means - mixture.mean
     while (count := int(labels.max()) + 1) not in (1, before):
         places = _in_deviations(mixture, offsets, labels)
-        if np.linalg.norm(np.ptp(places, axis=0)) < APART:
-            return _by_size(mixture)
         tree = scipy.cluster.hierarchy.linkage(places, "single")
+        if tree[-1, 2] <= APART:
+            return _by_size(mixture)
         height = max(APART, tree[-most, 2] if most < len(mixture) else 0.0)
         labels, before = scipy.cluster.hierarchy.fcluster(tree, height, "distance") - 1, count
     return labels.astype(np.int64) if count > 1 else _by_size(mixture)
