@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.floating[Any]]
 Shape = tuple[int | None, ...]
 
+UNDERFLOW = 1e-280  # a variance below it has lost digits, and so have its products with others
+
 
 def shape_text(shape: Shape) -> str:
     """Write a shape with ``None`` for a free axis the way the docstrings do: ``(*, 3)``."""
@@ -84,7 +86,10 @@ def as_weights(name: str, value: ArrayLike, n: int | None = None, signed: bool =
 
 
 def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
-    """Return one (d, d) or a stack (M, d, d) of symmetric positive semi-definite matrices, symmetrised."""
+    """Return one (d, d) or a stack (M, d, d) of symmetric positive semi-definite matrices, symmetrised.
+
+    Variances are 0 or large enough to keep their digits in products.
+    """
     array = _numbers(name, value, (dim, dim))
     lead: Shape = (None,) * max(array.ndim - 2, 0)
     array = as_array(name, array, (*lead, dim, dim))
@@ -96,6 +101,13 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     if (gap > 1e-8 * scale).any():
         raise ValueError(f"{name}: expected symmetric matrices, got an asymmetry of {gap.max():g}")
     array = 0.5 * (array + transposed)
+    variances = np.diagonal(array, axis1=-2, axis2=-1)
+    tiny = (variances > 0) & (variances < UNDERFLOW)
+    if tiny.any():
+        raise ValueError(
+            f"{name}: expected variances of 0 or from {UNDERFLOW:g} on, got {variances[tiny].min():g}, "
+            "whose products with others are lost: give the state another unit"
+        )
     lowest = np.linalg.eigvalsh(array)[..., 0]
     if (lowest < -1e-10 * scale).any():
         raise ValueError(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_covariance, as_positive, one_of
-from herdfilter.mixture import GaussianMixture, floored
+from herdfilter.mixture import GaussianMixture, floored, rank
 
 
 @runtime_checkable
@@ -82,7 +82,8 @@ class Whitened:
             shape = mixture.covariance
         if self.metric == "diagonal":
             shape = np.diag(np.diagonal(shape))
-        return self.width(n, mixture.dim) ** 2 * floored(shape)
+        regular = floored(shape)
+        return self.width(n, mixture.dim if regular is shape else max(rank(shape), 1)) ** 2 * regular
 
 
 @dataclass(frozen=True)

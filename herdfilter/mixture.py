@@ -9,9 +9,17 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, as_covariance, as_generator, as_points, as_weights
+from herdfilter._checks import (
+    UNDERFLOW,
+    Array,
+    as_array,
+    as_count,
+    as_covariance,
+    as_generator,
+    as_points,
+    as_weights,
+)
 
-UNDERFLOW = 1e-280  # a variance below it has lost digits, and so have its products with others
 BLOCK = 2**21  # numbers held at once
 
 
@@ -35,7 +43,8 @@ class GaussianMixture:
     Raises
     ------
     ValueError
-        If a shape does not fit, a weight is negative or not finite, or a covariance is not positive semi-definite.
+        If a shape does not fit, a weight is negative or not finite, a covariance is not positive semi-definite, or a
+        variance lies between 0 and 1e-280, where digits are lost.
     """
 
     weights: Array
@@ -255,6 +264,16 @@ def floored(covariance: Array, relative: float = 1e-8) -> Array:
     if values[0] >= relative:
         return covariance
     return (vectors * np.maximum(values, relative)) @ vectors.T * scales
+
+
+def rank(covariance: Array, relative: float = 1e-8) -> int:
+    """Count the directions with spread: eigenvalues of the correlation matrix above what `floored` raises them to."""
+    variance = np.diagonal(covariance)
+    spread = variance > UNDERFLOW
+    scale = np.sqrt(variance[spread])
+    return int(
+        (np.linalg.eigvalsh(covariance[np.ix_(spread, spread)] / np.outer(scale, scale)) > relative).sum()
+    )
 
 
 def log_sums(terms: Array, weights: Array) -> Array:

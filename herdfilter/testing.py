@@ -143,6 +143,28 @@ def random_mixture(seed: int, dim: int, components: int = 5) -> GaussianMixture:
     )
 
 
+def hostile_mixture(seed: int) -> GaussianMixture:
+    """One of a wide family of mixtures, to find where a sampler fails.
+
+    Up to 20 components in up to 8 dimensions, a tenth of a standard deviation to 10,000 apart, with even or uneven weights;
+    alike, of sizes four orders of magnitude apart, long and narrow, or without extent along some directions.
+    """
+    rng = np.random.default_rng([seed, 77])
+    dim, components = int(rng.choice([1, 2, 3, 4, 6, 8])), int(rng.integers(1, 21))
+    weights = rng.dirichlet(np.full(components, 10 ** rng.uniform(-1, 1)))
+    means = 10 ** rng.uniform(-1, 4) * rng.standard_normal((components, dim))
+    roots = rng.standard_normal((components, dim, dim))
+    kind = rng.choice(["alike", "sizes", "narrow", "flat"])
+    if kind == "sizes":
+        roots *= 10 ** rng.uniform(-3, 1, (components, 1, 1))
+    if kind == "narrow":
+        roots *= 10 ** rng.uniform(-4, 0, (components, 1, dim))
+    if kind == "flat":
+        roots[:, :, : rng.integers(dim)] = 0.0
+    covariances = roots @ roots.swapaxes(1, 2)
+    return GaussianMixture(weights, means, covariances[0] if rng.random() < 0.3 else covariances)
+
+
 @dataclass(frozen=True)
 class _Case:
     """A sampler and what it promises."""

@@ -16,6 +16,7 @@ from herdfilter.points import Points
 from herdfilter.samplers.gibbs.recursion import herd, mode
 from herdfilter.samplers.gibbs.target import is_wide, origins, room_for, target_of
 from herdfilter.samplers.herding.frame import KernelFrame
+from herdfilter.samplers.herding.groups import grouped
 from herdfilter.samplers.herding.placing import place_again
 
 
@@ -97,9 +98,13 @@ class ContinuousHerdedGibbs:
             mean of the heaviest component.
         """
         n = as_count("n", n)
+        if self.bandwidth == "auto" and self.target == "smoothed" and start is None:
+            return grouped(mixture, n, lambda part, m: self._herd(part, m, None, again=True))
+        return self._herd(mixture, n, start, again=False)
+
+    def _herd(self, mixture: GaussianMixture, n: int, start: ArrayLike | None, again: bool) -> Points:
         smoothed = self.target == "smoothed"
         effective_count, component_herding, sweeps = self._options
-        again = smoothed and self.bandwidth == "auto" and start is None
         turn = not isinstance(self.bandwidth, float)
         frame = KernelFrame.of(mixture, self.bandwidth, n, turn)
         density = target_of(frame, 1.0, 0.0)

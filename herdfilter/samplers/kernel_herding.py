@@ -14,6 +14,7 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.greedy import herd
+from herdfilter.samplers.herding.groups import grouped
 from herdfilter.samplers.herding.placing import place_again
 from herdfilter.samplers.herding.weighted import WEIGHTINGS, herd_weighted
 
@@ -74,6 +75,11 @@ class KernelHerding:
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Herd `n` points from `mixture`; `rng` is not used."""
         n = as_count("n", n)
+        if self.bandwidth == "auto":
+            return grouped(mixture, n, self._herd, weighted=self.weights != "equal")
+        return self._herd(mixture, n)
+
+    def _herd(self, mixture: GaussianMixture, n: int) -> Points:
         frame = KernelFrame.of(mixture, self.bandwidth, n, turn=True)
         if self.kernel != Gaussian() or self.weights != "equal":
             z, weights = herd_weighted(frame, self.kernel, n, self.weights)

@@ -12,6 +12,7 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, as_sampler, drawn
 from herdfilter.samplers.herding.frame import KernelFrame
+from herdfilter.samplers.herding.groups import grouped
 from herdfilter.samplers.herding.placing import place_again
 
 
@@ -55,7 +56,13 @@ class PlacedAgain:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Draw `n` points with the sampler, which may use `rng`, and place them again."""
-        points = drawn(self.sampler, mixture, as_count("n", n), rng)
+        n = as_count("n", n)
+        if self.bandwidth == "auto":
+            return grouped(mixture, n, lambda part, m: self._place(part, m, rng))
+        return self._place(mixture, n, rng)
+
+    def _place(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> Points:
+        points = drawn(self.sampler, mixture, n, rng)
         if np.ptp(points.weights) > 1e-12 / n:
             raise ValueError(
                 f"sampler: expected points of equal weight from {type(self.sampler).__name__}, got weights from "

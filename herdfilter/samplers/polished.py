@@ -11,9 +11,10 @@ from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import Sampler, as_sampler
+from herdfilter.samplers.base import Sampler, as_sampler, drawn
 from herdfilter.samplers.herding.descent import descend
 from herdfilter.samplers.herding.frame import KernelFrame
+from herdfilter.samplers.herding.groups import grouped
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,13 @@ class Polished:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Draw `n` points with the sampler, which may use `rng`, and polish them."""
-        points = self.sampler.sample(mixture, as_count("n", n), rng)
+        n = as_count("n", n)
+        if self.bandwidth == "auto":
+            return grouped(mixture, n, lambda part, m: self._polish(part, m, rng))
+        return self._polish(mixture, n, rng)
+
+    def _polish(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> Points:
+        points = drawn(self.sampler, mixture, n, rng)
         frame = KernelFrame.of(mixture, self.bandwidth, n, turn=False)
         mean = KernelMean(self.kernel, np.exp(frame.log_weights), frame.means, frame.covariances)
         z = descend(frame.forward(points.x), points.weights, self.kernel, mean, self.iterations)

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from herdfilter.bandwidths import kernel_covariance
+from herdfilter.bandwidths import Whitened, kernel_covariance
 from herdfilter.discrepancy import energy_distance
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
@@ -96,23 +96,26 @@ def test_deterministic_points_are_bit_identical_in_two_processes(tmp_path):
 # Quality
 
 
-def skewed(mixture, seed):
-    """The mixture in other units, up to eight orders of magnitude apart, and mixed coordinates: x -> A x."""
+def skewed(mixture, seed, mixed):
+    """The mixture in other units, up to eight orders of magnitude apart, and `mixed` coordinates: x -> A x."""
     rng, d = np.random.default_rng(seed), mixture.dim
-    A = np.diag(10.0 ** rng.uniform(-4, 4, d)) @ rng.standard_normal((d, d))
+    A = np.diag(10.0 ** rng.uniform(-4, 4, d)) @ (rng.standard_normal((d, d)) if mixed else np.eye(d))
     return A, GaussianMixture(mixture.weights, mixture.means @ A.T, A @ mixture.covariances @ A.T)
 
 
 @pytest.mark.parametrize("d", [2, 3])
-def test_affine_maps_of_the_state_leave_the_quality_of_kernel_herding_unchanged(random_mixture, d):
-    """Rounding decides near-ties and so all that follows: single mixtures differ, their geometric mean does not."""
+@pytest.mark.parametrize(("bandwidth", "mixed"), [(Whitened(), True), ("auto", False)], ids=["any", "units"])
+def test_affine_maps_of_the_state_leave_the_quality_of_kernel_herding_unchanged(
+    random_mixture, bandwidth, mixed, d
+):
+    """With the bandwidth "auto" a change of units does; mixed coordinates may hide that components are far apart."""
     ratios = []
     for seed in range(20):
-        mixture, sampler = random_mixture(30 + seed, d), KernelHerding()
-        A, other = skewed(mixture, seed)
+        mixture, sampler = random_mixture(30 + seed, d), KernelHerding(bandwidth)
+        A, other = skewed(mixture, seed, mixed)
         back = Points(np.linalg.solve(A, sampler.sample(other, 100).x.T).T)
         ratios.append(energy_distance(back, mixture) / energy_distance(sampler.sample(mixture, 100), mixture))
-    assert np.exp(np.mean(np.log(ratios))) == pytest.approx(1, abs=0.05)
+    assert np.exp(np.mean(np.log(ratios))) == pytest.approx(1, abs=0.005)
 
 
 # Energy distance to the mixture, in its whitened coordinates, relative to independent draws: medians over mixtures.

@@ -86,7 +86,9 @@ def maximise(bumps, positive, count, guess, near, table, stack):
                 size = divide(near, above, low, high, step, size, stack)
             else:
                 step = max(step, (high - low) / PIECE)
-                best, best_value = search(near, found, low, high, step, best, best_value, table)
+                best, best_value = search(
+                    near, found, low, high, step, best, best_value, 0.5 * CLOSE * top, table
+                )
     return best
 
 
@@ -129,8 +131,8 @@ def divide(near, positive, low, high, step, size, stack):
 
 
 @njit(**INSIDE)
-def search(near, count, low, high, step, best, best_value, table):
-    """Tabulate f in [low, high] and refine the leading local maxima, the most promising first."""
+def search(near, count, low, high, step, best, best_value, tie, table):
+    """Tabulate f in [low, high] and refine the leading local maxima, the most promising first; of a tie, take the last."""
     cells = int(np.ceil((high - low) / step)) + 5
     start = low - 2.0 * step
     tabulate(near, count, start, step, cells, table)
@@ -152,6 +154,6 @@ def search(near, count, low, high, step, best, best_value, table):
         p = first if k == 0 else (0 if k == first else k)
         if table[BOUND, p] > best_value:
             x, value = refine(near, count, table[PLACE, p], step)
-            if value > best_value:
+            if value > best_value + tie or (value > best_value - tie and x > best):
                 best, best_value = x, value
     return best, best_value

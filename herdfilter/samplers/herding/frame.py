@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from herdfilter.bandwidths import Bandwidth, kernel_covariance
 from herdfilter.mixture import GaussianMixture
 
 ROUND = 1e-9  # relative difference of eigenvalues that counts as none
+NEARLY = 1e-6  # relative difference under which the first of two axes is taken
 FLAT = 1e-8  # variance, in units of the kernel's, under which a component counts as degenerate
 
 
@@ -82,13 +84,28 @@ class KernelFrame:
 def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors in a form that rounding does not decide.
 
-    Vectors point `towards` a place, seen from the origin; where it lies across one, its largest entry is positive. A
-    multiple of the identity has the axes of the coordinates.
+    Where eigenvalues are equal to within rounding, as all are whose direction no mean leaves, their vectors are laid along
+    the coordinates. Vectors point `towards` a place, seen from the origin; where it lies across one, its largest entry is
+    positive.
     """
     values, vectors = np.linalg.eigh(covariance)
-    if values[-1] - values[0] <= ROUND * values[-1]:
-        return np.diagonal(covariance).copy(), np.eye(len(covariance))
+    ends = np.flatnonzero(np.append(np.diff(values) > ROUND * values[-1], True)) + 1
+    if len(ends) < len(values):
+        for first, end in pairwise([0, *ends]):
+            if end - first > 1:
+                vectors[:, first:end] = _along_coordinates(vectors[:, first:end])
     along = towards @ vectors
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(len(vectors))]
     across = np.abs(along) <= ROUND * np.abs(along).max(initial=0.0)
     return values, vectors * np.where(np.where(across, largest, along) < 0, -1.0, 1.0)
+
+
+def _along_coordinates(basis: Array) -> Array:
+    """Return the basis (d, k) of the same space that follows the coordinate axes nearest to it, one after the other."""
+    rest, chosen = basis @ basis.T, np.empty_like(basis)
+    for k in range(basis.shape[1]):
+        length = np.diagonal(rest)
+        nearest = np.flatnonzero(length > (1 - NEARLY) * length.max())[0]
+        chosen[:, k] = rest[:, nearest] / np.sqrt(length[nearest])
+        rest = rest - np.outer(chosen[:, k], chosen[:, k])
+    return chosen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 
 from herdfilter._checks import Array
 from herdfilter.samplers.herding.frame import KernelFrame
@@ -11,6 +12,10 @@ from herdfilter.samplers.herding.search import search
 
 STEPS = 2  # of a climb: what it leaves to rise, the next pass finds
 MOVES = 120  # in all, where the points are fewer: greedy choice costs most there, and moves cost least
+
+TOGETHER = 1e-6  # kernel widths between points that coincide
+NUDGE = 0.1  # kernel widths by which they are parted
+WIDE = 0.01  # variance, in units of the kernel's, from which on components are wide enough for that
 
 
 def widths(n: int) -> tuple[float, float]:
@@ -36,8 +41,28 @@ def place_again(frame: KernelFrame, z: Array, moves: int | None = None) -> Array
     moves = max(n, MOVES) if moves is None else moves
     both = widths(n)
     target, samples = smoothed_target(frame, both, both), no_samples(n, d, both)
-    samples.point[:, :n] = z.T
+    samples.point[:, :n] = _parted(frame, z).T
     samples.weight[:, :n] = np.array(both)[:, None]
     room, nothing, table = climbing_room(target, samples), np.empty((d, 0)), np.empty((3, 0))
     search(target, samples, nothing, table, n, n, moves, STEPS, room)
     return np.ascontiguousarray(samples.point[:, :n].T)
+
+
+def _parted(frame: KernelFrame, z: Array) -> Array:
+    """Move points that coincide with an earlier one a little apart: where they are, no slope would part them.
+
+    Along one axis after the other, those first along which components are longest, and none along which they are narrow:
+    there the points may well belong together.
+    """
+    if len(z) < 2 or np.diff(np.sort(z[:, 0])).min() > TOGETHER:
+        return z
+    extent = np.exp(frame.log_weights) @ np.diagonal(
+        frame.covariances + np.zeros((len(frame.means), 1, 1)), axis1=1, axis2=2
+    )
+    axes = [axis for axis in np.argsort(-extent, kind="stable") if extent[axis] > WIDE]
+    distances = scipy.spatial.distance.cdist(z, z, "chebyshev")
+    later = np.flatnonzero(np.tril(distances < TOGETHER, -1).any(axis=1)) if axes else []
+    z = z.copy()
+    for k, s in enumerate(later):
+        z[s, axes[k % len(axes)]] += NUDGE if k // len(axes) % 2 == 0 else -NUDGE
+    return z

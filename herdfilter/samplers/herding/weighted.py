@@ -29,6 +29,9 @@ def herd_weighted(frame: KernelFrame, kernel: Kernel, n: int, weighting: str) ->
     is the vertex ``k(., x)`` along which the distance of g from the expected kernel mu falls fastest. The coefficients c of
     t points are ``1 / (t + 1)`` with equal weights, the weights so far with the others. Memory O(n^2 + n C).
     """
+    if not (frame.covariances.any() or np.ptp(frame.means, axis=0).any()):
+        # A state that is known exactly leaves a second point nothing to mend.
+        return np.repeat(frame.means[:1], n, axis=0), np.full(n, 1 / n)
     start = np.ascontiguousarray(candidates(frame, n).T)
     expected, climb_from = _gaussian(frame, start, n) if kernel == Gaussian() else _any(frame, start, kernel)
     x, w = np.empty((n, start.shape[1])), np.zeros(n)
