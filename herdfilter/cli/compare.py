@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -62,6 +63,7 @@ def compare(
     from herdfilter.evaluation.engine import run_study
     from herdfilter.evaluation.executors import check_scheduler, end_idle_processes
     from herdfilter.evaluation.progress import told
+    from herdfilter.evaluation.stopping import Stopped, stopped_by
     from herdfilter.evaluation.store import FILE_NAME
     from herdfilter.evaluation.study import plan_study
 
@@ -76,18 +78,23 @@ def compare(
         check_writable(out)
     store = None if out is None else out / FILE_NAME
     try:
-        result = run_study(study, workers, not quiet, store, resume, scheduler)
-    except KeyboardInterrupt:
+        with stopped_by("SIGINT", "SIGTERM", "SIGHUP"):
+            result = run_study(study, workers, not quiet, store, resume, scheduler)
+    except KeyboardInterrupt as stop:
         if store is not None:
-            click.echo(
-                f"Cut off; what was finished is in {store}. The same command with --resume goes on.", err=True
-            )
+            with suppress(OSError):  # after SIGHUP there may be nobody to tell
+                click.echo(
+                    f"Cut off; what was finished is in {store}. The same command with --resume goes on.", err=True
+                )
+        if isinstance(stop, Stopped):
+            raise click.exceptions.Exit(128 + stop.number) from None
         raise
     except ConnectionError as error:
         go_on = "the same command with --resume goes on"
         kept = "" if store is None else f"; what was finished is in {store}, {go_on}"
         raise InputError(f"{error}{kept}") from None
-    end_idle_processes()
+    finally:
+        end_idle_processes()
     findings = Findings(result, study.runs, wide, quiet, verbose)
     findings.tell()
     if out is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import threading
 import time
-import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,14 +17,16 @@ import numpy as np
 from herdfilter._checks import Array, as_array, as_count
 from herdfilter.evaluation.columns import measured, measured_without_result, series_of
 from herdfilter.evaluation.executors import BATCH_SECONDS, check_scheduler, distribute, make_executor
+from herdfilter.evaluation.failures import failed_by, one_line
 from herdfilter.evaluation.filters import FilterSpec
 from herdfilter.evaluation.measures import Evidence
 from herdfilter.evaluation.progress import Counter, stage, told
 from herdfilter.evaluation.recording import Recording, record
 from herdfilter.evaluation.reference import Reference, compute_reference, snapshot_steps
 from herdfilter.evaluation.results import StudyResult
+from herdfilter.evaluation.stopping import Stopped, stopped_by, unless_stopped
 from herdfilter.evaluation.study import Study
-from herdfilter.evaluation.tasks import Key, Outcome, Task, failed
+from herdfilter.evaluation.tasks import Key, Outcome, Task
 from herdfilter.evaluation.watch import watch
 from herdfilter.filters.results import DegenerateWeightsError
 
@@ -71,7 +72,7 @@ def run_study(
     scheduler, workers = check_scheduler(scheduler), as_count("workers", workers)
     if resume and store is None:
         raise ValueError("resume: expected a store to continue, got none")
-    with open_store(None if store is None else Path(store), study, resume) as kept:
+    with stopped_by("SIGINT"), open_store(None if store is None else Path(store), study, resume) as kept:
         finished = kept.finished()
         tasks = [task for task in study.tasks if task not in finished]
         if tasks:
@@ -96,12 +97,12 @@ def _compile(study: Study, visible: bool) -> None:
     Filters of the caller are left to the workers: whatever they do, it is a worker that it happens to.
     """
     n = min(study.particles)
-    with suppress(Exception):
+    with unless_stopped():
         model = study.build_model()
         recording = record(study.scenario, model, study.data, study.recording_rng(0))
         for name, factory in study.filters.items():
             if isinstance(factory, FilterSpec):
-                with stage(f"compiling {name}, once", visible), suppress(Exception):
+                with stage(f"compiling {name}, once", visible), unless_stopped():
                     filter_ = factory(model, n, study.filter_rng(0, (name, n)))
                     _feed(filter_, recording.first(_WARM_UP_STEPS))
 
@@ -161,8 +162,10 @@ def _perform(study: Study, task: Task) -> Outcome:
         evidence = _observe(_build(study, task, run.model), evidence)
         row = known | {"error": "", "traceback": ""} | measured(evidence)
         row["diverged"], series = bool(row["diverged"]), series_of(evidence)
-    except Exception as error:
-        row, series = failed(_one_line(error), traceback.format_exc()) | known, {}
+    except Stopped:
+        raise
+    except BaseException as error:  # a model may raise SystemExit, too
+        row, series = failed_by(error) | known, {}
     shown = _shown(study, task, run) if task.run == 0 and task.n_particles == study.shown_particles else {}
     return Outcome(task, row, series, shown, time.perf_counter() - start, preparation)
 
@@ -172,10 +175,6 @@ def _observe(filter_: Any, known: Evidence) -> Evidence:
     exact = known.reference is not None and known.reference.posteriors
     watched = watch(filter_, known.recording, snapshot_steps(len(known.recording)) if exact else ())
     return replace(known, result=watched.result, seconds=watched.seconds, watched=watched)
-
-
-def _one_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 def _prepare(study: Study, run: int) -> _Run:
@@ -189,11 +188,15 @@ def _prepare(study: Study, run: int) -> _Run:
         recording = record(study.scenario, model, study.data, study.recording_rng(run))
         with suppress(DegenerateWeightsError):
             reference = compute_reference(study.scenario, model, recording, study.reference_rng(run))
-    except Exception as error:
-        if run == 0:
+    except Stopped:
+        raise
+    except BaseException as error:
+        if run == 0 and isinstance(error, Exception):
             raise
+        if run == 0:
+            raise RuntimeError(f"the first run cannot be made ready: {one_line(error)}") from error
         nothing: Any = None
-        return _Run(nothing, nothing, None, failed(_one_line(error), traceback.format_exc()))
+        return _Run(nothing, nothing, None, failed_by(error))
     return _Run(model, recording, reference)
 
 
@@ -202,7 +205,7 @@ def _warm_up(study: Study, task: Task, run: _Run) -> None:
     if (study.token, task.key) in _warm:
         return
     _warm.add((study.token, task.key))
-    with suppress(Exception):  # what fails here fails again when it is measured, and is recorded there
+    with unless_stopped():  # what fails here fails again when it is measured, and is recorded there
         _feed(_build(study, task, run.model), run.recording.first(_WARM_UP_STEPS))
 
 
@@ -235,7 +238,7 @@ def _shown(study: Study, task: Task, run: _Run) -> dict[tuple[str, str], Array]:
             ("", "reference_error"): reference.error,
             ("", "reference_log_likelihood"): reference.log_likelihood,
         }
-    with suppress(Exception):  # failed when it was measured, too
+    with unless_stopped():  # failed when it was measured, too
         result = _feed(_build(study, task, run.model), recording, keep_particles=True)
         particles = getattr(result, "particles", None)
         shown[task.filter, "estimates"] = as_array("estimates", result.means, recording.truth.shape)

@@ -101,9 +101,9 @@ class Study:
         return cls(
             replace(scenario_from_table(Path("described.toml"), table), name=name),
             dict.fromkeys(description["filters"], _only_described),
-            tuple(description["particles"]),
-            description["runs"],
-            description["seed"],
+            _counts(description["particles"]),
+            as_count("runs", description["runs"]),
+            as_count("seed", description["seed"], minimum=0),
         )
 
 

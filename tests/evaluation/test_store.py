@@ -208,7 +208,6 @@ def test_finished_runs_are_never_overwritten(scenario, store):
     ("changed", "message"),
     [
         ({"seed": 1}, "seed: 0 there, 1 now"),
-        ({"runs": 3}, "runs: 2 there, 3 now"),
         ({"particles": [10]}, r"particles: \[10, 30\] there, \[10\] now"),
         ({"filters": ["bootstrap"]}, "filters.herded-kh: .* there, nothing now"),
         (
@@ -232,6 +231,22 @@ def test_a_changed_study_is_not_resumed_and_the_difference_shown(scenario, store
         return
     with pytest.raises(StoreError, match=f"cannot resume, another study is in it: {message}"):
         hf.compare(other, store=store, resume=True, **arguments)
+
+
+def test_resuming_with_more_runs_adds_them_and_with_fewer_takes_none_away(scenario, store):
+    first = hf.compare(scenario, runs=2, store=store)
+    more = hf.compare(scenario, runs=5, store=store, resume=True)
+    same(more, hf.compare(scenario, runs=5))
+    pd.testing.assert_frame_equal(more[more["run"] < 2].reset_index(drop=True), first, check_exact=True)
+    before = store.read_bytes()
+    with pytest.raises(StoreError, match="runs: expected at least the 5 that were begun, got 4; --resume may add"):
+        hf.compare(scenario, runs=4, store=store, resume=True)
+    assert store.read_bytes() == before
+
+
+def test_a_study_that_was_cut_off_may_end_earlier_than_was_planned(scenario, store, monkeypatch):
+    cut_off(monkeypatch, scenario, store, 7)
+    same(hf.compare(scenario, runs=2, store=store, resume=True), hf.compare(scenario, runs=2))
 
 
 def test_an_edited_model_or_filter_is_another_one(scenario, tmp_path, store):
