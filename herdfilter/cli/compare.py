@@ -33,7 +33,17 @@ from herdfilter.cli.findings import Findings, how_much
     metavar="DIR",
     help="Folder for report, tables and figures, and for study.sqlite, which takes every finished run at once.",
 )
-@click.option("--resume", is_flag=True, help="Continue the same comparison in --out where it was cut off.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Continue the same comparison in --out where it was cut off, or with more --runs.",
+)
+@click.option(
+    "--run-timeout",
+    type=float,
+    metavar="SECONDS",
+    help="What a filter may take for a run; one that takes longer has failed. [default: for ever]",
+)
 @click.option(
     "--scheduler",
     metavar="WHERE",
@@ -51,6 +61,7 @@ def compare(
     data: str | None,
     out: Path | None,
     resume: bool,
+    run_timeout: float | None,
     scheduler: str | None,
     wide: bool,
     quiet: bool,
@@ -79,7 +90,7 @@ def compare(
     store = None if out is None else out / FILE_NAME
     try:
         with stopped_by("SIGINT", "SIGTERM", "SIGHUP"):
-            result = run_study(study, workers, not quiet, store, resume, scheduler)
+            result = run_study(study, workers, not quiet, store, resume, scheduler, run_timeout)
     except KeyboardInterrupt as stop:
         if store is not None:
             with suppress(OSError):  # after SIGHUP there may be nobody to tell

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_count
+from herdfilter._checks import Array, as_array, as_count, as_positive
 from herdfilter.evaluation.columns import measured, measured_without_result, series_of
 from herdfilter.evaluation.executors import BATCH_SECONDS, check_scheduler, distribute, make_executor
 from herdfilter.evaluation.failures import failed_by, one_line
@@ -40,6 +40,7 @@ def run_study(
     store: str | Path | None = None,
     resume: bool = False,
     scheduler: str | None = None,
+    run_timeout: float | None = None,
 ) -> StudyResult:
     """Perform all runs of a study.
 
@@ -57,6 +58,9 @@ def run_study(
     scheduler : str, optional
         ``"local"``, ``"dask"`` (a Dask cluster of `workers` processes on this machine), or the address of a Dask
         scheduler such as ``"tcp://host:8786"``, whose workers need herdfilter and the files that the scenario names.
+    run_timeout : float, optional
+        Seconds that a filter may take for a run, and the recording and the reference of a run; what takes longer is a run
+        that failed. The work is done by processes that can be killed then, even for one worker.
 
     Raises
     ------
@@ -70,6 +74,7 @@ def run_study(
     from herdfilter.evaluation.store import open_store
 
     scheduler, workers = check_scheduler(scheduler), as_count("workers", workers)
+    run_timeout = None if run_timeout is None else as_positive("run_timeout", run_timeout)
     if resume and store is None:
         raise ValueError("resume: expected a store to continue, got none")
     with stopped_by("SIGINT"), open_store(None if store is None else Path(store), study, resume) as kept:
@@ -77,9 +82,10 @@ def run_study(
         tasks = [task for task in study.tasks if task not in finished]
         if tasks:
             kept.begin(scheduler)
-            executor = make_executor(partial(perform, study), scheduler, min(workers, len(tasks)))
+            work, places = partial(perform, study), min(workers, len(tasks))
+            executor = make_executor(work, scheduler, places, run_timeout)
             try:
-                if "://" not in scheduler and (progress or workers > 1):
+                if "://" not in scheduler and (progress or workers > 1) and run_timeout is None:
                     _compile(study, progress)
                 counter = Counter(study.scenario.name, len(finished), len(tasks))
                 with told(counter, progress):
@@ -107,10 +113,17 @@ def _compile(study: Study, visible: bool) -> None:
                     _feed(filter_, recording.first(_WARM_UP_STEPS))
 
 
-def perform(study: Study, tasks: Sequence[Task], seconds: float = BATCH_SECONDS) -> list[Outcome]:
-    """Do tasks in turn until the time is over, at least one; return the outcomes."""
+def perform(
+    study: Study,
+    tasks: Sequence[Task],
+    seconds: float = BATCH_SECONDS,
+    *,
+    stage: Callable[[str], None] = lambda name: None,
+) -> list[Outcome]:
+    """Do tasks in turn until the time is over, at least one; return the outcomes. Tell which stage of a task begins."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+    _local.stage = stage
     outcomes: list[Outcome] = []
     with threadpool_limits(1):
         end = time.perf_counter() + seconds
@@ -136,6 +149,7 @@ class _Local(threading.local):
 
     at_hand: tuple[str, int] | None = None
     run: _Run
+    stage: Callable[[str], None]
 
 
 _local = _Local()
@@ -147,13 +161,16 @@ def _perform(study: Study, task: Task) -> Outcome:
     start = time.perf_counter()
     preparation = 0.0
     if _local.at_hand != (study.token, task.run):
+        _local.stage("making recording and reference of the run")
         _local.run = _prepare(study, task.run)
         _local.at_hand = (study.token, task.run)
         preparation = time.perf_counter() - start
     run = _local.run
     if run.failure:
         return Outcome(task, run.failure, preparation=preparation)
+    _local.stage("the filter")
     _warm_up(study, task, run)
+    _local.stage("the filter")
     start = time.perf_counter()
     evidence = Evidence(study.scenario, run.model, run.recording, run.reference)
     known = {"reference": "" if run.reference is None else (study.scenario.reference or {})["type"]}
@@ -166,7 +183,10 @@ def _perform(study: Study, task: Task) -> Outcome:
         raise
     except BaseException as error:  # a model may raise SystemExit, too
         row, series = failed_by(error) | known, {}
-    shown = _shown(study, task, run) if task.run == 0 and task.n_particles == study.shown_particles else {}
+    shown = {}
+    if task.run == 0 and task.n_particles == study.shown_particles:
+        _local.stage("the filter")
+        shown = _shown(study, task, run)
     return Outcome(task, row, series, shown, time.perf_counter() - start, preparation)
 
 

@@ -27,9 +27,9 @@ class Cluster:
 
     Notes
     -----
-    Tasks are pinned to their worker. The scheduler keeps a task whose worker has left until one with the same address comes,
-    which may be never, whatever `allow_other_workers` says (dask/distributed, issue 7346); and it gives a task that kills its
-    worker to another one. So it is seen here which workers have left, and what they had under way is taken back.
+    Tasks are pinned to their worker. The scheduler keeps a task whose worker was the last to leave until one with the same
+    address comes, which may be never, whatever `allow_other_workers` says; and it would give a task that kills its worker
+    to all others, one after the other. So what was under way at workers that have left is taken back here.
     """
 
     attempts = 2

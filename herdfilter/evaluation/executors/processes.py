@@ -73,7 +73,7 @@ def end_idle_processes() -> None:
 
 _idle_pools: list[Any] = []
 _IDLE_SECONDS = 300.0
-_ONE_THREAD = dict.fromkeys(
+ONE_THREAD = dict.fromkeys(
     (
         "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",
@@ -95,7 +95,7 @@ def _new_pool() -> Any:
         from joblib.externals.loky import ProcessPoolExecutor
 
     return ProcessPoolExecutor(
-        1, timeout=_IDLE_SECONDS, env=_ONE_THREAD, initializer=begin_work, initargs=(os.getpid(),)
+        1, timeout=_IDLE_SECONDS, env=ONE_THREAD, initializer=begin_work, initargs=(os.getpid(),)
     )
 
 
