@@ -19,7 +19,7 @@ def one_line(error: BaseException) -> str:
         text = str(error)
     except Exception as another:
         text = f"(its text cannot be made: {type(another).__name__})"
-    return _storable(f"{type(error).__name__}: {text}")
+    return _storable(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
 def _storable(text: str) -> str:
