@@ -70,7 +70,7 @@ def compare(
     """Compare filters on a SCENARIO: a name that `herdfilter scenarios` lists, or a TOML file."""
     import joblib
 
-    from herdfilter._checks import as_count
+    from herdfilter._checks import as_count, as_positive
     from herdfilter.evaluation.engine import run_study
     from herdfilter.evaluation.executors import check_scheduler, end_idle_processes
     from herdfilter.evaluation.progress import told
@@ -80,6 +80,8 @@ def compare(
 
     if resume and out is None:
         raise InputError("resume: needs --out, the folder of the comparison to continue")
+    if run_timeout is not None:
+        as_positive("run_timeout", run_timeout)
     if "://" in check_scheduler(scheduler) and workers is not None:
         raise InputError(f"workers: the cluster at {scheduler} has its own; leave out --workers")
     workers = joblib.cpu_count() if workers is None else as_count("workers", workers)
@@ -95,7 +97,8 @@ def compare(
         if store is not None:
             with suppress(OSError):  # after SIGHUP there may be nobody to tell
                 click.echo(
-                    f"Cut off; what was finished is in {store}. The same command with --resume goes on.", err=True
+                    f"Cut off; what was finished is in {store}. The same command with --resume goes on.",
+                    err=True,
                 )
         if isinstance(stop, Stopped):
             raise click.exceptions.Exit(128 + stop.number) from None

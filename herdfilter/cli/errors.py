@@ -24,6 +24,8 @@ class Group(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError:
             raise
+        except SystemExit as error:
+            raise InputError(f"the model or a filter ended the program (SystemExit: {error})") from None
         except click.UsageError as error:
             raise InputError(error.format_message()) from None
         except (ValueError, TypeError, OSError, ImportError) as error:

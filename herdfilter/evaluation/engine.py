@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -12,9 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from herdfilter._checks import Array, as_array, as_count, as_positive
+from herdfilter._checks import as_count, as_positive
 from herdfilter.evaluation.columns import measured, measured_without_result, series_of
 from herdfilter.evaluation.executors import BATCH_SECONDS, check_scheduler, distribute, make_executor
 from herdfilter.evaluation.failures import failed_by, one_line
@@ -24,6 +21,7 @@ from herdfilter.evaluation.progress import Counter, stage, told
 from herdfilter.evaluation.recording import Recording, record
 from herdfilter.evaluation.reference import Reference, compute_reference, snapshot_steps
 from herdfilter.evaluation.results import StudyResult
+from herdfilter.evaluation.shown import feed, shown_of
 from herdfilter.evaluation.stopping import Stopped, stopped_by, unless_stopped
 from herdfilter.evaluation.study import Study
 from herdfilter.evaluation.tasks import Key, Outcome, Task
@@ -110,7 +108,7 @@ def _compile(study: Study, visible: bool) -> None:
             if isinstance(factory, FilterSpec):
                 with stage(f"compiling {name}, once", visible), unless_stopped():
                     filter_ = factory(model, n, study.filter_rng(0, (name, n)))
-                    _feed(filter_, recording.first(_WARM_UP_STEPS))
+                    feed(filter_, recording.first(_WARM_UP_STEPS))
 
 
 def perform(
@@ -176,7 +174,7 @@ def _perform(study: Study, task: Task) -> Outcome:
     known = {"reference": "" if run.reference is None else (study.scenario.reference or {})["type"]}
     known |= measured_without_result(evidence)
     try:
-        evidence = _observe(_build(study, task, run.model), evidence)
+        evidence = _observe(study.build_filter(task, run.model), evidence)
         row = known | {"error": "", "traceback": ""} | measured(evidence)
         row["diverged"], series = bool(row["diverged"]), series_of(evidence)
     except Stopped:
@@ -186,7 +184,7 @@ def _perform(study: Study, task: Task) -> Outcome:
     shown = {}
     if task.run == 0 and task.n_particles == study.shown_particles:
         _local.stage("the filter")
-        shown = _shown(study, task, run)
+        shown = shown_of(study, task, run.model, run.recording, run.reference)
     return Outcome(task, row, series, shown, time.perf_counter() - start, preparation)
 
 
@@ -214,7 +212,7 @@ def _prepare(study: Study, run: int) -> _Run:
         if run == 0 and isinstance(error, Exception):
             raise
         if run == 0:
-            raise RuntimeError(f"the first run cannot be made ready: {one_line(error)}") from error
+            raise ValueError(f"the first run cannot be made ready: {one_line(error)}") from error
         nothing: Any = None
         return _Run(nothing, nothing, None, failed_by(error))
     return _Run(model, recording, reference)
@@ -226,44 +224,4 @@ def _warm_up(study: Study, task: Task, run: _Run) -> None:
         return
     _warm.add((study.token, task.key))
     with unless_stopped():  # what fails here fails again when it is measured, and is recorded there
-        _feed(_build(study, task, run.model), run.recording.first(_WARM_UP_STEPS))
-
-
-def _build(study: Study, task: Task, model: Any) -> Any:
-    return study.filters[task.filter](model, task.n_particles, study.filter_rng(task.run, task.key))
-
-
-def _feed(particle_filter: Any, recording: Recording, keep_particles: bool = False) -> Any:
-    """Run a filter over a recording; particles are asked for where the filter can keep them."""
-    can_keep = keep_particles and "keep_particles" in inspect.signature(particle_filter.run).parameters
-    options = {"keep_particles": True} if can_keep else {}
-    return particle_filter.run(
-        recording.observations, dt=recording.dt, controls=recording.controls, **options
-    )
-
-
-def _shown(study: Study, task: Task, run: _Run) -> dict[tuple[str, str], Array]:
-    """Run a filter once more, and keep what it did for the `Trajectory`."""
-    recording, reference = run.recording, run.reference
-    shown: dict[tuple[str, str], Any] = {
-        ("", "truth"): recording.truth,
-        ("", "observations"): recording.observations,
-        ("", "dt"): recording.dt,
-    }
-    if recording.controls is not None:
-        shown["", "controls"] = recording.controls
-    if reference is not None:
-        shown |= {
-            ("", "reference"): reference.means,
-            ("", "reference_error"): reference.error,
-            ("", "reference_log_likelihood"): reference.log_likelihood,
-        }
-    with unless_stopped():  # failed when it was measured, too
-        result = _feed(_build(study, task, run.model), recording, keep_particles=True)
-        particles = getattr(result, "particles", None)
-        shown[task.filter, "estimates"] = as_array("estimates", result.means, recording.truth.shape)
-        if particles is not None:
-            shown[task.filter, "particles"] = np.asarray(particles, dtype=np.float64)
-            if getattr(result, "weights", None) is not None:
-                shown[task.filter, "weights"] = np.asarray(result.weights, dtype=np.float64)
-    return shown
+        feed(study.build_filter(task, run.model), run.recording.first(_WARM_UP_STEPS))

@@ -61,6 +61,10 @@ class Study:
         """Build the scenario's model, with what the data bring along."""
         return self.scenario.build_model(**({} if self.data is None else self.data.model_arguments))
 
+    def build_filter(self, task: Task, model: Any) -> Any:
+        """Build the filter of a task."""
+        return self.filters[task.filter](model, task.n_particles, self.filter_rng(task.run, task.key))
+
     def recording_rng(self, run: int) -> np.random.Generator:
         """Return the generator that simulates one run."""
         return self._rng(run, _RECORDING)

@@ -7,7 +7,7 @@ finished; the rest of its batch goes to the same place again, which has the reco
 from __future__ import annotations
 
 from herdfilter._checks import as_count, one_of
-from herdfilter.evaluation.executors.base import BATCH_SECONDS, Batch, Executor, Work
+from herdfilter.evaluation.executors.base import BATCH_SECONDS, Batch, Executor
 from herdfilter.evaluation.executors.cluster import Cluster, import_distributed
 from herdfilter.evaluation.executors.in_process import InProcess
 from herdfilter.evaluation.executors.planning import distribute

@@ -50,7 +50,7 @@ def _answer(outward: BinaryIO, kind: str, value: Any) -> None:
     outward.flush()
 
 
-class _Stages(event.Listener):  # type: ignore[misc]
+class _Stages(event.Listener):
     """Tells which stage begins; compiling interrupts it."""
 
     def __init__(self, outward: BinaryIO) -> None:

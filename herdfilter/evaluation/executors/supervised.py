@@ -56,9 +56,9 @@ class Supervised:
                 if child is None or not child.alive:
                     child = self._new()
                 outcomes += child.do(task, self._seconds)
-            except TimeoutError as error:
+            except _LateError as error:
                 outcomes.append(Outcome(task, failed(f"TimeoutError: {error}"), seconds=self._seconds))
-            except EOFError:
+            except _DeadError:
                 break
             if time.perf_counter() > end:
                 break
@@ -69,7 +69,7 @@ class Supervised:
     def _new(self) -> _Child:
         with self._lock:
             if self._closed:
-                raise EOFError
+                raise _DeadError
             self._all = [one for one in self._all if one.alive] + [_Child(self._work)]
             return self._all[-1]
 
@@ -79,6 +79,14 @@ class Supervised:
             self._closed = True
             for child in self._all:
                 child.kill()
+
+
+class _LateError(Exception):
+    """A stage took too long, and the process was killed."""
+
+
+class _DeadError(Exception):
+    """The process has died."""
 
 
 class _Child:
@@ -106,32 +114,33 @@ class _Child:
         self._process.stdin.flush()
 
     def do(self, task: Task, seconds: float) -> list[Outcome]:
-        """Have a task done; raise TimeoutError if a stage of it takes too long, EOFError if the process dies."""
+        """Have a task done; raise _LateError if a stage of it takes too long, _DeadError if the process dies."""
         with suppress(OSError):  # it has died; reading tells
             self._send(task)
-        kind, value, stage = "stage", "", ""
+        kind, value = self._answer("", seconds)
         while kind == "stage":
-            stage, timer = value, threading.Timer(seconds, self._end)
-            if stage:
-                timer.start()
-            try:
-                kind, value = self._read()
-            except (EOFError, OSError, pickle.UnpicklingError):
-                self.kill()
-                if self._late:
-                    raise TimeoutError(f"{stage} took longer than {seconds:g} s") from None
-                raise EOFError from None
-            finally:
-                timer.cancel()
+            kind, value = self._answer(value, seconds)
         if kind == "raised":
             raise _unpickled(*value)
         outcomes: list[Outcome] = value
         return outcomes
 
-    def _read(self) -> tuple[str, Any]:
+    def _answer(self, stage: str, seconds: float) -> tuple[str, Any]:
+        """Wait for the end of a stage, without limit if it has no name."""
         assert self._process.stdout is not None
-        message: tuple[str, Any] = pickle.load(self._process.stdout)
-        return message
+        timer = threading.Timer(seconds, self._end)
+        if stage:
+            timer.start()
+        try:
+            answer: tuple[str, Any] = pickle.load(self._process.stdout)
+            return answer
+        except (EOFError, OSError, pickle.UnpicklingError):
+            self.kill()
+            if self._late:
+                raise _LateError(f"{stage} took longer than {seconds:g} s") from None
+            raise _DeadError from None
+        finally:
+            timer.cancel()
 
     def _end(self) -> None:
         self._late = True
@@ -157,7 +166,8 @@ class SupervisedPlaces:
     attempts = 2
 
     def __init__(self, work: StagedWork, workers: int, seconds: float) -> None:
-        self._works = {place: Supervised(work, seconds) for place in range(workers)}
+        packed = Packed(work)
+        self._works = {place: Supervised(packed, seconds) for place in range(workers)}
         self._threads = ThreadPoolExecutor(workers)
         self._running: dict[Future[list[Outcome] | None], tuple[int, Sequence[Task]]] = {}
 

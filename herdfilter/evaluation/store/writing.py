@@ -181,9 +181,7 @@ def _check_old(old: Store, description: dict[str, Any], resume: bool) -> None:
     changed = list(differences(_decisive(old.description()), _decisive(description)))
     if changed:
         more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
-        raise StoreError(
-            f"{old.name}: cannot resume, another study is in it: {'; '.join(changed[:4])}{more}"
-        )
+        raise StoreError(f"{old.name}: cannot resume, another study is in it: {'; '.join(changed[:4])}{more}")
     runs = 1 + max(task.run for task in done)
     if runs > description["runs"]:
         raise StoreError(
