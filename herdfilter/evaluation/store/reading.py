@@ -40,9 +40,9 @@ _DAMAGE = (
     zlib.error,
     LookupError,
     TypeError,
-    AttributeError,
     ValueError,
     ArithmeticError,
+    AttributeError,
     RecursionError,
 )
 """What is raised when damaged contents are read."""
