@@ -54,6 +54,7 @@ class Cluster:
                 processes=True,
                 dashboard_address=None,
                 silence_logs="ERROR",
+                preload=["herdfilter.evaluation.executors.undisturbed"],
             )
         try:
             self._client = distributed.Client(
