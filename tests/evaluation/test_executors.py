@@ -182,11 +182,28 @@ def test_a_cluster_may_lose_a_worker_but_not_all(scenario, cluster, tmp_path, mo
     monkeypatch.setattr(cluster_module, "_NOBODY_SECONDS", 0.5)
     with (
         killed(workers[1], store, len(table) + 20),
-        pytest.raises(ConnectionError, match=r"all workers have left the cluster, and none came in 0.5 s"),
+        pytest.raises(ConnectionError, match=r"no worker that takes tasks for 0.5 s; start workers"),
     ):
         hf.compare(scenario, runs=2 * runs, scheduler=address, store=store, resume=True)
     with open_for_reading(store) as kept:
         assert len(table) + 20 <= len(kept.finished()) < 2 * len(table)
+
+
+def test_a_worker_of_a_cluster_of_our_own_is_replaced_though_nobody_restarts_it():
+    """As when it dies while it is just starting."""
+    dask_config = pytest.importorskip("dask.config")
+    pytest.importorskip("distributed")
+    with dask_config.set({"distributed.deploy.lost-worker-timeout": "100ms"}):
+        cluster = cluster_module.Cluster(len, "dask", 1)
+        try:
+            (first,), end = cluster.places(), time.monotonic() + 60
+            cluster._own.sync(cluster._own.workers[0].close)
+            while set(cluster.places()) <= {first} and time.monotonic() < end:
+                time.sleep(0.1)
+            cluster.submit(cluster.places()[0], [1, 2, 3])
+            assert [batch.outcomes for batch in cluster.wait()] == [3]
+        finally:
+            cluster.close()
 
 
 HOST = """

@@ -46,7 +46,7 @@ class Cluster:
         self._places: list[Place] = []
         self._here: dict[str, int] = {}
         self._looked = -math.inf
-        self._own = None
+        self._own, self._workers = None, workers
         if scheduler == "dask":
             self._own = distributed.LocalCluster(
                 n_workers=workers,
@@ -82,11 +82,15 @@ class Cluster:
         self._looked, self._here = now, self._asked(self._client.scheduler.ncores)
         free = self._asked(self._client.scheduler.ncores_running)  # one short of memory takes no tasks
         self._places = [(worker, i) for worker, n in free.items() for i in range(n)]
-        if self._here:
+        if self._own is not None and len(self._here) < self._workers:
+            self._own.scale(
+                self._workers
+            )  # a worker that died as it had just started is not started again by itself
+        if self._places or self._running:
             self._inhabited = now
         elif now > self._inhabited + _NOBODY_SECONDS:
             raise ConnectionError(
-                f"scheduler: all workers have left the cluster, and none came in {_NOBODY_SECONDS:g} s; start workers"
+                f"scheduler: the cluster has had no worker that takes tasks for {_NOBODY_SECONDS:g} s; start workers"
             )
 
     def submit(self, place: Any, tasks: Sequence[Task]) -> None:  # noqa: D102
@@ -154,7 +158,7 @@ _CONNECT_SECONDS = 15
 _LOOK_SECONDS = 0.5
 """How often it is looked which workers have come and gone, where nothing else tells."""
 _NOBODY_SECONDS = 60.0
-"""How long a cluster may be without workers."""
+"""How long a cluster may be without workers that take tasks."""
 
 
 def import_distributed() -> Any:
