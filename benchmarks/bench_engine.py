@@ -154,14 +154,16 @@ def at_filters(store: Path) -> float:
 
 
 def kill(folder: Path, quick: bool) -> pd.DataFrame:
-    """SIGKILL at random moments, each time resumed; then the table against that of an undisturbed study.
+    """SIGKILLs of a study, survived if what it had finished is still there and right; the same study is resumed each time.
 
-    The compiled code is kept in a folder that is empty at first. Three kinds of moment take turns: within 20 ms of the first
-    write into the store or its opening; any, up to what a whole process with one run takes; and when a random number of
-    further runs is finished, so that a machine under load gets on, too.
+    Four kinds of moment take turns. Three times the main process is killed: within 20 ms of the first write into the
+    store or its opening; at any moment, up to what a whole process with one run takes; and when a random number of
+    further runs is finished, so that a machine under load gets on, too. The fourth time a worker is killed, and the study
+    must go on by itself until further runs are finished; then the main process ends. The compiled code is kept in a
+    folder that is empty at first.
     """
     rng = np.random.default_rng()
-    kills, runs = (3, 40) if quick else (20, 120)
+    kills, runs = (4, 40) if quick else (20, 400)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "compiled")}
     store, counts = folder / "killed.sqlite", []
 
@@ -169,34 +171,63 @@ def kill(folder: Path, quick: bool) -> pd.DataFrame:
         arguments = [sys.executable, "-c", BEGUN, str(path), str(count)]
         return subprocess.Popen(arguments, env=environment, stderr=subprocess.DEVNULL)
 
+    def go_on(process: subprocess.Popen[bytes], further: int) -> None:
+        enough = finished(store) + further
+        while process.poll() is None and finished(store) < enough:
+            time.sleep(0.01)
+
     whole = hf.compare(*KILLED, runs, workers=2)
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", BEGUN, str(folder / "first.sqlite"), "1"], check=True)
     warm, start = time.perf_counter() - start, time.perf_counter()
+    tried, survived = dict.fromkeys(("main", "worker"), 0), dict.fromkeys(("main", "worker"), 0)
     for k in range(kills):
+        before, target = finished(store), "worker" if k % 4 == 3 else "main"
         process = begin(store, runs)
-        if k % 3 == 0:
-            before = stamp(store)
-            while process.poll() is None and stamp(store) == before:
+        if k % 4 == 0:
+            seen = stamp(store)
+            while process.poll() is None and stamp(store) == seen:
                 time.sleep(0.001)
             time.sleep(rng.uniform(0, 0.02))
-        elif k % 3 == 1:
+        elif k % 4 == 1:
             time.sleep(rng.uniform(0, warm))
         else:
-            enough = finished(store) + rng.integers(1, runs // 4)
-            while process.poll() is None and finished(store) < enough:
-                time.sleep(0.01)
+            go_on(process, int(rng.integers(1, runs // 8)))
             time.sleep(rng.uniform(0, 0.2))
-        process.send_signal(signal.SIGKILL)
-        if process.wait() == -signal.SIGKILL:
+        went_on = True
+        if target == "worker":
+            os.kill(int(rng.choice(workers_of(process.pid))), signal.SIGKILL)
+            at = finished(store)
+            go_on(process, 20)
+            went_on = finished(store) >= min(at + 20, len(whole))
+        process.kill()
+        if process.wait() == -signal.SIGKILL or target == "worker":
             counts.append(finished(store))
-    seconds = time.perf_counter() - start
-    ended = begin(store, runs).wait()
+            tried[target] += 1
+            survived[target] += went_on and counts[-1] >= before and right(store, whole)
+    seconds, ended = time.perf_counter() - start, begin(store, runs).wait()
     with open_for_reading(store) as kept:
-        resumed = kept.table()
+        identical = equal(kept.table(), whole)
     print(f"finished of {len(whole)} after each kill: {counts}")
-    numbers = {"kills": len(counts), "seconds": seconds, "exit_code": ended}
-    return pd.DataFrame([numbers | {"table_identical": equal(resumed, whole)}])
+    numbers = [{"killed": one, "tried": tried[one], "survived": survived[one]} for one in tried]
+    return pd.DataFrame(numbers).assign(seconds=seconds, exit_code=ended, table_identical=identical)
+
+
+def workers_of(process: int) -> list[int]:
+    """Return the processes that work for one."""
+    found = subprocess.run(["ps", "-e", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
+    rows = [line.split(maxsplit=2) for line in found.stdout.splitlines()]
+    return [int(pid) for pid, parent, text in rows if int(parent) == process and "popen_loky" in text]
+
+
+def right(store: Path, whole: pd.DataFrame) -> bool:
+    """Whether every finished run in a store is that of the undisturbed study."""
+    if not finished(store):
+        return True
+    with open_for_reading(store) as kept:
+        table = kept.table()
+    keys = ["filter", "n_particles", "run"]
+    return equal(table, table[keys].merge(whole, on=keys)[list(table)])
 
 
 def stamp(store: Path) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -33,7 +34,17 @@ from herdfilter.cli.folders import Place, output_folder
     metavar="DIR",
     help="Folder for report, tables and figures, and for study.sqlite, which takes every finished run at once.",
 )
-@click.option("--resume", is_flag=True, help="Continue the same comparison in --out where it was cut off.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Continue the same comparison in --out where it was cut off, or with more --runs.",
+)
+@click.option(
+    "--run-timeout",
+    type=float,
+    metavar="SECONDS",
+    help="What a filter may take for a run; one that takes longer has failed. [default: for ever]",
+)
 @click.option(
     "--scheduler",
     metavar="WHERE",
@@ -51,6 +62,7 @@ def compare(
     data: str | None,
     out: Path | None,
     resume: bool,
+    run_timeout: float | None,
     scheduler: str | None,
     wide: bool,
     quiet: bool,
@@ -63,15 +75,18 @@ def compare(
     """
     import joblib
 
-    from herdfilter._checks import as_count
+    from herdfilter._checks import as_count, as_positive
     from herdfilter.evaluation.engine import run_study
     from herdfilter.evaluation.executors import check_scheduler, end_idle_processes
     from herdfilter.evaluation.progress import told
+    from herdfilter.evaluation.stopping import Stopped, stopped_by
     from herdfilter.evaluation.store import FILE_NAME
     from herdfilter.evaluation.study import plan_study
 
     if resume and out is None:
         raise InputError("resume: needs --out, the folder of the comparison to continue")
+    if run_timeout is not None:
+        as_positive("run_timeout", run_timeout)
     if "://" in check_scheduler(scheduler) and workers is not None:
         raise InputError(f"workers: the cluster at {scheduler} has its own; leave out --workers")
     workers = joblib.cpu_count() if workers is None else as_count("workers", workers)
@@ -79,19 +94,24 @@ def compare(
         study = plan_study(scenario, _names(filters), _counts(particles), runs, seed, data)
     store = None if out is None else out / FILE_NAME
     try:
-        with output_folder(out, FILE_NAME):
-            result = run_study(study, workers, not quiet, store, resume, scheduler)
-    except KeyboardInterrupt:
+        with stopped_by("SIGINT", "SIGTERM", "SIGHUP"), output_folder(out, FILE_NAME):
+            result = run_study(study, workers, not quiet, store, resume, scheduler, run_timeout)
+    except KeyboardInterrupt as stop:
         if store is not None:
-            click.echo(
-                f"Cut off; what was finished is in {store}. The same command with --resume goes on.", err=True
-            )
+            with suppress(OSError):  # after SIGHUP there may be nobody to tell
+                click.echo(
+                    f"Cut off; what was finished is in {store}. The same command with --resume goes on.",
+                    err=True,
+                )
+        if isinstance(stop, Stopped):
+            raise click.exceptions.Exit(128 + stop.number) from None
         raise
     except ConnectionError as error:
         go_on = "the same command with --resume goes on"
         kept = "" if store is None else f"; what was finished is in {store}, {go_on}"
         raise InputError(f"{error}{kept}") from None
-    end_idle_processes()
+    finally:
+        end_idle_processes()
     findings = Findings(result, study.runs, wide, quiet, verbose)
     findings.tell()
     if out is not None:

@@ -35,6 +35,8 @@ class Group(click.Group):
             return super().invoke(ctx)
         except (BrokenPipeError, click.exceptions.Exit, click.Abort):
             raise
+        except SystemExit as error:
+            raise InputError(f"the model or a filter ended the program (SystemExit: {error})") from None
         except click.UsageError as error:
             raise InputError(error.format_message()) from None
         except click.ClickException:

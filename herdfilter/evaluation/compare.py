@@ -28,6 +28,7 @@ def compare(
     store: str | Path | None = None,
     resume: bool = False,
     scheduler: str | None = None,
+    run_timeout: float | None = None,
 ) -> pd.DataFrame:
     """Compare filters on a scenario: every filter of a run sees the same truth and the same measurements.
 
@@ -54,9 +55,12 @@ def compare(
     store : str or Path, optional
         SQLite file that takes every finished run at once, for `resume` and for ``herdfilter show``.
     resume : bool
-        Whether to continue the same comparison in `store` where it was cut off.
+        Whether to continue the same comparison in `store` where it was cut off, or with more `runs`.
     scheduler : str, optional
         ``"local"`` processes, ``"dask"`` for a Dask cluster of `workers` processes on this machine, or the address of one.
+    run_timeout : float, optional
+        Seconds that a filter may take for a run, and the recording and the reference of a run; what takes longer is a run
+        that failed, even where it hangs for ever in compiled code.
 
     Returns
     -------
@@ -77,4 +81,4 @@ def compare(
     if not (store is None or (isinstance(store, (str, Path)) and str(store))):
         raise ValueError(f"store: expected the path of a file, got {shown(store)}")
     study = plan_study(scenario, filters, particles, runs, seed, data)
-    return run_study(study, workers, progress, store, resume, scheduler).runs
+    return run_study(study, workers, progress, store, resume, scheduler, run_timeout).runs

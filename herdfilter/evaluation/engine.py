@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 import time
-import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from herdfilter._checks import Array, as_array, as_count
+from herdfilter._checks import as_count, as_positive
 from herdfilter.evaluation.columns import measured, measured_without_result, series_of
 from herdfilter.evaluation.executors import BATCH_SECONDS, check_scheduler, distribute, make_executor
+from herdfilter.evaluation.failures import failed_by, one_line
 from herdfilter.evaluation.filters import FilterSpec
 from herdfilter.evaluation.measures import Evidence
 from herdfilter.evaluation.progress import Counter, stage, told
 from herdfilter.evaluation.recording import Recording, record
 from herdfilter.evaluation.reference import Reference, compute_reference, snapshot_steps
 from herdfilter.evaluation.results import StudyResult
+from herdfilter.evaluation.shown import feed, shown_of
+from herdfilter.evaluation.stopping import Stopped, stopped_by, unless_stopped
 from herdfilter.evaluation.study import Study
-from herdfilter.evaluation.tasks import Key, Outcome, Task, failed
+from herdfilter.evaluation.tasks import Key, Outcome, Task
 from herdfilter.evaluation.watch import watch
 from herdfilter.filters.results import DegenerateWeightsError
 
@@ -39,6 +38,7 @@ def run_study(
     store: str | Path | None = None,
     resume: bool = False,
     scheduler: str | None = None,
+    run_timeout: float | None = None,
 ) -> StudyResult:
     """Perform all runs of a study.
 
@@ -56,6 +56,9 @@ def run_study(
     scheduler : str, optional
         ``"local"``, ``"dask"`` (a Dask cluster of `workers` processes on this machine), or the address of a Dask
         scheduler such as ``"tcp://host:8786"``, whose workers need herdfilter and the files that the scenario names.
+    run_timeout : float, optional
+        Seconds that a filter may take for a run, and the recording and the reference of a run; what takes longer is a run
+        that failed. The work is done by processes that can be killed then, even for one worker.
 
     Raises
     ------
@@ -69,16 +72,18 @@ def run_study(
     from herdfilter.evaluation.store import open_store
 
     scheduler, workers = check_scheduler(scheduler), as_count("workers", workers)
+    run_timeout = None if run_timeout is None else as_positive("run_timeout", run_timeout)
     if resume and store is None:
         raise ValueError("resume: expected a store to continue, got none")
-    with open_store(None if store is None else Path(store), study, resume) as kept:
+    with stopped_by("SIGINT"), open_store(None if store is None else Path(store), study, resume) as kept:
         finished = kept.finished()
         tasks = [task for task in study.tasks if task not in finished]
         if tasks:
             kept.begin(scheduler)
-            executor = make_executor(partial(perform, study), scheduler, min(workers, len(tasks)))
+            work, places = partial(perform, study), min(workers, len(tasks))
+            executor = make_executor(work, scheduler, places, run_timeout)
             try:
-                if "://" not in scheduler and (progress or workers > 1):
+                if "://" not in scheduler and (progress or workers > 1) and run_timeout is None:
                     _compile(study, progress)
                 counter = Counter(study.scenario.name, len(finished), len(tasks))
                 with told(counter, progress):
@@ -96,20 +101,27 @@ def _compile(study: Study, visible: bool) -> None:
     Filters of the caller are left to the workers: whatever they do, it is a worker that it happens to.
     """
     n = min(study.particles)
-    with suppress(Exception):
+    with unless_stopped():
         model = study.build_model()
         recording = record(study.scenario, model, study.data, study.recording_rng(0))
         for name, factory in study.filters.items():
             if isinstance(factory, FilterSpec):
-                with stage(f"compiling {name}, once", visible), suppress(Exception):
+                with stage(f"compiling {name}, once", visible), unless_stopped():
                     filter_ = factory(model, n, study.filter_rng(0, (name, n)))
-                    _feed(filter_, recording.first(_WARM_UP_STEPS))
+                    feed(filter_, recording.first(_WARM_UP_STEPS))
 
 
-def perform(study: Study, tasks: Sequence[Task], seconds: float = BATCH_SECONDS) -> list[Outcome]:
-    """Do tasks in turn until the time is over, at least one; return the outcomes."""
+def perform(
+    study: Study,
+    tasks: Sequence[Task],
+    seconds: float = BATCH_SECONDS,
+    *,
+    stage: Callable[[str], None] = lambda name: None,
+) -> list[Outcome]:
+    """Do tasks in turn until the time is over, at least one; return the outcomes. Tell which stage of a task begins."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+    _local.stage = stage
     outcomes: list[Outcome] = []
     with threadpool_limits(1):
         end = time.perf_counter() + seconds
@@ -135,6 +147,7 @@ class _Local(threading.local):
 
     at_hand: tuple[str, int] | None = None
     run: _Run
+    stage: Callable[[str], None]
 
 
 _local = _Local()
@@ -146,24 +159,32 @@ def _perform(study: Study, task: Task) -> Outcome:
     start = time.perf_counter()
     preparation = 0.0
     if _local.at_hand != (study.token, task.run):
+        _local.stage("making recording and reference of the run")
         _local.run = _prepare(study, task.run)
         _local.at_hand = (study.token, task.run)
         preparation = time.perf_counter() - start
     run = _local.run
     if run.failure:
         return Outcome(task, run.failure, preparation=preparation)
+    _local.stage("the filter")
     _warm_up(study, task, run)
+    _local.stage("the filter")
     start = time.perf_counter()
     evidence = Evidence(study.scenario, run.model, run.recording, run.reference)
     known = {"reference": "" if run.reference is None else (study.scenario.reference or {})["type"]}
     known |= measured_without_result(evidence)
     try:
-        evidence = _observe(_build(study, task, run.model), evidence)
+        evidence = _observe(study.build_filter(task, run.model), evidence)
         row = known | {"error": "", "traceback": ""} | measured(evidence)
         row["diverged"], series = bool(row["diverged"]), series_of(evidence)
-    except Exception as error:
-        row, series = failed(_one_line(error), traceback.format_exc()) | known, {}
-    shown = _shown(study, task, run) if task.run == 0 and task.n_particles == study.shown_particles else {}
+    except Stopped:
+        raise
+    except BaseException as error:  # a model may raise SystemExit, too
+        row, series = failed_by(error) | known, {}
+    shown = {}
+    if task.run == 0 and task.n_particles == study.shown_particles:
+        _local.stage("the filter")
+        shown = shown_of(study, task, run.model, run.recording, run.reference)
     return Outcome(task, row, series, shown, time.perf_counter() - start, preparation)
 
 
@@ -172,10 +193,6 @@ def _observe(filter_: Any, known: Evidence) -> Evidence:
     exact = known.reference is not None and known.reference.posteriors
     watched = watch(filter_, known.recording, snapshot_steps(len(known.recording)) if exact else ())
     return replace(known, result=watched.result, seconds=watched.seconds, watched=watched)
-
-
-def _one_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 def _prepare(study: Study, run: int) -> _Run:
@@ -189,11 +206,15 @@ def _prepare(study: Study, run: int) -> _Run:
         recording = record(study.scenario, model, study.data, study.recording_rng(run))
         with suppress(DegenerateWeightsError):
             reference = compute_reference(study.scenario, model, recording, study.reference_rng(run))
-    except Exception as error:
-        if run == 0:
+    except Stopped:
+        raise
+    except BaseException as error:
+        if run == 0 and isinstance(error, Exception):
             raise
+        if run == 0:
+            raise ValueError(f"the first run cannot be made ready: {one_line(error)}") from error
         nothing: Any = None
-        return _Run(nothing, nothing, None, failed(_one_line(error), traceback.format_exc()))
+        return _Run(nothing, nothing, None, failed_by(error))
     return _Run(model, recording, reference)
 
 
@@ -202,45 +223,5 @@ def _warm_up(study: Study, task: Task, run: _Run) -> None:
     if (study.token, task.key) in _warm:
         return
     _warm.add((study.token, task.key))
-    with suppress(Exception):  # what fails here fails again when it is measured, and is recorded there
-        _feed(_build(study, task, run.model), run.recording.first(_WARM_UP_STEPS))
-
-
-def _build(study: Study, task: Task, model: Any) -> Any:
-    return study.filters[task.filter](model, task.n_particles, study.filter_rng(task.run, task.key))
-
-
-def _feed(particle_filter: Any, recording: Recording, keep_particles: bool = False) -> Any:
-    """Run a filter over a recording; particles are asked for where the filter can keep them."""
-    can_keep = keep_particles and "keep_particles" in inspect.signature(particle_filter.run).parameters
-    options = {"keep_particles": True} if can_keep else {}
-    return particle_filter.run(
-        recording.observations, dt=recording.dt, controls=recording.controls, **options
-    )
-
-
-def _shown(study: Study, task: Task, run: _Run) -> dict[tuple[str, str], Array]:
-    """Run a filter once more, and keep what it did for the `Trajectory`."""
-    recording, reference = run.recording, run.reference
-    shown: dict[tuple[str, str], Any] = {
-        ("", "truth"): recording.truth,
-        ("", "observations"): recording.observations,
-        ("", "dt"): recording.dt,
-    }
-    if recording.controls is not None:
-        shown["", "controls"] = recording.controls
-    if reference is not None:
-        shown |= {
-            ("", "reference"): reference.means,
-            ("", "reference_error"): reference.error,
-            ("", "reference_log_likelihood"): reference.log_likelihood,
-        }
-    with suppress(Exception):  # failed when it was measured, too
-        result = _feed(_build(study, task, run.model), recording, keep_particles=True)
-        particles = getattr(result, "particles", None)
-        shown[task.filter, "estimates"] = as_array("estimates", result.means, recording.truth.shape)
-        if particles is not None:
-            shown[task.filter, "particles"] = np.asarray(particles, dtype=np.float64)
-            if getattr(result, "weights", None) is not None:
-                shown[task.filter, "weights"] = np.asarray(result.weights, dtype=np.float64)
-    return shown
+    with unless_stopped():  # what fails here fails again when it is measured, and is recorded there
+        feed(study.build_filter(task, run.model), run.recording.first(_WARM_UP_STEPS))

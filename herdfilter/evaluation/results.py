@@ -67,6 +67,12 @@ class Trajectory:
         )
         return cls(recording, reference, n_particles, estimates, particles, weights)
 
+    @classmethod
+    def unknown(cls, steps: int, dt: float, n_particles: int) -> Trajectory:
+        """Return what is known of a first run that no filter has survived: how long it was."""
+        nothing = np.full((steps, 1), np.nan)
+        return cls(Recording(nothing, nothing, dt), None, n_particles, {}, {})
+
 
 @dataclass(frozen=True, eq=False)
 class Trace:

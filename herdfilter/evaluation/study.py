@@ -63,6 +63,10 @@ class Study:
         """Build the scenario's model, with what the data bring along."""
         return self.scenario.build_model(**({} if self.data is None else self.data.model_arguments))
 
+    def build_filter(self, task: Task, model: Any) -> Any:
+        """Build the filter of a task."""
+        return self.filters[task.filter](model, task.n_particles, self.filter_rng(task.run, task.key))
+
     def recording_rng(self, run: int) -> np.random.Generator:
         """Return the generator that simulates one run."""
         return self._rng(run, _RECORDING)
@@ -104,9 +108,9 @@ class Study:
         return cls(
             replace(scenario_from_table(Path("described.toml"), table), name=name),
             dict.fromkeys(description["filters"], _only_described),
-            tuple(description["particles"]),
-            description["runs"],
-            description["seed"],
+            _counts(description["particles"]),
+            as_count("runs", description["runs"]),
+            as_count("seed", description["seed"], minimum=0),
         )
 
 

@@ -31,6 +31,10 @@ def run(*arguments):
         (["compare", "plaza", "--data", "/nowhere"], "/nowhere"),
         (["compare", "ungm", "--fliters", "x"], "No such option"),
         (["compare"], "Missing argument"),
+        (
+            ["compare", "ungm", "--run-timeout", "0"],
+            "run_timeout: expected a positive finite number, got 0.0",
+        ),
         (["compare", "ungm", "--resume"], "resume: needs --out"),
         (["compare", "ungm", "--scheduler", "dsak"], "did you mean 'dask'"),
         (["compare", "ungm", "--scheduler", "tcp://host"], "expected an address such as tcp://host:8786"),

@@ -1,3 +1,6 @@
+import os
+import signal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -6,6 +9,8 @@ from click.testing import CliRunner
 from herdfilter.cli import main
 from herdfilter.evaluation import recording
 from herdfilter.evaluation.columns import TIMES
+from herdfilter.evaluation.stopping import Stopped, stopped_by
+from herdfilter.evaluation.store import open_for_reading
 
 WALK = """
 title = "A walk"
@@ -133,6 +138,27 @@ def test_failures_are_told(walk, tmp_path):
     }
 
 
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("observation_mean(self, x, step)", "the first run cannot be made ready: SystemExit: 0"),
+        ("__init__(self, **parameters)", "the model or a filter ended the program (SystemExit: 0)"),
+    ],
+)
+def test_a_model_that_ends_the_program_is_one_line(walk, tmp_path, where, message):
+    (tmp_path / "ending.py").write_text(
+        "import sys\n"
+        "from herdfilter.models import LinearGaussian\n"
+        "class Ending(LinearGaussian):\n"
+        f"    def {where}:\n"
+        "        sys.exit(0)\n"
+    )
+    path = tmp_path / "ending.toml"
+    path.write_text(WALK.replace("LinearGaussian", "ending.py:Ending"))
+    result = run("compare", str(path), "--workers", "1", "-q")
+    assert (result.exit_code, result.stderr) == (2, f"Error: {message}\n")
+
+
 def test_show_renders_all_again_without_running(compared, tmp_path, monkeypatch):
     (out, first), again = compared, tmp_path / "again"
     monkeypatch.setattr("herdfilter.evaluation.engine.run_study", None)
@@ -190,6 +216,51 @@ def test_a_comparison_is_resumed_and_never_overwritten(walk, tmp_path, monkeypat
     assert run("compare", walk, "--workers", "1", "--out", str(tmp_path / "whole")).exit_code == 0
     resumed, whole = (pd.read_csv(tmp_path / name / "runs.csv") for name in ("out", "whole"))
     pd.testing.assert_frame_equal(resumed.drop(columns=list(TIMES)), whole.drop(columns=list(TIMES)))
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_ends_a_comparison_and_nothing_is_lost(walk, tmp_path, monkeypatch, no_figures, name):
+    """Though it comes while a filter is at work, whose errors are failed runs."""
+    from herdfilter.evaluation import engine
+
+    out, number, observe, calls = tmp_path / "out", getattr(signal, name), engine._observe, []
+
+    def signalled(*args):
+        calls.append(1)
+        if len(calls) == 12:
+            os.kill(os.getpid(), number)
+        return observe(*args)
+
+    options = ("compare", walk, "--workers", "1", "--out", str(out), "-q")
+    before = signal.getsignal(number)
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "_observe", signalled)
+        patch.setattr(engine.perform, "__defaults__", (0.0,))
+        stopped = run(*options)
+    assert signal.getsignal(number) == before
+    assert stopped.exit_code == 128 + number
+    store = out / "study.sqlite"
+    assert stopped.stderr == (
+        f"Cut off; what was finished is in {store}. The same command with --resume goes on.\n"
+    )
+    with open_for_reading(store) as kept:
+        assert len(kept.finished()) == 11
+        assert not kept.table()["error"].any()
+    assert run(*options, "--resume").exit_code == 0
+
+
+def test_a_signal_that_is_ignored_stays_so():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stopped_by("SIGHUP", "SIGTERM", "SIGNONE"):
+            os.kill(os.getpid(), signal.SIGHUP)
+            with pytest.raises(Stopped):
+                os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGTERM)  # while it tidies up
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_store_that_cannot_be_read_is_one_line(compared, walk, tmp_path):

@@ -1,15 +1,12 @@
 """Where tasks are done makes no difference, whatever dies on the way."""
 
-import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 from collections import defaultdict
 from contextlib import contextmanager
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -26,7 +23,7 @@ from herdfilter.evaluation.tasks import Outcome, Task
 WALK = """
 title = "A walk"
 steps = 50
-runs = 200
+runs = 60
 particles = [50]
 filters = ["bootstrap", "sqmc"]
 [model]
@@ -128,59 +125,26 @@ def test_only_the_task_that_kills_its_process_fails():
     assert done[tasks[4]].startswith("ProcessDied")
 
 
-class Dying:
-    """A filter that takes its process down in some runs."""
-
-    def __init__(self, model, n_particles, rng):
-        self.model = model
-
-    def run(self, observations, dt=1.0, controls=None):
-        if observations[0, 0] > 0.5:
-            os._exit(1)
-        return SimpleNamespace(means=np.zeros((len(observations), self.model.dim)))
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_filter_that_takes_its_process_down_is_a_failure_and_the_rest_goes_on(scenario):
-    table = hf.compare(scenario, {"dying": Dying, "ok": "bootstrap"}, [10], runs=4, workers=2)
-    alone = hf.compare(scenario, {"ok": "bootstrap"}, [10], runs=4)
-    dying, ok = table[table["filter"] == "dying"], table[table["filter"] == "ok"]
-    failed = dying["error"].str.startswith("ProcessDied")
-    assert 0 < failed.sum() < 4
-    assert (dying["error"][~failed] == "").all()
-    assert dying["diverged"][failed].all()
-    same(ok.reset_index(drop=True), alone)
-
-
-def test_a_cluster_of_processes_gives_the_same_table(scenario, tmp_path):
-    pytest.importorskip("distributed")
-    store = tmp_path / "study.sqlite"
-    table = hf.compare(scenario, workers=2, scheduler="dask", store=store)
-    same(table, hf.compare(scenario))
+def dask(*arguments):
+    """A process of Dask's command line."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen([sys.executable, "-m", "dask", *arguments, "--host", "127.0.0.1"], **quiet)
 
 
 @pytest.fixture
 def cluster():
-    """Address of a scheduler with two workers, all of them processes of their own; the scheduler's, and the workers'."""
-    pytest.importorskip("distributed")
-    options = ["--host", "127.0.0.1"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    started = []
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    address = f"tcp://127.0.0.1:{port}"
-    scheduler = ["scheduler", *options, "--port", str(port), "--no-dashboard"]
-    worker = ["worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny", *options]
-    try:
-        for command in (scheduler, worker, worker):
-            started.append(subprocess.Popen([sys.executable, "-m", "dask", *command], **quiet))
-        yield address, started[0], started[1:]
-    finally:
-        for process in started:
-            process.kill()
-        for process in started:
-            process.wait()
+    """Address of a scheduler in this process, and its two workers, each a process."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs="CRITICAL") as cluster:
+        address = cluster.scheduler_address
+        options = ("--nthreads", "1", "--no-dashboard", "--no-nanny")
+        workers = [dask("worker", address, *options) for _ in range(2)]
+        try:
+            yield address, workers
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.wait()
 
 
 @contextmanager
@@ -207,29 +171,67 @@ def killed(process, store, finished):
         thread.join()
 
 
-def test_a_cluster_that_loses_a_worker_gives_the_same_table(scenario, cluster, tmp_path):
-    address, _, workers = cluster
-    store, runs = tmp_path / "study.sqlite", 60
+def test_a_cluster_may_lose_a_worker_but_not_all(scenario, cluster, tmp_path, monkeypatch):
+    address, workers = cluster
+    store, runs = tmp_path / "study.sqlite", 40
     with killed(workers[0], store, 20) as counts:
         table = hf.compare(scenario, runs=runs, scheduler=address, store=store)
     assert 20 <= counts[0] < len(table)
     assert workers[0].wait(10) == -signal.SIGKILL
     same(table, hf.compare(scenario, runs=runs))
+    monkeypatch.setattr(cluster_module, "_NOBODY_SECONDS", 0.5)
+    with (
+        killed(workers[1], store, len(table) + 20),
+        pytest.raises(ConnectionError, match=r"no worker that takes tasks for 0.5 s; start workers"),
+    ):
+        hf.compare(scenario, runs=2 * runs, scheduler=address, store=store, resume=True)
+    with open_for_reading(store) as kept:
+        assert len(table) + 20 <= len(kept.finished()) < 2 * len(table)
 
 
-def test_a_lost_scheduler_is_told_and_resuming_gives_the_same_table(cluster, tmp_path):
-    address, scheduler, _ = cluster
+def test_a_worker_of_a_cluster_of_our_own_is_replaced_though_nobody_restarts_it():
+    """As when it dies while it is just starting."""
+    dask_config = pytest.importorskip("dask.config")
+    pytest.importorskip("distributed")
+    with dask_config.set({"distributed.deploy.lost-worker-timeout": "100ms"}):
+        cluster = cluster_module.Cluster(len, "dask", 1)
+        try:
+            (first,), end = cluster.places(), time.monotonic() + 60
+            cluster._own.sync(cluster._own.workers[0].close)
+            while set(cluster.places()) <= {first} and time.monotonic() < end:
+                time.sleep(0.1)
+            cluster.submit(cluster.places()[0], [1, 2, 3])
+            assert [batch.outcomes for batch in cluster.wait()] == [3]
+        finally:
+            cluster.close()
+
+
+HOST = """
+import sys, time
+import distributed
+if __name__ == "__main__":
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": "CRITICAL"}
+    with distributed.LocalCluster(n_workers=1, scheduler_port=0, protocol="tcp://", host="127.0.0.1", **options) as cluster:
+        print(cluster.scheduler_address, flush=True)
+        time.sleep(600)
+"""
+
+
+def test_a_lost_scheduler_is_told_and_resuming_gives_the_same_table(tmp_path):
+    pytest.importorskip("distributed")
     (tmp_path / "walk.toml").write_text(WALK)
     walk, store = str(tmp_path / "walk.toml"), tmp_path / "out" / "study.sqlite"
-    command = ["compare", walk, "--out", str(store.parent), "--scheduler", address]
-    with killed(scheduler, store, 10) as counts:
-        done = subprocess.run(
-            [sys.executable, "-m", "herdfilter", *command],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+    with subprocess.Popen([sys.executable, "-c", HOST], stdout=subprocess.PIPE, text=True) as host:
+        address = host.stdout.readline().strip()
+        command = ["compare", walk, "--out", str(store.parent), "--scheduler", address]
+        with killed(host, store, 10) as counts:
+            done = subprocess.run(
+                [sys.executable, "-m", "herdfilter", *command],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
     assert done.returncode == 2
     assert done.stderr.endswith(
         f"Error: scheduler: the connection to the cluster is lost; what was finished is in {store}, "
@@ -237,8 +239,8 @@ def test_a_lost_scheduler_is_told_and_resuming_gives_the_same_table(cluster, tmp
     )
     with open_for_reading(store) as kept:
         before = kept.table()
-    assert counts[0] <= len(before) < 400
-    after = hf.compare(walk, store=store, resume=True, workers=2)
+    assert counts[0] <= len(before) < 120
+    after = hf.compare(walk, store=store, resume=True)
     same(after, hf.compare(walk))
     order = ["filter", "n_particles", "run"]
     pd.testing.assert_frame_equal(after.merge(before[order])[before.columns], before, check_exact=True)

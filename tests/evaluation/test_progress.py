@@ -64,14 +64,14 @@ def test_filters_of_the_package_are_compiled_in_view_before_the_work_and_their_e
     """The model of this study cannot even be observed in the first steps; only the runs say so."""
     from herdfilter.evaluation import engine
 
-    stages, feed = [], engine._feed
+    stages, feed = [], engine.feed
 
     def failing(*args):
         raise ArithmeticError("too early")
 
     def named(name, visible=True):
         stages.append(name)
-        monkeypatch.setattr(engine, "_feed", failing if len(stages) == 1 else feed)
+        monkeypatch.setattr(engine, "feed", failing if len(stages) == 1 else feed)
         return stage(name, visible)
 
     monkeypatch.setattr(engine, "stage", named)

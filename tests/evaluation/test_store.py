@@ -145,24 +145,32 @@ initial_covariance = [[1.0]]
 RESUMED = """
 import sys
 import herdfilter as hf
-hf.compare(sys.argv[1], store=sys.argv[2], workers=int(sys.argv[3]), resume=True)
+hf.compare(sys.argv[1], store=sys.argv[2], workers=2, resume=True)
 """
 
 
-def test_killed_at_any_moment_it_is_resumed(tmp_path, store):
+def test_ended_at_any_moment_it_is_resumed_and_leaves_no_process(tmp_path, store):
+    """First by SIGKILL, then the command line by SIGTERM."""
     scenario = tmp_path / "walk.toml"
     scenario.write_text(WALK)
-    whole = hf.compare(scenario)
-    killed = []
-    for workers, done in ((2, np.random.default_rng().integers(10)), (1, 30)):
-        arguments = [str(scenario), str(store), str(workers)]
-        process = subprocess.Popen([sys.executable, "-c", RESUMED, *arguments])
+    whole, command = hf.compare(scenario), ["-m", "herdfilter", "compare", str(scenario), "--workers", "2"]
+    command += ["--out", str(store.parent), "--resume", "-q"]
+    ends, told = [], ""
+    for arguments, number, done in (
+        (["-c", RESUMED, str(scenario), str(store)], signal.SIGKILL, np.random.default_rng().integers(10)),
+        (command, signal.SIGTERM, 30),
+    ):
+        process = subprocess.Popen([sys.executable, *arguments], stderr=subprocess.PIPE, text=True)
         while process.poll() is None and (not store.exists() or _done(store) < done):
             time.sleep(0.002)
-        process.send_signal(signal.SIGKILL)
-        killed.append(process.wait() == -signal.SIGKILL)
-    assert killed[0]
+        process.send_signal(number)
+        told = process.stderr.read()  # until all that it has started have ended
+        ends.append(process.wait())
+    assert ends[0] == -signal.SIGKILL
     assert 30 <= _done(store) <= len(whole)
+    if _done(store) < len(whole):
+        assert ends[1] == 128 + signal.SIGTERM
+        assert told == f"Cut off; what was finished is in {store}. The same command with --resume goes on.\n"
     same(hf.compare(scenario, store=store, resume=True), whole)
 
 
@@ -208,7 +216,6 @@ def test_finished_runs_are_never_overwritten(scenario, store):
     ("changed", "message"),
     [
         ({"seed": 1}, "seed: 0 there, 1 now"),
-        ({"runs": 3}, "runs: 2 there, 3 now"),
         ({"particles": [10]}, r"particles: \[10, 30\] there, \[10\] now"),
         ({"filters": ["bootstrap"]}, "filters.herded-kh: .* there, nothing now"),
         (
@@ -232,6 +239,24 @@ def test_a_changed_study_is_not_resumed_and_the_difference_shown(scenario, store
         return
     with pytest.raises(StoreError, match=f"cannot resume, another study is in it: {message}"):
         hf.compare(other, store=store, resume=True, **arguments)
+
+
+def test_resuming_with_more_runs_adds_them_and_with_fewer_takes_none_away(scenario, store):
+    first = hf.compare(scenario, runs=2, store=store)
+    more = hf.compare(scenario, runs=5, store=store, resume=True)
+    same(more, hf.compare(scenario, runs=5))
+    pd.testing.assert_frame_equal(more[more["run"] < 2].reset_index(drop=True), first, check_exact=True)
+    before = store.read_bytes()
+    with pytest.raises(
+        StoreError, match="runs: expected at least the 5 that were begun, got 4; --resume may add"
+    ):
+        hf.compare(scenario, runs=4, store=store, resume=True)
+    assert store.read_bytes() == before
+
+
+def test_a_study_that_was_cut_off_may_end_earlier_than_was_planned(scenario, store, monkeypatch):
+    cut_off(monkeypatch, scenario, store, 7)
+    same(hf.compare(scenario, runs=2, store=store, resume=True), hf.compare(scenario, runs=2))
 
 
 def test_an_edited_model_or_filter_is_another_one(scenario, tmp_path, store):
@@ -371,14 +396,14 @@ hf.compare(sys.argv[1], store=sys.argv[2])
 @pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="no limit of file sizes here")
 def test_a_full_disk_is_told_and_what_was_finished_is_kept(tmp_path, store):
     scenario = tmp_path / "walk.toml"
-    scenario.write_text(WALK.replace("steps = 40", "steps = 100"))
-    arguments = [sys.executable, "-c", FULL, str(scenario), str(store), "500000"]
+    scenario.write_text(WALK.replace("runs = 20", "runs = 10"))
+    arguments = [sys.executable, "-c", FULL, str(scenario), str(store), "110000"]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "study.sqlite: cannot be written (" in done.stderr
     assert "what was finished before is kept" in done.stderr
     finished = _done(store)
-    assert 0 < finished < 80
+    assert 0 < finished < 40
     with open_for_reading(store) as kept:
         before = kept.table()
     after = hf.compare(scenario, store=store, resume=True)

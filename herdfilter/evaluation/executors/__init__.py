@@ -7,11 +7,12 @@ finished; the rest of its batch goes to the same place again, which has the reco
 from __future__ import annotations
 
 from herdfilter._checks import as_count, one_of
-from herdfilter.evaluation.executors.base import BATCH_SECONDS, Batch, Executor, Work
+from herdfilter.evaluation.executors.base import BATCH_SECONDS, Batch, Executor
 from herdfilter.evaluation.executors.cluster import Cluster, import_distributed
 from herdfilter.evaluation.executors.in_process import InProcess
 from herdfilter.evaluation.executors.planning import distribute
 from herdfilter.evaluation.executors.processes import LocalProcesses, end_idle_processes
+from herdfilter.evaluation.executors.supervised import StagedWork, Supervised, SupervisedPlaces
 
 __all__ = [
     "BATCH_SECONDS",
@@ -41,9 +42,16 @@ def check_scheduler(scheduler: str | None) -> str:
     return scheduler
 
 
-def make_executor(work: Work, scheduler: str, workers: int) -> Executor:
-    """Return the executor for a scheduler that `check_scheduler` has passed."""
+def make_executor(
+    work: StagedWork, scheduler: str, workers: int, run_timeout: float | None = None
+) -> Executor:
+    """Return the executor for a scheduler that `check_scheduler` has passed.
+
+    With a limit of time the work is done by processes that can be killed, wherever their places are.
+    """
     workers = as_count("workers", workers)
+    if run_timeout is not None and scheduler == "local":
+        return SupervisedPlaces(work, workers, run_timeout)
     if scheduler != "local":
-        return Cluster(work, scheduler, workers)
+        return Cluster(work if run_timeout is None else Supervised(work, run_timeout), scheduler, workers)
     return LocalProcesses(work, workers) if workers > 1 else InProcess(work)

@@ -15,8 +15,8 @@ BATCH_SECONDS = 0.2
 """How long a worker goes on before it hands back what it has: what a power cut may lose, beside the tasks under way."""
 
 Place = Hashable
-Work = Callable[[Sequence[Task]], list[Outcome]]
-"""Does tasks in turn and returns the outcomes of the first ones, at least one."""
+Work = Callable[[Sequence[Task]], list[Outcome] | None]
+"""Does tasks in turn and returns the outcomes of the first ones, at least one; None if a process of its own has died."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Packed:
         self._data = cloudpickle.dumps(function)
         self._path = [os.path.abspath(folder) for folder in sys.path]
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Call the function."""
         import pickle
 
@@ -75,7 +75,7 @@ class Packed:
             function = pickle.loads(self._data)
             _unpacked.clear()  # of an earlier study
             _unpacked[self._token] = function
-        return function(*arguments)
+        return function(*arguments, **options)
 
 
 def _cloudpickle() -> Any:

@@ -36,7 +36,7 @@ def distribute(tasks: Iterable[Task], executor: Executor) -> Iterator[list[Outco
                 if outcomes:
                     done.append(outcomes)
         elif plan:
-            time.sleep(0.1)  # every worker of the cluster has gone; the scheduler waits for others
+            time.sleep(0.1)  # every worker of the cluster has gone; others may come
 
 
 @dataclass

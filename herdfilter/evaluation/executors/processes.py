@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Sequence
@@ -72,7 +73,7 @@ def end_idle_processes() -> None:
 
 _idle_pools: list[Any] = []
 _IDLE_SECONDS = 300.0
-_ONE_THREAD = dict.fromkeys(
+ONE_THREAD = dict.fromkeys(
     (
         "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",
@@ -94,12 +95,13 @@ def _new_pool() -> Any:
         from joblib.externals.loky import ProcessPoolExecutor
 
     return ProcessPoolExecutor(
-        1, timeout=_IDLE_SECONDS, env=_ONE_THREAD, initializer=_end_with, initargs=(os.getpid(),)
+        1, timeout=_IDLE_SECONDS, env=ONE_THREAD, initializer=begin_work, initargs=(os.getpid(),)
     )
 
 
-def _end_with(parent: int) -> None:
-    """Have this process end with its parent, even if that was killed."""
+def begin_work(parent: int) -> None:
+    """Have this process end with its parent, even if that was killed, and leave Ctrl-C to it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -35,6 +35,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_DAMAGE = (
+    sqlite3.Error,
+    zlib.error,
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    RecursionError,
+)
+"""What is raised when damaged contents are read."""
+
+
 class Store:
     """A store, open for reading; made by `open_for_reading`.
 
@@ -61,6 +74,7 @@ class Store:
             raise StoreError(f"{self.name}: damaged store, it does not say what was studied")
         with self._undamaged():
             described: dict[str, Any] = json.loads(rows[0][0])
+            Study.described(described)
         return described
 
     def sessions(self) -> list[dict[str, Any]]:
@@ -81,6 +95,13 @@ class Store:
         """Return the tasks that are done."""
         return {Task(*row) for row in self._rows("SELECT filter, n_particles, run FROM runs")}
 
+    def check(self) -> None:
+        """Raise StoreError where what has been finished cannot be read, the series aside."""
+        self.sessions()
+        self.table()
+        with self._undamaged():
+            self._trajectory(Study.described(self.description()))
+
     def _number_columns(self) -> list[str]:
         columns = [row[1] for row in self._rows("PRAGMA table_info(runs)")]
         return [name for name in columns if name not in OWN]
@@ -96,7 +117,7 @@ class Store:
             yield
         except StoreError:
             raise
-        except (sqlite3.Error, zlib.error, LookupError, TypeError, ValueError, OverflowError) as error:
+        except _DAMAGE as error:
             raise StoreError(f"{self.name}: damaged store ({type(error).__name__}: {error})") from error
 
     def table(self) -> pd.DataFrame:
@@ -107,7 +128,8 @@ class Store:
             description, numbers = self.description(), self._number_columns()
             leading, last = ["filter", "n_particles", "run"], ["diverged", "error", "traceback"]
             columns = [*leading, "reference", *numbers, *last]
-            rows = self._rows(f"SELECT {', '.join(map(quoted, columns))} FROM runs")
+            names = ", ".join(f"runs.{quoted(name)}" for name in columns)  # a bare "name" may be a text
+            rows = self._rows(f"SELECT {names} FROM runs")
             table = pd.DataFrame(rows, columns=columns)
             table[numbers] = table[numbers].astype(np.float64)
             table = table.astype({"n_particles": np.int64, "run": np.int64, "diverged": bool})
@@ -148,6 +170,10 @@ class Store:
 
     def _trajectory(self, study: Study) -> Trajectory:
         rows = self._rows("SELECT filter, name, shape, data FROM shown")
+        if not rows:  # every process died that was at the first run
+            longest = self._rows("SELECT data FROM series LIMIT 1")
+            steps = len(self._unpacked(longest[0][0])) if longest else 0
+            return Trajectory.unknown(steps, study.scenario.dt, study.shown_particles)
         arrays = {
             (name, what): self._unpacked(data).reshape(json.loads(shape)) for name, what, shape, data in rows
         }
@@ -224,8 +250,10 @@ def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store
     try:
         try:
             kind, version, nothing = header(connection)
-        except sqlite3.OperationalError:  # left in WAL mode where nothing can be written
-            connection.close()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                raise StoreError(f"{path}: locked by another program; end that, or wait") from error
+            connection.close()  # left in WAL mode where nothing can be written
             connection = connected(path, "?immutable=1")
             kind, version, nothing = header(connection)
         if not kind and nothing:

@@ -12,6 +12,8 @@ import numpy as np
 FILE_NAME = "study.sqlite"
 """Name of the store in an output folder."""
 
+BUSY_SECONDS = 30.0
+"""How long to wait for a program that locks the file."""
 KIND, VERSION = 0x68657264, 1  # "herd"
 SCHEMA = f"""
 PRAGMA application_id = {KIND};
@@ -57,7 +59,9 @@ def connected(path: Path, options: str = "") -> sqlite3.Connection:
     """Open a database; `options` are those of an SQLite address, such as ``?mode=ro``."""
     try:
         uri = path.resolve().as_uri() + options
-        return sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
+        return sqlite3.connect(
+            uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
     except sqlite3.Error as error:
         raise StoreError(f"{path}: cannot be opened ({error})") from error
 

@@ -169,25 +169,31 @@ def open_store(path: Path | None, study: Study, resume: bool = False) -> Writabl
 
 def _check_old(old: Store, description: dict[str, Any], resume: bool) -> None:
     """Raise unless the study may go on in this store."""
-    done = len(old.finished()) if old.begun() else 0
+    done = old.finished() if old.begun() else set()
     if done and not resume:
         raise StoreError(
-            f"{old.name}: there are {done} finished runs of a filter in it; continue them with --resume, "
+            f"{old.name}: there are {len(done)} finished runs of a filter in it; continue them with --resume, "
             "or choose another folder"
         )
-    if done:
-        changed = list(differences(_decisive(old.description()), _decisive(description)))
-        if changed:
-            more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
-            raise StoreError(
-                f"{old.name}: cannot resume, another study is in it: {'; '.join(changed[:4])}{more}"
-            )
+    if not done:
+        return
+    old.check()
+    changed = list(differences(_decisive(old.description()), _decisive(description)))
+    if changed:
+        more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
+        raise StoreError(f"{old.name}: cannot resume, another study is in it: {'; '.join(changed[:4])}{more}")
+    runs = 1 + max(task.run for task in done)
+    if runs > description["runs"]:
+        raise StoreError(
+            f"{old.name}: runs: expected at least the {runs} that were begun, got {description['runs']}; "
+            "--resume may add runs but takes none away"
+        )
 
 
 def _decisive(description: dict[str, Any]) -> dict[str, Any]:
     scenario = {k: v for k, v in description["scenario"].items() if k not in _COSMETIC}
-    # the order of filters decides nothing, but that of the table
-    return description | {"scenario": scenario}
+    # the order of filters decides nothing, but that of the table; further runs leave the others as they are
+    return {k: v for k, v in description.items() if k != "runs"} | {"scenario": scenario}
 
 
 def _create(store: WritableStore, description: dict[str, Any]) -> None:

@@ -1,0 +1,170 @@
+"""Whatever has become of a store: a command tells it in one line, or shows what the intact one shows."""
+
+import gzip
+import json
+import os
+import sqlite3
+from contextlib import closing
+
+import pytest
+from click.testing import CliRunner
+
+from herdfilter.cli import main
+from herdfilter.evaluation.store import schema
+
+WALK = """
+title = "A walk"
+source = "nobody"
+steps = 5
+runs = 2
+particles = [10]
+filters = ["bootstrap"]
+[model]
+type = "LinearGaussian"
+F = [[0.9]]
+H = [[1.0]]
+Q = [[1.0]]
+R = [[0.5]]
+initial_mean = [0.0]
+initial_covariance = [[1.0]]
+"""
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(one) for one in arguments])
+
+
+@pytest.fixture(autouse=True)
+def no_figures(monkeypatch):
+    monkeypatch.setattr("herdfilter.plotting.drawings", lambda result: {})
+    monkeypatch.setattr("herdfilter.report.write_report", lambda result, out, plans: out / "report.html")
+    monkeypatch.setattr(schema, "BUSY_SECONDS", 0.1)
+
+
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory):
+    """The bytes of a store, what is shown of it, and its table."""
+    folder = tmp_path_factory.mktemp("intact")
+    (folder / "walk.toml").write_text(WALK)
+    result = run("compare", folder / "walk.toml", "--workers", "1", "--out", folder / "out", "-q")
+    assert result.exit_code == 0, result.output
+    out = folder / "out"
+    return (out / "study.sqlite").read_bytes(), run("show", out).stdout, (out / "runs.csv").read_bytes()
+
+
+def bytes_of(change):
+    def damage(store):
+        data = bytearray(store.read_bytes())
+        store.write_bytes(change(data))
+
+    return damage
+
+
+def flipped(start, stop):
+    return bytes_of(
+        lambda data: data[:start] + bytes(~byte & 0xFF for byte in data[start:stop]) + data[stop:]
+    )
+
+
+def statement(*statements):
+    def damage(store):
+        with closing(sqlite3.connect(store)) as connection:
+            for one in statements:
+                connection.execute(one)
+            connection.commit()
+
+    return damage
+
+
+def configuration(value):
+    return statement(f"UPDATE study SET value = '{value}' WHERE name = 'configuration'")
+
+
+def described_as(**changes):
+    def damage(store):
+        with closing(sqlite3.connect(store)) as connection:
+            (text,) = connection.execute("SELECT value FROM study WHERE name = 'configuration'").fetchone()
+            text = json.dumps(json.loads(text) | changes)
+            connection.execute("UPDATE study SET value = ? WHERE name = 'configuration'", (text,))
+            connection.commit()
+
+    return damage
+
+
+def a_folder(store):
+    store.unlink()
+    store.mkdir()
+
+
+def a_pipe(store):
+    store.unlink()
+    os.mkfifo(store)
+
+
+DAMAGES = {
+    "header only": bytes_of(lambda data: data[:100]),
+    "first page only": bytes_of(lambda data: data[:4096]),
+    "half": bytes_of(lambda data: data[: len(data) // 2]),
+    "zeros": bytes_of(lambda data: bytes(len(data))),
+    "magic flipped": flipped(0, 16),
+    "page size flipped": flipped(16, 18),
+    "schema flipped": flipped(100, 1000),
+    "middle flipped": flipped(5000, 20000),
+    "text": bytes_of(lambda data: b"filter,n_particles,run\n" * 500),
+    "compressed": bytes_of(lambda data: gzip.compress(bytes(data))),
+    "folder": a_folder,
+    "pipe": a_pipe,
+    "another program's": statement("PRAGMA application_id = 1"),
+    "another version": statement("PRAGMA user_version = 99"),
+    **{f"no {table}": statement(f"DROP TABLE {table}") for table in ("study", "sessions", "runs", "shown")},
+    "no column": statement("ALTER TABLE runs DROP COLUMN error"),
+    "no configuration": statement("DELETE FROM study"),
+    **{f"configuration {value}": configuration(value) for value in ("", "{}", "[]", "null", "7", "{")},
+    "nested configuration": configuration("[" * 5000 + "]" * 5000),
+    "no scenario": described_as(scenario=[]),
+    "no filters": described_as(filters=None),
+    "no particles": described_as(particles=[]),
+    "no number of runs": described_as(runs="many"),
+    "machine no JSON": statement("UPDATE sessions SET machine = 'mine'"),
+    "count no number": statement("UPDATE runs SET n_particles = 'many'"),
+    "unknown filter": statement("UPDATE runs SET filter = 'another'"),
+    "error no text": statement("UPDATE runs SET rmse = x'00'"),
+    "shape no JSON": statement("UPDATE shown SET shape = 'round'"),
+    "shown cut": statement("UPDATE shown SET data = substr(data, 1, 5)"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_store_is_told_in_one_line_and_left_alone(intact, tmp_path, damage):
+    store, walk, csv = tmp_path / "out" / "study.sqlite", tmp_path / "walk.toml", tmp_path / "x.csv"
+    walk.write_text(WALK)
+    store.parent.mkdir()
+    store.write_bytes(intact[0])
+    DAMAGES[damage](store)
+    before = store.read_bytes() if store.is_file() else None
+    for command in (
+        ("show", store),
+        ("export", store.parent, "--csv", csv),
+        ("compare", walk, "--workers", "1", "--out", store.parent, "--resume", "-q"),
+    ):
+        told = run(*command)
+        if command[0] == "export" and told.exit_code == 0:
+            assert csv.read_bytes() == intact[2]  # what is damaged is no part of it
+            continue
+        assert told.exit_code == 2, (command, told.output, told.exception)
+        assert told.stderr.startswith("Error: ")
+        assert told.stderr.count("\n") == 1
+        assert "study.sqlite" in told.stderr
+        assert told.stdout == ""
+        assert before is None or store.read_bytes() == before
+
+
+def test_a_locked_store_is_told_in_one_line(intact, tmp_path):
+    store = tmp_path / "study.sqlite"
+    store.write_bytes(intact[0])
+    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        told = run("show", store)
+        assert told.exit_code == 2
+        assert told.stderr == f"Error: {store}: locked by another program; end that, or wait\n"
+    assert run("show", store).stdout == intact[1]

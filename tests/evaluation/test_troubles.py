@@ -1,0 +1,148 @@
+"""Whatever a filter does to the process it runs in: it is a failed run, and the rest of the study goes on."""
+
+import dataclasses
+import os
+import signal
+import time
+from collections import deque
+from functools import partial
+from itertools import repeat
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import herdfilter as hf
+from herdfilter.evaluation.columns import TIMES
+from herdfilter.evaluation.engine import perform
+from herdfilter.evaluation.executors.supervised import Supervised
+from herdfilter.evaluation.store import open_store
+from herdfilter.evaluation.study import plan_study
+from herdfilter.evaluation.tasks import Outcome, failed
+from herdfilter.plotting import drawings
+
+
+@pytest.fixture
+def scenario(scenario):
+    """Without reference, whose packages take long to import."""
+    return dataclasses.replace(scenario, reference=None)
+
+
+class UnspeakableError(Exception):
+    def __str__(self):
+        raise ValueError("no words")
+
+
+def raising(error):
+    def trouble():
+        raise error
+
+    return trouble
+
+
+def endless_recursion():
+    endless_recursion()
+
+
+def loop_that_nothing_interrupts():
+    deque(repeat(0), maxlen=0)  # in C, and nobody else may run meanwhile
+
+
+def dies():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+RAISED = [
+    (raising(SystemExit(3)), "SystemExit: 3"),
+    (raising(KeyboardInterrupt()), "KeyboardInterrupt"),
+    (raising(GeneratorExit()), "GeneratorExit"),
+    (raising(UnspeakableError()), "UnspeakableError: (its text cannot be made: ValueError)"),
+    (raising(MemoryError("too large")), "MemoryError: too large"),
+    (endless_recursion, "RecursionError: maximum recursion depth exceeded"),
+    (raising(OSError("no file \ud800")), r"OSError: no file \ud800"),
+]
+DEATH = (dies, "ProcessDied: the process that worked on it ended, killed or out of memory")
+HANGS = [
+    (loop_that_nothing_interrupts, "TimeoutError: the filter took longer than 2 s"),
+    (lambda: time.sleep(1000), "TimeoutError: the filter took longer than 2 s"),
+]
+SOUND = (lambda: None, "")
+
+
+def filters(troubles):
+    """A filter for each trouble."""
+
+    def factory(trouble):
+        def run(observations, dt=1.0, controls=None):
+            trouble()
+            return SimpleNamespace(means=np.zeros((len(observations), 1)))
+
+        return lambda model, n_particles, rng: SimpleNamespace(run=run)
+
+    return {f"filter {i}": factory(trouble) for i, (trouble, _) in enumerate(troubles)}
+
+
+def same(a, b):
+    a, b = (table.drop(columns=list(TIMES)).reset_index(drop=True) for table in (a, b))
+    pd.testing.assert_frame_equal(a, b, check_exact=True)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("troubles", "options"),
+    [
+        (RAISED, {}),
+        ([*RAISED, DEATH], {"workers": 2}),
+        (HANGS, {"run_timeout": 2, "workers": 2}),
+        (HANGS[:1], {"run_timeout": 2, "scheduler": "dask"}),
+    ],
+    ids=["in process", "processes", "limited", "limited on a cluster"],
+)
+def test_a_trouble_is_a_failed_run_and_the_rest_goes_on(scenario, tmp_path, troubles, options):
+    if "scheduler" in options:
+        pytest.importorskip("distributed")
+    named = filters([*troubles, SOUND])
+    table = hf.compare(scenario, named, [10], runs=1, store=tmp_path / "study.sqlite", **options)
+    for text, (_, expected) in zip(table["error"], [*troubles, SOUND], strict=True):
+        assert text.startswith(expected)
+        assert bool(text) == bool(expected)
+    sound = {name: named[name] for name in list(named)[-1:]}
+    same(table[-1:], hf.compare(scenario, sound, [10], runs=1))
+
+
+def test_a_death_is_told_from_a_hang(scenario):
+    study = plan_study(scenario, filters([DEATH]), [10], 1)
+    assert Supervised(partial(perform, study), 30.0)(study.tasks) is None
+
+
+def test_a_cluster_whose_only_worker_dies_goes_on(scenario, tmp_path):
+    """One filter kills the worker the first time, as if that came from outside, another one always."""
+    pytest.importorskip("distributed")
+
+    def dies_once():
+        if not (tmp_path / "once").exists():
+            (tmp_path / "once").touch()
+            dies()
+
+    named = filters([(dies_once, ""), DEATH]) | {"bootstrap": "bootstrap"}
+    table = hf.compare(scenario, named, [10], runs=1, workers=1, scheduler="dask")
+    assert list(table["error"]) == ["", DEATH[1], ""]
+    same(table[-1:], hf.compare(scenario, ["bootstrap"], [10], runs=1))
+
+
+def test_a_study_whose_first_run_nobody_survived_has_a_result(scenario):
+    study = plan_study(scenario, ["bootstrap"], [10], 2)
+    with open_store(None, study) as store:
+        store.begin("local")
+        store.add([Outcome(study.tasks[0], failed(DEATH[1])), *perform(study, study.tasks[1:])])
+        result = store.result()
+    assert list(result.runs["error"]) == [DEATH[1], ""]
+    assert result.trajectory.estimates == {}
+    assert drawings(result).keys() >= {"error_over_time"}
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, np.nan, np.inf, "5"])
+def test_a_limit_that_is_none_is_named(scenario, seconds):
+    with pytest.raises(ValueError, match="run_timeout: expected a positive finite number, got"):
+        hf.compare(scenario, run_timeout=seconds)
