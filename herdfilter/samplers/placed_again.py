@@ -37,7 +37,7 @@ class PlacedAgain:
     passes : int
         How often each point is moved.
     bandwidth : "auto", float, array_like or rule
-        Of the kernel, as for `KernelHerding`.
+        Of the kernel, as for `KernelHerding`; with ``"auto"`` far groups of components are sampled and placed one by one.
 
     Raises
     ------

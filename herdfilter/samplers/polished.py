@@ -30,7 +30,8 @@ class Polished:
     sampler : Sampler
         Draws the points to start from.
     bandwidth : "auto", float, array_like or rule
-        Of the kernel in which the error is measured, as for `KernelHerding`.
+        Of the kernel in which the error is measured, as for `KernelHerding`; with ``"auto"`` far groups of components are
+        sampled and polished one by one.
     kernel : Kernel, optional
         Gaussian by default; with `herdfilter.kernels.Energy` the result are support points (Mak and Joseph 2018).
     iterations : int

@@ -21,7 +21,7 @@ UNLIKE = 10.0  # times as wide: a kernel that suits one component is lost on the
 FEW = 2  # points per group, on average, that repay a kernel of its own
 THIN = 1e-24  # variance, in units of the mixture's, below which a dimension counts as that wide
 
-Labels = NDArray[np.integer]
+Labels = NDArray[np.int64]
 Sample = Callable[[GaussianMixture, int], Points]
 
 
@@ -34,7 +34,7 @@ def grouped(mixture: GaussianMixture, n: int, sample: Sample, *, weighted: bool 
     labels = far_groups(mixture, n)
     if not labels.any():
         return sample(mixture, n)
-    shares = np.bincount(labels, mixture.weights)
+    shares = np.bincount(labels, mixture.weights).astype(np.float64)
     turns = herded_labels(shares, n)
     x, weights = np.empty((n, mixture.dim)), np.empty(n)
     for group in np.unique(turns):
@@ -55,16 +55,20 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
     most = min(n // FEW, len(mixture))
     if most < 2:
         return one
-    labels, before = np.arange(len(mixture)), len(mixture) + 1
+    labels: Labels = np.arange(len(mixture))
+    before = len(mixture) + 1
     offsets = mixture.means - mixture.mean
     while (count := int(labels.max()) + 1) not in (1, before):
         places = _in_deviations(mixture, offsets, labels)
-        tree = scipy.cluster.hierarchy.linkage(places, "single")
+        tree = scipy.cluster.hierarchy.linkage(scipy.spatial.distance.pdist(places), "single")
         if tree[-1, 2] <= APART:
             return _by_size(mixture)
         height = max(APART, tree[-most, 2] if most < len(mixture) else 0.0)
-        labels, before = scipy.cluster.hierarchy.fcluster(tree, height, "distance") - 1, count
-    return labels.astype(np.int64) if count > 1 else _by_size(mixture)
+        labels, before = (
+            scipy.cluster.hierarchy.fcluster(tree, height, "distance").astype(np.int64) - 1,
+            count,
+        )
+    return labels if count > 1 else _by_size(mixture)
 
 
 def _in_deviations(mixture: GaussianMixture, offsets: Array, labels: Labels) -> Array:
