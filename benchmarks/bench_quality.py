@@ -7,6 +7,7 @@ the results file, and what is there with as many mixtures is not measured again,
 python benchmarks/bench_quality.py [--dims 1 2 4 8 16] [--sizes 20 100 300 1000] [--families NAMES] [--samplers NAMES]
                                    [--mixtures 40] [--workers W] [--again]
 python benchmarks/bench_quality.py --factors 0.8 1.1 1.4 2 2.8    kernel herding at these widths c n^(-1/(d + 1)): the rule
+python benchmarks/bench_quality.py --hostile 4000                 two modes far apart; random mixtures from seed 1,000,000 on
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 from common import announce, load, parser, random_mixture, save, show, timed, whitened
+from hostile import CLAIMS, far_modes, random_mixtures
 from joblib import Parallel, delayed
 
 import herdfilter as hf
@@ -34,6 +36,14 @@ SAMPLERS: dict[str, hf.samplers.Sampler] = {
     "kh-polished": hf.Polished(hf.KernelHerding()),
     "sobol-polished": hf.Polished(hf.SobolSampling()),
     "random": hf.RandomSampling(),
+}
+
+HOSTILE: dict[str, hf.samplers.Sampler] = {
+    "kh": hf.KernelHerding(),
+    "chg": hf.ContinuousHerdedGibbs(),
+    "kh-one-kernel": hf.KernelHerding(hf.bandwidths.Whitened()),
+    "mapped-kh": hf.MappedSampling(hf.KernelHerding()),
+    "sobol": hf.SobolSampling(),
 }
 
 
@@ -116,6 +126,16 @@ def report(table: pd.DataFrame) -> None:
         )
 
 
+def hostile(args: argparse.Namespace) -> None:
+    """Measure on mixtures that samplers may fail on."""
+    table = save("far", far_modes(HOSTILE, [d for d in args.dims if d <= 8]), args.results)
+    for value in ("farthest", "energy"):
+        wide = table.pivot_table(index=["sampler", "d"], columns="distance", values=value, sort=False)
+        show(f"Two modes so many standard deviations apart: {value}", wide.reset_index(), 160)
+    table = random_mixtures(HOSTILE, args.hostile, CLAIMS + args.seed, args.workers)
+    show("Random mixtures", save("hostile", table, args.results), 160)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parser(__doc__)
     options.add_argument("--dims", type=int, nargs="+", default=list(TARGETS))
@@ -126,8 +146,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--mixtures", type=int, default=40)
     options.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options.add_argument("--again", action="store_true", help="measure what is there, too")
+    options.add_argument(
+        "--hostile", type=int, metavar="N", help="only these: far modes, and N random mixtures"
+    )
     args = options.parse_args(arguments)
     announce(args.seed)
+    if args.hostile:
+        return hostile(args)
     samplers = [f"kh-{c:g}" for c in args.factors] if args.factors else args.samplers
     with Parallel(args.workers) as pool:
         for cell in cells(args, samplers):

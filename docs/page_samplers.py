@@ -72,3 +72,23 @@ def peers(n: int = 64) -> str:
         both = [(herding.get((name, t), np.nan), energy.get((name, t), np.nan)) for t in targets]
         rows.append([name, *(", ".join(number(1000 * v) for v in pair if v == v) for pair in both)])
     return markdown(["method", *targets], rows, "peers")
+
+
+def far(samplers: tuple[str, ...] = ("kh", "chg", "kh-one-kernel", "sobol")) -> str:
+    """Deviations of the farthest point from the nearer of two modes, by their distance."""
+    table = read("far").query("sampler in @samplers")
+    wide = table.pivot_table(index=["sampler", "d"], columns="distance", values="farthest", sort=False)
+    rows = [
+        [f"`{name}`", d, *(number(v, 2) for v in row)]
+        for (name, d), row in zip(wide.index, wide.to_numpy(), strict=True)
+    ]
+    return markdown(["sampler", "d", *(f"{distance:g}" for distance in wide)], rows, "far")
+
+
+def hostile() -> str:
+    """In how many random mixtures points are worse than independent draws."""
+    table = read("hostile")
+    rows = [
+        [f"`{r.sampler}`", r.mixtures, r.worse, number(r.median), number(r.worst)] for r in table.itertuples()
+    ]
+    return markdown(["sampler", "mixtures", "worse than draws", "median", "worst"], rows, "hostile")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from page_format import RESULTS, interval, markdown, number, percent, read
-from page_samplers import peers, quality, repairs, rivals
+from page_samplers import far, hostile, peers, quality, repairs, rivals
 
 ROOT = Path(__file__).parent.parent
 CATALOGUE = ROOT / "herdfilter" / "evaluation" / "filters.toml"
@@ -199,6 +199,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "quality": quality,
     "rivals": rivals,
     "repairs": repairs,
+    "far": far,
+    "hostile": hostile,
     "default": default,
     "default_diverged": default_diverged,
     "default_time": default_time,

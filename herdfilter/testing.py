@@ -72,7 +72,8 @@ def check_sampler(
     sampler : Sampler
         The object to check.
     deterministic : bool
-        Promises bit-identical points for the same input, whatever the generator, which is left untouched. Otherwise:
+        Promises bit-identical points for the same input on the same machine, whatever the generator, which is left
+        untouched. Otherwise:
         draws that a seed reproduces and that differ between seeds.
     affine : {"unit", "any"} or None
         Promises that the points move with the mixture: with the origin and the unit of the state, or with any affine map

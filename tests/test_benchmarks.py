@@ -126,6 +126,13 @@ def test_quality_goes_on_where_it_was_stopped(run, benchmark_module, monkeypatch
     assert run("bench_quality", *small, "--factors", 1.4)["quality"]["sampler"].iloc[-1] == "kh-1.4"
 
 
+def test_quality_counts_where_a_sampler_fails(run, benchmark_module):
+    tables = run("bench_quality", "--hostile", 12, "--dims", 2, "--workers", 1)
+    farthest = tables["far"].set_index(["sampler", "distance"])["farthest"]
+    assert farthest["kh", 1e5] < 6 < farthest["kh-one-kernel", 100.0]
+    assert tables["hostile"].set_index("sampler")["worse"]["kh"] == 0
+
+
 TOY = ["--scenarios", "linear-d1", "--particles", 5, 10, "--more", 20, "--runs", 2]
 
 

@@ -547,3 +547,10 @@ def test_floor_leaves_sound_covariances_alone():
 def test_floor_of_a_dimension_without_spread():
     lifted = floored(np.diag([4.0, 0.0, 1e-2]), 1e-6)
     np.testing.assert_allclose(lifted, np.diag([4.0, 1e-8, 1e-2]), atol=1e-16)
+
+
+@pytest.mark.parametrize("variance", [1e-300, 9e-281])
+def test_a_variance_too_small_for_its_digits_is_named(variance):
+    with pytest.raises(ValueError, match=r"covariances: expected variances of 0 or from 1e-280 on, got \d"):
+        GaussianMixture([1.0], [[0.0, 0.0]], np.diag([1.0, variance]))
+    assert GaussianMixture([1.0], [[0.0]], [[0.0]]).covariance == 0.0

@@ -14,7 +14,8 @@ from herdfilter.points import Points
 class Sampler(Protocol):
     """Anything that turns a mixture into n points.
 
-    A deterministic sampler ignores `rng` and returns bit-identical points for the same input.
+    A deterministic sampler ignores `rng` and returns the same points for the same input, to the last bit on machines of one
+    kind; on others, up to what their rounding makes of it.
     """
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:

@@ -56,8 +56,8 @@ class ContinuousHerdedGibbs:
 
     Notes
     -----
-    With the bandwidth ``"auto"``, the smoothed target and no given start, the points are then placed again, as those of
-    `KernelHerding` are, in all coordinates at once.
+    With the bandwidth ``"auto"``, the smoothed target and no given start, components far apart or of very different size are
+    sampled group by group, and the points then placed again in all coordinates at once, as those of `KernelHerding` are.
     """
 
     target: Literal["smoothed", "paper"] = "smoothed"

@@ -52,8 +52,9 @@ class KernelHerding:
 
     Notes
     -----
-    With the bandwidth ``"auto"`` and points of equal weight under the Gaussian kernel, each point is then placed again once,
-    and 120 moves are made in all where the points are fewer (`PlacedAgain`).
+    With the bandwidth ``"auto"``, components far apart or of very different size are herded group by group, each in a kernel
+    of its own width (docs/samplers.md). Points of equal weight under the Gaussian kernel are then placed again once, and 120
+    moves are made in all where the points are fewer (`PlacedAgain`).
 
     The maximum is the best that climbs from a fixed set of candidates reach: the component means and draws from the
     smoothed mixture. A higher one may be missed; docs/samplers.md says how often, and what it costs.

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import as_count
+from herdfilter._checks import Array, as_count
 from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, as_sampler, drawn
 from herdfilter.samplers.herding.frame import KernelFrame
-from herdfilter.samplers.herding.groups import grouped
+from herdfilter.samplers.herding.groups import moved
 from herdfilter.samplers.herding.placing import place_again
 
 
@@ -37,7 +37,8 @@ class PlacedAgain:
     passes : int
         How often each point is moved.
     bandwidth : "auto", float, array_like or rule
-        Of the kernel, as for `KernelHerding`.
+        Of the kernel, as for `KernelHerding`; with ``"auto"`` points near far groups of components are
+        placed group by group.
 
     Raises
     ------
@@ -56,17 +57,16 @@ class PlacedAgain:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Draw `n` points with the sampler, which may use `rng`, and place them again."""
-        n = as_count("n", n)
-        if self.bandwidth == "auto":
-            return grouped(mixture, n, lambda part, m: self._place(part, m, rng))
-        return self._place(mixture, n, rng)
-
-    def _place(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> Points:
-        points = drawn(self.sampler, mixture, n, rng)
+        points = drawn(self.sampler, mixture, as_count("n", n), rng)
         if np.ptp(points.weights) > 1e-12 / n:
             raise ValueError(
                 f"sampler: expected points of equal weight from {type(self.sampler).__name__}, got weights from "
                 f"{points.weights.min():.3g} to {points.weights.max():.3g}; Polished takes them"
             )
-        frame = KernelFrame.of(mixture, self.bandwidth, n, turn=True)
-        return Points(frame.back(place_again(frame, frame.forward(points.x), self.passes * len(points))))
+        if self.bandwidth == "auto":
+            return Points(moved(mixture, points.x, points.weights, self._place))
+        return Points(self._place(mixture, points.x, points.weights))
+
+    def _place(self, mixture: GaussianMixture, x: Array, _: Array) -> Array:
+        frame = KernelFrame.of(mixture, self.bandwidth, len(x), turn=True)
+        return frame.back(place_again(frame, frame.forward(x), self.passes * len(x)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import as_count
+from herdfilter._checks import UNDERFLOW, Array, as_count
 from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
@@ -14,7 +14,7 @@ from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, as_sampler, drawn
 from herdfilter.samplers.herding.descent import descend
 from herdfilter.samplers.herding.frame import KernelFrame
-from herdfilter.samplers.herding.groups import grouped
+from herdfilter.samplers.herding.groups import moved
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,8 @@ class Polished:
     sampler : Sampler
         Draws the points to start from.
     bandwidth : "auto", float, array_like or rule
-        Of the kernel in which the error is measured, as for `KernelHerding`.
+        Of the kernel in which the error is measured, as for `KernelHerding`; with ``"auto"`` points near far groups of
+        components are polished group by group.
     kernel : Kernel, optional
         Gaussian by default; with `herdfilter.kernels.Energy` the result are support points (Mak and Joseph 2018).
     iterations : int
@@ -57,14 +58,15 @@ class Polished:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Draw `n` points with the sampler, which may use `rng`, and polish them."""
-        n = as_count("n", n)
+        points = drawn(self.sampler, mixture, as_count("n", n), rng)
         if self.bandwidth == "auto":
-            return grouped(mixture, n, lambda part, m: self._polish(part, m, rng))
-        return self._polish(mixture, n, rng)
+            return Points.trusted(
+                moved(mixture, points.x, points.weights, self._polish), points.weights.copy()
+            )
+        return Points.trusted(self._polish(mixture, points.x, points.weights), points.weights.copy())
 
-    def _polish(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> Points:
-        points = drawn(self.sampler, mixture, n, rng)
-        frame = KernelFrame.of(mixture, self.bandwidth, n, turn=False)
+    def _polish(self, mixture: GaussianMixture, x: Array, weights: Array) -> Array:
+        frame = KernelFrame.of(mixture, self.bandwidth, len(x), turn=False)
         mean = KernelMean(self.kernel, np.exp(frame.log_weights), frame.means, frame.covariances)
-        z = descend(frame.forward(points.x), points.weights, self.kernel, mean, self.iterations)
-        return Points.trusted(frame.back(z), points.weights.copy())
+        share = weights / max(weights.sum(), UNDERFLOW)
+        return frame.back(descend(frame.forward(x), share, self.kernel, mean, self.iterations))

@@ -12,7 +12,7 @@ from herdfilter.bandwidths import Whitened, kernel_covariance
 from herdfilter.discrepancy import energy_distance
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding
+from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, Polished
 from herdfilter.testing import check_sampler
 
 
@@ -91,6 +91,46 @@ def test_deterministic_points_are_bit_identical_in_two_processes(tmp_path):
         seen.add(done.stdout.strip())
     assert len(seen) == 1
     assert len(seen.pop()) == len(hashlib.sha256().hexdigest())
+
+
+# Extremes
+
+DETERMINISTIC = [
+    KernelHerding(),
+    KernelHerding(weights="line-search"),
+    KernelHerding(weights="fully-corrective"),
+    ContinuousHerdedGibbs(),
+    MappedSampling(KernelHerding()),
+    Polished(KernelHerding()),
+]
+
+
+@pytest.mark.parametrize("sampler", DETERMINISTIC, ids=repr)
+@pytest.mark.parametrize("dim", [1, 3])
+def test_all_points_of_a_state_known_exactly_are_there(sampler, dim):
+    points = sampler.sample(GaussianMixture([1.0], np.full((1, dim), 5.0), np.zeros((dim, dim))), 7)
+    np.testing.assert_allclose(points.x, 5.0, rtol=1e-12)
+    assert points.weights.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("sampler", DETERMINISTIC[:5], ids=repr)
+@pytest.mark.parametrize("variance", [1e-12, 1e9, 1e150])
+def test_units_however_large_or_small_move_no_point(sampler, variance):
+    means, unit = np.array([[0.0, 0.0], [2.0, 1.0]]), np.sqrt(variance)
+    points = sampler.sample(GaussianMixture([0.6, 0.4], means, np.eye(2)), 9)
+    other = sampler.sample(GaussianMixture([0.6, 0.4], unit * means, variance * np.eye(2)), 9)
+    np.testing.assert_allclose(other.x / unit, points.x, atol=1e-6)
+
+
+@pytest.mark.parametrize("sampler", DETERMINISTIC[:5], ids=repr)
+def test_an_origin_a_million_million_deviations_away_costs_no_quality(sampler):
+    """There the means themselves are known to a ten-thousandth of a deviation only."""
+    means, unit, offset = np.array([[0.0, 0.0], [2.0, 1.0]]), 1e-3, 1e9
+    mixture = GaussianMixture([0.6, 0.4], means, np.eye(2))
+    far = sampler.sample(GaussianMixture([0.6, 0.4], offset + unit * means, unit**2 * np.eye(2)), 9)
+    moved = Points((far.x - offset) / unit, far.weights)
+    near = energy_distance(sampler.sample(mixture, 9), mixture)
+    assert energy_distance(moved, mixture) == pytest.approx(near, rel=0.05)
 
 
 # Quality

@@ -21,8 +21,9 @@ UNLIKE = 10.0  # times as wide: a kernel that suits one component is lost on the
 FEW = 2  # points per group, on average, that repay a kernel of its own
 THIN = 1e-24  # variance, in units of the mixture's, below which a dimension counts as that wide
 
-Labels = NDArray[np.integer]
+Labels = NDArray[np.int64]
 Sample = Callable[[GaussianMixture, int], Points]
+Move = Callable[[GaussianMixture, Array, Array], Array]
 
 
 def grouped(mixture: GaussianMixture, n: int, sample: Sample, *, weighted: bool = False) -> Points:
@@ -33,8 +34,10 @@ def grouped(mixture: GaussianMixture, n: int, sample: Sample, *, weighted: bool 
     """
     labels = far_groups(mixture, n)
     if not labels.any():
+        labels = unlike_groups(mixture, n)
+    if not labels.any():
         return sample(mixture, n)
-    shares = np.bincount(labels, mixture.weights)
+    shares = np.bincount(labels, mixture.weights).astype(np.float64)
     turns = herded_labels(shares, n)
     x, weights = np.empty((n, mixture.dim)), np.empty(n)
     for group in np.unique(turns):
@@ -44,32 +47,64 @@ def grouped(mixture: GaussianMixture, n: int, sample: Sample, *, weighted: bool 
     return Points(x, weights if weighted else None)
 
 
-def far_groups(mixture: GaussianMixture, n: int) -> Labels:
-    """Return for each component the number of its group, from 0; (M,). Each group is to have a kernel of its own.
+def moved(mixture: GaussianMixture, x: Array, weights: Array, move: Move) -> Array:
+    """Move points (n, d) of these weights group by group, each within the group that it is nearest to."""
+    labels = far_groups(mixture, len(x))
+    if not labels.any():
+        return move(mixture, x, weights)
+    unit = _deviations(mixture, labels)
+    distances = scipy.spatial.distance.cdist((x - mixture.mean) / unit, (mixture.means - mixture.mean) / unit)
+    nearest, x = labels[distances.argmin(axis=1)], x.copy()
+    for group in np.unique(nearest):
+        some = nearest == group
+        x[some] = moved(_part(mixture, labels == group), x[some], weights[some], move)
+    return x
 
-    Groups are six standard deviations apart, by the average covariance within them and along its longest axis, each
-    dimension in units of its own deviation: the finest division of which this is true. Where that is none, components
-    more than ten times as wide as others are a group. There are at least two points for each.
+
+def far_groups(mixture: GaussianMixture, n: int) -> Labels:
+    """Return for each component the number of its group, from 0; (M,). Groups are far apart.
+
+    That is six standard deviations, by the average covariance within groups and along its longest axis, each dimension in
+    units of its own deviation: the finest division of which this is true. There are at least two points for each group.
     """
     one = np.zeros(len(mixture), dtype=np.int64)
     most = min(n // FEW, len(mixture))
     if most < 2:
         return one
-    labels, before = np.arange(len(mixture)), len(mixture) + 1
-    offsets = mixture.means - mixture.mean
+    labels: Labels = np.arange(len(mixture))
+    before = len(mixture) + 1
     while (count := int(labels.max()) + 1) not in (1, before):
-        places = _in_deviations(mixture, offsets, labels)
-        tree = scipy.cluster.hierarchy.linkage(places, "single")
+        places = (mixture.means - mixture.mean) / _deviations(mixture, labels)
+        tree = scipy.cluster.hierarchy.linkage(scipy.spatial.distance.pdist(places), "single")
         if tree[-1, 2] <= APART:
-            return _by_size(mixture)
+            return one
         height = max(APART, tree[-most, 2] if most < len(mixture) else 0.0)
-        labels, before = scipy.cluster.hierarchy.fcluster(tree, height, "distance") - 1, count
-    return labels.astype(np.int64) if count > 1 else _by_size(mixture)
+        labels, before = (
+            scipy.cluster.hierarchy.fcluster(tree, height, "distance").astype(np.int64) - 1,
+            count,
+        )
+    return labels
 
 
-def _in_deviations(mixture: GaussianMixture, offsets: Array, labels: Labels) -> Array:
-    """Return the means in units of the deviation within groups, along its longest axis."""
-    weights = np.bincount(labels, mixture.weights)
+def unlike_groups(mixture: GaussianMixture, n: int) -> Labels:
+    """Divide components, some over ten times as wide as others, where their sizes leave the widest gap; (M,)."""
+    one = np.zeros(len(mixture), dtype=np.int64)
+    if mixture.shared or n < 2 * FEW:
+        return one
+    variances = np.diagonal(mixture.distinct_covariances, axis1=1, axis2=2)
+    whole = np.diagonal(mixture.covariance)
+    size = np.sqrt((variances / np.where(whole > 0, whole, 1.0)).max(axis=1))
+    log_size = np.log(np.maximum(size, np.sqrt(THIN)))
+    if np.ptp(log_size) < np.log(UNLIKE):
+        return one
+    ordered = np.sort(log_size)
+    gap = int(np.diff(ordered).argmax())
+    return (log_size > 0.5 * (ordered[gap] + ordered[gap + 1])).astype(np.int64)
+
+
+def _deviations(mixture: GaussianMixture, labels: Labels) -> Array:
+    """Return the standard deviations within groups, times that of their longest axis in these units; (d,)."""
+    weights, offsets = np.bincount(labels, mixture.weights), mixture.means - mixture.mean
     centres = np.zeros((len(weights), mixture.dim))
     np.add.at(centres, labels, mixture.weights[:, None] * offsets)
     around = offsets - (centres / np.where(weights > 0, weights, 1.0)[:, None])[labels]
@@ -77,22 +112,9 @@ def _in_deviations(mixture: GaussianMixture, offsets: Array, labels: Labels) -> 
     within = covariances[0] if mixture.shared else np.tensordot(mixture.weights, covariances, axes=1)
     within = within + (mixture.weights[:, None] * around).T @ around
     variance = np.maximum(np.diagonal(within), THIN * np.diagonal(mixture.covariance))
-    scale = np.sqrt(np.where(variance > 0, variance, 1.0))
-    longest = np.linalg.eigvalsh(within / scale[:, None] / scale)[-1]
-    return offsets / (scale * np.sqrt(max(longest, 1.0)))
-
-
-def _by_size(mixture: GaussianMixture) -> Labels:
-    """Divide components of very different size where the sizes leave the widest gap."""
-    variances = np.diagonal(mixture.distinct_covariances, axis1=1, axis2=2)
-    whole = np.diagonal(mixture.covariance)
-    size = np.sqrt((variances / np.where(whole > 0, whole, 1.0)).max(axis=1))
-    log_size = np.log(np.maximum(size, np.sqrt(THIN)))
-    if np.ptp(log_size) < np.log(UNLIKE):
-        return np.zeros(len(mixture), dtype=np.int64)
-    ordered = np.sort(log_size)
-    gap = int(np.diff(ordered).argmax())
-    return (log_size > 0.5 * (ordered[gap] + ordered[gap + 1])).astype(np.int64)
+    unit = np.sqrt(np.where(variance > 0, variance, 1.0))
+    longest = np.linalg.eigvalsh(within / unit[:, None] / unit)[-1]
+    return unit * np.sqrt(max(longest, 1.0))
 
 
 def _part(mixture: GaussianMixture, members: NDArray[np.bool_]) -> GaussianMixture:

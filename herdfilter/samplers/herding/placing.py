@@ -56,13 +56,12 @@ def _parted(frame: KernelFrame, z: Array) -> Array:
     """
     if len(z) < 2 or np.diff(np.sort(z[:, 0])).min() > TOGETHER:
         return z
-    extent = np.exp(frame.log_weights) @ np.diagonal(
-        frame.covariances + np.zeros((len(frame.means), 1, 1)), axis1=1, axis2=2
-    )
+    variances = np.diagonal(frame.covariances, axis1=1, axis2=2)
+    extent = variances[0] if len(variances) == 1 else np.exp(frame.log_weights) @ variances
     axes = [axis for axis in np.argsort(-extent, kind="stable") if extent[axis] > WIDE]
-    distances = scipy.spatial.distance.cdist(z, z, "chebyshev")
-    later = np.flatnonzero(np.tril(distances < TOGETHER, -1).any(axis=1)) if axes else []
-    z = z.copy()
-    for k, s in enumerate(later):
+    if not axes:
+        return z
+    distances, z = scipy.spatial.distance.cdist(z, z, "chebyshev"), z.copy()
+    for k, s in enumerate(np.flatnonzero(np.tril(distances < TOGETHER, -1).any(axis=1))):
         z[s, axes[k % len(axes)]] += NUDGE if k // len(axes) % 2 == 0 else -NUDGE
     return z
