@@ -141,8 +141,14 @@ def test_failures_are_told(walk, tmp_path):
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ("observation_mean(self, x, step)", "the first run cannot be made ready: SystemExit: 0"),
-        ("__init__(self, **parameters)", "the model or a filter ended the program (SystemExit: 0)"),
+        (
+            "observation_mean(self, x, step)",
+            "the first run cannot be made ready: SystemExit: 0 (ending.py, line 5)",
+        ),
+        (
+            "__init__(self, **parameters)",
+            "ending.toml: model 'ending.py:Ending': SystemExit: 0 (ending.py, line 5)",
+        ),
     ],
 )
 def test_a_model_that_ends_the_program_is_one_line(walk, tmp_path, where, message):
