@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import copy
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from herdfilter._checks import Array
 from herdfilter.filters._parts import returned
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import ObservingProposal
+from herdfilter.models.contract import ADDITIVE, Model, has
 
 
 class Pending:
     """A move that an observing proposal has to make: guided by the observation, or without one.
+
+    It is the move of the model as it stands now, whatever becomes of the model until the observation is known.
 
     The particles without the observation are drawn when they are first asked for, from where the generator stands, which
     is then put back: asking does not change what follows.
@@ -23,7 +30,8 @@ class Pending:
     def __init__(
         self, proposal: ObservingProposal, move: Move, start: Cloud, rng: np.random.Generator
     ) -> None:
-        self.proposal, self.move, self.start, self.rng = proposal, move, start, rng
+        self.proposal, self.start, self.rng = proposal, start, rng
+        self.move = move._replace(model=AsItStands(move))
         self._predicted: tuple[Cloud, Any] | None = None  # and the generator's state after it
 
     def guided(self, seen: Observation) -> Cloud:
@@ -49,3 +57,32 @@ class Pending:
             self._predicted = returned(cloud, self.proposal, "propose", shape), stream.state
             stream.state = before
         return self._predicted
+
+
+class AsItStands:
+    """A model as it stands when a move begins: attributes that are replaced later are not seen, nor another covariance.
+
+    What is changed in place inside an array or a list that the model holds is seen all the same.
+    """
+
+    def __init__(self, move: Move) -> None:
+        self._model = _copied(move.model)
+        if has(move.model, ADDITIVE):
+            self.transition_covariance = partial(_given, move.covariance)
+
+    def __getattr__(self, name: str) -> Any:
+        if name[:1] == "_":  # asked for by those who copy it
+            raise AttributeError(name)
+        return getattr(self._model, name)
+
+
+def _given(covariance: Array, dt: float, step: int) -> Array:
+    return covariance
+
+
+def _copied(model: Model) -> Model:
+    """Return a shallow copy of a model, or of what it can be called by."""
+    try:
+        return copy.copy(model)
+    except TypeError:  # a module, or an object that refuses
+        return SimpleNamespace(**{name: getattr(model, name) for name in dir(model) if name[:2] != "__"})

@@ -165,7 +165,7 @@ class ParticleFilter:
             updated, total = self._weighed(seen).normalised()
             if total > -np.inf:
                 self._cloud, self._pending = updated, None
-                increment, outcome = total, Outcome.UPDATED
+                increment, outcome = total + (seen.level or 0.0), Outcome.UPDATED
             elif self.on_degeneracy == "raise":
                 raise DegenerateWeightsError(self.step, self.n_particles)
             else:

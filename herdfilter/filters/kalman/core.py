@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_positive
+from herdfilter._checks import Array, as_positive, shown
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
@@ -128,20 +129,27 @@ class KalmanFilter:
         RuntimeError
             If the filter still stands at step 0, the initial state, of which there is no observation.
         ValueError
-            If `z` or what the model returns has the wrong shape or is infinite.
+            If `z` or what the model returns has the wrong shape or is infinite, or if moments or log-likelihood overflow; the
+            prediction is kept.
         """
         if self.step == 0:
             raise RuntimeError("update: the filter stands at the initial state, step 0; call predict first")
-        increment, outcome = 0.0, Outcome.MISSING
+        belief, increment, outcome = self.belief, 0.0, Outcome.MISSING
         seen = Observation.read(self.model, z, self.step, partial=True)
-        if seen is not None:
-            self.belief, increment = self.belief.updated(seen)
-            outcome = Outcome.UPDATED
+        with np.errstate(over="ignore", invalid="ignore"):  # named below
+            if seen is not None:
+                belief, increment = belief.updated(seen)
+                outcome = Outcome.UPDATED
+            mean = wrap_angles(belief.mean, circular_dims(self.model))
+            record = StepRecord(self.step, mean, belief.covariance, belief.ess, False, increment, outcome)
+        if not all(np.isfinite(part).all() for part in (mean, record.covariance, increment)):
+            raise ValueError(
+                f"z: expected an observation that leaves moments and log-likelihood finite, got {shown(z)} at step "
+                f"{self.step}; choose larger units, or leave it out"
+            )
+        self.belief, self.record = belief, record
         self.log_likelihood += increment
-        self.record = StepRecord(
-            self.step, self.mean, self.covariance, self.belief.ess, False, increment, outcome
-        )
-        return self.record
+        return record
 
     def predicted_observation(self) -> tuple[Array, Array] | None:
         """Mean (k,) and covariance (k, k), noise included, of the observation at this step, as believed before it.
