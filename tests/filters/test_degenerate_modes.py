@@ -9,7 +9,6 @@ import warnings
 from contextlib import contextmanager
 
 import numpy as np
-import pytest
 from scipy import stats
 
 from herdfilter.evaluation.filters import catalogue, resolve_filters
