@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.floating[Any]]
 Shape = tuple[int | None, ...]
 
+LARGEST = 1e150  # of a state or an observation: the squares of larger numbers are none
 ROUNDING = 1e-8  # asymmetry and negative eigenvalues of a correlation matrix that are put down to rounding
 ROUNDING_SINGLE = 1e-6  # the same of float32
 LEAST_SHARE = 1e-6  # of the largest entry of a covariance matrix: rounding is measured by no smaller variance

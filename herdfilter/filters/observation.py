@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_numbers, shown
+from herdfilter._checks import LARGEST, Array, as_numbers, shown
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.models import contract
-from herdfilter.models._answers import LARGEST
 
 
 @dataclass(eq=False)

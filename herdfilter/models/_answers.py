@@ -7,14 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_covariance, as_numbers, shape_text
+from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_numbers, shape_text
 from herdfilter.mixture import covariance_factor
 
-LARGEST = 1e150
-"""States and observations beyond it are refused: their squares are no numbers."""
-
 LARGEST_VARIANCE = 1e300
-"""The same of variances."""
+"""Largest variance: the square of the largest state."""
 
 
 def shaped(name: str, value: Any, shape: tuple[int | None, ...], step: int) -> Array:
