@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -23,6 +24,21 @@ def shape_text(shape: Shape) -> str:
     """Write a shape with ``None`` for a free axis the way the docstrings do: ``(*, 3)``."""
     inner = ", ".join("*" if size is None else str(size) for size in shape)
     return f"({inner},)" if len(shape) == 1 else f"({inner})"
+
+
+def shown(value: Any, width: int = 80) -> str:
+    """Write a value as Python does, for a message: on one line, and with its middle left out where it is long."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # nested too deeply, too many digits, or a class of the caller's
+        text = f"a value of type {type(value).__name__}"
+    return shortened(text, width)
+
+
+def shortened(text: str, width: int) -> str:
+    """Return a text of at most `width` characters, its middle left out."""
+    half = (width - 5) // 2
+    return text if len(text) <= width else f"{text[:half]} ... {text[-half:]}"
 
 
 def as_array(name: str, value: ArrayLike, shape: Shape, *, finite: bool = True) -> Array:
@@ -56,12 +72,6 @@ def as_numbers(name: str, value: Any, shape: Shape) -> Array:
 
 def _has_text(array: np.ndarray) -> bool:
     return any(isinstance(entry, str | bytes) for entry in array.flat)
-
-
-def shown(value: Any) -> str:
-    """Write a value as an error shows it: on one line, and not too long."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 200 else f"{text[:200]} ..."
 
 
 def as_points(name: str, value: ArrayLike, dim: int | None = None) -> Array:
@@ -131,18 +141,16 @@ def _spreads(array: Array) -> Array:
 def as_count(name: str, value: Any, minimum: int = 1) -> int:
     """Return `value` as an integer of at least `minimum`."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
-        raise ValueError(f"{name}: expected an integer of at least {minimum}, got {value!r}")
+        raise ValueError(f"{name}: expected an integer of at least {minimum}, got {shown(value)}")
     return int(value)
 
 
 def as_positive(name: str, value: Any) -> float:
     """Return `value` as a positive finite float."""
-    if (
-        not isinstance(value, Real)
-        or isinstance(value, bool | np.timedelta64)
-        or not 0 < float(value) < np.inf
-    ):
-        raise ValueError(f"{name}: expected a positive finite number, got {value!r}")
+    number = isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)
+    too_large = isinstance(value, int) and value > sys.float_info.max
+    if not number or too_large or not 0 < value < np.inf:
+        raise ValueError(f"{name}: expected a positive finite number, got {shown(value)}")
     return float(value)
 
 
