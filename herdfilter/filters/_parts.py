@@ -12,8 +12,8 @@ from herdfilter.models.contract import Model, check_state, require
 
 def check_model(model: Model) -> None:
     """Raise an error that names what is wrong with a model, as far as that shows without a draw."""
-    require(model, "ParticleFilter", ("dim", "initial", "log_likelihood"))
     check_state(model, "ParticleFilter", "sample")
+    require(model, "ParticleFilter", ("log_likelihood",))
 
 
 def check_part(name: str, part: object, kind: type, expected: str) -> None:

@@ -57,6 +57,10 @@ class Observation:
             raise ValueError(
                 f"z: expected None or an array of numbers, got {shown(z)} at step {step}"
             ) from None
+        if partial is None:
+            partial = getattr(model, "partial_observations", False)
+        if (numbers.size or not partial) and np.abs(numbers).max(initial=0.0) <= LARGEST:
+            return cls(model, numbers, step, None)
         if np.isinf(numbers).any():
             raise ValueError(
                 f"z: expected finite numbers, or NaN where missing, got {numbers} at step {step}"
@@ -65,10 +69,8 @@ class Observation:
             raise ValueError(
                 f"z: expected numbers up to {LARGEST:g}, got {numbers} at step {step}; choose larger units"
             )
-        missing = np.isnan(numbers)
-        if partial is None:
-            partial = getattr(model, "partial_observations", False)
-        return None if (missing.all() if partial else missing.any()) else cls(model, numbers, step, None)
+        kept = partial and not np.isnan(numbers).all()
+        return cls(model, numbers, step, None) if kept else None
 
     def log_likelihood(self, x: Array) -> Array:
         """Log-likelihood of each state (n, d) by the model, (n,), checked, less `level`."""

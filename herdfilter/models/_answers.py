@@ -58,7 +58,9 @@ def covariance(name: str, value: Any, size: int, step: int) -> Covariance:
     What was found out about a matrix is kept: one that stays the same is checked and factorised once.
     """
     try:
-        array = as_array(name, value, (size, size))
+        array = as_numbers(name, value, (size, size))
+        if array.shape != (size, size):
+            as_array(name, array, (size, size))
         return _known(name, array.tobytes(), size, getattr(value, "dtype", None) == np.float32)
     except ValueError as error:
         raise ValueError(f"{error} from the model at step {step}") from None
