@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.floating[Any]]
 Shape = tuple[int | None, ...]
 
+UNDERFLOW = 1e-280  # a variance below it has lost digits, and so have its products with others
 LARGEST = 1e150  # of a state or an observation: the squares of larger numbers are none
 ROUNDING = 1e-8  # asymmetry and negative eigenvalues of a correlation matrix that are put down to rounding
 ROUNDING_SINGLE = 1e-6  # the same of float32
@@ -100,7 +101,8 @@ def as_weights(name: str, value: ArrayLike, n: int | None = None, signed: bool =
 def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     """Return one (d, d) or a stack (M, d, d) of symmetric positive semi-definite matrices, symmetrised.
 
-    What rounding does is forgiven, in units of each dimension's own spread: an asymmetry, and an eigenvalue below zero.
+    Variances are 0 or large enough to keep their digits in products. What rounding does is forgiven, in units of each
+    dimension's own spread: an asymmetry, and an eigenvalue below zero.
     """
     array = as_numbers(name, value, (dim, dim))
     lead: Shape = (None,) * max(array.ndim - 2, 0)
@@ -114,6 +116,13 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     if (gap > rounding * (scale[..., :, None] * scale[..., None, :])).any():
         raise ValueError(f"{name}: expected symmetric matrices, got an asymmetry of {gap.max():g}")
     array = array + 0.5 * (np.swapaxes(array, -1, -2) - array)
+    variances = np.diagonal(array, axis1=-2, axis2=-1)
+    tiny = (variances > 0) & (variances < UNDERFLOW)
+    if tiny.any():
+        raise ValueError(
+            f"{name}: expected variances of 0 or from {UNDERFLOW:g} on, got {variances[tiny].min():g}, "
+            "whose products with others are lost: give the state another unit"
+        )
     try:
         np.linalg.cholesky(array)
         return array
@@ -125,7 +134,7 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
             f"{name}: expected positive semi-definite matrices, got an eigenvalue of "
             f"{np.linalg.eigvalsh(array)[..., 0].min():g}"
         )
-    no_spread = np.diagonal(array, axis1=-2, axis2=-1) < 0  # by rounding
+    no_spread = variances < 0  # by rounding
     array[no_spread[..., :, None] | no_spread[..., None, :]] = 0.0
     return array
 

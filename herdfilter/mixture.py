@@ -10,9 +10,17 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, as_covariance, as_generator, as_points, as_weights
+from herdfilter._checks import (
+    UNDERFLOW,
+    Array,
+    as_array,
+    as_count,
+    as_covariance,
+    as_generator,
+    as_points,
+    as_weights,
+)
 
-UNDERFLOW = 1e-280  # a variance below it has lost digits, and so have its products with others
 BLOCK = 2**21  # numbers held at once
 
 
@@ -36,7 +44,8 @@ class GaussianMixture:
     Raises
     ------
     ValueError
-        If a shape does not fit, a weight is negative or not finite, or a covariance is not positive semi-definite.
+        If a shape does not fit, a weight is negative or not finite, a covariance is not positive semi-definite, or a
+        variance lies between 0 and 1e-280, where digits are lost.
     """
 
     weights: Array
