@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +32,7 @@ class Pending:
         self, proposal: ObservingProposal, move: Move, start: Cloud, rng: np.random.Generator
     ) -> None:
         self.proposal, self.start, self.rng = proposal, start, rng
-        self.move = move._replace(model=AsItStands(move))
+        self.move = move._replace(model=as_it_stands(move))
         self._predicted: tuple[Cloud, Any] | None = None  # and the generator's state after it
 
     def guided(self, seen: Observation) -> Cloud:
@@ -59,30 +60,21 @@ class Pending:
         return self._predicted
 
 
-class AsItStands:
-    """A model as it stands when a move begins: attributes that are replaced later are not seen, nor another covariance.
+def as_it_stands(move: Move) -> Model:
+    """Return the model of a move as it is now: attributes that are replaced later are not seen, nor another covariance.
 
     What is changed in place inside an array or a list that the model holds is seen all the same.
     """
-
-    def __init__(self, move: Move) -> None:
-        self._model = _copied(move.model)
-        if has(move.model, ADDITIVE):
-            self.transition_covariance = partial(_given, move.covariance)
-
-    def __getattr__(self, name: str) -> Any:
-        if name[:1] == "_":  # asked for by those who copy it
-            raise AttributeError(name)
-        return getattr(self._model, name)
+    try:
+        model = copy.copy(move.model)
+    except TypeError:  # a module cannot be copied, what it holds can
+        names = [name for name in dir(move.model) if name[:2] != "__"]
+        model = SimpleNamespace(**{name: getattr(move.model, name) for name in names})
+    if model is not move.model and has(model, ADDITIVE):
+        with suppress(AttributeError):  # an object with slots has no room
+            object.__setattr__(model, "transition_covariance", partial(_given, move.covariance))
+    return model
 
 
 def _given(covariance: Array, dt: float, step: int) -> Array:
     return covariance
-
-
-def _copied(model: Model) -> Model:
-    """Return a shallow copy of a model, or of what it can be called by."""
-    try:
-        return copy.copy(model)
-    except TypeError:  # a module, or an object that refuses
-        return SimpleNamespace(**{name: getattr(model, name) for name in dir(model) if name[:2] != "__"})
