@@ -20,8 +20,9 @@ def shaped(name: str, value: Any, shape: tuple[int | None, ...], step: int) -> A
         array = as_numbers(name, value, shape)
     except ValueError as error:
         raise ValueError(f"{error} from the model at step {step}") from None
-    if array.ndim != len(shape) or any(
-        w is not None and w != s for w, s in zip(shape, array.shape, strict=True)
+    if array.shape != shape and (
+        array.ndim != len(shape)
+        or any(w is not None and w != s for w, s in zip(shape, array.shape, strict=True))
     ):
         raise ValueError(
             f"{name}: expected shape {shape_text(shape)} from the model at step {step}, got {array.shape}"
