@@ -24,7 +24,7 @@ Arrays are (n, d), particles first. `step` counts from 1: the initial state is s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,7 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
         raise TypeError(
             f"model: {user} needs {wanted}; {type(model).__name__} has no {' and no '.join(missing)}"
         )
-    for name in {name for names in met for name in names}:
+    for name in dict.fromkeys(name for names in met for name in names):
         check_signature(model, name)
         if getattr(model, COMPANIONS.get(name, ""), None) is not None:
             check_signature(model, COMPANIONS[name])
@@ -87,8 +87,10 @@ def check_state(model: Model, user: str, *needed: str) -> None:
     """
     require(model, user, ("dim", "initial"))
     dim, initial = as_count("model.dim", model.dim), model.initial
-    if any(i not in range(dim) for i in circular_dims(model)):
-        raise ValueError(f"model.circular: expected indices from 0 to {dim - 1}, got {shown(model.circular)}")
+    circular = getattr(model, "circular", None)
+    known = circular is None or isinstance(circular, Iterable) and all(i in range(dim) for i in circular)
+    if not known:
+        raise ValueError(f"model.circular: expected indices from 0 to {dim - 1}, got {shown(circular)}")
     if isinstance(initial, type):
         raise TypeError(f"model.initial: expected an instance, got the class {initial.__name__}")
     missing = [name for name in needed if not hasattr(initial, name)]
@@ -170,7 +172,8 @@ def sample_observation(model: Model, x: Array, rng: np.random.Generator, step: i
 
 def observation_circular(model: Model, size: int) -> tuple[int, ...]:
     """Return the indices of the angle-valued ones of the `size` entries of an observation."""
-    circular = tuple(getattr(model, "observation_circular", None) or ())
+    given = getattr(model, "observation_circular", None)
+    circular = () if given is None else tuple(given)
     if any(i not in range(size) for i in circular):
         raise ValueError(f"observation_circular: expected indices from 0 to {size - 1}, got {circular}")
     return circular

@@ -130,6 +130,7 @@ def test_an_initial_state_that_is_no_distribution_is_named_with_what_to_give(ini
         ({"dim": 1.0}, "model.dim: expected an integer of at least 1, got 1.0"),
         ({"dim": None}, "model.dim: expected an integer of at least 1, got None"),
         ({"circular": (1,)}, r"model.circular: expected indices from 0 to 0, got \(1,\)"),
+        ({"circular": 0}, "model.circular: expected indices from 0 to 0, got 0"),
         ({"circular": "x"}, "model.circular: expected indices from 0 to 0, got 'x'"),
         ({"initial": hf.GaussianMixture([1], [[0, 0]], np.eye(2))}, "model.initial: expected a .* in 1 dim"),
     ],
