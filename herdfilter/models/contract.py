@@ -88,7 +88,7 @@ def check_state(model: Model, user: str, *needed: str) -> None:
     require(model, user, ("dim", "initial"))
     dim, initial = as_count("model.dim", model.dim), model.initial
     circular = getattr(model, "circular", None)
-    known = circular is None or isinstance(circular, Iterable) and all(i in range(dim) for i in circular)
+    known = circular is None or (isinstance(circular, Iterable) and all(i in range(dim) for i in circular))
     if not known:
         raise ValueError(f"model.circular: expected indices from 0 to {dim - 1}, got {shown(circular)}")
     if isinstance(initial, type):
