@@ -15,6 +15,10 @@ Array = NDArray[np.floating[Any]]
 Shape = tuple[int | None, ...]
 
 UNDERFLOW = 1e-280  # a variance below it has lost digits, and so have its products with others
+LARGEST = 1e150  # of a state or an observation: the squares of larger numbers are none
+ROUNDING = 1e-8  # asymmetry and negative eigenvalues of a correlation matrix that are put down to rounding
+ROUNDING_SINGLE = 1e-6  # the same of float32
+LEAST_SHARE = 1e-6  # of the largest entry of a covariance matrix: rounding is measured by no smaller variance
 
 
 def shape_text(shape: Shape) -> str:
@@ -40,7 +44,7 @@ def shortened(text: str, width: int) -> str:
 
 def as_array(name: str, value: ArrayLike, shape: Shape, *, finite: bool = True) -> Array:
     """Return `value` as a float64 array of the given shape, where ``None`` leaves an axis free."""
-    array = _numbers(name, value, shape)
+    array = as_numbers(name, value, shape)
     if array.shape != shape and (
         array.ndim != len(shape)
         or any(w is not None and w != s for w, s in zip(shape, array.shape, strict=True))
@@ -53,18 +57,27 @@ def as_array(name: str, value: ArrayLike, shape: Shape, *, finite: bool = True) 
     return array
 
 
-def _numbers(name: str, value: ArrayLike, shape: Shape) -> Array:
+def as_numbers(name: str, value: Any, shape: Shape) -> Array:
+    """Return `value` as a float64 array, unless it holds text, dates or complex numbers; `shape` is for the error only."""
     try:
-        return np.asarray(value, dtype=np.float64)
+        array = np.asarray(value)
+        if array.dtype == np.float64:
+            return array
+        if array.dtype.kind in "biuf" or (array.dtype.kind == "O" and not _has_text(array)):
+            return array.astype(np.float64)
+        found = "complex numbers" if array.dtype.kind == "c" else shown(value)
     except (TypeError, ValueError):
-        raise ValueError(
-            f"{name}: expected numbers of shape {shape_text(shape)}, got {value!r}"[:300]
-        ) from None
+        found = shown(value)
+    raise ValueError(f"{name}: expected numbers of shape {shape_text(shape)}, got {found}")
+
+
+def _has_text(array: np.ndarray) -> bool:
+    return any(isinstance(entry, str | bytes) for entry in array.flat)
 
 
 def as_points(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     """Return `value` as points of shape (n, dim); a vector stands for one point (or n points when dim is 1)."""
-    array = _numbers(name, value, (None, dim))
+    array = as_numbers(name, value, (None, dim))
     if array.ndim == 1 and dim is not None:
         array = array[:, None] if dim == 1 else array[None, :]
     return as_array(name, array, (None, dim))
@@ -88,19 +101,21 @@ def as_weights(name: str, value: ArrayLike, n: int | None = None, signed: bool =
 def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     """Return one (d, d) or a stack (M, d, d) of symmetric positive semi-definite matrices, symmetrised.
 
-    Variances are 0 or large enough to keep their digits in products.
+    Variances are 0 or large enough to keep their digits in products. What rounding does is forgiven, in units of each
+    dimension's own spread: an asymmetry, and an eigenvalue below zero.
     """
-    array = _numbers(name, value, (dim, dim))
+    array = as_numbers(name, value, (dim, dim))
     lead: Shape = (None,) * max(array.ndim - 2, 0)
     array = as_array(name, array, (*lead, dim, dim))
     if array.shape[-1] != array.shape[-2] or array.size == 0:
         raise ValueError(f"{name}: expected square matrices of at least one row, got shape {array.shape}")
-    transposed = np.swapaxes(array, -1, -2)
-    scale = np.abs(array).max(axis=(-1, -2), initial=0.0)
-    gap = np.abs(array - transposed).max(axis=(-1, -2), initial=0.0)
-    if (gap > 1e-8 * scale).any():
+    single = getattr(value, "dtype", None) == np.float32
+    rounding = ROUNDING_SINGLE if single else ROUNDING
+    scale = _spreads(array)
+    gap = np.abs(array - np.swapaxes(array, -1, -2))
+    if (gap > rounding * (scale[..., :, None] * scale[..., None, :])).any():
         raise ValueError(f"{name}: expected symmetric matrices, got an asymmetry of {gap.max():g}")
-    array = 0.5 * (array + transposed)
+    array = array + 0.5 * (np.swapaxes(array, -1, -2) - array)
     variances = np.diagonal(array, axis1=-2, axis2=-1)
     tiny = (variances > 0) & (variances < UNDERFLOW)
     if tiny.any():
@@ -108,12 +123,28 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
             f"{name}: expected variances of 0 or from {UNDERFLOW:g} on, got {variances[tiny].min():g}, "
             "whose products with others are lost: give the state another unit"
         )
-    lowest = np.linalg.eigvalsh(array)[..., 0]
-    if (lowest < -1e-10 * scale).any():
+    try:
+        np.linalg.cholesky(array)
+        return array
+    except np.linalg.LinAlgError:
+        pass
+    lowest = np.linalg.eigvalsh(array / scale[..., :, None] / scale[..., None, :])[..., 0]
+    if (lowest < -rounding).any():
         raise ValueError(
-            f"{name}: expected positive semi-definite matrices, got an eigenvalue of {lowest.min():g}"
+            f"{name}: expected positive semi-definite matrices, got an eigenvalue of "
+            f"{np.linalg.eigvalsh(array)[..., 0].min():g}"
         )
+    no_spread = variances < 0  # by rounding
+    array[no_spread[..., :, None] | no_spread[..., None, :]] = 0.0
     return array
+
+
+def _spreads(array: Array) -> Array:
+    """Return standard deviations (..., d), none much below the largest: those that rounding alone can make."""
+    variances = np.diagonal(array, axis1=-2, axis2=-1)
+    least = LEAST_SHARE * np.abs(array).max(axis=(-1, -2))
+    spread = np.sqrt(np.maximum(variances, least[..., None]))
+    return np.where(spread > 0, spread, 1.0)
 
 
 def as_count(name: str, value: Any, minimum: int = 1) -> int:
@@ -143,11 +174,11 @@ def as_generator(rng: Any) -> np.random.Generator:
 def one_of(name: str, value: str, known: Iterable[str]) -> str:
     """Return `value` if it is known; else name the nearest known ones."""
     known = list(known)
-    if isinstance(value, str) and value in known:
+    if value in known:
         return value
     folded = {name.casefold(): name for name in reversed(known)}
     near = get_close_matches(str(value), known, n=1, cutoff=0.5) or [
         folded[name] for name in get_close_matches(str(value).casefold(), folded, n=1, cutoff=0.5)
     ]
     hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
-    raise ValueError(f"{name}: unknown {shown(value)}; {hint}")
+    raise ValueError(f"{name}: unknown {value!r}; {hint}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy
@@ -236,6 +237,27 @@ class GaussianMixture:
         if (index < 0).any() or (index >= self.dim).any() or len(np.unique(index)) != len(index):
             raise ValueError(f"{name}: expected distinct indices from 0 to {self.dim - 1}, got {dims!r}")
         return index
+
+
+def as_mixture(name: str, value: Any) -> GaussianMixture:
+    """Return `value` if it is a mixture.
+
+    Raises
+    ------
+    TypeError
+        If it is something else, with what would make a mixture of it.
+    """
+    if isinstance(value, GaussianMixture):
+        return value
+    if isinstance(value, np.ndarray | list | tuple):
+        found = f"numbers of shape {np.shape(np.asarray(value, dtype=object))}"
+        advice = "; GaussianFit().fit(points, weights) makes a mixture of points"
+    else:
+        found = (
+            f"the class {value.__name__}" if isinstance(value, type) else f"an object {type(value).__name__}"
+        )
+        advice = "; points come first, then the mixture" if type(value).__name__ == "Points" else ""
+    raise TypeError(f"{name}: expected a GaussianMixture, got {found}{advice}")
 
 
 def covariance_factor(covariance: Array) -> Array:

@@ -18,6 +18,7 @@ from herdfilter.angles import moments, wrap_angles
 from herdfilter.filters.move import Move
 from herdfilter.filters.results import FilterResult
 from herdfilter.filters.series import series
+from herdfilter.models._answers import shaped
 from herdfilter.models.contract import (
     ADDITIVE,
     Model,
@@ -208,12 +209,7 @@ def _own_density(move: Move, x_next: Array, x: Array) -> Array:
     """Return the model's own transition density, (m, n), checked."""
     step = move.step
     values = move.model.transition_log_density(x_next, x, move.dt, move.control, step)
-    values = np.asarray(values, dtype=np.float64)
-    if values.shape != (len(x_next), len(x)):
-        raise ValueError(
-            f"transition_log_density: expected shape ({len(x_next)}, {len(x)}) from the model at step {step}, "
-            f"got {values.shape}"
-        )
+    values = shaped("transition_log_density", values, (len(x_next), len(x)), step)
     invalid = np.count_nonzero(np.isnan(values) | (values == np.inf))
     if invalid:
         raise ValueError(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 
 BLOCK = 2**22  # numbers held at once when pairs of points are summed in blocks
 
 
-def check_dims(points: Points, mixture: GaussianMixture) -> None:
-    """Raise a ValueError unless points and mixture have the same dimension."""
-    if points.dim != mixture.dim:
+def check_pair(points: Points, mixture: GaussianMixture) -> None:
+    """Raise an error unless these are points and a mixture, in this order and of the same dimension."""
+    if not isinstance(points, Points):
+        advice = (
+            "points come first, then the mixture" if isinstance(points, GaussianMixture) else "take Points(x)"
+        )
+        raise TypeError(
+            f"points: expected herdfilter.Points, got an object {type(points).__name__}; {advice}"
+        )
+    if points.dim != as_mixture("mixture", mixture).dim:
         raise ValueError(f"points: expected dimension {mixture.dim} as the mixture, got {points.dim}")

@@ -6,9 +6,9 @@ import numpy as np
 import scipy
 
 from herdfilter._checks import Array, as_count
-from herdfilter.discrepancy._common import BLOCK, check_dims
+from herdfilter.discrepancy._common import BLOCK, check_pair
 from herdfilter.discrepancy._norms import expected_norms
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 
 
@@ -19,7 +19,7 @@ def energy_distance(points: Points, mixture: GaussianMixture) -> float:
     1e-9): for Gaussian Z, ``E|Z| = (1 / 2 sqrt(pi)) int_0^inf (1 - E exp(-s |Z|^2)) s^(-3/2) ds``. In state units; scale the
     state first where its dimensions differ in unit. Memory stays bounded: pairs are summed in blocks.
     """
-    check_dims(points, mixture)
+    check_pair(points, mixture)
     x, means, cov = points.x, mixture.means, mixture.distinct_covariances
     if mixture.shared:  # in the principal axes of the one covariance
         values, axes = np.linalg.eigh(cov[0])
@@ -41,7 +41,7 @@ def expected_energy_distance(mixture: GaussianMixture, n: int) -> float:
         If `n` is not a positive integer.
     """
     n = as_count("n", n)
-    cov = mixture.distinct_covariances
+    cov = as_mixture("mixture", mixture).distinct_covariances
     return _component_distance(mixture.weights, mixture.means, cov) / n
 
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
 from herdfilter.bandwidths import BandwidthRule, check_bandwidth, kernel_covariance
-from herdfilter.discrepancy._common import BLOCK, check_dims
+from herdfilter.discrepancy._common import BLOCK, check_pair
 from herdfilter.kernels import (
     Gaussian,
     Kernel,
@@ -48,7 +48,7 @@ def herding_error(
     float
         In units of the square root of a density; without unit for a kernel of unit peak.
     """
-    check_dims(points, mixture)
+    check_pair(points, mixture)
     covariance = _kernel(sigma_k, mixture)
     constant = np.exp(log_normaliser(covariance)) if kernel is None else 1.0
     kernel = Gaussian() if kernel is None else as_kernel("kernel", kernel)
@@ -64,7 +64,7 @@ def normalised_l2(points: Points, mixture: GaussianMixture, sigma_k: float | Arr
 
     Jensen, Ellis, Christensen and Jensen (2007). Zero for proportional densities, 2 for disjoint ones.
     """
-    check_dims(points, mixture)
+    check_pair(points, mixture)
     kernel = _kernel(sigma_k, mixture)
     inner = float(points.weights @ np.exp(mixture.convolve(kernel).log_density(points.x)))
     q_norm = np.exp(log_normaliser(2 * kernel)) * _kernel_pairs(points, 2 * kernel, Gaussian())

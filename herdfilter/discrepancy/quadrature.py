@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_covariance, as_points, one_of
 from herdfilter.discrepancy._simplex_weights import correct_weights
 from herdfilter.kernels import Gaussian, Kernel, as_kernel, expected_kernel
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, as_mixture
 
 JITTER = 1e-10  # added to the diagonal of the Gram matrix, whose diagonal is 1, for signed weights
 
@@ -58,7 +58,7 @@ def optimal_weights(
     depends on others, to 1e-11 in squared distance, keeps the weight 0.
     """
     one_of("constraint", constraint, ("simplex", "sum", "none"))
-    d = mixture.dim
+    d = as_mixture("mixture", mixture).dim
     x = as_points("points_x", points_x, d)
     n = len(x)
     if n == 0:

@@ -17,6 +17,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import Array, as_array, as_count
+from herdfilter.discrepancy._common import check_pair
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 
@@ -64,8 +65,7 @@ def sliced_wasserstein(
     """
     if isinstance(order, bool) or order not in (1, 2):
         raise ValueError(f"order: expected 1 or 2, got {order!r}")
-    if points.dim != mixture.dim:
-        raise ValueError(f"points: expected dimension {mixture.dim} as the mixture, got {points.dim}")
+    check_pair(points, mixture)
     axes = _directions(directions, mixture.dim)
     step = max(1, _BLOCK // max(len(points), len(mixture)))
     total = sum(

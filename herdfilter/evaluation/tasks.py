@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
+import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from herdfilter._checks import Array
@@ -53,6 +56,22 @@ class Outcome:
 
 
 def failed(error: str, traceback: str = "") -> dict[str, Any]:
-    """Return the row of a task that failed."""
+    """Return the row of a task that failed; where code of the user's own did, the error tells its file and line."""
+    place = own_code(traceback)
     row = {"reference": "", "reference_sd": math.nan, "diverged": True}
-    return row | {"error": " ".join(error.split()), "traceback": traceback}
+    return row | {"error": " ".join(f"{error} {place}".split()), "traceback": traceback}
+
+
+def own_code(traceback: str) -> str:
+    """Return where a traceback last passes through code of the user's own; empty if it never does.
+
+    Such as ``(pendulum.py, line 12, in transition_mean)``. Code is not the user's own if it stands in this package, in the
+    standard library or where packages are installed.
+    """
+    paths = sysconfig.get_paths()
+    others = [Path(paths[name]) for name in ("stdlib", "purelib", "platlib")] + [Path(__file__).parents[1]]
+    for name, line, function in reversed(re.findall(r'File "(.+?)", line (\d+), in (.+)', traceback)):
+        file = Path(name)
+        if file.is_file() and not any(file.is_relative_to(other) for other in others):
+            return f"({file.name}, line {line}, in {function})"
+    return ""

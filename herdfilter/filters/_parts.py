@@ -6,21 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import as_count
 from herdfilter.filters.cloud import Cloud
-from herdfilter.models.contract import Model, require
+from herdfilter.models.contract import Model, check_state, require
 
 
 def check_model(model: Model) -> None:
     """Raise an error that names what is wrong with a model, as far as that shows without a draw."""
-    require(model, "ParticleFilter", ("dim", "initial", "log_likelihood"))
-    require(model.initial, "ParticleFilter's initial distribution", ("sample",))
-    dim = as_count("model.dim", model.dim)
-    given = getattr(model.initial, "dim", dim)
-    if given != dim:
-        raise ValueError(
-            f"model.initial: expected a distribution in {dim} dimensions, as dim says, got {given}"
-        )
+    check_state(model, "ParticleFilter", "sample")
+    require(model, "ParticleFilter", ("log_likelihood",))
 
 
 def check_part(name: str, part: object, kind: type, expected: str) -> None:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import copy
+from contextlib import suppress
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from herdfilter._checks import Array
 from herdfilter.filters._parts import returned
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import ObservingProposal
+from herdfilter.models.contract import ADDITIVE, Model, has
 
 
 class Pending:
     """A move that an observing proposal has to make: guided by the observation, or without one.
+
+    It is the move of the model as it stands now, whatever becomes of the model until the observation is known.
 
     The particles without the observation are drawn when they are first asked for, from where the generator stands, which
     is then put back: asking does not change what follows.
@@ -23,7 +31,8 @@ class Pending:
     def __init__(
         self, proposal: ObservingProposal, move: Move, start: Cloud, rng: np.random.Generator
     ) -> None:
-        self.proposal, self.move, self.start, self.rng = proposal, move, start, rng
+        self.proposal, self.start, self.rng = proposal, start, rng
+        self.move = move._replace(model=as_it_stands(move))
         self._predicted: tuple[Cloud, Any] | None = None  # and the generator's state after it
 
     def guided(self, seen: Observation) -> Cloud:
@@ -49,3 +58,23 @@ class Pending:
             self._predicted = returned(cloud, self.proposal, "propose", shape), stream.state
             stream.state = before
         return self._predicted
+
+
+def as_it_stands(move: Move) -> Model:
+    """Return the model of a move as it is now: attributes that are replaced later are not seen, nor another covariance.
+
+    What is changed in place inside an array or a list that the model holds is seen all the same.
+    """
+    try:
+        model = copy.copy(move.model)
+    except TypeError:  # a module cannot be copied, what it holds can
+        names = [name for name in dir(move.model) if name[:2] != "__"]
+        model = SimpleNamespace(**{name: getattr(move.model, name) for name in names})
+    if model is not move.model and has(model, ADDITIVE):
+        with suppress(AttributeError):  # an object with slots has no room
+            object.__setattr__(model, "transition_covariance", partial(_given, move.covariance))
+    return model
+
+
+def _given(covariance: Array, dt: float, step: int) -> Array:
+    return covariance

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import LARGEST, Array, as_numbers, shown
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.models import contract
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Observation:
     """An observation, not missing altogether, and what a model makes of it.
 
@@ -25,11 +25,15 @@ class Observation:
         The observation in the form that the model's ``log_likelihood`` takes; NaN where an entry is missing.
     step : int
         Its time index.
+    level : float or None
+        What is taken from all log-likelihoods; None stands for the largest of those that are first asked for. Weights are
+        the same without a constant, beside which a large one would leave no digits; it belongs to the evidence.
     """
 
     model: contract.Model
     z: Array
     step: int
+    level: float | None = 0.0
 
     @classmethod
     def read(
@@ -43,22 +47,38 @@ class Observation:
         Raises
         ------
         ValueError
-            If `z` is neither None nor an array of numbers.
+            If `z` is neither None nor an array of numbers, or one of them is infinite.
         """
         if z is None:
             return None
         try:
-            numbers = np.asarray(z, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"z: expected None or an array of numbers, got {z!r}") from None
-        missing = np.isnan(numbers)
+            numbers = as_numbers("z", z, (None,))
+        except ValueError:
+            raise ValueError(
+                f"z: expected None or an array of numbers, got {shown(z)} at step {step}"
+            ) from None
         if partial is None:
             partial = getattr(model, "partial_observations", False)
-        return None if (missing.all() if partial else missing.any()) else cls(model, numbers, step)
+        if (numbers.size or not partial) and np.abs(numbers).max(initial=0.0) <= LARGEST:
+            return cls(model, numbers, step, None)
+        if np.isinf(numbers).any():
+            raise ValueError(
+                f"z: expected finite numbers, or NaN where missing, got {numbers} at step {step}"
+            )
+        if (np.abs(numbers) > LARGEST).any():
+            raise ValueError(
+                f"z: expected numbers up to {LARGEST:g}, got {numbers} at step {step}; choose larger units"
+            )
+        kept = partial and not np.isnan(numbers).all()
+        return cls(model, numbers, step, None) if kept else None
 
     def log_likelihood(self, x: Array) -> Array:
-        """Log-likelihood of each state (n, d) by the model, (n,), checked."""
-        return contract.log_likelihood(self.model, self.z, x, self.step)
+        """Log-likelihood of each state (n, d) by the model, (n,), checked, less `level`."""
+        values = contract.log_likelihood(self.model, self.z, x, self.step)
+        if self.level is None and values.max() > -np.inf:
+            self.level = float(values.max())
+        with np.errstate(over="ignore"):  # so much less than the largest that nothing is left
+            return values - (self.level or 0.0)
 
     @cached_property
     def vector(self) -> Array:
@@ -67,11 +87,9 @@ class Observation:
         Raises
         ------
         ValueError
-            If it has more axes, or an entry is infinite.
+            If it has more axes.
         """
         z = np.atleast_1d(self.z)
-        if np.isinf(z).any():
-            raise ValueError(f"z: expected finite numbers, or NaN where missing, got {z} at step {self.step}")
         if z.ndim != 1:
             raise ValueError(f"z: expected a vector, got shape {z.shape} at step {self.step}")
         return z

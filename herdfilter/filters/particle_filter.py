@@ -8,10 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_count, as_generator, as_positive, one_of
+from herdfilter._checks import Array, as_count, as_generator, one_of
 from herdfilter.angles import moments
 from herdfilter.filters._parts import as_fraction, check_model, check_part, returned
 from herdfilter.filters._pending import Pending
+from herdfilter.filters._times import as_duration
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation, predicted_moments
@@ -123,7 +124,7 @@ class ParticleFilter:
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry the particles over a time `dt` to the next step, resampled before where their weights are too uneven."""
-        dt = as_positive("dt", dt)
+        dt = as_duration("dt", dt)
         self._settle()
         cloud = self._current()
         least = (1 - 1e-9) * self.resample_below * self.n_particles
@@ -165,7 +166,7 @@ class ParticleFilter:
             updated, total = self._weighed(seen).normalised()
             if total > -np.inf:
                 self._cloud, self._pending = updated, None
-                increment, outcome = total, Outcome.UPDATED
+                increment, outcome = total + (seen.level or 0.0), Outcome.UPDATED
             elif self.on_degeneracy == "raise":
                 raise DegenerateWeightsError(self.step, self.n_particles)
             else:
@@ -193,13 +194,14 @@ class ParticleFilter:
         observations : iterable, length T
             One observation per step; None or NaN where it is missing.
         dt : float or sequence of float, length T
-            Time from the step before to each observation.
+            Time from the step before to each observation; a `timedelta` counts in seconds.
         controls : sequence, length T, optional
             Control input on the way to each observation.
         keep_particles : bool
             Keep all particles and weights in the result.
         times : array_like, shape (T,), optional
-            In place of `dt`: the time of each observation, increasing, where the filter now stands at time 0.
+            In place of `dt`: the time of each observation, increasing, where the filter now stands at time 0. Durations
+            count in seconds, and so do dates, of which there are T + 1: the first is that of the state where it stands.
         watcher : Watcher, optional
             Looks at the filter between prediction and update, and after the update, of every step.
 

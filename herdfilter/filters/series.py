@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_positive
+from herdfilter._checks import Array, shown
+from herdfilter.filters._times import as_duration, since_start
 from herdfilter.filters.results import FilterResult, StepRecord
 
 
@@ -52,40 +53,57 @@ def series(
 ) -> list[Step]:
     """Bring a series of T observations together with its time steps and control inputs, checked before the first step.
 
+    Tables of pandas and the like stand for their rows, whatever their columns and index are called.
+
     Raises
     ------
     ValueError
         If lengths differ, a time step is not positive, times do not increase, or both `dt` and `times` are given.
     """
-    observations = list(observations)
+    observations = _entries("observations", observations)
     steps = len(observations)
     if times is not None:
         dt = _intervals(times, dt, steps)
     dts: list[Any] = [dt] * steps if np.ndim(dt) == 0 else list(np.asarray(dt))
-    for name, count in (("dt", len(dts)), ("controls", steps if controls is None else len(controls))):
+    inputs = [None] * steps if controls is None else _entries("controls", controls)
+    for name, count in (("dt", len(dts)), ("controls", len(inputs))):
         if count != steps:
             raise ValueError(f"{name}: expected one per step, {steps}, got {count}")
     for k, value in enumerate(dts):
         try:
-            dts[k] = as_positive("dt", value)
+            dts[k] = as_duration("dt", value)
         except ValueError as error:
             raise ValueError(f"{error} before step {k + 1}") from None
-    inputs = [None] * steps if controls is None else controls
     return [Step(z, dt, control) for z, dt, control in zip(observations, dts, inputs, strict=True)]
+
+
+def _entries(name: str, values: Any) -> list[Any]:
+    """Entries of a series, one per step: the rows of a table, where iteration gives the names of its columns."""
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    try:
+        if isinstance(values, str | bytes | Mapping | Set):
+            raise TypeError
+        entries = iter(values)
+    except TypeError:
+        raise ValueError(
+            f"{name}: expected a sequence with one entry per step, got {shown(values)}"
+        ) from None
+    return list(entries)
 
 
 def _intervals(times: ArrayLike, dt: Any, steps: int) -> Array:
     """Time steps (T,) to the times (T,), the first from 0."""
     if np.ndim(dt) or dt != 1.0:
         raise ValueError("times: expected either times or dt, got both")
-    times = as_array("times", times, (None,))
-    if len(times) != steps:
-        raise ValueError(f"times: expected one per step, {steps}, got {len(times)}")
-    dts = np.diff(times, prepend=0.0)
+    numbers = since_start(times, steps)
+    dts = np.diff(numbers, prepend=0.0)
     if (dts <= 0).any():
         k = int(np.argmax(dts <= 0))
-        before = f"{times[k - 1]:g}" if k else "0, the initial state's,"
-        raise ValueError(f"times: expected increasing times, got {times[k]:g} after {before} at step {k + 1}")
+        before = f"{numbers[k - 1]:g}" if k else "0, the initial state's,"
+        raise ValueError(
+            f"times: expected increasing times, got {numbers[k]:g} after {before} at step {k + 1}"
+        )
     return dts
 
 

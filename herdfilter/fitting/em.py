@@ -11,6 +11,7 @@ from herdfilter._checks import Array, as_count, as_positive
 from herdfilter.angles import unwrap_angles
 from herdfilter.fitting._covariance import plain_and_regular
 from herdfilter.fitting._em import maximise, spread_seeds
+from herdfilter.fitting.base import checked
 from herdfilter.mixture import GaussianMixture, floored
 
 CANDIDATES = 64  # places among the particles where a component may start
@@ -89,6 +90,7 @@ class EMFit:
 
     def fit(self, particles: Array, weights: Array, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1."""
+        particles, weights = checked(particles, weights)
         x = unwrap_angles(particles, weights, circular)
         present = weights > 0
         x, w = x[present], weights[present]

@@ -10,6 +10,7 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
 from herdfilter.fitting._covariance import plain_and_regular
+from herdfilter.fitting.base import checked
 from herdfilter.mixture import GaussianMixture
 
 
@@ -22,6 +23,7 @@ class GaussianFit:
 
     def fit(self, particles: Array, weights: Array, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1."""
+        particles, weights = checked(particles, weights)
         x = unwrap_angles(particles, weights, circular)
         mean = weights @ x
         covariance = plain_and_regular(x, weights, x - mean)[1]

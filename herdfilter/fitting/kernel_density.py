@@ -10,6 +10,7 @@ import numpy as np
 from herdfilter._checks import Array, as_count, as_positive
 from herdfilter.angles import unwrap_angles
 from herdfilter.fitting._covariance import plain_and_regular
+from herdfilter.fitting.base import checked
 from herdfilter.fitting.em import EMFit
 from herdfilter.mixture import GaussianMixture
 
@@ -54,6 +55,7 @@ class KernelDensityFit:
 
     def fit(self, particles: Array, weights: Array, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1."""
+        particles, weights = checked(particles, weights)
         x = unwrap_angles(particles, weights, circular)
         d = x.shape[1]
         effective = 1.0 / (weights @ weights)

@@ -24,16 +24,17 @@ Arrays are (n, d), particles first. `step` counts from 1: the initial state is s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, as_generator, as_positive
+from herdfilter._checks import Array, as_array, as_count, as_covariance, as_generator, as_positive, shown
 from herdfilter.angles import unwrap_angles, wrap_angles
-from herdfilter.mixture import GaussianMixture, covariance_factor
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models._answers import Covariance, covariance, rows, shaped
+from herdfilter.models._signatures import check_signature
 
 Model = Any  # an object that follows the contract above; checked by `require` at the point of use
 
@@ -44,58 +45,104 @@ OBSERVED = ("observation_mean", "observation_covariance")
 """What a model has whose observations have a mean and a covariance, as Kalman filters ask for."""
 
 
+COMPANIONS = {"transition_mean": "transition_jacobian", "observation_mean": "observation_jacobian"}
+"""Function -> an optional one that is used with it."""
+
+
 def has(model: Model, names: Sequence[str]) -> bool:
     """Whether a model has all these names."""
     return all(hasattr(model, name) for name in names)
 
 
 def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
-    """Raise TypeError, naming what is missing, unless the model has all names of at least one alternative."""
+    """Raise TypeError unless the model has all names of an alternative, as functions of the arguments of the contract.
+
+    The error names what is missing, or the arguments expected.
+    """
     if isinstance(model, type):
         raise TypeError(f"model: expected an instance, got the class {model.__name__}")
-    if any(has(model, names) for names in alternatives):
-        return
-    wanted = ", or ".join(" and ".join(names) for names in alternatives)
-    missing = [name for name in alternatives[0] if not hasattr(model, name)]
-    raise TypeError(f"model: {user} needs {wanted}; {type(model).__name__} has no {' and no '.join(missing)}")
+    met = [names for names in alternatives if has(model, names)]
+    if not met:
+        wanted = ", or ".join(" and ".join(names) for names in alternatives)
+        missing = [name for name in alternatives[0] if not hasattr(model, name)]
+        raise TypeError(
+            f"model: {user} needs {wanted}; {type(model).__name__} has no {' and no '.join(missing)}"
+        )
+    for name in dict.fromkeys(name for names in met for name in names):
+        check_signature(model, name)
+        if getattr(model, COMPANIONS.get(name, ""), None) is not None:
+            check_signature(model, COMPANIONS[name])
+
+
+def check_state(model: Model, user: str, *needed: str) -> None:
+    """Raise an error that names what is wrong with `dim`, `circular` or `initial`, as far as that shows without a draw.
+
+    Parameters
+    ----------
+    model : object
+    user : str
+        Whose needs are named.
+    *needed : str
+        Names that the initial distribution must have, such as ``"sample"``.
+    """
+    require(model, user, ("dim", "initial"))
+    dim, initial = as_count("model.dim", model.dim), model.initial
+    circular = getattr(model, "circular", None)
+    known = circular is None or (isinstance(circular, Iterable) and all(i in range(dim) for i in circular))
+    if not known:
+        raise ValueError(f"model.circular: expected indices from 0 to {dim - 1}, got {shown(circular)}")
+    if isinstance(initial, type):
+        raise TypeError(f"model.initial: expected an instance, got the class {initial.__name__}")
+    missing = [name for name in needed if not hasattr(initial, name)]
+    if missing:
+        raise TypeError(
+            f"model.initial: {user}'s initial distribution needs {' and '.join(needed)}; {type(initial).__name__} has "
+            f"no {' and no '.join(missing)}: give herdfilter.GaussianMixture([1.0], [mean], covariance), or an object "
+            "with sample(n, rng) -> (n, d)"
+        )
+    given = getattr(initial, "dim", dim)
+    if given != dim:
+        raise ValueError(
+            f"model.initial: expected a distribution in {dim} dimensions, as dim says, got {given}"
+        )
+    if isinstance(initial, GaussianMixture):
+        rows("model.initial", initial.means, (None, dim), 0)
+        as_covariance("model.initial", initial.distinct_covariances, dim)
 
 
 def circular_dims(model: Model) -> tuple[int, ...]:
     """Return the indices of the angle-valued dimensions of a model."""
-    return tuple(getattr(model, "circular", None) or ())
+    circular = getattr(model, "circular", None)
+    return () if circular is None else tuple(circular)
 
 
 def noise_dim(model: Model) -> int:
     """Return the dimension of the standard normal noise that `propagate` takes."""
-    return int(model.noise_dim if hasattr(model, "transition") else model.dim)
+    return as_count("model.noise_dim", model.noise_dim) if hasattr(model, "transition") else int(model.dim)
 
 
 def transition_mean(model: Model, x: Array, dt: float, control: Any, step: int) -> Array:
     """Return the model's transition mean of states (n, d), checked."""
-    return _states("transition_mean", model.transition_mean(x, dt, control, step), x, step)
+    return rows("transition_mean", model.transition_mean(x, dt, control, step), x.shape, step)
 
 
 def transition_covariance(model: Model, dt: float, step: int) -> Array:
-    """Return the model's transition covariance (d, d), checked for its shape."""
-    return as_array("transition_covariance", model.transition_covariance(dt, step), (model.dim, model.dim))
+    """Return the model's transition covariance (d, d), checked."""
+    return _transition_noise(model, dt, step).matrix.copy()
+
+
+def _transition_noise(model: Model, dt: float, step: int) -> Covariance:
+    return covariance("transition_covariance", model.transition_covariance(dt, step), model.dim, step)
 
 
 def propagate(model: Model, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
     """Push states (n, d) and standard normal noise (n, `noise_dim`) through the transition."""
     if hasattr(model, "transition"):
-        moved = _states("transition", model.transition(x, noise, dt, control, step), x, step)
+        moved = rows("transition", model.transition(x, noise, dt, control, step), x.shape, step)
     else:
-        factor = _factor(transition_covariance(model, dt, step).tobytes(), model.dim)
+        factor = _transition_noise(model, dt, step).factor
         moved = transition_mean(model, x, dt, control, step) + noise @ factor.T
     return wrap_angles(moved, circular_dims(model))
-
-
-@lru_cache(maxsize=8)
-def _factor(covariance: bytes, dim: int) -> Array:
-    """Return the factor of a transition covariance, which as a rule is that of the step before."""
-    factor = covariance_factor(np.frombuffer(covariance).reshape(dim, dim))
-    factor.flags.writeable = False
-    return factor
 
 
 def sample_transition(
@@ -104,52 +151,29 @@ def sample_transition(
     """Draw one successor of each state (n, d), by whichever of the three forms of transition the model has."""
     if hasattr(model, "transition") or has(model, ADDITIVE):
         return propagate(model, x, rng.standard_normal((len(x), noise_dim(model))), dt, control, step)
-    moved = _states("sample_transition", model.sample_transition(x, rng, dt, control, step), x, step)
-    return wrap_angles(moved, circular_dims(model))
-
-
-def _shaped(name: str, value: Any, shape: tuple[int, ...], step: int) -> Array:
-    """Return what a model's function gave as numbers of this shape."""
-    array = np.asarray(value, dtype=np.float64)
-    if array.shape != shape:
-        raise ValueError(f"{name}: expected shape {shape} from the model at step {step}, got {array.shape}")
-    return array
-
-
-def _states(name: str, value: Any, x: Array, step: int) -> Array:
-    """Return what a model's function gave for states x, or name the function, the step and what is wrong."""
-    moved = _shaped(name, value, x.shape, step)
-    return _finite(name, moved, step)
-
-
-def _finite(name: str, rows: Array, step: int) -> Array:
-    """Return what a model's function gave for each state, if all numbers are finite."""
-    if not np.isfinite(rows).all():
-        count = np.count_nonzero(~np.isfinite(rows).all(axis=1))
-        raise ValueError(
-            f"{name}: expected finite numbers from the model at step {step}, got {count} rows that are not"
-        )
-    return rows
+    moved = model.sample_transition(x, rng, dt, control, step)
+    return wrap_angles(rows("sample_transition", moved, x.shape, step), circular_dims(model))
 
 
 def sample_initial(model: Model, n: int, rng: np.random.Generator) -> Array:
     """Draw `n` independent initial states (n, d)."""
-    return wrap_angles(np.asarray(model.initial.sample(n, rng)), circular_dims(model))
+    drawn = rows("model.initial", model.initial.sample(n, rng), (n, model.dim), 0)
+    return wrap_angles(drawn, circular_dims(model))
 
 
 def sample_observation(model: Model, x: Array, rng: np.random.Generator, step: int) -> Array:
     """Draw one observation of each state, (n, d) -> (n, k)."""
     if hasattr(model, "sample_observation"):
         return np.asarray(model.sample_observation(x, rng, step))
-    require(model, "simulation", ("sample_observation",), ("observation_mean", "observation_covariance"))
-    mean = np.asarray(model.observation_mean(x, step))
-    factor = covariance_factor(np.asarray(model.observation_covariance(step)))
-    return mean + rng.standard_normal(mean.shape) @ factor.T
+    require(model, "simulation", ("sample_observation",), OBSERVED)
+    mean = observation_mean(model, x, step)
+    return mean + rng.standard_normal(mean.shape) @ _observation_noise(model, mean.shape[1], step).factor.T
 
 
 def observation_circular(model: Model, size: int) -> tuple[int, ...]:
     """Return the indices of the angle-valued ones of the `size` entries of an observation."""
-    circular = tuple(getattr(model, "observation_circular", None) or ())
+    given = getattr(model, "observation_circular", None)
+    circular = () if given is None else tuple(given)
     if any(i not in range(size) for i in circular):
         raise ValueError(f"observation_circular: expected indices from 0 to {size - 1}, got {circular}")
     return circular
@@ -157,22 +181,21 @@ def observation_circular(model: Model, size: int) -> tuple[int, ...]:
 
 def observation_mean(model: Model, x: Array, step: int) -> Array:
     """Return the model's mean observation of states (n, d), (n, k), checked."""
-    name, mean = "observation_mean", np.asarray(model.observation_mean(x, step), dtype=np.float64)
-    if mean.ndim != 2 or len(mean) != len(x):
-        raise ValueError(
-            f"{name}: expected shape ({len(x)}, *) from the model at step {step}, got {mean.shape}"
-        )
-    return _finite(name, mean, step)
+    return rows("observation_mean", model.observation_mean(x, step), (len(x), None), step)
 
 
 def observation_covariance(model: Model, size: int, step: int) -> Array:
-    """Return the model's observation covariance (size, size), checked for its shape."""
-    return as_array("observation_covariance", model.observation_covariance(step), (size, size))
+    """Return the model's observation covariance (size, size), checked."""
+    return _observation_noise(model, size, step).matrix.copy()
+
+
+def _observation_noise(model: Model, size: int, step: int) -> Covariance:
+    return covariance("observation_covariance", model.observation_covariance(step), size, step)
 
 
 def log_likelihood(model: Model, z: Array, x: Array, step: int) -> Array:
     """Return the model's log-likelihood of states (n, d), (n,), checked: minus infinity is a number, NaN is none."""
-    values = _shaped("log_likelihood", model.log_likelihood(z, x, step), (len(x),), step)
+    values = shaped("log_likelihood", model.log_likelihood(z, x, step), (len(x),), step)
     if not values.max() < np.inf:  # NaN, too
         count = np.count_nonzero(np.isnan(values) | (values == np.inf))
         raise ValueError(
@@ -235,7 +258,8 @@ def simulate(
     TypeError, ValueError
         If the model lacks what simulation needs; if `steps`, `dt` or `initial` is not as above.
     """
-    require(model, "simulation", ("dim", "initial"))
+    check_state(model, "simulation", *(("sample",) if initial is None else ()))
+    require(model, "simulation", ("transition",), ADDITIVE, ("sample_transition",))
     steps, dt, rng = as_count("steps", steps), as_positive("dt", dt), as_generator(rng)
     if initial is None:
         x = sample_initial(model, 1, rng)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import as_array, as_count, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.discrete._herding import herded_labels
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 from herdfilter.samplers.gibbs.recursion import herd, mode
 from herdfilter.samplers.gibbs.target import is_wide, origins, room_for, target_of
@@ -97,6 +97,7 @@ class ContinuousHerdedGibbs:
             The first point, in state units; by default the maximum of the smoothed density that is reached from the
             mean of the heaviest component.
         """
+        as_mixture("mixture", mixture)
         n = as_count("n", n)
         if self.bandwidth == "auto" and self.target == "smoothed" and start is None:
             return grouped(mixture, n, lambda part, m: self._herd(part, m, None, again=True))

@@ -10,7 +10,7 @@ import numpy as np
 from herdfilter._checks import as_count, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.kernels import Gaussian, Kernel, as_kernel
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.greedy import herd
@@ -75,6 +75,7 @@ class KernelHerding:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Herd `n` points from `mixture`; `rng` is not used."""
+        as_mixture("mixture", mixture)
         n = as_count("n", n)
         if self.bandwidth == "auto":
             return grouped(mixture, n, self._herd, weighted=self.weights != "equal")

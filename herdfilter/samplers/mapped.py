@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from herdfilter._checks import Array, as_count
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, as_sampler, drawn
 
@@ -46,6 +46,7 @@ class MappedSampling:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Map `n` points into `mixture`; `rng` is passed on when the base sampler is first asked for a size."""
+        as_mixture("mixture", mixture)
         n, d = as_count("n", n), mixture.dim
         if len(mixture) == 1:
             base = self._standard(n, d, rng)

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from herdfilter._checks import Array, as_count, one_of
-from herdfilter.mixture import GaussianMixture, covariance_factor
+from herdfilter.mixture import GaussianMixture, as_mixture, covariance_factor
 from herdfilter.points import Points
 
 
@@ -64,6 +64,7 @@ class SigmaPoints:
         ValueError
             If `n` is not ``size(mixture)``, or `kappa` is not above -d.
         """
+        as_mixture("mixture", mixture)
         n, size = as_count("n", n), self.size(mixture)
         if n != size:
             raise ValueError(f"n: expected {size}, the number of sigma points for this mixture, got {n}")

@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 
 from herdfilter._checks import Array, as_count, as_generator
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 
 _BITS = 30  # of a scrambled coordinate
@@ -48,6 +48,7 @@ class SobolSampling:
         ValueError
             If the mixture has more dimensions than Sobol points can have, less one (21200), or `n` is not valid.
         """
+        as_mixture("mixture", mixture)
         n = as_count("n", n)
         u = self._uniform(n, mixture.dim + 1, rng)
         order = _along_main_axis(mixture)

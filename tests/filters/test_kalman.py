@@ -385,6 +385,19 @@ def test_bad_observations_are_named_and_the_prediction_is_kept(every, z, message
     assert kf.update(0.1).outcome is hf.Outcome.UPDATED  # a number stands for one entry
 
 
+def test_estimates_that_overflow_are_named_and_the_prediction_is_kept(every):
+    """So far from the prediction, in its own standard deviations, that the square is no number."""
+    sharp = 1e-270 * np.eye(1)
+    kf = every(hf.models.LinearGaussian([[1.0]], [[1.0]], sharp, sharp, [0.0], sharp))
+    kf.predict()
+    before = kf.mean, kf.log_likelihood
+    expected = "z: expected an observation that leaves moments and log-likelihood finite, got .* at step 1"
+    with pytest.raises(ValueError, match=expected):  # and not by a warning, which is an error here
+        kf.update([1e149])
+    assert (kf.mean, kf.log_likelihood, kf.record) == (*before, None)
+    assert kf.update([1e-135]).outcome is hf.Outcome.UPDATED
+
+
 def test_an_observation_of_the_initial_state_is_refused(every):
     with pytest.raises(RuntimeError, match="update: the filter stands at the initial state, step 0"):
         every(Turn()).update([0.1])

@@ -13,7 +13,14 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_array, as_count
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.series import series
-from herdfilter.models.contract import Model, circular_dims, require
+from herdfilter.models.contract import (
+    Model,
+    check_state,
+    circular_dims,
+    require,
+    transition_covariance,
+    transition_mean,
+)
 
 CELLS_PER_SD = 4
 """Fewest grid cells to a standard deviation of the transition noise, in its narrowest direction."""
@@ -76,7 +83,7 @@ class GridFilter:
         require(
             model, "GridFilter", ("transition_mean", "transition_covariance", "log_likelihood", "initial")
         )
-        require(model.initial, "GridFilter's initial distribution", ("log_density",))
+        check_state(model, "GridFilter", "log_density")
         if circular_dims(model):
             raise ValueError(f"model: expected no angles in the state, got circular={circular_dims(model)}")
         d = model.dim
@@ -145,21 +152,19 @@ class GridFilter:
 
     def _update(self, mass: Array, seen: Observation) -> tuple[Array, float]:
         """Posterior probability of each grid point (N,), and the log-density of the observation."""
-        log_density = self.model.log_likelihood(seen.z, self.x, seen.step)
-        peak = log_density.max()
-        joint = mass * np.exp(log_density - peak)
+        joint = mass * np.exp(seen.log_likelihood(self.x))
         evidence = joint.sum()
         if not evidence > 0:
             raise ValueError(
                 f"observations: step {seen.step} is impossible everywhere on the grid, got {seen.z!r}"
             )
-        return joint / evidence, float(peak + np.log(evidence))
+        return joint / evidence, float((seen.level or 0.0) + np.log(evidence))
 
     def _predict(self, mass: Array, dt: float, control: Any, step: int) -> Array:
         """Probability of each grid point one step on, (N,) -> (N,)."""
         from scipy import fft
 
-        Q = np.asarray(self.model.transition_covariance(dt, step), dtype=float)
+        Q = transition_covariance(self.model, dt, step)
         cells = np.sqrt(max(np.linalg.eigvalsh(Q / np.outer(self.spacing, self.spacing))[0], 0.0))
         if cells < CELLS_PER_SD:
             raise ValueError(
@@ -168,7 +173,7 @@ class GridFilter:
             )
         reach = np.ceil(8 * np.sqrt(np.diagonal(Q)) / self.spacing).astype(int)  # else the noise wraps round
         padded = tuple(fft.next_fast_len(int(n), real=True) for n in self.shape + reach)
-        target = self.model.transition_mean(self.x, dt, control, step)
+        target = transition_mean(self.model, self.x, dt, control, step)
         transform = fft.rfftn(self._deposit(mass, (target - self.lower) / self.spacing, padded))
         axes = [fft.fftfreq(n, h) for n, h in zip(padded, self.spacing, strict=True)]
         axes[-1] = fft.rfftfreq(padded[-1], self.spacing[-1])

@@ -20,6 +20,7 @@ from herdfilter.models.contract import (
     ADDITIVE,
     OBSERVED,
     Model,
+    check_state,
     circular_dims,
     require,
     sample_initial,
@@ -81,10 +82,9 @@ class DaumHuangFilter(KalmanFilter):
         flow_steps: int = 29,
     ) -> None:
         user = "DaumHuangFilter"
-        require(model, user, ("dim", "initial"))
+        check_state(model, user, "sample", "mean", "covariance")
         require(model, user, ADDITIVE, ("transition", "noise_dim"))
         require(model, user, OBSERVED)
-        require(model.initial, f"{user}'s initial distribution", ("sample", "mean", "covariance"))
         self.n_particles = as_count("n_particles", n_particles, minimum=2)
         self.rng = as_generator(rng)
         self.local = bool(local)
@@ -93,10 +93,6 @@ class DaumHuangFilter(KalmanFilter):
         if not isinstance(gaussian, GaussianBelief):
             raise TypeError(f"kalman: expected a filter such as UnscentedKalmanFilter, got {kalman!r}")
         members = sample_initial(model, self.n_particles, self.rng)
-        if members.shape != (self.n_particles, model.dim):
-            raise ValueError(
-                f"initial: expected draws of shape ({self.n_particles}, {model.dim}), got {members.shape}"
-            )
         belief = _Flow(members, gaussian, circular_dims(model), self.rng, self.local, times)
         super().__init__(model, belief)
 

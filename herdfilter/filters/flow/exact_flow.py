@@ -49,8 +49,8 @@ class ExactFlow:
 
     def __init__(self, seen: Observation, times: Array) -> None:
         self.seen, self.times = seen, times
-        size = len(np.atleast_1d(seen.model.observation_covariance(seen.step)))
-        seen.expect((size,), "observation_covariance")
+        size = np.shape(seen.model.observation_covariance(seen.step))[:1]
+        seen.expect(size or (1,), "observation_covariance")
         try:
             self._whitening = np.linalg.inv(np.linalg.cholesky(seen.noise))
         except np.linalg.LinAlgError:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_positive
+from herdfilter._checks import Array, shown
 from herdfilter.angles import wrap_angles
+from herdfilter.filters._times import as_duration
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
@@ -103,7 +105,7 @@ class KalmanFilter:
         ValueError
             If `dt` is not positive, or the model returns a wrong shape or numbers that are not finite.
         """
-        dt = as_positive("dt", dt)
+        dt = as_duration("dt", dt)
         self.belief = self.belief.predicted(Move(self.model, dt, control, self.step + 1))
         self.step += 1
 
@@ -128,20 +130,27 @@ class KalmanFilter:
         RuntimeError
             If the filter still stands at step 0, the initial state, of which there is no observation.
         ValueError
-            If `z` or what the model returns has the wrong shape or is infinite.
+            If `z` or what the model returns has the wrong shape or is infinite, or if moments or log-likelihood
+            overflow; the prediction is kept.
         """
         if self.step == 0:
             raise RuntimeError("update: the filter stands at the initial state, step 0; call predict first")
-        increment, outcome = 0.0, Outcome.MISSING
+        belief, increment, outcome = self.belief, 0.0, Outcome.MISSING
         seen = Observation.read(self.model, z, self.step, partial=True)
-        if seen is not None:
-            self.belief, increment = self.belief.updated(seen)
-            outcome = Outcome.UPDATED
+        with np.errstate(over="ignore", invalid="ignore"):  # named below
+            if seen is not None:
+                belief, increment = belief.updated(seen)
+                outcome = Outcome.UPDATED
+            mean = wrap_angles(belief.mean, circular_dims(self.model))
+            record = StepRecord(self.step, mean, belief.covariance, belief.ess, False, increment, outcome)
+        if not all(np.isfinite(part).all() for part in (mean, record.covariance, increment)):
+            raise ValueError(
+                f"z: expected an observation that leaves moments and log-likelihood finite, got {shown(z)} at step "
+                f"{self.step}; choose larger units, or leave it out"
+            )
+        self.belief, self.record = belief, record
         self.log_likelihood += increment
-        self.record = StepRecord(
-            self.step, self.mean, self.covariance, self.belief.ess, False, increment, outcome
-        )
-        return self.record
+        return record
 
     def predicted_observation(self) -> tuple[Array, Array] | None:
         """Mean (k,) and covariance (k, k), noise included, of the observation at this step, as believed before it.
@@ -165,11 +174,12 @@ class KalmanFilter:
         observations : iterable, length T
             One observation per step; None or NaN where it, or an entry of it, is missing.
         dt : float or sequence of float, length T
-            Time from the step before to each observation.
+            Time from the step before to each observation; a `timedelta` counts in seconds.
         controls : sequence, length T, optional
             Control input on the way to each observation.
         times : array_like, shape (T,), optional
-            In place of `dt`: the time of each observation, increasing, where the filter now stands at time 0.
+            In place of `dt`: the time of each observation, increasing, where the filter now stands at time 0. Durations
+            count in seconds, and so do dates, of which there are T + 1: the first is that of the state where it stands.
         watcher : Watcher, optional
             Looks at the filter between prediction and update, and after the update, of every step.
 

@@ -17,6 +17,7 @@ from herdfilter.models.contract import (
     ADDITIVE,
     OBSERVED,
     Model,
+    check_state,
     circular_dims,
     observation_circular,
     observation_covariance,
@@ -61,16 +62,12 @@ class EnsembleKalmanFilter(KalmanFilter):
         self, model: Model, n_particles: int = 100, rng: np.random.Generator | int | None = None
     ) -> None:
         user = "EnsembleKalmanFilter"
-        require(model, user, ("dim", "initial"))
+        check_state(model, user, "sample")
         require(model, user, ADDITIVE, ("transition", "noise_dim"), ("sample_transition",))
         require(model, user, OBSERVED)
         self.n_particles = as_count("n_particles", n_particles, minimum=2)
         self.rng = as_generator(rng)
         members = sample_initial(model, self.n_particles, self.rng)
-        if members.shape != (self.n_particles, model.dim):
-            raise ValueError(
-                f"initial: expected draws of shape ({self.n_particles}, {model.dim}), got {members.shape}"
-            )
         super().__init__(model, _Ensemble(members, circular_dims(model), self.rng))
 
     @property

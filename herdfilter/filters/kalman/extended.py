@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_numbers
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.gaussian import GaussianBelief
 from herdfilter.models.contract import Model
@@ -46,7 +46,7 @@ def linearised(function: VectorFunction, means: Array, covariances: Array) -> tu
         centres, J = differences(function, means, np.sqrt(np.diagonal(covariances, axis1=1, axis2=2)))
     else:
         centres = function.values(means)
-        J = np.asarray(function.jacobian(means), dtype=np.float64)
+        J = as_numbers("jacobian", function.jacobian(means), (*centres.shape, means.shape[1]))
         expected = (*centres.shape, means.shape[1])
         if J.shape != expected or not np.isfinite(J).all():
             entries = (

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array
+from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.kalman._update import updated
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
@@ -15,10 +15,12 @@ from herdfilter.filters.kalman.innovation import Innovation
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.mixture import GaussianMixture
+from herdfilter.models._answers import covariance, rows
 from herdfilter.models.contract import (
     ADDITIVE,
     OBSERVED,
     Model,
+    check_state,
     circular_dims,
     has,
     observation_circular,
@@ -57,16 +59,15 @@ class GaussianBelief:
     @classmethod
     def initial(cls, model: Model, user: str, rule: MomentRule) -> GaussianBelief:
         """Start from the moments of the model's initial distribution, after checking what the model has."""
-        require(model, user, ("dim", "initial"))
+        check_state(model, user, "mean", "covariance")
         require(model, user, ADDITIVE, ("transition", "noise_dim"))
         require(model, user, OBSERVED)
-        require(model.initial, f"{user}'s initial distribution", ("mean", "covariance"))
         start, circular = model.initial, circular_dims(model)
         if circular and isinstance(start, GaussianMixture):
             means = unwrap_angles(start.means, start.weights, circular)
             start = GaussianMixture.trusted(start.weights, means, start.distinct_covariances)
-        mean = as_array("initial.mean", start.mean, (model.dim,))
-        return cls(mean, as_array("initial.covariance", start.covariance, (model.dim, model.dim)), rule)
+        mean = rows("initial.mean", start.mean, (model.dim,), 0)
+        return cls(mean, covariance("initial.covariance", start.covariance, model.dim, 0).matrix.copy(), rule)
 
     def predicted(self, move: Move) -> GaussianBelief:
         """Kalman's prediction, angles wrapped."""

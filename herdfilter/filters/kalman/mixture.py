@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from herdfilter._checks import Array, one_of
+from herdfilter._checks import Array, one_of, shown
 from herdfilter.filters.kalman.cubature import CUBATURE
 from herdfilter.filters.kalman.extended import linearised
 from herdfilter.filters.kalman.gaussian import MomentRule, updated_gaussians
@@ -57,7 +57,10 @@ def kalman_mixture(
     ValueError
         If `z` or what the model returns has the wrong shape or is infinite, or the rule is unknown.
     """
-    return updated_mixture(Observation(model, z, step), prediction, rule)
+    seen = Observation.read(model, z, step, partial=True)
+    if seen is None:
+        raise ValueError(f"z: expected an entry that is not missing, got {shown(z)} at step {step}")
+    return updated_mixture(seen, prediction, rule)
 
 
 def updated_mixture(
@@ -70,4 +73,6 @@ def updated_mixture(
     with np.errstate(divide="ignore"):
         log_weights = np.log(prediction.weights) + log_densities
     log_evidence = float(np.logaddexp.reduce(log_weights))
+    if log_evidence == -np.inf:  # out of the reach of all, none of which is to be preferred
+        return GaussianMixture.trusted(prediction.weights, means, covariances), log_evidence
     return GaussianMixture.trusted(np.exp(log_weights - log_evidence), means, covariances), log_evidence

@@ -28,8 +28,8 @@ def defended(posterior: GaussianMixture, prior: GaussianMixture, share: float) -
     """
     before = np.diagonal(prior.distinct_covariances, axis1=1, axis2=2)
     covariances = posterior.distinct_covariances + WIDENING * before[:, None, :] * np.eye(prior.dim)
-    variances = np.diagonal(covariances[0])
-    if (np.ptp(covariances, axis=0) <= ALIKE * np.sqrt(np.outer(variances, variances))).all():
+    spread = np.sqrt(np.diagonal(covariances[0]))
+    if (np.ptp(covariances, axis=0) <= ALIKE * np.outer(spread, spread)).all():
         covariances = covariances[:1]
     weights = (1 - share) * posterior.weights + share * prior.weights
     return GaussianMixture.trusted(weights, posterior.means, covariances)

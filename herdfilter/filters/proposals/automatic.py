@@ -56,6 +56,8 @@ class AutomaticProposal:
     def check(self, model: Model) -> None:
         """See `Proposal`."""
         require(model, "AutomaticProposal", ADDITIVE, ("transition", "noise_dim"))
+        if has(model, OBSERVED):
+            require(model, "AutomaticProposal", OBSERVED)
 
     def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
@@ -130,8 +132,10 @@ def bimodality(cloud: Cloud, circular: tuple[int, ...] = ()) -> float:
     variance = weights @ centred**2
     centred = centred / np.sqrt(np.where(variance > 0, variance, 1.0))
     along = centred @ np.linalg.eigh((centred.T * weights) @ centred)[1]
-    square = along * along
-    second, third, fourth = weights @ square, weights @ (square * along), weights @ (square * square)
+    share = (
+        weights[:, None] * along**2
+    )  # first: of a far particle of hardly any weight the fourth power overflows
+    second, third, fourth = share.sum(axis=0), (share * along).sum(axis=0), (share * along**2).sum(axis=0)
     spread = second > 1e-12
     second, third, fourth = second[spread], third[spread], fourth[spread]
     return float(((third**2 / second + second**2) / fourth).max(initial=0.0))

@@ -44,7 +44,8 @@ class ObservingProposal(Proposal, Protocol):
     def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """Return particles at the step that `move` leads to, weighted with the likelihood of what is seen there.
 
-        The weights are not normalised: their sum estimates the density of the observation given those before. Entries of
+        The weights are not normalised: their sum estimates the density of the observation given those before, but for the
+        constant that ``seen.log_likelihood`` leaves out (`Observation.level`), which the filter adds. Entries of
         ``seen.z`` are NaN only where the model takes ``partial_observations``.
         """
         ...

@@ -1,0 +1,76 @@
+"""Times and time steps as numbers: dates and durations are taken in seconds."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array, as_positive, shown
+
+SECOND = np.timedelta64(1, "s")
+
+
+def as_duration(name: str, value: Any) -> float:
+    """Return a time step as a positive finite number; a `timedelta`, of Python, NumPy or pandas, in seconds."""
+    try:
+        if isinstance(value, timedelta):
+            return as_positive(name, value.total_seconds())
+        if isinstance(value, np.timedelta64):
+            return as_positive(name, float(value / SECOND))
+    except (TypeError, ValueError):  # months and years have no length
+        raise ValueError(f"{name}: expected a positive duration, got {shown(value)}") from None
+    return as_positive(name, value)
+
+
+def since_start(times: ArrayLike, steps: int) -> Array:
+    """Return the time of each step (T,), where the filter now stands at time 0.
+
+    Dates are one more than steps: the first is that of the state where the filter stands, from which seconds are counted.
+    """
+    array = np.asarray(times)
+    if array.ndim == 1 and array.size and _all(array, date, "M"):
+        if len(array) != steps + 1:
+            raise ValueError(
+                f"times: expected {steps + 1} dates, of the state where the filter stands and of each step, got {len(array)}"
+            )
+        instants = _in_one_zone(array)
+        numbers = (instants[1:] - instants[0]) / SECOND
+    elif array.ndim == 1 and array.size and _all(array, timedelta, "m"):
+        numbers = (
+            array.astype(np.result_type(array.dtype, "m8[us]") if array.dtype.kind == "m" else "m8[us]")
+            / SECOND
+        )
+    else:
+        numbers = as_array("times", times, (None,))
+    if len(numbers) != steps:
+        raise ValueError(f"times: expected one per step, {steps}, got {len(numbers)}")
+    return as_array("times", numbers, (None,))
+
+
+def _all(array: np.ndarray, kind: type, code: str) -> bool:
+    """Whether all entries are dates, or durations: of NumPy, or objects of a kind."""
+    return array.dtype.kind == code or (
+        array.dtype.kind == "O" and all(isinstance(entry, kind) for entry in array)
+    )
+
+
+def _in_one_zone(dates: np.ndarray) -> np.ndarray:
+    """Dates as those of NumPy, to the microsecond at least; refused if their time zones differ."""
+    if dates.dtype.kind == "M":
+        return dates.astype(np.result_type(dates.dtype, "M8[us]"))
+    zones = {getattr(entry, "tzinfo", None) for entry in dates}
+    if len(zones) > 1:
+        raise ValueError(
+            f"times: expected dates of one time zone, got {', '.join(sorted(map(str, zones)))}; convert them to one"
+        )
+    if zones != {None}:
+        dates = np.array([_plain(entry) for entry in dates], dtype=object)
+    return dates.astype("M8[us]")
+
+
+def _plain(moment: datetime) -> datetime:
+    """Return the same moment in universal time, without its saying so: NumPy knows no zones."""
+    return moment.astimezone(UTC).replace(tzinfo=None)

@@ -1,0 +1,39 @@
+"""Points and a mixture, in this order: anything else is named."""
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+
+MIXTURE = hf.GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2))
+POINTS = hf.Points([[0.1, 0.2], [0.3, 0.4]])
+MEASURES = {
+    "energy": hf.energy_distance,
+    "herding error": lambda points, mixture: hf.herding_error(points, mixture, 0.3),
+    "normalised L2": lambda points, mixture: hf.normalised_l2(points, mixture, 0.3),
+    "sliced": hf.sliced_wasserstein,
+}
+
+
+@pytest.mark.parametrize("measure", MEASURES.values(), ids=list(MEASURES))
+@pytest.mark.parametrize(
+    ("points", "mixture", "message"),
+    [
+        (MIXTURE, POINTS, "points: expected .*Points, got .* GaussianMixture; points come first, then the mixture"),
+        (POINTS.x, MIXTURE, r"points: expected .*Points, got .* ndarray; take Points\(x\)"),
+        (POINTS, POINTS, "mixture: expected a GaussianMixture, got an object Points"),
+        (POINTS, POINTS.x, r"mixture: expected a GaussianMixture, got numbers of shape \(2, 2\); GaussianFit\(\)"),
+        (POINTS, hf.GaussianMixture, "mixture: expected a GaussianMixture, got the class GaussianMixture"),
+        (POINTS, None, "mixture: expected a GaussianMixture, got an object NoneType"),
+    ],
+)  # fmt: skip
+def test_what_is_no_points_or_no_mixture_is_named(measure, points, mixture, message):
+    with pytest.raises(TypeError, match=f"^{message}"):
+        measure(points, mixture)
+
+
+def test_so_it_is_where_there_are_no_points_or_no_weights():
+    with pytest.raises(TypeError, match=r"^mixture: expected a GaussianMixture"):
+        hf.expected_energy_distance(POINTS.x, 5)
+    with pytest.raises(TypeError, match=r"^mixture: expected a GaussianMixture"):
+        hf.optimal_weights(POINTS.x, POINTS.x, np.eye(2))

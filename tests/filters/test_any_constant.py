@@ -1,0 +1,93 @@
+"""A constant added to all log-likelihoods: weights and points stay, the evidence moves by it."""
+
+import numpy as np
+import pytest
+
+from herdfilter.evaluation.filters import catalogue, resolve_filters
+from herdfilter.filters import Cloud, GridFilter, ParticleFilter
+
+FILTERS = {
+    name: spec
+    for name, spec in resolve_filters(catalogue()).items()
+    if spec.filter == "ParticleFilter"  # others use no log_likelihood
+}
+Z = [[0.4], [1.1], None, [0.9]]
+
+
+@pytest.fixture
+def raised(walk_class):
+    """A model whose log-likelihoods, and sums of them and the constant, are exact: multiples of a power of 2."""
+
+    class Raised(walk_class):
+        def __init__(self, constant, unit=2.0**-4, window=np.inf):
+            self.constant, self.unit, self.window = constant, unit, window
+
+        def log_likelihood(self, z, x, step):
+            exact = self.unit * np.rint(super().log_likelihood(z, x, step) / self.unit)
+            return np.where(np.abs(x[:, 0] - z[0]) < self.window, exact, -np.inf) + self.constant
+
+    return Raised
+
+
+def both(make, model, other):
+    """Two filters after the same observations, seeds alike."""
+    filters = make(model, 12, np.random.default_rng(5)), make(other, 12, np.random.default_rng(5))
+    for one in filters:
+        one.run(Z)
+    return filters
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("constant", [-(2.0**48), 2.0**48])
+def test_weights_do_not_depend_on_a_constant(raised, name, constant):
+    plain, other = both(FILTERS[name], raised(0.0), raised(constant))
+    np.testing.assert_array_equal(other.particles, plain.particles)
+    np.testing.assert_array_equal(other.weights, plain.weights)
+    assert other.log_likelihood == pytest.approx(plain.log_likelihood + 3 * constant, rel=1e-15, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("constant", [1e300, -1e300])
+def test_weights_do_not_depend_on_a_constant_beside_which_nothing_else_shows(raised, name, constant):
+    """A likelihood that is flat where it does not vanish is the same beside any constant."""
+    plain, other = both(
+        FILTERS[name], raised(0.0, unit=1e3, window=2.0), raised(constant, unit=1e3, window=2.0)
+    )
+    np.testing.assert_array_equal(other.particles, plain.particles)
+    np.testing.assert_array_equal(other.weights, plain.weights)
+    assert other.log_likelihood == pytest.approx(3 * constant)
+
+
+def test_neither_do_those_of_a_grid(raised):
+    plain, other = (GridFilter(raised(c), -12, 12, 201).run(Z, keep_masses=True) for c in (0.0, -(2.0**48)))
+    np.testing.assert_array_equal(other.masses, plain.masses)
+    assert other.log_likelihood == pytest.approx(plain.log_likelihood - 3 * 2.0**48, rel=1e-15)
+
+
+def test_a_proposal_of_ones_own_may_do_without_the_constant_or_with_it(raised):
+    """What `seen.log_likelihood` leaves out belongs to the evidence; who asks the model directly leaves nothing out."""
+
+    class Own:
+        absorbs_weights = False
+
+        def __init__(self, direct):
+            self.direct = direct
+
+        def check(self, model):
+            pass
+
+        def initial(self, model, n, rng):
+            return Cloud.equal(model.initial.sample(n, rng))
+
+        def propose(self, move, cloud, rng):
+            return cloud
+
+        def guide(self, move, cloud, seen, rng):
+            x = cloud.particles
+            values = (
+                move.model.log_likelihood(seen.z, x, seen.step) if self.direct else seen.log_likelihood(x)
+            )
+            return cloud.reweighted(values)
+
+    found = [ParticleFilter(raised(8.0), 12, Own(d), rng=1).run(Z).log_likelihood for d in (False, True)]
+    assert found[0] == pytest.approx(found[1], rel=1e-14)

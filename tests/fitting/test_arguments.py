@@ -1,0 +1,43 @@
+"""What a fit refuses: compiled loops trust their arrays, so that nothing else may reach them."""
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+
+X, W = np.random.default_rng(1).normal(size=(6, 2)), np.full(6, 1 / 6)
+FITS = [hf.GaussianFit(), hf.EMFit(2), hf.EMFit("bic"), hf.KernelDensityFit()]
+
+
+def with_one(value):
+    x = X.copy()
+    x[:, 1] = 3.0
+    x[2, 1] = value
+    return x
+
+
+@pytest.mark.parametrize("fit", FITS, ids=str)
+@pytest.mark.parametrize(
+    ("x", "w", "message"),
+    [
+        (with_one(np.nan), W, "particles: expected finite numbers, got 1"),
+        (with_one(np.inf), W, "particles: expected finite numbers, got 1"),
+        (np.full((6, 2), np.nan), W, "particles: expected finite numbers, got 12"),
+        (with_one(1e200), W, r"particles: expected numbers up to 1e.150, got 1e.200; choose larger units"),
+        (X[:, 0], W, r"particles: expected shape \(\*, \*\), got \(6,\)"),
+        (X + 0j, W, "particles: expected numbers .*, got complex numbers"),
+        (
+            hf.GaussianMixture([1.0], [[0.0]], [[1.0]]),
+            W,
+            "particles: expected numbers .*, got GaussianMixture",
+        ),
+        (X, W[:5], r"weights: expected shape \(6,\), got \(5,\)"),
+        (X, np.full(6, np.nan), "weights: expected finite numbers"),
+        (X, 6 * W, "weights: expected non-negative numbers that sum to 1, got a sum of 6"),
+        (X, np.array([-1, 1, 1, 0, 0, 0]), "weights: expected non-negative .* a least of -1"),
+        (X[:0], W[:0], "weights: expected non-negative numbers that sum to 1, got a sum of 0"),
+    ],
+)
+def test_what_cannot_be_fitted_is_named(fit, x, w, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        fit.fit(x, w)

@@ -1,0 +1,162 @@
+"""Covariances that a model gives: what passes, what is refused, by whomever it is used."""
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.filters.kalman.mixture import kalman_mixture
+from herdfilter.models import contract
+from herdfilter.models._answers import _known
+
+WRONG = {
+    "negative": (-np.eye(2), "positive semi-definite matrices, got an eigenvalue of -1"),
+    "indefinite": ([[1.0, 2.0], [2.0, 1.0]], "positive semi-definite matrices, got an eigenvalue of -1"),
+    "negative in the smaller unit": (np.diag([1e10, -1e-3]), "an eigenvalue of -0.001"),
+    "indefinite in units far apart": ([[1e10, 1.5e5], [1.5e5, 1.0]], "an eigenvalue of"),
+    "asymmetric": ([[1.0, 0.3], [0.1, 1.0]], "symmetric matrices, got an asymmetry of 0.2"),
+    "asymmetric in units far apart": ([[1e10, 1e4], [0.0, 1.0]], "an asymmetry of 10000"),
+    "complex": (1j * np.eye(2), r"numbers of shape \(2, 2\), got complex numbers"),
+    "NaN": (np.full((2, 2), np.nan), "finite numbers, got 4 non-finite"),
+    "wrong shape": (np.eye(3), r"shape \(2, 2\), got \(3, 3\)"),
+    "one number": (1.0, r"shape \(2, 2\), got \(\)"),
+    "text": (np.full((2, 2), "1"), r"numbers of shape \(2, 2\), got"),
+    "None": (None, r"shape \(2, 2\), got \(\)"),
+    "too large": (1e301 * np.eye(2), "variances up to 1e.300, got 1e.301; choose larger units"),
+}
+
+
+class Plane:
+    """A walk in a plane, both places seen; its covariances are attributes."""
+
+    dim = 2
+    initial = hf.GaussianMixture([1.0], np.zeros((1, 2)), np.eye(2))
+
+    def __init__(self, Q=((1.0, 0.0), (0.0, 1.0)), R=((1.0, 0.0), (0.0, 1.0)), since=1):
+        self.Q, self.R, self.since = Q, R, since
+
+    def transition_mean(self, x, dt, control, step):
+        return x
+
+    def transition_covariance(self, dt, step):
+        return self.Q if step >= self.since else np.eye(2)
+
+    def observation_mean(self, x, step):
+        return x
+
+    def observation_covariance(self, step):
+        return self.R if step >= self.since else np.eye(2)
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * ((z - x) ** 2).sum(axis=1)
+
+
+RNG = np.random.default_rng(1)
+Z = [[0.1, 0.2], [0.3, 0.1], [0.2, 0.2]]
+
+
+def smoothed(model):
+    result = hf.ParticleFilter(Plane(), 5, rng=1).run(Z, keep_particles=True)
+    return hf.backward_simulation(model, result, 3, 1)
+
+
+MOVES = {
+    "simulation": lambda model: hf.simulate(model, 3, 1),
+    "smoothing": smoothed,
+    "grid": lambda model: hf.GridFilter(model, -10, 10, 90).run(Z),
+    "bootstrap": lambda model: hf.ParticleFilter(model, 5, rng=1).run(Z),
+    "Kalman": lambda model: hf.ExtendedKalmanFilter(model).run(Z),
+}
+LOOKS = {
+    "simulation": MOVES["simulation"],
+    "observations of a given truth": lambda model: contract.simulate_observations(model, np.array(Z), RNG),
+    "mixture": lambda model: kalman_mixture(model, Plane.initial, np.array(Z[0]), 3),
+    "ensemble": lambda model: hf.EnsembleKalmanFilter(model, 5, rng=1).run(Z),
+    "Kalman": MOVES["Kalman"],
+    "flow": lambda model: hf.DaumHuangFilter(model, 5, rng=1).run(Z),
+}
+
+
+@pytest.mark.parametrize("since", [1, 3])
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_transition_covariance_is_named_with_its_step(wrong, since):
+    matrix, message = WRONG[wrong]
+    for use in MOVES.values():
+        with pytest.raises(ValueError, match=f"^transition_covariance: expected .*{message}") as caught:
+            use(Plane(Q=matrix, since=since))
+        assert str(caught.value).endswith(("at step 1", "at step 2", "at step 3"))
+        if since == 3:
+            assert str(caught.value).endswith("at step 3")
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_observation_covariance_is_named_with_its_step(wrong):
+    matrix, message = WRONG[wrong]
+    for use in LOOKS.values():
+        with pytest.raises(ValueError, match=f"^observation_covariance: expected .*{message}.* at step 3$"):
+            use(Plane(R=matrix, since=3))
+
+
+@pytest.mark.parametrize("wrong", ["negative", "indefinite", "asymmetric", "NaN", "complex"])
+def test_a_wrong_covariance_of_the_initial_state_is_named(wrong):
+    matrix, message = WRONG[wrong]
+
+    class Guess:
+        mean, covariance = np.zeros(2), matrix
+
+    model = Plane()
+    model.initial = Guess()
+    for make in (hf.UnscentedKalmanFilter, hf.ExtendedKalmanFilter):
+        with pytest.raises(ValueError, match=f"^initial.covariance: expected .*{message}"):
+            make(model)
+
+
+def of_rank_one(scale, dtype=np.float64):
+    """Noise of a constant velocity, which a product leaves singular up to rounding."""
+    gain = np.array([scale * 0.7**2 / 2, 0.7], dtype=dtype)
+    return np.outer(gain, gain)
+
+
+RIGHT = {
+    "zero": np.zeros((2, 2)),
+    "one direction": np.diag([0.0, 1.0]),
+    "constant velocity": of_rank_one(1.0),
+    "constant velocity in small units": of_rank_one(1e7),
+    "constant velocity in large units": of_rank_one(1e-7),
+    "single precision": of_rank_one(3.0, np.float32),
+    "sum of products": sum(np.outer(g, g) for g in (np.array([0.1, 0.3]), np.array([0.2, 0.6]))),
+    "negative by rounding": np.array([[1.0, 0.0], [0.0, -1e-17]]),
+    "asymmetric by rounding": np.array([[1.0, 0.1], [np.nextafter(0.1, 1.0), 1.0]]),
+    "tiny": 1e-200 * np.eye(2),
+    "large": 1e290 * np.eye(2),
+    "whole numbers": np.array([[2, 1], [1, 2]]),
+    "lists": [[2.0, 1.0], [1.0, 2.0]],
+}
+
+
+@pytest.mark.parametrize("right", RIGHT)
+def test_what_is_semi_definite_up_to_rounding_passes(right):
+    """It stays what it is, but for rounding: a symmetric matrix to the last digit, its factor a factor of it."""
+    given = np.array(RIGHT[right], dtype=float)
+    model = Plane(Q=RIGHT[right])
+    Q = contract.transition_covariance(model, 1.0, 1)
+    size = np.abs(given).max()
+    np.testing.assert_array_equal(Q, Q.T)
+    np.testing.assert_allclose(Q, given, rtol=1e-15, atol=1e-15 * size)
+    if (given == given.T).all() and (np.diag(given) >= 0).all():
+        np.testing.assert_array_equal(Q, given)
+    noise = np.eye(2)
+    moved = contract.propagate(model, np.zeros((2, 2)), noise, 1.0, None, 1)
+    np.testing.assert_allclose(moved.T @ moved, given, atol=1e-6 * size)
+    assert np.isfinite(hf.ExtendedKalmanFilter(model).run([None] * 2).covariances).all()
+
+
+def test_a_matrix_that_stays_is_looked_at_once():
+    _known.cache_clear()
+    hf.ParticleFilter(Plane(), 5, rng=1).run(Z * 20)
+    assert _known.cache_info().misses == 1
+
+
+def test_a_matrix_handed_out_may_be_written_to():
+    first = contract.transition_covariance(Plane(), 1.0, 1)
+    first *= 0.0
+    np.testing.assert_array_equal(contract.transition_covariance(Plane(), 1.0, 1), np.eye(2))

@@ -1,0 +1,141 @@
+"""What is wrong with a model is said before its first step: functions of other arguments, a dimension, an initial state."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import herdfilter as hf
+
+
+class Walk:
+    dim = 1
+    initial = hf.GaussianMixture([1.0], [[0.5]], [[2.0]])
+
+    def transition_mean(self, x, dt, control, step):
+        return x
+
+    def transition_covariance(self, dt, step):
+        return np.eye(1)
+
+    def observation_mean(self, x, step):
+        return x
+
+    def observation_covariance(self, step):
+        return np.eye(1)
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * (z[0] - x[:, 0]) ** 2
+
+
+USERS = {
+    "bootstrap": lambda model: hf.ParticleFilter(model, 5, rng=1),
+    "guided": lambda model: hf.ParticleFilter(model, 5, hf.GuidedProposal(), rng=1),
+    "automatic": lambda model: hf.ParticleFilter(model, 5, hf.AutomaticProposal(), rng=1),
+    "Kalman": hf.ExtendedKalmanFilter,
+    "ensemble": lambda model: hf.EnsembleKalmanFilter(model, 5, rng=1),
+    "flow": lambda model: hf.DaumHuangFilter(model, 5, rng=1),
+}
+LIKELY, SEEN = ("bootstrap", "guided", "automatic"), ("guided", "automatic", "Kalman", "ensemble", "flow")
+
+
+def changed(**changes):
+    return type("Changed", (Walk,), changes)()
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "expected", "users"),
+    [
+        ("transition_mean", lambda self, x, dt: x, "(x, dt, control, step), got (x, dt)", USERS),
+        ("transition_covariance", lambda self, dt: 1, "(dt, step), got (dt)", USERS),
+        ("transition_covariance", np.eye(1), "(dt, step), got array([[1.]])", USERS),
+        ("log_likelihood", lambda self, z, x: 1, "(z, x, step), got (z, x)", LIKELY),
+        ("log_likelihood", lambda self, z, x, *, step: 1, "(z, x, step), got (z, x, *, step)", LIKELY),
+        ("observation_mean", lambda self, x: x, "(x, step), got (x)", SEEN),
+        ("observation_covariance", lambda self: 1, "(step), got ()", SEEN),
+        ("observation_jacobian", lambda self, x: x, "(x, step), got (x)", ("Kalman", "flow")),
+        ("transition_jacobian", lambda self, x: x, "(x, dt, control, step), got (x)", ("Kalman",)),
+    ],
+)
+def test_a_function_of_other_arguments_is_named_before_the_first_step(name, function, expected, users):
+    for user in users:
+        with pytest.raises(TypeError) as caught:
+            USERS[user](changed(**{name: function}))
+        told = f"model.{name}: expected a function of {expected}"
+        assert str(caught.value) in (told, f"{told} of Changed")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda self, x, dt, control, step, extra=None: x,
+        lambda self, *anything: anything[0],
+        lambda self, x, dt=1.0, control=None, step=0, **more: x,
+        functools.partialmethod(lambda self, gain, x, dt, control, step: gain * x, 2.0),
+        staticmethod(lambda x, dt, control, step: x),
+        staticmethod(np.frompyfunc(lambda x, *rest: x, 4, 1)),
+    ],
+)
+def test_any_way_to_take_the_arguments_will_do(function):
+    for make in USERS.values():
+        make(changed(transition_mean=function))
+
+
+def test_a_function_that_is_not_asked_for_may_take_what_it_likes():
+    class Simulated(Walk):
+        def sample_observation(self, rng):
+            return rng.normal()
+
+        def sample_transition(self):
+            return 0
+
+    assert hf.ParticleFilter(Simulated(), 5, hf.GuidedProposal(), rng=1).run([[0.1]]).means.shape == (1, 1)
+
+
+def test_a_type_error_inside_a_function_is_its_own():
+    """It is not taken for one of the arguments, and keeps its place."""
+
+    class Wrong(Walk):
+        def transition_mean(self, x, dt, control, step):
+            return math.sin(x, step)
+
+    with pytest.raises(TypeError, match=r"^math.sin\(\) takes exactly one argument \(2 given\)$") as caught:
+        hf.ParticleFilter(Wrong(), 5, rng=1).run([[0.1]])
+    assert caught.traceback[-1].name == "transition_mean"
+
+
+@pytest.mark.parametrize(
+    ("initial", "found"),
+    [
+        (np.zeros(1), "ndarray"),
+        ([0.0], "list"),
+        ((np.zeros(1), np.eye(1)), "tuple"),
+        (stats.norm(), "rv_.*frozen"),
+        (stats.multivariate_normal(np.zeros(1)), "multivariate_normal_frozen"),
+        (0.0, "float"),
+    ],
+)
+def test_an_initial_state_that_is_no_distribution_is_named_with_what_to_give(initial, found):
+    for make in (*USERS.values(), lambda model: hf.simulate(model, 2, 1)):
+        with pytest.raises(TypeError, match=f"^model.initial: .* {found} has no .*GaussianMixture.*sample"):
+            make(changed(initial=initial))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dim": "2"}, "model.dim: expected an integer of at least 1, got '2'"),
+        ({"dim": 1.0}, "model.dim: expected an integer of at least 1, got 1.0"),
+        ({"dim": None}, "model.dim: expected an integer of at least 1, got None"),
+        ({"circular": (1,)}, r"model.circular: expected indices from 0 to 0, got \(1,\)"),
+        ({"circular": 0}, "model.circular: expected indices from 0 to 0, got 0"),
+        ({"circular": "x"}, "model.circular: expected indices from 0 to 0, got 'x'"),
+        ({"initial": hf.GaussianMixture([1], [[0, 0]], np.eye(2))}, "model.initial: expected a .* in 1 dim"),
+    ],
+)
+def test_a_dimension_that_is_none_is_named(changes, message):
+    for make in (*USERS.values(), lambda model: hf.simulate(model, 2, 1)):
+        with pytest.raises(ValueError, match=f"^{message}"):
+            make(changed(**changes))
