@@ -7,7 +7,7 @@ the results file, and what is there with as many mixtures is not measured again,
 python benchmarks/bench_quality.py [--dims 1 2 4 8 16] [--sizes 20 100 300 1000] [--families NAMES] [--samplers NAMES]
                                    [--mixtures 40] [--workers W] [--again]
 python benchmarks/bench_quality.py --factors 0.8 1.1 1.4 2 2.8    kernel herding at these widths c n^(-1/(d + 1)): the rule
-python benchmarks/bench_quality.py --hostile 4000                 two modes far apart; random mixtures from seed 1,000,000 on
+python benchmarks/bench_quality.py --hostile 4000                 two modes far apart; random mixtures from seed 2,000,000 on
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 
 APART = 6.0  # standard deviations: three on either side of a gap where nothing is
-UNLIKE = 10.0  # times as wide: a kernel that suits one component is lost on the other
+UNLIKE = 5.0  # times as wide: a kernel that suits one component is lost on the other
 FEW = 2  # points per group, on average, that repay a kernel of its own
 THIN = 1e-24  # variance, in units of the mixture's, below which a dimension counts as that wide
 
@@ -65,7 +65,8 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
     """Return for each component the number of its group, from 0; (M,). Groups are far apart.
 
     That is six standard deviations, by the average covariance within groups and along its longest axis, each dimension in
-    units of its own deviation: the finest division of which this is true. There are at least two points for each group.
+    units of its own deviation: the finest division of which this is true. There are at least two points for each group, not
+    counting those too light for a point.
     """
     one = np.zeros(len(mixture), dtype=np.int64)
     most = min(n // FEW, len(mixture))
@@ -78,16 +79,19 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
         tree = scipy.cluster.hierarchy.linkage(scipy.spatial.distance.pdist(places), "single")
         if tree[-1, 2] <= APART:
             return one
-        height = max(APART, tree[-most, 2] if most < len(mixture) else 0.0)
-        labels, before = (
-            scipy.cluster.hierarchy.fcluster(tree, height, "distance").astype(np.int64) - 1,
-            count,
-        )
+        labels, before = _cut(tree, APART), count
+        if np.minimum(n * np.bincount(labels, mixture.weights), 1.0).sum() > n / FEW:
+            labels = _cut(tree, max(APART, tree[-most, 2]))
     return labels
 
 
+def _cut(tree: Array, height: float) -> Labels:
+    """Return the labels, from 0, of what a tree joins below a height."""
+    return scipy.cluster.hierarchy.fcluster(tree, height, "distance").astype(np.int64) - 1
+
+
 def unlike_groups(mixture: GaussianMixture, n: int) -> Labels:
-    """Divide components, some over ten times as wide as others, where their sizes leave the widest gap; (M,)."""
+    """Divide components, some over five times as wide as others, where their sizes leave the widest gap; (M,)."""
     one = np.zeros(len(mixture), dtype=np.int64)
     if mixture.shared or n < 2 * FEW:
         return one

@@ -135,3 +135,5 @@ def test_few_points_are_not_divided_among_many_groups():
     mixture = GaussianMixture(np.ones(9), 1e3 * np.arange(9.0)[:, None], np.eye(1))
     assert len(set(far_groups(mixture, 18))) == 9
     assert not far_groups(mixture, 3).any()
+    light = GaussianMixture([1.0] + 8 * [1e-3], mixture.means, np.eye(1))
+    assert len(set(far_groups(light, 4))) == 9
