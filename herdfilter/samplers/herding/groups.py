@@ -73,15 +73,17 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
     if most < 2:
         return one
     labels: Labels = np.arange(len(mixture))
-    before = len(mixture) + 1
-    while (count := int(labels.max()) + 1) not in (1, before):
+    while labels.any():
         places = (mixture.means - mixture.mean) / _deviations(mixture, labels)
         tree = scipy.cluster.hierarchy.linkage(scipy.spatial.distance.pdist(places), "single")
         if tree[-1, 2] <= APART:
             return one
-        labels, before = _cut(tree, APART), count
-        if np.minimum(n * np.bincount(labels, mixture.weights), 1.0).sum() > n / FEW:
-            labels = _cut(tree, max(APART, tree[-most, 2]))
+        joined = _cut(tree, APART)
+        if np.minimum(n * np.bincount(joined, mixture.weights), 1.0).sum() > n / FEW:
+            joined = _cut(tree, max(APART, tree[-most, 2]))
+        if joined.max() >= labels.max():
+            return labels
+        labels = joined
     return labels
 
 

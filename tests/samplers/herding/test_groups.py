@@ -137,3 +137,9 @@ def test_few_points_are_not_divided_among_many_groups():
     assert not far_groups(mixture, 3).any()
     light = GaussianMixture([1.0] + 8 * [1e-3], mixture.means, np.eye(1))
     assert len(set(far_groups(light, 4))) == 9
+
+
+def test_two_divisions_that_lead_to_each_other_end():
+    """The longest axis within groups changes with the division, so that a coarser one may be followed by a finer."""
+    mixture = hostile_mixture(2_001_864)
+    assert 1 < far_groups(mixture, 200).max() < len(mixture)
