@@ -181,4 +181,4 @@ def one_of(name: str, value: str, known: Iterable[str]) -> str:
         folded[name] for name in get_close_matches(str(value).casefold(), folded, n=1, cutoff=0.5)
     ]
     hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
-    raise ValueError(f"{name}: unknown {value!r}; {hint}")
+    raise ValueError(f"{name}: unknown {shown(value)}; {hint}")
