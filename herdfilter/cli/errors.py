@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import sysconfig
 import traceback
-from pathlib import Path
 from typing import Any
 
 import click
@@ -42,25 +39,22 @@ class Group(click.Group):
         except click.ClickException:
             raise
         except Exception as error:
-            place = _own_code(error)
+            place = _place(error)
             if isinstance(error, (ValueError, TypeError, OSError, ImportError)):
                 text = str(error) or type(error).__name__
             elif place or isinstance(error, MemoryError):
                 text = f"{type(error).__name__}: {error}"
             else:
                 raise
-            raise InputError(f"{text} ({place})" if place else text) from None
+            raise InputError(f"{text} {place}" if place else text) from None
 
 
-def _own_code(error: BaseException) -> str:
-    """Return file and line of the user's own code in which an error arose; empty if it arose elsewhere."""
+def _place(error: BaseException) -> str:
+    """Return where in the user's own code an error arose, such as ``(pendulum.py, line 12, in f)``; empty if elsewhere."""
+    from herdfilter.evaluation.tasks import own_code
+
     while error.__cause__ is not None:
         error = error.__cause__
-    told = traceback.format_exception(error)  # of another process it is the text alone that comes back
-    paths = sysconfig.get_paths()
-    others = [Path(paths[name]) for name in ("stdlib", "purelib", "platlib")] + [Path(__file__).parents[1]]
-    for name, line in reversed(re.findall(r'File "(.+?)", line (\d+)', "".join(told))):
-        file = Path(name)
-        if file.is_file() and not any(file.is_relative_to(other) for other in others):
-            return f"{file.name}, line {line}"
-    return ""
+    return own_code(
+        "".join(traceback.format_exception(error))
+    )  # of another process the text alone comes back

@@ -103,7 +103,7 @@ def test_a_fault_of_ones_own_model_names_the_line_and_leaves_nothing(tmp_path, b
     result = run("compare", str(tmp_path / "walk.toml"), "--workers", workers, "-q", "--out", str(out))
     assert result.exit_code == 2, result.output
     assert result.stderr.count("\n") == 1
-    assert "(walk.py, line 10)" in result.stderr
+    assert "(walk.py, line 10, in " in result.stderr
     assert "Error: " in result.stderr
     assert result.stdout == ""
     assert {path for path in tmp_path.rglob("*") if path.suffix != ".pyc"} == before

@@ -143,11 +143,11 @@ def test_failures_are_told(walk, tmp_path):
     [
         (
             "observation_mean(self, x, step)",
-            "the first run cannot be made ready: SystemExit: 0 (ending.py, line 5)",
+            "the first run cannot be made ready: SystemExit: 0 (ending.py, line 5, in observation_mean)",
         ),
         (
             "__init__(self, **parameters)",
-            "ending.toml: model 'ending.py:Ending': SystemExit: 0 (ending.py, line 5)",
+            "ending.toml: model 'ending.py:Ending': SystemExit: 0 (ending.py, line 5, in __init__)",
         ),
     ],
 )

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import defaultdict
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -187,6 +188,26 @@ def test_a_cluster_may_lose_a_worker_but_not_all(scenario, cluster, tmp_path, mo
         hf.compare(scenario, runs=2 * runs, scheduler=address, store=store, resume=True)
     with open_for_reading(store) as kept:
         assert len(table) + 20 <= len(kept.finished()) < 2 * len(table)
+
+
+def test_results_that_died_with_their_worker_are_not_waited_for():
+    """Done, as the scheduler knows, but in the memory of a worker that has gone since."""
+
+    class Lost:
+        status = "finished"
+
+        def result(self, timeout=None):
+            assert timeout is not None
+            raise TimeoutError
+
+    lost, given_up = Lost(), []
+    cluster = object.__new__(cluster_module.Cluster)
+    cluster._distributed = SimpleNamespace(KilledWorker=LookupError)
+    cluster._client = SimpleNamespace(cancel=given_up.extend)
+    cluster._here, cluster._look = {"tcp://there": 1}, lambda: None
+    cluster._running = {lost: (("tcp://gone", 0), ["task"])}
+    assert cluster._batch(lost) == Batch(("tcp://gone", 0), ["task"], None)
+    assert given_up == [lost]
 
 
 def test_a_worker_of_a_cluster_of_our_own_is_replaced_though_nobody_restarts_it():

@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from herdfilter.evaluation.executors.base import Batch, Packed, Place, Work
-from herdfilter.evaluation.tasks import Task
+from herdfilter.evaluation.tasks import Outcome, Task
 
 
 class Cluster:
@@ -121,11 +121,23 @@ class Cluster:
         place, tasks = self._running.pop(future)
         if future.status in ("cancelled", "lost"):
             raise self._lost()
-        try:
-            outcomes = future.result()
-        except self._distributed.KilledWorker:
-            outcomes = None
-        return Batch(place, tasks, outcomes)
+        return Batch(place, tasks, self._result(future, place))
+
+    def _result(self, future: Any, place: Any) -> list[Outcome] | None:
+        """Return what a worker has in store, None if it died before that could be fetched."""
+        while True:
+            try:
+                outcomes: list[Outcome] = future.result(timeout=_LOOK_SECONDS)
+                return outcomes
+            except self._distributed.KilledWorker:
+                return None
+            except TimeoutError:
+                if future.status == "error":  # raised by the work itself
+                    raise
+            self._look()
+            if place[0] not in self._here:
+                self._client.cancel([future])
+                return None
 
     def _left_behind(self) -> list[Batch]:
         """Take back what workers had under way that have left."""
