@@ -128,12 +128,14 @@ def report(table: pd.DataFrame) -> None:
 
 def hostile(args: argparse.Namespace) -> None:
     """Measure on mixtures that samplers may fail on."""
-    table = save("far", far_modes(HOSTILE, [d for d in args.dims if d <= 8]), args.results)
+    options = f"--hostile {args.hostile}"
+    far = far_modes(HOSTILE, [d for d in args.dims if d <= 8])
+    table = save("far", far, args.results, options=options)
     for value in ("farthest", "energy"):
         wide = table.pivot_table(index=["sampler", "d"], columns="distance", values=value, sort=False)
         show(f"Two modes so many standard deviations apart: {value}", wide.reset_index(), 160)
     table = random_mixtures(HOSTILE, args.hostile, CLAIMS + args.seed, args.workers)
-    show("Random mixtures", save("hostile", table, args.results), 160)
+    show("Random mixtures", save("hostile", table, args.results, options=options), 160)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

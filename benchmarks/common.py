@@ -32,16 +32,19 @@ def parser(text: str | None) -> argparse.ArgumentParser:
     return made
 
 
-def save(name: str, table: pd.DataFrame, folder: Path, keys: Sequence[str] = ()) -> pd.DataFrame:
+def save(
+    name: str, table: pd.DataFrame, folder: Path, keys: Sequence[str] = (), options: str = ""
+) -> pd.DataFrame:
     """Write a results file in one go, note in `measured.csv` when and with what it was measured, and return it.
 
-    Rows of the file that differ from all new ones in `keys` stay; without keys, none do.
+    Rows of the file that differ from all new ones in `keys` stay; without keys, none do. The `options` are those without
+    which the script does not make the file.
     """
     folder.mkdir(parents=True, exist_ok=True)
     table = _merged(load(name, folder), table.map(_rounded), list(keys))
     _replace(folder / f"{name}.csv", table)
     script = Path(sys.argv[0]).resolve()
-    command = f"python {script.parent.name}/{script.name}"
+    command = f"python {script.parent.name}/{script.name} {options}".rstrip()
     note = {
         "table": name,
         "version": __version__,

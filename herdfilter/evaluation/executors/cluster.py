@@ -83,9 +83,8 @@ class Cluster:
         free = self._asked(self._client.scheduler.ncores_running)  # one short of memory takes no tasks
         self._places = [(worker, i) for worker, n in free.items() for i in range(n)]
         if self._own is not None and len(self._here) < self._workers:
-            self._own.scale(
-                self._workers
-            )  # a worker that died as it had just started is not started again by itself
+            # A worker that died as it had just started is not started again by itself.
+            self._own.scale(self._workers)
         if self._places or self._running:
             self._inhabited = now
         elif now > self._inhabited + _NOBODY_SECONDS:
