@@ -1,0 +1,30 @@
+"""Fixed points of N(0, I) whose successive members balance each other."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import scipy
+
+from herdfilter._checks import Array
+from herdfilter.filters.proposals._scrambled_sobol import scrambled_sobol
+from herdfilter.points import Points
+from herdfilter.samplers.mapped import standardised
+
+SETS = 8
+"""How many sets there are to be taken in turn: what one of them gets wrong the next does not repeat."""
+
+
+@lru_cache(maxsize=64)
+def balanced_noise(n: int, dim: int, turn: int) -> Array:
+    """Return n points of N(0, I), (n, dim), always the same; any run of successive ones is spread like the whole.
+
+    The points of a Sobol sequence, scrambled once and for all by a generator that `dim` and `turn` seed, in the order of the
+    sequence: beside ``i / n`` as one more coordinate they are a set of low discrepancy in dim + 1 dimensions (Niederreiter
+    1992, lemma 3.7). They are shifted and scaled to mean 0 and, where they span the space, covariance I.
+    """
+    u = scrambled_sobol(n, dim, np.random.default_rng([dim, turn]))
+    x = standardised(Points.trusted(scipy.special.ndtri(u), np.full(n, 1.0 / n))).x
+    x.flags.writeable = False
+    return x
