@@ -30,6 +30,7 @@ from herdfilter.models.contract import (
     observation_covariance,
     observation_mean,
     require,
+    require_constant_noise,
     sample_transition,
     transition_covariance,
     transition_mean,
@@ -82,6 +83,7 @@ def posterior_cramer_rao_bound(
         terms; if R is singular.
     """
     require(model, "the Cramer-Rao bound", ("dim", "initial", *ADDITIVE, *OBSERVED))
+    require_constant_noise(model, "the Cramer-Rao bound")
     if not isinstance(model.initial, GaussianMixture):
         found = type(model.initial).__name__
         raise TypeError(

@@ -16,7 +16,7 @@ from herdfilter.evaluation.posterior import LineDensity, Reference, from_arrays,
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import ADDITIVE, OBSERVED, circular_dims, require
+from herdfilter.models.contract import ADDITIVE, OBSERVED, circular_dims, require, require_constant_noise
 
 
 def _exact(
@@ -94,6 +94,7 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
         "the Kalman reference",
         (*ADDITIVE, *OBSERVED),
     )
+    require_constant_noise(model, "the Kalman reference")
     x, P = model.initial.mean, model.initial.covariance
     dts = np.broadcast_to(recording.dt, len(recording))
     controls = [None] * len(recording) if recording.controls is None else recording.controls

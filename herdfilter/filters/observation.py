@@ -104,11 +104,17 @@ class Observation:
         """Indices of the angle-valued entries."""
         return contract.observation_circular(self.model, len(self.vector))
 
-    @cached_property
-    def noise(self) -> Array:
-        """Covariance of the noise of the entries kept."""
-        noise = contract.observation_covariance(self.model, len(self.vector), self.step)
-        return noise if len(self.kept) == len(noise) else noise[np.ix_(self.kept, self.kept)]
+    def noises(self, x: Array) -> Array:
+        """Covariances of the noise of the entries kept at states (n, d): (n, kept, kept), or (1, kept, kept) for all."""
+        noises = contract.observation_covariances(self.model, x, len(self.vector), self.step)
+        return self.part(noises)
+
+    def part(self, matrices: Array) -> Array:
+        """Rows and columns of matrices (..., k, k) that belong to the entries kept."""
+        if len(self.kept) == matrices.shape[-1]:
+            return matrices
+        rows, columns = np.ix_(self.kept, self.kept)
+        return matrices[..., rows, columns]
 
     def expect(self, shape: tuple[int, ...], where: str) -> None:
         """Raise ValueError unless the vector has this shape, that of the result of the model's function `where`."""
@@ -120,7 +126,12 @@ class Observation:
         return wrap_angles(self.vector - predictions, self.circular)[..., self.kept]
 
 
-def predicted_moments(model: contract.Model, x: Array, weights: Array, step: int) -> tuple[Array, Array]:
-    """Mean (k,) and covariance (k, k) of the mean observations of weighted states (n, d), without noise."""
+def predicted_moments(
+    model: contract.Model, x: Array, weights: Array, step: int
+) -> tuple[Array, Array, Array]:
+    """Mean (k,) and covariance (k, k) of the mean observations of weighted states (n, d), and that of the noise (k, k)."""
     seen = contract.observation_mean(model, x, step)
-    return moments(seen, weights, contract.observation_circular(model, seen.shape[1]))
+    size = seen.shape[1]
+    noises = contract.observation_covariances(model, x, size, step)
+    noise = noises[0] if len(noises) == 1 else np.tensordot(weights, noises, 1)
+    return *moments(seen, weights, contract.observation_circular(model, size)), noise

@@ -20,7 +20,7 @@ from herdfilter.filters.proposals import BootstrapProposal, ObservingProposal, P
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Outcome, StepRecord
 from herdfilter.filters.series import Watcher, run, series
-from herdfilter.models.contract import OBSERVED, Model, circular_dims, has, observation_covariance
+from herdfilter.models.contract import OBSERVED, Model, circular_dims, has
 
 
 class ParticleFilter:
@@ -221,8 +221,8 @@ class ParticleFilter:
         """
         if self.step == 0 or not has(self.model, OBSERVED):
             return None
-        mean, covariance = predicted_moments(self.model, self.particles, self.weights, self.step)
-        return mean, covariance + observation_covariance(self.model, len(mean), self.step)
+        mean, covariance, noise = predicted_moments(self.model, self.particles, self.weights, self.step)
+        return mean, covariance + noise
 
     def _weighed(self, seen: Observation) -> Cloud:
         """Return particles with their weights times the likelihood, not normalised."""

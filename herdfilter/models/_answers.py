@@ -67,14 +67,35 @@ def covariance(name: str, value: Any, size: int, step: int) -> Covariance:
         raise ValueError(f"{error} from the model at step {step}") from None
 
 
+def covariances(name: str, value: Any, count: int, size: int, step: int) -> Array:
+    """Return what a model's function gave as one covariance matrix for each of `count` states, (count, size, size).
+
+    Where all are the same it is one, (1, size, size), to be used for all.
+    """
+    array = shaped(name, value, (count, size, size), step)
+    if (array == array[0]).all():
+        return covariance(name, np.asarray(value)[0], size, step).matrix[None]
+    try:
+        matrices = as_covariance(name, value, size)
+        _not_too_large(name, matrices)
+    except ValueError as error:
+        raise ValueError(f"{error} from the model at step {step}") from None
+    return matrices
+
+
+def _not_too_large(name: str, matrices: Array) -> None:
+    largest = np.diagonal(matrices, axis1=-2, axis2=-1).max()
+    if not largest <= LARGEST_VARIANCE:
+        raise ValueError(
+            f"{name}: expected variances up to {LARGEST_VARIANCE:g}, got {largest:g}; choose larger units"
+        )
+
+
 @lru_cache(maxsize=32)
 def _known(name: str, data: bytes, size: int, single: bool) -> Covariance:
     array = np.frombuffer(data).reshape(size, size)
     matrix = as_covariance(name, array.astype(np.float32) if single else array)
-    if not np.diagonal(matrix).max() <= LARGEST_VARIANCE:
-        raise ValueError(
-            f"{name}: expected variances up to {LARGEST_VARIANCE:g}, got {np.diagonal(matrix).max():g}; choose larger units"
-        )
+    _not_too_large(name, matrix)
     factor = covariance_factor(matrix)
     matrix.flags.writeable = factor.flags.writeable = False
     return Covariance(matrix, factor)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from herdfilter._checks import shown
@@ -23,6 +25,9 @@ ARGUMENTS = {
 }
 """Function of a model -> its arguments, by position."""
 
+OPTIONAL = {"observation_covariance": "x"}
+"""Function of a model -> an argument after those, which it takes or does not."""
+
 
 def check_signature(model: Any, name: str) -> None:
     """Raise TypeError unless what the model has by this name takes the arguments that it is called with."""
@@ -30,6 +35,10 @@ def check_signature(model: Any, name: str) -> None:
         return
     function, arguments = getattr(model, name), ARGUMENTS[name]
     expected = f"model.{name}: expected a function of ({', '.join(arguments)})"
+    if name in OPTIONAL:
+        expected += f" or ({', '.join(arguments)}, {OPTIONAL[name]})"
+        if callable(function) and takes_state(model):
+            return
     if not callable(function):
         raise TypeError(f"{expected}, got {shown(function)}")
     try:
@@ -40,3 +49,26 @@ def check_signature(model: Any, name: str) -> None:
         signature.bind(*arguments)
     except TypeError:
         raise TypeError(f"{expected}, got {signature} of {type(model).__name__}") from None
+
+
+def takes_state(model: Any) -> bool:
+    """Whether the model's ``observation_covariance`` names a second argument, with a default or without: the states."""
+    function = model.observation_covariance
+    inner = getattr(function, "__func__", None)  # of a method, whose first argument is the model
+    asked = (function, 2) if inner is None else (inner, 3)
+    try:
+        return _names(*asked)
+    except TypeError:  # an object that has no hash
+        return _names.__wrapped__(*asked)
+
+
+@lru_cache(maxsize=64)
+def _names(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function names this many arguments by position, and needs no others; found out once for each function."""
+    try:
+        signature = inspect.signature(function)
+        signature.bind(*range(count))
+    except (TypeError, ValueError):  # ValueError of a function that does not tell, such as a compiled one
+        return False
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(each.kind in by_position for each in signature.parameters.values()) >= count

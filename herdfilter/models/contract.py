@@ -14,6 +14,7 @@ Arrays are (n, d), particles first. `step` counts from 1: the initial state is s
 ``log_likelihood(z, x, step)``                             (n, d) -> (n,)
 ``partial_observations``                                   True if ``log_likelihood`` leaves out NaN entries of z (optional)
 ``observation_mean(x, step)``                              (n, d) -> (n, k), with ``observation_covariance(step)`` (k, k)
+``observation_covariance(step, x)``                        (n, d) -> (n, k, k), in its place where it depends on the state
 ``observation_circular``                                   indices of angle-valued entries of an observation (optional)
 ``transition_jacobian(x, dt, control, step)``              (n, d) -> (n, d, d), of ``transition_mean`` (optional)
 ``observation_jacobian(x, step)``                          (n, d) -> (n, k, d), of ``observation_mean`` (optional)
@@ -32,9 +33,9 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_count, as_covariance, as_generator, as_positive, shown
 from herdfilter.angles import unwrap_angles, wrap_angles
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models._answers import Covariance, covariance, rows, shaped
-from herdfilter.models._signatures import check_signature
+from herdfilter.mixture import GaussianMixture, covariance_factor
+from herdfilter.models._answers import Covariance, covariance, covariances, rows, shaped
+from herdfilter.models._signatures import check_signature, takes_state
 
 Model = Any  # an object that follows the contract above; checked by `require` at the point of use
 
@@ -167,7 +168,18 @@ def sample_observation(model: Model, x: Array, rng: np.random.Generator, step: i
         return np.asarray(model.sample_observation(x, rng, step))
     require(model, "simulation", ("sample_observation",), OBSERVED)
     mean = observation_mean(model, x, step)
-    return mean + rng.standard_normal(mean.shape) @ _observation_noise(model, mean.shape[1], step).factor.T
+    size, white = mean.shape[1], rng.standard_normal(mean.shape)
+    if not takes_state(model):
+        return mean + white @ _observation_noise(model, size, step).factor.T
+    return mean + correlated(white, observation_covariances(model, x, size, step))
+
+
+def correlated(white: Array, matrices: Array) -> Array:
+    """Turn standard normal rows (n, k) into rows with covariances (n, k, k), or (1, k, k) for all."""
+    factors = covariance_factor(matrices)
+    if len(factors) == 1:
+        return white @ factors[0].T
+    return (factors @ white[:, :, None])[:, :, 0]
 
 
 def observation_circular(model: Model, size: int) -> tuple[int, ...]:
@@ -185,8 +197,27 @@ def observation_mean(model: Model, x: Array, step: int) -> Array:
 
 
 def observation_covariance(model: Model, size: int, step: int) -> Array:
-    """Return the model's observation covariance (size, size), checked."""
+    """Return the observation covariance (size, size), checked, of a model where it does not depend on the state."""
     return _observation_noise(model, size, step).matrix.copy()
+
+
+def observation_covariances(model: Model, x: Array, size: int, step: int) -> Array:
+    """Return the model's observation covariances at states (n, d), checked, not to be written to.
+
+    They are (n, size, size), or (1, size, size) where all states have the same.
+    """
+    if not takes_state(model):
+        return _observation_noise(model, size, step).matrix[None]
+    return covariances("observation_covariance", model.observation_covariance(step, x), len(x), size, step)
+
+
+def require_constant_noise(model: Model, user: str) -> None:
+    """Raise TypeError if the model's observation covariance depends on the state."""
+    if takes_state(model):
+        raise TypeError(
+            f"model: {user} needs observation_covariance(step), the same for all states; that of "
+            f"{type(model).__name__} takes the states, too"
+        )
 
 
 def _observation_noise(model: Model, size: int, step: int) -> Covariance:

@@ -117,3 +117,14 @@ def test_bad_input_is_named():
         ValueError, match="observation_covariance: expected a positive definite matrix at step 1"
     ):
         posterior_cramer_rao_bound(box, 3, rng=0)
+
+
+def test_noise_that_depends_on_the_state_is_refused_by_name():
+    class Growing(UNGM):
+        def observation_covariance(self, step, x):
+            return (1 + x**2)[:, :, None]
+
+    with pytest.raises(
+        TypeError, match=r"^model: the Cramer-Rao bound needs observation_covariance\(step\), .*Growing"
+    ):
+        posterior_cramer_rao_bound(Growing(), 2, runs=3, rng=0)

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import herdfilter as hf
+from herdfilter.models._signatures import _names, takes_state
 
 
 class Walk:
@@ -54,7 +55,13 @@ def changed(**changes):
         ("log_likelihood", lambda self, z, x: 1, "(z, x, step), got (z, x)", LIKELY),
         ("log_likelihood", lambda self, z, x, *, step: 1, "(z, x, step), got (z, x, *, step)", LIKELY),
         ("observation_mean", lambda self, x: x, "(x, step), got (x)", SEEN),
-        ("observation_covariance", lambda self: 1, "(step), got ()", SEEN),
+        ("observation_covariance", lambda self: 1, "(step) or (step, x), got ()", SEEN),
+        (
+            "observation_covariance",
+            lambda self, step, x, dt: 1,
+            "(step) or (step, x), got (step, x, dt)",
+            SEEN,
+        ),
         ("observation_jacobian", lambda self, x: x, "(x, step), got (x)", ("Kalman", "flow")),
         ("transition_jacobian", lambda self, x: x, "(x, dt, control, step), got (x)", ("Kalman",)),
     ],
@@ -139,3 +146,46 @@ def test_a_dimension_that_is_none_is_named(changes, message):
     for make in (*USERS.values(), lambda model: hf.simulate(model, 2, 1)):
         with pytest.raises(ValueError, match=f"^{message}"):
             make(changed(**changes))
+
+
+class Unhashable:
+    """A function that has no hash."""
+
+    __hash__ = None
+
+    def __call__(self, step, x):
+        return np.broadcast_to(np.eye(1), (len(x), 1, 1))
+
+
+def of_state(self, step, x):
+    return np.broadcast_to(np.eye(1), (len(x), 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda self, step: np.eye(1), False),
+        (lambda self, *anything: np.eye(1), False),
+        (lambda self, step, *, scale=1.0: scale * np.eye(1), False),
+        (staticmethod(lambda step: np.eye(1)), False),
+        (of_state, True),
+        (lambda self, step, x=None: of_state(self, step, x), True),
+        (lambda self, step, states, *more: of_state(self, step, states), True),
+        (staticmethod(lambda step, x: of_state(None, step, x)), True),
+        (classmethod(of_state), True),
+        (functools.partialmethod(lambda self, gain, step, x: gain * of_state(self, step, x), 2.0), True),
+        (Unhashable(), True),
+    ],
+)
+def test_an_observation_covariance_of_the_state_is_told_by_its_second_argument(function, expected):
+    model = changed(observation_covariance=function)
+    assert takes_state(model) is expected
+    for name in SEEN:
+        USERS[name](model).run([[0.1]])
+
+
+def test_whether_it_takes_the_state_is_found_out_once():
+    hf.UnscentedKalmanFilter(Walk()).run([[0.1]])
+    before = _names.cache_info().misses
+    hf.UnscentedKalmanFilter(Walk()).run([[0.1]] * 5)
+    assert _names.cache_info().misses == before

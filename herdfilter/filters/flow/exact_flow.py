@@ -9,7 +9,7 @@ from herdfilter._checks import Array, as_array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.observation import Observation
-from herdfilter.models.contract import circular_dims, observation_mean
+from herdfilter.models.contract import circular_dims, observation_covariance, observation_mean, takes_state
 from herdfilter.models.jacobians import VectorFunction, differences
 
 
@@ -49,12 +49,12 @@ class ExactFlow:
 
     def __init__(self, seen: Observation, times: Array) -> None:
         self.seen, self.times = seen, times
-        size = np.shape(seen.model.observation_covariance(seen.step))[:1]
-        seen.expect(size or (1,), "observation_covariance")
-        try:
-            self._whitening = np.linalg.inv(np.linalg.cholesky(seen.noise))
-        except np.linalg.LinAlgError:
-            raise IndefiniteCovarianceError(seen.step, "observation's") from None
+        self._whitenings: Array | None = None  # unless it is the same at all states
+        if not takes_state(seen.model):
+            size = np.shape(seen.model.observation_covariance(seen.step))[:1]
+            seen.expect(size or (1,), "observation_covariance")
+            noise = observation_covariance(seen.model, len(seen.vector), seen.step)
+            self._whitenings = self._whitening(seen.part(noise)[None])
 
     def migrate(self, covariance: Array, *movers: tuple[Array, Array]) -> tuple[list[Array], Array]:
         """Carry offsets from prior means along the flow.
@@ -86,7 +86,6 @@ class ExactFlow:
         for start, end in zip(self.times[:-1], self.times[1:], strict=True):
             places = origins[0] + offsets[0]
             residuals, slopes = self._linearised(places, scale)
-            residuals, slopes = residuals @ self._whitening.T, self._whitening @ slopes
             alike = slopes[:1] if (slopes == slopes[0]).all() else slopes
             drifts, pulls, logs = _gains(alike, covariance, start, end)
             for i, (origin, y) in enumerate(zip(origins, offsets, strict=True)):
@@ -95,6 +94,24 @@ class ExactFlow:
         return offsets, log_determinants
 
     def _linearised(self, x: Array, scale: Array) -> tuple[Array, Array]:
+        """Residuals (m, kept) and slopes (m, kept, d) at m states in units of the noise there."""
+        residuals, slopes = self._observed(x, scale)
+        whitenings = self._whitenings
+        if whitenings is None:
+            states = wrap_angles(x, circular_dims(self.seen.model))
+            whitenings = self._whitening(self.seen.noises(states))
+        if len(whitenings) == 1:
+            return residuals @ whitenings[0].T, whitenings[0] @ slopes
+        return (whitenings @ residuals[:, :, None])[:, :, 0], whitenings @ slopes
+
+    def _whitening(self, noises: Array) -> Array:
+        """Inverses of the Cholesky factors of covariances (..., kept, kept)."""
+        try:
+            return np.linalg.inv(np.linalg.cholesky(noises))
+        except np.linalg.LinAlgError:
+            raise IndefiniteCovarianceError(self.seen.step, "observation's") from None
+
+    def _observed(self, x: Array, scale: Array) -> tuple[Array, Array]:
         """Residuals (m, kept) and slopes (m, kept, d) at m states: the model's, or by central differences."""
         (m, d), seen, model, step = x.shape, self.seen, self.seen.model, self.seen.step
         circular, jacobian = circular_dims(model), getattr(model, "observation_jacobian", None)

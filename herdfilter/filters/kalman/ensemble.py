@@ -12,15 +12,15 @@ from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.innovation import Innovation
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation, predicted_moments
-from herdfilter.mixture import covariance_factor
 from herdfilter.models.contract import (
     ADDITIVE,
     OBSERVED,
     Model,
     check_state,
     circular_dims,
+    correlated,
     observation_circular,
-    observation_covariance,
+    observation_covariances,
     observation_mean,
     require,
     sample_initial,
@@ -107,9 +107,10 @@ class _Ensemble:
         predicted = means.mean(axis=0)
         spread = (means - predicted) / (n - 1)
         cross = _centred(self.members, self.circular).T @ spread
-        covariance = (means - predicted).T @ spread
+        noises = observation_covariances(seen.model, self.members, len(predicted), seen.step)
+        covariance = (means - predicted).T @ spread + noises.mean(axis=0)
         innovation = Innovation(seen, predicted[None], covariance[None], cross[None])
-        noise = self.rng.standard_normal((n, len(seen.kept))) @ covariance_factor(seen.noise).T
+        noise = correlated(self.rng.standard_normal((n, len(seen.kept))), seen.part(noises))
         corrections = innovation.corrections((seen.residuals(means) + noise)[None])[0]
         members = wrap_angles(self.members + corrections, self.circular)
         return replace(self, members=members), float(innovation.log_densities[0])
@@ -121,8 +122,8 @@ class _Ensemble:
 def ensemble_observation(model: Model, members: Array, step: int) -> tuple[Array, Array]:
     """Mean (k,) and covariance (k, k) of the observation that members (n, d) of equal weight predict."""
     n = len(members)
-    mean, covariance = predicted_moments(model, members, np.full(n, 1 / n), step)
-    return mean, covariance * (n / (n - 1)) + observation_covariance(model, len(mean), step)
+    mean, covariance, noise = predicted_moments(model, members, np.full(n, 1 / n), step)
+    return mean, covariance * (n / (n - 1)) + noise
 
 
 def _unwrapped(x: Array, circular: tuple[int, ...]) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from herdfilter._checks import Array, as_numbers
@@ -40,20 +42,36 @@ class ExtendedKalmanFilter(KalmanFilter):
         super().__init__(model, GaussianBelief.initial(model, "ExtendedKalmanFilter", linearised))
 
 
-def linearised(function: VectorFunction, means: Array, covariances: Array) -> tuple[Array, Array, Array]:
-    """Return moments of the values of the linearisation at each mean (a `MomentRule`)."""
-    if function.jacobian is None:
-        centres, J = differences(function, means, np.sqrt(np.diagonal(covariances, axis1=1, axis2=2)))
-    else:
-        centres = function.values(means)
-        J = as_numbers("jacobian", function.jacobian(means), (*centres.shape, means.shape[1]))
-        expected = (*centres.shape, means.shape[1])
-        if J.shape != expected or not np.isfinite(J).all():
-            entries = (
-                "" if np.isfinite(J).all() else f" with {np.count_nonzero(~np.isfinite(J))} NaN or infinite"
-            )
-            raise ValueError(
-                f"jacobian: expected finite numbers of shape {expected} from the model, got {J.shape}{entries}"
-            )
-    cross = covariances @ J.transpose(0, 2, 1)
-    return centres, J @ cross, cross
+@dataclass(frozen=True)
+class _Linearised:
+    """Moments of the linearisation at each mean (a `MomentRule`)."""
+
+    def __call__(
+        self, function: VectorFunction, means: Array, covariances: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return means, covariances and cross-covariances of the values."""
+        if function.jacobian is None:
+            centres, J = differences(function, means, np.sqrt(np.diagonal(covariances, axis1=1, axis2=2)))
+        else:
+            centres = function.values(means)
+            J = as_numbers("jacobian", function.jacobian(means), (*centres.shape, means.shape[1]))
+            expected = (*centres.shape, means.shape[1])
+            if J.shape != expected or not np.isfinite(J).all():
+                entries = (
+                    ""
+                    if np.isfinite(J).all()
+                    else f" with {np.count_nonzero(~np.isfinite(J))} NaN or infinite"
+                )
+                raise ValueError(
+                    f"jacobian: expected finite numbers of shape {expected} from the model, got {J.shape}{entries}"
+                )
+        cross = covariances @ J.transpose(0, 2, 1)
+        return centres, J @ cross, cross
+
+    def mean(self, function: VectorFunction, means: Array, covariances: Array) -> Array:
+        """Return the values at the means, (K, k)."""
+        return function.values(means)
+
+
+linearised = _Linearised()
+"""The rule for moments."""

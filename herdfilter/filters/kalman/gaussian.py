@@ -24,9 +24,10 @@ from herdfilter.models.contract import (
     circular_dims,
     has,
     observation_circular,
-    observation_covariance,
+    observation_covariances,
     observation_mean,
     require,
+    takes_state,
 )
 from herdfilter.models.jacobians import VectorFunction
 
@@ -38,6 +39,7 @@ class MomentRule(Protocol):
     """How the moments of a function of Gaussian variables are computed; exact where it is linear.
 
     There are K variables, whose means are (K, m) and whose covariances (K, m, m), or (1, m, m) where all have the same.
+    A rule may have a method ``mean`` of the same arguments, for the means alone.
     """
 
     def __call__(
@@ -85,7 +87,7 @@ class GaussianBelief:
         """Mean (k,) and covariance (k, k) of the observation, its noise included."""
         given = self.mean[None], self.covariance[None]
         means, covariances, _ = observation_moments(model, *given, self.rule, step)
-        return means[0], covariances[0] + observation_covariance(model, means.shape[1], step)
+        return means[0], covariances[0]
 
 
 def predicted_gaussians(
@@ -154,7 +156,7 @@ def updated_gaussians(
 def observation_moments(
     model: Model, means: Array, covariances: Array, rule: MomentRule, step: int
 ) -> tuple[Array, Array, Array]:
-    """Return moments of the observation by each N(means[i], covariances[i]), as a `MomentRule` does, without its noise."""
+    """Return moments of the observation by each N(means[i], covariances[i]), as a `MomentRule` does, its noise included."""
     circular = circular_dims(model)
     jacobian = getattr(model, "observation_jacobian", None)
     function = VectorFunction(
@@ -162,7 +164,30 @@ def observation_moments(
         lambda size: observation_circular(model, size),
         jacobian and (lambda x: jacobian(wrap_angles(x, circular), step)),
     )
-    return rule(function, means, covariances)
+    predicted, spread, cross = rule(function, means, covariances)
+    noise = _expected_noise(model, means, covariances, rule, predicted.shape[1], step)
+    return predicted, spread + noise, cross
+
+
+def _expected_noise(
+    model: Model, means: Array, covariances: Array, rule: MomentRule, size: int, step: int
+) -> Array:
+    """Covariance of the observation's noise, expected over each Gaussian: (K, size, size), or (1, size, size) for all.
+
+    By the law of total covariance that is what the noise adds to the covariance of the observation.
+    """
+    if not takes_state(model):
+        return observation_covariances(model, means, size, step)
+    circular = circular_dims(model)
+
+    def entries(x: Array) -> Array:
+        noises = observation_covariances(model, wrap_angles(x, circular), size, step)
+        return np.broadcast_to(noises, (len(x), size, size)).reshape(len(x), -1)
+
+    function = VectorFunction(entries, lambda _: ())
+    mean = getattr(rule, "mean", None)
+    expected = mean(function, means, covariances) if mean else rule(function, means, covariances)[0]
+    return expected.reshape(-1, size, size)
 
 
 def definite(covariances: Array, before: Array, step: int, what: str) -> Array:

@@ -17,11 +17,11 @@ class Innovation:
     Parameters
     ----------
     seen : Observation
-        The observation; its model gives the noise R.
+        The observation.
     predicted : ndarray, shape (K, k)
         Its predicted means.
     covariances : ndarray, shape (K, k, k)
-        Covariances of the predictions, without R.
+        Covariances of the predictions, that of the noise included.
     cross : ndarray, shape (K, d, k)
         Covariances of the state with the observation.
 
@@ -30,16 +30,15 @@ class Innovation:
     ValueError
         If the observation is of another shape than its prediction, or infinite.
     IndefiniteCovarianceError
-        If a matrix ``covariances + R`` is not positive definite.
+        If one of the covariances is not positive definite.
     """
 
     def __init__(self, seen: Observation, predicted: Array, covariances: Array, cross: Array) -> None:
         seen.expect(predicted.shape[1:], "observation_mean")
         if len(seen.kept) < len(seen.vector):
-            rows, columns = np.ix_(seen.kept, seen.kept)
-            covariances, cross = covariances[:, rows, columns], cross[:, :, seen.kept]
+            covariances, cross = seen.part(covariances), cross[:, :, seen.kept]
         self.seen, self.predicted = seen, predicted
-        self.covariances, self.cross = covariances + seen.noise, cross
+        self.covariances, self.cross = covariances, cross
 
     @cached_property
     def _whitening(self) -> Array:

@@ -39,6 +39,12 @@ class PointRule:
         _moments(np.ascontiguousarray(y), offsets, weights, spread_weights, means, covariances, cross)
         return means, covariances, cross
 
+    def mean(self, function: VectorFunction, means: Array, covariances: Array) -> Array:
+        """Return the means of values that are no angles, (K, k)."""
+        z, weights, _ = _points(self.standard, means.shape[1])
+        y = function.at(means[:, None] + z @ covariance_factor(covariances).transpose(0, 2, 1))
+        return y[:, 0] + weights @ (y - y[:, :1])  # exact for a constant, however the weights are rounded
+
 
 @njit(cache=True, nogil=True)
 def _moments(

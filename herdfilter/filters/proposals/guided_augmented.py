@@ -15,7 +15,7 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals._kalman import check_share, defended
 from herdfilter.filters.proposals.augmented import AugmentedProposal, with_noise
 from herdfilter.mixture import GaussianMixture, floored
-from herdfilter.models.contract import OBSERVED, Model, observation_mean, require
+from herdfilter.models.contract import OBSERVED, Model, observation_mean, require, takes_state
 from herdfilter.samplers.base import drawn
 
 
@@ -91,7 +91,8 @@ class _Ahead:
         self.dim = move.model.dim + move.noise_dim
         self.circular = move.circular
         self.observation_circular = getattr(move.model, "observation_circular", None)
-        self.observation_covariance = move.model.observation_covariance
+        of_state = takes_state(move.model)
+        self.observation_covariance = self._noise if of_state else move.model.observation_covariance
 
     def moved(self, joint: Array) -> Array:
         d = self.move.model.dim
@@ -99,3 +100,6 @@ class _Ahead:
 
     def observation_mean(self, joint: Array, step: int) -> Array:
         return observation_mean(self.move.model, self.moved(joint), step)
+
+    def _noise(self, step: int, joint: Array) -> Array:
+        return self.move.model.observation_covariance(step, self.moved(joint))
