@@ -9,7 +9,6 @@ import numpy as np
 from herdfilter._checks import as_count
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
-from herdfilter.samplers.line.cells import as_line
 from herdfilter.samplers.line.quantiles import quantiles
 
 
@@ -42,5 +41,5 @@ class QuantileSampling:
                 f"mixture: QuantileSampling expected one dimension, got {mixture.dim}; "
                 "KernelHerding and SobolSampling take any number"
             )
-        x = quantiles(as_line(mixture), (np.arange(n) + 0.5) / n)
+        x = quantiles(mixture, (np.arange(n) + 0.5) / n)
         return Points.trusted(x[:, None], np.full(n, 1.0 / n))

@@ -100,21 +100,17 @@ def as_line(mixture: GaussianMixture) -> Line:
     )
 
 
-@njit(**INSIDE)
-def before_the_first(line):
+def before_the_first(line: Line) -> Cells:
     """Cells of a sweep that has not begun."""
     groups = len(line.narrowest)
-    cells = Cells(
+    return Cells(
         line.starts[:-1].copy(),
         np.zeros(groups),
         0.5 * line.narrowest,
-        np.empty(groups),
-        np.zeros(groups, np.bool_),
+        line.means[line.starts[:-1]] - WINDOW * line.widest,
+        np.zeros(groups, bool),
         np.zeros((groups, DEGREE + 2)),
     )
-    for g in range(groups):
-        cells.right[g] = line.means[line.starts[g]] - WINDOW * line.widest[g]
-    return cells
 
 
 @njit(**INSIDE)
@@ -144,7 +140,8 @@ def _expand(line, first, last, middle, half, terms):
     """Write the terms of the integral, by the recursion of the Hermite polynomials, for many components at a time."""
     slope, step = np.empty(BLOCK), np.empty(BLOCK)
     previous, current = np.empty(BLOCK), np.empty(BLOCK)
-    terms[:] = 0.0
+    for k in range(DEGREE + 2):
+        terms[k] = 0.0
     for start in range(first, last, BLOCK):
         size = min(BLOCK, last - start)
         for i in range(size):
@@ -164,7 +161,7 @@ def _expand(line, first, last, middle, half, terms):
             terms[k + 1] += total / (k + 1)
 
 
-@njit(**INSIDE)
+@njit(**FAST)
 def integral_and_density(cells, g, x):
     """Integral of the density of group g from the middle of its cell to x, and the density at x."""
     t = (x - cells.middle[g]) / cells.half[g]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from herdfilter._checks import Array
+from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers._compiled import CALLED, INSIDE
-from herdfilter.samplers.line.cells import before_the_first, enter, integral_and_density
+from herdfilter.samplers.line.cells import as_line, before_the_first, enter, integral_and_density
+from herdfilter.samplers.line.crowds import condensed
 
 ROUNDING = 4e-15  # of a distribution function
 STEPS = 100  # of Newton's method, at most; halving alone needs 53
@@ -14,23 +17,29 @@ CLOSE = 1e-8  # of a cell: after so short a step the next one is below rounding
 SMALLEST = 1e-300  # density that is divided by
 
 
-@njit(**CALLED)
-def quantiles(line, levels):
+def quantiles(mixture: GaussianMixture, levels: Array) -> Array:
     """Points where the distribution function reaches the levels, which ascend: (n,) -> (n,).
 
-    Within a cell the distribution function is a polynomial, known at both ends; the cell is the bracket of every level
-    between these. A level kept across a gap is reached at the gap's lower end, where rounding lets it.
+    A level kept across a gap is reached at the gap's lower end, where rounding lets it.
     """
-    points = np.empty(len(levels))
-    cells = before_the_first(line)
-    x, below, lost, i = cells.right.min(), 0.0, 0.0, 0
+    line, points = condensed(as_line(mixture)), np.empty(len(levels))
+    _sweep(line, before_the_first(line), levels, points)
+    return points
+
+
+@njit(**CALLED)
+def _sweep(line, cells, levels, points):
+    """Fill in the points. The polynomials of a cell hold in it; its ends are the bracket of every level reached in it."""
+    x, below, lost, i = _next(cells), 0.0, 0.0, 0
     while i < len(levels):
         for g in range(len(cells.right)):
             if cells.right[g] <= x:
                 enter(line, cells, g, x)
-        end = cells.right.min()
-        if end == np.inf:
-            break
+        end = _next(cells)
+        if end == np.inf:  # weights that rounding keeps from a sum of 1
+            points[i] = x
+            i += 1
+            continue
         base, density = _passed(cells, x)
         mass = _passed(cells, end)[0] - base
         low, reached = x, 0.0
@@ -44,8 +53,15 @@ def quantiles(line, levels):
         above = below + mass
         lost = (above - below) - mass
         x, below = end, above
-    points[i:] = x
-    return points
+
+
+@njit(**INSIDE)
+def _next(cells):
+    """The next place where a cell ends or starts."""
+    nearest = np.inf
+    for g in range(len(cells.right)):
+        nearest = min(nearest, cells.right[g])
+    return nearest
 
 
 @njit(**INSIDE)
