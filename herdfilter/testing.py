@@ -275,7 +275,7 @@ def _bad_numbers_of_points(case: _Case) -> Iterator[str]:
 def _the_mixture_is_left_alone(case: _Case) -> Iterator[str]:
     """Leave the mixture as it is, also when the caller writes into the points."""
     for components, n in ((5, 10), (1, 1), (1, 10)):
-        mixture = random_mixture(2, 2, components)
+        mixture = random_mixture(2, case.low_dims[-1], components)
         before = _bytes(mixture)
         points = case.draw(mixture, n)
         points.x[:], points.weights[:] = np.nan, np.nan
@@ -287,7 +287,7 @@ def _the_mixture_is_left_alone(case: _Case) -> Iterator[str]:
 def _points_may_be_overwritten(case: _Case) -> Iterator[str]:
     """Hand out points of the caller's own: what is written into them does not come back with the next ones."""
     for components in (1, 5):
-        mixture = random_mixture(3, 2, components)
+        mixture = random_mixture(3, case.low_dims[-1], components)
         first = case.draw(mixture, 10)
         expected = first.x.copy(), first.weights.copy()
         first.x[:], first.weights[:] = np.nan, np.nan

@@ -7,6 +7,7 @@ from herdfilter.samplers.lcd import LCDSampling
 from herdfilter.samplers.mapped import MappedSampling
 from herdfilter.samplers.placed_again import PlacedAgain
 from herdfilter.samplers.polished import Polished
+from herdfilter.samplers.quantile import QuantileSampling
 from herdfilter.samplers.random import RandomSampling
 from herdfilter.samplers.random_gibbs import RandomGibbs
 from herdfilter.samplers.reweighted import Reweighted
@@ -20,6 +21,7 @@ __all__ = [
     "MappedSampling",
     "PlacedAgain",
     "Polished",
+    "QuantileSampling",
     "RandomGibbs",
     "RandomSampling",
     "Reweighted",

@@ -10,6 +10,7 @@ from herdfilter.samplers import (
     MappedSampling,
     PlacedAgain,
     Polished,
+    QuantileSampling,
     RandomGibbs,
     RandomSampling,
     SigmaPoints,
@@ -27,6 +28,7 @@ DETERMINISTIC = {
     "localized cumulative distributions": LCDSampling(iterations=5),
     "Sobol placed again": PlacedAgain(SobolSampling()),
     "polished": Polished(KernelHerding(), iterations=20),
+    "quantiles": QuantileSampling(),
 }
 OF_CERTAIN_SIZES = {
     "unscented": SigmaPoints(),
@@ -53,6 +55,7 @@ PROMISES = {
     "localized cumulative distributions": {"largest": 12, "dims": (2,)},
     # Flat minima: rounding moves the points, not their quality.
     "polished": {"affine": None, "largest": 80, "dims": (1, 2)},
+    "quantiles": {"affine": "any", "dims": (1,)},
     # The points of one Gaussian with the mixture's moments lie where its components need not be.
     "unscented": {"sizes": lambda dim, components: [2 * dim + 1], "far_components": False},
     "unscented, negative weight": {

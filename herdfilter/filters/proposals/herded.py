@@ -9,8 +9,9 @@ import numpy as np
 
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
+from herdfilter.filters.proposals._densities import log_ratio
 from herdfilter.filters.proposals.base import initial_points
-from herdfilter.mixture import GaussianMixture, floored, log_sums
+from herdfilter.mixture import GaussianMixture, floored
 from herdfilter.models.contract import Model, require
 from herdfilter.samplers.base import Sampler, as_sampler, drawn
 
@@ -69,6 +70,5 @@ class HerdedProposal:
         points = drawn(self.sampler, drawn_from, n, rng)
         new_weights = points.log_weights
         if share:
-            terms = target.component_log_densities(points.x)
-            new_weights = new_weights + log_sums(terms, target.weights) - log_sums(terms, drawn_from.weights)
+            new_weights = new_weights + log_ratio(target, drawn_from, points.x)
         return Cloud(move.wrapped(points.x), new_weights - np.logaddexp.reduce(new_weights))

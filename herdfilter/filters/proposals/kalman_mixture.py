@@ -12,6 +12,7 @@ from herdfilter.filters.kalman.gaussian import MomentRule
 from herdfilter.filters.kalman.mixture import moment_rule, updated_mixture
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.proposals._densities import log_ratio
 from herdfilter.filters.proposals._kalman import check_share, defended, regular
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.proposals.herded import HerdedProposal
@@ -80,6 +81,6 @@ class KalmanMixtureProposal:
         posterior, _ = updated_mixture(seen, prediction, self.rule)
         q = defended(posterior, prediction, self.defensive_share)
         points = drawn(self.sampler, q, len(cloud), rng)
-        log_ratio = prediction.log_density(points.x) - q.log_density(points.x)
         moved = move.wrapped(points.x)
-        return Cloud(moved, points.log_weights + log_ratio + seen.log_likelihood(moved))
+        log_weights = points.log_weights + log_ratio(prediction, q, points.x)
+        return Cloud(moved, log_weights + seen.log_likelihood(moved))

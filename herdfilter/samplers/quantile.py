@@ -1,0 +1,45 @@
+"""The points that represent a mixture on a line best: its quantiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from herdfilter._checks import as_count
+from herdfilter.mixture import GaussianMixture, as_mixture
+from herdfilter.points import Points
+from herdfilter.samplers.line.quantiles import quantiles
+
+
+@dataclass(frozen=True)
+class QuantileSampling:
+    """In one dimension, the n points of equal weight that are nearest to the mixture in energy distance.
+
+    These are its quantiles at the levels (i - 1/2) / n: the energy distance on a line is twice the integrated squared
+    difference of the distribution functions (Szekely and Rizzo 2013), and no step function with n steps of 1/n is nearer.
+    They are found to 1e-12 of a standard deviation where there is density, and elsewhere as near as the rounding of the
+    distribution function lets. Where the mixture keeps a level across a gap, any point of the gap would do, and the lower
+    end is taken.
+
+    Deterministic, and at a price that grows with the number of components plus the number of points: 1000 of each take less
+    than a millisecond.
+    """
+
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+        """Return the `n` quantiles in ascending order; `rng` is not used.
+
+        Raises
+        ------
+        ValueError
+            If the mixture has more than one dimension.
+        """
+        as_mixture("mixture", mixture)
+        n = as_count("n", n)
+        if mixture.dim != 1:
+            raise ValueError(
+                f"mixture: QuantileSampling expected one dimension, got {mixture.dim}; "
+                "KernelHerding and SobolSampling take any number"
+            )
+        x = quantiles(mixture, (np.arange(n) + 0.5) / n)
+        return Points.trusted(x[:, None], np.full(n, 1.0 / n))

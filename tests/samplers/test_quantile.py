@@ -1,0 +1,111 @@
+"""Quantiles of mixtures on a line: exactness, hostile mixtures, gaps, atoms."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr, ndtri
+
+from herdfilter.discrepancy import energy_distance
+from herdfilter.mixture import GaussianMixture
+from herdfilter.samplers import KernelHerding, QuantileSampling, RandomSampling, SobolSampling
+from herdfilter.testing import hostile_mixture
+
+QUANTILES = QuantileSampling()
+
+
+def levels(n):
+    return (np.arange(n) + 0.5) / n
+
+
+def normal(mean, variance):
+    return GaussianMixture([1.0], [[mean]], [[[variance]]])
+
+
+def cdf_and_density(mixture, x):
+    """By sums over all pairs, in plain NumPy."""
+    deviations = np.sqrt(mixture.covariances[:, 0, 0])
+    u = (x - mixture.means[:, 0]) / deviations
+    density = np.exp(-0.5 * u**2) / np.sqrt(2 * np.pi) / deviations
+    return ndtr(u) @ mixture.weights, density @ mixture.weights
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 100, 1000])
+def test_points_of_a_normal_are_its_quantiles(n):
+    x = QUANTILES.sample(normal(3.0, 4.0), n).x[:, 0]
+    np.testing.assert_allclose(x, 3 + 2 * ndtri(levels(n)), atol=1e-12)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_many_components_one_width_or_many(shared):
+    rng = np.random.default_rng(0)
+    variances = 10.0 ** rng.uniform(-4, 2, (300, 1, 1))
+    mixture = GaussianMixture(
+        rng.dirichlet(np.ones(300)), 10 * rng.standard_normal((300, 1)), variances[0] if shared else variances
+    )
+    x = QUANTILES.sample(mixture, 200).x
+    np.testing.assert_allclose(cdf_and_density(mixture, x)[0], levels(200), atol=1e-14)
+
+
+def hostile_on_a_line():
+    mixtures = (hostile_mixture(seed) for seed in range(2000))
+    return [mixture for mixture in mixtures if mixture.dim == 1]
+
+
+def test_the_distribution_function_has_the_levels_at_the_points_of_hostile_mixtures():
+    """To its rounding, and to what a step to the next number makes of it."""
+    for mixture in hostile_on_a_line():
+        n = 1 + 7 * len(mixture)
+        x = QUANTILES.sample(mixture, n).x
+        assert (np.diff(x[:, 0]) >= 0).all()
+        reached, density = cdf_and_density(mixture, x)
+        largest = np.abs(mixture.means).max() + np.abs(x)[:, 0]
+        assert (np.abs(reached - levels(n)) <= 1e-13 + 4 * np.spacing(largest) * density).all()
+
+
+def test_no_other_sampler_comes_nearer_in_energy_distance():
+    """Whatever the mixture: least energy distance is what the quantiles are."""
+    for mixture in hostile_on_a_line()[:25]:
+        for n in (1, 15):
+            rivals = (KernelHerding(), RandomSampling(), SobolSampling())
+            least = min(energy_distance(rival.sample(mixture, n, 0), mixture) for rival in rivals)
+            allowed = 1e-12 * np.sqrt(mixture.covariance[0, 0])
+            assert energy_distance(QUANTILES.sample(mixture, n), mixture) <= least + allowed
+
+
+def test_a_mirror_image_has_mirrored_points():
+    mixture = hostile_on_a_line()[3]
+    mirrored = GaussianMixture(mixture.weights, -mixture.means, mixture.distinct_covariances)
+    x, other = QUANTILES.sample(mixture, 50).x, QUANTILES.sample(mirrored, 50).x
+    np.testing.assert_allclose(-other[::-1], x, atol=1e-12 * np.sqrt(mixture.covariance[0, 0]))
+
+
+def test_a_level_kept_across_a_gap_is_reached_at_the_lower_end():
+    """Between two far modes of equal weight lies the middle one of an odd number of points."""
+    mixture = GaussianMixture([0.5, 0.5], [[-100.0], [100.0]], [[1.0]])
+    x = QUANTILES.sample(mixture, 9).x[:, 0]
+    np.testing.assert_allclose(x[:4], -100 + ndtri(levels(9)[:4] * 2), atol=1e-12)
+    assert -93 < x[4] < -90
+    np.testing.assert_allclose(x[5:], 100 + ndtri(levels(9)[5:] * 2 - 1), atol=1e-12)
+
+
+def test_a_far_mode_gets_no_point_until_its_weight_is_half_a_share():
+    for weight, points in ((0.049, 0), (0.051, 1)):
+        mixture = GaussianMixture([1 - weight, weight], [[0.0], [1e9]], [[1.0]])
+        assert (QUANTILES.sample(mixture, 10).x > 1e6).sum() == points
+
+
+def test_components_without_extent_hold_the_levels_of_their_jump():
+    mixture = GaussianMixture([0.25, 0.5, 0.25], [[-2.0], [0.0], [5.0]], [[[0.0]], [[1.0]], [[0.0]]])
+    x, p, before = QUANTILES.sample(mixture, 40).x[:, 0], levels(40), 0.5 * ndtr(-2.0)
+    at_the_first, at_the_last = (before < p) & (p < before + 0.25), p > 0.75
+    np.testing.assert_allclose(x[at_the_first], -2.0, rtol=1e-13)
+    np.testing.assert_allclose(x[at_the_last], 5.0, rtol=1e-13)
+    between = (p > before + 0.25) & (p < 0.75)
+    np.testing.assert_allclose(x[between], ndtri(2 * p[between] - 0.5), atol=1e-12)
+
+
+def test_more_dimensions_are_refused_in_one_line():
+    mixture = GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2))
+    with pytest.raises(
+        ValueError, match=r"^mixture: QuantileSampling expected one dimension, got 2; [^\n]+$"
+    ):
+        QUANTILES.sample(mixture, 5)
