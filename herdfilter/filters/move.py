@@ -62,6 +62,21 @@ class Move(NamedTuple):
         """Covariance of additive transition noise, (d, d)."""
         return contract.transition_covariance(self.model, self.dt, self.step)
 
+    @property
+    def factor(self) -> Array:
+        """Factor F of the covariance of additive transition noise, ``F @ F.T``, (d, d); not to be written to."""
+        return contract.transition_factor(self.model, self.dt, self.step)
+
+    @property
+    def additive(self) -> bool:
+        """Whether the transition noise is additive and Gaussian."""
+        return contract.has(self.model, contract.ADDITIVE) and not hasattr(self.model, "transition")
+
+    @property
+    def simulated_only(self) -> bool:
+        """Whether a successor can only be drawn, not computed from its noise."""
+        return not (contract.has(self.model, contract.ADDITIVE) or hasattr(self.model, "transition"))
+
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         """Density ``sum_i w_i N(f(x_i), Q)`` of the next state, its angles unwrapped about their mean."""
         return contract.predictive_mixture(self.model, x, weights, self.dt, self.control, self.step)

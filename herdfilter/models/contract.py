@@ -136,13 +136,17 @@ def _transition_noise(model: Model, dt: float, step: int) -> Covariance:
     return covariance("transition_covariance", model.transition_covariance(dt, step), model.dim, step)
 
 
+def transition_factor(model: Model, dt: float, step: int) -> Array:
+    """Return a factor F of the model's transition covariance, ``F @ F.T``, (d, d); not to be written to."""
+    return _transition_noise(model, dt, step).factor
+
+
 def propagate(model: Model, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
     """Push states (n, d) and standard normal noise (n, `noise_dim`) through the transition."""
     if hasattr(model, "transition"):
         moved = rows("transition", model.transition(x, noise, dt, control, step), x.shape, step)
     else:
-        factor = _transition_noise(model, dt, step).factor
-        moved = transition_mean(model, x, dt, control, step) + noise @ factor.T
+        moved = transition_mean(model, x, dt, control, step) + noise @ transition_factor(model, dt, step).T
     return wrap_angles(moved, circular_dims(model))
 
 

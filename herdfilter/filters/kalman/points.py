@@ -39,6 +39,10 @@ class PointRule:
         _moments(np.ascontiguousarray(y), offsets, weights, spread_weights, means, covariances, cross)
         return means, covariances, cross
 
+    def points(self, dim: int) -> tuple[Array, Array]:
+        """Return the points of N(0, I), the first of them 0, and their weights; (p, dim) and (p,)."""
+        return _points(self.standard, dim)[:2]
+
     def mean(self, function: VectorFunction, means: Array, covariances: Array) -> Array:
         """Return the means of values that are no angles, (K, k)."""
         z, weights, _ = _points(self.standard, means.shape[1])

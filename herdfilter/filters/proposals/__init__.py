@@ -11,6 +11,7 @@ from herdfilter.filters.proposals.guided_augmented import GuidedAugmentedProposa
 from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
+from herdfilter.filters.proposals.ranked import RankedProposal
 
 __all__ = [
     "AugmentedProposal",
@@ -24,5 +25,6 @@ __all__ = [
     "KalmanMixtureProposal",
     "ObservingProposal",
     "Proposal",
+    "RankedProposal",
     "SequentialQuasiMonteCarlo",
 ]

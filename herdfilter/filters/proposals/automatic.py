@@ -8,134 +8,127 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals.augmented import AugmentedProposal
-from herdfilter.filters.proposals.base import initial_points
-from herdfilter.filters.proposals.guided_augmented import GuidedAugmentedProposal
+from herdfilter.filters.proposals._normality import beyond_chance
+from herdfilter.filters.proposals._sources import Source
+from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
-from herdfilter.fitting import EMFit, GaussianFit
+from herdfilter.filters.proposals.ranked import RankedProposal
+from herdfilter.fitting import GaussianFit
 from herdfilter.mixture import floored
-from herdfilter.models.contract import ADDITIVE, OBSERVED, Model, has, require
-from herdfilter.samplers import KernelHerding, MappedSampling
-
-BIMODAL = 5 / 9  # Sarle's coefficient of a uniform distribution
-CHANCE = 0.5  # of a dimension, over the effective sample size: how much higher few points make the coefficient by chance
-EVEN = 0.25  # of the points: the effective sample size after the update below which one Gaussian is doubted
-MARGIN = 1.0  # by which the logarithm of its evidence must then exceed the mixture's, for it to stand
-FLOOR = 2.0  # of the root of n: the effective sample size that weights are tempered to
+from herdfilter.models.contract import OBSERVED, Model, has
+from herdfilter.samplers import QuantileSampling
+from herdfilter.samplers.base import Sampler
 
 
 @dataclass(frozen=True)
 class AutomaticProposal:
-    """One Gaussian where it suffices, a mixture where it does not, decided at each step; what kind, by what the model has.
+    r"""One Gaussian while nothing speaks against it, else the particles themselves, ranked or at exact quantiles.
 
-    With a mean and a covariance of the observation, `GuidedAugmentedProposal` with one Gaussian comes first: it takes a
-    fraction of the time and is exact on linear Gaussian models. Where it will not do, a mixture takes its place:
-    `KalmanMixtureProposal` where the noise is additive with a regular covariance, else `GuidedAugmentedProposal` with three
-    Gaussians. That is decided twice. Before, by the particles: if their `bimodality` is above 5/9, the value of a uniform
-    distribution, and above what chance makes of few points, the mixture is taken at once. Afterwards, by the weights: if
-    they leave an effective sample size below a quarter of the points, the mixture is tried too, and taken unless the one
-    Gaussian has found more evidence, by a factor of e. Such a step evaluates the model twice as often.
+    The rule has three sentences. Where the particles cannot be told from one Gaussian, their third and fourth cumulants
+    being no more than twice what chance makes of as many, the step is made from that Gaussian. It stands if the step is as
+    good as linear: if the chi-square distance that is left to correct, of the weights after Kalman's update, or of the
+    successors from a linear function of their noise where there is no observation, is at most :math:`n^{-1/2}`, the size of a
+    random error. Else every particle stands for itself: `KalmanMixtureProposal` with exact quantiles in one dimension,
+    `RankedProposal` in more.
 
-    Weights that leave an effective sample size below ``2 sqrt(n)`` are tempered until it is that: raised to a power below
-    1, their sum kept (as in Koblents and Miguez 2015, "A population Monte Carlo scheme with transformed weights"). Where
-    few points lie in many dimensions the Kalman filters' posterior is worth more than weights that make one point of it.
-    With more points the bound loses its force, so that estimates tend to where they would without it.
+    Both bounds shrink as n grows, so that any misfit is seen once there are particles enough, and estimates converge. On a
+    linear Gaussian model the first way is the Kalman filter, exactly. Every model of the contract is served: without a mean
+    and a covariance of the observation points are placed by the transition alone, and where that can only be simulated,
+    ancestors are ranked and their successors random; only there are random numbers used, and for an initial distribution
+    that is not a `GaussianMixture`.
 
-    Where an observation is missing, the particles decide alone. Without a mean and a covariance of the observation:
-    `AugmentedProposal` with as many Gaussians as lower BIC.
-
-    No random number is used, unless the initial distribution is not a `GaussianMixture`.
+    Parameters
+    ----------
+    sampler : Sampler, optional
+        In place of quantiles and balanced points: ``RandomSampling()`` gives the random counterpart of this proposal, which
+        shows what the points themselves contribute.
     """
 
+    sampler: Sampler | None = None
     absorbs_weights: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        RankedProposal(self.sampler)
 
     def check(self, model: Model) -> None:
         """See `Proposal`."""
-        require(model, "AutomaticProposal", ADDITIVE, ("transition", "noise_dim"))
-        if has(model, OBSERVED):
-            require(model, "AutomaticProposal", OBSERVED)
+        self._ranked.check(model)
 
     def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
-        return initial_points(model, n, rng, self._mapped)
+        return self._of_particles(model).initial(model, n, rng)
 
     def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
-        one = self._is_seen(move) and self._looks_single(move, cloud)
-        return (self._of_gaussian if one else self._of_mixture(move)).propose(move, cloud, rng)
+        if not move.simulated_only and (source := one_gaussian(move, cloud)) is not None:
+            noise = self._ranked.noise(len(cloud), source.dim, move.step, rng)
+            moved = source.at(np.zeros(len(cloud), dtype=np.int64), noise)
+            if nonlinear_share(unwrap_angles(moved, cloud.weights, move.circular), noise) <= _chance(cloud):
+                return Cloud.equal(moved)
+        return self._for(move).propose(move, cloud, rng)
 
     def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
-        if not self._is_seen(move):
-            moved = self._blind.propose(move, cloud, rng)
+        proposal = self._for(move)
+        observed = has(move.model, OBSERVED)
+        if observed and not move.simulated_only and (source := one_gaussian(move, cloud)) is not None:
+            moved = self._ranked.looked_ahead(source, seen, len(cloud), rng)
+            weighted, evidence = moved.normalised()
+            if evidence > -np.inf and len(cloud) / weighted.ess - 1 <= _chance(cloud):
+                return moved
+        if not observed:
+            moved = proposal.propose(move, cloud, rng)
             return moved.reweighted(seen.log_likelihood(moved.particles))
-        enough = FLOOR * np.sqrt(len(cloud))
-        single = None
-        if self._looks_single(move, cloud):
-            single = self._of_gaussian.guide(move, cloud, seen, rng)
-            updated, evidence = single.normalised()
-            if evidence > -np.inf and updated.ess >= EVEN * len(cloud):
-                return single.tempered(enough)
-        moved = self._of_mixture(move).guide(move, cloud, seen, rng)
-        if single is not None and moved.normalised()[1] + MARGIN <= evidence:
-            moved = single
-        return moved.tempered(enough)
+        return proposal.guide(move, cloud, seen, rng)
 
-    def _is_seen(self, move: Move) -> bool:
-        return has(move.model, OBSERVED)
+    def _for(self, move: Move) -> Any:
+        """Return the proposal for particles that stand for themselves; a transition without a density needs ranks."""
+        proposal = self._of_particles(move.model)
+        if proposal is not self._ranked and floored(covariance := move.covariance) is not covariance:
+            return self._ranked
+        return proposal
 
-    def _looks_single(self, move: Move, cloud: Cloud) -> bool:
-        return bimodality(cloud, move.circular) <= BIMODAL + CHANCE * move.model.dim / cloud.ess
-
-    def _of_mixture(self, move: Move) -> Any:
-        """Return the proposal for this model and step when one Gaussian does not suffice."""
-        if not self._is_seen(move):
-            return self._blind
-        regular = has(move.model, ADDITIVE) and floored(noise := move.covariance) is noise
-        return self._regular if regular else self._singular
+    def _of_particles(self, model: Model) -> Any:
+        if model.dim > 1 or hasattr(model, "transition") or not hasattr(model, "transition_mean"):
+            return self._ranked
+        return self._guided_line if has(model, OBSERVED) else self._line
 
     @cached_property
-    def _of_gaussian(self) -> GuidedAugmentedProposal:
-        return GuidedAugmentedProposal(GaussianFit(), self._mapped)
+    def _ranked(self) -> RankedProposal:
+        return RankedProposal(self.sampler)
 
     @cached_property
-    def _regular(self) -> KalmanMixtureProposal:
-        return KalmanMixtureProposal(KernelHerding())
+    def _line(self) -> HerdedProposal:
+        return HerdedProposal(QuantileSampling() if self.sampler is None else self.sampler)
 
     @cached_property
-    def _singular(self) -> GuidedAugmentedProposal:
-        return GuidedAugmentedProposal(EMFit(3), self._mapped)
-
-    @cached_property
-    def _blind(self) -> AugmentedProposal:
-        return AugmentedProposal(EMFit("bic"), self._mapped)
-
-    @cached_property
-    def _mapped(self) -> MappedSampling:
-        return MappedSampling(KernelHerding())
+    def _guided_line(self) -> KalmanMixtureProposal:
+        return KalmanMixtureProposal(QuantileSampling() if self.sampler is None else self.sampler)
 
 
-def bimodality(cloud: Cloud, circular: tuple[int, ...] = ()) -> float:
-    """Sarle's bimodality coefficient, ``(skewness^2 + 1) / kurtosis``, the largest along the principal axes.
+def _chance(cloud: Cloud) -> float:
+    return float(len(cloud) ** -0.5)
 
-    It is 1/3 for a Gaussian, 5/9 for a uniform distribution, and 1, the largest value possible, for two points. Dimensions
-    are scaled to unit variance before the axes are taken, so that units do not matter.
-    """
-    weights = cloud.weights
-    x = unwrap_angles(cloud.particles, weights, circular)
-    centred = x - x[0]  # exactly zero where all particles agree, however sums are rounded
-    centred = centred - weights @ centred
-    variance = weights @ centred**2
-    centred = centred / np.sqrt(np.where(variance > 0, variance, 1.0))
-    along = centred @ np.linalg.eigh((centred.T * weights) @ centred)[1]
-    share = (
-        weights[:, None] * along**2
-    )  # first: of a far particle of hardly any weight the fourth power overflows
-    second, third, fourth = share.sum(axis=0), (share * along).sum(axis=0), (share * along**2).sum(axis=0)
-    spread = second > 1e-12
-    second, third, fourth = second[spread], third[spread], fourth[spread]
-    return float(((third**2 / second + second**2) / fourth).max(initial=0.0))
+
+def one_gaussian(move: Move, cloud: Cloud) -> Source | None:
+    """The Gaussian of the particles' mean and covariance, as a source of successors; None where they tell against it."""
+    fitted = GaussianFit().fit(cloud.particles, cloud.weights, move.circular)
+    mean, root = fitted.means[0], fitted.factors[0]
+    x = unwrap_angles(cloud.particles, cloud.weights, move.circular)
+    if beyond_chance(np.linalg.solve(root, (x - mean).T).T, cloud.weights):
+        return None
+    return Source.gaussian(move, mean, root)
+
+
+def nonlinear_share(x: Array, noise: Array) -> float:
+    """Share of the variance of states (n, d) that no linear function of their noise (n, D) explains, in the worst dimension."""
+    x, noise = x - x.mean(axis=0), noise - noise.mean(axis=0)
+    slopes = np.linalg.lstsq(noise, x, rcond=None)[0]
+    variance = (x**2).sum(axis=0)
+    rest = ((x - noise @ slopes) ** 2).sum(axis=0)
+    return float((rest / np.where(variance > 0, variance, 1.0)).max())

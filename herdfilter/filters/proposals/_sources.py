@@ -1,0 +1,102 @@
+"""Where successors come from: weighted states, or one Gaussian, with the noise on the way to the next step."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.angles import unwrap_angles, wrap_angles
+from herdfilter.filters.cloud import Cloud
+from herdfilter.filters.kalman.points import PointRule
+from herdfilter.filters.kalman.unscented import UNSCENTED
+from herdfilter.filters.move import Move
+from herdfilter.filters.observation import Observation
+from herdfilter.filters.proposals._guidance import Guidance, guided
+from herdfilter.models import contract
+
+
+class Source(NamedTuple):
+    """M states with weights, and the width of the Gaussian about each; what follows is a function of its noise.
+
+    The noise of a source has `dim` entries, N(0, I): those of the state about its centre, if there is a width, and those of
+    the transition.
+
+    Attributes
+    ----------
+    move : Move
+    centres : ndarray, shape (M, d)
+    weights : ndarray, shape (M,)
+    root : ndarray, shape (d, d), or None
+        Factor of the covariance about each centre.
+    means : ndarray, shape (M, d), or None
+        Transition means of the centres, where the noise is additive and there is no width: computed once.
+    """
+
+    move: Move
+    centres: Array
+    weights: Array
+    root: Array | None
+    means: Array | None
+
+    @classmethod
+    def of(cls, move: Move, cloud: Cloud) -> Source:
+        """The particles as they are."""
+        means = move.mean(cloud.particles) if move.additive else None
+        return cls(move, cloud.particles, cloud.weights, None, means)
+
+    @classmethod
+    def gaussian(cls, move: Move, mean: Array, root: Array) -> Source:
+        """One Gaussian, N(mean, root @ root.T)."""
+        return cls(move, mean[None], np.ones(1), root, None)
+
+    @classmethod
+    def kernels(cls, move: Move, cloud: Cloud, mean: Array, root: Array, width: float) -> Source:
+        """A Gaussian about every particle, `width` of the standard deviation of all, whose mean and covariance stay.
+
+        The particles are drawn together about their mean, in compensation (Liu and West 2001).
+        """
+        x = unwrap_angles(cloud.particles, cloud.weights, move.circular)
+        centres = move.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
+        return cls(move, centres, cloud.weights, width * root, None)
+
+    @property
+    def dim(self) -> int:
+        """Entries of the noise."""
+        return self.move.noise_dim + (0 if self.root is None else len(self.root))
+
+    def at(self, chosen: Any, noise: Array) -> Array:
+        """Successors (m, d) of the chosen members (m,) at noise (m, `dim`)."""
+        if self.means is not None:
+            return self.move.wrapped(self.means[chosen] + noise @ self.move.factor.T)
+        start = self.centres[chosen]
+        if self.root is None:
+            return self.move.push(start, noise)
+        d = len(self.root)
+        start = self.move.wrapped(start + noise[:, :d] @ self.root.T)
+        return self.move.push(start, noise[:, d:])
+
+    def at_all(self, noise: Array) -> Array:
+        """Successors (M, p, d) of every member at noise (p, `dim`)."""
+        count, p = len(self.centres), len(noise)
+        if self.means is not None:
+            x = self.move.wrapped(self.means[:, None] + noise @ self.move.factor.T)
+        else:
+            x = self.at(np.repeat(np.arange(count), p), np.tile(noise, (count, 1)))
+        return x.reshape(count, p, -1)
+
+    def guided(self, seen: Observation, rule: PointRule = UNSCENTED) -> tuple[Guidance, Array]:
+        """What the observation tells about the noise of every member, and the successors (M, d) at no noise."""
+        points, weights = rule.points(self.dim)
+        x = self.at_all(points)
+        centres, flat = x[:, 0], x.reshape(-1, x.shape[-1])
+        values = contract.observation_mean(seen.model, flat, seen.step).reshape(*x.shape[:2], -1)
+        seen.expect(values.shape[2:], "observation_mean")
+        about = values[:, :1]
+        offsets = wrap_angles(values - about, seen.circular)[..., seen.kept]
+        noises = seen.noises(flat)
+        if len(noises) > 1:
+            k = len(seen.kept)
+            noises = np.tensordot(noises.reshape(*x.shape[:2], k, k), weights, (1, 0))
+        return guided(offsets, weights, points, seen.residuals(about[:, 0]), noises, seen.step), centres

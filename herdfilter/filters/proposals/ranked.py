@@ -1,0 +1,149 @@
+"""Ranked particles: a deterministic particle filter without any fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.filters.cloud import Cloud
+from herdfilter.filters.move import Move
+from herdfilter.filters.observation import Observation
+from herdfilter.filters.proposals._balanced import SETS, balanced_noise
+from herdfilter.filters.proposals._hilbert import BITS, hilbert_order
+from herdfilter.filters.proposals._kalman import check_share
+from herdfilter.filters.proposals._sources import Source
+from herdfilter.filters.proposals.base import initial_points
+from herdfilter.filters.resampling.base import Indices, picked
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models.contract import OBSERVED, Model, has, require
+from herdfilter.samplers import MappedSampling, SobolSampling
+from herdfilter.samplers.base import Sampler, as_sampler, drawn
+
+START = MappedSampling(SobolSampling())
+"""Draws the initial particles."""
+
+
+@dataclass(frozen=True)
+class RankedProposal:
+    r"""Ancestors at even steps through the ranked particles, noise that is balanced along the ranks.
+
+    The particles are put in order: by value in one dimension, else along a Hilbert curve. The i-th of n new particles has as
+    its ancestor the one at (i - 1/2) / n of the cumulative weights in that order, and takes the i-th of n fixed points of
+    N(0, I) as its noise, of which any run of successive ones is balanced: so neighbours in the state get noise that is spread
+    like the whole. There is no random number and no fit, the price is that of sorting, and estimates converge to the exact
+    ones as n grows, as those of sequential quasi-Monte Carlo do (Gerber and Chopin 2015), with fixed points for random ones.
+
+    Where the model has a mean and a covariance of the observation, that is looked at first (`guided`): the noise of every
+    particle, N(0, I), goes through an unscented Kalman filter's update to :math:`N(\mu_i, N_i N_i^T)`, the particle's weight
+    is multiplied by its evidence, and the ranks are of where the particles will be. With an ancestor a of weight :math:`w_a`,
+    taken with the weight :math:`q_a`, and noise v that leads to x, the new particle has the exact weight
+
+    .. math:: \frac{w_a}{q_a} \, \frac{N(v; 0, I)}{N(v; \mu_a, N_a N_a^T)} \, p(z \mid x) ,
+
+    whatever the Kalman filter gets wrong. The noise may be additive or not, and its covariance rank-deficient. Where a
+    transition can only be simulated, ancestors are ranked and the rest is random.
+
+    Parameters
+    ----------
+    sampler : Sampler, optional
+        Draws the points of N(0, I), anew at every step: ``RandomSampling()`` gives the random counterpart of this proposal,
+        ``MappedSampling(KernelHerding())`` herded points. Unless given, points of scrambled Sobol sequences, in eight fixed
+        sets that are taken in turn.
+    guided : bool
+        Whether to look at the observation before the particles are moved, where the model's functions allow it.
+    defensive_share : float
+        Share a, from 0 to below 1, of the weights before the update in those that ancestors are taken with:
+        ``(1 - a) w_i' + a w_i``, with w_i' those after it. Where a Kalman filter is wrong about the evidence of a particle,
+        successors still go there (a defensive mixture, Hesterberg 1995).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `sampler` has no method ``sample``, or the share is out of range; in a filter, if the state has more than 62
+        dimensions, in which no place on a Hilbert curve can be told.
+    """
+
+    sampler: Sampler | None = None
+    guided: bool = True
+    defensive_share: float = 0.1
+    absorbs_weights: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.sampler is not None:
+            as_sampler("sampler", self.sampler)
+        check_share(self.defensive_share)
+
+    def check(self, model: Model) -> None:
+        """See `Proposal`."""
+        user = type(self).__name__
+        additive = ("transition_mean", "transition_covariance")
+        require(model, user, additive, ("transition", "noise_dim"), ("sample_transition",))
+        if self.guided and has(model, OBSERVED):
+            require(model, user, OBSERVED)
+        if model.dim > BITS:
+            raise ValueError(
+                f"model: expected at most {BITS} dimensions for the Hilbert curve, got {model.dim}"
+            )
+
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
+        """See `Proposal`."""
+        return initial_points(model, n, rng, START if self.sampler is None else self.sampler)
+
+    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
+        """See `Proposal`."""
+        if move.simulated_only:
+            chosen = ancestors(cloud.particles, cloud.weights, move.circular)
+            return Cloud.equal(move.sample(cloud.particles[chosen], rng))
+        source = Source.of(move, cloud)
+        return self.moved(source, rng)
+
+    def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
+        """See `ObservingProposal`."""
+        if move.simulated_only or not (self.guided and has(move.model, OBSERVED)):
+            moved = self.propose(move, cloud, rng)
+            return moved.reweighted(seen.log_likelihood(moved.particles))
+        return self.looked_ahead(Source.of(move, cloud), seen, len(cloud), rng)
+
+    def moved(self, source: Source, rng: np.random.Generator, n: int | None = None) -> Cloud:
+        """Successors of a source without an observation."""
+        move = source.move
+        n = len(source.centres) if n is None else n
+        chosen = ancestors(source.centres, source.weights, move.circular, n)
+        return Cloud.equal(source.at(chosen, self.noise(n, source.dim, move.step, rng)))
+
+    def looked_ahead(self, source: Source, seen: Observation, n: int, rng: np.random.Generator) -> Cloud:
+        """Successors of a source with an observation in view, not normalised."""
+        guidance, centres = source.guided(seen)
+        with np.errstate(divide="ignore"):
+            before = np.log(source.weights)
+        after = before + guidance.log_densities
+        peak = after.max()
+        taken = source.weights
+        if peak > -np.inf:
+            updated = np.exp(after - peak)
+            taken = (1 - self.defensive_share) / updated.sum() * updated + self.defensive_share * taken
+        chosen = ancestors(centres, taken, source.move.circular, n)
+        noise, log_ratio = guidance.drawn(chosen, self.noise(n, source.dim, source.move.step, rng))
+        moved = source.at(chosen, noise)
+        log_weights = before[chosen] - np.log(n * taken[chosen] / taken.sum()) + log_ratio
+        return Cloud(moved, log_weights + seen.log_likelihood(moved))
+
+    def noise(self, n: int, dim: int, turn: int, rng: np.random.Generator) -> Array:
+        """Points of N(0, I), (n, dim)."""
+        if self.sampler is None:
+            return balanced_noise(n, dim, turn % SETS)
+        normal = GaussianMixture.trusted(np.ones(1), np.zeros((1, dim)), np.eye(dim))
+        return drawn(self.sampler, normal, n, rng).x
+
+
+def ancestors(x: Array, weights: Array, circular: tuple[int, ...], n: int | None = None) -> Indices:
+    """Return the n members of weighted points (M, d) at even steps through their ranks, in order; n is M unless given."""
+    n = len(x) if n is None else n
+    if len(x) == 1:
+        return np.zeros(n, dtype=np.int64)
+    total = weights.sum()
+    order = hilbert_order(x, weights / total, circular)
+    return order[picked(weights[order], (np.arange(n) + 0.5) / n)]
