@@ -9,7 +9,7 @@ from scipy.special import gamma
 
 import herdfilter as hf
 from herdfilter.evaluation.columns import COLUMNS, SERIES, measured, series_of
-from herdfilter.evaluation.measures import Evidence, energy_distance_to
+from herdfilter.evaluation.evidence import Evidence, energy_distance_to
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.reference import compute_reference, snapshot_steps
 from herdfilter.evaluation.scenario import Divergence
