@@ -9,6 +9,7 @@ from herdfilter.models.lorenz63 import Lorenz63
 from herdfilter.models.lorenz96 import Lorenz96
 from herdfilter.models.priors import UniformBox
 from herdfilter.models.radar import RadarTracking
+from herdfilter.models.random import RandomModel, random_model
 from herdfilter.models.range_only import RangeOnly
 from herdfilter.models.reentry import BallisticReentry
 from herdfilter.models.stochastic_volatility import StochasticVolatility
@@ -25,8 +26,10 @@ __all__ = [
     "Lorenz63",
     "Lorenz96",
     "RadarTracking",
+    "RandomModel",
     "RangeOnly",
     "StochasticVolatility",
     "UniformBox",
     "linear_chain",
+    "random_model",
 ]

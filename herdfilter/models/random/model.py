@@ -1,0 +1,182 @@
+"""Models drawn from a stated distribution, to tune filters on and to make claims about models in general."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from herdfilter._checks import Array, as_count
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models._fields import assign
+from herdfilter.models.random._numbers import listed, rounded
+from herdfilter.models.random.grids import grid_of
+from herdfilter.models.random.sensing import draw_observation, draw_prior
+from herdfilter.models.random.simulation import simulated
+from herdfilter.models.random.systems import draw_drift, draw_noise
+
+TRANSITION = ("transition_mean", "transition_covariance", "transition", "noise_dim", "sample_transition")
+OBSERVATION = (
+    "log_likelihood",
+    "sample_observation",
+    "observation_mean",
+    "observation_covariance",
+    "observation_circular",
+)
+
+
+@dataclass(frozen=True)
+class RandomModel:
+    r"""A state-space model drawn at random; its equations are printed by ``print(model)``.
+
+    .. math:: x_k = f(x_{k-1}) + \text{noise}, \qquad y_k = h(x_k) + \text{noise}, \qquad k = 1, 2, \dots
+
+    The same seed gives the same model on every machine: all of its numbers have three significant digits. Time is discrete:
+    `dt` and `control` have no meaning and are not used.
+
+    Parameters
+    ----------
+    seed : int
+        Not negative. By convention seeds below 10,000 are for tuning, and seeds from 1,000,000 on for claims: whoever makes
+        a claim has not looked at them before.
+
+    Attributes
+    ----------
+    dim : int
+        Dimension of the state.
+    initial : GaussianMixture
+        Distribution of the state at step 0.
+    steps : int
+        Recommended length of a run.
+    spread : ndarray, shape (d,)
+        Long-run standard deviation of each coordinate, from a simulation.
+    labels : tuple of str
+        What was drawn: the kinds of drift, of transition noise and of observation, and then any of "heavy-tailed", "sharp",
+        "missing" and "multimodal prior".
+    equations : str
+        The model in words.
+    grid : dict or None
+        Arguments `lower`, `upper` and `points` of a `GridFilter` for it, where one of bearable size is exact.
+
+    Raises
+    ------
+    ValueError
+        If `seed` is not an integer of at least 0.
+
+    Notes
+    -----
+    Beside these, a model has those functions of the model contract that its kind has, and no others: with additive noise
+    ``transition_mean`` and ``transition_covariance``, with multiplicative noise ``transition`` and ``noise_dim``, and else
+    ``sample_transition`` only; always ``log_likelihood`` and ``sample_observation``; ``observation_mean`` and
+    ``observation_covariance`` except of counts; ``observation_circular`` of bearings.
+
+    What is drawn, with what probability:
+
+    ==================  ===============================================================================================
+    dimension           1: 0.15, 2: 0.25, 3: 0.2, 4: 0.15, 5 to 8: 0.0625 each
+    drift               in proportion, among those that exist in the dimension: linear 2, rotating 1.5 (d > 1), double
+                        wells 2, chaotic map 1.5, chaotic flow 2 (d > 2), limit cycle 1 (d even), saturating network
+                        1.5, population 1
+    transition noise    additive 0.6, of deficient rank 0.12 (additive if d = 1), multiplicative 0.2, only simulable
+                        0.08
+    its sd              log-uniform, in natural scales of the drift: 0.01 to 10 for linear, rotating and saturating;
+                        where more noise would leave nothing of the system, 0.03 to 2 (wells, populations), 0.01 to 1
+                        (limit cycles) or 0.01 to 0.3 (chaotic maps and flows)
+    observed            linear 0.22, some coordinates 0.18 (d > 1), ranges 0.17, bearings 0.1 (d > 1), squares 0.13,
+                        saturating 0.1, counts 0.1; one to three entries
+    observation noise   except of counts: sharp 0.12; else, except of bearings, heavy-tailed 0.15; else Gaussian
+    its sd              log-uniform from 0.03 to 3 of the spread of what is observed; sharp: in the first entry a
+                        hundredth of what the transition noise of one step makes of it (at least of a fifth of its
+                        long-run spread), in the others at least the spread
+    when                at every step; with probability 0.2 only at some of every 6 to 25 steps
+    prior               one Gaussian, 0.1 to 1 of the spread wide; with probability 0.15 a mixture of 2 to 4 far ones
+    steps               40 to 80
+    ==================  ===============================================================================================
+
+    So that no model is hopeless, entries of an observation that together would leave less than a hundredth of the particles
+    are made less sharp. Kinds that a dimension lacks share their probability among the others.
+    """
+
+    seed: int
+
+    def __post_init__(self) -> None:
+        assign(self, seed=as_count("seed", self.seed, minimum=0))
+        drawn = _draw(self.seed)
+        assign(self, **drawn._asdict())
+        for part, names in ((drawn.motion, TRANSITION), (drawn.sensing, OBSERVATION)):
+            assign(self, **{name: getattr(part, name) for name in names if hasattr(part, name)})
+
+    @property
+    def equations(self) -> str:
+        """The model in words, on a few lines."""
+        drawn = _draw(self.seed)
+        prior = drawn.initial
+        sd = np.sqrt(np.diagonal(prior.distinct_covariances[0]))
+        kind = "Gaussian" if len(prior) == 1 else f"{len(prior)} Gaussians of weights {listed(prior.weights)}"
+        return "\n".join(
+            [
+                f"Random model {self.seed}: dimension {drawn.dim}, {drawn.steps} steps",
+                f"drift: {drawn.motion.drift.words}",
+                f"noise: {drawn.motion.words}",
+                f"observed: {drawn.sensing.words}",
+                f"start: {kind}, mean {listed(prior.means if len(prior) > 1 else prior.means[0])}, standard deviation {listed(sd)}",
+                f"long-run spread: {listed(drawn.spread)}",
+            ]
+        )
+
+    def __str__(self) -> str:
+        return self.equations
+
+    @cached_property
+    def grid(self) -> dict[str, Any] | None:
+        """Arguments of a `GridFilter` that is exact, or None."""
+        drawn = _draw(self.seed)
+        return grid_of(drawn.motion, drawn.sensing, drawn.initial, simulated(drawn.motion, drawn.initial))
+
+
+def random_model(seed: int) -> RandomModel:
+    """Draw a state-space model from a stated distribution; see `RandomModel` for the distribution and the attributes.
+
+    Parameters
+    ----------
+    seed : int
+        Not negative: below 10,000 to tune on, from 1,000,000 on for claims.
+
+    Returns
+    -------
+    RandomModel
+
+    Raises
+    ------
+    ValueError
+        If `seed` is not an integer of at least 0.
+    """
+    return RandomModel(seed)
+
+
+class _Drawn(NamedTuple):
+    dim: int
+    initial: GaussianMixture
+    steps: int
+    spread: Array
+    labels: tuple[str, ...]
+    motion: Any
+    sensing: Any
+
+
+@lru_cache(maxsize=256)
+def _draw(seed: int) -> _Drawn:
+    rng = np.random.Generator(np.random.PCG64(seed))
+    drift = draw_drift(rng)
+    motion = draw_noise(rng, drift)
+    wide = GaussianMixture([1.0], np.zeros((1, drift.dim)), np.diag(drift.scale**2))
+    system = simulated(motion, wide)
+    initial = draw_prior(rng, system)
+    sensing, special = draw_observation(rng, system)
+    labels = (drift.kind, motion.kind, sensing.view.kind, *special)
+    if len(initial) > 1:
+        labels += ("multimodal prior",)
+    spread = rounded(system.spread)
+    return _Drawn(drift.dim, initial, int(rng.integers(40, 81)), spread, labels, motion, sensing)
