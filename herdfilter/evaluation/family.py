@@ -31,6 +31,10 @@ class Family:
         """Seed of the model of a run."""
         return self.first + run // self.runs
 
+    def place(self, run: int) -> tuple[int, int]:
+        """Seed of the model of a run, and the number of the run among those of this model."""
+        return self.seed(run), run % self.runs
+
     def models(self, runs: int) -> int:
         """Count the models of so many runs altogether."""
         return -(-runs // self.runs)

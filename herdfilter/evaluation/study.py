@@ -2,7 +2,8 @@
 
 Seeds hang on what they are for, not on the order of the work: the recording of a run, its reference, and
 every filter and particle count in it have each their own `numpy.random.SeedSequence`. So a table is the same
-for any number of workers, and a filter's rows are the same whichever other filters stand beside it.
+for any number of workers, and a filter's rows are the same whichever other filters stand beside it; and in a family of
+models a model's rows are the same whichever other models there are.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ class Study:
         return self._rng(run, _FILTER, zlib.crc32(key[0].encode()), key[1])
 
     def _rng(self, run: int, *purpose: int) -> np.random.Generator:
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(run, *purpose)))
+        place = (run,) if self.family is None else self.family.place(run)
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*place, *purpose)))
 
     def dims(self, model: Any) -> tuple[int, ...]:
         """Dimensions whose error counts."""

@@ -79,6 +79,7 @@ def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
         script=_markup(_text("animation.js")),
         scenario=result.study.scenario,
         study=result.study,
+        extent=wording.extent(result.study, result.study.runs),
         planned=result.description.get("runs", result.study.runs),
         verdict=result.verdict,
         claims=wording.claimed(result.runs, summary),

@@ -47,7 +47,11 @@ def cell(row: pd.Series[Any], heading: Heading) -> dict[str, Any]:
 
 def extent(study: Study, planned: int) -> str:
     """Say how many runs there are, and of how many models."""
-    runs = f"{study.runs} runs" if study.runs == planned else f"{study.runs} of {planned} runs"
+    runs = (
+        f"{study.runs} run{'s' * (study.runs != 1)}"
+        if study.runs == planned
+        else f"{study.runs} of {planned} runs"
+    )
     if study.family is None:
         return runs
     count, first = study.family.models(study.runs), study.family.first
@@ -112,10 +116,20 @@ def reference(scenario: Scenario) -> str:
         case {"type": "kalman"}:
             return "the Kalman filter, exact here"
         case {"type": "large", "n": n}:
-            repeats = scenario.reference.get("repeats", 4)
-            return f"the average of {repeats} bootstrap filters with {n} particles each"
+            return f"the average of {_many(scenario.reference, 4)} with {n} particles each"
+        case {"type": "grid-or-large", "n": n}:
+            average = f"the average of {_many(scenario.reference, 2)} with {n} particles each"
+            return f"the exact posterior where the model brings a grid along that holds it, else {average}"
         case other:
             return ", ".join(f"{key} = {value}" for key, value in other.items())
+
+
+def _many(reference: Mapping[str, Any], repeats: int) -> str:
+    """Say how many filters of which names make up a reference; `repeats` unless it says so."""
+    names = reference.get("filter", "bootstrap")
+    first, *others = [names] if isinstance(names, str) else names
+    others = [f" (or {name}, where that does not serve)" for name in others]
+    return f"{reference.get('repeats', repeats)} {first}{''.join(others)} filters"
 
 
 def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, str]]:
@@ -132,7 +146,7 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
             "error",
             f"root mean square over the steps of a run of the distance from the posterior mean, over {over}{unit}",
         ),
-        ("reference", "; ".join([reference(scenario), *floor(summary)])),
+        ("reference", "; ".join([reference(scenario), *(floor(summary) if scenario.models is None else [])])),
         (
             "intervals",
             "at 95 % over runs: of medians and ratios between order statistics (from six runs on), of root mean squares "
