@@ -198,9 +198,8 @@ def test_what_is_known_for_sure_counts_for_nothing():
 
 
 def test_the_command_line_tells_of_the_models(path, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "herdfilter.plotting.save_figures", lambda *arguments: []
-    )  # the report draws them, too
+    for place, nothing in (("plotting.save_figures", []), ("report.page.inline", "")):  # planned, but not drawn
+        monkeypatch.setattr(f"herdfilter.{place}", lambda *arguments, nothing=nothing: nothing)
     out = tmp_path / "out"
     done = run("compare", path, "--models", "3", "--workers", "1", "--out", out)
     assert done.exit_code == 0, done.output
