@@ -2,7 +2,9 @@
 
 from herdfilter.models.bearings import BearingsTracking
 from herdfilter.models.bearings_only import BearingsOnly
+from herdfilter.models.circling_range import CirclingRange
 from herdfilter.models.coordinated_turn import CoordinatedTurn
+from herdfilter.models.double_well import DoubleWell
 from herdfilter.models.landmarks import LandmarkLocalisation
 from herdfilter.models.linear_gaussian import LinearGaussian, linear_chain
 from herdfilter.models.lorenz63 import Lorenz63
@@ -11,6 +13,7 @@ from herdfilter.models.priors import UniformBox
 from herdfilter.models.radar import RadarTracking
 from herdfilter.models.random import RandomModel, random_model
 from herdfilter.models.range_only import RangeOnly
+from herdfilter.models.range_tracking import RangeTracking
 from herdfilter.models.reentry import BallisticReentry
 from herdfilter.models.stochastic_volatility import StochasticVolatility
 from herdfilter.models.ungm import UNGM
@@ -20,7 +23,9 @@ __all__ = [
     "BallisticReentry",
     "BearingsOnly",
     "BearingsTracking",
+    "CirclingRange",
     "CoordinatedTurn",
+    "DoubleWell",
     "LandmarkLocalisation",
     "LinearGaussian",
     "Lorenz63",
@@ -28,6 +33,7 @@ __all__ = [
     "RadarTracking",
     "RandomModel",
     "RangeOnly",
+    "RangeTracking",
     "StochasticVolatility",
     "UniformBox",
     "linear_chain",

@@ -12,13 +12,16 @@ from herdfilter.models import (
     BallisticReentry,
     BearingsOnly,
     BearingsTracking,
+    CirclingRange,
     CoordinatedTurn,
+    DoubleWell,
     LandmarkLocalisation,
     LinearGaussian,
     Lorenz63,
     Lorenz96,
     RadarTracking,
     RangeOnly,
+    RangeTracking,
     StochasticVolatility,
 )
 from herdfilter.models.contract import (
@@ -64,6 +67,9 @@ CASES = {
     "coordinated turn": Case(CoordinatedTurn(), dt=1.5),
     "re-entry": Case(BallisticReentry(), dt=0.3),
     "stochastic volatility": Case(StochasticVolatility()),
+    "double well": Case(DoubleWell(observed_every=1), dt=0.2),
+    "ranges": Case(RangeTracking(sensors=[[-1, 0], [1, 0], [0, 2]]), dt=0.7),
+    "circling": Case(CirclingRange(range_sd=0.2)),
 }
 
 ADDITIVE = [name for name, case in CASES.items() if hasattr(case.model, "observation_mean")]

@@ -6,6 +6,7 @@ original system, and noise cannot drive them away.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
@@ -127,7 +128,12 @@ class Flow:
 
     kind: ClassVar[str] = "chaotic flow"
     noise_range: ClassVar = (0.01, 0.3)
-    settled: ClassVar = 100
+    memory: ClassVar = 8.0
+
+    @property
+    def settled(self) -> int:
+        """Steps to a time `memory`: about ten times the time in which neighbours part, or a few turns of a cycle."""
+        return math.ceil(self.memory / (self.substeps * self.integration_step))
 
     @property
     @abstractmethod
@@ -214,6 +220,7 @@ class Roessler(Flow):
     c: float = 5.7
 
     dim: ClassVar[int] = 3
+    memory: ClassVar = 60.0
 
     @property
     def scale(self) -> Array:
@@ -285,6 +292,7 @@ class VanDerPol(Flow):
 
     kind: ClassVar[str] = "limit cycle"
     noise_range: ClassVar = (0.01, 1.0)
+    memory: ClassVar = 30.0
 
     @property
     def scale(self) -> Array:

@@ -1,7 +1,7 @@
 """Drifts that settle: linear, rotating, wells, saturating and populations.
 
-A drift is a function of states (n, d) -> (n, d). Beside it, it tells its natural scale in each coordinate (what noise is measured
-by), between which multiples of it noise leaves the system what it is, and after how many steps it has forgotten its start.
+A drift is a function of states (n, d) -> (n, d). Beside that, it tells its natural scale in each coordinate, which noise is
+measured by; which multiples of it leave the system what it is; and after how many steps it has forgotten its start.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ class Drift(Protocol):
 
     kind: ClassVar[str]
     noise_range: ClassVar[tuple[float, float]]
-    settled: ClassVar[int]
 
     @property
     def dim(self) -> int:
         """Dimension of the state."""
+
+    @property
+    def settled(self) -> int:
+        """Steps after which the start is forgotten."""
 
     @property
     def scale(self) -> Array:
@@ -43,15 +46,10 @@ class Linear:
     """``A x`` with a stable matrix A, (d, d)."""
 
     matrix: Array
-    rotating: bool = False
 
+    kind: ClassVar[str] = "linear"
     noise_range: ClassVar = (0.01, 10.0)
     settled: ClassVar = 300
-
-    @property
-    def kind(self) -> str:  # type: ignore[override]
-        """Label of the drift."""
-        return "rotating" if self.rotating else "linear"
 
     @property
     def dim(self) -> int:
@@ -67,17 +65,22 @@ class Linear:
     def words(self) -> str:
         """The drift in words."""
         sizes = np.sort(np.abs(np.linalg.eigvals(self.matrix)))[::-1]
-        name = "damped rotation" if self.rotating else "linear"
-        return f"{name}, A x with eigenvalues of size {listed(sizes)}; rows of A: {listed(self.matrix)}"
+        return f"{self.kind}, A x with eigenvalues of size {listed(sizes)}; rows of A: {listed(self.matrix)}"
 
     def __call__(self, x: Array) -> Array:
         """States one step on."""
         return x @ self.matrix.T
 
 
+class Rotating(Linear):
+    """``A x`` with eigenvalues in complex pairs: a damped rotation."""
+
+    kind: ClassVar[str] = "rotating"
+
+
 @dataclass(frozen=True, eq=False)
 class Wells:
-    """The exact flow of ``dx/dt = x - x^3 / width^2`` over a time, in some coordinates; the others decay; then neighbours mix."""
+    """The exact flow of ``dx/dt = x - x^3 / width^2`` in the first coordinates; the others decay; then neighbours mix."""
 
     width: Array
     time: float
@@ -188,7 +191,8 @@ class Population:
     @property
     def words(self) -> str:
         """The drift in words."""
-        text = f"population, x + r (1 - C exp x) with x cut off at {self.lowest:g} and {self.highest:g}, r = {listed(self.rate)}"
+        limits = f"{self.lowest:g} and {self.highest:g}"
+        text = f"population, x + r (1 - C exp x) with x between {limits}, r = {listed(self.rate)}"
         return text + (f"; rows of C: {listed(self.competition)}" if self.dim > 1 else "")
 
     def __call__(self, x: Array) -> Array:

@@ -114,14 +114,18 @@ class RandomModel:
         drawn = _draw(self.seed)
         prior = drawn.initial
         sd = np.sqrt(np.diagonal(prior.distinct_covariances[0]))
-        kind = "Gaussian" if len(prior) == 1 else f"{len(prior)} Gaussians of weights {listed(prior.weights)}"
+        kind = (
+            f"{len(prior)} Gaussians of weights {listed(prior.weights)}, means"
+            if len(prior) > 1
+            else "Gaussian, mean"
+        )
         return "\n".join(
             [
                 f"Random model {self.seed}: dimension {drawn.dim}, {drawn.steps} steps",
                 f"drift: {drawn.motion.drift.words}",
                 f"noise: {drawn.motion.words}",
                 f"observed: {drawn.sensing.words}",
-                f"start: {kind}, mean {listed(prior.means if len(prior) > 1 else prior.means[0])}, standard deviation {listed(sd)}",
+                f"start: {kind} {listed(prior.means)}, standard deviation {listed(sd)}",
                 f"long-run spread: {listed(drawn.spread)}",
             ]
         )

@@ -109,8 +109,8 @@ class RandomScale(Motion):
     def words(self) -> str:
         """The noise in words."""
         return (
-            f"multiplicative, Gaussian, {spread_words(self.factor)}, times exp({self.strength:.3g} e), e standard normal and "
-            "drawn anew for each step"
+            f"multiplicative, Gaussian, {spread_words(self.factor)}, times exp({self.strength:.3g} e), e standard normal "
+            "and drawn anew for each step"
         )
 
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:

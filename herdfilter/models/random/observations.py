@@ -64,7 +64,7 @@ class Gaussian:
         return f"Gaussian, standard deviation {listed(self.sd)}"
 
     def scaled(self, x: Array) -> Array:
-        """The view in standard deviations of its noise, (n, d) -> (n, k), as a grid must resolve it."""
+        """Return the view in standard deviations of its noise, (n, d) -> (n, k), as a grid must resolve it."""
         return self.view(x) / self.sd
 
     def observation_mean(self, x: Array, step: int) -> Array:
@@ -166,7 +166,7 @@ class Counts:
         return f"counts, Poisson with mean {self.view.words}; {self.schedule.words}"
 
     def scaled(self, x: Array) -> Array:
-        """The view in standard deviations of the counts, as a grid must resolve it: twice the root has a variance of one."""
+        """Return the view in standard deviations of the counts: twice their root has a variance of one."""
         return 2 * np.sqrt(self.view(x))
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.angles import wrap_angles
+from herdfilter.angles import moments, wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.random import observations, views
 from herdfilter.models.random._numbers import log_uniform, rounded
@@ -39,7 +39,7 @@ MULTIMODAL = 0.15
 """Probability of a prior of several far Gaussians."""
 
 LEAST_SHARE = 0.01
-"""The share of the particles that a typical observation must leave: the product of the ratios of noise to spread, below one."""
+"""Share of the particles that a typical observation must leave: the product of its ratios of noise to spread below one."""
 
 
 def draw_view(rng: Rng, system: Simulation) -> View:
@@ -84,7 +84,7 @@ def draw_schedule(rng: Rng) -> observations.Schedule:
         return observations.Schedule()
     period = int(rng.integers(6, 26))
     length = int(rng.integers(1, max(2, period // 5) + 1))
-    return observations.Schedule(period, length, int(rng.integers(1, period + 1)))
+    return observations.Schedule(period, length, int(rng.integers(1, period - length + 2)))
 
 
 def draw_observation(rng: Rng, system: Simulation) -> tuple[Any, tuple[str, ...]]:
@@ -96,11 +96,13 @@ def draw_observation(rng: Rng, system: Simulation) -> tuple[Any, tuple[str, ...]
     if isinstance(view, views.Intensity):
         return observations.Counts(view, size, schedule), missing
     angle = isinstance(view, views.Bearing)
-    spread = _spread(seen - seen.mean(axis=0), angle)
+    circular = tuple(range(size)) if angle else ()
+    spread = np.sqrt(np.diagonal(moments(seen, np.full(len(seen), 1 / len(seen)), circular)[1]))
     ratio = log_uniform(rng, *NOISE, size)
     sharp = special[0] < SHARP
     if sharp:
-        moved = _spread(view(system.one) - view(system.other), angle) / np.sqrt(2)
+        apart = wrap_angles(view(system.one) - view(system.other), circular)
+        moved = np.sqrt((apart**2).mean(axis=0) / 2)
         ratio = np.maximum(ratio, 1.0)
         ratio[0] = SHARPNESS * max(moved[0] / spread[0], 0.2)
     else:
@@ -113,13 +115,6 @@ def draw_observation(rng: Rng, system: Simulation) -> tuple[Any, tuple[str, ...]
         freedom = float(rounded(rng.uniform(2.5, 6.0)))
         return observations.HeavyTailed(view, sd, schedule, freedom), ("heavy-tailed", *labels)
     return observations.Gaussian(view, sd, schedule), labels
-
-
-def _spread(differences: Array, angle: bool) -> Array:
-    """Root mean square of each column, the short way round if they are angles."""
-    if angle:
-        differences = wrap_angles(differences, tuple(range(differences.shape[1])))
-    return np.sqrt((differences**2).mean(axis=0))
 
 
 def _bearable(ratio: Array) -> Array:

@@ -22,8 +22,8 @@ KEPT = 10
 class Simulation:
     """States (n, d): of the long run, the two successors of each of the last of them, and the extremes from the start on.
 
-    A chaotic system doubles a difference of the last bit at every step or so: the runs of chaotic maps are short enough for the
-    three digits that are kept of whatever is found here.
+    A chaotic system doubles a difference of the last bit at every step or so: its run is short enough for the three digits
+    that are kept of whatever is found here.
     """
 
     states: Array

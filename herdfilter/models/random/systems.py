@@ -49,7 +49,7 @@ def _linear(rng: Rng, dim: int) -> Drift:
 
 def _rotating(rng: Rng, dim: int) -> Drift:
     basis = rotation(rng, dim) if dim > 2 else np.eye(2)
-    return drifts.Linear(rounded(basis @ _blocks(rng, dim, 0.8, 0.98, turning=True) @ basis.T), rotating=True)
+    return drifts.Rotating(rounded(basis @ _blocks(rng, dim, 0.8, 0.98, turning=True) @ basis.T))
 
 
 def _wells(rng: Rng, dim: int) -> Drift:

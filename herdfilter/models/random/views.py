@@ -21,7 +21,7 @@ class View(Protocol):
         """The view in words."""
 
     def __call__(self, x: Array) -> Array:
-        """What is shown of states, (n, d) -> (n, k)."""
+        """Return what is shown of states, (n, d) -> (n, k)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Linear:
         return combination(self.matrix, self.offset)
 
     def __call__(self, x: Array) -> Array:
-        """What is shown of states."""
+        """Return what is shown of states."""
         seen = x @ self.matrix.T
         seen += self.offset
         return seen
@@ -59,7 +59,7 @@ class Partial:
         return f"the coordinates {names(self.dims)}"
 
     def __call__(self, x: Array) -> Array:
-        """What is shown of states."""
+        """Return what is shown of states."""
         return np.take(x, self.dims, axis=1)
 
 
@@ -72,10 +72,10 @@ class Square(Linear):
     @property
     def words(self) -> str:
         """The view in words."""
-        return f"the square of each of {super().words}"
+        return f"squares of {super().words}"
 
     def __call__(self, x: Array) -> Array:
-        """What is shown of states."""
+        """Return what is shown of states."""
         seen = super().__call__(x)
         return np.square(seen, out=seen)
 
@@ -89,10 +89,10 @@ class Saturating(Linear):
     @property
     def words(self) -> str:
         """The view in words."""
-        return f"tanh of each of {super().words}"
+        return f"tanh of {super().words}"
 
     def __call__(self, x: Array) -> Array:
-        """What is shown of states."""
+        """Return what is shown of states."""
         seen = super().__call__(x)
         return np.tanh(seen, out=seen)
 
@@ -108,10 +108,10 @@ class Intensity(Linear):
     @property
     def words(self) -> str:
         """The view in words."""
-        return f"exp of each of {super().words}, cut off at {self.lowest:g} and {self.highest:g}"
+        return f"exp of {super().words}, between {self.lowest:g} and {self.highest:g}"
 
     def __call__(self, x: Array) -> Array:
-        """What is shown of states."""
+        """Return what is shown of states."""
         return np.exp(np.clip(super().__call__(x), np.log(self.lowest), np.log(self.highest)))
 
 
@@ -128,7 +128,7 @@ class Range:
     @property
     def place(self) -> str:
         """The place and the sensors in words."""
-        return f"the place {combination(self.matrix, self.offset)} from sensors at {listed(self.sensors)}"
+        return f"the place ({combination(self.matrix, self.offset)}) from sensors at {listed(self.sensors)}"
 
     @property
     def words(self) -> str:
@@ -140,7 +140,7 @@ class Range:
         return (x @ self.matrix.T + self.offset)[:, None] - self.sensors
 
     def __call__(self, x: Array) -> Array:
-        """What is shown of states."""
+        """Return what is shown of states."""
         away = self.offsets(x)
         return np.sqrt(np.einsum("nkm,nkm->nk", away, away))
 
@@ -157,6 +157,6 @@ class Bearing(Range):
         return f"the bearing of {self.place}"
 
     def __call__(self, x: Array) -> Array:
-        """What is shown of states."""
+        """Return what is shown of states."""
         away = self.offsets(x)
         return np.arctan2(away[..., 1], away[..., 0])

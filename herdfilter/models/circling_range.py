@@ -1,0 +1,118 @@
+"""A target that circles in the plane, its distance from one sensor measured almost without noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array, as_positive
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models._fields import as_observation, assign, assign_positive
+
+
+@dataclass(frozen=True, eq=False)
+class CirclingRange:
+    r"""Target that circles about the origin, pushed by noise, and its distance from one sensor.
+
+    .. math::
+        x_k = \rho \begin{pmatrix} \cos \alpha & -\sin \alpha \\ \sin \alpha & \cos \alpha \end{pmatrix} x_{k-1} +
+        N(0, q^2 I), \qquad r_k = \left\| x_k - s \right\| + N(0, \sigma^2), \qquad x_0 \sim N(m_0, p^2 I)
+
+    With a sigma far below the spread of the predicted distance, all that a step leaves possible is a thin arc about the
+    sensor: of particles drawn without a look at the observation hardly any is on it. All quantities are dimensionless;
+    time is discrete: `dt` and `control` have no meaning and are not used.
+
+    Parameters
+    ----------
+    sensor : array_like, shape (2,)
+        Position s of the sensor.
+    range_sd : float
+        Standard deviation sigma of a range.
+    turn : float
+        Angle alpha of one step, in radians.
+    damping : float
+        Factor rho of the distance from the origin, above 0 and below 1.
+    process_sd : float
+        Standard deviation q of the noise of a step, in each coordinate.
+    initial_mean : array_like, shape (2,)
+        Mean m_0 of the state at step 0.
+    initial_sd : float
+        Its standard deviation p in each coordinate.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, or a number is not as above.
+
+    Notes
+    -----
+    Our own test.
+    """
+
+    sensor: Array = field(default_factory=lambda: np.array([2.0, 0.0]))
+    range_sd: float = 0.0033
+    turn: float = 0.3
+    damping: float = 0.95
+    process_sd: float = 0.3
+    initial_mean: Array = field(default_factory=lambda: np.zeros(2))
+    initial_sd: float = 1.0
+
+    dim = 2
+
+    def __post_init__(self) -> None:
+        assign(
+            self,
+            sensor=as_array("sensor", self.sensor, (2,)),
+            initial_mean=as_array("initial_mean", self.initial_mean, (2,)),
+        )
+        assign_positive(self, "range_sd", "process_sd", "initial_sd")
+        if not np.isfinite(self.turn):
+            raise ValueError(f"turn: expected a finite number, got {self.turn!r}")
+        if not as_positive("damping", self.damping) < 1:
+            raise ValueError(f"damping: expected a number above 0 and below 1, got {self.damping!r}")
+
+    @property
+    def initial(self) -> GaussianMixture:
+        """Distribution of the state at step 0."""
+        return GaussianMixture([1.0], self.initial_mean[None], self.initial_sd**2 * np.eye(2))
+
+    @property
+    def _matrix(self) -> Array:
+        cos, sin = self.damping * math.cos(self.turn), self.damping * math.sin(self.turn)
+        return np.array([[cos, -sin], [sin, cos]])
+
+    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """States (n, 2) turned about the origin and drawn towards it."""
+        return x @ self._matrix.T
+
+    def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """Jacobian of `transition_mean`, (n, 2, 2)."""
+        return np.broadcast_to(self._matrix, (len(x), 2, 2))
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the transition noise, (2, 2)."""
+        return self.process_sd**2 * np.eye(2)
+
+    def observation_mean(self, x: Array, step: int) -> Array:
+        """Distance from the sensor, (n, 2) -> (n, 1)."""
+        offset = x - self.sensor
+        return np.hypot(offset[:, :1], offset[:, 1:])
+
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """Jacobian of `observation_mean`, (n, 1, 2); NaN at the sensor itself."""
+        offset = x - self.sensor
+        with np.errstate(invalid="ignore"):
+            return (offset / np.hypot(offset[:, :1], offset[:, 1:]))[:, None]
+
+    def observation_covariance(self, step: int) -> Array:
+        """Covariance of a range, (1, 1)."""
+        return np.array([[self.range_sd**2]])
+
+    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
+        """Log-density of range `z`, shape (1,), at each state; (n, 2) -> (n,)."""
+        residual = (as_observation(z, 1) - self.observation_mean(x, step)[:, 0]) / self.range_sd
+        return -0.5 * residual**2 - math.log(self.range_sd * math.sqrt(2 * math.pi))

@@ -1,0 +1,97 @@
+"""A particle in a double well, seen now and then."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_count
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models._fields import as_observation, assign, assign_positive
+
+
+@dataclass(frozen=True)
+class DoubleWell:
+    r"""Double well with additive noise, whose state is observed only at every tenth step or so.
+
+    .. math::
+        \dot x = 4 x - 4 x^3, \qquad x_k = \phi_{\Delta t}(x_{k-1}) + N(0, q \Delta t), \qquad
+        y_k = x_k + N(0, R) \quad \text{if } m \text{ divides } k, \qquad x_0 \sim N(0, P_0)
+
+    Between two steps, a time `dt` apart, the equation is solved exactly, by :math:`\phi`; then noise is added. All
+    quantities are dimensionless. The wells are at -1 and 1, and the prior takes no side: what noise does between two
+    observations leaves two modes.
+
+    Parameters
+    ----------
+    noise_rate : float
+        Variance q of the noise for each unit of time.
+    observation_variance : float
+        Variance R of an observation.
+    observed_every : int
+        Number m of steps from one observation to the next; simulated observations in between are NaN.
+    initial_variance : float
+        Variance P_0 of the state at step 0.
+
+    Raises
+    ------
+    ValueError
+        If a variance is not a positive finite number, or `observed_every` not an integer of at least 1.
+
+    Notes
+    -----
+    The system of Miller, Ghil and Gauthiez (1994), "Advanced data assimilation in strongly nonlinear dynamical systems",
+    Journal of the Atmospheric Sciences 51. The numbers are ours.
+    """
+
+    noise_rate: float = 0.8
+    observation_variance: float = 0.5
+    observed_every: int = 10
+    initial_variance: float = 1.0
+
+    dim = 1
+
+    def __post_init__(self) -> None:
+        assign_positive(self, "noise_rate", "observation_variance", "initial_variance")
+        assign(self, observed_every=as_count("observed_every", self.observed_every))
+
+    @property
+    def initial(self) -> GaussianMixture:
+        """Distribution of the state at step 0."""
+        return GaussianMixture([1.0], [[0.0]], [[self.initial_variance]])
+
+    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """States (n, 1) after a time `dt` without noise; `control` is not used."""
+        left = math.exp(-8.0 * dt)  # of the distance from a well, squared
+        return x / np.sqrt(left + (1.0 - left) * x**2)
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the noise added over a time `dt`, (1, 1)."""
+        return np.array([[self.noise_rate * dt]])
+
+    def observation_mean(self, x: Array, step: int) -> Array:
+        """Mean of an observation: the state itself, (n, 1)."""
+        return x
+
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """Jacobian of `observation_mean`, (n, 1, 1)."""
+        return np.ones((len(x), 1, 1))
+
+    def observation_covariance(self, step: int) -> Array:
+        """Covariance R of an observation, (1, 1)."""
+        return np.array([[self.observation_variance]])
+
+    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
+        """Log-density of observation `z`, shape (1,), at each state; (n, 1) -> (n,)."""
+        residual, variance = as_observation(z, 1) - x[:, 0], self.observation_variance
+        return -0.5 * (residual**2 / variance + math.log(2 * math.pi * variance))
+
+    def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
+        """Draw an observation of each state, (n, 1) -> (n, 1); NaN at a step without."""
+        if step % self.observed_every:
+            return np.full(x.shape, np.nan)
+        return x + math.sqrt(self.observation_variance) * rng.standard_normal(x.shape)

@@ -1,0 +1,113 @@
+"""A target in the plane seen by sensors that measure only its distance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models._fields import as_matrix_covariance, as_partial_observation, assign, assign_positive
+
+
+@dataclass(frozen=True, eq=False)
+class RangeTracking:
+    r"""Constant-velocity target tracked by its distances from fixed sensors.
+
+    The state is :math:`(x, y, \dot x, \dot y)`. Per axis, and for sensor i at :math:`(s_x^i, s_y^i)`,
+
+    .. math::
+        \begin{pmatrix} x_k \\ \dot x_k \end{pmatrix} &= \begin{pmatrix} 1 & \Delta t \\ 0 & 1 \end{pmatrix}
+        \begin{pmatrix} x_{k-1} \\ \dot x_{k-1} \end{pmatrix} + N\left(0, q \begin{pmatrix} \Delta t^3 / 3 &
+        \Delta t^2 / 2 \\ \Delta t^2 / 2 & \Delta t \end{pmatrix}\right), \\
+        r_k^i &= \sqrt{(x_k - s_x^i)^2 + (y_k - s_y^i)^2} + N(0, \sigma^2).
+
+    Sensors on one line do not tell a target from its mirror image on the other side of the line. The defaults have two of
+    them on the x axis, and a prior that is its own mirror image: each of the two modes has half of the probability, and the
+    posterior mean lies on the line, where the target is not.
+
+    Parameters
+    ----------
+    sensors : array_like, shape (S, 2)
+        Sensor positions, in units of length.
+    range_sd : float
+        Standard deviation sigma of a range.
+    spectral_density : float
+        Spectral density q of the acceleration, in length^2 / time^3.
+    initial_mean : array_like, shape (4,)
+        Mean of the state at step 0.
+    initial_covariance : array_like, shape (4, 4)
+        Covariance of the state at step 0.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, there is no sensor, or a number is not positive.
+
+    Notes
+    -----
+    The motion is that of `BearingsTracking`; sensors and numbers are our own test.
+    """
+
+    sensors: Array = field(default_factory=lambda: np.array([[-1.0, 0.0], [1.0, 0.0]]))
+    range_sd: float = 0.3
+    spectral_density: float = 1e-3
+    initial_mean: Array = field(default_factory=lambda: np.array([-1.5, 0.0, 0.08, 0.0]))
+    initial_covariance: Array = field(default_factory=lambda: np.diag([0.25, 9.0, 0.0025, 0.0025]))
+
+    dim = 4
+    partial_observations = True
+
+    def __post_init__(self) -> None:
+        assign(
+            self,
+            sensors=as_array("sensors", self.sensors, (None, 2)),
+            initial_mean=as_array("initial_mean", self.initial_mean, (4,)),
+            initial_covariance=as_matrix_covariance("initial_covariance", self.initial_covariance, 4),
+        )
+        assign_positive(self, "range_sd", "spectral_density")
+        if not len(self.sensors):
+            raise ValueError("sensors: expected at least one position, got none")
+
+    @property
+    def initial(self) -> GaussianMixture:
+        """Distribution of the state at step 0."""
+        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
+
+    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """States (n, 4) moved on at constant velocity for a time `dt`; `control` is not used."""
+        position, velocity = x[:, :2], x[:, 2:]
+        return np.hstack([position + dt * velocity, velocity])
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the integrated white acceleration over a time `dt`, (4, 4)."""
+        noise = np.array([[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]])
+        return self.spectral_density * np.kron(noise, np.eye(2))
+
+    def observation_mean(self, x: Array, step: int) -> Array:
+        """Distance of the target from each sensor, (n, 4) -> (n, S)."""
+        offset = x[:, None, :2] - self.sensors
+        return np.hypot(offset[..., 0], offset[..., 1])
+
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """Jacobian of `observation_mean`, (n, S, 4); NaN at a sensor itself."""
+        offset = x[:, None, :2] - self.sensors
+        jacobian = np.zeros((len(x), len(self.sensors), 4))
+        with np.errstate(invalid="ignore"):
+            jacobian[..., :2] = offset / np.hypot(offset[..., 0], offset[..., 1])[..., None]
+        return jacobian
+
+    def observation_covariance(self, step: int) -> Array:
+        """Covariance of the ranges, (S, S)."""
+        return self.range_sd**2 * np.eye(len(self.sensors))
+
+    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
+        """Log-density of the finite ones of ranges `z`, shape (S,), at each state; (n, 4) -> (n,)."""
+        z, kept = as_partial_observation(z, len(self.sensors))
+        scaled = ((z - self.observation_mean(x, step)) / self.range_sd)[:, kept]
+        log_peak = -len(kept) * math.log(self.range_sd * math.sqrt(2 * math.pi))
+        return log_peak - 0.5 * np.einsum("ij,ij->i", scaled, scaled)
