@@ -21,6 +21,8 @@ def markdown() -> str:
 def _section(scenario: Scenario, path: Path) -> str:
     model = scenario.model["type"]
     size = "real data" if scenario.data else f"{scenario.steps} steps of {scenario.dt:g}"
+    if scenario.models is not None:
+        size = f"{scenario.models} models, seeds from {scenario.first_model} on, each with as many steps as it asks for"
     facts = {
         "model": f"{{py:obj}}`~herdfilter.models.{model}`, {size}",
         "reference": _reference(scenario),
@@ -52,6 +54,10 @@ def _reference(scenario: Scenario) -> str:
                 scenario.reference.get(k, v) for k, v in (("repeats", 4), ("filter", "bootstrap"))
             )
             return f"the average of {repeats} {name} filters with {n} particles"
+        case {"type": "grid-or-large", "n": n, "repeats": repeats, "filter": [first, *others]}:
+            names = first + "".join(f" (or {name}, where that does not serve)" for name in others)
+            average = f"the average of {repeats} {names} filters with {n} particles"
+            return f"the exact posterior on the model's own grid, else {average}"
         case {"type": "kalman"}:
             return "the Kalman filter, exact here"
         case other:

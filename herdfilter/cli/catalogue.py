@@ -28,7 +28,7 @@ def scenarios(name: str | None) -> None:
     rows = []
     for known in scenario_files():
         scenario = load_scenario(known)
-        steps = str(scenario.steps) if scenario.data is None else "data"
+        steps = "data" if scenario.data is not None else "vary" if scenario.models else str(scenario.steps)
         rows.append([known, _dim(scenario), steps, _reference(scenario), scenario.title])
     heads = ["name", "dim", "steps", "reference", "what it is"]
     click.echo("\n".join(with_text(heads, rows)))
@@ -36,10 +36,18 @@ def scenarios(name: str | None) -> None:
 
 
 def _dim(scenario: Scenario) -> str:
-    """Dimension of the state; of a model that is built from data, by its labels."""
+    """Dimension of the state; of a model that is built from data, by its labels; each model of a family has its own."""
+    if scenario.models is not None:
+        return "vary"
     if scenario.data is not None:
         return str(len(scenario.labels) or "?")
     return str(scenario.build_model().dim)
+
+
+def _steps(scenario: Scenario) -> str:
+    if scenario.models is not None:
+        return f"as many as each model asks for, else {scenario.steps}"
+    return str(scenario.steps) if scenario.data is None else "as many as the data have"
 
 
 def _reference(scenario: Scenario) -> str:
@@ -57,12 +65,15 @@ def _told(scenario: Scenario) -> list[tuple[str, str]]:
         ("source", " ".join(scenario.source.split())),
         ("model", f"{scenario.model['type']}: {model}" if model else str(scenario.model["type"])),
         ("dimension", _dim(scenario)),
-        ("steps", str(scenario.steps) if scenario.data is None else "as many as the data have"),
+        ("steps", _steps(scenario)),
         ("reference", reference(scenario)),
-        ("runs", str(scenario.runs)),
+        ("runs", str(scenario.runs) if scenario.models is None else f"{scenario.runs} of each model"),
         ("particles", ", ".join(map(str, scenario.particles))),
         ("filters", ", ".join(scenario.filters)),
     ]
+    if scenario.models is not None:
+        last = scenario.first_model + scenario.models - 1
+        entries.append(("models", f"{scenario.models}, of the seeds {scenario.first_model} to {last}"))
     if scenario.data is not None:
         data = ", ".join(f"{key} = {value}" for key, value in scenario.data.items())
         fetch = f"herdfilter data fetch {scenario.data['type']}"

@@ -24,7 +24,24 @@ from herdfilter.cli.folders import Place, output_folder
 @click.option(
     "--particles", metavar="COUNTS", help="Particle counts, such as 50,100. [default: the scenario's]"
 )
-@click.option("--runs", type=int, metavar="N", help="Monte Carlo runs. [default: the scenario's]")
+@click.option(
+    "--runs",
+    type=int,
+    metavar="N",
+    help="Monte Carlo runs, of a family of each model. [default: the scenario's]",
+)
+@click.option(
+    "--models",
+    type=int,
+    metavar="M",
+    help="Models, of a scenario that is a family of them, such as `random`. [default: the scenario's]",
+)
+@click.option(
+    "--first-model",
+    type=int,
+    metavar="S",
+    help="Seed of the first model; below 10,000 to tune, from 1,000,000 on to claim. [default: the scenario's]",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Root of all random numbers.")
 @click.option("--workers", type=int, metavar="W", help="Processes. [default: one per processor core]")
 @click.option("--data", metavar="DIR", help="Folder of the real data, for scenarios that need them.")
@@ -37,7 +54,7 @@ from herdfilter.cli.folders import Place, output_folder
 @click.option(
     "--resume",
     is_flag=True,
-    help="Continue the same comparison in --out where it was cut off, or with more --runs.",
+    help="Continue the same comparison in --out where it was cut off, or with more --runs or --models.",
 )
 @click.option(
     "--run-timeout",
@@ -57,6 +74,8 @@ def compare(
     filters: str | None,
     particles: str | None,
     runs: int | None,
+    models: int | None,
+    first_model: int | None,
     seed: int,
     workers: int | None,
     data: str | None,
@@ -91,7 +110,9 @@ def compare(
         raise InputError(f"workers: the cluster at {scheduler} has its own; leave out --workers")
     workers = joblib.cpu_count() if workers is None else as_count("workers", workers)
     with told(lambda seconds: f"preparing {scenario} ({seconds:.0f} s)", not quiet):
-        study = plan_study(scenario, _names(filters), _counts(particles), runs, seed, data)
+        study = plan_study(
+            scenario, _names(filters), _counts(particles), runs, seed, data, models, first_model
+        )
     store = None if out is None else out / FILE_NAME
     try:
         with stopped_by("SIGINT", "SIGTERM", "SIGHUP"), output_folder(out, FILE_NAME):

@@ -57,10 +57,9 @@ class Findings:
     def tell(self) -> None:
         """Print table, failures, definitions and verdict."""
         from herdfilter.evaluation.progress import told
-        from herdfilter.evaluation.summary import verdict
 
         if self.quiet:
-            click.echo(verdict(self.result.summary))
+            click.echo(self.result.verdict)
             return
         with told(lambda seconds: f"summary ({seconds:.0f} s)"):
             text = self.text(self.wide)
@@ -70,13 +69,17 @@ class Findings:
 
     def text(self, wide: bool = False) -> str:
         """Return what is told without being asked for more."""
-        from herdfilter.evaluation.summary import verdict
-        from herdfilter.report.wording import definition, floor
+        from herdfilter.report.wording import definition, extent, floor, of_models
 
-        study, summary = self.result.study, self.result.summary
-        runs = f"{study.runs} runs" if study.runs == self.planned else f"{study.runs} of {self.planned} runs"
-        head = [f"{study.scenario.title}: {runs}", "95 % intervals over runs in brackets, from six runs on"]
-        words = [*failures(self.result.runs), *definition(study.scenario), *floor(summary), verdict(summary)]
+        study, models = self.result.study, self.result.models
+        head = [f"{study.scenario.title}: {extent(study, self.planned)}"]
+        if models is None:
+            head += ["95 % intervals over runs in brackets, from six runs on"]
+            about = floor(self.result.summary)
+        else:
+            head += ["95 % intervals over models in brackets"]
+            about = of_models(models)
+        words = [*failures(self.result.runs), *definition(study.scenario), *about, self.result.verdict]
         lines = [*head, "", *self._table(wide), "", *(line for text in words for line in wrap(text, WIDTH))]
         return "\n".join(lines) + "\n"
 
@@ -95,10 +98,14 @@ class Findings:
         return definitions(entries)
 
     def _table(self, wide: bool) -> list[str]:
-        from herdfilter.evaluation.headings import headings
+        from herdfilter.evaluation.headings import headings, headings_of_models
 
-        summary = self.result.summary
-        shown = [one for one in headings(summary, self.result.study.scenario) if wide or one.brief]
+        summary, models = self.result.summary, self.result.models
+        if models is None:
+            shown = headings(summary, self.result.study.scenario)
+        else:
+            summary, shown = models, headings_of_models(models)
+        shown = [one for one in shown if wide or one.brief]
         rows = []
         for _, row in summary.iterrows():
             cells = []
@@ -121,6 +128,10 @@ class Findings:
                 (out / TABLE).write_text(self.text(), encoding="utf-8")
                 result.runs.to_csv(out / "runs.csv", index=False)
                 result.summary.to_csv(out / "summary.csv", index=False)
+                tables = ["runs.csv", "summary.csv"]
+                if result.models is not None:
+                    result.models.to_csv(out / "models.csv", index=False)
+                    tables.append("models.csv")
                 plans = drawings(result)
                 figures = save_figures(result, out, plans)
                 report = write_report(result, out, plans)
@@ -128,7 +139,7 @@ class Findings:
             kept = f"; the runs are kept in {out / there[0]}, `herdfilter show` reads them" if there else ""
             raise InputError(f"out: cannot write into {out} ({error.strerror or error}){kept}") from None
         if not self.quiet:
-            names = [*there, TABLE, "runs.csv", "summary.csv"]
+            names = [*there, TABLE, *tables]
             names += dict.fromkeys(f"{path.stem}.png/.svg" for path in figures)
             click.echo(f"Wrote {', '.join(names)} into {out}\nThe report: {report}")
 

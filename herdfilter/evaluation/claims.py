@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array, one_of
-from herdfilter.evaluation.statistics import median_interval, of
+from herdfilter.evaluation.statistics import median_interval, of, paired_ratios
 from herdfilter.evaluation.summary import error_measure
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def claims(
         ``n_particles``, ``a``, ``b``
             Who is compared.
         ``runs``, ``failures_a``, ``failures_b``
-            Number of runs compared, and of those in which either failed. A failed run loses to one that did not; where both
+            Number of runs compared (of a family, of models, each by the median over its runs), and of those in which either
+            failed. A failed run loses to one that did not; where both
             failed, or there is no error, the run is left out.
         ``ratio``, ``ratio_low``, ``ratio_high``, ``difference``, ``difference_low``, ``difference_high``
             Median of the error of `a` divided by, and minus, that of `b`; ends are NaN where there are too few runs, and may
@@ -60,9 +61,9 @@ def claims(
     if not 0 < level < 1:
         raise ValueError(f"level: expected a probability between 0 and 1, got {level!r}")
     failed = table["error"].fillna("") != ""
-    errors = table.assign(loss=table[error_measure(table)].mask(failed, np.inf)).pivot(
-        index="run", columns=["n_particles", "filter"], values="loss"
-    )
+    unit = "model" if "model" in table else "run"  # the runs of a model are not independent draws of a model
+    losses = table.assign(loss=table[error_measure(table)].mask(failed, np.inf))
+    errors = losses.groupby([unit, "n_particles", "filter"])["loss"].median().unstack(level=[1, 2])
     pairs = [
         (n, pair[0], pair[1])
         for n in dict.fromkeys(table["n_particles"])
@@ -88,7 +89,7 @@ def _claim(n: Any, a: str, b: str, errors: pd.DataFrame, level: float) -> dict[s
     both = ~np.isnan(first) & ~np.isnan(second) & ~(np.isinf(first) & np.isinf(second))
     first, second = first[both], second[both]
     difference = first - second
-    ratio = np.divide(first, second, out=np.where(first > 0, np.inf, 1.0), where=second > 0)
+    ratio = paired_ratios(first, second)
     row: dict[str, Any] = {"n_particles": n, "a": a, "b": b, "runs": int(both.sum())}
     row |= {"failures_a": int(np.isinf(first).sum()), "failures_b": int(np.isinf(second).sum())}
     for name, values in (("ratio", ratio), ("difference", difference)):

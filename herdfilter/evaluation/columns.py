@@ -13,7 +13,7 @@ from typing import Literal
 
 from herdfilter._checks import Array
 from herdfilter.evaluation import measures, steps
-from herdfilter.evaluation.measures import Evidence
+from herdfilter.evaluation.evidence import Evidence
 from herdfilter.evaluation.statistics import (
     Summary,
     mean,
@@ -64,7 +64,8 @@ class Column:
     brief : bool
         Whether it stands in the narrow table of the command line, too.
     figure : str
-        ``"error"``: drawn against particle count and time. ``"consistency"``: drawn beside its band, 1 is right.
+        ``"error"``: drawn against particle count and time; ``"scaled"``: in place of these for a family of models, whose
+        units differ. ``"consistency"``: drawn beside its band, 1 is right.
     title : str
         Of its panel in a figure.
     time : bool
@@ -80,7 +81,7 @@ class Column:
     label: str = ""
     format: Callable[[float], str] = digits
     brief: bool = False
-    figure: Literal["", "error", "consistency"] = ""
+    figure: Literal["", "error", "scaled", "consistency"] = ""
     title: str = ""
     time: bool = False
     of_reference: bool = False
@@ -102,6 +103,30 @@ COLUMNS = (
         "RMS error to the reference{unit}",
         figure="error",
         title="Error to the reference posterior mean",
+    ),
+    Column(
+        "reference_uncertainty",
+        "standard error of the reference's own posterior mean, in posterior standard deviations",
+        measures.reference_uncertainty,
+        rms,
+        of_reference=True,
+    ),
+    Column(
+        "reference_error_sd",
+        "root mean square over time and dimensions of the error to the reference's posterior mean, each in its posterior "
+        "standard deviation",
+        measures.reference_error_sd,
+        rms_and_median,
+        "RMS error to the reference (posterior sd)",
+        figure="scaled",
+        title="Error to the reference posterior mean, in posterior standard deviations",
+    ),
+    Column(
+        "variance_ratio",
+        "posterior variance over the reference's, geometric mean over time and dimensions: 1 where it is right",
+        measures.variance_ratio,
+        median,
+        "posterior variance over the reference's",
     ),
     Column(
         "rmse",

@@ -29,6 +29,8 @@ def compare(
     resume: bool = False,
     scheduler: str | None = None,
     run_timeout: float | None = None,
+    models: int | None = None,
+    first_model: int | None = None,
 ) -> pd.DataFrame:
     """Compare filters on a scenario: every filter of a run sees the same truth and the same measurements.
 
@@ -43,7 +45,8 @@ def compare(
     particles : int or iterable of int, optional
         Particle counts; the scenario's unless given.
     runs : int, optional
-        Independent runs; the scenario's unless given. With real data only the filters' random numbers differ.
+        Independent runs, of a family of each model; the scenario's unless given. With real data only the filters' random
+        numbers differ.
     seed : int
         Root of all seeds. The table is the same for any number of workers, except for the times.
     workers : int
@@ -61,13 +64,20 @@ def compare(
     run_timeout : float, optional
         Seconds that a filter may take for a run, and the recording and the reference of a run; what takes longer is a run
         that failed, even where it hangs for ever in compiled code.
+    models : int, optional
+        Of a scenario that is a family of models, such as ``"random"``: how many; the scenario's unless given. Results are
+        summarised over them by `herdfilter.evaluation.over_models`.
+    first_model : int, optional
+        Seed of the first of them; the next ones have the next seeds. Seeds below 10,000 are for tuning; what is claimed
+        should be found on seeds from 1,000,000 on.
 
     Returns
     -------
     pandas.DataFrame
         One row per filter, particle count and run: ``scenario``, ``filter``, ``n_particles``, ``run``, ``seed``, the type
         of the ``reference``, the numbers that `herdfilter.evaluation.columns` declares, such as ``rmse``, and ``error``
-        and ``traceback`` of a run that failed: its measured numbers are NaN.
+        and ``traceback`` of a run that failed: its measured numbers are NaN. Of a family there are also the seed of the
+        ``model`` and its ``kind``, in words.
 
     Raises
     ------
@@ -80,5 +90,5 @@ def compare(
     """
     if not (store is None or (isinstance(store, (str, Path)) and str(store))):
         raise ValueError(f"store: expected the path of a file, got {shown(store)}")
-    study = plan_study(scenario, filters, particles, runs, seed, data)
+    study = plan_study(scenario, filters, particles, runs, seed, data, models, first_model)
     return run_study(study, workers, progress, store, resume, scheduler, run_timeout).runs

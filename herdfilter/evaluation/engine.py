@@ -13,10 +13,11 @@ from typing import Any
 
 from herdfilter._checks import as_count, as_positive
 from herdfilter.evaluation.columns import measured, measured_without_result, series_of
+from herdfilter.evaluation.evidence import Evidence
 from herdfilter.evaluation.executors import BATCH_SECONDS, check_scheduler, distribute, make_executor
 from herdfilter.evaluation.failures import failed_by, one_line
+from herdfilter.evaluation.family import kind_of
 from herdfilter.evaluation.filters import FilterSpec
-from herdfilter.evaluation.measures import Evidence
 from herdfilter.evaluation.progress import Counter, stage, told
 from herdfilter.evaluation.recording import Recording, record
 from herdfilter.evaluation.reference import Reference, compute_reference, snapshot_steps
@@ -151,8 +152,8 @@ class _Local(threading.local):
 
 
 _local = _Local()
-_warm: set[tuple[str, Key]] = set()
-"""Studies and filters that this process has compiled."""
+_warm: set[tuple[str, int, Key]] = set()
+"""Studies, seeds of models and filters that this process has compiled."""
 
 
 def _perform(study: Study, task: Task) -> Outcome:
@@ -173,6 +174,8 @@ def _perform(study: Study, task: Task) -> Outcome:
     evidence = Evidence(study.scenario, run.model, run.recording, run.reference)
     known = {"reference": "" if run.reference is None else (study.scenario.reference or {})["type"]}
     known |= measured_without_result(evidence)
+    if study.family is not None:
+        known["kind"] = kind_of(run.model)
     try:
         evidence = _observe(study.build_filter(task, run.model), evidence)
         row = known | {"error": "", "traceback": ""} | measured(evidence)
@@ -198,20 +201,21 @@ def _observe(filter_: Any, known: Evidence) -> Evidence:
 def _prepare(study: Study, run: int) -> _Run:
     """Make the recording of a run and its reference; there is none where even its many particles lose the target.
 
-    What goes wrong with the first run is raised, because it goes wrong with all; later it is a failure of that run.
+    What goes wrong with the first run is raised, because it goes wrong with all; later it is a failure of that run, and in
+    a family of models always.
     """
     reference = None
     try:
-        model = study.build_model()
+        model = study.build_model(run)
         recording = record(study.scenario, model, study.data, study.recording_rng(run))
         with suppress(DegenerateWeightsError):
             reference = compute_reference(study.scenario, model, recording, study.reference_rng(run))
     except Stopped:
         raise
     except BaseException as error:
-        if run == 0 and isinstance(error, Exception):
+        if run == 0 and study.family is None and isinstance(error, Exception):
             raise
-        if run == 0:
+        if run == 0 and study.family is None:
             raise ValueError(f"the first run cannot be made ready: {one_line(error)}") from error
         nothing: Any = None
         return _Run(nothing, nothing, None, failed_by(error))
@@ -219,9 +223,10 @@ def _prepare(study: Study, run: int) -> _Run:
 
 
 def _warm_up(study: Study, task: Task, run: _Run) -> None:
-    """Run a filter over a few steps, once in a process, so that compilation is not timed."""
-    if (study.token, task.key) in _warm:
+    """Run a filter over a few steps, once in a process and for each model, so that compilation is not timed."""
+    warm = (study.token, 0 if study.family is None else study.family.seed(task.run), task.key)
+    if warm in _warm:
         return
-    _warm.add((study.token, task.key))
+    _warm.add(warm)
     with unless_stopped():  # what fails here fails again when it is measured, and is recorded there
         feed(study.build_filter(task, run.model), run.recording.first(_WARM_UP_STEPS))

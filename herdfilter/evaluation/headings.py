@@ -77,6 +77,31 @@ def headings(summary: pd.DataFrame, scenario: Scenario) -> list[Heading]:
     return [*shown, Heading("failures", "failed", lambda count: f"{count:.0f}")]
 
 
+def headings_of_models(models: pd.DataFrame) -> list[Heading]:
+    """Return the columns worth showing of what `over_models` returns; what no filter has is left out."""
+    base = models["baseline"].iloc[0]
+    every = [
+        Heading("ratio", f"error over {base}'s", brief=True),
+        Heading("ratio_10", "10 %"),
+        Heading("ratio_50", "median"),
+        Heading("ratio_90", "90 %", brief=True),
+        Heading("above", "above 1", percent, brief=True),
+        Heading("above_shown", "shown above 1", percent),
+        Heading("variance_right", "variance right", percent, brief=True),
+        Heading("variance_50", "ratio of variances"),
+        Heading("log_likelihood", f"log-likelihood: distance over {base}'s"),
+        Heading("lost", "lost", percent, brief=True),
+        Heading("time", "time", brief=True),
+        Heading("time_90", "time, 90 %"),
+        Heading("time_worst", "time, worst"),
+        Heading("exponent", "exponent in n"),
+        Heading("exponent_worst", "exponent, worst"),
+        Heading("uncertain", "reference uncertain", lambda count: f"{count:.0f}"),
+        Heading("unknown", "no reference", lambda count: f"{count:.0f}"),
+    ]
+    return [one for one in every if models[one.name].notna().any()]
+
+
 def localises(scenario: Scenario) -> bool:
     """Whether the good end of a run is counted, as with real data: that it localised."""
     return scenario.data is not None and scenario.divergence is not None

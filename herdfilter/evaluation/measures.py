@@ -1,141 +1,16 @@
-"""What one run of one filter gives: series over time, and the numbers that the columns of the table hold."""
+"""What one run of one filter gives: the numbers that the columns of the table hold."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
-
 import numpy as np
 
-from herdfilter._checks import Array, as_array
-from herdfilter.discrepancy import energy_distance
-from herdfilter.evaluation.metrics import (
-    energy_distance_on_line,
-    inside_ellipsoid,
-    normalised_squares,
-    root_mean,
-    squared_error,
-)
-from herdfilter.evaluation.recording import Recording
-from herdfilter.evaluation.reference import LineDensity, Reference
-from herdfilter.evaluation.scenario import Scenario
-from herdfilter.evaluation.watch import Watched
-from herdfilter.mixture import GaussianMixture
+from herdfilter._checks import Array
+from herdfilter.evaluation.evidence import Evidence
+from herdfilter.evaluation.metrics import inside_ellipsoid, root_mean
 from herdfilter.models.contract import circular_dims, wrap_angles
-from herdfilter.points import Points
 
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What is known of one filter in one run; columns and series are functions of it.
-
-    The attributes that end in "over time" have one value for each step, shape (T,), NaN where there is none.
-
-    Attributes
-    ----------
-    scenario : Scenario
-        Says which dimensions count, and when a run diverged.
-    model : object
-    recording : Recording
-    reference : Reference or None
-    result : object
-        What the filter's ``run`` returned: ``means`` (T, d), and what else of `FilterResult` it has.
-    seconds : float
-        Time that the filter took.
-    watched : Watched or None
-        What was seen on the way; without it there are no innovations and no energy distance.
-    """
-
-    scenario: Scenario
-    model: Any
-    recording: Recording
-    reference: Reference | None = None
-    result: Any = None
-    seconds: float = np.nan
-    watched: Watched | None = None
-
-    @cached_property
-    def means(self) -> Array:
-        """Estimates (T, d); a ValueError if they are of another shape or not finite."""
-        return as_array("estimates", self.result.means, self.recording.truth.shape)
-
-    @cached_property
-    def truth(self) -> Array:
-        """Squared distance of the mean to the truth, over the dimensions whose error counts; over time."""
-        return self._squared_error(self.recording.truth)
-
-    @cached_property
-    def against_reference(self) -> Array:
-        """Squared distance of the mean to the reference's mean, over the dimensions whose error counts; over time."""
-        return self._nothing if self.reference is None else self._squared_error(self.reference.means)
-
-    @cached_property
-    def nees(self) -> Array:
-        """Normalised estimation error squared over the full state; over time, NaN where the covariance is singular."""
-        covariances = getattr(self.result, "covariances", None)
-        if covariances is None:
-            return self._nothing
-        errors = wrap_angles(self.recording.truth - self.means, circular_dims(self.model))
-        return normalised_squares(errors, np.asarray(covariances, dtype=np.float64))
-
-    @cached_property
-    def nees_degrees(self) -> Array:
-        """Degrees of freedom of `nees`: d, and 0 where there is none; over time."""
-        return np.where(np.isfinite(self.nees), float(self.model.dim), 0.0)
-
-    @property
-    def nis(self) -> Array:
-        """Normalised innovation squared; over time."""
-        return self._nothing if self.watched is None else self.watched.nis
-
-    @property
-    def nis_degrees(self) -> Array:
-        """Degrees of freedom of `nis`: the number of entries observed, and 0 where there is none; over time."""
-        return np.zeros(len(self.recording)) if self.watched is None else self.watched.nis_degrees
-
-    @cached_property
-    def ess(self) -> Array:
-        """Effective sample size; over time."""
-        ess = np.asarray(getattr(self.result, "ess", np.nan), dtype=np.float64)
-        return np.broadcast_to(ess, len(self.recording)).copy()
-
-    @cached_property
-    def energy_distances(self) -> Array:
-        """Energy distance of the particles to the exact posterior, at the steps that keep it; over time.
-
-        It is in units of the posterior's standard deviation in each dimension.
-        """
-        distances = self._nothing
-        if self.reference is not None and self.watched is not None:
-            for k, posterior in self.reference.posteriors.items():
-                if k in self.watched.particles:
-                    distances[k] = energy_distance_to(posterior, *self.watched.particles[k])
-        return distances
-
-    @property
-    def _nothing(self) -> Array:
-        return np.full(len(self.recording), np.nan)
-
-    def _squared_error(self, target: Array) -> Array:
-        return squared_error(
-            self.means, target, self.scenario.dims(self.model.dim), circular_dims(self.model)
-        )
-
-
-def energy_distance_to(posterior: GaussianMixture | LineDensity, x: Array, weights: Array) -> float:
-    """Energy distance of particles to a posterior, both in units of its standard deviation in each dimension."""
-    if isinstance(posterior, LineDensity):
-        centres = 0.5 * (posterior.edges[1:] + posterior.edges[:-1])
-        mean = centres @ posterior.masses
-        sd = np.sqrt((centres - mean) ** 2 @ posterior.masses)
-        return energy_distance_on_line(x[:, 0], weights, posterior.edges, posterior.masses) / float(sd)
-    covariance = posterior.covariance
-    sd = np.sqrt(np.diagonal(covariance))
-    sd = np.where(sd > 0, sd, 1.0)
-    centred = Points.trusted((x - posterior.mean) / sd, weights)
-    normal = GaussianMixture.trusted(np.ones(1), np.zeros((1, len(sd))), covariance / np.outer(sd, sd))
-    return energy_distance(centred, normal)
+_LEAST_RATIO = 1e-6
+"""Least ratio of variances: particles that all coincide have a variance of 0, whose logarithm would be infinite."""
 
 
 def reference_sd(run: Evidence) -> float:
@@ -165,6 +40,45 @@ def diverged(run: Evidence) -> float:
 def reference_error(run: Evidence) -> float:
     """Root mean square over time of the error to the reference's posterior mean."""
     return root_mean(run.against_reference)
+
+
+def reference_error_sd(run: Evidence) -> float:
+    """Root mean square of the error to the reference's posterior mean in posterior standard deviations.
+
+    It is taken over time and the dimensions whose error counts, each in units of its own `Evidence.posterior_sd`.
+    """
+    if run.reference is None:
+        return np.nan
+    errors = wrap_angles(run.means - run.reference.means, circular_dims(run.model))[:, run.dims]
+    return _root_mean_square(errors / run.posterior_sd)
+
+
+def reference_uncertainty(run: Evidence) -> float:
+    """Return the standard error of the reference's own posterior mean, taken as `reference_error_sd` is."""
+    if run.reference is None:
+        return np.nan
+    return _root_mean_square(run.reference.error[:, run.dims] / run.posterior_sd)
+
+
+def variance_ratio(run: Evidence) -> float:
+    """Geometric mean, over time and the dimensions whose error counts, of the filter's variance over the reference's.
+
+    Half and twice the right variance count alike, and a filter that is sure of itself at some steps is not excused by
+    others at which it is too modest.
+    """
+    covariances = getattr(run.result, "covariances", None)
+    if covariances is None:
+        return np.nan
+    own = np.diagonal(np.asarray(covariances, dtype=np.float64), axis1=1, axis2=2)[:, run.dims]
+    ratios = own / run.posterior_sd**2
+    logs = np.log(np.maximum(ratios[np.isfinite(ratios)], _LEAST_RATIO))
+    return float(np.exp(logs.mean())) if logs.size else np.nan
+
+
+def _root_mean_square(values: Array) -> float:
+    """Root mean square of the values that are known; NaN without any."""
+    known = values[~np.isnan(values)]
+    return root_mean(known**2) if known.size else np.nan
 
 
 def log_likelihood(run: Evidence) -> float:

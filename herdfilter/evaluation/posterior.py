@@ -43,7 +43,7 @@ class Reference:
     error : ndarray, shape (T, d)
         Standard error of `means`: zero where they are exact, NaN where it is not known.
     covariances : ndarray, shape (T, d, d), or None
-        Posterior covariances, where they are exact.
+        Posterior covariances.
     posteriors : dict
         Place of a step, from 0 -> the exact posterior there, of a few steps (`snapshot_steps`); a grid has them in one
         dimension only.

@@ -113,19 +113,22 @@ def check_data_folder(scenario: Scenario, folder: str | Path | None) -> None:
         raise ValueError(f"data: scenario {shown(scenario.name)} is simulated and takes no data folder")
 
 
-def record(scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator) -> Recording:
-    """Return the recording of one run: simulated with `rng`, or the real one."""
+def record(
+    scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator, steps: int | None = None
+) -> Recording:
+    """Return the recording of one run: simulated with `rng`, of `steps` steps if given, or the real one."""
     if data is not None:
         recorded = data.recording
         if recorded.observations.shape[1] > 0:
             return recorded
         return replace(recorded, observations=simulate_observations(model, recorded.truth, rng))
-    truth, observations = simulate(model, scenario.steps, rng, dt=scenario.dt, initial=scenario.initial_truth)
-    return Recording(truth, observations, scenario.dt, simulated_controls(model, scenario.steps))
+    steps = scenario.steps_of(model) if steps is None else steps
+    truth, observations = simulate(model, steps, rng, dt=scenario.dt, initial=scenario.initial_truth)
+    return Recording(truth, observations, scenario.dt, simulated_controls(model, steps))
 
 
 def first_step(scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator) -> Recording:
     """Return the first step of a run."""
     if data is None:
-        return record(replace(scenario, steps=1), model, None, rng)
+        return record(scenario, model, None, rng, steps=1)
     return record(scenario, model, replace(data, recording=data.recording.first(1)), rng)

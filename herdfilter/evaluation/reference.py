@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from herdfilter._checks import Array, one_of
 from herdfilter.angles import moments
 from herdfilter.evaluation import cache
-from herdfilter.evaluation.filters import resolve_filters
+from herdfilter.evaluation.filters import FilterFactory, resolve_filters
 from herdfilter.evaluation.posterior import LineDensity, Reference, from_arrays, snapshot_steps, to_arrays
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.scenario import Scenario
@@ -59,30 +60,72 @@ def _large(
     *,
     n: int,
     repeats: int = 4,
-    filter: str = "bootstrap",  # noqa: A002
+    filter: str | Sequence[str] = "bootstrap",  # noqa: A002
 ) -> Reference:
     """Average of `repeats` filters of the catalogue with `n` particles, independent of each other and of those compared.
 
-    Their filter must draw at random, or the error comes out too small. Likelihoods are averaged, not their logs: each
-    filter's is unbiased (Del Moral 2004, "Feynman-Kac formulae").
+    Their filter must draw at random, or the error comes out too small; of a list it is the first that serves the model.
+    Likelihoods are averaged, not their logs: each filter's is unbiased (Del Moral 2004, "Feynman-Kac formulae").
     """
-    build = resolve_filters(filter)[filter]
+    build = serving(filter, model)
     results = [
         build(model, n, seeded).run(recording.observations, dt=recording.dt, controls=recording.controls)
         for seeded in rng.spawn(repeats)
     ]
-    means, error = _averaged(np.array([result.means for result in results]), circular_dims(model))
+    means, spread = _averaged(np.array([result.means for result in results]), circular_dims(model))
+    error = np.sqrt(np.diagonal(spread, axis1=1, axis2=2) / repeats)
+    # A filter's covariance is about its own mean, and too small by the variance of that, which the spread gives back.
+    inside = np.mean([result.covariances for result in results], axis=0)
+    covariances = inside + (0.0 if repeats == 1 else spread)
     logs = np.array([result.log_likelihood for result in results])
-    return Reference(means, float(np.log(np.exp(logs - logs.max()).mean()) + logs.max()), error)
+    level = float(np.log(np.exp(logs - logs.max()).mean()) + logs.max())
+    return Reference(means, level, error, covariances)
+
+
+def serving(names: str | Sequence[str], model: Any) -> FilterFactory:
+    """Return the filter of the catalogue of that name, or the first of several that can be built for the model.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Those of the last one, if there is none.
+    """
+    names = [names] if isinstance(names, str) else list(names)
+    for name in names:
+        build = resolve_filters(name)[name]
+        try:
+            build(model, 2, np.random.default_rng(0))
+        except (TypeError, ValueError):
+            if name == names[-1]:
+                raise
+        else:
+            break
+    return build
 
 
 def _averaged(estimates: Array, circular: Sequence[int]) -> tuple[Array, Array]:
-    """Mean of independent estimates (m, T, d), circular for angles, and its standard error; each (T, d)."""
+    """Mean of independent estimates (m, T, d), circular for angles, (T, d), and their sample covariance (T, d, d)."""
     m = len(estimates)
     steps = [moments(x, np.full(m, 1 / m), circular) for x in estimates.swapaxes(0, 1)]
-    spread = np.array([covariance.diagonal() for _, covariance in steps])
-    error = np.sqrt(spread / (m - 1)) if m > 1 else np.full_like(spread, np.nan)
-    return np.array([mean for mean, _ in steps]), error
+    spread = np.array([covariance for _, covariance in steps])
+    return np.array([mean for mean, _ in steps]), spread * (m / (m - 1) if m > 1 else np.nan)
+
+
+def _grid_or_large(
+    model: Any,
+    recording: Recording,
+    rng: np.random.Generator,
+    *,
+    n: int,
+    repeats: int = 2,
+    filter: str | Sequence[str] = "bootstrap",  # noqa: A002
+) -> Reference:
+    """Exact on the grid that the model brings along as `grid`, keys of type ``grid``; large without one that holds it."""
+    grid = getattr(model, "grid", None)
+    if grid is not None:
+        with suppress(ValueError):  # too coarse for the noise, or left by the state
+            return _grid(model, recording, rng, **grid)
+    return _large(model, recording, rng, n=n, repeats=repeats, filter=filter)
 
 
 def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Reference:
@@ -130,11 +173,16 @@ def _affine(dim: int, function: Callable[..., Array], *arguments: Any) -> tuple[
     return matrix, offset
 
 
-REFERENCES: dict[str, Callable[..., Reference]] = {"grid": _grid, "large": _large, "kalman": _kalman}
+REFERENCES: dict[str, Callable[..., Reference]] = {
+    "grid": _grid,
+    "large": _large,
+    "grid-or-large": _grid_or_large,
+    "kalman": _kalman,
+}
 """Type of reference -> function of model, recording, generator and the keys of ``[reference]``."""
 
-KEPT = ("grid", "large")  # the Kalman filter takes less time than the disk
-_FORM = 3  # of what is kept; to be raised when `to_arrays` changes
+KEPT = ("grid", "large", "grid-or-large")  # the Kalman filter takes less time than the disk
+_FORM = 4  # of what is kept; to be raised when `to_arrays` changes
 
 
 def compute_reference(

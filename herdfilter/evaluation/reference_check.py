@@ -16,7 +16,7 @@ from herdfilter.evaluation.expressions import check_keywords
 from herdfilter.evaluation.filters import blamed_on, catalogue, resolve_filters
 from herdfilter.evaluation.memory import NUMBER, check_fits
 from herdfilter.evaluation.recording import Recording
-from herdfilter.evaluation.reference import KEPT, reference_function
+from herdfilter.evaluation.reference import KEPT, reference_function, serving
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.models import linear_chain
@@ -32,7 +32,7 @@ def check_reference(scenario: Scenario) -> None:
         if name in keywords:
             as_count(f"[reference]: {name}", keywords[name])
     if "filter" in keywords:
-        _check_random(one_of("[reference]: filter", keywords["filter"], catalogue()))
+        _check_filters(keywords["filter"])
 
 
 def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
@@ -47,9 +47,8 @@ def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
     if "n" in keywords:
         n = keywords["n"]
         check_fits("[reference]: n", f"{n} particles in {model.dim} dimensions", n * (model.dim + 1) * NUMBER)
-        name = keywords.get("filter", "bootstrap")
         with blamed_on("[reference]: "):
-            resolve_filters(name)[name](model, min(n, 2), rng)
+            serving(keywords.get("filter", "bootstrap"), model)
     else:
         _check_grid(keywords, model.dim)
         with blamed_on("[reference]: "):
@@ -70,6 +69,15 @@ def _check_grid(keywords: Mapping[str, Any], dim: int) -> None:
     counts = [points] * dim if isinstance(points, int) else points
     total = math.prod(as_count("[reference]: points", count) for count in counts)
     check_fits("[reference]: points", f"{total} in {dim} dimensions", total * (dim + 1) * NUMBER)
+
+
+def _check_filters(names: Any) -> None:
+    """Raise ValueError unless this names a filter of the catalogue that draws at random, or lists such names."""
+    several = isinstance(names, (list, tuple))
+    if several and not names:
+        raise ValueError("[reference]: filter: expected at least one name, got none")
+    for name in names if several else [names]:
+        _check_random(one_of("[reference]: filter", name, catalogue()))
 
 
 def _check_random(name: str) -> None:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter.evaluation.over_models import over_models, verdict_over_models
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.reference import Reference
 from herdfilter.evaluation.slopes import fitted_slopes
 from herdfilter.evaluation.study import Study
-from herdfilter.evaluation.summary import error_measures, summarise
+from herdfilter.evaluation.summary import error_measures, summarise, verdict
 from herdfilter.evaluation.tasks import Key
 
 if TYPE_CHECKING:
@@ -113,6 +114,16 @@ class StudyResult:
     def summary(self) -> pd.DataFrame:
         """One row per filter and particle count (see `summarise`)."""
         return summarise(self.runs)
+
+    @cached_property
+    def models(self) -> pd.DataFrame | None:
+        """One row per filter and particle count, over the models of a family (see `over_models`); None of one model."""
+        return None if self.study.family is None else over_models(self.runs)
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in one sentence."""
+        return verdict(self.summary) if self.models is None else verdict_over_models(self.models)
 
     @cached_property
     def slopes(self) -> dict[str, pd.DataFrame]:

@@ -8,7 +8,9 @@ title = "..."                 # required, as is [model]
 source = "author, year"
 steps = 100                   # left out with real data
 dt = 1.0
-runs = 20
+runs = 20                     # of a family, runs of each model
+models = 100                  # a family: so many models, each of a seed that [model] takes under the name `seed`
+first_model = 0               # seed of the first
 particles = [20, 50, 100]
 filters = ["bootstrap", "herded-kh", "my-filter"]
 error_dims = [0, 1]           # dimensions whose error counts; all unless given
@@ -91,6 +93,8 @@ class Scenario:
     steps: int = 100
     dt: float = 1.0
     runs: int = 20
+    models: int | None = None
+    first_model: int = 0
     particles: tuple[int, ...] = (100,)
     filters: tuple[str, ...] = ("bootstrap", "herded-kh", "mixture-kh")
     error_dims: tuple[int, ...] | None = None
@@ -126,6 +130,10 @@ class Scenario:
         """Dimensions whose error counts, of a state of `dim` dimensions."""
         return tuple(range(dim)) if self.error_dims is None else self.error_dims
 
+    def steps_of(self, model: Any) -> int:
+        """Count the steps of a simulated run; the models of a family say in `steps` how many they should have."""
+        return self.steps if self.models is None else as_count("steps", getattr(model, "steps", self.steps))
+
     @property
     def plane(self) -> tuple[int, int]:
         """Dimensions in which a path is drawn: the first two whose error counts, where there are two."""
@@ -133,7 +141,9 @@ class Scenario:
         return i, j
 
     def build_model(self, **arguments: Any) -> Any:
-        """Build the model from its table; `arguments` are what real data brings along (such as beacons).
+        """Build the model from its table; `arguments` are what real data brings along (such as beacons), or a seed.
+
+        Of a family, the first model unless `arguments` have another seed.
 
         Raises
         ------
@@ -142,7 +152,8 @@ class Scenario:
         FileNotFoundError
             If the class is to come from a file that does not exist.
         """
-        keywords = {k: v for k, v in self.model.items() if k != "type"} | arguments
+        drawn = {} if self.models is None else {"seed": self.first_model}
+        keywords = {k: v for k, v in self.model.items() if k != "type"} | drawn | arguments
         name = str(self.model["type"])
         with _blamed_on(f"{self.name}.toml: model type"):
             cls = self.modules.model_class(name)

@@ -34,6 +34,8 @@ def check_fields(scenario: Any) -> None:
     as_count("steps", scenario.steps)
     as_positive("dt", scenario.dt)
     as_count("runs", scenario.runs)
+    if scenario.models is not None:
+        _check_family(scenario)
     for n in scenario.particles:
         as_count("particles", n)
     one_of("view", scenario.view, VIEWS)
@@ -41,6 +43,17 @@ def check_fields(scenario: Any) -> None:
         _check_dims(scenario.error_dims)
     _check_tables(scenario)
     check_imports(scenario.imports)
+
+
+def _check_family(scenario: Any) -> None:
+    as_count("models", scenario.models)
+    as_count("first_model", scenario.first_model, minimum=0)
+    if scenario.data is not None:
+        raise ValueError("models: expected none beside [data], which are of one model")
+    if isinstance(scenario.model, Mapping) and "seed" in scenario.model:
+        raise ValueError(
+            f"[model]: seed: expected none beside models, which have seeds of their own, got {shown(scenario.model['seed'])}"
+        )
 
 
 def _check_text(name: str, value: Any) -> None:

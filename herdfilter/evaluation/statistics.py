@@ -189,6 +189,14 @@ def paired_median(name: str, values: Array) -> dict[str, float]:
     return {name: of(np.median, values), f"{name}_low": low, f"{name}_high": high}
 
 
+def paired_ratios(first: Array, second: Array) -> Array:
+    """Divide errors of the same runs: infinite where only the second is 0, 1 where both are, NaN where both are infinite."""
+    ratios = np.where(first > 0, np.inf, 1.0)
+    with np.errstate(invalid="ignore"):
+        np.divide(first, second, out=ratios, where=second > 0)
+    return np.where(np.isnan(first) | np.isnan(second), np.nan, ratios)
+
+
 def of(statistic: Any, values: Array) -> float:
     """Statistic of values; NaN if there are none."""
     return float(statistic(values)) if len(values) else np.nan

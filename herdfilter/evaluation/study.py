@@ -2,7 +2,8 @@
 
 Seeds hang on what they are for, not on the order of the work: the recording of a run, its reference, and
 every filter and particle count in it have each their own `numpy.random.SeedSequence`. So a table is the same
-for any number of workers, and a filter's rows are the same whichever other filters stand beside it.
+for any number of workers, and a filter's rows are the same whichever other filters stand beside it; and in a family of
+models a model's rows are the same whichever other models there are.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import uuid
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -20,6 +21,7 @@ from herdfilter._checks import as_count, one_of
 from herdfilter._version import __version__
 from herdfilter.evaluation import cache
 from herdfilter.evaluation.description import digest, plain
+from herdfilter.evaluation.family import Family, planned_family
 from herdfilter.evaluation.filters import FilterFactory, Filters, blamed_on, known_filters, resolve_filters
 from herdfilter.evaluation.memory import check_study_fits
 from herdfilter.evaluation.recording import DataSet, check_data_folder, first_step, load_data
@@ -42,6 +44,7 @@ class Study:
     runs: int
     seed: int = 0
     data: DataSet | None = None
+    family: Family | None = None
     token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
 
     @property
@@ -59,9 +62,10 @@ class Study:
         """Particle count of the `Trajectory`: the middle one."""
         return self.particles[len(self.particles) // 2]
 
-    def build_model(self) -> Any:
-        """Build the scenario's model, with what the data bring along."""
-        return self.scenario.build_model(**({} if self.data is None else self.data.model_arguments))
+    def build_model(self, run: int = 0) -> Any:
+        """Build the model of a run: the scenario's, with what the data bring along, or that of its family."""
+        drawn = {} if self.family is None else {"seed": self.family.seed(run)}
+        return self.scenario.build_model(**drawn, **({} if self.data is None else self.data.model_arguments))
 
     def build_filter(self, task: Task, model: Any) -> Any:
         """Build the filter of a task."""
@@ -80,7 +84,8 @@ class Study:
         return self._rng(run, _FILTER, zlib.crc32(key[0].encode()), key[1])
 
     def _rng(self, run: int, *purpose: int) -> np.random.Generator:
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(run, *purpose)))
+        place = (run,) if self.family is None else self.family.place(run)
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*place, *purpose)))
 
     def dims(self, model: Any) -> tuple[int, ...]:
         """Dimensions whose error counts."""
@@ -94,6 +99,7 @@ class Study:
             "filters": plain(self.filters),
             "particles": list(self.particles),
             "runs": self.runs,
+            "family": None if self.family is None else asdict(self.family),
             "seed": self.seed,
             "model": _source(self.build_model()),
             "imports": {name: digest(module) for name, module in self.scenario.modules.modules().items()},
@@ -111,6 +117,7 @@ class Study:
             _counts(description["particles"]),
             as_count("runs", description["runs"]),
             as_count("seed", description["seed"], minimum=0),
+            family=Family(**description["family"]) if description.get("family") else None,
         )
 
 
@@ -135,8 +142,12 @@ def plan_study(
     runs: int | None = None,
     seed: int = 0,
     data: str | Path | None = None,
+    models: int | None = None,
+    first_model: int | None = None,
 ) -> Study:
     """Check the arguments of a comparison, fill in the scenario's defaults, load its data, try its parts.
+
+    Of a family, `Study.runs` counts the runs of all models together.
 
     Raises
     ------
@@ -150,13 +161,16 @@ def plan_study(
     scenario = load_scenario(scenario)
     check_data_folder(scenario, data)
     check_reference(scenario)
+    each = as_count("runs", scenario.runs if runs is None else runs)
+    family, total = planned_family(scenario, models, first_model, each)
     study = Study(
         scenario,
         resolve_filters(scenario.filters if filters is None else filters, scenario.filter, scenario.modules),
         _counts(scenario.particles if particles is None else particles),
-        as_count("runs", scenario.runs if runs is None else runs),
+        total,
         as_count("seed", seed, minimum=0),
         load_data(scenario, data),
+        family,
     )
     _try_parts(study)
     return study
@@ -166,16 +180,21 @@ def _try_parts(study: Study) -> None:
     """Build model, filters and reference, and make the first step, so that what goes wrong in every run does so now."""
     scenario, model = study.scenario, study.build_model()
     check_beside_model(scenario, model.dim)
-    steps = scenario.steps if study.data is None else len(study.data.recording)
+    steps = scenario.steps_of(model) if study.data is None else len(study.data.recording)
     check_study_fits(study.particles, model.dim, steps, study.runs, len(study.filters))
     own = resolve_filters([*scenario.filter], scenario.filter, scenario.modules) if scenario.filter else {}
-    for name, factory in (own | dict(study.filters)).items():
+    every = (
+        own | dict(study.filters) if study.family is None else {}
+    )  # there, one may serve most models but not this
+    for name, factory in every.items():
         with blamed_on(f"filter {name}: "):
             factory(model, study.particles[0], study.filter_rng(0, (name, study.particles[0])))
     for entry in scenario.published:
         one_of("published filter", entry.filter, ["reference", *known_filters(scenario.filter)])
         if entry.model:
             replace(study, scenario=replace(scenario, model={**scenario.model, **entry.model})).build_model()
+    if study.family is not None:
+        return  # what goes wrong with one of its models may go well with the others
     try:
         try_reference(scenario, model, first_step(scenario, model, study.data, study.recording_rng(0)))
     except SystemExit as error:  # of a user's model

@@ -30,8 +30,8 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
         One row per filter and particle count. Failed runs are counted and enter no average. All intervals
         are at 95 % over runs, and NaN where there are too few.
 
-        ``runs``, ``failures``
-            Number of runs, and of those that failed.
+        ``runs``, ``models``, ``failures``
+            Number of runs, of models in a family, and of runs that failed.
         ``rmse``, ``reference_error``, ``anees``, ...
             The columns of `herdfilter.evaluation.columns`, each summarised as it says there; ``_low`` and ``_high`` are the
             ends of its interval, ``_median`` (with ends) its median, ``_band_low`` and ``_band_high`` the chi-square band.
@@ -47,16 +47,15 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
     """
     import pandas as pd
 
-    names = list(dict.fromkeys(table["filter"]))
-    if baseline is None:
-        baseline = "bootstrap" if "bootstrap" in names else names[0]
-    one_of("baseline", baseline, names)
+    baseline = baseline_of(table, baseline)
     later = [column.name for column in COLUMNS if column.name not in table]
     table = table.reindex(columns=[*table, *later])
     errors = table.pivot(index="run", columns=["filter", "n_particles"], values=error_measure(table))
     rows = []
     for (name, n), runs in table.groupby(["filter", "n_particles"], sort=False):
         row = {"scenario": runs["scenario"].iloc[0], "filter": name, "n_particles": n, "runs": len(runs)}
+        if "model" in table:
+            row["models"] = runs["model"].nunique()
         row["failures"] = int((runs["error"].fillna("") != "").sum())
         for column in COLUMNS:
             if column.summary is not None:
@@ -67,8 +66,21 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def baseline_of(table: pd.DataFrame, baseline: str | None = None) -> str:
+    """Return the filter that ratios refer to: ``bootstrap``, or else the first, unless given."""
+    names = list(dict.fromkeys(table["filter"]))
+    first = "bootstrap" if "bootstrap" in names else names[0]
+    return one_of("baseline", first if baseline is None else baseline, names)
+
+
 def error_measures(table: pd.DataFrame) -> list[str]:
-    """Columns of errors that have values, the one that ranks filters first; the last one at least."""
+    """Columns of errors that have values, the one that ranks filters first; the last one at least.
+
+    Models of a family have units of their own: errors to the reference are in posterior standard deviations there.
+    """
+    if not {"model", "models"}.isdisjoint(table):
+        scaled = [column.name for column in COLUMNS if column.figure == "scaled"]
+        return [name for name in scaled if table[name].notna().any()] or ["rmse"]
     errors = [column.name for column in COLUMNS if column.figure == "error"]
     return [name for name in errors[:-1] if table[name].notna().any()] + errors[-1:]
 
@@ -85,7 +97,7 @@ def verdict(summary: pd.DataFrame) -> str:
     """
     n = summary["n_particles"].max()
     measure = error_measure(summary)
-    against = "the reference" if measure == "reference_error" else "the truth"
+    against = "the truth" if measure == "rmse" else "the reference"
     ranked = summary[summary["n_particles"] == n].dropna(subset=f"{measure}_median")
     if ranked.empty:
         return f"At n = {n} no filter finished a run."

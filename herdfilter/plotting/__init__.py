@@ -33,11 +33,16 @@ __all__ = [
 
 
 def drawings(result: StudyResult) -> dict[str, Drawing]:
-    """Plan what a study has to show, by the names of the files; what was not measured is left out."""
+    """Plan what a study has to show, by the names of the files; what was not measured is left out.
+
+    Models of a family have units, and often lengths, of their own: of them nothing is drawn over time.
+    """
+    import pandas as pd
+
     summary, unit = result.summary, result.study.scenario.unit
     plans: dict[str, Drawing | None] = {}
     if len(result.series):  # some filter finished a run
-        steps = over_time.steps_at(result)
+        steps = over_time.steps_at(result) if result.study.family is None else pd.DataFrame()
         plans = {
             "ratios": errors.ratios(summary),
             "error_over_particles": errors.over_particles(summary, unit, result.slopes),

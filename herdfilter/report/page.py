@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter.evaluation.results import StudyResult
-from herdfilter.evaluation.summary import error_measure, verdict
+from herdfilter.evaluation.summary import error_measure
 from herdfilter.plotting import drawings
 from herdfilter.plotting.drawing import Drawing
 from herdfilter.plotting.style import styles
@@ -79,8 +79,9 @@ def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
         script=_markup(_text("animation.js")),
         scenario=result.study.scenario,
         study=result.study,
+        extent=wording.extent(result.study, result.study.runs),
         planned=result.description.get("runs", result.study.runs),
-        verdict=verdict(summary),
+        verdict=result.verdict,
         claims=wording.claimed(result.runs, summary),
         definitions=wording.definitions(result.study.scenario, summary),
         equations=_markup(equations(result.study.scenario)),
@@ -156,7 +157,7 @@ def _descriptions(result: StudyResult, summary: pd.DataFrame) -> dict[str, Any]:
         "largest": summary["n_particles"].max(),
         "baseline": summary["baseline"].iloc[0],
         "first": next(iter(result.study.filters)),
-        "referenced": error_measure(summary) == "reference_error",
+        "referenced": error_measure(summary) != "rmse",
         "shown": result.trajectory.n_particles,
         "window": min(LONGEST_WINDOW, steps) if over_time(result) else None,
         "steps": steps,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from herdfilter.evaluation.headings import Heading, headings
+from herdfilter.evaluation.headings import Heading, headings, headings_of_models
 from herdfilter.evaluation.results import StudyResult
 from herdfilter.evaluation.summary import error_measure
 from herdfilter.plotting.style import styles
@@ -18,9 +18,16 @@ MOST_TRACEBACKS = 20
 
 
 def results(result: StudyResult) -> dict[str, Any]:
-    """Return the table of results: one group per particle count, the largest first, the smallest median error first."""
+    """Return the table of results: one group per particle count, the largest first, the smallest median error first.
+
+    Of a family, the table over its models, the smallest ratio first.
+    """
     summary, look = result.summary, styles(result.study.filters)
     shown, rank = headings(summary, result.study.scenario), f"{error_measure(summary)}_median"
+    if result.models is not None:
+        kept = summary[["filter", "n_particles", "runs", "failures"]]
+        summary, rank = result.models.merge(kept, on=["filter", "n_particles"]), "ratio"
+        shown = headings_of_models(summary)
     groups = []
     for n in sorted(summary["n_particles"].unique(), reverse=True):
         rows = summary[summary["n_particles"] == n].sort_values(rank, na_position="last", kind="stable")

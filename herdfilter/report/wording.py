@@ -10,8 +10,10 @@ from herdfilter.evaluation.claims import claims
 from herdfilter.evaluation.columns import COLUMNS
 from herdfilter.evaluation.columns import digits as plain_digits
 from herdfilter.evaluation.headings import Heading, localises
+from herdfilter.evaluation.over_models import RIGHT_VARIANCE, UNCERTAIN
 from herdfilter.evaluation.results import StudyResult
 from herdfilter.evaluation.scenario import Scenario
+from herdfilter.evaluation.study import Study
 from herdfilter.evaluation.summary import error_measure
 
 if TYPE_CHECKING:
@@ -41,6 +43,43 @@ def cell(row: pd.Series[Any], heading: Heading) -> dict[str, Any]:
         "interval": "" if ends is None else " to ".join(map(typeset, ends)),
         "bad": heading.name == "failures" and row[heading.name] > 0,
     }
+
+
+def extent(study: Study, planned: int) -> str:
+    """Say how many runs there are, and of how many models."""
+    runs = (
+        f"{study.runs} run{'s' * (study.runs != 1)}"
+        if study.runs == planned
+        else f"{study.runs} of {planned} runs"
+    )
+    if study.family is None:
+        return runs
+    count, first = study.family.models(study.runs), study.family.first
+    return f"{runs} of {count} models, seeds {first} to {study.family.seed(planned - 1)}"
+
+
+def of_models(models: pd.DataFrame) -> list[str]:
+    """Say what the table over models means, which models were worst, and which references are not to be relied upon."""
+    base, low, high = models["baseline"].iloc[0], *RIGHT_VARIANCE
+    lines = [
+        f"error: to the reference, in posterior standard deviations, over {base}'s; the median over the runs of each model, "
+        "and of those the geometric mean over models, quantiles, and the share above 1",
+        f"variance right: share of models with a posterior variance {low:g} to {high:g} times the reference's",
+        f"lost: share of models with a run that failed or diverged and that {base} kept; time: of a step over {base}'s",
+    ]
+    last = models[(models["n_particles"] == models["n_particles"].max()) & (models["filter"] != base)]
+    for _, row in last.iterrows():
+        if row["worst"]:
+            lines.append(f"worst of {row['filter']} at n = {row['n_particles']}: {row['worst']}")
+    for n, rows in models.groupby("n_particles"):
+        if rows["uncertain"].max() > 0:
+            lines.append(
+                f"reference uncertain for {rows['uncertain'].max()} of {rows['models'].max()} models at n = {n}: its own "
+                f"error exceeds {UNCERTAIN:.2g} of the smallest of a filter, and draws ratios towards 1"
+            )
+    if models["unknown"].max() > 0:
+        lines.append(f"without a reference: {models['unknown'].max()} of {models['models'].max()} models")
+    return lines
 
 
 def outcome(scenario: Scenario) -> str:
@@ -77,10 +116,20 @@ def reference(scenario: Scenario) -> str:
         case {"type": "kalman"}:
             return "the Kalman filter, exact here"
         case {"type": "large", "n": n}:
-            repeats = scenario.reference.get("repeats", 4)
-            return f"the average of {repeats} bootstrap filters with {n} particles each"
+            return f"the average of {_many(scenario.reference, 4)} with {n} particles each"
+        case {"type": "grid-or-large", "n": n}:
+            average = f"the average of {_many(scenario.reference, 2)} with {n} particles each"
+            return f"the exact posterior where the model brings a grid along that holds it, else {average}"
         case other:
             return ", ".join(f"{key} = {value}" for key, value in other.items())
+
+
+def _many(reference: Mapping[str, Any], repeats: int) -> str:
+    """Say how many filters of which names make up a reference; `repeats` unless it says so."""
+    names = reference.get("filter", "bootstrap")
+    first, *others = [names] if isinstance(names, str) else names
+    others = [f" (or {name}, where that does not serve)" for name in others]
+    return f"{reference.get('repeats', repeats)} {first}{''.join(others)} filters"
 
 
 def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, str]]:
@@ -97,7 +146,7 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
             "error",
             f"root mean square over the steps of a run of the distance from the posterior mean, over {over}{unit}",
         ),
-        ("reference", "; ".join([reference(scenario), *floor(summary)])),
+        ("reference", "; ".join([reference(scenario), *(floor(summary) if scenario.models is None else [])])),
         (
             "intervals",
             "at 95 % over runs: of medians and ratios between order statistics (from six runs on), of root mean squares "
@@ -143,7 +192,7 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
     needed = math.floor(math.log2(2 * comparisons / 0.05)) + 1
     return {
         "baseline": base,
-        "against": "reference" if error_measure(runs) == "reference_error" else "truth",
+        "against": "truth" if error_measure(runs) == "rmse" else "reference",
         "comparisons": comparisons,
         "rows": rows,
         "too_few": f"{comparisons} comparisons together take {needed} runs at least, there are {most}"

@@ -9,7 +9,7 @@ from scipy.special import gamma
 
 import herdfilter as hf
 from herdfilter.evaluation.columns import COLUMNS, SERIES, measured, series_of
-from herdfilter.evaluation.measures import Evidence, energy_distance_to
+from herdfilter.evaluation.evidence import Evidence, energy_distance_to
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.reference import compute_reference, snapshot_steps
 from herdfilter.evaluation.scenario import Divergence
@@ -61,6 +61,7 @@ def test_numbers_are_means_of_the_series(scenario):
     }
     assert {name: numbers[name] for name in expected} == pytest.approx(expected)
     missing = {"reference_sd", "reference_error", "log_likelihood_error", "energy_distance"}
+    missing |= {"reference_uncertainty", "reference_error_sd", "variance_ratio"}
     assert {name for name, value in numbers.items() if np.isnan(value)} == missing
 
 

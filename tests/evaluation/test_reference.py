@@ -191,9 +191,11 @@ def test_another_filter_of_the_catalogue_may_be_the_large_one(scenario):
 
 def test_angles_are_averaged_on_the_circle():
     estimates = np.array([[[np.pi - 0.1, 1.0]], [[-np.pi + 0.3, 2.0]]])
-    means, error = reference._averaged(estimates, (0,))
+    means, covariances = reference._averaged(estimates, (0,))
     np.testing.assert_allclose(means, [[-np.pi + 0.1, 1.5]])
-    np.testing.assert_allclose(error, [[0.2, 0.5]])  # half the distance of two
+    np.testing.assert_allclose(
+        covariances, [[[0.08, 0.2], [0.2, 0.5]]]
+    )  # half the square of the distance of two
 
 
 def test_the_table_carries_the_error_of_the_reference(scenario):

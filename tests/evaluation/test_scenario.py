@@ -156,7 +156,7 @@ NO_FIELD = (3, -1.5, True, np.nan, b"x", object(), {3: 3}, [[]], ["x", 3], (None
 )
 def test_a_field_that_does_not_fit_is_named(name):
     scenario = dataclasses.replace(load_scenario("ungm"), published=())
-    fits = {"steps": 3, "runs": 3, "dt": 3}
+    fits = {"steps": 3, "runs": 3, "models": 3, "first_model": 3, "dt": 3}
     for value in NO_FIELD:
         if fits.get(name) is not value:
             with pytest.raises(ValueError, match=name.rstrip("s")) as caught:

@@ -7,10 +7,10 @@ The schema, version 1 (``PRAGMA user_version``; ``PRAGMA application_id`` says t
 ``sessions (id, started, ended, executor, versions, machine)``
     One row each time that somebody worked on it: times in UTC (``ended`` is NULL if the work was cut off), package
     versions and machine as JSON.
-``runs (id, filter, n_particles, run, reference, diverged, error, traceback, task_seconds, session, ...)``
+``runs (id, filter, n_particles, run, reference, diverged, error, traceback, task_seconds, session, kind, ...)``
     One row per finished task. ``error`` is empty unless the run failed, ``task_seconds`` is what the whole task took,
-    ``session`` when it was done; then a column for every number measured (`herdfilter.compare` says which), NULL where
-    there is none.
+    ``session`` when it was done, ``kind`` of which kind the model of a family is; then a column for every number measured
+    (`herdfilter.compare` says which), NULL where there is none.
 ``series (run, name, data)``
     For the row ``runs.id = run`` the values at every step: 64-bit floats, least significant byte first, compressed by zlib.
 ``shown (filter, name, shape, data)``

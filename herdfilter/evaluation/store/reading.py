@@ -126,19 +126,26 @@ class Store:
 
         with self._undamaged():
             description, numbers = self.description(), self._number_columns()
+            study = Study.described(description)
             leading, last = ["filter", "n_particles", "run"], ["diverged", "error", "traceback"]
-            columns = [*leading, "reference", *numbers, *last]
+            kinds = [] if study.family is None else ["kind"]
+            columns = [*leading, *kinds, "reference", *numbers, *last]
             names = ", ".join(f"runs.{quoted(name)}" for name in columns)  # a bare "name" may be a text
             rows = self._rows(f"SELECT {names} FROM runs")
             table = pd.DataFrame(rows, columns=columns)
             table[numbers] = table[numbers].astype(np.float64)
             table = table.astype({"n_particles": np.int64, "run": np.int64, "diverged": bool})
             table["scenario"], table["seed"] = description["scenario"]["name"], description["seed"]
-            order = {key: i for i, key in enumerate(Study.described(description).keys)}
+            if study.family is not None:
+                table["model"] = [study.family.seed(run) for run in table["run"]]
+                table["kind"] = table["kind"].fillna("").astype(str)
+                leading.append("model")
+            order = {key: i for i, key in enumerate(study.keys)}
             table["key"] = [order[key] for key in zip(table["filter"], table["n_particles"], strict=True)]
             table = table.sort_values(["key", "run"], ignore_index=True)
             more = sorted(set(numbers) - set(MEASURED))
-            return table.reindex(columns=["scenario", *leading, "seed", "reference", *MEASURED, *more, *last])
+            told = ["scenario", *leading, *kinds, "seed", "reference"]
+            return table.reindex(columns=[*told, *MEASURED, *more, *last])
 
     def result(self) -> StudyResult:
         """Return the outcome of the study: of the runs that all filters have finished, where it was cut off.
@@ -212,17 +219,22 @@ class _Series(Mapping[Key, Mapping[str, Array]]):
         return self._read(store, key)
 
     def _read(self, store: Store, key: Key) -> Mapping[str, Array]:
-        found: dict[str, Array] = {}
+        found: dict[str, dict[int, Array]] = {}
         with store._undamaged():
             joined = "runs JOIN series ON series.run = id"
             query = f"SELECT runs.run, name, data FROM {joined} WHERE filter = ? AND n_particles = ?"
             for run, name, data in store._rows(query, key):
                 if run in self._place:
-                    values = store._unpacked(data)
-                    if name not in found:
-                        found[name] = np.full((len(self._place), len(values)), np.nan)
-                    found[name][self._place[run]] = values
-        return found
+                    found.setdefault(name, {})[self._place[run]] = store._unpacked(data)
+        longest = max((len(one) for rows in found.values() for one in rows.values()), default=0)
+        return {name: self._stacked(rows, longest) for name, rows in found.items()}
+
+    def _stacked(self, rows: Mapping[int, Array], steps: int) -> Array:
+        """Rows by place, NaN where there is none; models of a family may have fewer steps than others."""
+        stacked = np.full((len(self._place), steps), np.nan)
+        for place, values in rows.items():
+            stacked[place, : len(values)] = values
+        return stacked
 
     def __iter__(self) -> Iterator[Key]:
         return iter(self._keys)

@@ -26,7 +26,7 @@ CREATE TABLE sessions (
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY, filter TEXT NOT NULL, n_particles INTEGER NOT NULL, run INTEGER NOT NULL,
     reference TEXT NOT NULL, diverged INTEGER NOT NULL, error TEXT NOT NULL, traceback TEXT NOT NULL,
-    task_seconds REAL NOT NULL, session INTEGER NOT NULL REFERENCES sessions, reference_sd REAL,
+    task_seconds REAL NOT NULL, session INTEGER NOT NULL REFERENCES sessions, reference_sd REAL, kind TEXT,
     UNIQUE (filter, n_particles, run)
 );
 CREATE TABLE series (
@@ -47,6 +47,7 @@ OWN = (
     "traceback",
     "task_seconds",
     "session",
+    "kind",
 )
 """Columns of ``runs`` that are no measured numbers."""
 

@@ -36,6 +36,8 @@ _COSMETIC = (
     "time_label",
     "view",
     "runs",
+    "models",
+    "first_model",
     "particles",
     "filters",
     "filter",
@@ -182,11 +184,14 @@ def _check_old(old: Store, description: dict[str, Any], resume: bool) -> None:
     if changed:
         more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
         raise StoreError(f"{old.name}: cannot resume, another study is in it: {'; '.join(changed[:4])}{more}")
-    runs = 1 + max(task.run for task in done)
-    if runs > description["runs"]:
+    runs, now = 1 + max(task.run for task in done), description["runs"]
+    if runs > now:
+        family = Study.described(description).family
+        what = "runs" if family is None else "models"
+        begun, now = (runs, now) if family is None else (family.models(runs), family.models(now))
         raise StoreError(
-            f"{old.name}: runs: expected at least the {runs} that were begun, got {description['runs']}; "
-            "--resume may add runs but takes none away"
+            f"{old.name}: {what}: expected at least the {begun} that were begun, got {now}; "
+            f"--resume may add {what} but takes none away"
         )
 
 
