@@ -1,0 +1,147 @@
+"""Ranked particles: ancestors at even steps, balanced noise, exact weights."""
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.filters import Cloud, Move, Observation
+from herdfilter.filters.proposals._balanced import SETS, balanced_noise
+from herdfilter.filters.proposals._guidance import guided
+from herdfilter.filters.proposals.ranked import ancestors
+
+
+@pytest.mark.parametrize(("n", "dim"), [(64, 1), (100, 3), (1000, 6)])
+def test_balanced_noise_has_the_moments_of_a_standard_normal_and_any_run_of_it_is_balanced(n, dim):
+    random = np.random.default_rng(0).standard_normal((n, dim))
+    for turn in range(SETS):
+        z = balanced_noise(n, dim, turn)
+        np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-12)
+        np.testing.assert_allclose(z.T @ z / n, np.eye(dim), atol=1e-12)
+        runs, other = (x.reshape(-1, n // 4, dim).mean(axis=1) for x in (z, random))
+        assert (runs**2).mean() < 0.5 * (other**2).mean()
+    assert not np.array_equal(balanced_noise(n, dim, 0), balanced_noise(n, dim, 1))
+
+
+def test_ancestors_are_in_order_and_each_has_its_share_to_within_one():
+    rng = np.random.default_rng(1)
+    x, weights = rng.standard_normal((50, 1)), rng.dirichlet(np.full(50, 0.3))
+    chosen = ancestors(x, weights, (), 200)
+    assert (np.diff(x[chosen, 0]) >= 0).all()
+    np.testing.assert_allclose(np.bincount(chosen, minlength=50), 200 * weights, atol=1)
+
+
+@pytest.mark.parametrize(("k", "dim"), [(1, 1), (1, 3), (2, 3), (3, 2)])
+def test_guidance_is_kalmans_update_of_the_noise(k, dim):
+    """Of a linear observation y = c + H v + r, against the textbook's formulas."""
+    rng = np.random.default_rng(k)
+    H, R = rng.standard_normal((k, dim)), np.diag(rng.uniform(0.01, 1, k))
+    root = np.sqrt(dim + 1)
+    points = np.vstack([np.zeros(dim), root * np.eye(dim), -root * np.eye(dim)])
+    weights = np.append(1 / (dim + 1), np.full(2 * dim, 0.5 / (dim + 1)))
+    residuals = rng.standard_normal((4, k))
+    seen = np.broadcast_to(points @ H.T, (4, 2 * dim + 1, k))
+    guidance = guided(seen, weights, points, residuals, R[None], 1)
+    S = H @ H.T + R
+    np.testing.assert_allclose(guidance.means, residuals @ np.linalg.solve(S, H), rtol=1e-9, atol=1e-12)
+    z = rng.standard_normal((5000, dim))
+    drawn, log_ratio = guidance.drawn(np.full(5000, 2), z)
+    covariance = np.eye(dim) - H.T @ np.linalg.solve(S, H)
+    factor = np.linalg.lstsq(z, drawn - guidance.means[2], rcond=None)[0].T
+    np.testing.assert_allclose(factor @ factor.T, covariance, atol=1e-9)
+    updated = hf.GaussianMixture([1.0], [guidance.means[2]], covariance)
+    prior = hf.GaussianMixture([1.0], [np.zeros(dim)], np.eye(dim))
+    np.testing.assert_allclose(log_ratio, prior.log_density(drawn) - updated.log_density(drawn), atol=1e-8)
+    evidence = hf.GaussianMixture([1.0], [np.zeros(k)], S)
+    np.testing.assert_allclose(guidance.log_densities, evidence.log_density(residuals), rtol=1e-9)
+
+
+class Simulated:
+    dim = 2
+    initial = hf.GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2))
+
+    def sample_transition(self, x, rng, dt, control, step):
+        return 0.9 * x + 0.3 * rng.standard_t(5, x.shape)
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * (z[0] - x[:, 0]) ** 2
+
+
+class Squared:
+    """Noise that enters squared: neither additive nor Gaussian."""
+
+    dim = noise_dim = 1
+    initial = hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
+
+    def transition(self, x, noise, dt, control, step):
+        return 0.8 * x + 0.5 * noise + 0.1 * noise**2
+
+    def observation_mean(self, x, step):
+        return x
+
+    def observation_covariance(self, step):
+        return np.array([[0.1]])
+
+    def log_likelihood(self, z, x, step):
+        return -5.0 * (z[0] - x[:, 0]) ** 2 - 0.5 * np.log(0.2 * np.pi)
+
+
+def singular():
+    return hf.models.LinearGaussian(
+        [[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], [[0.25, 0.5], [0.5, 1.0]], [[1.0]], [0.0, 0.0], np.eye(2)
+    )
+
+
+@pytest.mark.parametrize(
+    "model",
+    [hf.models.UNGM(), Squared(), singular(), hf.models.linear_chain(3)],
+    ids=["additive", "not additive", "singular", "three dimensions"],
+)
+def test_estimates_converge_to_the_exact_ones_and_need_no_random_number(model):
+    """The error with 3000 particles is a fraction of that with 100, and of that of as many random ones."""
+    _, z = hf.simulate(model, 25, rng=3) if not isinstance(model, Squared) else (None, [[0.5], [1.5]] * 10)
+    exact = hf.ParticleFilter(model, 200_000, rng=0).run(z)
+    sd = np.sqrt(np.diagonal(exact.covariances, axis1=1, axis2=2))
+
+    def error(n, proposal, rng):
+        result = hf.ParticleFilter(model, n, proposal, rng=rng).run(z)
+        return np.sqrt((((result.means - exact.means) / sd) ** 2).mean()), result
+
+    few, _ = error(100, hf.RankedProposal(), 0)
+    many, result = error(3000, hf.RankedProposal(), 0)
+    random = np.median([error(3000, None, seed)[0] for seed in range(3)])
+    assert many < 0.5 * few
+    assert many < 0.7 * random
+    assert result.log_likelihood == pytest.approx(exact.log_likelihood, abs=0.1)
+    assert np.array_equal(result.means, error(3000, hf.RankedProposal(), 1)[1].means)
+
+
+@pytest.mark.parametrize("sampler", [None, hf.RandomSampling(), hf.MappedSampling(hf.SobolSampling())])
+def test_guided_weights_estimate_the_evidence_without_bias(sampler):
+    """One step of UNGM from given particles: the mean weight is the evidence, whatever the Kalman filters make of it."""
+    model, rng = hf.models.UNGM(), np.random.default_rng(5)
+    cloud = Cloud.equal(rng.normal(0, 3, (4000, 1)))
+    seen = Observation.read(model, [3.0], 1)
+    moved = hf.RankedProposal(sampler).guide(Move(model), cloud, seen, rng)
+    found = moved.normalised()[1] + seen.level
+    predicted = model.transition_mean(cloud.particles, 1.0, None, 1)
+    x = np.linspace(-45, 45, 4001)[:, None]
+    density = np.exp(-0.05 * (x - predicted.T) ** 2).mean(axis=1) / np.sqrt(20 * np.pi)
+    exact = np.log((density * np.exp(model.log_likelihood(np.array([3.0]), x, 1))).sum() * 0.0225)
+    assert found == pytest.approx(exact, abs=0.05)
+
+
+def test_a_transition_that_can_only_be_simulated_gets_ranked_ancestors():
+    z = [[1.0], None, [0.5], [np.nan], [2.0]]
+    results = [hf.ParticleFilter(Simulated(), 500, hf.RankedProposal(), rng=0).run(z) for _ in range(2)]
+    exact = hf.ParticleFilter(Simulated(), 100_000, rng=1).run(z)
+    np.testing.assert_allclose(results[0].means, exact.means, atol=0.15)
+    assert np.array_equal(results[0].means, results[1].means)
+
+
+def test_bad_parameters_are_named():
+    with pytest.raises(ValueError, match=r"defensive_share: expected from 0 to below 1, got 1"):
+        hf.RankedProposal(defensive_share=1)
+    with pytest.raises(TypeError, match="sampler: expected an instance, got the class KernelHerding"):
+        hf.RankedProposal(hf.KernelHerding)
+    with pytest.raises(ValueError, match="model: expected at most 62 dimensions"):
+        hf.ParticleFilter(hf.models.linear_chain(63), 10, hf.RankedProposal())
