@@ -16,6 +16,8 @@ class Sampler(Protocol):
 
     A deterministic sampler ignores `rng` and returns the same points for the same input, to the last bit on machines of one
     kind; on others, up to what their rounding makes of it.
+
+    A sampler that does not serve every dimension says so by an attribute ``largest_dim``; proposals ask for it before a run.
     """
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
@@ -53,3 +55,18 @@ def drawn(sampler: Sampler, mixture: GaussianMixture, n: int, rng: np.random.Gen
             f"got {type(points).__name__}"
         )
     return points
+
+
+def check_dim(name: str, sampler: Any, dim: int, user: str) -> None:
+    """Raise ValueError if a sampler, or the one that it is built on, serves fewer dimensions than these.
+
+    `name` is what has the dimension, and `user` what uses the sampler; both are for the message.
+    """
+    largest = getattr(sampler, "largest_dim", None)
+    if largest is not None and dim > largest:
+        raise ValueError(
+            f"{name}: {user}{type(sampler).__name__} expected dimension {largest}, got {dim}; "
+            "KernelHerding, SobolSampling and RandomSampling take any"
+        )
+    if hasattr(sampler, "sampler"):
+        check_dim(name, sampler.sampler, dim, user)

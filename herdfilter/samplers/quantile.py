@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from herdfilter._checks import as_count
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
+from herdfilter.samplers.base import check_dim
 from herdfilter.samplers.line.quantiles import quantiles
 
 
@@ -26,6 +28,8 @@ class QuantileSampling:
     than a millisecond.
     """
 
+    largest_dim: ClassVar[int] = 1
+
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Return the `n` quantiles in ascending order; `rng` is not used.
 
@@ -36,10 +40,6 @@ class QuantileSampling:
         """
         as_mixture("mixture", mixture)
         n = as_count("n", n)
-        if mixture.dim != 1:
-            raise ValueError(
-                f"mixture: QuantileSampling expected one dimension, got {mixture.dim}; "
-                "KernelHerding and SobolSampling take any number"
-            )
+        check_dim("mixture", self, mixture.dim, "")
         x = quantiles(mixture, (np.arange(n) + 0.5) / n)
         return Points.trusted(x[:, None], np.full(n, 1.0 / n))

@@ -236,7 +236,8 @@ LIKELIHOODS = {
 
 FILTERS = resolve_filters(catalogue())
 KALMAN = {name for name, spec in FILTERS.items() if spec.filter != "ParticleFilter"}
-OF_FULL_RANK = {"guided", "kalman-mixture-kh"}  # they weigh by transition densities
+OF_FULL_RANK = {"guided", "kalman-mixture-kh", "kalman-mixture-random"}  # they weigh by transition densities
+ON_A_LINE = {"herded-quantile", "kalman-mixture-quantile"}  # for states of one dimension
 SMALLEST = {"enkf": 2, "edh": 2, "ledh": 2, "s2kf": 4}  # of filters that one particle will not do for
 
 
@@ -278,8 +279,9 @@ def only(expected):
 
 @pytest.mark.parametrize("mode", FINE)
 def test_an_extreme_model_is_filtered(mode):
-    singular = dict.fromkeys(OF_FULL_RANK, "refused") if mode in SINGULAR else {}
-    assert outcomes(FINE[mode]) == only("estimates") | singular
+    refusing = OF_FULL_RANK if mode in SINGULAR else set()
+    refusing = refusing | (set() if mode == "one dimension" else ON_A_LINE)
+    assert outcomes(FINE[mode]) == only("estimates") | dict.fromkeys(refusing, "refused")
 
 
 @pytest.mark.parametrize("mode", EITHER)
@@ -312,4 +314,7 @@ def test_a_wrong_likelihood_is_refused_by_those_who_use_it(mode):
 @pytest.mark.parametrize("n", [1, 2])
 def test_few_particles_are_enough_or_refused_by_name(n):
     needed = {name: "refused" for name, least in SMALLEST.items() if n < least}
+    line = changed(dim=1)
+    assert {name: outcome(name, line, n) for name in ON_A_LINE} == dict.fromkeys(ON_A_LINE, "estimates")
+    needed |= dict.fromkeys(ON_A_LINE, "refused")
     assert {name: outcome(name, Plain(), n) for name in FILTERS} == only("estimates") | needed

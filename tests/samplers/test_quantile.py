@@ -105,7 +105,5 @@ def test_components_without_extent_hold_the_levels_of_their_jump():
 
 def test_more_dimensions_are_refused_in_one_line():
     mixture = GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2))
-    with pytest.raises(
-        ValueError, match=r"^mixture: QuantileSampling expected one dimension, got 2; [^\n]+$"
-    ):
+    with pytest.raises(ValueError, match=r"^mixture: QuantileSampling expected dimension 1, got 2; [^\n]+$"):
         QUANTILES.sample(mixture, 5)

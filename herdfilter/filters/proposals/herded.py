@@ -13,7 +13,7 @@ from herdfilter.filters.proposals._densities import log_ratio
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.mixture import GaussianMixture, floored
 from herdfilter.models.contract import Model, require
-from herdfilter.samplers.base import Sampler, as_sampler, drawn
+from herdfilter.samplers.base import Sampler, as_sampler, check_dim, drawn
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class HerdedProposal:
     def check(self, model: Model) -> None:
         """See `Proposal`."""
         require(model, "HerdedProposal", ("transition_mean", "transition_covariance"))
+        check_dim("model.dim", self.sampler, model.dim, "HerdedProposal with ")
 
     def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""

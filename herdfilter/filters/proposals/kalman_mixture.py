@@ -17,7 +17,7 @@ from herdfilter.filters.proposals._kalman import check_share, defended, regular
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.models.contract import OBSERVED, Model, require
-from herdfilter.samplers.base import Sampler, as_sampler, drawn
+from herdfilter.samplers.base import Sampler, as_sampler, check_dim, drawn
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ class KalmanMixtureProposal:
         """See `Proposal`."""
         require(model, "KalmanMixtureProposal", ("transition_mean", "transition_covariance"))
         require(model, "KalmanMixtureProposal", OBSERVED)
+        check_dim("model.dim", self.sampler, model.dim, "KalmanMixtureProposal with ")
 
     def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""

@@ -61,7 +61,7 @@ def _condense(line, places, shares, sums, means, deviations, weights, starts):
 
 @njit(**FAST)
 def _chebyshev(line, first, last, middle, half, sums):
-    """Sums over the components of weight times Chebyshev polynomial k, for each k."""
+    """Fill in the sums over the components of weight times Chebyshev polynomial k, for each k."""
     place, previous, current = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     for k in range(len(sums)):
         sums[k] = 0.0

@@ -13,7 +13,7 @@ from herdfilter.samplers.line.crowds import condensed
 
 ROUNDING = 4e-15  # of a distribution function
 STEPS = 100  # of Newton's method, at most; halving alone needs 53
-CLOSE = 1e-8  # of a cell: after so short a step the next one is below rounding
+CLOSE = 1e-7  # of a cell: after so short a step the next one is below 1e-13
 SMALLEST = 1e-300  # density that is divided by
 
 
@@ -57,7 +57,7 @@ def _sweep(line, cells, levels, points):
 
 @njit(**INSIDE)
 def _next(cells):
-    """The next place where a cell ends or starts."""
+    """Return the next place where a cell ends or starts."""
     nearest = np.inf
     for g in range(len(cells.right)):
         nearest = min(nearest, cells.right[g])

@@ -1,0 +1,42 @@
+"""Quantiles in place of a search, in filters of a state of one dimension."""
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.models import linear_chain
+
+
+@pytest.fixture(scope="module")
+def seen():
+    model = linear_chain(1)
+    observations = hf.simulate(model, 30, 3)[1]
+    return model, observations, hf.ExtendedKalmanFilter(model).run(observations)
+
+
+@pytest.mark.parametrize("proposal", [hf.HerdedProposal, hf.KalmanMixtureProposal])
+def test_the_error_falls_with_the_number_of_particles(seen, proposal):
+    """As one over it, or faster: ten times as many particles, less than a sixth of the error."""
+    model, observations, exact = seen
+    errors = []
+    for n in (60, 600):
+        result = hf.ParticleFilter(model, n, proposal(hf.QuantileSampling()), rng=0).run(observations)
+        errors.append(np.abs(result.means - exact.means).mean())
+        assert abs(result.log_likelihood - exact.log_likelihood) < 6 / n
+    assert errors[0] < 0.01
+    assert errors[1] < errors[0] / 6
+
+
+@pytest.mark.parametrize("proposal", [hf.HerdedProposal, hf.KalmanMixtureProposal])
+@pytest.mark.parametrize("built", [hf.QuantileSampling(), hf.MappedSampling(hf.QuantileSampling())], ids=repr)
+def test_more_dimensions_are_refused_before_a_run(proposal, built):
+    with pytest.raises(
+        ValueError,
+        match=f"^model.dim: {proposal.__name__} with QuantileSampling expected dimension 1, got 2; [^\n]+$",
+    ):
+        hf.ParticleFilter(linear_chain(2), 10, proposal(built))
+
+
+def test_a_sampler_without_that_word_serves_every_dimension():
+    for sampler in (hf.RandomSampling(), hf.MappedSampling(hf.KernelHerding())):
+        hf.ParticleFilter(linear_chain(3), 10, hf.HerdedProposal(sampler))

@@ -1,0 +1,55 @@
+"""Log-densities on a line, by cells, against sums over all pairs."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from herdfilter.mixture import GaussianMixture
+from herdfilter.samplers.line.densities import log_densities
+from herdfilter.testing import hostile_mixture
+
+
+def over_all_pairs(mixture, x):
+    deviations = np.sqrt(mixture.covariances[:, 0, 0])
+    terms = -0.5 * ((x - mixture.means[:, 0]) / deviations) ** 2 - np.log(np.sqrt(2 * np.pi) * deviations)
+    return logsumexp(terms, axis=1, b=mixture.weights)
+
+
+def expect_same(mixture, x):
+    expected = over_all_pairs(mixture, x)
+    np.testing.assert_allclose(log_densities(mixture, x), expected, rtol=1e-12, atol=1e-12)
+
+
+def crowd(spread, weights="even", widths=(1.0, 1.0), size=600):
+    """Many components, some standard deviations of one of them apart."""
+    rng = np.random.default_rng(3)
+    means = spread * rng.standard_normal((size, 1))
+    covariances = rng.uniform(*widths, (size, 1, 1)) if widths[0] < widths[1] else np.eye(1)
+    share = {"even": np.ones(size), "of one place": np.exp(-0.5 * (11 * means[:, 0] / spread) ** 2)}[weights]
+    return GaussianMixture(share, means, covariances)
+
+
+@pytest.mark.parametrize(
+    "mixture",
+    [crowd(5.0), crowd(300.0), crowd(5.0, widths=(0.01, 3.0)), crowd(200.0, "of one place")],
+    ids=["crowded", "spread", "of many widths", "nearly all weights next to nothing"],
+)
+def test_many_components(mixture):
+    expect_same(mixture, np.concatenate([mixture.means[:300], mixture.means[:100] * 1.7 + 3]))
+
+
+def test_hostile_mixtures_near_and_far():
+    """At the components, nine of their deviations away, and between them."""
+    rng, seen = np.random.default_rng(0), 0
+    for seed in range(600):
+        mixture = hostile_mixture(seed)
+        if mixture.dim == 1 and mixture.covariances.min() > 0:
+            wide = mixture.mean + 5 * np.sqrt(mixture.covariance) * rng.standard_normal((20, 1))
+            away = mixture.means + 9 * np.sqrt(mixture.covariances[:, :, 0])
+            expect_same(mixture, np.concatenate([mixture.means, away, wide]))
+            seen += 1
+    assert seen > 50
+
+
+def test_a_place_out_of_reach_has_no_density():
+    assert log_densities(GaussianMixture([1.0], [[0.0]], [[1.0]]), np.array([[1e200]]))[0] == -np.inf
