@@ -82,6 +82,21 @@ def test_kalman_reference_uses_the_part_of_an_observation_that_is_there(plane):
     assert partly.log_likelihood == pytest.approx(one.log_likelihood)
 
 
+def test_kalman_reference_refuses_noise_that_depends_on_the_state(plane):
+    model = plane.build_model()
+    recording = record(plane, model, None, np.random.default_rng(3))
+
+    class Growing:
+        def __getattr__(self, name):
+            return getattr(model, name)
+
+        def observation_covariance(self, step, x):
+            return 1 + x[:, :1, None] ** 2
+
+    with pytest.raises(TypeError, match=r"^model: the Kalman reference needs observation_covariance\(step\)"):
+        compute_reference(plane, Growing(), recording, np.random.default_rng(0))
+
+
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
