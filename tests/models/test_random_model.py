@@ -155,7 +155,7 @@ def test_sharp_noise_is_far_below_the_spread_of_what_is_seen():
         if "sharp" in model.labels:
             assert ratio[0] < 0.02
         else:
-            assert np.minimum(ratio, 1).prod() > 0.003  # a hundredth, but for the scatter of one run
+            assert np.minimum(ratio, 1).prod() > 0.01  # 0.03, but for the scatter of one run
 
 
 def test_the_spread_is_that_of_a_long_run():
@@ -239,7 +239,7 @@ Random model 8: dimension 2, 64 steps
 drift: population, x + r (1 - C exp x) with x between -4 and 1.5, r = (1.42, 1.28); rows of C: (1, 0.315); (0.348, 1)
 noise: additive Gaussian, standard deviation (0.112, 0.112)
 observed: the distance of the place (8.35 x2 + 2.66) from sensors at -3.67; -0.856; at every step
-its noise: Student's t with 3.88 degrees of freedom, scale (0.0691, 0.14)
+its noise: Student's t with 3.88 degrees of freedom, scale (0.117, 0.195)
 start: Gaussian, mean (-0.141, -0.373), standard deviation (0.0185, 0.0183)
 long-run spread: (0.121, 0.12)""",
 }

@@ -99,8 +99,9 @@ class RandomModel:
     steps               40 to 80
     ==================  ===============================================================================================
 
-    So that no model is hopeless, entries of an observation that together would leave less than a hundredth of the particles
-    are made less sharp. Kinds of observation that a dimension lacks share their probability among the others.
+    So that no model is hopeless, the entries of an observation together are no sharper than the sharpest single one: where
+    the product of their ratios of noise to spread is below 0.03, all of them are raised to a common power. Kinds of
+    observation that a dimension lacks share their probability among the others.
     """
 
     seed: int
