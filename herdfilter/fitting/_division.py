@@ -6,71 +6,77 @@ import numpy as np
 from numba import njit
 
 from herdfilter.fitting._em import SUMS, _factorise
+from herdfilter.fitting._two_components import maximise_two, pair, whole_moments
 
-NEGLIGIBLE = 1e-2 # part of a point that is given to the component that has the rest
-ROUNDS = 3  # of expectation-maximisation after a division, at most
+NEGLIGIBLE = 1e-2  # part of a point under which all of it goes to the other component
+TRIAL = 2  # rounds of expectation-maximisation before two ways to divide are compared
+ROUNDS = 3  # and after that
+ROOM = 16  # parts of points held at once, as a multiple of the points
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
-def divide(z, w, floor, limits, edges, normal):
-    """Return weights (K,), means (K, d) and covariances (K, d, d) of the components of the points z (d, n), weights w.
+def divide(z, w, floor, limits, edges, normal, most):
+    """Return weights (K,), means (K, d) and covariances (K, d, d) of at most `most` components of the points z (d, n).
 
-    A component holds parts of points: ``items[start:end]`` and ``amounts[start:end]``, both used as stacks.
+    A component is a list of parts of points, ``items[start:end]`` and ``amounts[start:end]``. The lists that wait to be
+    looked at form a stack; the two halves of the list on top take its place.
     """
     d, n = z.shape
-    most = n // (d + 2) + 1
-    weights, means, covariances = np.empty(most), np.empty((most, d)), np.zeros((most, d, d))
-    capacity = 16 * n
-    items, amounts = np.empty(capacity, np.int64), np.empty(capacity)
-    starts, ends = np.zeros(most, np.int64), np.zeros(most, np.int64)
-    items[:n] = np.arange(n)
-    amounts[:n] = w
+    most = min(most, n // (d + 2) + 1)
+    weights, means, covariances = np.empty(most), np.empty((most, d)), np.empty((most, d, d))
+    items, amounts = np.empty(ROOM * n, np.int64), np.empty(ROOM * n)
+    starts, ends, shares = np.zeros(most, np.int64), np.zeros(most, np.int64), np.full(most, most)
+    room = np.empty((2 * d + 7, n))  # one piece of memory for all that has a number for each point
+    y, lines, parts, p = room[:d], room[d : 2 * d + 2], room[2 * d + 2 : 2 * d + 6], room[2 * d + 6]
+    factor = np.zeros((d, d))
+    for i in range(n):
+        items[i], amounts[i] = i, w[i]
     ends[0] = n
     waiting, count = 1, 0
-    factor = np.zeros((d, d))
     while waiting > 0:
         waiting -= 1
-        start, end = starts[waiting], ends[waiting]
-        m = end - start
-        y, p = np.empty((d, m)), amounts[start:end].copy()
-        for a in range(d):
-            for i in range(m):
-                y[a, i] = z[a, items[start + i]]
+        start, allowed = starts[waiting], shares[waiting]
+        m = ends[waiting] - start
         total, squares = 0.0, 0.0
         for i in range(m):
-            total += p[i]
-            squares += p[i] * p[i]
+            total += amounts[start + i]
+            squares += amounts[start + i] ** 2
         for i in range(m):
-            p[i] /= total
+            p[i] = amounts[start + i] / total
+            for a in range(d):
+                y[a, i] = z[a, items[start + i]]
         effective = total * total / squares
-        mean, covariance = means[count], covariances[count]
         weights[count] = total
-        _whiten(y, p, floor, mean, covariance, factor)
-        share = np.empty(0)
-        if count + waiting + 2 <= most and effective > 2 * (d + 2):
-            share = _division(y, p, effective, limits, edges, normal, NEGLIGIBLE if start + 2 * m <= capacity else 0.5)
-        if len(share) == 0:
+        changed = _whiten(y, p, m, parts[0], floor, means[count], covariances[count], factor)
+        first = 0.0
+        if allowed > 1 and effective > 2 * (d + 2):
+            least_part = NEGLIGIBLE if start + 2 * m <= len(items) else 0.5
+            first = _division(y, p, m, effective, changed, lines, parts, limits, edges, normal, least_part)
+        if first == 0.0:
             count += 1
             continue
-        own = items[start:end].copy()
+        ends[waiting], ends[waiting + 1] = start, 0
         top = start
+        for i in range(m):  # the second half, aside
+            lines[0, i], lines[1, i] = items[start + i], amounts[start + i]
         for side in range(2):
             starts[waiting] = top
             for i in range(m):
-                part = share[i] if side == 0 else 1.0 - share[i]
+                part = parts[0, i] if side == 0 else 1.0 - parts[0, i]
                 if part > 0.0:
-                    items[top] = own[i]
-                    amounts[top] = part * p[i] * total
+                    items[top], amounts[top] = int(lines[0, i]), part * lines[1, i]
                     top += 1
             ends[waiting] = top
+            own = min(max(int(allowed * first + 0.5), 1), allowed - 1)
+            shares[waiting] = own if side == 0 else allowed - own
             waiting += 1
     return weights[:count], means[:count], covariances[:count]
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
-def _whiten(y, p, floor, mean, covariance, factor):
-    """Give the points y (d, m), in place, mean 0 and covariance I; no eigenvalue of the covariance is left below `floor`."""
-    d, m = y.shape
+def _whiten(y, p, m, g, floor, mean, covariance, factor):
+    """Give the first m points y, in place, mean 0 and covariance I; return whether `floor` has changed the covariance."""
+    d = len(y)
     for a in range(d):
         moment = 0.0
         for i in range(m):
@@ -78,37 +84,9 @@ def _whiten(y, p, floor, mean, covariance, factor):
         mean[a] = moment
         for i in range(m):
             y[a, i] -= moment
-    _moments(y, p, covariance)
-    _regular(covariance, floor, factor)
-    for a in range(d):
-        for b in range(a):
-            for i in range(m):
-                y[a, i] -= factor[a, b] * y[b, i]
-        for i in range(m):
-            y[a, i] *= factor[a, a]
-
-
-@njit(cache=True, nogil=True, fastmath=SUMS)
-def _moments(y, p, second):
-    """Weighted sums of the products of two coordinates."""
-    d, m = y.shape
-    weighted = np.empty(m)
-    for a in range(d):
-        for i in range(m):
-            weighted[i] = p[i] * y[a, i]
-        for b in range(a + 1):
-            moment = 0.0
-            for i in range(m):
-                moment += weighted[i] * y[b, i]
-            second[a, b] = moment
-            second[b, a] = moment
-
-
-@njit(cache=True, nogil=True, fastmath=SUMS)
-def _regular(covariance, floor, factor):
-    """Raise the eigenvalues to `floor`, fill `factor` with the Cholesky factor, its diagonal inverted."""
-    d = len(covariance)
-    if not _factorise(covariance, floor, factor):
+    whole_moments(y, p, m, g, covariance)
+    changed = not _factorise(covariance, floor, factor)
+    if changed:
         values, vectors = np.linalg.eigh(covariance)
         for a in range(d):
             for b in range(d):
@@ -116,234 +94,174 @@ def _regular(covariance, floor, factor):
                 for c in range(d):
                     covariance[a, b] += vectors[a, c] * max(values[c], floor) * vectors[b, c]
     _factorise(covariance, 0.0, factor)
+    for a in range(d):
+        for b in range(a):
+            for i in range(m):
+                y[a, i] -= factor[a, b] * y[b, i]
+        for i in range(m):
+            y[a, i] *= factor[a, a]
+    return changed
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
-def _division(y, p, effective, limits, edges, normal, least_part):
-    """Return the part (m,) of each point that goes to the first of two components; none where one suffices.
+def _division(y, p, m, effective, changed, lines, parts, limits, edges, normal, least_part):
+    """Fill ``parts[0]`` with the part of each point that goes to the first of two components; return its weight.
 
-    The points y have mean 0 and covariance I.
+    The weight is 0 where one component suffices.
     """
-    d, m = y.shape
-    radius, q = np.zeros(m), np.empty(m)
+    d = len(y)
+    skew, second = np.empty(d), np.zeros((d, d))
+    concentric = _misfit(y, p, m, effective, lines, parts[0], skew, limits, edges, normal)
+    if concentric < 0:
+        return 0.0
+    for a in range(d):
+        second[a, a] = 1.0
+    if changed:
+        whole_moments(y, p, m, parts[1], second)
+    inside, best = np.empty((len(edges) + 1, 4)), -np.inf
+    for c in range(d + 1 if d > 1 else 1):
+        threshold = _cut(lines, c, p, m, d, edges, inside)
+        for i in range(m):
+            parts[1, i] = 1.0 if lines[c, i] < threshold else 0.0
+        score = pair(y, p, m, parts, 1, second)[0]
+        if score > best:
+            best = score
+            for i in range(m):
+                parts[0, i] = parts[1, i]
+    gain = maximise_two(y, p, m, parts, 0, second, effective, TRIAL)
+    if concentric:
+        threshold = _cut(lines, d + 1, p, m, d, edges, inside)
+        for i in range(m):
+            parts[1, i] = 1.0 if lines[d + 1, i] < threshold else 0.0
+        if maximise_two(y, p, m, parts, 1, second, effective, TRIAL) > gain:
+            for i in range(m):
+                parts[0, i] = parts[1, i]
+    gain = maximise_two(y, p, m, parts, 0, second, effective, ROUNDS)
+    price = 1.0 - _price(effective, d)
+    first = 0.0
+    for side in range(2):
+        part, squares = 0.0, 0.0
+        for i in range(m):
+            if parts[0, i] < least_part:
+                parts[0, i] = 0.0
+            elif parts[0, i] >= 1.0 - least_part:
+                parts[0, i] = 1.0
+            amount = p[i] * (parts[0, i] if side == 0 else 1.0 - parts[0, i])
+            part += amount
+            squares += amount * amount
+        if side == 0:
+            first = part
+        price += _price(part * part / squares if part > 0.0 else 0.0, d)
+    return first if effective * gain > price else 0.0
+
+
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def _misfit(y, p, m, effective, lines, q, skew, limits, edges, normal):
+    """Compare the points with N(0, I): -1 where they cannot be told from it, else 1 where their tails are heavy and else 0.
+
+    Fills `lines` with the coordinates along the axes of the fourth moments, along the third and with the radius.
+    """
+    d = len(y)
+    radius = lines[d + 1]
+    for i in range(m):
+        radius[i] = 0.0
     for a in range(d):
         for i in range(m):
             radius[i] += y[a, i] * y[a, i]
     for i in range(m):
         q[i] = p[i] * radius[i]
-    skew, fourth = np.zeros(d), np.empty((d, d))
+        radius[i] = np.sqrt(radius[i])
+    fourth = np.empty((d, d))
+    whole_moments(y, q, m, lines[0], fourth)
+    kurtosis, third, uneven = 0.0, 0.0, 0.0
     for a in range(d):
+        skew[a] = 0.0
         for i in range(m):
             skew[a] += q[i] * y[a, i]
-    _moments(y, q, fourth)
-    kurtosis, third = 0.0, 0.0
-    for a in range(d):
-        kurtosis += fourth[a, a]
         third += skew[a] * skew[a]
-    uneven = 0.0
-    for a in range(d):
+        kurtosis += fourth[a, a]
         for b in range(d):
-            uneven += (fourth[a, b] - (kurtosis / d if a == b else 0.0)) ** 2
-    excess = kurtosis - d * (d + 2) * (effective - 1.0) / (effective + 1.0)
+            uneven += fourth[a, b] * fourth[a, b]
+    uneven -= kurtosis * kurtosis / d
+    excess = kurtosis - d * (d + 2) * (effective - 1) / (effective + 1)
     seen = (
-        effective * third / (2 * (d + 2)) > limits[0]
-        or effective * uneven / (4 * (d + 4)) > limits[1]
-        or effective * excess * excess / (8 * d * (d + 2)) > limits[2]
+        effective * third > limits[0] * 2 * (d + 2)
+        or effective * uneven > limits[1] * 4 * (d + 4)
+        or effective * excess * excess > limits[2] * 8 * d * (d + 2)
     )
-    lines = np.empty((d + 2, m))  # along which the points may be divided
     axes = np.linalg.eigh(fourth)[1]
+    inside = np.empty(len(edges) + 1)
+    scale, low, last = 1.0 / (edges[1] - edges[0]), edges[0], len(edges)
     for a in range(d):
         for i in range(m):
             lines[a, i] = 0.0
         for b in range(d):
             for i in range(m):
                 lines[a, i] += axes[b, a] * y[b, i]
+        if seen:
+            continue
+        for b in range(last + 1):
+            inside[b] = 0.0
+        for i in range(m):
+            inside[int(min(max((lines[a, i] - low) * scale + 1.0, 0.0), float(last)))] += p[i]
+        below, distance = 0.0, 0.0
+        for b in range(1, last - 1):
+            below += inside[b] if b > 1 else inside[0] + inside[1]
+            between = 0.5 * (normal[b + 1] - normal[b - 1])
+            distance += between * (below - normal[b]) ** 2 / (normal[b] * (1.0 - normal[b]))
+        seen = effective * distance > limits[3]
     if not seen:
-        for a in range(d):
-            if effective * _anderson_darling(lines[a], p, edges, normal) > limits[3]:
-                seen = True
-    none = np.empty(0)
-    if not seen:
-        return none
+        return -1
     for i in range(m):
         lines[d, i] = 0.0
-        lines[d + 1, i] = np.sqrt(radius[i])
     for a in range(d):
         for i in range(m):
             lines[d, i] += skew[a] / np.sqrt(max(third, 1e-300)) * y[a, i]
-    best, share = -np.inf, np.empty(m)
-    second, factor, mean = np.empty((d, d)), np.zeros((d, d)), np.empty(d)
-    other = np.empty((d, d))
-    g, r = np.empty(m), np.empty(m)
-    least = d + 2.0
-    for c in range(d + 2):
-        if d == 1 and c == 1:
-            continue
-        threshold = _cut(lines[c], p, least, edges, d if c > d else 0)
-        for i in range(m):
-            r[i] = 1.0 if lines[c, i] < threshold else 0.0
-        if c == d + 1:
-            radial = _soften(y, p, r, effective, 2)
-            line = _soften(y, p, share, effective, 2)
-            if radial > line:
-                share[:] = r
-            break
-        first, score = _two(y, p, r, g, mean, second, other, factor)
-        if score > best:
-            best = score
-            share[:] = r
-    likelihood = _soften(y, p, share, effective, ROUNDS)
-    price = 1.0 - _price(effective, d)
-    for side in range(2):
-        part, squares = 0.0, 0.0
-        for i in range(m):
-            if share[i] < least_part:
-                share[i] = 0.0
-            elif share[i] >= 1.0 - least_part:
-                share[i] = 1.0
-            amount = p[i] * (share[i] if side == 0 else 1.0 - share[i])
-            part += amount
-            squares += amount * amount
-        if part <= 0.0:
-            return none
-        price += _price(part * part / squares, d)
-    if not (price < np.inf and effective * (likelihood + 0.5 * d) > price):
-        return none
-    return share
+    return 1 if excess > 0.0 else 0
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
 def _price(effective, d):
-    """How much better a Gaussian fits the points it was fitted to than as many others, as a log-likelihood."""
+    """By how much a Gaussian suits the points that it was fitted to better than as many others: the corrected AIC."""
     if effective <= d + 2:
         return np.inf
-    return effective * d * (d + 3) / (2.0 * (effective - d - 2))
+    return 0.5 * effective * d * (d + 3) / (effective - d - 2)
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
-def _anderson_darling(line, p, edges, normal):
-    """Squared distance of the distribution functions of the points and N(0, 1), weighted as Anderson and Darling do."""
-    bins = len(edges) + 1
-    inside = np.zeros(bins)
-    scale = 1.0 / (edges[1] - edges[0])
-    for i in range(len(line)):
-        inside[int(min(max((line[i] - edges[0]) * scale + 1.0, 0.0), bins - 1.0))] += p[i]
-    below, total = 0.0, 0.0
-    for b in range(len(edges)):
-        below += inside[b]
-        nearest = normal[min(b + 1, len(edges) - 1)] - normal[max(b - 1, 0)]
-        total += 0.5 * nearest * (below - normal[b]) ** 2 / (normal[b] * (1.0 - normal[b]))
-    return total
+def _cut(lines, c, p, m, d, edges, inside):
+    """Return where to cut line c: the two sides have the least ``sum_k p_k log |covariance_k|`` (Scott and Symons 1971).
 
-
-@njit(cache=True, nogil=True, fastmath=SUMS)
-def _cut(line, p, least, edges, radial):
-    """Return the place at which two Gaussians, one each side, are most likely; for a radius two about one centre."""
-    bins = len(edges) + 1
-    inside = np.zeros((bins, 4))
-    scale, low = 1.0 / (edges[1] - edges[0]), edges[0]
+    Along the radius, the last line, the two sides have one centre.
+    """
     step = edges[1] - edges[0]
-    if radial > 0:
-        low = 0.0
-    for i in range(len(line)):
-        v = line[i]
-        b = int(min(max((v - low) * scale + 1.0, 0.0), bins - 1.0))
+    low = 0.0 if c == d + 1 else edges[0]
+    inside[:] = 0.0
+    for i in range(m):
+        v = lines[c, i]
+        b = int(min(max((v - low) / step + 1.0, 0.0), len(inside) - 1.0))
         inside[b, 0] += p[i]
         inside[b, 1] += p[i] * v
         inside[b, 2] += p[i] * v * v
         inside[b, 3] += p[i] * p[i]
-    whole = np.zeros(4)
-    for b in range(bins):
-        for c in range(4):
-            whole[c] += inside[b, c]
-    best, threshold = -np.inf, np.inf
-    sums = np.zeros(4)
-    for b in range(bins - 1):
-        for c in range(4):
-            sums[c] += inside[b, c]
+    for b in range(1, len(inside)):
+        for a in range(4):
+            inside[b, a] += inside[b - 1, a]
+    best, threshold, last = np.inf, np.inf, len(inside) - 1
+    for b in range(last):
         score = 0.0
         for side in range(2):
-            part = sums if side == 0 else whole - sums
-            if part[0] <= 0.0 or part[0] ** 2 <= least * part[3]:
-                score = -np.inf
+            part, mean, square, squares = inside[b, 0], inside[b, 1], inside[b, 2], inside[b, 3]
+            if side == 1:
+                part, mean = inside[last, 0] - part, inside[last, 1] - mean
+                square, squares = inside[last, 2] - square, inside[last, 3] - squares
+            if part <= 0.0 or part * part <= (d + 2) * squares:
+                score = np.inf
                 break
-            if radial > 0:
-                score -= part[0] * 0.5 * radial * np.log(part[2] / part[0] / radial + 1e-4)
+            if c == d + 1:
+                score += part * d * np.log(square / part / d + step * step)
             else:
-                variance = part[2] / part[0] - (part[1] / part[0]) ** 2
-                score -= part[0] * 0.5 * np.log(variance + step * step / 12)
-        if score > best:
+                score += part * np.log(square / part - (mean / part) ** 2 + step * step)
+        if score < best:
             best, threshold = score, low + step * b
     return threshold
-
-
-@njit(cache=True, nogil=True, fastmath=SUMS)
-def _two(y, p, r, g, mean, second, other, factor):
-    """Moments of the parts r of the points, and of the rest; the weight of the first, and the likelihood of the parts."""
-    d, m = y.shape
-    first = 0.0
-    for i in range(m):
-        g[i] = p[i] * r[i]
-        first += g[i]
-    if not 0.0 < first < 1.0:
-        return first, -np.inf
-    for a in range(d):
-        mean[a] = 0.0
-        for i in range(m):
-            mean[a] += g[i] * y[a, i]
-    _moments(y, g, second)
-    score = 0.0
-    for a in range(d):
-        for b in range(d):
-            whole = 1.0 if a == b else 0.0
-            other[a, b] = (whole - second[a, b]) / (1 - first) - mean[a] * mean[b] / (1 - first) ** 2
-            second[a, b] = second[a, b] / first - mean[a] * mean[b] / first**2
-    _regular(second, 1e-6, factor)
-    for a in range(d):
-        score += first * np.log(factor[a, a])
-    _regular(other, 1e-6, factor)
-    for a in range(d):
-        score += (1 - first) * np.log(factor[a, a])
-    return first, score
-
-
-@njit(cache=True, nogil=True, fastmath=SUMS)
-def _soften(y, p, r, effective, rounds):
-    """Expectation-maximisation of two components from the parts r, in place; return the log-likelihood."""
-    d, m = y.shape
-    g, mean = np.empty(m), np.empty(d)
-    second, other, factor = np.empty((d, d)), np.empty((d, d)), np.zeros((d, d))
-    logs, v = np.empty((2, m)), np.empty((d, m))
-    last = -np.inf
-    for _ in range(rounds):
-        first, _score = _two(y, p, r, g, mean, second, other, factor)
-        if not 0.0 < first < 1.0:
-            return last
-        for side in range(2):
-            _regular(second if side == 0 else other, 1e-6, factor)
-            part = first if side == 0 else 1 - first
-            peak = np.log(part)
-            for a in range(d):
-                peak += np.log(factor[a, a])
-            for i in range(m):
-                logs[side, i] = peak
-            for a in range(d):
-                centre = mean[a] / part if side == 0 else -mean[a] / part
-                for i in range(m):
-                    v[a, i] = y[a, i] - centre
-                for b in range(a):
-                    for i in range(m):
-                        v[a, i] -= factor[a, b] * v[b, i]
-                for i in range(m):
-                    v[a, i] *= factor[a, a]
-                    logs[side, i] -= 0.5 * v[a, i] ** 2
-        likelihood = 0.0
-        for i in range(m):
-            high = max(logs[0, i], logs[1, i])
-            e = np.exp(min(logs[0, i], logs[1, i]) - high)
-            likelihood += p[i] * (high + np.log(1.0 + e))
-            r[i] = (1.0 if logs[0, i] > logs[1, i] else e) / (1.0 + e)
-        if effective * (likelihood - last) < 0.5:
-            return likelihood
-        last = likelihood
-    return last

@@ -43,7 +43,7 @@ class DivisiveFit:
         covariance, regular = plain_and_regular(x, weights, centred)
         factor = np.linalg.cholesky(regular)
         z = np.ascontiguousarray(np.linalg.inv(factor) @ centred.T)
-        share, means, covariances = divide(z, weights, 1e-6, _limits(x.shape[1], self.significance), EDGES, NORMAL)
+        share, means, covariances = divide(z, weights, 1e-6, _limits(x.shape[1], self.significance), EDGES, NORMAL, len(x))
         if len(share) == 1:
             return GaussianMixture.trusted(np.ones(1), mean[None, :], regular)
         covariances = factor @ covariances @ factor.T
