@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from herdfilter.fitting._em import SUMS, _factorise
-from herdfilter.fitting._two_components import maximise_two, pair, whole_moments
+from herdfilter.fitting._em import SUMS
+from herdfilter.fitting._two_components import maximise_two, regular, whole_moments
 
 NEGLIGIBLE = 1e-2  # part of a point under which all of it goes to the other component
-TRIAL = 2  # rounds of expectation-maximisation before two ways to divide are compared
-ROUNDS = 3  # and after that
+TRIAL = 1  # rounds of expectation-maximisation before two ways to divide are compared
+ROUNDS = 4  # and after that
 ROOM = 16  # parts of points held at once, as a multiple of the points
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(cache=True, nogil=True)
 def divide(z, w, floor, limits, edges, normal, most):
     """Return weights (K,), means (K, d) and covariances (K, d, d) of at most `most` components of the points z (d, n).
 
@@ -40,12 +40,12 @@ def divide(z, w, floor, limits, edges, normal, most):
         total, squares = 0.0, 0.0
         for i in range(m):
             total += amounts[start + i]
-            squares += amounts[start + i] ** 2
         for i in range(m):
             p[i] = amounts[start + i] / total
+            squares += p[i] * p[i]
             for a in range(d):
                 y[a, i] = z[a, items[start + i]]
-        effective = total * total / squares
+        effective = 1.0 / squares
         weights[count] = total
         changed = _whiten(y, p, m, parts[0], floor, means[count], covariances[count], factor)
         first = 0.0
@@ -55,9 +55,8 @@ def divide(z, w, floor, limits, edges, normal, most):
         if first == 0.0:
             count += 1
             continue
-        ends[waiting], ends[waiting + 1] = start, 0
         top = start
-        for i in range(m):  # the second half, aside
+        for i in range(m):  # set aside what the halves are made of
             lines[0, i], lines[1, i] = items[start + i], amounts[start + i]
         for side in range(2):
             starts[waiting] = top
@@ -85,15 +84,7 @@ def _whiten(y, p, m, g, floor, mean, covariance, factor):
         for i in range(m):
             y[a, i] -= moment
     whole_moments(y, p, m, g, covariance)
-    changed = not _factorise(covariance, floor, factor)
-    if changed:
-        values, vectors = np.linalg.eigh(covariance)
-        for a in range(d):
-            for b in range(d):
-                covariance[a, b] = 0.0
-                for c in range(d):
-                    covariance[a, b] += vectors[a, c] * max(values[c], floor) * vectors[b, c]
-    _factorise(covariance, 0.0, factor)
+    changed = regular(covariance, floor, factor)
     for a in range(d):
         for b in range(a):
             for i in range(m):
@@ -103,7 +94,7 @@ def _whiten(y, p, m, g, floor, mean, covariance, factor):
     return changed
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(cache=True, nogil=True)
 def _division(y, p, m, effective, changed, lines, parts, limits, edges, normal, least_part):
     """Fill ``parts[0]`` with the part of each point that goes to the first of two components; return its weight.
 
@@ -119,24 +110,21 @@ def _division(y, p, m, effective, changed, lines, parts, limits, edges, normal, 
     if changed:
         whole_moments(y, p, m, parts[1], second)
     inside, best = np.empty((len(edges) + 1, 4)), -np.inf
-    for c in range(d + 1 if d > 1 else 1):
-        threshold = _cut(lines, c, p, m, d, edges, inside)
-        for i in range(m):
-            parts[1, i] = 1.0 if lines[c, i] < threshold else 0.0
-        score = pair(y, p, m, parts, 1, second)[0]
-        if score > best:
-            best = score
+    for c in range(d + 3):  # every way to divide, then the best of them again
+        again = c == d + 2
+        if (c == d and d == 1) or (c == d + 1 and concentric == 0):
+            continue
+        if not again:
+            threshold = _cut(lines, c, p, m, d, edges, inside)
+            for i in range(m):
+                parts[1, i] = 1.0 if lines[c, i] < threshold else 0.0
+        gain = maximise_two(y, p, m, parts, 0 if again else 1, second, effective, ROUNDS if again else TRIAL)
+        if gain > best and not again:
+            best = gain
             for i in range(m):
                 parts[0, i] = parts[1, i]
-    gain = maximise_two(y, p, m, parts, 0, second, effective, TRIAL)
-    if concentric:
-        threshold = _cut(lines, d + 1, p, m, d, edges, inside)
-        for i in range(m):
-            parts[1, i] = 1.0 if lines[d + 1, i] < threshold else 0.0
-        if maximise_two(y, p, m, parts, 1, second, effective, TRIAL) > gain:
-            for i in range(m):
-                parts[0, i] = parts[1, i]
-    gain = maximise_two(y, p, m, parts, 0, second, effective, ROUNDS)
+    if best == -np.inf:
+        return 0.0
     price = 1.0 - _price(effective, d)
     first = 0.0
     for side in range(2):
@@ -220,7 +208,7 @@ def _misfit(y, p, m, effective, lines, q, skew, limits, edges, normal):
     return 1 if excess > 0.0 else 0
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(cache=True, nogil=True)
 def _price(effective, d):
     """By how much a Gaussian suits the points that it was fitted to better than as many others: the corrected AIC."""
     if effective <= d + 2:
@@ -228,7 +216,7 @@ def _price(effective, d):
     return 0.5 * effective * d * (d + 3) / (effective - d - 2)
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(cache=True, nogil=True)
 def _cut(lines, c, p, m, d, edges, inside):
     """Return where to cut line c: the two sides have the least ``sum_k p_k log |covariance_k|`` (Scott and Symons 1971).
 

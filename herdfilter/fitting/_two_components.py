@@ -25,6 +25,17 @@ def whole_moments(y, p, m, g, second):
             second[b, a] = moment
 
 
+@njit(cache=True, nogil=True)
+def regular(covariance, floor, factor):
+    """Fill `factor`, its diagonal inverted; where an eigenvalue is below `floor`, add that to all, and return True."""
+    low = not _factorise(covariance, floor, factor)
+    if low:
+        for a in range(len(covariance)):
+            covariance[a, a] += floor
+    _factorise(covariance, 0.0, factor)
+    return low
+
+
 @njit(cache=True, nogil=True, fastmath=SUMS)
 def pair(y, p, m, parts, row, second):
     """M-step: two Gaussians from the points' parts in ``parts[row]`` and the rest; `second` holds the moments of all.
@@ -54,14 +65,7 @@ def pair(y, p, m, parts, row, second):
             for b in range(d):
                 inside = inner[a, b] if side == 0 else second[a, b] - inner[a, b]
                 covariance[a, b] = inside / part - moments[a] * moments[b] / (part * part)
-        if not _factorise(covariance, FLOOR, factor):
-            values, vectors = np.linalg.eigh(covariance)
-            for a in range(d):
-                for b in range(d):
-                    covariance[a, b] = 0.0
-                    for c in range(d):
-                        covariance[a, b] += vectors[a, c] * max(values[c], FLOOR) * vectors[b, c]
-            _factorise(covariance, 0.0, factor)
+        regular(covariance, FLOOR, factor)
         root = 0.0
         for a in range(d):  # the inverse of the factor, row by row
             root += np.log(factor[a, a])
@@ -84,7 +88,8 @@ def pair(y, p, m, parts, row, second):
             expected -= 0.5 * square[1, a, b] * second[a, b]
             square[0, a, b] -= square[1, a, b]
         linear[0, a] -= linear[1, a]
-    expected += constant[1] + 0.5 * d
+        expected += 0.5 * second[a, a]  # the same of N(0, I)
+    expected += constant[1]
     constant[0] -= constant[1]
     return score, first, expected, constant, linear, square
 
@@ -115,7 +120,9 @@ def maximise_two(y, p, m, parts, row, second, effective, rounds):
         for i in range(m):
             # exp(-|x|) and log(1 + exp(-|x|)) by powers, which run over several points at once.
             t = -min(abs(contrast[i]), 32.0) / 32.0
-            e = 1.0 + t * (1.0 + t / 2 * (1.0 + t / 3 * (1.0 + t / 4 * (1.0 + t / 5 * (1.0 + t / 6 * (1.0 + t / 7))))))
+            e = 1.0 + t * (
+                1.0 + t / 2 * (1.0 + t / 3 * (1.0 + t / 4 * (1.0 + t / 5 * (1.0 + t / 6 * (1.0 + t / 7)))))
+            )
             e *= e
             e *= e
             e *= e

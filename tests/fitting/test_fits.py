@@ -11,7 +11,8 @@ from herdfilter.mixture import GaussianMixture
 
 KEEPING_MOMENTS = {
     "gaussian": GaussianFit(),
-    "kernel density": KernelDensityFit(), "division": DivisiveFit(),
+    "kernel density": KernelDensityFit(),
+    "division": DivisiveFit(),
     "narrow kernels": KernelDensityFit(0.3),
     "kernels of one width": KernelDensityFit(modes=1),
     "EM, 1": EMFit(1),
