@@ -37,61 +37,58 @@ def regular(covariance, floor, factor):
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
-def pair(y, p, m, parts, row, second):
-    """M-step: two Gaussians from the points' parts in ``parts[row]`` and the rest; `second` holds the moments of all.
+def _estimate(y, p, m, parts, row, second, contrast):
+    """M-step: the two Gaussians of the points' parts in ``parts[row]``, and of the rest; `second` holds the moments of all.
 
-    Returns minus half the sum of the components' ``weight log |covariance|``; the weight of the first; and, of the
-    difference of the two log-densities and of the second one alone, a constant, a vector and a matrix each.
+    Fills `contrast` (d + 1, d + 1) so that ``contrast[d, d] + contrast[d, :d] y + y' contrast[:d, :d] y`` is the log-density
+    of the first, times its weight, less that of the second. Returns the mean of the latter less that of N(0, I).
     """
     d = len(y)
-    g, rest = parts[2], parts[3]
-    first = 0.0
+    g, first = parts[2], 0.0
     for i in range(m):
         g[i] = p[i] * parts[row, i]
         first += g[i]
-    moments, covariance, factor = np.zeros(d), np.empty((d, d)), np.zeros((d, d))
-    constant, linear, square = np.zeros(2), np.zeros((2, d)), np.zeros((2, d, d))
-    score, expected = 0.0, 0.0
+    contrast[:] = 0.0
     if not FLOOR < first < 1.0 - FLOOR:
-        return -np.inf, first, expected, constant, linear, square
+        return -np.inf
+    inner, moments = np.empty((d, d)), np.zeros(d)
     for a in range(d):
         for i in range(m):
             moments[a] += g[i] * y[a, i]
-    inner, inverse = np.empty((d, d)), np.zeros((d, d))
-    whole_moments(y, g, m, rest, inner)
+    whole_moments(y, g, m, parts[3], inner)
+    covariance, factor, inverse = np.empty((d, d)), np.zeros((d, d)), np.zeros((d, d))
+    mean, base = np.empty(d), 0.0
     for side in range(2):
         part, sign = (first, 1.0) if side == 0 else (1.0 - first, -1.0)
         for a in range(d):
+            mean[a] = sign * moments[a] / part
             for b in range(d):
                 inside = inner[a, b] if side == 0 else second[a, b] - inner[a, b]
                 covariance[a, b] = inside / part - moments[a] * moments[b] / (part * part)
         regular(covariance, FLOOR, factor)
-        root = 0.0
+        peak = np.log(part)
         for a in range(d):  # the inverse of the factor, row by row
-            root += np.log(factor[a, a])
+            peak += np.log(factor[a, a])
             for b in range(a + 1):
                 entry = 1.0 if a == b else 0.0
                 for c in range(b, a):
                     entry -= factor[a, c] * inverse[c, b]
                 inverse[a, b] = entry * factor[a, a]
-        constant[side] = np.log(part) + root
-        score += part * root
         for a in range(d):
             for b in range(d):
+                precision = 0.0
                 for c in range(max(a, b), d):
-                    square[side, a, b] += inverse[c, a] * inverse[c, b]
-                linear[side, a] += square[side, a, b] * sign * moments[b] / part
-        for a in range(d):
-            constant[side] -= 0.5 * linear[side, a] * sign * moments[a] / part
+                    precision += inverse[c, a] * inverse[c, b]
+                contrast[a, b] -= 0.5 * sign * precision
+                contrast[d, a] += sign * precision * mean[b]
+                peak -= 0.5 * precision * mean[a] * mean[b]
+                if side == 1:
+                    base -= 0.5 * precision * second[a, b]
+        contrast[d, d] += sign * peak
+        base += peak if side == 1 else 0.0
     for a in range(d):
-        for b in range(d):
-            expected -= 0.5 * square[1, a, b] * second[a, b]
-            square[0, a, b] -= square[1, a, b]
-        linear[0, a] -= linear[1, a]
-        expected += 0.5 * second[a, a]  # the same of N(0, I)
-    expected += constant[1]
-    constant[0] -= constant[1]
-    return score, first, expected, constant, linear, square
+        base += 0.5 * second[a, a]
+    return base
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
@@ -101,25 +98,22 @@ def maximise_two(y, p, m, parts, row, second, effective, rounds):
     Returns the rise of the mean log-likelihood over that of N(0, I).
     """
     d = len(y)
-    gain = -np.inf
-    contrast = parts[2]
+    gain, contrast, excess = -np.inf, np.empty((d + 1, d + 1)), parts[2]
     for _ in range(rounds):
-        _score, _first, expected, constant, linear, square = pair(y, p, m, parts, row, second)
-        if _score == -np.inf:
-            return -np.inf
+        last, gain = gain, _estimate(y, p, m, parts, row, second, contrast)
+        if gain == -np.inf:
+            break
         for i in range(m):
-            contrast[i] = constant[0]
+            excess[i] = contrast[d, d]
         for a in range(d):
             for i in range(m):
-                term = linear[0, a] - 0.5 * square[0, a, a] * y[a, i]
-                contrast[i] += term * y[a, i]
+                excess[i] += (contrast[d, a] + contrast[a, a] * y[a, i]) * y[a, i]
             for b in range(a):
                 for i in range(m):
-                    contrast[i] -= square[0, a, b] * y[a, i] * y[b, i]
-        last, gain = gain, expected
+                    excess[i] += 2 * contrast[a, b] * y[a, i] * y[b, i]
         for i in range(m):
             # exp(-|x|) and log(1 + exp(-|x|)) by powers, which run over several points at once.
-            t = -min(abs(contrast[i]), 32.0) / 32.0
+            t = -min(abs(excess[i]), 32.0) / 32.0
             e = 1.0 + t * (
                 1.0 + t / 2 * (1.0 + t / 3 * (1.0 + t / 4 * (1.0 + t / 5 * (1.0 + t / 6 * (1.0 + t / 7)))))
             )
@@ -131,8 +125,8 @@ def maximise_two(y, p, m, parts, row, second, effective, rounds):
             u = e / (2.0 + e)
             v = u * u
             log = 2 * u * (1.0 + v * (1 / 3 + v * (1 / 5 + v * (1 / 7 + v * (1 / 9 + v / 11)))))
-            gain += p[i] * (max(contrast[i], 0.0) + log)
-            parts[row, i] = (1.0 if contrast[i] > 0.0 else e) / (1.0 + e)
+            gain += p[i] * (max(excess[i], 0.0) + log)
+            parts[row, i] = (1.0 if excess[i] > 0.0 else e) / (1.0 + e)
         if effective * (gain - last) < CHANCE:
-            return gain
+            break
     return gain

@@ -111,7 +111,7 @@ def _spanned(covariance: Array, regular: Array) -> tuple[Array, Array]:
 
 @lru_cache
 def _limits(d: int, significance: float) -> Array:
-    """What the four statistics of d dimensions exceed with probability `significance`."""
+    """Return what the four statistics of d dimensions exceed with probability `significance`."""
     uneven = d * (d + 1) / 2 - 1
     # A^2 exceeds a with the probability exp(1.2937 - 5.709 a + 0.0186 a^2); d axes share the level.
     rest = 1.2937 - np.log(significance / d)
