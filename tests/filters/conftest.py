@@ -17,6 +17,7 @@ from herdfilter.filters import (
     HerdedProposal,
     KalmanMixtureProposal,
     Proposal,
+    RankedProposal,
     SequentialQuasiMonteCarlo,
 )
 from herdfilter.fitting import EMFit, GaussianFit, KernelDensityFit
@@ -117,6 +118,8 @@ PROPOSALS = {
         moments=True,
         singular=False,
     ),
+    "ranked": Promised(RankedProposal, deterministic=True, observes=True, additive=False),
+    "ranked, random": Promised(lambda: RankedProposal(RandomSampling()), observes=True, additive=False),
     "automatic": Promised(AutomaticProposal, deterministic=True, observes=True, additive=False),
 }
 

@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from herdfilter.angles import wrap_angles
-from herdfilter.fitting import EMFit, Fit, GaussianFit, KernelDensityFit
+from herdfilter.fitting import DivisiveFit, EMFit, Fit, GaussianFit, KernelDensityFit
 from herdfilter.mixture import GaussianMixture
 
 KEEPING_MOMENTS = {
     "gaussian": GaussianFit(),
     "kernel density": KernelDensityFit(),
+    "division": DivisiveFit(),
     "narrow kernels": KernelDensityFit(0.3),
     "kernels of one width": KernelDensityFit(modes=1),
     "EM, 1": EMFit(1),
