@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from page_format import RESULTS, interval, markdown, number, percent, read
+from page_random import random_models
 from page_samplers import far, hostile, peers, quality, repairs, rivals
 
 ROOT = Path(__file__).parent.parent
@@ -207,6 +208,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "evidence": evidence,
     "break_even": break_even,
     "peers": peers,
+    "random_models": random_models,
     "published": partial(plain, "published"),
     "import": partial(plain, "import"),
     "startup": partial(plain, "startup"),

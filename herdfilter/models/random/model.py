@@ -14,7 +14,7 @@ from herdfilter.models._fields import assign
 from herdfilter.models.random._numbers import listed, rounded
 from herdfilter.models.random.grids import grid_of
 from herdfilter.models.random.sensing import draw_observation, draw_prior
-from herdfilter.models.random.simulation import simulated
+from herdfilter.models.random.simulation import Simulation, simulated
 from herdfilter.models.random.systems import draw_drift, draw_noise
 
 TRANSITION = ("transition_mean", "transition_covariance", "transition", "noise_dim", "sample_transition")
@@ -51,14 +51,17 @@ class RandomModel:
     steps : int
         Recommended length of a run.
     spread : ndarray, shape (d,)
-        Long-run standard deviation of each coordinate, from a simulation.
+        Long-run standard deviation of each coordinate, from a simulation of chains started all over the system.
     labels : tuple of str
         What was drawn: the kinds of drift, of transition noise and of observation, and then any of "heavy-tailed", "sharp",
         "missing" and "multimodal prior".
     equations : str
         The model in words.
     grid : dict or None
-        Arguments `lower`, `upper` and `points` of a `GridFilter` for it, where one of bearable size is exact.
+        Arguments `lower`, `upper` and `points` of a `GridFilter` for it, where one of at most 3000 points in one dimension,
+        or 250 in each of two, is exact.
+    motion, sensing : object
+        The parts that it is made of: the transition with its ``drift``, and the observation with its ``view``.
 
     Raises
     ------
@@ -87,16 +90,18 @@ class RandomModel:
     observed            linear 0.22, some coordinates 0.18 (d > 1), ranges 0.17, bearings 0.1 (d > 1), squares 0.13,
                         saturating 0.1, counts 0.1; one to three entries
     observation noise   except of counts: sharp 0.12; else, except of bearings, heavy-tailed 0.15; else Gaussian
-    its sd              log-uniform from 0.03 to 3 of the spread of what is observed; sharp: in the first entry a
-                        hundredth of what the transition noise of one step makes of it (at least of a fifth of its
-                        long-run spread), in the others at least the spread
-    when                at every step; with probability 0.2 only at some of every 6 to 25 steps
-    prior               one Gaussian, 0.1 to 1 of the spread wide; with probability 0.15 a mixture of 2 to 4 far ones
+    its sd              log-uniform from 0.03 to 3 of the spread of what is observed, at most 0.5 rad; sharp: in the
+                        first entry a hundredth of what the transition noise of one step makes of it (at least of a
+                        fifth of its long-run spread), in the others at least the spread
+    when                at every step; with probability 0.2 at one to five of every 6 to 25 steps only
+    prior               one Gaussian, 0.1 to 1 of the spread wide; with probability 0.15 two to four, 1.5 to 3 spreads
+                        from the centre and 0.1 to 0.3 wide
     steps               40 to 80
     ==================  ===============================================================================================
 
-    So that no model is hopeless, entries of an observation that together would leave less than a hundredth of the particles
-    are made less sharp. Kinds that a dimension lacks share their probability among the others.
+    So that no model is hopeless, the entries of an observation together are no sharper than the sharpest single one: where
+    the product of their ratios of noise to spread is below 0.03, all of them are raised to a common power. Kinds of
+    observation that a dimension lacks share their probability among the others.
     """
 
     seed: int
@@ -125,6 +130,7 @@ class RandomModel:
                 f"drift: {drawn.motion.drift.words}",
                 f"noise: {drawn.motion.words}",
                 f"observed: {drawn.sensing.words}",
+                f"its noise: {drawn.sensing.noise_words}",
                 f"start: {kind} {listed(prior.means)}, standard deviation {listed(sd)}",
                 f"long-run spread: {listed(drawn.spread)}",
             ]
@@ -137,7 +143,7 @@ class RandomModel:
     def grid(self) -> dict[str, Any] | None:
         """Arguments of a `GridFilter` that is exact, or None."""
         drawn = _draw(self.seed)
-        return grid_of(drawn.motion, drawn.sensing, drawn.initial, simulated(drawn.motion, drawn.initial))
+        return grid_of(drawn.motion, drawn.sensing, drawn.initial, _at_large(drawn.motion))
 
 
 def random_model(seed: int) -> RandomModel:
@@ -170,13 +176,18 @@ class _Drawn(NamedTuple):
     sensing: Any
 
 
+def _at_large(motion: Any) -> Simulation:
+    """Simulate a system from anywhere near it."""
+    wide = GaussianMixture([1.0], np.zeros((1, motion.dim)), np.diag(motion.drift.scale**2))
+    return simulated(motion, wide)
+
+
 @lru_cache(maxsize=256)
 def _draw(seed: int) -> _Drawn:
     rng = np.random.Generator(np.random.PCG64(seed))
     drift = draw_drift(rng)
     motion = draw_noise(rng, drift)
-    wide = GaussianMixture([1.0], np.zeros((1, drift.dim)), np.diag(drift.scale**2))
-    system = simulated(motion, wide)
+    system = _at_large(motion)
     initial = draw_prior(rng, system)
     sensing, special = draw_observation(rng, system)
     labels = (drift.kind, motion.kind, sensing.view.kind, *special)

@@ -55,8 +55,8 @@ class Gaussian:
 
     @property
     def words(self) -> str:
-        """The observation in words."""
-        return f"{self.view.words}; noise: {self.noise_words}; {self.schedule.words}"
+        """What is observed, in words."""
+        return f"{self.view.words}; {self.schedule.words}"
 
     @property
     def noise_words(self) -> str:
@@ -162,8 +162,13 @@ class Counts:
 
     @property
     def words(self) -> str:
-        """The observation in words."""
-        return f"counts, Poisson with mean {self.view.words}; {self.schedule.words}"
+        """What is observed, in words."""
+        return f"counts with mean {self.view.words}; {self.schedule.words}"
+
+    @property
+    def noise_words(self) -> str:
+        """The noise in words."""
+        return "Poisson"
 
     def scaled(self, x: Array) -> Array:
         """Return the view in standard deviations of the counts: twice their root has a variance of one."""

@@ -38,8 +38,8 @@ SHARPNESS = 0.01
 MULTIMODAL = 0.15
 """Probability of a prior of several far Gaussians."""
 
-LEAST_SHARE = 0.01
-"""Share of the particles that a typical observation must leave: the product of its ratios of noise to spread below one."""
+LEAST_SHARE = NOISE[0]
+"""Least product of those ratios of an observation that are below one: about the share of the particles that it leaves."""
 
 
 def draw_view(rng: Rng, system: Simulation) -> View:

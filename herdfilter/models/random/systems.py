@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -99,28 +99,38 @@ def _flow(rng: Rng, dim: int) -> Drift:
 def _cycle(rng: Rng, dim: int) -> Drift:
     spring = float(rounded(rng.uniform(0.05, 0.5))) if dim > 2 else 0.0
     return chaos.VanDerPol(
-        int(rng.integers(2, 7)), 0.1, dim=dim, stiffness=float(rounded(rng.uniform(0.5, 2.5))), spring=spring
+        int(rng.integers(1, 4)), 0.12, dim=dim, stiffness=float(rounded(rng.uniform(0.5, 2.5))), spring=spring
     )
 
 
-_DRIFTS: dict[str, tuple[float, Callable[[int], bool], Callable[[Rng, int], Drift]]] = {
-    "linear": (2.0, lambda dim: True, _linear),
-    "rotating": (1.5, lambda dim: dim > 1, _rotating),
-    "wells": (2.0, lambda dim: True, _wells),
-    "chaotic map": (1.5, lambda dim: True, _map),
-    "chaotic flow": (2.0, lambda dim: dim > 2, _flow),
-    "limit cycle": (1.0, lambda dim: dim % 2 == 0, _cycle),
-    "saturating": (1.5, lambda dim: True, _saturating),
-    "population": (1.0, lambda dim: True, _population),
+class DriftKind(NamedTuple):
+    """A kind of drift: its share among those of a dimension, the dimensions in which it exists, and how one is drawn."""
+
+    share: float
+    dims: tuple[int, ...]
+    draw: Callable[[Rng, int], Drift]
+
+
+_ALL = tuple(DIMENSIONS)
+
+DRIFTS = {
+    "linear": DriftKind(2.0, _ALL, _linear),
+    "rotating": DriftKind(1.5, _ALL[1:], _rotating),
+    "wells": DriftKind(2.0, _ALL, _wells),
+    "chaotic map": DriftKind(1.5, _ALL, _map),
+    "chaotic flow": DriftKind(2.0, _ALL[2:], _flow),
+    "limit cycle": DriftKind(1.0, _ALL[1::2], _cycle),
+    "saturating": DriftKind(1.5, _ALL, _saturating),
+    "population": DriftKind(1.0, _ALL, _population),
 }
-"""Kind -> share among the kinds that exist in a dimension, in which dimensions it does, and how one is drawn."""
+"""Kinds of drift."""
 
 
 def draw_drift(rng: Rng) -> Drift:
     """Draw a dimension and a drift."""
     dim = choose(rng, DIMENSIONS)
-    kind = choose(rng, {kind: share for kind, (share, exists, _) in _DRIFTS.items() if exists(dim)})
-    return _DRIFTS[kind][2](rng, dim)
+    kind = choose(rng, {name: kind.share for name, kind in DRIFTS.items() if dim in kind.dims})
+    return DRIFTS[kind].draw(rng, dim)
 
 
 NOISES = {"additive": 0.6, "rank-deficient": 0.12, "multiplicative": 0.2, "only simulable": 0.08}
