@@ -34,6 +34,7 @@ def check_fields(scenario: Any) -> None:
     as_count("steps", scenario.steps)
     as_positive("dt", scenario.dt)
     as_count("runs", scenario.runs)
+    as_count("first_model", scenario.first_model, minimum=0)
     if scenario.models is not None:
         _check_family(scenario)
     for n in scenario.particles:
@@ -47,7 +48,6 @@ def check_fields(scenario: Any) -> None:
 
 def _check_family(scenario: Any) -> None:
     as_count("models", scenario.models)
-    as_count("first_model", scenario.first_model, minimum=0)
     if scenario.data is not None:
         raise ValueError("models: expected none beside [data], which are of one model")
     if isinstance(scenario.model, Mapping) and "seed" in scenario.model:

@@ -193,6 +193,13 @@ def test_a_grid_of_twice_the_points_gives_the_same(dim):
     assert results[0].log_likelihood == pytest.approx(results[1].log_likelihood, abs=0.02)
 
 
+def test_a_grid_holds_the_parts_that_hardly_a_state_of_the_prior_comes_to():
+    """This network has two resting places; the prior is at one, from which one in a million crosses over at a step."""
+    model = random_model(383)
+    _, z = hf.simulate(model, 20, 0)
+    assert np.isfinite(hf.GridFilter(model, **model.grid).run(z).log_likelihood)
+
+
 def test_only_what_a_grid_can_hold_has_one():
     for model in models():
         if model.dim > 2 or model.labels[1] != "additive" or model.labels[2] == "bearing":

@@ -1,6 +1,7 @@
 """The report in a real browser, from disk: no complaint, no request, all in view, and what should move does."""
 
 import shutil
+from functools import cache
 
 import numpy as np
 import pytest
@@ -40,25 +41,32 @@ def browser():
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def report_of(tmp_path_factory):
+    """A function of the labels of the state; a report that another size of screen has asked for is there already."""
+    return cache(lambda labels: written(labels, tmp_path_factory.mktemp("report")))
+
+
 @pytest.fixture(scope="module", params=["x", "xy"], ids=["line", "plane"])
-def report(request, tmp_path_factory):
+def report(request, report_of):
+    return report_of(request.param)
+
+
+def written(labels, folder):
     scenario = Scenario(
         name="walk",
         title="A walk",
         model=MODEL
-        | {key: np.kron(np.eye(len(request.param)), MODEL[key]).tolist() for key in "FHQR"}
-        | {
-            "initial_mean": [0.0] * len(request.param),
-            "initial_covariance": np.eye(len(request.param)).tolist(),
-        },
+        | {key: np.kron(np.eye(len(labels)), MODEL[key]).tolist() for key in "FHQR"}
+        | {"initial_mean": [0.0] * len(labels), "initial_covariance": np.eye(len(labels)).tolist()},
         steps=24,
         runs=6,
         particles=(10, 30),
         filters=("bootstrap", "herded-kh", "guided-augmented-gauss-kh"),
-        labels=tuple(request.param),
+        labels=tuple(labels),
         reference={"type": "kalman"},
     )
-    return write_report(run_study(plan_study(scenario)), tmp_path_factory.mktemp("report"))
+    return write_report(run_study(plan_study(scenario)), folder)
 
 
 @pytest.fixture(scope="module", params=SIZES)

@@ -12,7 +12,6 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.evaluation.engine import run_study
-from herdfilter.evaluation.store import open_for_reading
 from herdfilter.evaluation.study import plan_study
 from herdfilter.report import write_report
 from herdfilter.report.animation import MOST_STEPS, animation
@@ -229,18 +228,16 @@ def test_a_study_in_which_nothing_was_finished_still_has_its_report(scenario):
     assert "12 of 12 runs of a filter failed" in words
 
 
-def test_a_study_cut_off_says_so_and_a_result_gives_one_page(scenario, tmp_path):
-    store = tmp_path / "study.sqlite"
-    run_study(plan_study(scenario), store=store)
-    with open_for_reading(store) as stored:
-        whole = stored.result()
-    text = render(whole)
-    assert render(whole) == text
+def test_a_result_gives_one_page(result, text):
+    assert render(result) == text
     assert "planned runs" not in text
+
+
+def test_a_study_cut_off_says_so(result):
     cut = dataclasses.replace(
-        whole, study=dataclasses.replace(whole.study, runs=4), runs=whole.runs[whole.runs["run"] < 4]
+        result, study=dataclasses.replace(result.study, runs=4), runs=result.runs[result.runs["run"] < 4]
     )
-    assert "Cut off: 4 of 6 planned runs" in Page(render(cut)).words
+    assert "Cut off: 4 of 6 planned runs" in Page(render(cut, {})).words
 
 
 def test_shipped_models_show_their_equations_and_others_do_not():
@@ -256,7 +253,7 @@ def test_shipped_models_show_their_equations_and_others_do_not():
 
 
 def test_a_folder_that_takes_no_file_keeps_the_old_page(result, tmp_path):
-    path = write_report(result, tmp_path)
+    path = write_report(result, tmp_path, {})
     with pytest.raises(OSError, match="missing"):
-        write_report(result, tmp_path / "missing")
+        write_report(result, tmp_path / "missing", {})
     assert path.exists()

@@ -14,7 +14,7 @@ from herdfilter.models._fields import assign
 from herdfilter.models.random._numbers import listed, rounded
 from herdfilter.models.random.grids import grid_of
 from herdfilter.models.random.sensing import draw_observation, draw_prior
-from herdfilter.models.random.simulation import simulated
+from herdfilter.models.random.simulation import Simulation, simulated
 from herdfilter.models.random.systems import draw_drift, draw_noise
 
 TRANSITION = ("transition_mean", "transition_covariance", "transition", "noise_dim", "sample_transition")
@@ -143,7 +143,7 @@ class RandomModel:
     def grid(self) -> dict[str, Any] | None:
         """Arguments of a `GridFilter` that is exact, or None."""
         drawn = _draw(self.seed)
-        return grid_of(drawn.motion, drawn.sensing, drawn.initial, simulated(drawn.motion, drawn.initial))
+        return grid_of(drawn.motion, drawn.sensing, drawn.initial, _at_large(drawn.motion))
 
 
 def random_model(seed: int) -> RandomModel:
@@ -176,13 +176,18 @@ class _Drawn(NamedTuple):
     sensing: Any
 
 
+def _at_large(motion: Any) -> Simulation:
+    """Simulate a system from anywhere near it."""
+    wide = GaussianMixture([1.0], np.zeros((1, motion.dim)), np.diag(motion.drift.scale**2))
+    return simulated(motion, wide)
+
+
 @lru_cache(maxsize=256)
 def _draw(seed: int) -> _Drawn:
     rng = np.random.Generator(np.random.PCG64(seed))
     drift = draw_drift(rng)
     motion = draw_noise(rng, drift)
-    wide = GaussianMixture([1.0], np.zeros((1, drift.dim)), np.diag(drift.scale**2))
-    system = simulated(motion, wide)
+    system = _at_large(motion)
     initial = draw_prior(rng, system)
     sensing, special = draw_observation(rng, system)
     labels = (drift.kind, motion.kind, sensing.view.kind, *special)
