@@ -1,7 +1,7 @@
 """Chaotic flows and limit cycles, all bounded.
 
-A step starts from the state cut off to a box around the attractor: on the attractor it is the original system, and noise cannot
-drive it away.
+A step starts from the state cut off to a box around the attractor: on the attractor it is the original system, and noise
+cannot drive it away.
 """
 
 from __future__ import annotations
