@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from scipy.integrate import solve_ivp
 
-from herdfilter.models.random import chaos, drifts, noises, observations, views
+from herdfilter.models.random import drifts, flows, maps, noises, observations, views
 from herdfilter.models.random._numbers import combination, rounded
 
 
@@ -28,11 +28,11 @@ def van_der_pol(t, x):
 
 
 FLOWS = {
-    "lorenz": (chaos.Lorenz(20, 0.01), lorenz, [[1.0, 2.0, 20.0], [-8.0, 3.0, 30.0]]),
-    "roessler": (chaos.Roessler(20, 0.02), roessler, [[1.0, 2.0, 0.5], [-8.0, 3.0, 1.0]]),
-    "ring": (chaos.LorenzRing(20, 0.01, 5, 8.0), ring, [[1.0, 2.0, 3.0, -4.0, 5.0]]),
+    "lorenz": (flows.Lorenz(20, 0.01), lorenz, [[1.0, 2.0, 20.0], [-8.0, 3.0, 30.0]]),
+    "roessler": (flows.Roessler(20, 0.02), roessler, [[1.0, 2.0, 0.5], [-8.0, 3.0, 1.0]]),
+    "ring": (flows.LorenzRing(20, 0.01, 5, 8.0), ring, [[1.0, 2.0, 3.0, -4.0, 5.0]]),
     "van der pol": (
-        chaos.VanDerPol(20, 0.02, 4, stiffness=1.5, spring=0.3),
+        flows.VanDerPol(20, 0.02, 4, stiffness=1.5, spring=0.3),
         van_der_pol,
         [[1.0, -2.0, 0.3, 1.2]],
     ),
@@ -56,13 +56,13 @@ def test_wells_solve_their_equation():
 
 
 def test_maps_by_hand():
-    np.testing.assert_allclose(chaos.Henon(1.4, 0.3)(np.array([[0.5, 0.2]])), [[1 - 1.4 * 0.25 + 0.2, 0.15]])
+    np.testing.assert_allclose(maps.Henon(1.4, 0.3)(np.array([[0.5, 0.2]])), [[1 - 1.4 * 0.25 + 0.2, 0.15]])
     z = 0.5 + 0.2j
     z = 1 + 0.8 * z * np.exp(1j * (0.4 - 6 / (1 + abs(z) ** 2)))
-    np.testing.assert_allclose(chaos.Ikeda(0.8)(np.array([[0.5, 0.2]])), [[z.real, z.imag]])
+    np.testing.assert_allclose(maps.Ikeda(0.8)(np.array([[0.5, 0.2]])), [[z.real, z.imag]])
     first, second = 3 * np.sin(0.5), 2 * np.sin(0.2)
     mixed = [[first + 0.1 * (second - first), second + 0.1 * (first - second)]]
-    np.testing.assert_allclose(chaos.CoupledSines(np.array([3.0, 2.0]), 0.1)(np.array([[0.5, 0.2]])), mixed)
+    np.testing.assert_allclose(maps.CoupledSines(np.array([3.0, 2.0]), 0.1)(np.array([[0.5, 0.2]])), mixed)
 
 
 def test_a_species_alone_follows_ricker():

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.random import chaos, drifts, noises
+from herdfilter.models.random import drifts, flows, maps, noises
 from herdfilter.models.random._numbers import log_uniform, rotation, rounded
 from herdfilter.models.random.drifts import Drift
 
@@ -81,24 +81,24 @@ def _population(rng: Rng, dim: int) -> Drift:
 def _map(rng: Rng, dim: int) -> Drift:
     kind = choose(rng, {"sines": 1.0, "henon": 1.0, "ikeda": 1.0} if dim == 2 else {"sines": 1.0})
     if kind == "henon":
-        return chaos.Henon(float(rounded(rng.uniform(1.2, 1.4))), 0.3)
+        return maps.Henon(float(rounded(rng.uniform(1.2, 1.4))), 0.3)
     if kind == "ikeda":
-        return chaos.Ikeda(float(rounded(rng.uniform(0.7, 0.88))))
+        return maps.Ikeda(float(rounded(rng.uniform(0.7, 0.88))))
     coupling = float(rounded(rng.uniform(0.02, 0.3))) if dim > 1 else 0.0
-    return chaos.CoupledSines(rounded(rng.uniform(2.6, 3.4, dim)), coupling)
+    return maps.CoupledSines(rounded(rng.uniform(2.6, 3.4, dim)), coupling)
 
 
 def _flow(rng: Rng, dim: int) -> Drift:
     if dim > 3:
-        return chaos.LorenzRing(int(rng.integers(1, 5)), 0.04, dim, float(rounded(rng.uniform(8.0, 11.0))))
+        return flows.LorenzRing(int(rng.integers(1, 5)), 0.04, dim, float(rounded(rng.uniform(8.0, 11.0))))
     if rng.random() < 0.6:
-        return chaos.Lorenz(int(rng.integers(2, 6)), 0.04, float(rounded(rng.uniform(25.0, 35.0))))
-    return chaos.Roessler(int(rng.integers(2, 6)), 0.1, float(rounded(rng.uniform(5.0, 9.0))))
+        return flows.Lorenz(int(rng.integers(2, 6)), 0.04, float(rounded(rng.uniform(25.0, 35.0))))
+    return flows.Roessler(int(rng.integers(2, 6)), 0.1, float(rounded(rng.uniform(5.0, 9.0))))
 
 
 def _cycle(rng: Rng, dim: int) -> Drift:
     spring = float(rounded(rng.uniform(0.05, 0.5))) if dim > 2 else 0.0
-    return chaos.VanDerPol(
+    return flows.VanDerPol(
         int(rng.integers(1, 4)), 0.12, dim=dim, stiffness=float(rounded(rng.uniform(0.5, 2.5))), spring=spring
     )
 
