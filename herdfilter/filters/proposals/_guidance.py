@@ -15,16 +15,16 @@ class Guidance(NamedTuple):
     """What an observation tells about the noise of each of n particles: from N(0, I) to N(mean, N N'), N = I - G' B G.
 
     The matrix N, a square root of the updated covariance ``I - G' G``, is never formed: with few entries k observed,
-    products with it cost k times the dimension D, not its square. With T the Cholesky factor of ``I - G G'`` it takes
-    ``B = (I + T)^-1`` (after Andrews 1968, "A square root formulation of the Kalman covariance equations").
+    products with it cost k times the dimension D, not its square. With T the Cholesky factor of ``I - G G'`` its part B
+    is ``(I + T)^-1`` (after Andrews 1968, "A square root formulation of the Kalman covariance equations").
 
     Attributes
     ----------
     means : ndarray, shape (n, D)
     gains : ndarray, shape (n, k, D)
         The matrices G: L^-1 times the covariance of observation and noise, with L L' that of the observation.
-    middles : ndarray, shape (n, k, k)
-        The matrices B, lower triangular.
+    roots : ndarray, shape (n, k, k)
+        The matrices T, lower triangular.
     log_dets : ndarray, shape (n,)
         Logarithms of the determinants of N.
     log_densities : ndarray, shape (n,)
@@ -33,14 +33,14 @@ class Guidance(NamedTuple):
 
     means: Array
     gains: Array
-    middles: Array
+    roots: Array
     log_dets: Array
     log_densities: Array
 
     def drawn(self, chosen: Array, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""
         noise, log_ratio = np.empty_like(z), np.empty(len(z))
-        _draw(self.means, self.gains, self.middles, self.log_dets, chosen, z, noise, log_ratio)
+        _draw(self.means, self.gains, self.roots, self.log_dets, chosen, z, noise, log_ratio)
         return noise, log_ratio
 
 
@@ -62,13 +62,13 @@ def guided(
         Covariance of the observation's own noise.
     """
     (n, _, k), dim = seen.shape, points.shape[1]
-    means, gains, middles = np.zeros((n, dim)), np.zeros((n, k, dim)), np.zeros((n, k, k))
+    means, gains, roots = np.zeros((n, dim)), np.zeros((n, k, dim)), np.zeros((n, k, k))
     log_dets, log_densities = np.zeros(n), np.zeros(n)
-    scratch = np.empty((2, k, k)), np.empty((2, k))
+    scratch = np.empty((k, k)), np.empty((2, k))
     arrays = np.ascontiguousarray(seen), np.ascontiguousarray(residuals), np.ascontiguousarray(noise)
-    if not _guide(*arrays, weights, points, means, gains, middles, log_dets, log_densities, *scratch):
+    if not _guide(*arrays, weights, points, means, gains, roots, log_dets, log_densities, *scratch):
         raise IndefiniteCovarianceError(step, "observation's")
-    return Guidance(means, gains, middles, log_dets, log_densities)
+    return Guidance(means, gains, roots, log_dets, log_densities)
 
 
 LEAST = 1e-12
@@ -84,7 +84,7 @@ def _guide(
     points: Array,
     means: Array,
     gains: Array,
-    middles: Array,
+    roots: Array,
     log_dets: Array,
     log_densities: Array,
     square: Array,
@@ -92,10 +92,10 @@ def _guide(
 ) -> bool:
     """Fill the five arrays of a `Guidance`; return whether all covariances are positive definite."""
     (n, p, k), dim = seen.shape, points.shape[1]
-    lower, rest = square[0], square[1]
+    lower = square
     mean, white = line[0], line[1]
     for i in range(n):
-        gain, middle = gains[i], middles[i]
+        gain, rest = gains[i], roots[i]
         own = min(i, len(noise) - 1)
         for a in range(k):
             mean[a] = 0.0
@@ -137,14 +137,6 @@ def _guide(
             return False
         for a in range(k):
             log_dets[i] += np.log(rest[a, a])
-            rest[a, a] += 1.0
-        for b in range(k):  # the inverse of a lower triangular matrix, column by column
-            middle[b, b] = 1.0 / rest[b, b]
-            for a in range(b + 1, k):
-                entry = 0.0
-                for c in range(b, a):
-                    entry -= rest[a, c] * middle[c, b]
-                middle[a, b] = entry / rest[a, a]
     return True
 
 
@@ -169,7 +161,7 @@ def _cholesky(matrix: Array, size: int) -> bool:
 def _draw(
     means: Array,
     gains: Array,
-    middles: Array,
+    roots: Array,
     log_dets: Array,
     chosen: Array,
     z: Array,
@@ -181,22 +173,19 @@ def _draw(
     along = np.empty(k)
     for t in range(m):
         i = chosen[t]
-        total = 0.0
+        twice = 0.0
         for j in range(dim):
             noise[t, j] = means[i, j] + z[t, j]
-            total += z[t, j] ** 2
-        for a in range(k):
-            along[a] = 0.0
-            for j in range(dim):
-                along[a] += gains[i, a, j] * z[t, j]
-        for a in range(k - 1, -1, -1):
+            twice += z[t, j] ** 2
+        for a in range(k):  # (I + T)^-1 G z
             entry = 0.0
-            for b in range(a + 1):
-                entry += middles[i, a, b] * along[b]
-            along[a] = entry
-        for a in range(k):
+            for j in range(dim):
+                entry += gains[i, a, j] * z[t, j]
+            for b in range(a):
+                entry -= roots[i, a, b] * along[b]
+            along[a] = entry / (1.0 + roots[i, a, a])
             for j in range(dim):
                 noise[t, j] -= gains[i, a, j] * along[a]
         for j in range(dim):
-            total -= noise[t, j] ** 2
-        log_ratio[t] = 0.5 * total + log_dets[i]
+            twice -= noise[t, j] ** 2
+        log_ratio[t] = 0.5 * twice + log_dets[i]

@@ -15,10 +15,10 @@ ALIKE = 1e-6
 """Difference of covariances, relative to the variances, up to which they are taken for one."""
 
 
-def check_share(share: float) -> None:
+def check_share(share: float, name: str = "defensive_share") -> None:
     """Raise ValueError unless this is a share from 0 to below 1."""
     if not 0 <= share < 1:
-        raise ValueError(f"defensive_share: expected from 0 to below 1, got {share!r}")
+        raise ValueError(f"{name}: expected from 0 to below 1, got {share!r}")
 
 
 def defended(posterior: GaussianMixture, prior: GaussianMixture, share: float) -> GaussianMixture:
@@ -33,6 +33,18 @@ def defended(posterior: GaussianMixture, prior: GaussianMixture, share: float) -
         covariances = covariances[:1]
     weights = (1 - share) * posterior.weights + share * prior.weights
     return GaussianMixture.trusted(weights, posterior.means, covariances)
+
+
+def joined(first: GaussianMixture, second: GaussianMixture, share: float) -> GaussianMixture:
+    """Components of both mixtures, those of the second with this share of the weight."""
+    covariances = [
+        np.broadcast_to(part.distinct_covariances, (len(part), part.dim, part.dim)) for part in (first, second)
+    ]
+    return GaussianMixture.trusted(
+        np.concatenate([(1 - share) * first.weights, share * second.weights]),
+        np.concatenate([first.means, second.means]),
+        np.concatenate(covariances),
+    )
 
 
 def regular(noise: Array, user: str, step: int) -> Array:

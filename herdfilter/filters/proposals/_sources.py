@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.angles import unwrap_angles, wrap_angles
+from herdfilter.angles import wrap_angles
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.points import PointRule
 from herdfilter.filters.kalman.unscented import UNSCENTED
@@ -50,16 +50,6 @@ class Source(NamedTuple):
     def gaussian(cls, move: Move, mean: Array, root: Array) -> Source:
         """One Gaussian, N(mean, root @ root.T)."""
         return cls(move, mean[None], np.ones(1), root, None)
-
-    @classmethod
-    def kernels(cls, move: Move, cloud: Cloud, mean: Array, root: Array, width: float) -> Source:
-        """A Gaussian about every particle, `width` of the standard deviation of all, whose mean and covariance stay.
-
-        The particles are drawn together about their mean, in compensation (Liu and West 2001).
-        """
-        x = unwrap_angles(cloud.particles, cloud.weights, move.circular)
-        centres = move.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
-        return cls(move, centres, cloud.weights, width * root, None)
 
     @property
     def dim(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from herdfilter.models.contract import OBSERVED, Model, has
 from herdfilter.samplers import QuantileSampling
 from herdfilter.samplers.base import Sampler
 
+UNGUIDED = 0.3
+"""Share of the predictive mixture in what quantiles are taken of after Kalman's updates, against weights without bound."""
+
 
 @dataclass(frozen=True)
 class AutomaticProposal:
@@ -32,11 +35,12 @@ class AutomaticProposal:
     The rule has three sentences. Where the particles cannot be told from one Gaussian, their third and fourth cumulants
     being no more than twice what chance makes of as many, the step is made from that Gaussian. It stands if the step is as
     good as linear: if the chi-square distance that is left to correct, of the weights after Kalman's update, or of the
-    successors from a linear function of their noise where there is no observation, is at most :math:`n^{-1/2}`, the size of a
-    random error. Else every particle stands for itself: `KalmanMixtureProposal` with exact quantiles in one dimension,
-    `RankedProposal` in more.
+    successors from a linear function of their noise where there is no observation, is at most 1/n, so that no mean is off by
+    more than by chance of n random draws. Else every particle stands for itself: at exact quantiles of the predictive mixture
+    in one dimension, and of what Kalman filters make of it where the likelihood would leave an effective sample size below
+    :math:`\sqrt n`; as ranked particles in more.
 
-    Both bounds shrink as n grows, so that any misfit is seen once there are particles enough, and estimates converge. On a
+    All bounds follow n, so that any misfit is seen once there are particles enough. On a
     linear Gaussian model the first way is the Kalman filter, exactly. Every model of the contract is served: without a mean
     and a covariance of the observation points are placed by the transition alone, and where that can only be simulated,
     ancestors are ranked and their successors random; only there are random numbers used, and for an initial distribution
@@ -47,13 +51,17 @@ class AutomaticProposal:
     sampler : Sampler, optional
         In place of quantiles and balanced points: ``RandomSampling()`` gives the random counterpart of this proposal, which
         shows what the points themselves contribute.
+
+    See Also
+    --------
+    RankedProposal, HerdedProposal, KalmanMixtureProposal, QuantileSampling
     """
 
     sampler: Sampler | None = None
     absorbs_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        RankedProposal(self.sampler)
+        RankedProposal(self.sampler)  # names a sampler that is none
 
     def check(self, model: Model) -> None:
         """See `Proposal`."""
@@ -61,42 +69,45 @@ class AutomaticProposal:
 
     def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
-        return self._of_particles(model).initial(model, n, rng)
+        return (self._line if model.dim == 1 else self._ranked).initial(model, n, rng)
 
     def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
-        if not move.simulated_only and (source := one_gaussian(move, cloud)) is not None:
+        if (source := self._gaussian(move, cloud)) is not None:
             noise = self._ranked.noise(len(cloud), source.dim, move.step, rng)
             moved = source.at(np.zeros(len(cloud), dtype=np.int64), noise)
-            if nonlinear_share(unwrap_angles(moved, cloud.weights, move.circular), noise) <= _chance(cloud):
+            straight = unwrap_angles(moved, cloud.weights, move.circular)
+            if len(cloud) * nonlinear_share(straight, noise) <= 1:
                 return Cloud.equal(moved)
-        return self._for(move).propose(move, cloud, rng)
+        return (self._line if self._on_line(move) else self._ranked).propose(move, cloud, rng)
 
     def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
-        proposal = self._for(move)
-        observed = has(move.model, OBSERVED)
-        if observed and not move.simulated_only and (source := one_gaussian(move, cloud)) is not None:
-            moved = self._ranked.looked_ahead(source, seen, len(cloud), rng)
+        n, observed = len(cloud), has(move.model, OBSERVED)
+        if observed and (source := self._gaussian(move, cloud)) is not None:
+            moved = self._ranked.looked_ahead(source, seen, n, rng)
             weighted, evidence = moved.normalised()
-            if evidence > -np.inf and len(cloud) / weighted.ess - 1 <= _chance(cloud):
+            if evidence > -np.inf and n * (n / weighted.ess - 1) <= 1:
                 return moved
-        if not observed:
-            moved = proposal.propose(move, cloud, rng)
-            return moved.reweighted(seen.log_likelihood(moved.particles))
-        return proposal.guide(move, cloud, seen, rng)
+        if not self._on_line(move):
+            return self._ranked.guide(move, cloud, seen, rng)
+        moved = self._line.propose(move, cloud, rng)
+        moved = moved.reweighted(seen.log_likelihood(moved.particles))
+        if observed:
+            weighted, evidence = moved.normalised()
+            if evidence == -np.inf or weighted.ess < np.sqrt(n):
+                return self._guided_line.guide(move, cloud, seen, rng)
+        return moved
 
-    def _for(self, move: Move) -> Any:
-        """Return the proposal for particles that stand for themselves; a transition without a density needs ranks."""
-        proposal = self._of_particles(move.model)
-        if proposal is not self._ranked and floored(covariance := move.covariance) is not covariance:
-            return self._ranked
-        return proposal
+    def _gaussian(self, move: Move, cloud: Cloud) -> Source | None:
+        """Return the particles' Gaussian; None where they tell against it, or their transition can only be simulated."""
+        return None if move.simulated_only else one_gaussian(move, cloud)
 
-    def _of_particles(self, model: Model) -> Any:
-        if model.dim > 1 or hasattr(model, "transition") or not hasattr(model, "transition_mean"):
-            return self._ranked
-        return self._guided_line if has(model, OBSERVED) else self._line
+    def _on_line(self, move: Move) -> bool:
+        """Whether the predictive density is a mixture on a line."""
+        return (
+            move.model.dim == 1 and move.additive and floored(covariance := move.covariance) is covariance
+        )
 
     @cached_property
     def _ranked(self) -> RankedProposal:
@@ -108,11 +119,9 @@ class AutomaticProposal:
 
     @cached_property
     def _guided_line(self) -> KalmanMixtureProposal:
-        return KalmanMixtureProposal(QuantileSampling() if self.sampler is None else self.sampler)
-
-
-def _chance(cloud: Cloud) -> float:
-    return float(len(cloud) ** -0.5)
+        return KalmanMixtureProposal(
+            QuantileSampling() if self.sampler is None else self.sampler, unguided_share=UNGUIDED
+        )
 
 
 def one_gaussian(move: Move, cloud: Cloud) -> Source | None:

@@ -13,7 +13,7 @@ from herdfilter.filters.kalman.mixture import moment_rule, updated_mixture
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals._densities import log_ratio
-from herdfilter.filters.proposals._kalman import check_share, defended, regular
+from herdfilter.filters.proposals._kalman import check_share, defended, joined, regular
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.models.contract import OBSERVED, Model, require
@@ -43,23 +43,29 @@ class KalmanMixtureProposal:
         Share a, from 0 to below 1, of the weights before the update in those that points are drawn with: component i is
         updated in full, but has the weight (1 - a) w_i' + a w_i. Where a Kalman filter is wrong about the evidence of a
         component, and thus of a mode, points still go there (a defensive mixture, Hesterberg 1995).
+    unguided_share : float
+        Share, from 0 to below 1, of points that are drawn from the predictive mixture itself: it joins the other as so many
+        components more. Weights are then bounded, by the inverse of the share, where a Kalman filter's covariance is too
+        small or another mode escapes it; without it estimates may hardly improve as n grows.
 
     Raises
     ------
     TypeError, ValueError
-        If a part is not of its kind, the share is out of range or the rule unknown; in a filter, ValueError if Q is
+        If a part is not of its kind, a share is out of range or the rule unknown; in a filter, ValueError if Q is
         rank-deficient, which has no density.
     """
 
     sampler: Sampler
     rule: str | MomentRule = "unscented"
     defensive_share: float = 0.2
+    unguided_share: float = 0.0
     absorbs_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         as_sampler("sampler", self.sampler)
         moment_rule(self.rule)
         check_share(self.defensive_share)
+        check_share(self.unguided_share, "unguided_share")
 
     def check(self, model: Model) -> None:
         """See `Proposal`."""
@@ -81,6 +87,8 @@ class KalmanMixtureProposal:
         prediction = move.predictive(cloud.particles, cloud.weights)
         posterior, _ = updated_mixture(seen, prediction, self.rule)
         q = defended(posterior, prediction, self.defensive_share)
+        if self.unguided_share:
+            q = joined(q, prediction, self.unguided_share)
         points = drawn(self.sampler, q, len(cloud), rng)
         moved = move.wrapped(points.x)
         log_weights = points.log_weights + log_ratio(prediction, q, points.x)
