@@ -9,11 +9,20 @@ import scipy
 
 from herdfilter._checks import Array
 from herdfilter.filters.proposals._scrambled_sobol import scrambled_sobol
+from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.mapped import standardised
 
 SETS = 8
 """How many sets there are to be taken in turn: what one of them gets wrong the next does not repeat."""
+
+
+class BalancedPoints:
+    """The first set as a sampler of N(0, I), for `MappedSampling`."""
+
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+        """Return `n` points of the standard normal in as many dimensions as the mixture has."""
+        return Points.trusted(balanced_noise(n, mixture.dim, 0), np.full(n, 1.0 / n))
 
 
 @lru_cache(maxsize=64)

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.angles import wrap_angles
+from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.cloud import Cloud
-from herdfilter.filters.kalman.points import PointRule
 from herdfilter.filters.kalman.unscented import UNSCENTED
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
@@ -51,6 +50,16 @@ class Source(NamedTuple):
         """One Gaussian, N(mean, root @ root.T)."""
         return cls(move, mean[None], np.ones(1), root, None)
 
+    @classmethod
+    def kernels(cls, move: Move, cloud: Cloud, mean: Array, root: Array, width: float) -> Source:
+        """A Gaussian about every particle, `width` of the standard deviation of all, whose mean and covariance stay.
+
+        The particles are drawn together about their mean, in compensation (Liu and West 2001).
+        """
+        x = unwrap_angles(cloud.particles, cloud.weights, move.circular)
+        centres = move.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
+        return cls(move, centres, cloud.weights, width * root, None)
+
     @property
     def dim(self) -> int:
         """Entries of the noise."""
@@ -76,10 +85,13 @@ class Source(NamedTuple):
             x = self.at(np.repeat(np.arange(count), p), np.tile(noise, (count, 1)))
         return x.reshape(count, p, -1)
 
-    def guided(self, seen: Observation, rule: PointRule = UNSCENTED) -> tuple[Guidance, Array]:
-        """What the observation tells about the noise of every member, and the successors (M, d) at no noise."""
-        points, weights = rule.points(self.dim)
-        x = self.at_all(points)
+    def guided(self, seen: Observation, x: Array | None = None) -> tuple[Guidance, Array]:
+        """What the observation tells about the noise of every member, and the successors (M, d) at no noise.
+
+        `x` are the successors (M, p, d) at the points of the unscented rule, if they are known already.
+        """
+        points, weights = UNSCENTED.points(self.dim)
+        x = self.at_all(points) if x is None else x
         centres, flat = x[:, 0], x.reshape(-1, x.shape[-1])
         values = contract.observation_mean(seen.model, flat, seen.step).reshape(*x.shape[:2], -1)
         seen.expect(values.shape[2:], "observation_mean")
@@ -90,3 +102,11 @@ class Source(NamedTuple):
             k = len(seen.kept)
             noises = np.tensordot(noises.reshape(*x.shape[:2], k, k), weights, (1, 0))
         return guided(offsets, weights, points, seen.residuals(about[:, 0]), noises, seen.step), centres
+
+    def cloud(
+        self, seen: Observation, guidance: Guidance, chosen: Array, z: Array, log_weights: Array
+    ) -> Cloud:
+        """Successors of the chosen members (m,) at guided noise, z (m, `dim`) before; weighted exactly, not normalised."""
+        noise, log_ratio = guidance.drawn(chosen, z)
+        moved = self.at(chosen, noise)
+        return Cloud(moved, log_weights + log_ratio + seen.log_likelihood(moved))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
 from herdfilter.filters.cloud import Cloud
+from herdfilter.filters.kalman.unscented import UNSCENTED
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals._normality import beyond_chance
@@ -27,24 +28,32 @@ from herdfilter.samplers.base import Sampler
 UNGUIDED = 0.3
 """Share of the predictive mixture in what quantiles are taken of after Kalman's updates, against weights without bound."""
 
+FAR = 10.0
+"""How far beyond the bound the weights of a few points must lie for those of all not to be computed."""
+
+TINY = 1e-10
+"""Added to variances relative to themselves, where successors leave a direction without any."""
+
 
 @dataclass(frozen=True)
 class AutomaticProposal:
     r"""One Gaussian while nothing speaks against it, else the particles themselves, ranked or at exact quantiles.
 
-    The rule has three sentences. Where the particles cannot be told from one Gaussian, their third and fourth cumulants
-    being no more than twice what chance makes of as many, the step is made from that Gaussian. It stands if the step is as
-    good as linear: if the chi-square distance that is left to correct, of the weights after Kalman's update, or of the
-    successors from a linear function of their noise where there is no observation, is at most 1/n, so that no mean is off by
-    more than by chance of n random draws. Else every particle stands for itself: at exact quantiles of the predictive mixture
-    in one dimension, and of what Kalman filters make of it where the likelihood would leave an effective sample size below
-    :math:`\sqrt n`; as ranked particles in more.
+    The rule has three sentences. The step is made from one Gaussian where at most half of the particles' squared third and
+    fourth cumulants is more than chance, and where it is as good as linear: the chi-square distance that is left to correct,
+    of the weights after Kalman's update, or of the successors from a linear function of their noise where there is no
+    observation, is at most 1/n, so that no mean is off by more than by chance of n random draws. Else every particle stands
+    for itself: at exact quantiles of the predictive mixture in one dimension, and of what Kalman filters make of it where the
+    likelihood would leave an effective sample size below :math:`\sqrt n`; as ranked particles in more. Where the transition
+    noise is too narrow to part ranked particles, with less than :math:`n^{-1/2}` of the predicted variance in some direction,
+    each is widened to a Gaussian with that share of the particles' variance, and with less where that would take more from
+    their cumulants than chance has put there.
 
-    All bounds follow n, so that any misfit is seen once there are particles enough. On a
-    linear Gaussian model the first way is the Kalman filter, exactly. Every model of the contract is served: without a mean
-    and a covariance of the observation points are placed by the transition alone, and where that can only be simulated,
-    ancestors are ranked and their successors random; only there are random numbers used, and for an initial distribution
-    that is not a `GaussianMixture`.
+    All bounds follow n, so that any misfit is seen, and any widening vanishes, once there are particles enough. On a linear
+    Gaussian model the first way is the Kalman filter, exactly. Every model of the contract is served: without a mean and a
+    covariance of the observation points are placed by the transition alone, and where that can only be simulated, ancestors
+    are ranked and their successors random; only there are random numbers used, and for an initial distribution that is not a
+    `GaussianMixture`.
 
     Parameters
     ----------
@@ -73,7 +82,9 @@ class AutomaticProposal:
 
     def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
-        if (source := self._gaussian(move, cloud)) is not None:
+        shape = None if move.simulated_only else Shape.of(move, cloud)
+        if shape is not None and shape.gaussian:
+            source = Source.gaussian(move, shape.mean, shape.root)
             noise = self._ranked.noise(len(cloud), source.dim, move.step, rng)
             moved = source.at(np.zeros(len(cloud), dtype=np.int64), noise)
             straight = unwrap_angles(moved, cloud.weights, move.circular)
@@ -83,25 +94,54 @@ class AutomaticProposal:
 
     def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
-        n, observed = len(cloud), has(move.model, OBSERVED)
-        if observed and (source := self._gaussian(move, cloud)) is not None:
-            moved = self._ranked.looked_ahead(source, seen, n, rng)
-            weighted, evidence = moved.normalised()
-            if evidence > -np.inf and n * (n / weighted.ess - 1) <= 1:
+        if move.simulated_only or not has(move.model, OBSERVED):
+            moved = (self._line if self._on_line(move) else self._ranked).propose(move, cloud, rng)
+            return moved.reweighted(seen.log_likelihood(moved.particles))
+        shape = Shape.of(move, cloud)
+        source = Source.gaussian(move, shape.mean, shape.root)
+        points, shares = UNSCENTED.points(source.dim)
+        ahead = source.at_all(points)
+        if shape.gaussian:
+            moved = self._of_gaussian(source, seen, ahead, len(cloud), rng)
+            if moved is not None:
                 return moved
-        if not self._on_line(move):
-            return self._ranked.guide(move, cloud, seen, rng)
-        moved = self._line.propose(move, cloud, rng)
-        moved = moved.reweighted(seen.log_likelihood(moved.particles))
-        if observed:
-            weighted, evidence = moved.normalised()
-            if evidence == -np.inf or weighted.ess < np.sqrt(n):
-                return self._guided_line.guide(move, cloud, seen, rng)
+        if self._on_line(move):
+            return self._of_quantiles(move, cloud, seen, rng)
+        source = Source.of(move, cloud)
+        if shape.width > 0 and noise_share(ahead[0], shares, move) < len(cloud) ** -0.5:
+            source = Source.kernels(move, cloud, shape.mean, shape.root, shape.width)
+        return self._ranked.looked_ahead(source, seen, len(cloud), rng)
+
+    def _of_gaussian(
+        self, source: Source, seen: Observation, ahead: Array, n: int, rng: np.random.Generator
+    ) -> Cloud | None:
+        """Return successors of one Gaussian, not normalised; None if their weights are further from even than chance allows.
+
+        A few points of the updated Gaussian tell in advance, and spare most steps that will not do the rest.
+        """
+        guidance, _ = source.guided(seen, ahead)
+        points, shares = UNSCENTED.points(source.dim)
+        for z, weights, bound in (
+            (points, shares, FAR),
+            (self._ranked.noise(n, source.dim, source.move.step, rng), np.full(n, 1.0 / n), 1.0),
+        ):
+            log_weights = np.log(weights)
+            moved = source.cloud(seen, guidance, np.zeros(len(z), dtype=np.int64), z, log_weights)
+            relative = moved.log_weights - log_weights
+            with np.errstate(invalid="ignore"):  # NaN if the likelihood vanishes at all of them
+                relative = np.exp(relative - relative.max())
+            distance = weights @ (relative / (weights @ relative) - 1) ** 2
+            if not n * distance <= bound:
+                return None
         return moved
 
-    def _gaussian(self, move: Move, cloud: Cloud) -> Source | None:
-        """Return the particles' Gaussian; None where they tell against it, or their transition can only be simulated."""
-        return None if move.simulated_only else one_gaussian(move, cloud)
+    def _of_quantiles(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
+        moved = self._line.propose(move, cloud, rng)
+        moved = moved.reweighted(seen.log_likelihood(moved.particles))
+        weighted, evidence = moved.normalised()
+        if evidence > -np.inf and weighted.ess >= np.sqrt(len(cloud)):
+            return moved
+        return self._guided_line.guide(move, cloud, seen, rng)
 
     def _on_line(self, move: Move) -> bool:
         """Whether the predictive density is a mixture on a line."""
@@ -124,14 +164,55 @@ class AutomaticProposal:
         )
 
 
-def one_gaussian(move: Move, cloud: Cloud) -> Source | None:
-    """The Gaussian of the particles' mean and covariance, as a source of successors; None where they tell against it."""
-    fitted = GaussianFit().fit(cloud.particles, cloud.weights, move.circular)
-    mean, root = fitted.means[0], fitted.factors[0]
-    x = unwrap_angles(cloud.particles, cloud.weights, move.circular)
-    if beyond_chance(np.linalg.solve(root, (x - mean).T).T, cloud.weights):
-        return None
-    return Source.gaussian(move, mean, root)
+class Shape(NamedTuple):
+    """What the particles are like.
+
+    Attributes
+    ----------
+    mean : ndarray, shape (d,)
+    root : ndarray, shape (d, d)
+        Factor of the covariance.
+    gaussian : bool
+        Whether at most half of their squared third and fourth cumulants is more than chance.
+    width : float
+        Of kernels, in the particles' standard deviations: they take the share ``width^2`` of the variance, whose chance error
+        is the -1/2th power of the effective sample size, and no more than leaves the cumulants what is not chance.
+    """
+
+    mean: Array
+    root: Array
+    gaussian: bool
+    width: float
+
+    @classmethod
+    def of(cls, move: Move, cloud: Cloud) -> Shape:
+        """The shape of a cloud."""
+        fitted = GaussianFit().fit(cloud.particles, cloud.weights, move.circular)
+        mean, root = fitted.means[0], fitted.factors[0]
+        x = unwrap_angles(cloud.particles, cloud.weights, move.circular)
+        third, fourth = beyond_chance(np.linalg.solve(root, (x - mean).T).T, cloud.weights)
+        # kernels leave (1 - width^2)^3 of the squared third cumulants, and the fourth power of that of the fourth
+        kept = max(third ** (1 / 3), fourth**0.25)
+        width = min(cloud.ess**-0.25, np.sqrt(1 - kept))
+        return cls(mean, root, max(third, fourth) <= 0.5, float(width) if width < 1 else 0.0)
+
+
+def noise_share(x: Array, weights: Array, move: Move) -> float:
+    """Share of the noise in the variance of successors, in the direction where it is least.
+
+    `x` are successors (2 (d + q) + 1, d) of one Gaussian at the points of the unscented rule: at none, at one noise after the
+    other raised, at one after the other lowered; the last q of the noises are those of the transition.
+    """
+    d = move.model.dim
+    half = (len(x) - 1) // 2
+    x = unwrap_angles(x, weights, move.circular)
+    slopes = (x[1 : half + 1] - x[half + 1 :]) * np.sqrt(0.5 * weights[1])
+    spread = np.sqrt((slopes**2).sum(axis=0))
+    slopes = slopes / np.where(spread > 0, spread, 1.0)
+    whole = slopes.T @ slopes + TINY * np.eye(d)
+    inverse = np.linalg.inv(np.linalg.cholesky(whole))
+    noise = slopes[d:] @ inverse.T
+    return float(np.linalg.eigvalsh(noise.T @ noise)[0])
 
 
 def nonlinear_share(x: Array, noise: Array) -> float:

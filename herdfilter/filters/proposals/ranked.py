@@ -11,7 +11,7 @@ from herdfilter._checks import Array
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals._balanced import SETS, balanced_noise
+from herdfilter.filters.proposals._balanced import SETS, BalancedPoints, balanced_noise
 from herdfilter.filters.proposals._hilbert import BITS, hilbert_order
 from herdfilter.filters.proposals._kalman import check_share
 from herdfilter.filters.proposals._sources import Source
@@ -19,10 +19,10 @@ from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.resampling.base import Indices, picked
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, has, require
-from herdfilter.samplers import MappedSampling, SobolSampling
+from herdfilter.samplers import MappedSampling
 from herdfilter.samplers.base import Sampler, as_sampler, drawn
 
-START = MappedSampling(SobolSampling())
+START = MappedSampling(BalancedPoints())
 """Draws the initial particles."""
 
 
@@ -126,10 +126,9 @@ class RankedProposal:
             updated = np.exp(after - peak)
             taken = (1 - self.defensive_share) / updated.sum() * updated + self.defensive_share * taken
         chosen = ancestors(centres, taken, source.move.circular, n)
-        noise, log_ratio = guidance.drawn(chosen, self.noise(n, source.dim, source.move.step, rng))
-        moved = source.at(chosen, noise)
-        log_weights = before[chosen] - np.log(n * taken[chosen] / taken.sum()) + log_ratio
-        return Cloud(moved, log_weights + seen.log_likelihood(moved))
+        log_weights = before[chosen] - np.log(n * taken[chosen] / taken.sum())
+        noise = self.noise(n, source.dim, source.move.step, rng)
+        return source.cloud(seen, guidance, chosen, noise, log_weights)
 
     def noise(self, n: int, dim: int, turn: int, rng: np.random.Generator) -> Array:
         """Points of N(0, I), (n, dim)."""
