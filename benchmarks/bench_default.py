@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from common import announce, save, show
 from over_random import by_budget, exponents, named, ratios
-from studies import BASELINE, RIVAL, measured, models_cell, of_models, study_parser, summary
+from studies import BASELINE, RIVAL, measured, models_cell, models_folder, of_models, study_parser, summary
 
 from herdfilter.evaluation import over_models
 from herdfilter.evaluation.scenario import load_scenario, scenario_files
@@ -90,18 +90,19 @@ def again(table: pd.DataFrame, n: int, args) -> dict[str, object]:
     base = replace(base, reference={**(base.reference or {}), "n": args.reference})
     runs = []
     for model in first.index[first > 1]:
-        path = args.stores / f"random-{args.first_model}" / "again" / f"{args.default}-{n}-{model}.sqlite"
+        path = models_folder(args) / "again" / f"{args.default}-{n}-{model}.sqlite"
         both, new = [BASELINE, args.default], {"runs": NEW_RUNS, "seed": args.seed + 1}
         measure = not (args.report or args.timing)
         runs.append(models_cell(base, both, n, int(model), 1, args, path, measure, **new))
     row = {"filter": args.default, "n": n, "models": len(first), "above": len(runs)}
     runs = [found for found in runs if not found.empty]
     if not runs:
-        return row | {"repeated": 0, "stay": 0, "share": 0.0, "largest": "", "staying": ""}
+        return row | {"repeated": 0, "stay": 0, "share": 0.0, "worst": np.nan, "largest": "", "staying": ""}
     both = pd.concat(runs, ignore_index=True)
     new = ratios(both, args.default, BASELINE).sort_values("ratio", ascending=False)
     stay = new[new["low"] > 1]
     row |= {"repeated": len(new), "stay": len(stay), "share": len(stay) / len(first)}
+    row |= {"worst": new["ratio"].max()}
     return row | {"largest": named(new["ratio"], both, 3), "staying": named(stay["ratio"], both, len(stay))}
 
 

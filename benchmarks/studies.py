@@ -112,8 +112,7 @@ def of_models(cells: Iterable[tuple[str, int]], models: int, args) -> pd.DataFra
     """
     base = load_scenario("random")
     base = replace(base, reference={**(base.reference or {}), "n": args.reference})
-    folder = args.stores / f"random-{args.first_model}"
-    tables = []
+    folder, tables = models_folder(args), []
     for name, n in cells:
         path, quiet = folder / f"{name}-{n}.sqlite", folder / f"{name}-{n}.timing.sqlite"
         measure = not (args.report or args.timing)
@@ -133,6 +132,11 @@ def of_models(cells: Iterable[tuple[str, int]], models: int, args) -> pd.DataFra
     made = pd.concat(tables, ignore_index=True)
     everywhere = made.groupby(["model", "run"])["filter"].transform("size") == len(tables)
     return made[everywhere].reset_index(drop=True)
+
+
+def models_folder(args) -> Path:
+    """Return the folder of the stores of random models: another first model or another reference is another study."""
+    return args.stores / f"random-{args.first_model}-{args.reference}"
 
 
 def models_cell(
