@@ -1,112 +1,190 @@
-"""The yardstick of filters: the herded default beside bootstrap and SQMC on every scenario of the registry.
+"""The yardstick of filters: the herded default beside random filters on models that nobody tuned it on.
 
-At equal particle counts, and at equal time: the random filters get up to 5000 particles for that. Errors are to the exact
-or reference posterior mean, to the truth where a scenario has none.
+--part equal      random models, equal particle counts; where the default is above bootstrap, 8 new runs decide
+--part exponent   how errors and times grow with n
+--part budget     the least error within so many milliseconds a step
+--part scenarios  the named scenarios that simulate, on which the default was tuned in part
 
-python benchmarks/bench_default.py [--scenarios NAMES] [--default auto-kh] [--particles 20 50 100 200 500] [--runs 30]
-                                   [--random 20 ... 5000] [--data FOLDER]
-python benchmarks/bench_default.py --timing    the times of what was measured, for a quiet machine
+Errors are to the exact or reference posterior mean, in posterior standard deviations; every model counts once. Seeds of
+models below 10,000 are for tuning, from 1,000,000 on for claims. Killed and started anew it goes on where it was.
+
+python benchmarks/bench_default.py [--part NAMES] [--models 200] [--first-model 1000000] [--runs 2] [--filters NAMES]
+python benchmarks/bench_default.py --timing    the times of what was measured, with one worker, for a quiet machine
 python benchmarks/bench_default.py --report    only the results files, from the stores
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
 from common import announce, save, show
-from scipy.stats import gmean
-from studies import BASELINE, RIVAL, curve, error_column, measured, study_parser, summary
+from over_random import by_budget, exponents, named, ratios
+from studies import BASELINE, RIVAL, measured, models_cell, models_folder, of_models, study_parser, summary
 
-from herdfilter.evaluation.scenario import scenario_files
+from herdfilter.evaluation import over_models
+from herdfilter.evaluation.scenario import load_scenario, scenario_files
 
-DEFAULT = "auto-kh"
-PARTICLES = (20, 50, 100, 200, 500)
+DEFAULT, COUNTERPART = "auto-kh", "auto-random"
+FILTERS = (BASELINE, RIVAL, DEFAULT, COUNTERPART, "ranked")
+PARTICLES = (50, 100, 500)
+GROWING = (100, 1000, 10_000)
 MANY = (20, 50, 100, 200, 500, 1000, 2000, 5000)
+MORE = (10_000, 20_000)
+"""Further counts of the random filters, which would else have time to spare."""
+BUDGETS = (0.5, 1.0, 2.0, 5.0)  # milliseconds a step
+DEARER = (0.0, 2.0)  # microseconds per particle
+NEW_RUNS = 8
 SLOW = {"reentry": 0.2}
 """Share of the runs that a scenario gets."""
-LINEAR = ("linear_gaussian", "linear_chain")
-"""Scenarios that the default solves exactly: left out of the geometric mean, which would be near 0."""
-CHEAP = ("ungm", "plaza", "stochastic_volatility")
-"""Scenarios whose model costs nanoseconds: at equal time they are looked at with a dearer model, too."""
-DEAR = 2.0  # microseconds per particle
 ENDS = ("", "_low", "_high")
+BESIDE = ["above", "variance_right", "log_likelihood", "lost", "time", "time_90", "time_worst"]
 
 
-def ratios(made: pd.DataFrame, name: str, default: str) -> pd.DataFrame:
-    """Return the default's error over those of `BASELINE` and `RIVAL` with as many particles, a row for each count."""
-    base = made[made["filter"] == BASELINE].set_index("n_particles")
-    ours = made[made["filter"] == default].sort_values("n_particles")
-    found = ours[[f"to_{b}{end}" for b in (BASELINE, RIVAL) for end in ENDS]]
-    found = found.assign(
-        diverged=ours["diverged"], diverged_bootstrap=base["diverged"].reindex(ours["n_particles"]).to_numpy()
+def command(part: str, args) -> str:
+    """Options that make a part's results files, for what is said below their tables."""
+    name = "models" if part == "equal" else f"{part}-models"
+    count = getattr(args, name.replace("-", "_"))
+    return f"--part {part} --{name} {count} --first-model {args.first_model} --runs {args.runs}"
+
+
+def equal(args) -> None:
+    """Compare filters with as many particles."""
+    table = of_models(product(args.filters, args.particles), args.models, args)
+    made = over_models(table, BASELINE)
+    ours = made[["filter", "n_particles", "models", "compared", "uncertain", "unknown"]].copy()
+    for base in (BASELINE, RIVAL, COUNTERPART):
+        if base in args.filters:
+            found = over_models(table, base)
+            for end in ENDS:
+                ours[f"to_{base}{end}"] = found[f"ratio{end}"]
+    kept = ours.join(made[["ratio_10", "ratio_50", "ratio_90", *BESIDE, "worst"]])
+    kept = save(
+        "default", kept.rename(columns={"n_particles": "n"}), args.results, options=command("equal", args)
     )
-    found.insert(0, "n", ours["n_particles"])
-    found.insert(0, "scenario", name)
-    return found
+    quiet = [c for c in kept if c.endswith(("_low", "_high"))]
+    show("ratios over models", kept.drop(columns=[*quiet, "worst"]), 230)
+    others = kept[kept["filter"] != BASELINE]
+    show(f"largest ratios to {BASELINE}", others[["filter", "n", "worst"]], 230)
+    middle = args.particles[len(args.particles) // 2]
+    at_n = table[table["n_particles"] == middle]
+    wide = pd.DataFrame({"n": middle, "kind": at_n.groupby("model")["kind"].max()})
+    for name in args.filters:
+        wide[name] = ratios(at_n, name, BASELINE)["ratio"].reindex(wide.index)
+    save("default_models", wide.reset_index(), args.results, options=command("equal", args))
+    rows = [again(table[table["n_particles"] == n], n, args) for n in args.particles]
+    repeated = save("default_again", pd.DataFrame(rows), args.results, options=command("equal", args))
+    show(f"models where {args.default} was above {BASELINE}, {NEW_RUNS} new runs of each", repeated, 230)
 
 
-def geometric_means(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each particle count: geometric means over scenarios; ratios below 1e-6 count as 1e-6."""
-    kept = table[~table["scenario"].isin(LINEAR)]
-    columns = [f"to_{BASELINE}", f"to_{RIVAL}"]
-    return kept.groupby("n")[columns].agg(lambda r: float(gmean(np.maximum(r, 1e-6)))).reset_index()
+def again(table: pd.DataFrame, n: int, args) -> dict[str, object]:
+    """Measure the models at which the default's error exceeds the baseline's anew: in runs of another seed, all of them new.
 
-
-def at_equal_time(made: pd.DataFrame, default: str, cost: float, error: str) -> pd.DataFrame:
-    """Error of the default over that of the baseline in the same time, and whether any random filter beats both.
-
-    `cost` microseconds per particle are added to every filter's time. Between its particle counts the baseline's error is
-    interpolated in logarithms; beyond the last, that of the last is taken, to the baseline's favour before the first.
+    The first runs only choose the models. A model stays above where the 95 % interval of the median of the new ratios does.
     """
-    dearer = made.assign(ms_per_step=made["ms_per_step"] + 1e-3 * cost * made["n_particles"])
-    curves = {name: curve(rows, error) for name, rows in dearer.groupby("filter", sort=False)}
-    _, errors, times = curves[BASELINE].T
-    log_times, log_errors = np.log(np.maximum.accumulate(times)), np.log(np.minimum.accumulate(errors))
-    rows = []
-    for n, ours, ms in curves[default]:
-        theirs = float(np.exp(np.interp(np.log(ms), log_times, log_errors)))
-        better = [
-            f"{name} {int(m)}"
-            for name, points in curves.items()
-            for m, e, t in points
-            if name != default and t <= ms and e <= ours
+    first = ratios(table, args.default, BASELINE)["ratio"]
+    base = load_scenario("random")
+    base = replace(base, reference={**(base.reference or {}), "n": args.reference})
+    runs = []
+    for model in first.index[first > 1]:
+        path = models_folder(args) / "again" / f"{args.default}-{n}-{model}.sqlite"
+        both, new = [BASELINE, args.default], {"runs": NEW_RUNS, "seed": args.seed + 1}
+        measure = not (args.report or args.timing)
+        runs.append(models_cell(base, both, n, int(model), 1, args, path, measure, **new))
+    row = {"filter": args.default, "n": n, "models": len(first), "above": len(runs)}
+    runs = [found for found in runs if not found.empty]
+    if not runs:
+        return row | {"repeated": 0, "stay": 0, "share": 0.0, "worst": np.nan, "largest": "", "staying": ""}
+    both = pd.concat(runs, ignore_index=True)
+    new = ratios(both, args.default, BASELINE).sort_values("ratio", ascending=False)
+    stay = new[new["low"] > 1]
+    row |= {"repeated": len(new), "stay": len(stay), "share": len(stay) / len(first)}
+    row |= {"worst": new["ratio"].max()}
+    return row | {"largest": named(new["ratio"], both, 3), "staying": named(stay["ratio"], both, len(stay))}
+
+
+def exponent(args) -> None:
+    """Compare how the errors of the default and the random filters fall with n, and what the steps take."""
+    filters = [name for name in (BASELINE, RIVAL, args.default) if name in args.filters]
+    table = of_models(product(filters, args.growing), args.exponent_models, args)
+    found = save("default_exponent", exponents(table), args.results, options=command("exponent", args))
+    show("slope of log error in log n over models", found, 230)
+    columns = {"n_particles": "n", "ratio": "to_bootstrap"}
+    growth = over_models(table, BASELINE)[["filter", "n_particles", "models", "uncertain", "ratio", *BESIDE]]
+    growth = save(
+        "default_growth", growth.rename(columns=columns), args.results, options=command("exponent", args)
+    )
+    show("errors and times over those of bootstrap", growth, 230)
+
+
+def budget(args) -> None:
+    """Compare the least errors within a budget of time, also for a model that is dearer."""
+    rivals = [name for name in (BASELINE, RIVAL) if name in args.filters]
+    cells = [*product(args.filters, args.many), *product(rivals, args.more)]
+    table = of_models(cells, args.budget_models, args)
+    found = pd.concat([by_budget(table, BUDGETS, cost, rivals) for cost in DEARER], ignore_index=True)
+    found = save("default_budget", found, args.results, options=command("budget", args))
+    show(f"least error over that of the best of {' and '.join(rivals)}", found, 230)
+
+
+def scenarios(args) -> None:
+    """Compare the default with bootstrap and SQMC on named scenarios, at equal counts: medians of paired ratios."""
+    tables = []
+    for name in args.scenarios:
+        runs = max(2, round(args.scenario_runs * SLOW.get(name, 1.0)))
+        table = measured(name, product((BASELINE, RIVAL, args.default), args.particles), runs, np.inf, args)
+        if table.empty or not {BASELINE, RIVAL, args.default} <= set(table["filter"]):
+            continue
+        made = summary(name, table, args)
+        lost = made[made["filter"] == BASELINE].set_index("n_particles")["diverged"]
+        ours = made[made["filter"] == args.default].sort_values("n_particles")
+        found = ours[
+            ["n_particles", *(f"to_{b}{end}" for b in (BASELINE, RIVAL) for end in ENDS), "diverged"]
         ]
-        rows.append({"n": int(n), "ms": ms, "ratio": ours / theirs, "better": ", ".join(better[:1])})
-    return pd.DataFrame(rows)
+        found = found.rename(columns={"n_particles": "n"})
+        found.insert(0, "scenario", name)
+        tables.append(found.assign(diverged_bootstrap=lost.reindex(found["n"]).to_numpy()))
+    if tables:
+        keys, options = ["scenario", "n"], "--part scenarios"
+        found = save("default_scenarios", pd.concat(tables), args.results, keys, options)
+        show(f"{args.default} on named scenarios, tuned on in part", found, 200)
+
+
+def simulated() -> list[str]:
+    """Names of the scenarios of one model that need no data."""
+    known = {name: load_scenario(name) for name in sorted(scenario_files())}
+    return [name for name, made in known.items() if made.data is None and made.models is None]
+
+
+PARTS = {part.__name__: part for part in (equal, exponent, budget, scenarios)}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = study_parser(__doc__, "default")
-    options.add_argument("--scenarios", nargs="+", default=sorted(scenario_files()))
+    options.add_argument("--part", nargs="+", choices=list(PARTS), default=list(PARTS))
+    options.add_argument("--filters", nargs="+", default=FILTERS)
     options.add_argument("--default", default=DEFAULT)
+    options.add_argument("--models", type=int, default=200)
+    options.add_argument("--first-model", type=int, default=0, help="1000000 for a claim")
+    options.add_argument("--runs", type=int, default=2, help="of each model")
+    options.add_argument(
+        "--reference", type=int, default=65_536, help="particles of a reference without grid"
+    )
     options.add_argument("--particles", type=int, nargs="+", default=PARTICLES)
-    options.add_argument("--random", type=int, nargs="+", default=MANY, help="counts of the random filters")
-    options.add_argument("--runs", type=int, default=30)
+    options.add_argument("--growing", type=int, nargs="+", default=GROWING, help="counts for the exponents")
+    options.add_argument("--exponent-models", type=int, default=50)
+    options.add_argument("--many", type=int, nargs="+", default=MANY, help="counts for the budgets")
+    options.add_argument("--more", type=int, nargs="*", default=MORE, help="more for the random filters")
+    options.add_argument("--budget-models", type=int, default=50)
+    options.add_argument("--scenarios", nargs="+", default=simulated())
+    options.add_argument("--scenario-runs", type=int, default=20)
     args = options.parse_args(arguments)
     announce(args.seed)
-    cells = [(name, n) for name in (BASELINE, RIVAL) for n in args.random]
-    cells += [(args.default, n) for n in args.particles]
-    equal_n, equal_time = [], []
-    for name in args.scenarios:
-        runs = max(2, round(args.runs * SLOW.get(name, 1.0)))
-        table = measured(name, cells, runs, np.inf, args)
-        if table.empty or not {BASELINE, RIVAL, args.default} <= set(table["filter"]):
-            continue
-        made, error = summary(name, table, args), f"{error_column(table)}_median"
-        equal_n.append(ratios(made, name, args.default))
-        for cost in (0.0, DEAR) if name in CHEAP else (0.0,):
-            found = at_equal_time(made, args.default, cost, error)
-            equal_time.append(found.assign(scenario=name, us_per_particle=cost))
-    if equal_n:
-        counts, times = pd.concat(equal_n), pd.concat(equal_time)
-        times = times[["scenario", "us_per_particle", "n", "ms", "ratio", "better"]]
-        counts = save("default", counts, args.results, ["scenario", "n"])
-        save("default_means", geometric_means(counts), args.results)
-        save("default_time", times, args.results, ["scenario", "us_per_particle", "n"])
-        show(f"{args.default}, medians of paired ratios", counts, 200)
-        show(f"{args.default} at equal time; random filters with up to {max(args.random)} particles", times)
+    for part in args.part:
+        PARTS[part](args)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from common import parser
 import herdfilter as hf
 from herdfilter.evaluation import summarise
 from herdfilter.evaluation.scenario import Divergence, Scenario, load_scenario
+from herdfilter.evaluation.store import open_for_reading
 
 BASELINE, RIVAL = "bootstrap", "sqmc"
 TIMING_RUNS = 6  # the fewest of whose median there is a 95 % interval, from the least to the largest
@@ -100,6 +101,74 @@ def too_dear(times: dict[int, float], n: int, budget: float) -> str:
         growth = float(np.clip(np.log(t / known[-2][1]) / np.log(m / known[-2][0]), 1.0, STEEPEST))
     expected = t * (n / m) ** growth
     return f"{expected:.3g} ms per step expected, budget {budget:g}" if expected > budget else ""
+
+
+def of_models(cells: Iterable[tuple[str, int]], models: int, args) -> pd.DataFrame:
+    """Return the runs of all cells on as many random models, `args.runs` of each, from `args.first_model` on.
+
+    A store may hold more models than are asked for, so that what is measured for one question serves the next. With
+    `args.timing` times are taken again, with one worker and no reference; they count from then on. A report tells of the
+    runs that all cells have, of those that were begun.
+    """
+    base = load_scenario("random")
+    base = replace(base, reference={**(base.reference or {}), "n": args.reference})
+    folder, tables = models_folder(args), []
+    for name, n in cells:
+        path, quiet = folder / f"{name}-{n}.sqlite", folder / f"{name}-{n}.timing.sqlite"
+        measure = not (args.report or args.timing)
+        table = models_cell(base, [name], n, args.first_model, models, args, path, measure)
+        if not table.empty and (args.timing or quiet.is_file()):
+            bare = replace(base, reference=None)
+            timed = models_cell(
+                bare, [name], n, args.first_model, models, args, quiet, args.timing, workers=1
+            )
+            ms = table.merge(timed, "left", ["model", "run"], suffixes=("", "_timed"))["ms_per_step_timed"]
+            table["ms_per_step"] = ms.fillna(table["ms_per_step"])
+        if len(table) < models * args.runs:
+            print(f"{name}, n = {n}: {len(table)} of {models * args.runs} runs are there", flush=True)
+        tables += [] if table.empty else [table]
+    if not tables:
+        raise SystemExit(f"nothing is in {folder}; measure first, without --report and --timing")
+    made = pd.concat(tables, ignore_index=True)
+    everywhere = made.groupby(["model", "run"])["filter"].transform("size") == len(tables)
+    return made[everywhere].reset_index(drop=True)
+
+
+def models_folder(args) -> Path:
+    """Return the folder of the stores of random models: another first model or another reference is another study."""
+    return args.stores / f"random-{args.first_model}-{args.reference}"
+
+
+def models_cell(
+    base: Scenario,
+    filters: list[str],
+    n: int,
+    first: int,
+    models: int,
+    args,
+    path: Path,
+    measure: bool = True,
+    **changes: int,
+) -> pd.DataFrame:
+    """Return the runs of filters on models, from a store; what is missing there is measured if that is wanted.
+
+    The `changes` replace `runs`, `seed` and `workers` of the arguments.
+    """
+    use = {"runs": args.runs, "seed": args.seed, "workers": args.workers} | changes
+    known = pd.DataFrame(columns=["model", "run", "filter", "n_particles", "ms_per_step"])
+    if path.is_file():
+        with open_for_reading(path, empty=True) as store:
+            known = store.table() if store.begun() else known
+    wanted = known[known["model"] < first + models]
+    if not measure or len(wanted) == len(filters) * models * use["runs"]:
+        return wanted.reset_index(drop=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    start, begun = time.perf_counter(), 0 if known.empty else int(known["model"].max()) - first + 1
+    table = hf.compare(
+        base, filters, n, **use, store=path, resume=True, models=max(models, begun), first_model=first
+    )
+    print(f"random {', '.join(filters)} {n}: {time.perf_counter() - start:.0f} s", flush=True)
+    return table[table["model"] < first + models].reset_index(drop=True)
 
 
 def summary(name: str, table: pd.DataFrame, args) -> pd.DataFrame:

@@ -2,7 +2,8 @@
 
 `scenario_ungm` and so on, one run of each scenario, and `samplers` take seconds (real data are downloaded, or looked for in
 HERDFILTER_DATA), `filters` (20 runs of three scenarios at four particle counts) some minutes, `paper_fig1` to
-`paper_fig5`, the figures of `herdfilter paper` and their tables, a minute together.
+`paper_fig5`, the figures of `herdfilter paper` and their tables, a minute together. `random_models` is drawn from what
+`python benchmarks/bench_default.py` found.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from herdfilter.plotting import styles
 from herdfilter.plotting.style import dimension_label
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
-from common import RESULTS, save
+from common import RESULTS, load, save
 
 IMAGES = Path(__file__).parent / "images"
 INK, QUIET = "#222222", "#6e6e6e"
@@ -120,6 +121,28 @@ def _round_ticks(limits: tuple[float, float]) -> tuple[list[float], list[str]]:
     return inside, [f"{tick:g}" for tick in inside]
 
 
+SORTED = ["sqmc", "ranked", "auto-random", "auto-kh"]
+
+
+def random_models() -> Figure:
+    """Draw the errors over those of bootstrap on random models, sorted, as `bench_default.py` found them."""
+    table, look = load("default_models", RESULTS), styles(SORTED)
+    figure = Figure(figsize=(7.2, 3.4))
+    ax = figure.subplots()
+    for who in SORTED:
+        ratios = np.sort(table[who].dropna())
+        share = 100 * (np.arange(len(ratios)) + 0.5) / len(ratios)
+        ax.plot(share, ratios, label=who, **{**look[who].line, "marker": ""})
+    ax.axhline(1, color=QUIET, linewidth=1)
+    ax.set(yscale="log", xlim=(0, 100), xlabel="models, sorted (%)")
+    ax.set_ylabel(f"error over that of bootstrap\nn = {table['n'].iloc[0]}")
+    ax.set_yticks(*_round_ticks(ax.get_ylim()))
+    ax.minorticks_off()
+    ax.grid(axis="y", color="#e4e4e4", linewidth=0.7)
+    ax.legend()
+    return figure
+
+
 def paper(name: str) -> Figure:
     """Draw a figure of the paper, as the command does, and keep its table for the pages."""
     made = reproduce(name)
@@ -168,7 +191,7 @@ def scenario(name: str) -> Figure:
 
 def main(names: list[str]) -> None:
     """Draw the figures named, all unless any is."""
-    known = {"samplers": samplers, "filters": filters} | {
+    known = {"samplers": samplers, "filters": filters, "random_models": random_models} | {
         f"paper_{name}": partial(paper, name) for name in FIGURES
     }
     known |= {f"scenario_{name}": partial(scenario, name) for name in scenario_files()}

@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import page_default
 import pandas as pd
-from page_format import RESULTS, interval, markdown, number, percent, read
+from page_format import RESULTS, interval, markdown, number, read
 from page_random import random_models
 from page_samplers import far, hostile, peers, quality, repairs, rivals
 
@@ -100,52 +101,6 @@ def plain(source: str, digits: int = 3) -> str:
     return markdown([name if "$" in name else name.replace("_", " ") for name in table], rows, source)
 
 
-def default() -> str:
-    """Write the default's error over that of bootstrap with as many particles."""
-    table = read("default")
-    counts = sorted(table["n"].unique())
-    cells = table.set_index(["scenario", "n"])
-    rows = [
-        [f"`{name}`", *(interval(cells.loc[(name, n)], "to_bootstrap") for n in counts)]
-        for name in dict.fromkeys(table["scenario"])
-    ]
-    means = read("default_means").set_index("n")
-    for base in ("bootstrap", "sqmc"):
-        rows.append([f"geometric mean, to `{base}`", *(number(means.loc[n, f"to_{base}"]) for n in counts)])
-    return markdown(["scenario", *(f"n = {n}" for n in counts)], rows, "default")
-
-
-def default_diverged() -> str:
-    """Share of runs that diverged, of the default and of bootstrap."""
-    table = read("default").dropna(subset=["diverged"])
-    counts = sorted(table["n"].unique())
-    cells = table.set_index(["scenario", "n"])
-    rows = [
-        [
-            f"`{name}`",
-            *(percent(cells.loc[(name, n), c]) for n in counts for c in ("diverged", "diverged_bootstrap")),
-        ]
-        for name in dict.fromkeys(table["scenario"])
-    ]
-    heads = [f"{who}, n = {n}" for n in counts for who in ("`auto-kh`", "`bootstrap`")]
-    return markdown(["scenario", *heads], rows, "default")
-
-
-def default_time() -> str:
-    """Write the default's error over that of bootstrap in the same time, an asterisk where it is on the front."""
-    table = read("default_time")
-    counts = sorted(table["n"].unique())
-    rows = []
-    for (name, cost), part in table.groupby(["scenario", "us_per_particle"], sort=False):
-        front = part["better"].isna()
-        cells = [
-            f"{number(row.ratio)}{'*' if on else ''} ({number(row.ms)} ms)"
-            for row, on in zip(part.itertuples(), front, strict=True)
-        ]
-        rows.append([f"`{name}`{f', {cost:g} us per particle dearer' if cost else ''}", *cells])
-    return markdown(["scenario", *(f"n = {n}" for n in counts)], rows, "default_time")
-
-
 def evidence() -> str:
     """Mean error of the log-likelihood with its standard deviation, and the logarithm of the mean of exp(error)."""
     table = read("evidence").rename(columns={"low": "log_mean_low", "high": "log_mean_high"})
@@ -202,9 +157,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "repairs": repairs,
     "far": far,
     "hostile": hostile,
-    "default": default,
-    "default_diverged": default_diverged,
-    "default_time": default_time,
     "evidence": evidence,
     "break_even": break_even,
     "peers": peers,
@@ -217,5 +169,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_components": partial(plain, "speed_components"),
     "speed_growth": partial(plain, "speed_growth"),
     "speed_step": partial(wide, "speed_step", "filter", "model", "ms", 2),
+    **page_default.TABLES,
     **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig2", "fig3", "fig4", "fig5")},
 }

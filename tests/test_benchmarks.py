@@ -167,29 +167,94 @@ def test_study_names_what_it_left_out_and_takes_quiet_times(study, capsys):
     assert (found["ms"] <= found["ms_high"]).all()
 
 
-def test_default_is_measured_at_equal_counts_and_at_equal_time(study):
-    counts = ["--particles", "10", "20", "--random", "10", "20", "40"]
-    found = study("bench_default", "--scenarios", "stochastic_volatility", *counts, "--runs", "3")
-    assert found["default"]["n"].to_list() == [10, 20]
-    assert set(found["default_time"]["us_per_particle"]) == {0.0, 2.0}
-    assert found["default_means"]["to_bootstrap"].to_list() == pytest.approx(
-        found["default"]["to_bootstrap"].to_list()
+def test_default_is_compared_over_models_and_doubted_in_new_runs(study, capsys):
+    """The default is bootstrap by another name: it differs by chance alone, and no new runs show it to be worse."""
+    small = ["--part", "equal", "--reference", 256, "--particles", 10, "--runs", 1]
+    small += ["--filters", "bootstrap", "sqmc", "bootstrap-ssp", "--default", "bootstrap-ssp"]
+    found = study("bench_default", *small, "--models", 4)
+    rows = found["default"].set_index("filter")
+    assert rows["models"].to_list() == [4, 4, 4]
+    assert rows.loc["bootstrap", "to_bootstrap"] == rows.loc["sqmc", "to_sqmc"] == 1
+    above = (found["default_models"]["bootstrap-ssp"] > 1).sum()
+    assert (
+        found["default_again"]["above"].to_list() == found["default_again"]["repeated"].to_list() == [above]
+    )
+    assert above > 0
+    assert found["default_again"]["stay"].to_list() == [0]
+    capsys.readouterr()
+    fewer = study("bench_default", *small, "--models", 3)  # from the stores of the four
+    assert fewer["default"]["models"].to_list() == [3, 3, 3]
+    assert "random bootstrap 10:" not in capsys.readouterr().out
+
+
+def test_ratios_by_model_have_an_interval_from_six_runs_on(benchmark_module):
+    """Of eight ratios the least and the largest; a run that failed is infinitely worse."""
+    run, theirs = np.arange(8), {"model": 5, "reference_error_sd": 1.0, "filter": "b", "error": ""}
+    ours = pd.DataFrame({"run": run, **theirs}).assign(filter="a", reference_error_sd=1.5 + run)
+    ours.loc[7, "error"] = "DegenerateWeightsError"
+    table = pd.concat([ours, pd.DataFrame({"run": run, **theirs})])
+    found = benchmark_module("over_random").ratios(table, "a", "b")
+    assert found.loc[5].to_list() == [5.0, 1.5, np.inf]
+
+
+def test_named_scenarios_are_compared_at_equal_counts(study):
+    small = ["--part", "scenarios", "--scenarios", "stochastic_volatility", "--particles", 10, 20]
+    found = study("bench_default", *small, "--scenario-runs", 3)["default_scenarios"]
+    assert found["n"].to_list() == [10, 20]
+    assert (found[["to_bootstrap", "to_sqmc"]] > 0).all(axis=None)
+
+
+def power_law(model, exponent, uncertainty=0.0, name="a", counts=(100, 1000, 10_000), scale=1.0):
+    """A filter with error scale n^exponent in n microseconds on a model, one run for each count."""
+    return pd.DataFrame(
+        {
+            "filter": name,
+            "model": model,
+            "kind": "toy",
+            "run": 0,
+            "n_particles": counts,
+            "error": "",
+            "reference_error_sd": scale * np.power(counts, exponent),
+            "reference_uncertainty": uncertainty,
+            "ms_per_step": 1e-3 * np.array(counts),
+        }
     )
 
 
-def test_ratios_at_equal_time_are_to_the_error_that_the_baseline_has_then(benchmark_module):
-    """Bootstrap with error n^(-1/2) in n microseconds: at 400 us it has 400 particles and an error of 0.05."""
-    base = [("bootstrap", n, n**-0.5, 1e-3 * n) for n in (100, 200, 800)]
-    rows = [*base, ("sqmc", 50, 0.01, 0.4), ("auto-kh", 100, 0.02, 0.4), ("auto-kh", 20, 0.1, 0.05)]
-    table = pd.DataFrame(rows, columns=["filter", "n_particles", "error", "ms_per_step"])
-    at_equal_time = benchmark_module("bench_default").at_equal_time
-    found = at_equal_time(table, "auto-kh", 0.0, "error")
-    np.testing.assert_allclose(found["ratio"], [0.1 / 0.1, 0.02 / 0.05])
-    assert list(found["better"]) == ["", "sqmc 50"]
-    dearer = at_equal_time(table, "auto-kh", 2.0, "error")
-    assert dearer["ratio"].iloc[1] == pytest.approx(
-        0.02 / 200**-0.5
-    )  # 600 us, and 3 us per particle for bootstrap
+def test_exponents_are_of_models_that_tell_them(benchmark_module):
+    """One reference is too uncertain for 10,000 particles, and one model is solved with a hundred."""
+    slopes = [power_law(0, -0.5), power_law(1, -1.0), power_law(2, -0.75, 1e-5), power_law(3, -0.5, 1e-2)]
+    table = pd.concat([*slopes, power_law(4, 0.0, scale=1e-6)])
+    found = benchmark_module("over_random").exponents(table).iloc[0]
+    assert found[["models", "used", "uncertain", "solved"]].to_list() == [5, 3, 1, 1]
+    np.testing.assert_allclose(found[["exponent_50", "slowest"]].to_list(), [-0.75, -0.5])
+    assert found["worst"].startswith("0: -0.5 (toy)")
+
+
+def test_least_error_within_a_budget(benchmark_module):
+    """Error n^(-1/2) in n microseconds: 0.4 ms are 400 particles, whichever were measured."""
+    least_error = benchmark_module("over_random").least_error
+    n = np.array([100.0, 200.0, 800.0])
+    curve = (n, n**-0.5, 1e-3 * n)
+    assert least_error(*curve, 0.4) == pytest.approx(400**-0.5)
+    assert least_error(*curve, 5.0) == pytest.approx(800**-0.5)
+    assert np.isnan(least_error(*curve, 0.09))
+    assert least_error(n, [0.1, 0.02, 0.05], 1e-3 * n, 5.0) == 0.02
+    assert least_error(n, [0.1, np.inf, np.inf], 1e-3 * n, 0.15) == 0.1
+
+
+def test_budget_compares_with_the_best_rival_and_counts_what_does_not_fit(benchmark_module):
+    """Half the error at ten times the cost: four times as many particles would do; a dearer model makes them equal."""
+    rival = power_law(0, -0.5, name="bootstrap", counts=(100, 1000, 10_000))
+    ours = power_law(0, -0.5, name="auto-kh", counts=(100, 1000, 10_000), scale=0.5)
+    ours["ms_per_step"] *= 10
+    table = pd.concat([t.assign(model=m) for m in (0, 1) for t in (rival, ours)])
+    by_budget = benchmark_module("over_random").by_budget
+    found = by_budget(table, (0.5, 5.0), 0.0, ["bootstrap"]).set_index(["budget", "filter"])
+    assert found.loc[(0.5, "auto-kh"), ["none", "above"]].to_list() == [2, 1]
+    np.testing.assert_allclose(found.loc[(5.0, "auto-kh"), "ratio"], 0.5 * 10**0.5)
+    dearer = by_budget(table, (110.0,), 100.0, ["bootstrap"]).set_index("filter")
+    np.testing.assert_allclose(dearer.loc["auto-kh", "ratio"], 0.5 * (110 / 101) ** 0.5, rtol=0.01)
 
 
 def test_break_even_cost_is_where_the_times_are_equal(benchmark_module):
