@@ -44,9 +44,7 @@ class Guidance(NamedTuple):
         return noise, log_ratio
 
 
-def guided(
-    seen: Array, weights: Array, points: Array, residuals: Array, noise: Array, step: int
-) -> Guidance:
+def guided(seen: Array, weights: Array, points: Array, residuals: Array, noise: Array, step: int) -> Guidance:
     """Update the noise of n particles by what they would see at p points of it.
 
     Parameters

@@ -7,6 +7,7 @@ from numba import njit
 
 from herdfilter._checks import Array
 
+
 def beyond_chance(z: Array, weights: Array) -> tuple[float, float]:
     """Shares of the squared third and fourth cumulants of points (n, d) of mean 0 and covariance I that are not chance.
 
@@ -16,6 +17,14 @@ def beyond_chance(z: Array, weights: Array) -> tuple[float, float]:
     standard normals as there are free entries if the points are independent ones of N(0, I), and less if they are spread
     more evenly. What exceeds that number, as a share of the whole, is not chance (as James and Stein 1961 shrink means).
     """
+    third, fourth = over_chance(z, weights)
+    return max(0.0, 1.0 - 1.0 / third) if third > 0 else 0.0, max(
+        0.0, 1.0 - 1.0 / fourth
+    ) if fourth > 0 else 0.0
+
+
+def over_chance(z: Array, weights: Array) -> tuple[float, float]:
+    """Squared third and fourth cumulants of points (n, d) of mean 0 and covariance I, over what chance makes of them."""
     d = z.shape[1]
     third, fourth = np.zeros((d, d, d)), np.zeros((d, d))
     _moments(np.ascontiguousarray(z), weights, third, fourth)
@@ -23,14 +32,12 @@ def beyond_chance(z: Array, weights: Array) -> tuple[float, float]:
     observations = 1.0 / (weights @ weights)
     # for d = 1 the variance of the fourth cumulant is 24; of an entry of the matrix on the diagonal 8 (d + 4), beside it half
     scale = 24.0 if d == 1 else 4.0 * (d + 4)
-    with np.errstate(over="ignore"):
+    with np.errstate(
+        over="ignore"
+    ):  # of a point so far away, and so light, that its fourth power alone is left
         third_squared = observations * float((third**2).sum()) / 6.0
         fourth_squared = observations * float((fourth**2).sum()) / scale
-    return _rest(third_squared, d * (d + 1) * (d + 2) / 6), _rest(fourth_squared, d * (d + 1) / 2)
-
-
-def _rest(squared: float, chance: float) -> float:
-    return max(0.0, 1.0 - chance / squared) if squared > 0 else 0.0
+    return third_squared / (d * (d + 1) * (d + 2) / 6), fourth_squared / (d * (d + 1) / 2)
 
 
 @njit(cache=True, nogil=True)

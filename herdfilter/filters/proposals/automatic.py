@@ -145,9 +145,7 @@ class AutomaticProposal:
 
     def _on_line(self, move: Move) -> bool:
         """Whether the predictive density is a mixture on a line."""
-        return (
-            move.model.dim == 1 and move.additive and floored(covariance := move.covariance) is covariance
-        )
+        return move.model.dim == 1 and move.additive and floored(covariance := move.covariance) is covariance
 
     @cached_property
     def _ranked(self) -> RankedProposal:
