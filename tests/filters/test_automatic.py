@@ -8,7 +8,7 @@ import pytest
 import herdfilter as hf
 from herdfilter.evaluation.scenario import load_scenario
 from herdfilter.filters import Cloud, Move
-from herdfilter.filters.proposals.automatic import Shape
+from herdfilter.filters.proposals._shape import Shape
 from herdfilter.filters.proposals._sources import Source
 
 

@@ -296,9 +296,9 @@ def test_a_wrong_model_is_refused_by_name(mode):
 
 @pytest.fixture(scope="module")
 def of_moments():
-    """Filters that ask for mean and covariance of the observation; the automatic one does where there are any."""
+    """Filters that ask for mean and covariance of the observation; some do only where there are any."""
     without = lacking("observation_mean")
-    return {name for name in FILTERS if outcome(name, without) == "refused"} | {"auto-kh"}
+    return {name for name in FILTERS if outcome(name, without) == "refused"} | {"auto-kh", "auto-random", "ranked", "ranked-random"}
 
 
 @pytest.mark.parametrize("mode", MOMENTS)

@@ -34,12 +34,13 @@ def balanced_noise(n: int, dim: int, turn: int) -> Array:
     """Return n points of N(0, I), (n, dim), always the same; any run of successive ones is spread like the whole.
 
     The points of a Sobol sequence, in the order of the sequence: beside ``i / n`` as one more coordinate they are a set of
-    low discrepancy in dim + 1 dimensions (Niederreiter 1992, lemma 3.7). They are shifted and scaled to mean 0 and, where they
-    span the space, covariance I. Of eight scrambles, by a generator that `dim` and `turn` seed, that one is taken whose third
-    and fourth cumulants are least.
+    low discrepancy in dim + 1 dimensions (Niederreiter 1992, lemma 3.7). They are shifted and scaled to mean 0 and, where
+    they span the space, covariance I. Of eight scrambles, by a generator that `dim` and `turn` seed, that one is taken whose
+    third and fourth cumulants are least.
     """
     weights = np.full(n, 1.0 / n)
-    rng, best, least = np.random.default_rng([dim, turn]), np.empty((n, dim)), np.inf
+    rng, least = np.random.default_rng([dim, turn]), np.inf
+    best: Array = np.empty((n, dim))
     for _ in range(TRIES):
         u = scrambled_sobol(n, dim, rng)
         x = standardised(Points.trusted(scipy.special.ndtri(u), weights)).x

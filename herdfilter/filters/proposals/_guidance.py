@@ -9,6 +9,7 @@ from numba import njit
 
 from herdfilter._checks import Array
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
+from herdfilter.filters.resampling.base import Indices
 
 
 class Guidance(NamedTuple):
@@ -37,7 +38,7 @@ class Guidance(NamedTuple):
     log_dets: Array
     log_densities: Array
 
-    def drawn(self, chosen: Array, z: Array) -> tuple[Array, Array]:
+    def drawn(self, chosen: Indices, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""
         noise, log_ratio = np.empty_like(z), np.empty(len(z))
         _draw(self.means, self.gains, self.roots, self.log_dets, chosen, z, noise, log_ratio)
@@ -161,7 +162,7 @@ def _draw(
     gains: Array,
     roots: Array,
     log_dets: Array,
-    chosen: Array,
+    chosen: Indices,
     z: Array,
     noise: Array,
     log_ratio: Array,

@@ -30,7 +30,7 @@ def over_chance(z: Array, weights: Array) -> tuple[float, float]:
     _moments(np.ascontiguousarray(z), weights, third, fourth)
     fourth[np.diag_indices(d)] -= d + 2
     observations = 1.0 / (weights @ weights)
-    # for d = 1 the variance of the fourth cumulant is 24; of an entry of the matrix on the diagonal 8 (d + 4), beside it half
+    # the variance of the fourth cumulant is 24; of entries of a matrix 4 (d + 4) beside the diagonal and twice that on it
     scale = 24.0 if d == 1 else 4.0 * (d + 4)
     with np.errstate(
         over="ignore"

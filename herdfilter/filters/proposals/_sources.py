@@ -13,6 +13,7 @@ from herdfilter.filters.kalman.unscented import UNSCENTED
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals._guidance import Guidance, guided
+from herdfilter.filters.resampling.base import Indices
 from herdfilter.models import contract
 
 
@@ -41,18 +42,18 @@ class Source(NamedTuple):
 
     @classmethod
     def of(cls, move: Move, cloud: Cloud) -> Source:
-        """The particles as they are."""
+        """Take the particles as they are."""
         means = move.mean(cloud.particles) if move.additive else None
         return cls(move, cloud.particles, cloud.weights, None, means)
 
     @classmethod
     def gaussian(cls, move: Move, mean: Array, root: Array) -> Source:
-        """One Gaussian, N(mean, root @ root.T)."""
+        """Take one Gaussian, N(mean, root @ root.T)."""
         return cls(move, mean[None], np.ones(1), root, None)
 
     @classmethod
     def kernels(cls, move: Move, cloud: Cloud, mean: Array, root: Array, width: float) -> Source:
-        """A Gaussian about every particle, `width` of the standard deviation of all, whose mean and covariance stay.
+        """Put a Gaussian about every particle, `width` of the standard deviation of all; mean and covariance stay.
 
         The particles are drawn together about their mean, in compensation (Liu and West 2001).
         """
@@ -86,7 +87,7 @@ class Source(NamedTuple):
         return x.reshape(count, p, -1)
 
     def guided(self, seen: Observation, x: Array | None = None) -> tuple[Guidance, Array]:
-        """What the observation tells about the noise of every member, and the successors (M, d) at no noise.
+        """Return what an observation tells about the noise of every member, and the successors (M, d) at no noise.
 
         `x` are the successors (M, p, d) at the points of the unscented rule, if they are known already.
         """
@@ -104,7 +105,7 @@ class Source(NamedTuple):
         return guided(offsets, weights, points, seen.residuals(about[:, 0]), noises, seen.step), centres
 
     def cloud(
-        self, seen: Observation, guidance: Guidance, chosen: Array, z: Array, log_weights: Array
+        self, seen: Observation, guidance: Guidance, chosen: Indices, z: Array, log_weights: Array
     ) -> Cloud:
         """Successors of the chosen members (m,) at guided noise, z (m, `dim`) before; weighted exactly, not normalised."""
         noise, log_ratio = guidance.drawn(chosen, z)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,12 +14,11 @@ from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.unscented import UNSCENTED
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals._normality import beyond_chance
+from herdfilter.filters.proposals._shape import Shape, noise_share, nonlinear_share
 from herdfilter.filters.proposals._sources import Source
 from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
 from herdfilter.filters.proposals.ranked import RankedProposal
-from herdfilter.fitting import GaussianFit
 from herdfilter.mixture import floored
 from herdfilter.models.contract import OBSERVED, Model, has
 from herdfilter.samplers import QuantileSampling
@@ -31,9 +30,6 @@ UNGUIDED = 0.3
 FAR = 10.0
 """How far beyond the bound the weights of a few points must lie for those of all not to be computed."""
 
-TINY = 1e-10
-"""Added to variances relative to themselves, where successors leave a direction without any."""
-
 
 @dataclass(frozen=True)
 class AutomaticProposal:
@@ -43,11 +39,11 @@ class AutomaticProposal:
     fourth cumulants is more than chance, and where it is as good as linear: the chi-square distance that is left to correct,
     of the weights after Kalman's update, or of the successors from a linear function of their noise where there is no
     observation, is at most 1/n, so that no mean is off by more than by chance of n random draws. Else every particle stands
-    for itself: at exact quantiles of the predictive mixture in one dimension, and of what Kalman filters make of it where the
-    likelihood would leave an effective sample size below :math:`\sqrt n`; as ranked particles in more. Where the transition
-    noise is too narrow to part ranked particles, with less than :math:`n^{-1/2}` of the predicted variance in some direction,
-    each is widened to a Gaussian with that share of the particles' variance, and with less where that would take more from
-    their cumulants than chance has put there.
+    for itself: at exact quantiles of the predictive mixture in one dimension, and of what Kalman filters make of it where
+    the likelihood would leave an effective sample size below :math:`\sqrt n`; as ranked particles in more. Where the
+    transition noise is too narrow to part ranked particles, with less than :math:`n^{-1/2}` of the predicted variance in
+    some direction, each is widened to a Gaussian with that share of the particles' variance, and with less where that would
+    take more from their cumulants than chance has put there.
 
     All bounds follow n, so that any misfit is seen, and any widening vanishes, once there are particles enough. On a linear
     Gaussian model the first way is the Kalman filter, exactly. Every model of the contract is served: without a mean and a
@@ -102,9 +98,9 @@ class AutomaticProposal:
         points, shares = UNSCENTED.points(source.dim)
         ahead = source.at_all(points)
         if shape.gaussian:
-            moved = self._of_gaussian(source, seen, ahead, len(cloud), rng)
-            if moved is not None:
-                return moved
+            whole = self._of_gaussian(source, seen, ahead, len(cloud), rng)
+            if whole is not None:
+                return whole
         if self._on_line(move):
             return self._of_quantiles(move, cloud, seen, rng)
         source = Source.of(move, cloud)
@@ -160,63 +156,3 @@ class AutomaticProposal:
         return KalmanMixtureProposal(
             QuantileSampling() if self.sampler is None else self.sampler, unguided_share=UNGUIDED
         )
-
-
-class Shape(NamedTuple):
-    """What the particles are like.
-
-    Attributes
-    ----------
-    mean : ndarray, shape (d,)
-    root : ndarray, shape (d, d)
-        Factor of the covariance.
-    gaussian : bool
-        Whether at most half of their squared third and fourth cumulants is more than chance.
-    width : float
-        Of kernels, in the particles' standard deviations: they take the share ``width^2`` of the variance, whose chance error
-        is the -1/2th power of the effective sample size, and no more than leaves the cumulants what is not chance.
-    """
-
-    mean: Array
-    root: Array
-    gaussian: bool
-    width: float
-
-    @classmethod
-    def of(cls, move: Move, cloud: Cloud) -> Shape:
-        """The shape of a cloud."""
-        fitted = GaussianFit().fit(cloud.particles, cloud.weights, move.circular)
-        mean, root = fitted.means[0], fitted.factors[0]
-        x = unwrap_angles(cloud.particles, cloud.weights, move.circular)
-        third, fourth = beyond_chance(np.linalg.solve(root, (x - mean).T).T, cloud.weights)
-        # kernels leave (1 - width^2)^3 of the squared third cumulants, and the fourth power of that of the fourth
-        kept = max(third ** (1 / 3), fourth**0.25)
-        width = min(cloud.ess**-0.25, np.sqrt(1 - kept))
-        return cls(mean, root, max(third, fourth) <= 0.5, float(width) if width < 1 else 0.0)
-
-
-def noise_share(x: Array, weights: Array, move: Move) -> float:
-    """Share of the noise in the variance of successors, in the direction where it is least.
-
-    `x` are successors (2 (d + q) + 1, d) of one Gaussian at the points of the unscented rule: at none, at one noise after the
-    other raised, at one after the other lowered; the last q of the noises are those of the transition.
-    """
-    d = move.model.dim
-    half = (len(x) - 1) // 2
-    x = unwrap_angles(x, weights, move.circular)
-    slopes = (x[1 : half + 1] - x[half + 1 :]) * np.sqrt(0.5 * weights[1])
-    spread = np.sqrt((slopes**2).sum(axis=0))
-    slopes = slopes / np.where(spread > 0, spread, 1.0)
-    whole = slopes.T @ slopes + TINY * np.eye(d)
-    inverse = np.linalg.inv(np.linalg.cholesky(whole))
-    noise = slopes[d:] @ inverse.T
-    return float(np.linalg.eigvalsh(noise.T @ noise)[0])
-
-
-def nonlinear_share(x: Array, noise: Array) -> float:
-    """Share of the variance of states (n, d) that no linear function of their noise (n, D) explains, in the worst dimension."""
-    x, noise = x - x.mean(axis=0), noise - noise.mean(axis=0)
-    slopes = np.linalg.lstsq(noise, x, rcond=None)[0]
-    variance = (x**2).sum(axis=0)
-    rest = ((x - noise @ slopes) ** 2).sum(axis=0)
-    return float((rest / np.where(variance > 0, variance, 1.0)).max())

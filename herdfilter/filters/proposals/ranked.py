@@ -32,19 +32,20 @@ class RankedProposal:
 
     The particles are put in order: by value in one dimension, else along a Hilbert curve. The i-th of n new particles has as
     its ancestor the one at (i - 1/2) / n of the cumulative weights in that order, and takes the i-th of n fixed points of
-    N(0, I) as its noise, of which any run of successive ones is balanced: so neighbours in the state get noise that is spread
-    like the whole. There is no random number and no fit, the price is that of sorting, and estimates converge to the exact
-    ones as n grows, as those of sequential quasi-Monte Carlo do (Gerber and Chopin 2015), with fixed points for random ones.
+    N(0, I) as its noise, of which any run of successive ones is balanced: so neighbours in the state get noise that is
+    spread like the whole. There is no random number and no fit, and the price is that of sorting: sequential quasi-Monte
+    Carlo (Gerber and Chopin 2015) with fixed points for random ones.
 
     Where the model has a mean and a covariance of the observation, that is looked at first (`guided`): the noise of every
-    particle, N(0, I), goes through an unscented Kalman filter's update to :math:`N(\mu_i, N_i N_i^T)`, the particle's weight
-    is multiplied by its evidence, and the ranks are of where the particles will be. With an ancestor a of weight :math:`w_a`,
-    taken with the weight :math:`q_a`, and noise v that leads to x, the new particle has the exact weight
+    particle, N(0, I), goes through an unscented Kalman filter's update to :math:`N(\mu_i, N_i N_i^T)`, the particle's
+    weight is multiplied by its evidence, and the ranks are of where the particles will be. With an ancestor a of weight
+    :math:`w_a`, taken with the weight :math:`q_a`, and noise v that leads to x, the new particle has the exact weight
 
     .. math:: \frac{w_a}{q_a} \, \frac{N(v; 0, I)}{N(v; \mu_a, N_a N_a^T)} \, p(z \mid x) ,
 
-    whatever the Kalman filter gets wrong. The noise may be additive or not, and its covariance rank-deficient. Where a
-    transition can only be simulated, ancestors are ranked and the rest is random.
+    which has no bias whatever the Kalman filter gets wrong; but where that makes the noise far too narrow the weights have
+    no bound, and estimates may hardly improve as n grows; with ``guided=False`` they do. The noise may be additive or not,
+    and its covariance rank-deficient. Where a transition can only be simulated, ancestors are ranked and the rest is random.
 
     Parameters
     ----------

@@ -1,0 +1,77 @@
+"""What the automatic proposal looks at: the shape of the particles, and how a Gaussian of them would move."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.angles import unwrap_angles
+from herdfilter.filters.cloud import Cloud
+from herdfilter.filters.move import Move
+from herdfilter.filters.proposals._normality import beyond_chance
+from herdfilter.fitting import GaussianFit
+
+TINY = 1e-10
+"""Added to variances relative to themselves, where successors leave a direction without any."""
+
+
+class Shape(NamedTuple):
+    """What the particles are like.
+
+    Attributes
+    ----------
+    mean : ndarray, shape (d,)
+    root : ndarray, shape (d, d)
+        Factor of the covariance.
+    gaussian : bool
+        Whether at most half of their squared third and fourth cumulants is more than chance.
+    width : float
+        Of kernels, in the particles' standard deviations: they take the share ``width^2`` of the variance, the -1/2th power
+        of the effective sample size as its chance error is, and no more than leaves the cumulants what is not chance.
+    """
+
+    mean: Array
+    root: Array
+    gaussian: bool
+    width: float
+
+    @classmethod
+    def of(cls, move: Move, cloud: Cloud) -> Shape:
+        """Return the shape of a cloud."""
+        fitted = GaussianFit().fit(cloud.particles, cloud.weights, move.circular)
+        mean, root = fitted.means[0], fitted.factors[0]
+        x = unwrap_angles(cloud.particles, cloud.weights, move.circular)
+        third, fourth = beyond_chance(np.linalg.solve(root, (x - mean).T).T, cloud.weights)
+        # kernels leave (1 - width^2)^3 of the squared third cumulants, and the fourth power of that of the fourth
+        kept = max(third ** (1 / 3), fourth**0.25)
+        width = min(cloud.ess**-0.25, np.sqrt(1 - kept))
+        return cls(mean, root, max(third, fourth) <= 0.5, float(width) if width < 1 else 0.0)
+
+
+def noise_share(x: Array, weights: Array, move: Move) -> float:
+    """Share of the noise in the variance of successors, in the direction where it is least.
+
+    `x` are successors (2 (d + q) + 1, d) of one Gaussian at the points of the unscented rule: at no noise, at one noise
+    after the other raised, at one after the other lowered; the last q of the noises are those of the transition.
+    """
+    d = move.model.dim
+    half = (len(x) - 1) // 2
+    x = unwrap_angles(x, weights, move.circular)
+    slopes = (x[1 : half + 1] - x[half + 1 :]) * np.sqrt(0.5 * weights[1])
+    spread = np.sqrt((slopes**2).sum(axis=0))
+    slopes = slopes / np.where(spread > 0, spread, 1.0)
+    whole = slopes.T @ slopes + TINY * np.eye(d)
+    inverse = np.linalg.inv(np.linalg.cholesky(whole))
+    noise = slopes[d:] @ inverse.T
+    return float(np.linalg.eigvalsh(noise.T @ noise)[0])
+
+
+def nonlinear_share(x: Array, noise: Array) -> float:
+    """Share of the variance of states (n, d), in the worst dimension, that no linear function of noise (n, D) explains."""
+    x, noise = x - x.mean(axis=0), noise - noise.mean(axis=0)
+    slopes = np.linalg.lstsq(noise, x, rcond=None)[0]
+    variance = (x**2).sum(axis=0)
+    rest = ((x - noise @ slopes) ** 2).sum(axis=0)
+    return float((rest / np.where(variance > 0, variance, 1.0)).max())
