@@ -235,7 +235,7 @@ def test_even_the_worst_run_on_landmarks_is_better_than_half_of_bootstraps():
     assert error.max()["auto-kh"] < 0.5 * error.median()["bootstrap"]
 
 
-def test_more_points_leave_less_to_temper():
+def test_more_points_leave_less_of_an_error():
     """With 400 points the estimates are those of the exact posterior of a skewed state."""
     model = CountsOfAdditiveNoise()
     z = np.random.default_rng(1).poisson(2.0, (30, 1)).astype(float)
