@@ -44,7 +44,8 @@ def normalised_squares(errors: Array, covariances: Array) -> Array:
     values, vectors = np.linalg.eigh(covariances[some] / (scale[:, :, None] * scale[:, None, :]))
     along = (vectors * (errors[some] / scale)[:, :, None]).sum(axis=1)
     regular = values[:, 0] > _SINGULAR
-    result[np.flatnonzero(some)[regular]] = (along[regular] ** 2 / values[regular]).sum(axis=1)
+    with np.errstate(over="ignore"):  # of a filter that has lost its target, and is sure of where it is
+        result[np.flatnonzero(some)[regular]] = (along[regular] ** 2 / values[regular]).sum(axis=1)
     return result
 
 
