@@ -142,5 +142,13 @@ def test_bad_parameters_are_named():
         hf.RankedProposal(defensive_share=1)
     with pytest.raises(TypeError, match="sampler: expected an instance, got the class KernelHerding"):
         hf.RankedProposal(hf.KernelHerding)
+    with pytest.raises(
+        ValueError, match="noise_dim: RankedProposal with QuantileSampling expected dimension 1, got 3"
+    ):
+        hf.ParticleFilter(hf.models.Lorenz63(), 10, hf.RankedProposal(hf.QuantileSampling()))
+    with pytest.raises(
+        ValueError, match="state and noise: AutomaticProposal with QuantileSampling expected dimension 1"
+    ):
+        hf.ParticleFilter(hf.models.UNGM(), 10, hf.AutomaticProposal(hf.QuantileSampling()))
     with pytest.raises(ValueError, match="model: expected at most 62 dimensions"):
         hf.ParticleFilter(hf.models.linear_chain(63), 10, hf.RankedProposal())

@@ -20,9 +20,9 @@ from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
 from herdfilter.filters.proposals.ranked import RankedProposal
 from herdfilter.mixture import floored
-from herdfilter.models.contract import OBSERVED, Model, has
+from herdfilter.models.contract import OBSERVED, Model, has, noise_dim
 from herdfilter.samplers import QuantileSampling
-from herdfilter.samplers.base import Sampler
+from herdfilter.samplers.base import Sampler, check_dim
 
 UNGUIDED = 0.3
 """Share of the predictive mixture in what quantiles are taken of after Kalman's updates, against weights without bound."""
@@ -71,6 +71,9 @@ class AutomaticProposal:
     def check(self, model: Model) -> None:
         """See `Proposal`."""
         self._ranked.check(model)
+        if not hasattr(model, "sample_transition"):
+            of_both = model.dim + noise_dim(model)
+            check_dim("state and noise", self.sampler, of_both, "AutomaticProposal with ")
 
     def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""

@@ -18,9 +18,9 @@ from herdfilter.filters.proposals._sources import Source
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.resampling.base import Indices, picked
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import OBSERVED, Model, has, require
+from herdfilter.models.contract import OBSERVED, Model, has, noise_dim, require
 from herdfilter.samplers import MappedSampling
-from herdfilter.samplers.base import Sampler, as_sampler, drawn
+from herdfilter.samplers.base import Sampler, as_sampler, check_dim, drawn
 
 START = MappedSampling(BalancedPoints())
 """Draws the initial particles."""
@@ -84,6 +84,8 @@ class RankedProposal:
         require(model, user, additive, ("transition", "noise_dim"), ("sample_transition",))
         if self.guided and has(model, OBSERVED):
             require(model, user, OBSERVED)
+        if not hasattr(model, "sample_transition") or has(model, additive):
+            check_dim("noise_dim", self.sampler, noise_dim(model), f"{user} with ")
         if model.dim > BITS:
             raise ValueError(
                 f"model: expected at most {BITS} dimensions for the Hilbert curve, got {model.dim}"
