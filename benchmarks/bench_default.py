@@ -48,7 +48,8 @@ def command(part: str, args) -> str:
     """Options that make a part's results files, for what is said below their tables."""
     name = "models" if part == "equal" else f"{part}-models"
     count = getattr(args, name.replace("-", "_"))
-    return f"--part {part} --{name} {count} --first-model {args.first_model} --runs {args.runs}"
+    models = f"--{name} {count} --first-model {args.first_model} --runs {args.runs}"
+    return f"--part {part} {models} --reference {args.reference}"
 
 
 def equal(args) -> None:
