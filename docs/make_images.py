@@ -134,9 +134,15 @@ def random_models() -> Figure:
         share = 100 * (np.arange(len(ratios)) + 0.5) / len(ratios)
         ax.plot(share, ratios, label=who, **{**look[who].line, "marker": ""})
     ax.axhline(1, color=QUIET, linewidth=1)
-    ax.set(yscale="log", xlim=(0, 100), xlabel="models, sorted (%)")
+    decades = np.arange(-4, 3)
+    ax.set(
+        yscale="log",
+        xlim=(0, 100),
+        ylim=(10.0 ** decades[0], 10.0 ** decades[-1]),
+        xlabel="models, sorted (%)",
+    )
     ax.set_ylabel(f"error over that of bootstrap\nn = {table['n'].iloc[0]}")
-    ax.set_yticks(*_round_ticks(ax.get_ylim()))
+    ax.set_yticks(10.0**decades, [f"{10.0**decade:g}" for decade in decades])
     ax.minorticks_off()
     ax.grid(axis="y", color="#e4e4e4", linewidth=0.7)
     ax.legend()
