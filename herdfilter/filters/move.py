@@ -75,7 +75,7 @@ class Move(NamedTuple):
     @property
     def simulated_only(self) -> bool:
         """Whether a successor can only be drawn, not computed from its noise."""
-        return not (contract.has(self.model, contract.ADDITIVE) or hasattr(self.model, "transition"))
+        return contract.simulated_only(self.model)
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         """Density ``sum_i w_i N(f(x_i), Q)`` of the next state, its angles unwrapped about their mean."""

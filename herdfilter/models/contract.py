@@ -117,6 +117,11 @@ def circular_dims(model: Model) -> tuple[int, ...]:
     return () if circular is None else tuple(circular)
 
 
+def simulated_only(model: Model) -> bool:
+    """Whether a successor can only be drawn, not computed from its noise."""
+    return not (has(model, ADDITIVE) or hasattr(model, "transition"))
+
+
 def noise_dim(model: Model) -> int:
     """Return the dimension of the standard normal noise that `propagate` takes."""
     return as_count("model.noise_dim", model.noise_dim) if hasattr(model, "transition") else int(model.dim)

@@ -150,5 +150,9 @@ def test_bad_parameters_are_named():
         ValueError, match="state and noise: AutomaticProposal with QuantileSampling expected dimension 1"
     ):
         hf.ParticleFilter(hf.models.UNGM(), 10, hf.AutomaticProposal(hf.QuantileSampling()))
+    weighted = hf.KernelHerding(weights="line-search")
+    for proposal in (hf.RankedProposal(weighted), hf.AutomaticProposal(weighted)):
+        with pytest.raises(ValueError, match="sampler: expected points of equal weight, got weights from"):
+            hf.ParticleFilter(hf.models.linear_chain(2), 10, proposal).run([[0.0, 0.0]])
     with pytest.raises(ValueError, match="model: expected at most 62 dimensions"):
         hf.ParticleFilter(hf.models.linear_chain(63), 10, hf.RankedProposal())

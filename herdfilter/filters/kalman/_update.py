@@ -74,7 +74,7 @@ def _update(
     count, d, k = cross.shape
     regular = True
     for m in range(count):
-        if not _factorised(observed, m, k, factor):
+        if not factorised(observed, m, k, factor):
             return False
         log_density = -0.5 * k * np.log(2 * np.pi)
         for i in range(k):  # by L^-1, with S = L L': the rows of cross', and the residual beside them
@@ -95,12 +95,12 @@ def _update(
                 for i in range(k):
                     entry -= half[i, a] * half[i, b]
                 shrunk[m, a, b] = shrunk[m, b, a] = entry
-        regular = _factorised(shrunk, m, d, factor) and regular
+        regular = factorised(shrunk, m, d, factor) and regular
     return regular
 
 
 @njit(cache=True, nogil=True)
-def _factorised(matrices: Array, m: int, size: int, factor: Array) -> bool:
+def factorised(matrices: Array, m: int, size: int, factor: Array) -> bool:
     """Write the Cholesky factor of one of the matrices into `factor`; return whether there is one."""
     for i in range(size):
         for j in range(i + 1):

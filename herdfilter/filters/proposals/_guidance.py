@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
+from herdfilter.filters.kalman._update import factorised
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.resampling.base import Indices
 
@@ -63,7 +64,7 @@ def guided(seen: Array, weights: Array, points: Array, residuals: Array, noise: 
     (n, _, k), dim = seen.shape, points.shape[1]
     means, gains, roots = np.zeros((n, dim)), np.zeros((n, k, dim)), np.zeros((n, k, k))
     log_dets, log_densities = np.zeros(n), np.zeros(n)
-    scratch = np.empty((k, k)), np.empty((2, k))
+    scratch = np.empty((1, k, k)), np.empty((2, k))
     arrays = np.ascontiguousarray(seen), np.ascontiguousarray(residuals), np.ascontiguousarray(noise)
     if not _guide(*arrays, weights, points, means, gains, roots, log_dets, log_densities, *scratch):
         raise IndefiniteCovarianceError(step, "observation's")
@@ -91,7 +92,7 @@ def _guide(
 ) -> bool:
     """Fill the five arrays of a `Guidance`; return whether all covariances are positive definite."""
     (n, p, k), dim = seen.shape, points.shape[1]
-    lower = square
+    lower = square[0]
     mean, white = line[0], line[1]
     for i in range(n):
         gain, rest = gains[i], roots[i]
@@ -111,7 +112,7 @@ def _guide(
                 if offset != 0.0:
                     for j in range(dim):
                         gain[a, j] += offset * points[t, j]
-        if not _cholesky(lower, k):
+        if not factorised(square, 0, k, lower):  # in place
             return False
         log_density = -0.5 * k * np.log(2 * np.pi)
         for a in range(k):  # by L^-1: the residual and the rows of the cross-covariance
@@ -132,27 +133,10 @@ def _guide(
                 rest[a, b] = 1.0 + LEAST if a == b else 0.0
                 for j in range(dim):
                     rest[a, b] -= gain[a, j] * gain[b, j]
-        if not _cholesky(rest, k):
+        if not factorised(roots, i, k, rest):
             return False
         for a in range(k):
             log_dets[i] += np.log(rest[a, a])
-    return True
-
-
-@njit(cache=True, nogil=True)
-def _cholesky(matrix: Array, size: int) -> bool:
-    """Replace the lower triangle by its Cholesky factor; return whether there is one."""
-    for a in range(size):
-        for b in range(a + 1):
-            entry = matrix[a, b]
-            for c in range(b):
-                entry -= matrix[a, c] * matrix[b, c]
-            if b < a:
-                matrix[a, b] = entry / matrix[b, b]
-            elif 0.0 < entry < np.inf:
-                matrix[a, a] = np.sqrt(entry)
-            else:
-                return False
     return True
 
 

@@ -20,7 +20,7 @@ from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
 from herdfilter.filters.proposals.ranked import RankedProposal
 from herdfilter.mixture import floored
-from herdfilter.models.contract import OBSERVED, Model, has, noise_dim
+from herdfilter.models.contract import OBSERVED, Model, has, noise_dim, simulated_only
 from herdfilter.samplers import QuantileSampling
 from herdfilter.samplers.base import Sampler, check_dim
 
@@ -71,7 +71,7 @@ class AutomaticProposal:
     def check(self, model: Model) -> None:
         """See `Proposal`."""
         self._ranked.check(model)
-        if not hasattr(model, "sample_transition"):
+        if not simulated_only(model):
             of_both = model.dim + noise_dim(model)
             check_dim("state and noise", self.sampler, of_both, "AutomaticProposal with ")
 

@@ -18,7 +18,7 @@ from herdfilter.filters.proposals._sources import Source
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.resampling.base import Indices, picked
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import OBSERVED, Model, has, noise_dim, require
+from herdfilter.models.contract import OBSERVED, Model, has, noise_dim, require, simulated_only
 from herdfilter.samplers import MappedSampling
 from herdfilter.samplers.base import Sampler, as_sampler, check_dim, drawn
 
@@ -84,7 +84,7 @@ class RankedProposal:
         require(model, user, additive, ("transition", "noise_dim"), ("sample_transition",))
         if self.guided and has(model, OBSERVED):
             require(model, user, OBSERVED)
-        if not hasattr(model, "sample_transition") or has(model, additive):
+        if not simulated_only(model):
             check_dim("noise_dim", self.sampler, noise_dim(model), f"{user} with ")
         if model.dim > BITS:
             raise ValueError(
@@ -138,7 +138,13 @@ class RankedProposal:
         if self.sampler is None:
             return balanced_noise(n, dim, turn % SETS)
         normal = GaussianMixture.trusted(np.ones(1), np.zeros((1, dim)), np.eye(dim))
-        return drawn(self.sampler, normal, n, rng).x
+        points = drawn(self.sampler, normal, n, rng)
+        if np.ptp(points.weights) > 1e-9 / n:
+            raise ValueError(
+                f"sampler: expected points of equal weight, got weights from {points.weights.min():.3g} to "
+                f"{points.weights.max():.3g} from {type(self.sampler).__name__}"
+            )
+        return points.x
 
 
 def ancestors(x: Array, weights: Array, circular: tuple[int, ...], n: int | None = None) -> Indices:
