@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_count, as_generator
+from herdfilter._one_line import one_line
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.filters.move import Move
 from herdfilter.filters.results import FilterResult
 from herdfilter.filters.series import series
+from herdfilter.filters.views import Views
 from herdfilter.models._answers import shaped
 from herdfilter.models.contract import (
     ADDITIVE,
@@ -34,7 +36,7 @@ LEAST_EIGENVALUE = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trajectories:
+class Trajectories(Views):
     """Independent draws, given the particles, of the whole state sequence given all observations.
 
     Attributes
@@ -50,7 +52,7 @@ class Trajectories:
 
     def __repr__(self) -> str:
         m, steps, d = self.x.shape
-        return f"Trajectories({m}, steps={steps}, dim={d})"
+        return one_line(self, n=m, steps=steps, dim=d)
 
     @property
     def means(self) -> Array:

@@ -8,6 +8,8 @@ from enum import Enum
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter._one_line import fields_in_line, one_line
+from herdfilter.filters.views import Views
 
 
 class Outcome(Enum):
@@ -21,7 +23,7 @@ class Outcome(Enum):
     """The likelihood vanished at every particle; the observation was discarded and the prediction kept."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class StepRecord:
     """One filter step.
 
@@ -48,9 +50,11 @@ class StepRecord:
     log_likelihood: float
     outcome: Outcome
 
+    __repr__ = fields_in_line
+
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
-class FilterResult:
+class FilterResult(Views):
     """A run over T observations.
 
     Attributes
@@ -79,10 +83,13 @@ class FilterResult:
 
     def __repr__(self) -> str:
         unused = len(self) - sum(outcome is Outcome.UPDATED for outcome in self.outcomes)
-        note = f", unused_observations={unused}" if unused else ""
-        return (
-            f"FilterResult(steps={len(self)}, dim={self.means.shape[1]}, "
-            f"log_likelihood={self.log_likelihood:.6g}{note})"
+        return one_line(
+            self,
+            steps=len(self),
+            dim=self.means.shape[1],
+            log_likelihood=self.log_likelihood,
+            unused_observations=unused or None,
+            particles=self.particles,
         )
 
     @property
