@@ -11,8 +11,8 @@ import numpy as np
 
 from herdfilter._checks import Array, one_of, shown
 from herdfilter._one_line import fields_in_line
+from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.evaluation.data import load_plaza, load_uav
-from herdfilter.evaluation.expressions import check_keywords
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.models.contract import simulate, simulate_observations, simulated_controls
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._one_line import fields_in_line, one_line
+from herdfilter.filters._times import as_objects
 from herdfilter.filters.views import Views
 
 
@@ -67,6 +70,12 @@ class FilterResult(Views):
     outcomes : tuple of Outcome, length T
     particles, weights : ndarray, shapes (T, n, d) and (T, n), or None
         Kept only on request.
+    steps : ndarray of int, shape (T,)
+        Time index of each row; readings of the same time share one.
+    times : ndarray, shape (T,)
+        Time of each row, as it was given: numbers, durations or dates; sums of `dt` where that was given.
+    circular : tuple of int
+        Indices of the angle-valued dimensions.
     """
 
     means: Array
@@ -77,6 +86,9 @@ class FilterResult(Views):
     outcomes: tuple[Outcome, ...]
     particles: Array | None = None
     weights: Array | None = None
+    steps: np.ndarray | None = None
+    times: np.ndarray | None = None
+    circular: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.means)
@@ -99,9 +111,14 @@ class FilterResult(Views):
 
     @classmethod
     def collect(
-        cls, records: list[StepRecord], dim: int, kept: list[tuple[Array, Array]] | None = None
+        cls,
+        records: list[StepRecord],
+        dim: int,
+        kept: list[tuple[Array, Array]] | None = None,
+        times: Sequence[Any] | None = None,
+        circular: tuple[int, ...] = (),
     ) -> FilterResult:
-        """Stack step records, and the particles and weights kept beside them."""
+        """Stack step records, the particles and weights kept beside them, and the times of as many of the first steps."""
         return cls(
             means=np.array([r.mean for r in records]).reshape(-1, dim),
             covariances=np.array([r.covariance for r in records]).reshape(-1, dim, dim),
@@ -111,6 +128,9 @@ class FilterResult(Views):
             outcomes=tuple(r.outcome for r in records),
             particles=None if kept is None else np.array([x for x, _ in kept]),
             weights=None if kept is None else np.array([w for _, w in kept]),
+            steps=np.array([r.step for r in records], dtype=int),
+            times=None if times is None else as_objects(times[: len(records)]),
+            circular=circular,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -177,8 +178,17 @@ def _times(result: Any, steps: int) -> tuple[np.ndarray, str]:
     for name, label in (("times", "time"), ("steps", "step")):
         values = getattr(result, name, None)
         if values is not None:
-            return np.asarray(values), label
+            return _drawable(np.asarray(values)), label
     return np.arange(1, steps + 1), "step"
+
+
+def _drawable(times: np.ndarray) -> np.ndarray:
+    """Return times that matplotlib draws: durations in seconds, numbers and dates as they are."""
+    if times.dtype.kind == "m" or (
+        times.dtype.kind == "O" and len(times) and isinstance(times[0], timedelta)
+    ):
+        return times.astype("m8[us]") / np.timedelta64(1, "s")
+    return times
 
 
 def _some(steps: int, every: int | None) -> np.ndarray:

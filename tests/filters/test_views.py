@@ -1,5 +1,7 @@
 """Results as tables and pictures, and every object in one line."""
 
+from datetime import datetime, timedelta
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -35,7 +37,7 @@ def ax():
 def test_the_table_has_a_row_per_step_and_the_numbers_of_the_result(result):
     table = result.to_dataframe(labels=["place", "speed"])
     assert list(table) == [
-        *("step", "place_mean", "place_sd", "speed_mean", "speed_sd"),
+        *("step", "time", "place_mean", "place_sd", "speed_mean", "speed_sd"),
         *("ess", "resampled", "log_likelihood", "outcome"),
     ]
     assert list(table["step"]) == [1, 2, 3, 4]
@@ -71,7 +73,7 @@ def test_one_dimension_is_drawn_over_time(result, ax):
     result.plot(ax, dims=1, truth=np.zeros((4, 2)))
     lines = {line.get_label(): line.get_xydata() for line in ax.lines}
     np.testing.assert_array_equal(lines["estimate"], np.column_stack([[1, 2, 3, 4], result.means[:, 1]]))
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("step", "x1")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("time", "x1")
     assert len(ax.collections) == 1  # the band
     assert not ax.patches
 
@@ -116,3 +118,19 @@ def test_everything_has_one_short_line(result):
         assert start in repr(thing)
         assert "\n" not in repr(thing)
         assert len(repr(thing)) < 220
+
+
+def test_times_and_angles_come_along(ax):
+    robot = hf.models.LandmarkLocalisation()
+    start = datetime(2024, 5, 1, 12)
+    dates = [start + k * timedelta(seconds=0.5) for k in range(4)]
+    result = hf.ParticleFilter(robot, 20, rng=0).run([None] * 3, times=dates)
+    table = result.to_dataframe(["x", "y", "heading"])
+    assert [moment.to_pydatetime() for moment in table["time"]] == dates[1:]
+    assert result.circular == robot.circular == (2,)
+    assert len(result.plot(ax, dims=2).lines) == 1
+    waited = hf.ParticleFilter(robot, 20, rng=0).run(
+        [None] * 3, times=[timedelta(hours=k) for k in (1, 2, 3)]
+    )
+    line = waited.plot(Figure().subplots(), dims=0).lines[0]
+    np.testing.assert_array_equal(line.get_xdata(), [3600, 7200, 10800])
