@@ -48,4 +48,4 @@ def brief(value: Any) -> str:
         ends = "()" if isinstance(value, tuple) else "[]"
         comma = "," if isinstance(value, tuple) and len(value) == 1 else ""
         return f"{ends[0]}{', '.join(map(brief, value))}{comma}{ends[1]}"
-    return type(value).__name__
+    return str(getattr(value, "__name__", type(value).__name__))  # of functions and classes their own

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_covariance, as_generator, as_points, shown
+from herdfilter._one_line import fields_in_line
 from herdfilter.models.contract import OBSERVATION, SEEN, Model, sample_observation
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sensor:
     """What one sensor tells about a state; any filter takes it beside an observation, ``update(z, sensor=...)``.
 
@@ -53,6 +54,8 @@ class Sensor:
     circular: tuple[int, ...] = ()
     log_likelihood: Callable[[Array, Array], ArrayLike] | None = None
     jacobian: Callable[[Array], ArrayLike] | None = None
+
+    __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
         for name in ("mean", "log_likelihood", "jacobian"):
