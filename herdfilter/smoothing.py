@@ -45,10 +45,13 @@ class Trajectories(Views):
         States at steps 1 to T of each of m trajectories; angles in [-pi, pi).
     circular : tuple of int
         Indices of the angle-valued dimensions.
+    times : ndarray, shape (T,), or None
+        Of the steps, as the filter's result has them.
     """
 
     x: Array
     circular: tuple[int, ...] = ()
+    times: np.ndarray | None = None
 
     def __repr__(self) -> str:
         m, steps, d = self.x.shape
@@ -149,7 +152,7 @@ def backward_simulation(
         move = Move(model, moves[k + 1].dt, moves[k + 1].control, k + 2)
         chosen = _earlier(move, particles[k], log_weights[k], particles[k + 1], chosen, rng.random(m))
         x[:, k] = particles[k, chosen]
-    return Trajectories(x, circular_dims(model))
+    return Trajectories(x, circular_dims(model), result.times)
 
 
 def _earlier(
