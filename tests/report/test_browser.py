@@ -141,10 +141,12 @@ def test_what_is_filled_with_black_is_light_on_the_dark_page(opened):
     """Matplotlib leaves such fillings out, and a browser takes them for black whatever the page."""
     page, _, _ = opened
     filled = "getComputedStyle(document.querySelector('figure svg')).fill"
+    pixels = "getComputedStyle(document.querySelector('figure svg image')).filter"
     page.emulate_media(color_scheme="dark")
-    dark = page.evaluate(filled)
+    dark, turned = page.evaluate(filled), page.evaluate(pixels)
     page.emulate_media(color_scheme="light")
     assert (dark, page.evaluate(filled)) == ("rgb(242, 240, 234)", "rgb(0, 0, 0)")
+    assert (turned[:9], page.evaluate(pixels)) == ("invert(1)", "none")  # particles
 
 
 def test_the_animation_moves_when_played_and_only_then(opened):
