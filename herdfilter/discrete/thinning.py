@@ -25,22 +25,21 @@ CONVERGED = 0.01  # relative change of the scatter that no longer matters
 def thin(
     x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Sequence[int] = ()
 ) -> NDArray[np.int64]:
-    """Indices of m members of a sample that represent it best, all with the same weight.
+    """Choose m members of a sample that represent it best, all with the same weight; returns their indices.
 
-    Chosen are the members of least energy distance to the whole sample,
-    ``2 E|X - Y| - E|X - X'| - E|Y - Y'|`` with X from the members and Y from the sample (Szekely and Rizzo 2013): first one by
-    one, each the best addition, which is herding with the kernel ``-|x - y|`` (Chen, Welling and Smola 2010), then exchanged,
-    each in turn for the best replacement, until a sweep over all members gains less than one per cent. The kernel has no width to choose; continuous
-    points that minimise the same distance are the support points of Mak and Joseph (2018).
+    Chosen are the members of least energy distance to the whole sample, ``2 E|X - Y| - E|X - X'| - E|Y - Y'|`` with X from
+    the members and Y from the sample (Szekely and Rizzo 2013): first one by one, each the best addition, which is herding
+    with the kernel ``-|x - y|`` (Chen, Welling and Smola 2010), then exchanged, each in turn for the best replacement, until
+    a sweep over all members gains less than one per cent. The kernel has no width to choose; the points of least distance,
+    members or not, are the support points of Mak and Joseph (2018).
 
     Distances are taken in coordinates in which the sample has unit scatter, so that the choice is the same whatever the
     units of the state, or any other affine map of it. The scatter is that of a t distribution with three degrees of
-    freedom, which outliers and heavy tails do not inflate (Kent and Tyler 1991); where it does not exist, as with most points in a
-    plane, the covariance. Angles are points on a circle, of a radius by their own scatter.
+    freedom, which outliers and heavy tails do not inflate (Kent and Tyler 1991); where there is none, as with most points in
+    a plane, the covariance. Angles are points on a circle, its radius by their own scatter.
 
-    The result is deterministic, and the order of the points has no influence but on the choice between equal ones. Time grows
-    as n^2 d: all pairs of points are visited once, in blocks; then come some five passes over the m n pairs with a member.
-    Memory grows as n d.
+    The result is deterministic, and the order of the points has no influence but on the choice between equal ones. All pairs
+    of points are visited once, in blocks, and the m n pairs with a member a few times: time grows as n^2 d, memory as n d.
 
     Parameters
     ----------
@@ -56,8 +55,8 @@ def thin(
     Returns
     -------
     ndarray of int, shape (m,)
-        Indices in ascending order, for ``x[indices]`` and for whatever else belongs to the sample. None is repeated, but with
-        `weights`, where point i comes up at most ``ceil(m weights[i])`` times.
+        Indices in ascending order, for ``x[indices]`` and for whatever else belongs to the sample. None is repeated; with
+        `weights`, point i may come up ``ceil(m weights[i])`` times.
 
     Raises
     ------
@@ -81,12 +80,10 @@ def thin(
     points, w = points[present], w[present]
     order = np.lexsort((w, *points.T[::-1]))  # the same sums in the same order, however the points came
     z, w = _metric(points[order], w[order], angles), w[order]
-    if weights is None and 2 * m > n:
-        # Members and the rest deviate from the whole in opposite directions: the best to keep leave the best to drop.
-        chosen = np.setdiff1d(np.arange(n), _members(z, n - m, w))
-    else:
-        chosen = _members(z, m, w)
-    return np.sort(present[order[chosen]])
+    # Members and the rest deviate from the whole in opposite directions: the best to keep leave the best to drop.
+    inverse = weights is None and 2 * m > n
+    chosen = _members(z, n - m if inverse else m, w)
+    return np.sort(present[order[np.setdiff1d(np.arange(n), chosen) if inverse else chosen]])
 
 
 def _as_sample(x: ArrayLike) -> Array:
@@ -140,7 +137,9 @@ def _scatter(x: Array, w: Array) -> Array:
     for _ in range(ROUNDS):
         white = _whitened(scatter, x - centre)
         share = w / (FREEDOM + (white * white).sum(axis=1))
-        share /= share.sum()  # not by the sum of w: the same maximum in fewer rounds (Kent, Tyler and Vardi 1994)
+        share /= (
+            share.sum()
+        )  # not by the sum of w: the same maximum in fewer rounds (Kent, Tyler and Vardi 1994)
         centre = share @ x
         found = floored(((x - centre).T * share) @ (x - centre))
         change = np.abs(found - scatter) / np.sqrt(np.outer(scatter.diagonal(), scatter.diagonal()))
@@ -151,7 +150,7 @@ def _scatter(x: Array, w: Array) -> Array:
 
 
 def _members(z: Array, m: int, w: Array) -> NDArray[np.int64]:
-    """Indices of m members, each at most as often as its weight calls for.
+    """Return the indices of m members, each at most as often as its weight calls for.
 
     With a the mean distance to the sample and r the sum of distances to the members, the best addition to t of them
     minimises ``(t + 1) a - r``, and the best replacement of a member ``m a - r``, with r over the others.
@@ -199,16 +198,15 @@ def _members(z: Array, m: int, w: Array) -> NDArray[np.int64]:
 
 
 def _mean_distances(z: Array, w: Array) -> Array:
-    """Mean distance of every point to the weighted sample, shape (n,): each pair once, by matrix products in blocks."""
-    squares, one = np.einsum("ij,ij->i", z, z), np.ones(len(z))
-    left = np.column_stack([-2 * z, squares, one])
-    right = np.ascontiguousarray(np.column_stack([z, one, squares]).T)
+    """Mean distance of every point to the weighted sample, shape (n,), each pair once.
+
+    No matrix products: their threads make many small blocks slower by an order of magnitude where cores are busy.
+    """
     mean = np.zeros(len(z))
     for i in range(0, len(z), BLOCK):
         for j in range(i, len(z), BLOCK):
-            distance = left[i : i + BLOCK] @ right[:, j : j + BLOCK]
-            np.sqrt(np.maximum(distance, 0.0, out=distance), out=distance)
-            mean[i : i + BLOCK] += distance @ w[j : j + BLOCK]
+            distance = scipy.spatial.distance.cdist(z[i : i + BLOCK], z[j : j + BLOCK])
+            mean[i : i + BLOCK] += np.einsum("ij,j->i", distance, w[j : j + BLOCK])
             if j > i:
-                mean[j : j + BLOCK] += w[i : i + BLOCK] @ distance
+                mean[j : j + BLOCK] += np.einsum("ij,i->j", distance, w[i : i + BLOCK])
     return mean
