@@ -1,6 +1,6 @@
 """Peers side by side, in two parts: samplers, and thinning.
 
-`samplers`: herding error and energy distance against the number of points and against seconds. Targets: a 5-component mixture,
+`samplers`: herding error and energy distance against the number of points and against seconds. Targets: five components,
 whitened, and N(0, I), both at d = 2 and 4. Every method with a kernel is run twice: with the kernel in which the herding
 error is measured, sigma_k = 0.5, and with the width of `herdfilter.bandwidths.scale_rule`, which suits the energy distance.
 Thinning starts from n^2 independent draws, whose time is its own. Random methods: medians over seeds. Times are CPU times of
@@ -131,9 +131,10 @@ def samplers(args: argparse.Namespace) -> None:
 
 def thin(args: argparse.Namespace) -> None:
     """Measure all ways to thin a sample."""
-    table = thinning.measured(args)
-    save("thinning", table, args.results, ["sample", "d", "n", "m", "method"], "thin")
-    show("Energy distance of members to their sample", table)
+    for dim in args.thin_dims:
+        table = thinning.measured(dim, args)
+        save("thinning", table, args.results, ["sample", "d", "n", "m", "method"], "thin")
+        show(f"Energy distance of members to their sample, d = {dim}", table)
 
 
 PARTS = {"samplers": samplers, "thin": thin}

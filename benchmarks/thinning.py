@@ -46,7 +46,7 @@ def samples(n: int, dim: int, seed: int) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def chain(n: int, dim: int, rng: np.random.Generator) -> np.ndarray:
-    """Random walk Metropolis on a normal distribution that is bent in its first two dimensions; the first half is left out."""
+    """Random walk Metropolis on a normal distribution bent in its first two dimensions; the first half is left out."""
 
     def log_density(x: np.ndarray) -> float:
         rest = x[1:].copy()
@@ -130,7 +130,7 @@ HALVING: dict[str, Draw] = {
 RANDOM = ("random subset", "Compress++ (goodpoints)")  # and cheap: medians over seeds
 
 
-def measured(args: argparse.Namespace) -> pd.DataFrame:
+def measured(dim: int, args: argparse.Namespace) -> pd.DataFrame:
     """Energy distance of members to the whole sample, and seconds, by method."""
     n = args.sample
     by_halves = n >> max(1, round(np.log2(n / MEMBERS)))
@@ -140,17 +140,15 @@ def measured(args: argparse.Namespace) -> pd.DataFrame:
         sizes[by_halves] |= HALVING
         sizes[root] |= {"Compress++ (goodpoints)": compressed}
     rows = []
-    for dim in args.thin_dims:
-        for name, x in samples(n, dim, args.seed):
-            mean, own = distances(x)
-            for m, others in sizes.items():
-                for label, draw in (METHODS | others).items():
-                    runs = []
-                    for seed in range(args.seeds if label in RANDOM else 1):
-                        seconds, chosen = timed(lambda draw=draw, m=m, x=x, seed=seed: draw(x, m, seed))
-                        energy = 2 * mean[chosen].mean() - own - cdist(x[chosen], x[chosen]).mean()
-                        runs.append((seconds, energy))
-                    numbers = dict(zip(("seconds", "energy_distance"), np.median(runs, axis=0), strict=True))
-                    rows.append({"sample": name, "d": dim, "n": n, "m": m, "method": label} | numbers)
-            print(f"d = {dim}, {name}: done", flush=True)
+    for name, x in samples(n, dim, args.seed):
+        mean, own = distances(x)
+        for m, others in sizes.items():
+            for label, draw in (METHODS | others).items():
+                runs = []
+                for seed in range(args.seeds if label in RANDOM else 1):
+                    seconds, chosen = timed(lambda draw=draw, m=m, x=x, seed=seed: draw(x, m, seed))
+                    energy = 2 * mean[chosen].mean() - own - cdist(x[chosen], x[chosen]).mean()
+                    runs.append((seconds, energy))
+                numbers = dict(zip(("seconds", "energy_distance"), np.median(runs, axis=0), strict=True))
+                rows.append({"sample": name, "d": dim, "n": n, "m": m, "method": label} | numbers)
     return pd.DataFrame(rows)
