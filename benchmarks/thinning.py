@@ -2,9 +2,9 @@
 
 The energy distance to the whole sample, in the sample's own units, and CPU seconds of one thread. Kernel thinning halves: it
 keeps n / 2^h of n points, and Compress++ the square root of the largest power of four, so that these sizes are measured
-beside `MEMBERS`. Kernel thinning gets the kernel of the energy distance itself, and a Gaussian one, each as the whole matrix
-of n^2 values (800 MB for 10,000 points), which is many times faster than its calls for single rows. Compress++ has kernels
-of its own, here the Gaussian. Gaussian kernels are as wide as the median distance, in coordinates of unit covariance.
+beside `MEMBERS`. Kernel thinning gets the kernel of the energy distance itself, as the whole matrix of n^2 values (800 MB
+for 10,000 points), which is many times faster than its calls for single rows. Compress++ has kernels of its own, here the
+Gaussian, as wide as the median distance, in coordinates of unit covariance.
 
 The distributions here are not those with which the method was chosen; seeds start at a million.
 """
@@ -75,26 +75,19 @@ def subset(x: np.ndarray, m: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).choice(len(x), m, replace=False)
 
 
-def halved(kernel: Callable[[np.ndarray], np.ndarray]) -> Draw:
-    """Return kernel thinning (Dwivedi and Mackey 2022), the matrix of its kernel included."""
-
-    def draw(x: np.ndarray, m: int, seed: int) -> np.ndarray:
-        values = kernel(x)
-        return peers.kt.thin_K(values, values, int(np.log2(len(x) // m)), seed=seed)
-
-    return draw
+def halved(x: np.ndarray, m: int, seed: int) -> np.ndarray:
+    """Kernel thinning (Dwivedi and Mackey 2022), the matrix of its kernel included."""
+    values = energy_kernel(x)
+    return peers.kt.thin_K(values, values, int(np.log2(len(x) // m)), seed=seed)
 
 
 def energy_kernel(x: np.ndarray) -> np.ndarray:
     """Values of ``|x| + |y| - |x - y|``, whose discrepancy is the energy distance, shape (n, n)."""
     norms = np.sqrt((x * x).sum(axis=1))
-    return norms[:, None] + norms - cdist(x, x)
-
-
-def gaussian_kernel(x: np.ndarray) -> np.ndarray:
-    """Values of the Gaussian kernel of median width, shape (n, n)."""
-    z, width = standardised(x)
-    return np.exp(-0.5 / width**2 * cdist(z, z, "sqeuclidean"))
+    values = cdist(x, x)
+    np.subtract(norms, values, out=values)
+    values += norms[:, None]
+    return values
 
 
 def standardised(x: np.ndarray) -> tuple[np.ndarray, float]:
@@ -123,10 +116,6 @@ METHODS: dict[str, Draw] = {
     "random subset": subset,
     "thin": lambda x, m, seed: hf.thin(x, m),
 }
-HALVING: dict[str, Draw] = {
-    "kernel thinning, energy kernel (goodpoints)": halved(energy_kernel),
-    "kernel thinning, Gaussian kernel (goodpoints)": halved(gaussian_kernel),
-}
 RANDOM = ("random subset", "Compress++ (goodpoints)")  # and cheap: medians over seeds
 
 
@@ -137,7 +126,7 @@ def measured(dim: int, args: argparse.Namespace) -> pd.DataFrame:
     root = 2 ** int(np.log2(n) / 2)
     sizes: dict[int, dict[str, Draw]] = {MEMBERS: {}, by_halves: {}, root: {}}
     if peers.kt is not None:
-        sizes[by_halves] |= HALVING
+        sizes[by_halves] |= {"kernel thinning (goodpoints)": halved}
         sizes[root] |= {"Compress++ (goodpoints)": compressed}
     rows = []
     for name, x in samples(n, dim, args.seed):
