@@ -84,7 +84,7 @@ def thinning() -> str:
     best = found.agg(ratio=("ratio", "median"), worst=("ratio", "max"), seconds=("seconds", "median"))
     rows = []
     for m, method in dict.fromkeys((m, name) for m, name, _ in best.index):
-        cells = best.loc[(m, method)]
+        cells = best.xs((m, method), level=("m", "method"))
         ratios = [f"{number(r.ratio)} ({number(r.worst)})" for r in cells.itertuples()]
         low, high = (number(v) for v in (cells["seconds"].min(), cells["seconds"].max()))
         rows.append([m, f"`hf.{method}`" if method == "thin" else method, *ratios, f"{low} to {high}"])
