@@ -47,6 +47,9 @@ class Replay:
     """
 
     def __init__(self, filter: Any, lag: Any, start: Any = None) -> None:  # noqa: A002
+        missing = [name for name in ("predict", "update") if not callable(getattr(filter, name, None))]
+        if missing or isinstance(filter, type):
+            raise TypeError(f"filter: expected one with methods predict and update, got {shown(filter)}")
         self.filter = filter
         self.start = start
         self.lag = float(elapsed([lag], None)[0])

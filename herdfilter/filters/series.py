@@ -112,13 +112,17 @@ def series(
 
 def is_reading(entry: Any) -> bool:
     """Whether an entry of a series is (time, sensor, observation)."""
-    return isinstance(entry, tuple) and len(entry) == 3 and isinstance(entry[1], Sensor)
+    return _is_triple(entry) and isinstance(entry[1], Sensor)
+
+
+def _is_triple(entry: Any) -> bool:
+    return isinstance(entry, tuple | list) and len(entry) == 3
 
 
 def _of_readings(readings: Sequence[Any], controls: Sequence[Any], start: Any, late: Late) -> list[Step]:
     """Return steps of readings; those of the same time, in the order given, lead to one step."""
     for k, entry in enumerate(readings):
-        if not is_reading(entry) and not (isinstance(entry, tuple) and len(entry) == 3 and entry[1] is None):
+        if not (_is_triple(entry) and (entry[1] is None or isinstance(entry[1], Sensor))):
             raise ValueError(
                 f"observations: expected readings (time, sensor, z) throughout, got {shown(entry)} at place {k}"
             )
