@@ -86,7 +86,7 @@ def test_time_of_a_step_covers_both_models_and_a_missing_peer_is_named(run, benc
 
 
 def test_peers_are_compared_where_they_are_installed(run):
-    table = run("bench_peers", "--sizes", 4, "--dims", 2, "--seeds", 1)["peers"]
+    table = run("bench_peers", "--part", "samplers", "--sizes", 4, "--dims", 2, "--seeds", 1)["peers"]
     assert set(table["target"]) == {"5 components, d = 2", "N(0, I), d = 2"}
     assert {"KH", "CHG", "i.i.d. random"} <= set(table["method"])
 
