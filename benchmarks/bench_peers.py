@@ -3,10 +3,10 @@
 --part samplers   herding error and energy distance against the number of points and against seconds
 --part adapters   the library's own filters, and ours on the converted model, on the same data in one run
 
-Targets of the samplers: a 5-component mixture, whitened, and N(0, I), both at d = 2 and 4. Every method with a kernel is run twice: with the
-kernel in which the herding error is measured, sigma_k = 0.5, and with the width of `herdfilter.bandwidths.scale_rule`, which
-suits the energy distance. Thinning starts from n^2 independent draws, whose time is its own. Random methods: medians over
-seeds. Times are CPU times of one thread, compiled, points computed anew.
+Targets of the samplers: a 5-component mixture, whitened, and N(0, I), both at d = 2 and 4. Every method with a kernel is run
+twice: with the kernel in which the herding error is measured, sigma_k = 0.5, and with the width of
+`herdfilter.bandwidths.scale_rule`, which suits the energy distance. Thinning starts from n^2 independent draws, whose time
+is its own. Random methods: medians over seeds. Times are CPU times of one thread, compiled, points computed anew.
 
 Errors of filters are to a reference posterior mean, in posterior standard deviations; ratios are medians of those of runs.
 

@@ -14,6 +14,7 @@ FLOORS = (
     ("plotting",),
     ("paper",),
     ("evaluation",),
+    ("adapters",),
     ("smoothing",),
     ("filters",),
     ("models",),

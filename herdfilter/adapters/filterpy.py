@@ -1,0 +1,332 @@
+"""Models from filters of the library filterpy (Labbe)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from herdfilter._checks import Array, as_array, as_covariance, as_numbers, as_positive, shown
+from herdfilter.adapters._calls import Calls, Vectorised
+from herdfilter.adapters._circles import check_addition, check_mean, circular_entries
+from herdfilter.angles import wrap_angles
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models._fields import as_partial_observation
+
+NEEDS = (
+    "an UnscentedKalmanFilter, CubatureKalmanFilter, EnsembleKalmanFilter, ExtendedKalmanFilter or KalmanFilter of "
+    "filterpy.kalman"
+)
+
+LINEAR = ("KalmanFilter", "ExtendedKalmanFilter")
+"""Filters with a matrix F."""
+
+
+def from_filterpy(
+    kf: Any,
+    *,
+    hx: Callable[..., Any] | None = None,
+    HJacobian: Callable[..., Any] | None = None,
+    residual: Callable[[Any, Any], Any] | None = None,
+    fx_args: Any = (),
+    hx_args: Any = (),
+    args: Any = (),
+    control: str | None = None,
+    vectorised: Vectorised = False,
+    time_unit: float | None = None,
+) -> FilterpyModel:
+    r"""Return the model that a filter of filterpy was given, for any filter of ours.
+
+    Its ``x``, ``P``, ``Q``, ``R`` (and ``F``, ``H``, ``B``) are copied as they are now: state and covariance become the
+    initial distribution, and what is done to the filter later changes nothing here. What belongs to the filter and not to
+    the model, such as sigma points, is left behind.
+
+    Angles are found out by trying: an entry is circular if the filter's ``residual_x`` or ``residual_z`` gives 0.1 for a
+    difference of :math:`2 \pi + 0.1`, and plain if it gives differences as they are. Mean functions and ``state_add`` are
+    tried, too. Whatever is neither a number nor an angle in radians is refused.
+
+    Parameters
+    ----------
+    kf : object
+        An UnscentedKalmanFilter, CubatureKalmanFilter or EnsembleKalmanFilter, whose ``fx(x, dt)`` and ``hx(x)`` become
+        transition and observation; an ExtendedKalmanFilter, with ``F`` and ``B`` or a ``predict_x`` of its own; or a
+        KalmanFilter, with ``F``, ``B`` and ``H``.
+    hx, HJacobian, residual : callable
+        What ``ExtendedKalmanFilter.update`` is given as `Hx`, `HJacobian` and `residual`, and only for that filter. Without
+        `HJacobian` our extended Kalman filter takes differences.
+    fx_args, hx_args, args : tuple or mapping
+        Further arguments of `fx`, of `hx` and of `HJacobian`, by position or by name.
+    control : str, optional
+        Name of the argument by which ``fx`` takes the control input, where there is one; the two linear ones take
+        ``B @ control``.
+    vectorised : bool or "columns"
+        How `fx` and `hx` are called: for one state (d,) at a time, as filterpy does; with ``True`` for all, (n, d) to
+        (n, d) or (n, k); with ``"columns"`` for all as columns, (d, n) to (d, n) or (k, n), which functions that are written
+        with ``x[0]``, ``F @ x`` and NumPy's functions allow as they are: whether they do is tried.
+    time_unit : float, optional
+        What a step of ``dt=1.0`` is to ``fx``: the filter's own ``dt`` unless given, so that `run` without times makes the
+        steps of ``kf.predict()``. With 1.0, times and `dt` are those that filterpy is given. Linear ones have no time.
+
+    Returns
+    -------
+    FilterpyModel
+        NaN in an observation stands for a missing entry.
+
+    Raises
+    ------
+    ImportError
+        If filterpy is not installed.
+    TypeError
+        If `kf` is none of those filters, or an argument is not for it.
+    ValueError
+        If a part cannot be converted; the message names it.
+
+    Notes
+    -----
+    Our Kalman filters on the converted model give filterpy's numbers, unless it averages angles by their sines and cosines:
+    ours averages them as numbers about that direction, as the unscented transform means it. Q does not depend on `dt`, as it
+    does not in filterpy.
+    """
+    kind = _kind(kf)
+    if kind != "ExtendedKalmanFilter":
+        for name, value in {"hx": hx, "HJacobian": HJacobian, "residual": residual}.items():
+            if value is not None:
+                raise TypeError(f"{name}: only an ExtendedKalmanFilter is given it, and this is a {kind}")
+    elif hx is None:
+        raise TypeError("hx: expected the function that ExtendedKalmanFilter.update is given as Hx, got None")
+    x = as_numbers(f"{kind}.x", kf.x, (None,))
+    shape, mean = x.shape, as_array(f"{kind}.x", np.ravel(x).copy(), (None,))
+    d = len(mean)
+    P, Q = _covariance(f"{kind}.P", kf.P, d), _covariance(f"{kind}.Q", kf.Q, d)
+    k = int(kf.dim_z if hasattr(kf, "dim_z") else kf._dim_z)
+    R, probes = _covariance(f"{kind}.R", kf.R, k), _probes(mean, P)
+    model = FilterpyModel(GaussianMixture([1.0], mean[None], P), Q, R)
+    if kind in LINEAR:
+        own = kind == "ExtendedKalmanFilter" and _predicts(kf)
+        linear = _Predicted(kf) if own else _Linear(as_array(f"{kind}.F", kf.F, (d, d)), kf.B)
+        model.moved, model.transition_jacobian = linear, linear.jacobian
+    else:
+        unit = as_positive("time_unit", _own_dt(kf) if time_unit is None else time_unit)
+        fx = Calls(f"{kind}.fx", kf.fx, d, (d,), vectorised, fx_args)
+        model.moved = _Timed(fx, unit, control)
+        if control is None:
+            fx.check(probes, unit)
+    if kind == "KalmanFilter":
+        matrix = _Matrix(as_array("KalmanFilter.H", np.atleast_2d(kf.H), (k, d)).copy())
+        model.seen, model.observation_jacobian = matrix, matrix.jacobian
+    else:
+        name, function, one = (f"{kind}.hx", kf.hx, (d,)) if hx is None else ("hx", hx, shape)
+        model.seen = calls = Calls(name, function, k, one, vectorised, hx_args)
+        calls.check(probes)
+    if HJacobian is not None:
+        slopes = _Slopes(Calls("HJacobian", HJacobian, k * d, shape, False, args), k)
+        model.observation_jacobian = slopes.jacobian
+        slopes.jacobian(probes[:1], 1)
+    z = model.seen(mean[None])[0]
+    model.circular = _angles(kf, kind, "x", mean)
+    model.observation_circular = (
+        _angles(kf, kind, "z", z) if residual is None else circular_entries("residual", residual, z)
+    )
+    return model
+
+
+class FilterpyModel:
+    """A model that `from_filterpy` made; see `herdfilter.models.contract`.
+
+    Attributes
+    ----------
+    initial : GaussianMixture
+        The filter's x and P.
+    Q, R : ndarray, shapes (d, d) and (k, k)
+        Covariances of the noises.
+    circular, observation_circular : tuple of int
+        Entries of states and of observations that are angles.
+    """
+
+    partial_observations = True
+    circular: tuple[int, ...] = ()
+    observation_circular: tuple[int, ...] = ()
+    moved: Callable[..., Array]
+    seen: Callable[[Array], Array]
+    transition_jacobian: Callable[..., Array]
+    observation_jacobian: Callable[..., Array]
+
+    def __init__(self, initial: GaussianMixture, Q: Array, R: Array) -> None:
+        self.initial, self.Q, self.R = initial, Q, R
+
+    @property
+    def dim(self) -> int:
+        """Dimension d of the state."""
+        return self.initial.dim
+
+    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """Return what the filter's transition makes of each state, (n, d)."""
+        return self.moved(x, dt, control)
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance Q of the transition noise, (d, d)."""
+        return self.Q
+
+    def observation_mean(self, x: Array, step: int) -> Array:
+        """Return what the filter expects to see of each state, (n, d) -> (n, k)."""
+        return self.seen(x)
+
+    def observation_covariance(self, step: int) -> Array:
+        """Covariance R of the observation noise, (k, k)."""
+        return self.R
+
+    def log_likelihood(self, z: Array, x: Array, step: int) -> Array:
+        """Log-density of the entries of an observation (k,) that are not NaN, at each state; (n, d) -> (n,)."""
+        z, kept = as_partial_observation(z, len(self.R))
+        residuals = wrap_angles(z - self.seen(x), self.observation_circular)[:, kept]
+        noise = self.R[np.ix_(kept, kept)]
+        inverse = np.linalg.inv(np.linalg.cholesky(noise))
+        return np.log(np.diagonal(inverse) / np.sqrt(2 * np.pi)).sum() - 0.5 * (
+            (residuals @ inverse.T) ** 2
+        ).sum(axis=1)
+
+
+class _Matrix:
+    """An observation ``H x``."""
+
+    def __init__(self, H: Array) -> None:
+        self.H = H
+
+    def __call__(self, x: Array) -> Array:
+        return x @ self.H.T
+
+    def jacobian(self, x: Array, step: int) -> Array:
+        """H for each state, (n, k, d)."""
+        return np.broadcast_to(self.H, (len(x), *self.H.shape))
+
+
+class _Slopes:
+    """The Jacobian of an observation of k entries."""
+
+    def __init__(self, function: Calls, k: int) -> None:
+        self.function, self.k = function, k
+
+    def jacobian(self, x: Array, step: int) -> Array:
+        """Jacobians at states (n, d), (n, k, d)."""
+        return self.function(x).reshape(len(x), self.k, -1)
+
+
+class _Timed:
+    """A transition ``fx(x, dt)``."""
+
+    def __init__(self, fx: Calls, unit: float, control: str | None) -> None:
+        self.fx, self.unit, self.control = fx, unit, control
+
+    def __call__(self, x: Array, dt: float, control: Any) -> Array:
+        if control is None:
+            return self.fx(x, dt * self.unit)
+        if self.control is None:
+            raise ValueError(
+                f"control: expected None, got {shown(control)}; name the argument of fx that takes it, as in "
+                "from_filterpy(kf, control='u')"
+            )
+        return self.fx(x, dt * self.unit, **{self.control: control})
+
+
+class _Linear:
+    """The transition ``F x + B u`` of a KalmanFilter or ExtendedKalmanFilter."""
+
+    def __init__(self, F: Array, B: Any) -> None:
+        self.F = F.copy()
+        self.B = None if np.ndim(B) == 0 else np.array(B, dtype=np.float64)
+
+    def __call__(self, x: Array, dt: float, control: Any) -> Array:
+        moved = x @ self.F.T
+        if control is None:
+            return moved
+        if self.B is None:
+            raise ValueError(f"control: expected None, as the filter has no B, got {shown(control)}")
+        return moved + np.ravel(self.B @ np.ravel(control))
+
+    def jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """Return F for each state, (n, d, d)."""
+        return np.broadcast_to(self.F, (len(x), *self.F.shape))
+
+
+class _Predicted:
+    """The ``predict_x`` of an ExtendedKalmanFilter's own class, and the F that it leaves."""
+
+    def __init__(self, kf: Any) -> None:
+        self.kf = copy.copy(kf)
+        self.F, self.shape = np.array(kf.F, dtype=np.float64), np.shape(kf.x)
+
+    def __call__(self, x: Array, dt: float, control: Any) -> Array:
+        return np.array([np.ravel(self._after(state, control).x) for state in x])
+
+    def jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """Return the F of each state, (n, d, d)."""
+        return np.array([self._after(state, control).F for state in x])
+
+    def _after(self, state: Array, control: Any) -> Any:
+        kf = copy.copy(self.kf)
+        kf.F, kf.x = self.F.copy(), state.reshape(self.shape).copy()
+        kf.predict_x(0 if control is None else control)
+        return kf
+
+
+def _kind(kf: Any) -> str:
+    """Return which of filterpy's filters this is."""
+    try:
+        from filterpy import kalman
+    except ImportError:
+        raise ImportError("filterpy: not installed; pip install filterpy") from None
+    kinds = (
+        kalman.UnscentedKalmanFilter,
+        kalman.CubatureKalmanFilter,
+        kalman.EnsembleKalmanFilter,
+        kalman.ExtendedKalmanFilter,
+        kalman.KalmanFilter,
+    )
+    for kind in kinds:
+        if isinstance(kf, kind):
+            break
+    else:
+        got = f"the class {kf.__name__}" if isinstance(kf, type) else type(kf).__name__
+        raise TypeError(f"kf: expected {NEEDS}, an instance, got {got}")
+    if kind is kalman.KalmanFilter:
+        if kf.alpha != 1:
+            raise ValueError(f"KalmanFilter.alpha: expected 1, got {kf.alpha:g}: fading memory is no model")
+        if np.any(kf.M):
+            raise ValueError(
+                "KalmanFilter.M: expected zeros, got others: transition and observation noise have to be independent"
+            )
+    return kind.__name__
+
+
+def _predicts(kf: Any) -> bool:
+    """Whether an ExtendedKalmanFilter has a prediction of its own."""
+    from filterpy.kalman import ExtendedKalmanFilter
+
+    return "predict_x" in vars(kf) or type(kf).predict_x is not ExtendedKalmanFilter.predict_x
+
+
+def _own_dt(kf: Any) -> float:
+    return kf.dt if hasattr(kf, "dt") else kf._dt
+
+
+def _covariance(name: str, value: Any, size: int) -> Array:
+    """Return a copy; a number stands for a variance, in one dimension only, as filterpy would add it to every entry."""
+    matrix = np.atleast_2d(value) if np.ndim(value) == 0 else value
+    return as_covariance(name, as_array(name, matrix, (size, size)).copy(), size)
+
+
+def _probes(mean: Array, P: Array) -> Array:
+    """States at which functions are tried, (2 d + 1, d)."""
+    steps = np.diag(np.sqrt(np.diagonal(P)))
+    return np.vstack([mean, mean + steps, mean - steps])
+
+
+def _angles(kf: Any, kind: str, of: str, base: Array) -> tuple[int, ...]:
+    """Return the circular entries of states, or of observations, by the filter's functions."""
+    circular = circular_entries(f"{kind}.residual_{of}", getattr(kf, f"residual_{of}", np.subtract), base)
+    check_mean(f"{kind}.{of}_mean", getattr(kf, f"{of}_mean", None), base, circular)
+    if of == "x":
+        check_addition(f"{kind}.state_add", getattr(kf, "state_add", np.add), base, circular)
+    return circular
