@@ -30,7 +30,7 @@ class Reference(NamedTuple):
 def beside(
     adapter: str,
     model: str,
-    n: int,
+    n: int | Mapping[str, int],
     filters: Mapping[str, Callable[[int], np.ndarray]],
     references: Sequence[Reference],
 ) -> list[dict[str, object]]:
@@ -40,8 +40,8 @@ def beside(
     ----------
     adapter, model : str
         What the rows are about.
-    n : int
-        Particles of all of them; 0 where there are none.
+    n : int or mapping
+        Particles of all of them, or of each by name; 0 where there are none.
     filters : mapping
         Name -> a function that filters run k and returns its means (T, d). The first one is the library's own, over whose
         errors the ratios are: medians over runs, with their exact intervals.
@@ -61,7 +61,8 @@ def beside(
     for name, own, time in zip(filters, errors, seconds, strict=True):
         ratios = own / errors[0]
         low, high = median_interval(ratios)
-        row = {"adapter": adapter, "model": model, "filter": name, "n": n, "runs": len(references)}
+        row = {"adapter": adapter, "model": model, "filter": name}
+        row |= {"n": n if isinstance(n, int) else n[name], "runs": len(references)}
         row |= {"error": np.median(own), "ratio": np.median(ratios), "ratio_low": low, "ratio_high": high}
         rows.append(row | {"ms_per_step": 1e3 * np.median(time) / len(references[0].means)})
     return rows

@@ -16,7 +16,7 @@ from page_random import random_models
 from page_samplers import far, hostile, peers, quality, repairs, rivals
 
 ROOT = Path(__file__).parent.parent
-CATALOGUE = ROOT / "herdfilter" / "evaluation" / "filters.toml"
+CATALOGUE = ROOT / "herdfilter" / "catalogue" / "filters.toml"
 TITLES = {"ungm": "UNGM", "lorenz63": "Lorenz-63", "bearings": "bearings"}
 TITLES |= {f"linear-d{d}": f"linear, d = {d}" for d in range(1, 7)}
 YES_NO = {"True": "yes", "False": "no"}
@@ -169,6 +169,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_components": partial(plain, "speed_components"),
     "speed_growth": partial(plain, "speed_growth"),
     "speed_step": partial(wide, "speed_step", "filter", "model", "ms", 2),
+    "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
     **page_default.TABLES,
     **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig2", "fig3", "fig4", "fig5")},
 }

@@ -17,29 +17,37 @@ from herdfilter.filters import *
 from herdfilter.fitting import *
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import simulate
+from herdfilter.models.sensors import Sensor
 from herdfilter.points import Points
 from herdfilter.samplers import *
 from herdfilter.smoothing import Trajectories, UnreachableStateError, backward_simulation
 
 if TYPE_CHECKING:
-    from herdfilter import evaluation, plotting
+    from herdfilter import catalogue, evaluation, plotting
+    from herdfilter.catalogue import make_filter
     from herdfilter.evaluation.compare import compare
+    from herdfilter.evaluation.many import TracksError, run_many
 
 __all__ = [
     "ConditionalError",
     "ConditionalHerdedGibbs",
     "GaussianMixture",
     "Points",
+    "Sensor",
+    "TracksError",
     "Trajectories",
     "UnreachableStateError",
     "backward_simulation",
     "bandwidths",
+    "catalogue",
     "compare",
     "discrete",
     "evaluation",
     "kernels",
+    "make_filter",
     "models",
     "plotting",
+    "run_many",
     "simulate",
     "testing",
 ]
@@ -50,8 +58,12 @@ __all__ += fitting.__all__
 __all__ += samplers.__all__
 
 _ON_DEMAND = {
+    "catalogue": "herdfilter.catalogue",
     "compare": "herdfilter.evaluation.compare",
     "evaluation": "herdfilter.evaluation",
+    "make_filter": "herdfilter.catalogue",
+    "TracksError": "herdfilter.evaluation.many",
+    "run_many": "herdfilter.evaluation.many",
     "plotting": "herdfilter.plotting",
 }
 """Name -> the module that it is, or that has it: what filtering does not need is loaded when it is asked for."""

@@ -15,6 +15,7 @@ FLOORS = (
     ("paper",),
     ("evaluation",),
     ("adapters",),
+    ("catalogue",),
     ("smoothing",),
     ("filters",),
     ("models",),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_covariance, as_numbers, as_positive, shown
+from herdfilter._checks import Array, as_array, as_covariance, as_numbers, as_positive
 from herdfilter.adapters._calls import Calls, Vectorised
 from herdfilter.adapters._circles import check_addition, check_mean, circular_entries
-from herdfilter.angles import wrap_angles
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_partial_observation
+from herdfilter.adapters._filterpy_parts import Linear, Matrix, Predicted, Slopes, Timed
+from herdfilter.models.from_functions import FunctionModel
 
 NEEDS = (
     "an UnscentedKalmanFilter, CubatureKalmanFilter, EnsembleKalmanFilter, ExtendedKalmanFilter or KalmanFilter of "
@@ -36,7 +34,7 @@ def from_filterpy(
     control: str | None = None,
     vectorised: Vectorised = False,
     time_unit: float | None = None,
-) -> FilterpyModel:
+) -> FunctionModel:
     r"""Return the model that a filter of filterpy was given, for any filter of ours.
 
     Its ``x``, ``P``, ``Q``, ``R`` (and ``F``, ``H``, ``B``) are copied as they are now: state and covariance become the
@@ -71,8 +69,8 @@ def from_filterpy(
 
     Returns
     -------
-    FilterpyModel
-        NaN in an observation stands for a missing entry.
+    FunctionModel
+        As of `herdfilter.models.from_functions`; NaN in an observation stands for a missing entry.
 
     Raises
     ------
@@ -102,173 +100,36 @@ def from_filterpy(
     P, Q = _covariance(f"{kind}.P", kf.P, d), _covariance(f"{kind}.Q", kf.Q, d)
     k = int(kf.dim_z if hasattr(kf, "dim_z") else kf._dim_z)
     R, probes = _covariance(f"{kind}.R", kf.R, k), _probes(mean, P)
-    model = FilterpyModel(GaussianMixture([1.0], mean[None], P), Q, R)
+    jacobians: dict[str, Callable[..., Array]] = {}
+    moved: Callable[..., Array]
     if kind in LINEAR:
         own = kind == "ExtendedKalmanFilter" and _predicts(kf)
-        linear = _Predicted(kf) if own else _Linear(as_array(f"{kind}.F", kf.F, (d, d)), kf.B)
-        model.moved, model.transition_jacobian = linear, linear.jacobian
+        linear = Predicted(kf) if own else Linear(as_array(f"{kind}.F", kf.F, (d, d)), kf.B)
+        moved, jacobians["transition_jacobian"] = linear, linear.jacobian
     else:
         unit = as_positive("time_unit", _own_dt(kf) if time_unit is None else time_unit)
         fx = Calls(f"{kind}.fx", kf.fx, d, (d,), vectorised, fx_args)
-        model.moved = _Timed(fx, unit, control)
+        moved = Timed(fx, unit, control)
         if control is None:
             fx.check(probes, unit)
+    seen: Callable[[Array], Array]
     if kind == "KalmanFilter":
-        matrix = _Matrix(as_array("KalmanFilter.H", np.atleast_2d(kf.H), (k, d)).copy())
-        model.seen, model.observation_jacobian = matrix, matrix.jacobian
+        seen = matrix = Matrix(as_array("KalmanFilter.H", np.atleast_2d(kf.H), (k, d)).copy())
+        jacobians["observation_jacobian"] = matrix.jacobian
     else:
         name, function, one = (f"{kind}.hx", kf.hx, (d,)) if hx is None else ("hx", hx, shape)
-        model.seen = calls = Calls(name, function, k, one, vectorised, hx_args)
+        seen = calls = Calls(name, function, k, one, vectorised, hx_args)
         calls.check(probes)
     if HJacobian is not None:
-        slopes = _Slopes(Calls("HJacobian", HJacobian, k * d, shape, False, args), k)
-        model.observation_jacobian = slopes.jacobian
+        slopes = Slopes(Calls("HJacobian", HJacobian, k * d, shape, False, args), k)
         slopes.jacobian(probes[:1], 1)
-    z = model.seen(mean[None])[0]
-    model.circular = _angles(kf, kind, "x", mean)
-    model.observation_circular = (
-        _angles(kf, kind, "z", z) if residual is None else circular_entries("residual", residual, z)
-    )
+        jacobians["observation_jacobian"] = slopes.jacobian
+    z = seen(mean[None])[0]
+    turned = _angles(kf, kind, "z", z) if residual is None else circular_entries("residual", residual, z)
+    model = FunctionModel(moved, seen, Q, R, mean, P, _angles(kf, kind, "x", mean), turned)
+    for name, jacobian in jacobians.items():
+        setattr(model, name, jacobian)
     return model
-
-
-class FilterpyModel:
-    """A model that `from_filterpy` made; see `herdfilter.models.contract`.
-
-    Attributes
-    ----------
-    initial : GaussianMixture
-        The filter's x and P.
-    Q, R : ndarray, shapes (d, d) and (k, k)
-        Covariances of the noises.
-    circular, observation_circular : tuple of int
-        Entries of states and of observations that are angles.
-    """
-
-    partial_observations = True
-    circular: tuple[int, ...] = ()
-    observation_circular: tuple[int, ...] = ()
-    moved: Callable[..., Array]
-    seen: Callable[[Array], Array]
-    transition_jacobian: Callable[..., Array]
-    observation_jacobian: Callable[..., Array]
-
-    def __init__(self, initial: GaussianMixture, Q: Array, R: Array) -> None:
-        self.initial, self.Q, self.R = initial, Q, R
-
-    @property
-    def dim(self) -> int:
-        """Dimension d of the state."""
-        return self.initial.dim
-
-    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """Return what the filter's transition makes of each state, (n, d)."""
-        return self.moved(x, dt, control)
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance Q of the transition noise, (d, d)."""
-        return self.Q
-
-    def observation_mean(self, x: Array, step: int) -> Array:
-        """Return what the filter expects to see of each state, (n, d) -> (n, k)."""
-        return self.seen(x)
-
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance R of the observation noise, (k, k)."""
-        return self.R
-
-    def log_likelihood(self, z: Array, x: Array, step: int) -> Array:
-        """Log-density of the entries of an observation (k,) that are not NaN, at each state; (n, d) -> (n,)."""
-        z, kept = as_partial_observation(z, len(self.R))
-        residuals = wrap_angles(z - self.seen(x), self.observation_circular)[:, kept]
-        noise = self.R[np.ix_(kept, kept)]
-        inverse = np.linalg.inv(np.linalg.cholesky(noise))
-        return np.log(np.diagonal(inverse) / np.sqrt(2 * np.pi)).sum() - 0.5 * (
-            (residuals @ inverse.T) ** 2
-        ).sum(axis=1)
-
-
-class _Matrix:
-    """An observation ``H x``."""
-
-    def __init__(self, H: Array) -> None:
-        self.H = H
-
-    def __call__(self, x: Array) -> Array:
-        return x @ self.H.T
-
-    def jacobian(self, x: Array, step: int) -> Array:
-        """H for each state, (n, k, d)."""
-        return np.broadcast_to(self.H, (len(x), *self.H.shape))
-
-
-class _Slopes:
-    """The Jacobian of an observation of k entries."""
-
-    def __init__(self, function: Calls, k: int) -> None:
-        self.function, self.k = function, k
-
-    def jacobian(self, x: Array, step: int) -> Array:
-        """Jacobians at states (n, d), (n, k, d)."""
-        return self.function(x).reshape(len(x), self.k, -1)
-
-
-class _Timed:
-    """A transition ``fx(x, dt)``."""
-
-    def __init__(self, fx: Calls, unit: float, control: str | None) -> None:
-        self.fx, self.unit, self.control = fx, unit, control
-
-    def __call__(self, x: Array, dt: float, control: Any) -> Array:
-        if control is None:
-            return self.fx(x, dt * self.unit)
-        if self.control is None:
-            raise ValueError(
-                f"control: expected None, got {shown(control)}; name the argument of fx that takes it, as in "
-                "from_filterpy(kf, control='u')"
-            )
-        return self.fx(x, dt * self.unit, **{self.control: control})
-
-
-class _Linear:
-    """The transition ``F x + B u`` of a KalmanFilter or ExtendedKalmanFilter."""
-
-    def __init__(self, F: Array, B: Any) -> None:
-        self.F = F.copy()
-        self.B = None if np.ndim(B) == 0 else np.array(B, dtype=np.float64)
-
-    def __call__(self, x: Array, dt: float, control: Any) -> Array:
-        moved = x @ self.F.T
-        if control is None:
-            return moved
-        if self.B is None:
-            raise ValueError(f"control: expected None, as the filter has no B, got {shown(control)}")
-        return moved + np.ravel(self.B @ np.ravel(control))
-
-    def jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """Return F for each state, (n, d, d)."""
-        return np.broadcast_to(self.F, (len(x), *self.F.shape))
-
-
-class _Predicted:
-    """The ``predict_x`` of an ExtendedKalmanFilter's own class, and the F that it leaves."""
-
-    def __init__(self, kf: Any) -> None:
-        self.kf = copy.copy(kf)
-        self.F, self.shape = np.array(kf.F, dtype=np.float64), np.shape(kf.x)
-
-    def __call__(self, x: Array, dt: float, control: Any) -> Array:
-        return np.array([np.ravel(self._after(state, control).x) for state in x])
-
-    def jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """Return the F of each state, (n, d, d)."""
-        return np.array([self._after(state, control).F for state in x])
-
-    def _after(self, state: Array, control: Any) -> Any:
-        kf = copy.copy(self.kf)
-        kf.F, kf.x = self.F.copy(), state.reshape(self.shape).copy()
-        kf.predict_x(0 if control is None else control)
-        return kf
 
 
 def _kind(kf: Any) -> str:

@@ -193,11 +193,15 @@ def test_further_arguments_and_control_reach_the_functions():
 def test_what_is_done_to_the_filter_later_changes_nothing():
     kf = unscented()
     model = from_filterpy(kf)
-    before = [model.initial.means.copy(), model.Q.copy(), model.R.copy()]
-    kf.Q *= 7
-    kf.R[0, 0] = 5
-    kf.x[0] = 99
-    for old, new in zip(before, (model.initial.means, model.Q, model.R), strict=True):
+
+    def parts():
+        return [model.initial.means, model.initial.covariances, model.transition_covariance(1.0, 1),
+                model.observation_covariance(1)]  # fmt: skip
+
+    before = [part.copy() for part in parts()]
+    for matrix in (kf.x, kf.P, kf.Q, kf.R):
+        matrix *= 7
+    for old, new in zip(before, parts(), strict=True):
         np.testing.assert_array_equal(old, new)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from herdfilter.evaluation.filters import catalogue, resolve_filters
+from herdfilter.catalogue.specifications import catalogue, resolve_filters
 from herdfilter.filters import DegenerateWeightsError
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.mixture import GaussianMixture
@@ -231,7 +231,6 @@ LIKELIHOODS = {
     "likelihood None": likelihood(lambda z, x, step: None),
     "likelihood of text": likelihood(lambda z, x, step: "likely"),
     "likelihood without a step": changed(log_likelihood=lambda self, z, x: np.zeros(len(x))),
-    "no likelihood": lacking("log_likelihood"),
 }
 
 FILTERS = resolve_filters(catalogue())
