@@ -1,17 +1,17 @@
-"""Herdfilter beside other packages: samplers, and the filters of the libraries that there are adapters for.
+"""Peers side by side, in two parts: samplers, and the filters of the libraries that there are adapters for.
 
---part samplers   herding error and energy distance against the number of points and against seconds
---part adapters   the library's own filters, and ours on the converted model, on the same data in one run
+`samplers`: herding error and energy distance against the number of points and against seconds. Targets: 5 components,
+whitened, and N(0, I), both at d = 2 and 4. Every method with a kernel is run twice: with the kernel in which the herding
+error is measured, sigma_k = 0.5, and with the width of `herdfilter.bandwidths.scale_rule`, which suits the energy distance.
+Thinning starts from n^2 independent draws, whose time is its own. Random methods: medians over seeds. Times are CPU times of
+one thread, compiled, points computed anew.
 
-Targets of the samplers: a 5-component mixture, whitened, and N(0, I), both at d = 2 and 4. Every method with a kernel is run
-twice: with the kernel in which the herding error is measured, sigma_k = 0.5, and with the width of
-`herdfilter.bandwidths.scale_rule`, which suits the energy distance. Thinning starts from n^2 independent draws, whose time
-is its own. Random methods: medians over seeds. Times are CPU times of one thread, compiled, points computed anew.
+`adapters`: the library's own filters, and ours on the models that the adapters make of theirs, on the same data in one run;
+see adapters.py. Errors are to a reference posterior mean, in posterior standard deviations; ratios are medians of those of
+runs to the library's first filter.
 
-Errors of filters are to a reference posterior mean, in posterior standard deviations; ratios are medians of those of runs.
-
-python benchmarks/bench_peers.py [--part NAMES] [--sizes 16 64 256 1024] [--dims 2 4] [--seeds 3] [--patience 30]
-python benchmarks/bench_peers.py --part adapters [--libraries filterpy particles stonesoup] [--runs 50]
+python benchmarks/bench_peers.py [samplers] [adapters] [--sizes 16 64 256 1024] [--dims 2 4] [--seeds 3] [--patience 30]
+python benchmarks/bench_peers.py adapters [--libraries filterpy particles stonesoup] [--runs 50]
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import adapters
+import adapters as libraries
 import numpy as np
 import pandas as pd
 import peers
@@ -124,42 +124,41 @@ def measure(method: Method, mixture: hf.GaussianMixture, n: int, width: float, a
     return dict(zip(("seconds", "herding_error", "energy_distance"), np.median(runs, axis=0), strict=True))
 
 
-def of_samplers(args: argparse.Namespace) -> None:
-    """Compare samplers."""
-    for line in peers.missing():
-        print("left out,", line)
+def samplers(args: argparse.Namespace) -> None:
+    """Measure all samplers on all targets."""
     for name, mixture in targets(args.dims, args.seed).items():
         records = pd.DataFrame(compare(name, mixture, args))
-        save("peers", records, args.results, ["target", "method", "kernel", "n"], "--part samplers")
+        save("peers", records, args.results, ["target", "method", "kernel", "n"])
         show(name, records.drop(columns="target"))
 
 
-def of_adapters(args: argparse.Namespace) -> None:
-    """Compare filters of other libraries with ours on the models that the adapters make of theirs."""
-    records = adapters.measured(args)
+def adapters(args: argparse.Namespace) -> None:
+    """Measure the filters of all libraries."""
+    records = libraries.measured(args)
     if len(records):
-        save("adapters", records, args.results, adapters.KEYS, "--part adapters")
+        save("adapters", records, args.results, libraries.KEYS, "adapters")
         for model, rows in records.groupby("model", sort=False):
             show(model, rows.drop(columns="model"))
 
 
-PARTS = {"samplers": of_samplers, "adapters": of_adapters}
+PARTS = {"samplers": samplers, "adapters": adapters}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parser(__doc__)
-    options.add_argument("--part", nargs="+", choices=list(PARTS), default=list(PARTS))
+    options.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all unless one is named")
     options.add_argument("--sizes", type=int, nargs="+", default=[16, 64, 256, 1024], help="powers of two")
     options.add_argument("--dims", type=int, nargs="+", default=[2, 4])
     options.add_argument("--seeds", type=int, default=3, help="runs of a random method")
     options.add_argument("--patience", type=float, default=30.0, help="seconds that one run may take")
-    options.add_argument(
-        "--libraries", nargs="+", choices=adapters.LIBRARIES, default=list(adapters.LIBRARIES)
-    )
+    known = libraries.LIBRARIES
+    options.add_argument("--libraries", nargs="+", choices=known, default=list(known), help="with adapters")
     options.add_argument("--runs", type=int, default=50, help="of the adapters' filters")
     args = options.parse_args(arguments)
     announce(args.seed)
-    for part in args.part:
+    for line in peers.missing():
+        print("left out,", line)
+    for part in args.parts or PARTS:
         PARTS[part](args)
 
 

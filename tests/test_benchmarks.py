@@ -86,9 +86,15 @@ def test_time_of_a_step_covers_both_models_and_a_missing_peer_is_named(run, benc
 
 
 def test_peers_are_compared_where_they_are_installed(run):
-    table = run("bench_peers", "--part", "samplers", "--sizes", 4, "--dims", 2, "--seeds", 1)["peers"]
+    table = run("bench_peers", "samplers", "--sizes", 4, "--dims", 2, "--seeds", 1)["peers"]
     assert set(table["target"]) == {"5 components, d = 2", "N(0, I), d = 2"}
     assert {"KH", "CHG", "i.i.d. random"} <= set(table["method"])
+
+
+def test_filters_of_a_library_are_measured_beside_ours(run):
+    table = run("bench_peers", "adapters", "--libraries", "filterpy", "--runs", 1)["adapters"]
+    assert {"filterpy UKF", "ukf", "auto-kh, columns"} <= set(table["filter"])
+    assert (table["ratio"] > 0).all()
 
 
 def test_plain_version_finds_the_points_of_the_samplers(benchmark_module):
