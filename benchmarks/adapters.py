@@ -5,7 +5,7 @@ A module for each library, `adapters_NAME.py`, has a function ``measured(args) -
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
@@ -68,14 +68,12 @@ def beside(
     return rows
 
 
-def measured(args) -> pd.DataFrame:
-    """Rows of all libraries that are installed; one that is not is named."""
-    rows: list[dict[str, object]] = []
+def measured(args) -> Iterator[pd.DataFrame]:
+    """Yield the rows of each library that is installed; one that is not is named."""
     for library in args.libraries:
         try:
             part = import_module(f"adapters_{library}")
         except ImportError as error:
             print("left out,", f"{library}: {error}")
             continue
-        rows += part.measured(args)
-    return pd.DataFrame(rows)
+        yield pd.DataFrame(part.measured(args))

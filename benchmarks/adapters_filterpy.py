@@ -11,7 +11,7 @@ from filterpy.kalman import MerweScaledSigmaPoints, UnscentedKalmanFilter
 import herdfilter as hf
 from herdfilter.adapters.filterpy import from_filterpy
 
-STEPS, N, MANY = 40, 100, 2**15
+STEPS, N, MANY = 40, 100, 2**14
 SENSORS = np.array([[0.0, 0.0], [20.0, 0.0]])
 
 

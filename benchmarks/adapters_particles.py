@@ -13,7 +13,7 @@ from particles import state_space_models as ssms
 import herdfilter as hf
 from herdfilter.adapters.particles import HerdedFilter, from_particles
 
-STEPS, N, MANY = 50, 100, 2**15
+STEPS, N = 50, 100
 OF_TWO = 128  # particles of sequential quasi-Monte Carlo, which asks for powers of two
 MODELS = {
     "StochVol, d = 1": ssms.StochVol(),
@@ -22,6 +22,14 @@ MODELS = {
     "ThetaLogistic, d = 1": ssms.ThetaLogistic(),
     "MVLinearGauss_Guarniero_etal, d = 4": kalman.MVLinearGauss_Guarniero_etal(alpha=0.4, dx=4),
 }
+GRIDS = {
+    ssms.StochVol: (-10, 8),
+    ssms.Gordon_etal: (-80, 80),
+    ssms.DiscreteCox: (-30, 30),
+    ssms.ThetaLogistic: (-12, 20),
+}
+"""Where the grids of the exact posteriors begin and end."""
+POINTS = 2001
 GUIDED = (ssms.StochVol, kalman.MVLinearGauss_Guarniero_etal)
 """Models with a proposal of the library that serves many particles; that of ThetaLogistic averages over them."""
 
@@ -34,16 +42,16 @@ def smc(fk, k: int, n: int = N, **options) -> np.ndarray:
     return np.array([moments["mean"] for moments in run.summaries.moments])
 
 
-def reference(ssm, model, data, k: int) -> Reference:
-    """Return the exact posterior where the library knows it, else that of many particles."""
+def reference(ssm, model, data) -> Reference:
+    """Return the exact posterior: the library's own where it is linear, else that on a grid."""
     if isinstance(ssm, kalman.MVLinearGauss):
         kf = kalman.Kalman(ssm=ssm, data=data)
         kf.filter()
         return Reference(
             np.array([np.ravel(f.mean) for f in kf.filt]), np.sqrt([np.diag(f.cov) for f in kf.filt])
         )
-    found = hf.make_filter("sqmc", model, n_particles=MANY, rng=k).run(vectors(data))
-    return Reference(found.means, np.sqrt(np.diagonal(found.covariances, axis1=1, axis2=2)))
+    found = hf.GridFilter(model, *GRIDS[type(ssm)], POINTS).run(vectors(data))
+    return Reference(found.means, np.sqrt(found.covariances[:, :, 0]))
 
 
 def vectors(data) -> np.ndarray:
@@ -59,7 +67,7 @@ def measured(args) -> list[dict[str, object]]:
         for k in range(args.runs):
             np.random.seed(1_000_000 + args.seed + k)  # noqa: NPY002
             data.append(ssm.simulate(STEPS)[1])
-        references = [reference(ssm, model, y, k) for k, y in enumerate(data)]
+        references = [reference(ssm, model, y) for y in data]
 
         def theirs(kind, k, data=data, ssm=ssm, **options):
             return smc(kind(ssm=ssm, data=data[k]), k, **options)

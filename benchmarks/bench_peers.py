@@ -134,8 +134,7 @@ def samplers(args: argparse.Namespace) -> None:
 
 def adapters(args: argparse.Namespace) -> None:
     """Measure the filters of all libraries."""
-    records = libraries.measured(args)
-    if len(records):
+    for records in libraries.measured(args):
         save("adapters", records, args.results, libraries.KEYS, "adapters")
         for model, rows in records.groupby("model", sort=False):
             show(model, rows.drop(columns="model"))

@@ -194,10 +194,13 @@ _OTHERWISE = "expected a Gaussian with one covariance for all states, as at t = 
 
 
 class Start:
-    """The law of the first state, drawn from at random."""
+    """The law of the first state, drawn from at random; mean (d,) and covariance (d, d) are there where they are known."""
 
     def __init__(self, model: ParticlesModel, law: Any) -> None:
         self.model, self.law = model, law
+        known = moments(law, 1)
+        if known is not None:
+            self.mean, self.covariance = known[0][0], known[1][0]
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draw `n` states, (n, d)."""
