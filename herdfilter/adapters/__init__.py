@@ -1,1 +1,1 @@
-"""Models and filters of other libraries: filterpy, particles and Stone Soup, a module each, loaded when it is imported."""
+"""Models and filters of other libraries, each an optional extra: import the module of the library that is meant."""

@@ -77,7 +77,7 @@ class Predicted:
     """The ``predict_x`` of an ExtendedKalmanFilter's own class, and the F that it leaves."""
 
     def __init__(self, kf: Any) -> None:
-        self.kf = copy.copy(kf)
+        self.kf = copy.deepcopy(kf)
         self.F, self.shape = np.array(kf.F, dtype=np.float64), np.shape(kf.x)
 
     def __call__(self, x: Array, dt: float, control: Any) -> Array:

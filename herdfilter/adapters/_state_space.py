@@ -58,6 +58,9 @@ class ParticlesModel:
         self._offer_transition(start, law)
         self._offer_observation(first)
 
+    def __repr__(self) -> str:
+        return f"ParticlesModel({type(self.ssm).__name__}, dim={self.dim})"
+
     def _offer_transition(self, start: Any, law: Any) -> None:
         """Set the functions of the transition that there are, and the initial distribution that goes with them."""
         d, known = self.dim, gaussians(law, TRIED)

@@ -13,13 +13,15 @@ from herdfilter.adapters._circles import check_addition, check_mean, circular_en
 from herdfilter.adapters._filterpy_parts import Linear, Matrix, Predicted, Slopes, Timed
 from herdfilter.models.from_functions import FunctionModel
 
-NEEDS = (
-    "an UnscentedKalmanFilter, CubatureKalmanFilter, EnsembleKalmanFilter, ExtendedKalmanFilter or KalmanFilter of "
-    "filterpy.kalman"
-)
+POINTS = ("UnscentedKalmanFilter", "CubatureKalmanFilter", "EnsembleKalmanFilter")
+"""Filters with functions ``fx`` and ``hx``."""
 
-LINEAR = ("KalmanFilter", "ExtendedKalmanFilter")
+EXTENDED = ("ExtendedKalmanFilter",)
+LINEAR = (*EXTENDED, "KalmanFilter")
 """Filters with a matrix F."""
+
+TAKE = dict.fromkeys(("hx", "HJacobian", "residual", "args"), EXTENDED) | {"hx_args": (*POINTS, *EXTENDED)}
+"""Argument -> the filters that it is for; all others are for those of `POINTS`."""
 
 
 def from_filterpy(
@@ -83,16 +85,23 @@ def from_filterpy(
 
     Notes
     -----
-    Our Kalman filters on the converted model give filterpy's numbers, unless it averages angles by their sines and cosines:
-    ours averages them as numbers about that direction, as the unscented transform means it. Q does not depend on `dt`, as it
-    does not in filterpy.
+    Our unscented and extended Kalman filters on the converted model give filterpy's numbers, unless it averages angles by
+    their sines and cosines: ours averages them as numbers about that direction, as the unscented transform means it. Q
+    does not depend on `dt`, as it does not in filterpy.
     """
     kind = _kind(kf)
-    if kind != "ExtendedKalmanFilter":
-        for name, value in {"hx": hx, "HJacobian": HJacobian, "residual": residual}.items():
-            if value is not None:
-                raise TypeError(f"{name}: only an ExtendedKalmanFilter is given it, and this is a {kind}")
-    elif hx is None:
+    given = {
+        "hx": hx,
+        "HJacobian": HJacobian,
+        "residual": residual,
+        "args": args or None,
+        "hx_args": hx_args or None,
+    }
+    given |= {"fx_args": fx_args or None, "control": control, "time_unit": time_unit}
+    for name, value in given.items():
+        if value is not None and kind not in TAKE.get(name, POINTS):
+            raise TypeError(f"{name}: only for {' and '.join(TAKE.get(name, POINTS))}, and this is a {kind}")
+    if kind == "ExtendedKalmanFilter" and hx is None:
         raise TypeError("hx: expected the function that ExtendedKalmanFilter.update is given as Hx, got None")
     x = as_numbers(f"{kind}.x", kf.x, (None,))
     shape, mean = x.shape, as_array(f"{kind}.x", np.ravel(x).copy(), (None,))
@@ -150,7 +159,9 @@ def _kind(kf: Any) -> str:
             break
     else:
         got = f"the class {kf.__name__}" if isinstance(kf, type) else type(kf).__name__
-        raise TypeError(f"kf: expected {NEEDS}, an instance, got {got}")
+        raise TypeError(
+            f"kf: expected a filter of filterpy.kalman ({', '.join((*POINTS, *LINEAR))}), got {got}"
+        )
     if kind is kalman.KalmanFilter:
         if kf.alpha != 1:
             raise ValueError(f"KalmanFilter.alpha: expected 1, got {kf.alpha:g}: fading memory is no model")
