@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -94,10 +94,10 @@ def from_filterpy(
         "hx": hx,
         "HJacobian": HJacobian,
         "residual": residual,
-        "args": args or None,
-        "hx_args": hx_args or None,
+        "control": control,
+        "time_unit": time_unit,
     }
-    given |= {"fx_args": fx_args or None, "control": control, "time_unit": time_unit}
+    given |= {"fx_args": _some(fx_args), "hx_args": _some(hx_args), "args": _some(args)}
     for name, value in given.items():
         if value is not None and kind not in TAKE.get(name, POINTS):
             raise TypeError(f"{name}: only for {' and '.join(TAKE.get(name, POINTS))}, and this is a {kind}")
@@ -170,6 +170,11 @@ def _kind(kf: Any) -> str:
                 "KalmanFilter.M: expected zeros, got others: transition and observation noise have to be independent"
             )
     return kind.__name__
+
+
+def _some(arguments: Any) -> Any:
+    """Return further arguments, None if there are none."""
+    return None if isinstance(arguments, tuple | Mapping) and not arguments else arguments
 
 
 def _predicts(kf: Any) -> bool:

@@ -153,7 +153,7 @@ def test_draws_follow_the_given_generator_and_leave_numpys_global_stream_alone()
     assert not np.array_equal(drawn[0], drawn[2])
 
 
-def test_mixture_at_the_start_is_ours():
+def test_start_that_is_not_gaussian_is_the_initial_distribution():
     class Additive(Simulated):
         def PX(self, t, xp):  # noqa: N802
             return dists.Normal(loc=xp)
@@ -163,6 +163,13 @@ def test_mixture_at_the_start_is_ours():
     x = np.array([[0.3], [2.0]])
     np.testing.assert_array_equal(model.transition_mean(x, 1.0, None, 1), x)
     assert model.transition_covariance(1.0, 1) == 0
+
+    class Positive(Additive):
+        def PX0(self):  # noqa: N802
+            return dists.Gamma(a=3.0, b=2.0)
+
+    start = from_particles(Positive()).initial
+    assert (start.mean, start.covariance) == (1.5, 0.75)
 
 
 def test_smoothing_and_pickles():
