@@ -17,7 +17,7 @@ from herdfilter.evaluation.statistics import median_interval
 
 LIBRARIES = ("filterpy", "particles", "stonesoup")
 KEYS = ["adapter", "model", "filter", "n"]
-"""What a row is about; the other columns are `runs`, `error`, `ratio`, `ratio_low`, `ratio_high` and `ms_per_step`."""
+"""What a row is about; the other columns are `runs`, `error`, `ratio`, `ratio_low`, `ratio_high`, `worst` and `ms_per_step`."""
 
 
 class Reference(NamedTuple):
@@ -64,6 +64,7 @@ def beside(
         row = {"adapter": adapter, "model": model, "filter": name}
         row |= {"n": n if isinstance(n, int) else n[name], "runs": len(references)}
         row |= {"error": np.median(own), "ratio": np.median(ratios), "ratio_low": low, "ratio_high": high}
+        row["worst"] = np.max(own)
         rows.append(row | {"ms_per_step": 1e3 * np.median(time) / len(references[0].means)})
     return rows
 

@@ -14,6 +14,9 @@ from herdfilter.mixture import GaussianMixture
 SMALLEST = 1e-300
 """Probability below which no quantile is asked for; its counterpart is that below one."""
 
+FARTHEST = 1e100
+"""Largest mean of an observation that is not Gaussian, and largest standard deviation."""
+
 
 class Gaussians(NamedTuple):
     """N(means[i], factors[i] @ factors[i].T) for each of n states; one factor where all have the same.
@@ -115,8 +118,9 @@ def log_density(law: Any, z: Array, n: int) -> Array:
     if isinstance(law, dists.DiscreteDist) and (z == np.round(z)).all():
         z = z.astype(np.int64)
     vectors = law.dim > 1 or isinstance(law, dists.MvNormal | dists.IndepProd)
-    values = law.logpdf(z if vectors else z[..., 0])
-    return np.broadcast_to(np.ravel(values), n).astype(np.float64)
+    values = np.broadcast_to(np.ravel(law.logpdf(z if vectors else z[..., 0])), n).astype(np.float64)
+    values[np.isnan(values)] = -np.inf  # as the library's own weights have it: a rate, say, that is infinite
+    return values
 
 
 def moments(law: Any, n: int) -> tuple[Array, Array] | None:
@@ -137,6 +141,8 @@ def moments(law: Any, n: int) -> tuple[Array, Array] | None:
         np.stack([np.broadcast_to(np.ravel(part[i]), n) for part in found if part], axis=1) for i in (0, 1)
     )
     variances = variances[:1] if (variances == variances[0]).all() else variances
+    # what lies far beyond all observations, as exp(x) may, is only to stay a number
+    means, variances = np.clip(means, -FARTHEST, FARTHEST), np.minimum(variances, FARTHEST**2)
     return means, variances[:, :, None] * np.eye(len(parts))
 
 

@@ -172,6 +172,17 @@ def test_start_that_is_not_gaussian_is_the_initial_distribution():
     assert (start.mean, start.covariance) == (1.5, 0.75)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_counts_of_states_that_are_far_off_have_no_weight_and_end_no_run():
+    model = from_particles(ssms.DiscreteCox())
+    x = np.array([[0.0], [500.0], [1000.0]])  # rates of 1, of 1e217, and of infinity
+    values = model.log_likelihood(np.array([2.0]), x, 1)
+    assert values[0] == pytest.approx(-1 - np.log(2))
+    assert values[2] == -np.inf
+    assert np.isfinite(model.observation_mean(x, 1)).all()
+    assert np.isfinite(model.observation_covariance(1, x)).all()
+
+
 def test_smoothing_and_pickles():
     ssm = Heavy()
     data = vectors(data_of(ssm, 6))
