@@ -17,7 +17,7 @@ from herdfilter.evaluation.statistics import median_interval
 
 LIBRARIES = ("filterpy", "particles", "stonesoup")
 KEYS = ["adapter", "model", "filter", "n"]
-"""What a row is about; the other columns are `runs`, `error`, `ratio`, `ratio_low`, `ratio_high`, `worst` and `ms_per_step`."""
+"""What a row is about; others are `runs`, `error`, `ratio`, `ratio_low`, `ratio_high`, `worst` (error), `ms_per_step`."""
 
 
 class Reference(NamedTuple):

@@ -8,7 +8,7 @@ from page_format import interval, markdown, number, read
 
 
 def adapters(library: str) -> str:
-    """Errors and times of the library's first filter, then those of all others over its errors, with their own times."""
+    """Median error of the library's first filter, errors of the others over its own; largest error of a run; times."""
     table = read("adapters").query("adapter == @library")
     models = list(dict.fromkeys(table["model"]))
     first = table["filter"].iloc[0]
@@ -19,7 +19,7 @@ def adapters(library: str) -> str:
             return ""
         row = cells.loc[(name, model)]
         error = f"error {number(row['error'])}" if name == first else interval(row, "ratio")
-        return f"{error}; {number(row['ms_per_step'])} ms"
+        return f"{error}; {number(row['worst'])}; {number(row['ms_per_step'])} ms"
 
     rows = []
     for name in dict.fromkeys(table["filter"]):

@@ -14,9 +14,6 @@ from herdfilter.mixture import GaussianMixture
 SMALLEST = 1e-300
 """Probability below which no quantile is asked for; its counterpart is that below one."""
 
-FARTHEST = 1e100
-"""Largest mean of an observation that is not Gaussian, and largest standard deviation."""
-
 
 class Gaussians(NamedTuple):
     """N(means[i], factors[i] @ factors[i].T) for each of n states; one factor where all have the same.
@@ -126,8 +123,9 @@ def log_density(law: Any, z: Array, n: int) -> Array:
 def moments(law: Any, n: int) -> tuple[Array, Array] | None:
     """Return means (n, k) and covariances, (n, k, k) or (1, k, k), of an observation, given n states; None if not known.
 
-    Of others than Gaussians there are those whose density has one mode, and tails that a Gaussian of the same moments does
-    not miss by far.
+    Of others than Gaussians there are those that are shifted by the state. Counts and rates have moments, too, but those of
+    an exponential of the state change by orders of magnitude within its spread: what Kalman's update makes of them may lose
+    a filter that is guided by it.
     """
     law = observed(law)
     known = gaussians(law, n)
@@ -141,8 +139,6 @@ def moments(law: Any, n: int) -> tuple[Array, Array] | None:
         np.stack([np.broadcast_to(np.ravel(part[i]), n) for part in found if part], axis=1) for i in (0, 1)
     )
     variances = variances[:1] if (variances == variances[0]).all() else variances
-    # what lies far beyond all observations, as exp(x) may, is only to stay a number
-    means, variances = np.clip(means, -FARTHEST, FARTHEST), np.minimum(variances, FARTHEST**2)
     return means, variances[:, :, None] * np.eye(len(parts))
 
 
@@ -157,12 +153,4 @@ def _moments_on_line(law: Any) -> tuple[Any, Any] | None:
         return law.loc, 2 * np.square(law.scale)
     if kind is dists.Student and np.min(law.df) > 2:
         return law.loc, np.square(law.scale) * law.df / (law.df - 2)
-    if kind is dists.Gamma:
-        return law.a / law.b, law.a / np.square(law.b)
-    if kind is dists.Poisson:
-        return law.rate, law.rate
-    if kind is dists.Binomial:
-        return law.n * law.p, law.n * law.p * (1 - law.p)
-    if kind is dists.NegativeBinomial:
-        return law.n * (1 - law.p) / law.p, law.n * (1 - law.p) / np.square(law.p)
     return None

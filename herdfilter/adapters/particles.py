@@ -38,10 +38,10 @@ def from_particles(
     =============================================  ===============================================================
 
     Gaussian are ``Normal``, ``MvNormal``, ``VaryingCovNormal``, ``Dirac``, ``LinearD`` of these, and ``IndepProd`` of them.
-    ``observation_mean`` and ``observation_covariance`` are there where ``PY`` is Gaussian, or in each entry one of
-    ``Logistic``, ``Laplace``, ``Student``, ``Gamma``, ``Poisson``, ``Binomial`` and ``NegativeBinomial``, unless the mean is
-    the same for all states, as in stochastic volatility: Kalman filters would learn nothing from it. The likelihood is
-    ``PY``'s own. All this is found out by drawing a few states, from a stream of its own.
+    ``observation_mean`` and ``observation_covariance`` are there where ``PY`` is Gaussian, or in each entry Gaussian,
+    ``Logistic``, ``Laplace`` or ``Student``, unless the mean is the same for all states, as in stochastic volatility: Kalman
+    filters would learn nothing from it. Of counts and others, particles are weighed by the likelihood alone. That is
+    ``PY``'s own in any case. All this is found out by drawing a few states, from a stream of its own.
 
     Their first observation is of the state at time 0, of law ``PX0``; ours is of the state at step 1, after one transition.
     So their time t is our step t + 1, and the transition to step 1 draws from ``PX0`` whatever the state at step 0, which
