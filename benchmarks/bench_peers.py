@@ -135,7 +135,7 @@ def samplers(args: argparse.Namespace) -> None:
 def adapters(args: argparse.Namespace) -> None:
     """Measure the filters of all libraries."""
     for records in libraries.measured(args):
-        save("adapters", records, args.results, libraries.KEYS, "adapters")
+        save("adapters", records, args.results, libraries.KEYS, f"adapters --runs {args.runs}")
         for model, rows in records.groupby("model", sort=False):
             show(model, rows.drop(columns="model"))
 
