@@ -11,7 +11,7 @@ from filterpy.kalman import MerweScaledSigmaPoints, UnscentedKalmanFilter
 import herdfilter as hf
 from herdfilter.adapters.filterpy import from_filterpy
 
-STEPS, N, MANY = 40, 100, 2**14
+STEPS, N = 40, 100
 SENSORS = np.array([[0.0, 0.0], [20.0, 0.0]])
 
 
@@ -96,7 +96,7 @@ def measured(args) -> list[dict[str, object]]:
         observations = [hf.simulate(columns, STEPS, rng=seed)[1] for seed in seeds]
         references = []
         for k, z in enumerate(observations):
-            found = hf.make_filter("sqmc", columns, n_particles=MANY, rng=k).run(z)
+            found = hf.make_filter("sqmc", columns, n_particles=args.many, rng=k).run(z)
             references.append(
                 Reference(found.means, np.sqrt(np.diagonal(found.covariances, axis1=1, axis2=2)))
             )

@@ -153,6 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     known = libraries.LIBRARIES
     options.add_argument("--libraries", nargs="+", choices=known, default=list(known), help="with adapters")
     options.add_argument("--runs", type=int, default=50, help="of the adapters' filters")
+    options.add_argument("--many", type=int, default=2**14, help="particles of filterpy's references")
     args = options.parse_args(arguments)
     announce(args.seed)
     for line in peers.missing():

@@ -92,7 +92,7 @@ def test_peers_are_compared_where_they_are_installed(run):
 
 
 def test_filters_of_a_library_are_measured_beside_ours(run):
-    table = run("bench_peers", "adapters", "--libraries", "filterpy", "--runs", 1)["adapters"]
+    table = run("bench_peers", "adapters", "--libraries", "filterpy", "--runs", 1, "--many", 300)["adapters"]
     assert {"filterpy UKF", "ukf", "auto-kh, columns"} <= set(table["filter"])
     assert (table["ratio"] > 0).all()
 
