@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
+from herdfilter._one_line import fields_in_line
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models._fields import as_matrix_covariance, as_partial_observation, assign, assign_positive
 
@@ -61,6 +62,8 @@ class BearingsTracking:
 
     dim = 4
     partial_observations = True
+
+    __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
         assign(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_positive
+from herdfilter._one_line import fields_in_line
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models._fields import as_observation, assign, assign_positive
 
@@ -63,6 +64,8 @@ class CirclingRange:
     initial_sd: float = 1.0
 
     dim = 2
+
+    __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
         assign(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
+from herdfilter._one_line import fields_in_line
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models._fields import as_matrix_covariance, assign, assign_positive
 from herdfilter.models._radar import log_density, range_and_bearing, range_and_bearing_jacobian
@@ -72,6 +73,8 @@ class CoordinatedTurn:
     dim = 5
     observation_circular = (1,)
     partial_observations = True
+
+    __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
         assign(

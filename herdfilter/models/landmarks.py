@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_count
+from herdfilter._one_line import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models._fields import as_matrix_covariance, as_partial_observation, assign, assign_positive
@@ -82,6 +83,8 @@ class LandmarkLocalisation:
     dim = 3
     circular = (2,)
     partial_observations = True
+
+    __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
         assign(

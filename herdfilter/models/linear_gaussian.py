@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_count, as_positive
+from herdfilter._one_line import fields_in_line
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models._fields import as_matrix_covariance, as_partial_observation, assign
 
@@ -56,6 +57,8 @@ class LinearGaussian:
     initial_covariance: Array
 
     partial_observations = True
+
+    __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
         mean = as_array("initial_mean", self.initial_mean, (None,))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_count
+from herdfilter._one_line import fields_in_line
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models._fields import as_partial_observation, assign, assign_positive
 
@@ -71,6 +72,8 @@ class Lorenz96:
     initial_variance: float = 1.0
 
     partial_observations = True
+
+    __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
         assign(

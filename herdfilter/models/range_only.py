@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
+from herdfilter._one_line import fields_in_line
 from herdfilter.models._fields import as_observation, assign, assign_positive
 from herdfilter.models.priors import UniformBox
 
@@ -73,6 +74,8 @@ class RangeOnly:
 
     dim = 3
     circular = (2,)
+
+    __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
         assign(self, beacons=as_array("beacons", self.beacons, (None, 2)))
