@@ -29,7 +29,7 @@ import peers
 from common import announce, cpu_seconds, parser, particle_mixture, random_mixture, save, show, timed
 
 from herdfilter import ContinuousHerdedGibbs, KernelHerding, Points, herding_error, simulate
-from herdfilter.evaluation.filters import resolve_filters
+from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.evaluation.scenario import load_scenario
 from herdfilter.models import LinearGaussian
 

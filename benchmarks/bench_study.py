@@ -19,7 +19,7 @@ from common import announce, save, show
 from scipy.interpolate import make_interp_spline
 from studies import BASELINE, RIVAL, curve, measured, study_parser, summary
 
-from herdfilter.evaluation.filters import catalogue
+from herdfilter.catalogue.specifications import catalogue
 
 SCENARIOS = ("ungm", "lorenz63", "bearings", *(f"linear-d{d}" for d in range(1, 7)))
 PARTICLES = (20, 50, 100, 200, 500)

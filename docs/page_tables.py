@@ -16,7 +16,7 @@ from page_random import random_models
 from page_samplers import far, hostile, peers, quality, repairs, rivals
 
 ROOT = Path(__file__).parent.parent
-CATALOGUE = ROOT / "herdfilter" / "evaluation" / "filters.toml"
+CATALOGUE = ROOT / "herdfilter" / "catalogue" / "filters.toml"
 TITLES = {"ungm": "UNGM", "lorenz63": "Lorenz-63", "bearings": "bearings"}
 TITLES |= {f"linear-d{d}": f"linear, d = {d}" for d in range(1, 7)}
 YES_NO = {"True": "yes", "False": "no"}

@@ -17,12 +17,14 @@ from herdfilter.filters import *
 from herdfilter.fitting import *
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import simulate
+from herdfilter.models.sensors import Sensor
 from herdfilter.points import Points
 from herdfilter.samplers import *
 from herdfilter.smoothing import Trajectories, UnreachableStateError, backward_simulation
 
 if TYPE_CHECKING:
-    from herdfilter import evaluation, plotting
+    from herdfilter import catalogue, evaluation, plotting
+    from herdfilter.catalogue import make_filter
     from herdfilter.evaluation.compare import compare
 
 __all__ = [
@@ -30,14 +32,17 @@ __all__ = [
     "ConditionalHerdedGibbs",
     "GaussianMixture",
     "Points",
+    "Sensor",
     "Trajectories",
     "UnreachableStateError",
     "backward_simulation",
     "bandwidths",
+    "catalogue",
     "compare",
     "discrete",
     "evaluation",
     "kernels",
+    "make_filter",
     "models",
     "plotting",
     "simulate",
@@ -50,8 +55,10 @@ __all__ += fitting.__all__
 __all__ += samplers.__all__
 
 _ON_DEMAND = {
+    "catalogue": "herdfilter.catalogue",
     "compare": "herdfilter.evaluation.compare",
     "evaluation": "herdfilter.evaluation",
+    "make_filter": "herdfilter.catalogue",
     "plotting": "herdfilter.plotting",
 }
 """Name -> the module that it is, or that has it: what filtering does not need is loaded when it is asked for."""

@@ -18,6 +18,7 @@ UNDERFLOW = 1e-280  # a variance below it has lost digits, and so have its produ
 LARGEST = 1e150  # of a state or an observation: the squares of larger numbers are none
 ROUNDING = 1e-8  # asymmetry and negative eigenvalues of a correlation matrix that are put down to rounding
 ROUNDING_SINGLE = 1e-6  # the same of float32
+LONGEST_LABEL = 200  # characters: figures and tables show a title, a label or the name of a filter in full
 LEAST_SHARE = 1e-6  # of the largest entry of a covariance matrix: rounding is measured by no smaller variance
 
 
@@ -182,3 +183,11 @@ def one_of(name: str, value: str, known: Iterable[str]) -> str:
     ]
     hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
     raise ValueError(f"{name}: unknown {shown(value)}; {hint}")
+
+
+def check_label(name: str, value: Any) -> None:
+    """Raise ValueError unless a value is a text that can stand in a figure."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name}: expected a text, got {shown(value)}")
+    if len(value) > LONGEST_LABEL or not all(c.isprintable() or c.isspace() for c in value):
+        raise ValueError(f"{name}: expected at most {LONGEST_LABEL} printable characters, got {shown(value)}")

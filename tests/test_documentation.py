@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
+from herdfilter.catalogue.specifications import catalogue
 from herdfilter.cli import main
-from herdfilter.evaluation.filters import catalogue
 from herdfilter.evaluation.scenario import scenario_files
 
 ROOT = Path(__file__).parent.parent

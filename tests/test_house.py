@@ -14,6 +14,7 @@ FLOORS = (
     ("plotting",),
     ("paper",),
     ("evaluation",),
+    ("catalogue",),
     ("smoothing",),
     ("filters",),
     ("models",),

@@ -92,7 +92,7 @@ def _told(scenario: Scenario) -> list[tuple[str, str]]:
 def filters(name: str | None) -> None:
     """List the filters of the catalogue; of one, NAME, tell how it is composed."""
     from herdfilter._checks import one_of
-    from herdfilter.evaluation.filters import catalogue
+    from herdfilter.catalogue.specifications import catalogue
 
     known = catalogue()
     if name is not None:

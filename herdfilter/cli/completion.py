@@ -28,7 +28,7 @@ class FilterNames(click.ParamType):
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
         """Complete the last of the names."""
-        from herdfilter.evaluation.filters import catalogue
+        from herdfilter.catalogue.specifications import catalogue
 
         before, comma, last = incomplete.rpartition(",")
         taken = before.split(",")

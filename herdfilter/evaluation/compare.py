@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from herdfilter._checks import shown
+from herdfilter.catalogue.specifications import Filters
 from herdfilter.evaluation.engine import run_study
-from herdfilter.evaluation.filters import Filters
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.evaluation.study import plan_study
 

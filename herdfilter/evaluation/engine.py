@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from herdfilter._checks import as_count, as_positive
+from herdfilter.catalogue.specifications import FilterSpec
 from herdfilter.evaluation.columns import measured, measured_without_result, series_of
 from herdfilter.evaluation.evidence import Evidence
 from herdfilter.evaluation.executors import BATCH_SECONDS, check_scheduler, distribute, make_executor
 from herdfilter.evaluation.failures import failed_by, one_line
 from herdfilter.evaluation.family import kind_of
-from herdfilter.evaluation.filters import FilterSpec
 from herdfilter.evaluation.progress import Counter, stage, told
 from herdfilter.evaluation.recording import Recording, record
 from herdfilter.evaluation.reference import Reference, compute_reference, snapshot_steps

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, one_of, shown
+from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.evaluation.data import load_plaza, load_uav
-from herdfilter.evaluation.expressions import check_keywords
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.models.contract import simulate, simulate_observations, simulated_controls
 

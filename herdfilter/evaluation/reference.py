@@ -11,8 +11,8 @@ import numpy as np
 
 from herdfilter._checks import Array, one_of
 from herdfilter.angles import moments
+from herdfilter.catalogue.specifications import FilterFactory, resolve_filters
 from herdfilter.evaluation import cache
-from herdfilter.evaluation.filters import FilterFactory, resolve_filters
 from herdfilter.evaluation.posterior import LineDensity, Reference, from_arrays, snapshot_steps, to_arrays
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.scenario import Scenario

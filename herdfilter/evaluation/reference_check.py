@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import as_count, one_of, shown
+from herdfilter.catalogue.expressions import check_keywords
+from herdfilter.catalogue.specifications import blamed_on, catalogue, resolve_filters
 from herdfilter.evaluation import cache
-from herdfilter.evaluation.expressions import check_keywords
-from herdfilter.evaluation.filters import blamed_on, catalogue, resolve_filters
 from herdfilter.evaluation.memory import NUMBER, check_fits
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.reference import KEPT, reference_function, serving

@@ -49,7 +49,7 @@ statistic = "mean"            # over runs: "mean", "median" or "rms"
 runs = 100                    # as there; so are steps and skip (steps left out at the start)
 model = {}                    # keys of [model] that differ there
 
-[filter.my-filter]            # a filter of one's own, in the form of evaluation/filters.toml
+[filter.my-filter]            # a filter of one's own, in the form of catalogue/filters.toml
 proposal = "HerdedProposal(KernelHerding(bandwidth=0.5))"   # or "HerdedProposal(mymodule.MySampler())"
 ```
 """
@@ -66,9 +66,9 @@ from pathlib import Path
 from typing import Any
 
 from herdfilter._checks import as_count, one_of, shortened, shown
+from herdfilter.catalogue.expressions import check_keywords
+from herdfilter.catalogue.names import Imports, is_file
 from herdfilter.evaluation.criteria import Divergence, Published
-from herdfilter.evaluation.expressions import check_keywords
-from herdfilter.evaluation.names import Imports, is_file
 from herdfilter.evaluation.scenario_fields import check_depth, check_fields
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from herdfilter._checks import as_array, as_count, as_positive, one_of, shown
+from herdfilter._checks import as_array, as_count, as_positive, check_label, one_of, shown
+from herdfilter.catalogue.names import check_imports
 from herdfilter.evaluation.criteria import Divergence, Published
-from herdfilter.evaluation.names import check_imports
 
 VIEWS = ("plane", "time")
 """How a trajectory is drawn; a state of one dimension always against time."""
-
-LONGEST = 200
-"""Characters of a title, a label or the name of a filter: figures and tables show them in full."""
 
 DEPTH = 50
 """How deep the tables and lists of a scenario may be nested."""
@@ -59,13 +56,6 @@ def _check_family(scenario: Any) -> None:
 def _check_text(name: str, value: Any) -> None:
     if not isinstance(value, str):
         raise ValueError(f"{name}: expected a text, got {shown(value)}")
-
-
-def check_label(name: str, value: Any) -> None:
-    """Raise ValueError unless a value is a text that can stand in a figure."""
-    _check_text(name, value)
-    if len(value) > LONGEST or not all(c.isprintable() or c.isspace() for c in value):
-        raise ValueError(f"{name}: expected at most {LONGEST} printable characters, got {shown(value)}")
 
 
 def _check_dims(dims: Any) -> None:

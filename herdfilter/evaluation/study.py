@@ -19,10 +19,16 @@ import numpy as np
 
 from herdfilter._checks import as_count, one_of
 from herdfilter._version import __version__
+from herdfilter.catalogue.specifications import (
+    FilterFactory,
+    Filters,
+    blamed_on,
+    known_filters,
+    resolve_filters,
+)
 from herdfilter.evaluation import cache
 from herdfilter.evaluation.description import digest, plain
 from herdfilter.evaluation.family import Family, planned_family
-from herdfilter.evaluation.filters import FilterFactory, Filters, blamed_on, known_filters, resolve_filters
 from herdfilter.evaluation.memory import check_study_fits
 from herdfilter.evaluation.recording import DataSet, check_data_folder, first_step, load_data
 from herdfilter.evaluation.reference_check import check_reference, try_reference

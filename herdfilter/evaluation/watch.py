@@ -17,7 +17,7 @@ from herdfilter.angles import wrap_angles
 from herdfilter.evaluation.metrics import normalised_squares
 from herdfilter.evaluation.recording import Recording
 from herdfilter.filters.kalman import KalmanFilter
-from herdfilter.models.contract import observation_circular
+from herdfilter.models.contract import observation_circular, takes_partial
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ def _normalised_innovations(
     """Squares of the innovations in units of their predicted covariances, and their degrees of freedom, each (T,)."""
     nis, degrees = np.full(len(observations), np.nan), np.zeros(len(observations))
     model = getattr(estimator, "model", None)
-    partial = isinstance(estimator, KalmanFilter) or getattr(model, "partial_observations", False)
+    partial = isinstance(estimator, KalmanFilter) or (model is not None and takes_partial(model))
     size = observations.shape[1]
     for seen, places in _patterns(
         observations, [k for k, (mean, _) in predictions.items() if len(mean) == size]

@@ -16,6 +16,7 @@ from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particle_filter import ParticleFilter
 from herdfilter.filters.proposals import *  # noqa: F403
+from herdfilter.filters.replay import Replay
 from herdfilter.filters.resampling import *  # noqa: F403
 from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Outcome, StepRecord
 
@@ -33,6 +34,7 @@ __all__ = [
     "Observation",
     "Outcome",
     "ParticleFilter",
+    "Replay",
     "SmartSamplingKalmanFilter",
     "StepRecord",
     "UnscentedKalmanFilter",

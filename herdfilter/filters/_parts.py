@@ -7,19 +7,24 @@ from typing import Any
 import numpy as np
 
 from herdfilter.filters.cloud import Cloud
-from herdfilter.models.contract import Model, check_state, require
+from herdfilter.models.contract import SEEN, Model, check_state, require
 
 
 def check_model(model: Model) -> None:
     """Raise an error that names what is wrong with a model, as far as that shows without a draw."""
     check_state(model, "ParticleFilter", "sample")
-    require(model, "ParticleFilter", ("log_likelihood",))
+    require(model, "ParticleFilter", *SEEN)
 
 
 def check_part(name: str, part: object, kind: type, expected: str) -> None:
     """Raise TypeError unless `part` is an instance of this kind."""
     if isinstance(part, type):
         raise TypeError(f"{name}: expected {expected}, an instance, got the class {part.__name__}")
+    if isinstance(part, str):
+        raise TypeError(
+            f"{name}: expected {expected}, got {part!r}; filters that have a name are made by "
+            f"herdfilter.make_filter({part!r}, model, n_particles, rng)"
+        )
     if not isinstance(part, kind):
         raise TypeError(f"{name}: expected {expected}, got {part!r}")
 

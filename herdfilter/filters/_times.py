@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -48,6 +49,28 @@ def since_start(times: ArrayLike, steps: int) -> Array:
     if len(numbers) != steps:
         raise ValueError(f"times: expected one per step, {steps}, got {len(numbers)}")
     return as_array("times", numbers, (None,))
+
+
+def elapsed(times: Sequence[Any], start: Any) -> Array:
+    """Return the times of readings (T,) since `start`: numbers as they are, durations and dates in seconds."""
+    array = as_objects(times)
+    if _all(array, date, "M"):
+        if start is None:
+            raise ValueError(
+                f"start: expected the date of the state where the filter stands, as readings have dates; got None, and "
+                f"{shown(times[0])} as the first date"
+            )
+        return since_start(as_objects([start, *times]), len(times))
+    origin = since_start(as_objects([0.0 if start is None else start]), 1)[0]
+    return since_start(array, len(times)) - origin
+
+
+def as_objects(times: Sequence[Any]) -> np.ndarray:
+    """Return times as an array in one dimension: of numbers or NumPy's dates if all are, else of objects."""
+    array = np.empty(len(times), dtype=object)
+    array[:] = list(times)
+    of_numpy = all(isinstance(time, int | float | np.generic) for time in array)
+    return np.array(list(array)) if of_numpy and len(array) else array
 
 
 def _all(array: np.ndarray, kind: type, code: str) -> bool:

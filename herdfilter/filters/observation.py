@@ -42,7 +42,7 @@ class Observation:
         """Read what a user gives as an observation; None if it is missing.
 
         It is missing if it is None or NaN in all entries; without `partial`, also if it is NaN in any entry. The model's
-        ``partial_observations`` decides unless `partial` is given.
+        ``partial_observations`` decides unless `partial` is given, and a likelihood that is derived leaves NaN out.
 
         Raises
         ------
@@ -58,7 +58,7 @@ class Observation:
                 f"z: expected None or an array of numbers, got {shown(z)} at step {step}"
             ) from None
         if partial is None:
-            partial = getattr(model, "partial_observations", False)
+            partial = contract.takes_partial(model)
         if (numbers.size or not partial) and np.abs(numbers).max(initial=0.0) <= LARGEST:
             return cls(model, numbers, step, None)
         if np.isinf(numbers).any():

@@ -19,8 +19,9 @@ from herdfilter.filters.observation import Observation, predicted_moments
 from herdfilter.filters.proposals import BootstrapProposal, ObservingProposal, Proposal
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Outcome, StepRecord
-from herdfilter.filters.series import Watcher, run, series
+from herdfilter.filters.series import Late, Reading, Watcher, run, series
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, has
+from herdfilter.models.sensors import Sensor, sensed, to_check
 
 
 class ParticleFilter:
@@ -81,8 +82,9 @@ class ParticleFilter:
         self.resample_below = as_fraction("resample_below", resample_below)
         self.on_degeneracy = one_of("on_degeneracy", on_degeneracy, ("raise", "predict"))
         self.rng = as_generator(rng)
-        check_model(model)
-        self.proposal.check(model)
+        seen = to_check(model)
+        check_model(seen)
+        self.proposal.check(seen)
         self._observing = self.proposal if isinstance(self.proposal, ObservingProposal) else None
         self._circular = circular_dims(model)
         self.step = 0
@@ -140,14 +142,19 @@ class ParticleFilter:
             self._cloud = self._checked(moved, self.proposal, "propose")
         self._resampled, self.step = uneven, self.step + 1
 
-    def update(self, z: ArrayLike | None) -> StepRecord:
+    def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
         """Weight the particles by the likelihood of an observation, after `predict`: observations begin at step 1.
+
+        There may be several updates at one step, by one sensor after the other.
 
         Parameters
         ----------
         z : array_like or None
             The observation in the form that the model's `log_likelihood` takes. None means missing, and so does NaN in
-            any entry, unless the model says ``partial_observations = True``: then only NaN in all entries does.
+            any entry, unless the model says ``partial_observations = True`` or its likelihood is derived: then only NaN in
+            all entries does.
+        sensor : Sensor, optional
+            What the observation is of, in place of the model's own observation functions.
 
         Raises
         ------
@@ -155,13 +162,18 @@ class ParticleFilter:
             If the likelihood vanishes at every particle, unless ``on_degeneracy="predict"``; the prediction is kept.
         RuntimeError
             If the particles still stand at step 0, the initial state, of which there is no observation.
+        TypeError
+            If there is neither a sensor nor an observation function of the model's, or the proposal needs more of it.
         ValueError
             If the model returns a log-likelihood of the wrong shape, or one that is NaN or +inf.
         """
         if self.step == 0:
             raise RuntimeError("update: the filter stands at the initial state, step 0; call predict first")
         increment, outcome = 0.0, Outcome.MISSING
-        seen = Observation.read(self.model, z, self.step)
+        model = sensed(self.model, sensor)
+        if sensor is not None:
+            self.proposal.check(model)
+        seen = Observation.read(model, z, self.step)
         if seen is not None:
             updated, total = self._weighed(seen).normalised()
             if total > -np.inf:
@@ -180,19 +192,22 @@ class ParticleFilter:
 
     def run(
         self,
-        observations: Iterable[ArrayLike | None],
+        observations: Iterable[ArrayLike | None] | Iterable[Reading],
         dt: float | Sequence[float] | Array = 1.0,
         controls: Sequence[Any] | Array | None = None,
         keep_particles: bool = False,
         times: ArrayLike | None = None,
         watcher: Watcher | None = None,
+        start: Any = None,
+        late: Late = "raise",
     ) -> FilterResult:
         """Predict to, and update with, each observation in turn.
 
         Parameters
         ----------
         observations : iterable, length T
-            One observation per step; None or NaN where it is missing.
+            One observation per step; None or NaN where it is missing. Or readings ``(time, sensor, z)`` of any sensors in
+            any order; those of the same time are updates at one step, and None for a sensor is the model's own.
         dt : float or sequence of float, length T
             Time from the step before to each observation; a `timedelta` counts in seconds.
         controls : sequence, length T, optional
@@ -204,24 +219,31 @@ class ParticleFilter:
             count in seconds, and so do dates, of which there are T + 1: the first is that of the state where it stands.
         watcher : Watcher, optional
             Looks at the filter between prediction and update, and after the update, of every step.
+        start : float or date, optional
+            Time of the state where the filter now stands, before all readings; 0 unless given, needed where they have dates.
+        late : {"raise", "replay"}
+            What to do with a reading whose time is before that of the one that came ahead of it: refuse it, or take it up in
+            its place. See `Replay` for readings that come one by one.
 
         Raises
         ------
         DegenerateWeightsError, ValueError
             As in `update`, with the steps completed as ``result``; ValueError before the first step if lengths differ, a
-            time step is not positive or times do not increase.
+            time step is not positive, times do not increase or a reading is late.
         """
         kept: list[tuple[Array, Array]] | None = [] if keep_particles else None
-        return run(self, series(observations, dt, controls, times), self.model.dim, kept, watcher)
+        steps = series(observations, dt, controls, times, start, late)
+        return run(self, steps, self.model.dim, kept, watcher)
 
-    def predicted_observation(self) -> tuple[Array, Array] | None:
+    def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
         """Mean (k,) and covariance (k, k) of the observation at this step, noise included, between `predict` and `update`.
 
-        None at step 0, and where the model has no ``observation_mean`` and ``observation_covariance``.
+        None at step 0, and where the model, or the sensor, has no mean and covariance of the observation.
         """
-        if self.step == 0 or not has(self.model, OBSERVED):
+        model = self.model if sensor is None else sensed(self.model, sensor)
+        if self.step == 0 or not has(model, OBSERVED):
             return None
-        mean, covariance, noise = predicted_moments(self.model, self.particles, self.weights, self.step)
+        mean, covariance, noise = predicted_moments(model, self.particles, self.weights, self.step)
         return mean, covariance + noise
 
     def _weighed(self, seen: Observation) -> Cloud:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter.filters._times import as_objects
 
 
 class Outcome(Enum):
@@ -63,6 +66,10 @@ class FilterResult:
     outcomes : tuple of Outcome, length T
     particles, weights : ndarray, shapes (T, n, d) and (T, n), or None
         Kept only on request.
+    steps : ndarray of int, shape (T,)
+        Time index of each row; readings of the same time share one.
+    times : ndarray, shape (T,)
+        Time of each row, as it was given: numbers, durations or dates; sums of `dt` where that was given.
     """
 
     means: Array
@@ -73,6 +80,8 @@ class FilterResult:
     outcomes: tuple[Outcome, ...]
     particles: Array | None = None
     weights: Array | None = None
+    steps: np.ndarray | None = None
+    times: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.means)
@@ -92,9 +101,13 @@ class FilterResult:
 
     @classmethod
     def collect(
-        cls, records: list[StepRecord], dim: int, kept: list[tuple[Array, Array]] | None = None
+        cls,
+        records: list[StepRecord],
+        dim: int,
+        kept: list[tuple[Array, Array]] | None = None,
+        times: Sequence[Any] | None = None,
     ) -> FilterResult:
-        """Stack step records, and the particles and weights kept beside them."""
+        """Stack step records, the particles and weights kept beside them, and the times of as many of the first steps."""
         return cls(
             means=np.array([r.mean for r in records]).reshape(-1, dim),
             covariances=np.array([r.covariance for r in records]).reshape(-1, dim, dim),
@@ -104,6 +117,8 @@ class FilterResult:
             outcomes=tuple(r.outcome for r in records),
             particles=None if kept is None else np.array([x for x, _ in kept]),
             weights=None if kept is None else np.array([w for _, w in kept]),
+            steps=np.array([r.step for r in records], dtype=int),
+            times=None if times is None else as_objects(times[: len(records)]),
         )
 
 

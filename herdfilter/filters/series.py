@@ -1,24 +1,36 @@
-"""A series of observations: what every step of a batch run is given, and the loop over them."""
+"""A series of observations, or of readings of sensors: what every step of a batch run is given, and the loop over them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, shown
-from herdfilter.filters._times import as_duration, since_start
+from herdfilter._checks import Array, one_of, shown
+from herdfilter.filters._times import as_duration, elapsed, since_start
 from herdfilter.filters.results import FilterResult, StepRecord
+from herdfilter.models.sensors import Sensor
+
+Reading = tuple[Any, Sensor | None, ArrayLike | None]
+"""Time, sensor (None for the model's own observation functions) and observation."""
+
+Late = Literal["raise", "replay"]
+"""What becomes of a reading that comes after a later one."""
 
 
 class Step(NamedTuple):
-    """What leads to a step: the time since the step before, the control input on the way, the observation there."""
+    """What leads to a step: the time since the step before, the control input on the way, the observation there.
+
+    Where no time passes the step is the one before, observed once more.
+    """
 
     z: ArrayLike | None
     dt: float
     control: Any
+    sensor: Sensor | None = None
+    time: Any = None
 
 
 class Online(Protocol):
@@ -28,7 +40,7 @@ class Online(Protocol):
         """Go to the next step."""
         ...
 
-    def update(self, z: ArrayLike | None) -> StepRecord:
+    def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
         """Take up the observation there."""
         ...
 
@@ -46,26 +58,42 @@ class Watcher(Protocol):
 
 
 def series(
-    observations: Iterable[ArrayLike | None],
+    observations: Iterable[Any],
     dt: float | Sequence[float] | Array = 1.0,
     controls: Sequence[Any] | Array | None = None,
     times: ArrayLike | None = None,
+    start: Any = None,
+    late: Late = "raise",
 ) -> list[Step]:
     """Bring a series of T observations together with its time steps and control inputs, checked before the first step.
 
-    Tables of pandas and the like stand for their rows, whatever their columns and index are called.
+    Tables of pandas and the like stand for their rows, whatever their columns and index are called. Readings are put in the
+    order of their times, where `late` allows it.
 
     Raises
     ------
     ValueError
-        If lengths differ, a time step is not positive, times do not increase, or both `dt` and `times` are given.
+        If lengths differ, a time step is not positive, times do not increase, a reading is late, or times are given twice.
     """
     observations = _entries("observations", observations)
     steps = len(observations)
+    inputs = [None] * steps if controls is None else _entries("controls", controls)
+    one_of("late", late, ("raise", "replay"))
+    if any(is_reading(entry) for entry in observations):
+        if times is not None or np.ndim(dt) or dt != 1.0:
+            raise ValueError(
+                "observations: expected readings without times or dt, as they have their own; got both"
+            )
+        if len(inputs) != steps:
+            raise ValueError(f"controls: expected one per step, {steps}, got {len(inputs)}")
+        return _of_readings(observations, inputs, start, late)
+    if start is not None:
+        raise ValueError(
+            f"start: expected none beside observations without times of their own, got {shown(start)}"
+        )
     if times is not None:
         dt = _intervals(times, dt, steps)
     dts: list[Any] = [dt] * steps if np.ndim(dt) == 0 else list(np.asarray(dt))
-    inputs = [None] * steps if controls is None else _entries("controls", controls)
     for name, count in (("dt", len(dts)), ("controls", len(inputs))):
         if count != steps:
             raise ValueError(f"{name}: expected one per step, {steps}, got {count}")
@@ -74,7 +102,44 @@ def series(
             dts[k] = as_duration("dt", value)
         except ValueError as error:
             raise ValueError(f"{error} before step {k + 1}") from None
-    return [Step(z, dt, control) for z, dt, control in zip(observations, dts, inputs, strict=True)]
+    given = list(np.cumsum(dts)) if times is None else list(np.asarray(times))[-steps:]
+    return [
+        Step(z, dt, control, None, time)
+        for z, dt, control, time in zip(observations, dts, inputs, given, strict=True)
+    ]
+
+
+def is_reading(entry: Any) -> bool:
+    """Whether an entry of a series is (time, sensor, observation)."""
+    return isinstance(entry, tuple) and len(entry) == 3 and isinstance(entry[1], Sensor)
+
+
+def _of_readings(readings: Sequence[Any], controls: Sequence[Any], start: Any, late: Late) -> list[Step]:
+    """Return steps of readings; those of the same time, in the order given, lead to one step."""
+    for k, entry in enumerate(readings):
+        if not is_reading(entry) and not (isinstance(entry, tuple) and len(entry) == 3 and entry[1] is None):
+            raise ValueError(
+                f"observations: expected readings (time, sensor, z) throughout, got {shown(entry)} at place {k}"
+            )
+    times = [entry[0] for entry in readings]
+    since = elapsed(times, start)
+    order = np.argsort(since, kind="stable")
+    if late == "raise" and (order != np.arange(len(order))).any():
+        k = int(np.argmax(np.diff(since) < 0)) + 1
+        raise ValueError(
+            f"observations: expected readings in the order of their times, got {times[k]} after {times[k - 1]} at place "
+            f"{k}; late='replay' takes them up in their places"
+        )
+    dts = np.diff(since[order], prepend=0.0)
+    if not dts[0] > 0:
+        raise ValueError(
+            f"observations: expected readings after the state where the filter stands, got the time {times[order[0]]}; "
+            "give its time as start"
+        )
+    return [
+        Step(readings[k][2], float(dt), controls[k], readings[k][1], times[k])
+        for k, dt in zip(order, dts, strict=True)
+    ]
 
 
 def _entries(name: str, values: Any) -> list[Any]:
@@ -116,20 +181,26 @@ def run(
 ) -> FilterResult:
     """Predict to, and update with, each observation in turn; `kept` collects particles and weights.
 
+    Where no time passes there is an update alone.
+
     Whatever goes wrong, the error's attribute ``result`` holds the steps completed.
     """
     records: list[StepRecord] = []
+    times = [step.time for step in steps]
     try:
         for step in steps:
-            online.predict(step.dt, step.control)
+            if step.dt > 0:
+                online.predict(step.dt, step.control)
             if watcher is not None:
                 watcher.predicted(online, step.z)
-            records.append(online.update(step.z))
+            records.append(
+                online.update(step.z) if step.sensor is None else online.update(step.z, step.sensor)
+            )
             if watcher is not None:
                 watcher.updated(online)
             if kept is not None:
                 kept.append((online.particles, online.weights))  # type: ignore[attr-defined]
     except (Exception, KeyboardInterrupt) as error:
-        error.result = FilterResult.collect(records, dim, kept)  # type: ignore[union-attr]
+        error.result = FilterResult.collect(records, dim, kept, times)  # type: ignore[union-attr]
         raise
-    return FilterResult.collect(records, dim, kept)
+    return FilterResult.collect(records, dim, kept, times)

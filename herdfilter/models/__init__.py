@@ -5,6 +5,7 @@ from herdfilter.models.bearings_only import BearingsOnly
 from herdfilter.models.circling_range import CirclingRange
 from herdfilter.models.coordinated_turn import CoordinatedTurn
 from herdfilter.models.double_well import DoubleWell
+from herdfilter.models.from_functions import FunctionModel, from_functions
 from herdfilter.models.landmarks import LandmarkLocalisation
 from herdfilter.models.linear_gaussian import LinearGaussian, linear_chain
 from herdfilter.models.lorenz63 import Lorenz63
@@ -26,6 +27,7 @@ __all__ = [
     "CirclingRange",
     "CoordinatedTurn",
     "DoubleWell",
+    "FunctionModel",
     "LandmarkLocalisation",
     "LinearGaussian",
     "Lorenz63",
@@ -36,6 +38,7 @@ __all__ = [
     "RangeTracking",
     "StochasticVolatility",
     "UniformBox",
+    "from_functions",
     "linear_chain",
     "random_model",
 ]

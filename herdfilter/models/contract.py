@@ -11,7 +11,7 @@ Arrays are (n, d), particles first. `step` counts from 1: the initial state is s
 ``transition(x, noise, dt, control, step)``                where noise (n, ``noise_dim``), from N(0, I), is not additive
 ``sample_transition(x, rng, dt, control, step)``           where the transition can only be simulated
 ``transition_log_density(x_next, x, dt, control, step)``   (m, d), (n, d) -> (m, n), for a smoother (optional)
-``log_likelihood(z, x, step)``                             (n, d) -> (n,)
+``log_likelihood(z, x, step)``                             (n, d) -> (n,); without it, that of Gaussian noise by the next two
 ``partial_observations``                                   True if ``log_likelihood`` leaves out NaN entries of z (optional)
 ``observation_mean(x, step)``                              (n, d) -> (n, k), with ``observation_covariance(step)`` (k, k)
 ``observation_covariance(step, x)``                        (n, d) -> (n, k, k), in its place where it depends on the state
@@ -35,6 +35,7 @@ from herdfilter._checks import Array, as_array, as_count, as_covariance, as_gene
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.mixture import GaussianMixture, covariance_factor
 from herdfilter.models._answers import Covariance, covariance, covariances, rows, shaped
+from herdfilter.models._derived import gaussian_log_density
 from herdfilter.models._signatures import check_signature, takes_state
 
 Model = Any  # an object that follows the contract above; checked by `require` at the point of use
@@ -45,6 +46,18 @@ ADDITIVE = ("transition_mean", "transition_covariance")
 OBSERVED = ("observation_mean", "observation_covariance")
 """What a model has whose observations have a mean and a covariance, as Kalman filters ask for."""
 
+SEEN = (("log_likelihood",), OBSERVED)
+"""What a model has of which particles are weighted: a likelihood, or what one is derived from."""
+
+OBSERVATION = (
+    "log_likelihood",
+    "partial_observations",
+    *OBSERVED,
+    "observation_circular",
+    "observation_jacobian",
+    "sample_observation",
+)
+"""All that the contract says about observations."""
 
 COMPANIONS = {"transition_mean": "transition_jacobian", "observation_mean": "observation_jacobian"}
 """Function -> an optional one that is used with it."""
@@ -233,8 +246,18 @@ def _observation_noise(model: Model, size: int, step: int) -> Covariance:
     return covariance("observation_covariance", model.observation_covariance(step), size, step)
 
 
+def takes_partial(model: Model) -> bool:
+    """Whether the likelihood leaves out entries of an observation that are NaN, as one that is derived does."""
+    return bool(getattr(model, "partial_observations", not hasattr(model, "log_likelihood")))
+
+
 def log_likelihood(model: Model, z: Array, x: Array, step: int) -> Array:
-    """Return the model's log-likelihood of states (n, d), (n,), checked: minus infinity is a number, NaN is none."""
+    """Return the log-likelihood of states (n, d), (n,), checked: minus infinity is a number, NaN is none.
+
+    It is the model's own, or that of Gaussian noise where there are mean and covariance alone; there, NaN is left out.
+    """
+    if not hasattr(model, "log_likelihood"):
+        return _derived_log_likelihood(model, np.atleast_1d(z), x, step)
     values = shaped("log_likelihood", model.log_likelihood(z, x, step), (len(x),), step)
     if not values.max() < np.inf:  # NaN, too
         count = np.count_nonzero(np.isnan(values) | (values == np.inf))
@@ -243,6 +266,19 @@ def log_likelihood(model: Model, z: Array, x: Array, step: int) -> Array:
             f"{len(x)} at step {step}"
         )
     return values
+
+
+def _derived_log_likelihood(model: Model, z: Array, x: Array, step: int) -> Array:
+    means = observation_mean(model, x, step)
+    size = means.shape[1]
+    if z.shape != (size,):
+        raise ValueError(f"z: expected shape {(size,)}, as of observation_mean, got {z.shape} at step {step}")
+    kept = np.flatnonzero(~np.isnan(z))
+    residuals = wrap_angles(z - means, observation_circular(model, size))
+    noises = observation_covariances(model, x, size, step)
+    if len(kept) < size:
+        residuals, noises = residuals[:, kept], noises[:, kept[:, None], kept]
+    return gaussian_log_density(residuals, noises, step)
 
 
 def predictive_mixture(

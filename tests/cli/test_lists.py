@@ -4,8 +4,8 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
+from herdfilter.catalogue.specifications import catalogue
 from herdfilter.cli import main
-from herdfilter.evaluation.filters import catalogue
 from herdfilter.evaluation.scenario import scenario_files
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.evaluation.filters import resolve_filters
+from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.evaluation.recording import record
 from herdfilter.evaluation.scenario import Scenario, load_scenario, scenario_files
 from herdfilter.evaluation.study import plan_study

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from herdfilter.evaluation.filters import catalogue, resolve_filters
+from herdfilter.catalogue.specifications import catalogue, resolve_filters
 from herdfilter.filters import Cloud, GridFilter, ParticleFilter
 
 FILTERS = {

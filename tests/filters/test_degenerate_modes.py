@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from herdfilter.evaluation.filters import catalogue, resolve_filters
+from herdfilter.catalogue.specifications import catalogue, resolve_filters
 from herdfilter.filters import DegenerateWeightsError
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.mixture import GaussianMixture

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
-from herdfilter.evaluation.filters import resolve_filters
+from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.filters.kalman.gaussian import definite
 from herdfilter.models.jacobians import VectorFunction, differences
 

@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from herdfilter.evaluation.filters import catalogue, resolve_filters
+from herdfilter.catalogue.specifications import catalogue, resolve_filters
 from herdfilter.models import BearingsTracking, LinearGaussian, linear_chain
 from herdfilter.models.contract import simulate
 

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_count
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.series import series
+from herdfilter.filters.series import Late, Reading, series
 from herdfilter.models.contract import (
+    SEEN,
     Model,
     check_state,
     circular_dims,
@@ -21,6 +22,7 @@ from herdfilter.models.contract import (
     transition_covariance,
     transition_mean,
 )
+from herdfilter.models.sensors import sensed, to_check
 
 CELLS_PER_SD = 4
 """Fewest grid cells to a standard deviation of the transition noise, in its narrowest direction."""
@@ -80,9 +82,8 @@ class GridFilter:
     """
 
     def __init__(self, model: Model, lower: ArrayLike, upper: ArrayLike, points: int | Sequence[int]) -> None:
-        require(
-            model, "GridFilter", ("transition_mean", "transition_covariance", "log_likelihood", "initial")
-        )
+        require(model, "GridFilter", ("transition_mean", "transition_covariance", "initial"))
+        require(to_check(model), "GridFilter", *SEEN)
         check_state(model, "GridFilter", "log_density")
         if circular_dims(model):
             raise ValueError(f"model: expected no angles in the state, got circular={circular_dims(model)}")
@@ -106,18 +107,21 @@ class GridFilter:
 
     def run(
         self,
-        observations: Sequence[ArrayLike | None] | Array,
+        observations: Sequence[ArrayLike | None] | Sequence[Reading] | Array,
         dt: float | Sequence[float] | Array = 1.0,
         controls: Sequence[Any] | Array | None = None,
         times: ArrayLike | None = None,
         keep_masses: bool = False,
+        start: Any = None,
+        late: Late = "raise",
     ) -> GridResult:
         """Filter a series of observations.
 
         Parameters
         ----------
         observations : sequence of array_like of shape (k,), length T
-            None or NaN where it is missing, as in `ParticleFilter.update`: predict only.
+            None or NaN where it is missing, as in `ParticleFilter.update`: predict only. Or readings ``(time, sensor, z)``,
+            as in `ParticleFilter.run`.
         dt : float or sequence of float, length T
             Time before each observation.
         controls : sequence, length T, optional
@@ -126,6 +130,8 @@ class GridFilter:
             In place of `dt`: the time of each observation, increasing, the initial state at time 0.
         keep_masses : bool
             Keep the probabilities of the grid points in the result.
+        start, late
+            Of readings, as in `ParticleFilter.run`.
 
         Raises
         ------
@@ -133,13 +139,15 @@ class GridFilter:
             If lengths differ, the grid is too coarse for the transition noise or too small for the motion, or
             an observation is impossible everywhere on it.
         """
-        steps, d = series(observations, dt, controls, times), self.model.dim
+        steps, d = series(observations, dt, controls, times, start, late), self.model.dim
         means, covariances = np.empty((len(steps), d)), np.empty((len(steps), d, d))
-        mass, log_likelihood = self._initial, 0.0
+        mass, log_likelihood, time_index = self._initial, 0.0, 0
         masses = np.empty((len(steps), len(self.x))) if keep_masses else None
-        for k, (z, dt_k, control) in enumerate(steps):
-            mass = self._predict(mass, dt_k, control, k + 1)
-            seen = Observation.read(self.model, z, k + 1)
+        for k, step in enumerate(steps):
+            if step.dt > 0:
+                time_index += 1
+                mass = self._predict(mass, step.dt, step.control, time_index)
+            seen = Observation.read(sensed(self.model, step.sensor), step.z, time_index)
             if seen is not None:
                 mass, increment = self._update(mass, seen)
                 log_likelihood += increment

@@ -25,6 +25,7 @@ from herdfilter.models.contract import (
     require,
     sample_initial,
 )
+from herdfilter.models.sensors import to_check
 
 
 class DaumHuangFilter(KalmanFilter):
@@ -84,7 +85,7 @@ class DaumHuangFilter(KalmanFilter):
         user = "DaumHuangFilter"
         check_state(model, user, "sample", "mean", "covariance")
         require(model, user, ADDITIVE, ("transition", "noise_dim"))
-        require(model, user, OBSERVED)
+        require(to_check(model), user, OBSERVED)
         self.n_particles = as_count("n_particles", n_particles, minimum=2)
         self.rng = as_generator(rng)
         self.local = bool(local)

@@ -14,8 +14,9 @@ from herdfilter.filters._times import as_duration
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
-from herdfilter.filters.series import Watcher, run, series
-from herdfilter.models.contract import Model, circular_dims
+from herdfilter.filters.series import Late, Reading, Watcher, run, series
+from herdfilter.models.contract import OBSERVED, Model, circular_dims, require
+from herdfilter.models.sensors import Sensor, sensed
 
 
 class Belief(Protocol):
@@ -109,14 +110,18 @@ class KalmanFilter:
         self.belief = self.belief.predicted(Move(self.model, dt, control, self.step + 1))
         self.step += 1
 
-    def update(self, z: ArrayLike | None) -> StepRecord:
+    def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
         """Take up an observation, after `predict`: observations begin at step 1.
+
+        There may be several updates at one step, by one sensor after the other.
 
         Parameters
         ----------
         z : array_like of shape (k,), or None
             The observation. Entries that are NaN are missing and the others are used; with None, or NaN alone, the
             prediction is kept.
+        sensor : Sensor, optional
+            What the observation is of, in place of the model's own observation functions.
 
         Returns
         -------
@@ -129,6 +134,8 @@ class KalmanFilter:
             If the updated covariance, or that of the observation, is indefinite; the prediction is kept.
         RuntimeError
             If the filter still stands at step 0, the initial state, of which there is no observation.
+        TypeError
+            If there is neither a sensor nor an observation function of the model's, or no mean and covariance.
         ValueError
             If `z` or what the model returns has the wrong shape or is infinite, or if moments or log-likelihood
             overflow; the prediction is kept.
@@ -136,7 +143,8 @@ class KalmanFilter:
         if self.step == 0:
             raise RuntimeError("update: the filter stands at the initial state, step 0; call predict first")
         belief, increment, outcome = self.belief, 0.0, Outcome.MISSING
-        seen = Observation.read(self.model, z, self.step, partial=True)
+        model = self._observed_by(sensor)
+        seen = Observation.read(model, z, self.step, partial=True)
         with np.errstate(over="ignore", invalid="ignore"):  # named below
             if seen is not None:
                 belief, increment = belief.updated(seen)
@@ -152,27 +160,37 @@ class KalmanFilter:
         self.log_likelihood += increment
         return record
 
-    def predicted_observation(self) -> tuple[Array, Array] | None:
+    def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
         """Mean (k,) and covariance (k, k), noise included, of the observation at this step, as believed before it.
 
         To be called between `predict` and `update`; None at step 0, of which there is no observation.
         """
-        return self.belief.predicted_observation(self.model, self.step) if self.step else None
+        return self.belief.predicted_observation(self._observed_by(sensor), self.step) if self.step else None
+
+    def _observed_by(self, sensor: Sensor | None) -> Model:
+        model = sensed(self.model, sensor)
+        if sensor is not None:
+            require(model, type(self).__name__, OBSERVED)
+        return model
 
     def run(
         self,
-        observations: Iterable[ArrayLike | None],
+        observations: Iterable[ArrayLike | None] | Iterable[Reading],
         dt: float | Sequence[float] | Array = 1.0,
         controls: Sequence[Any] | Array | None = None,
         times: ArrayLike | None = None,
         watcher: Watcher | None = None,
+        start: Any = None,
+        late: Late = "raise",
     ) -> FilterResult:
         """Predict to, and update with, each observation in turn.
 
         Parameters
         ----------
         observations : iterable, length T
-            One observation per step; None or NaN where it, or an entry of it, is missing.
+            One observation per step; None or NaN where it, or an entry of it, is missing. Or readings ``(time, sensor, z)``
+            of any sensors in any order; those of the same time are updates at one step, and None for a sensor is the model's
+            own.
         dt : float or sequence of float, length T
             Time from the step before to each observation; a `timedelta` counts in seconds.
         controls : sequence, length T, optional
@@ -182,6 +200,11 @@ class KalmanFilter:
             count in seconds, and so do dates, of which there are T + 1: the first is that of the state where it stands.
         watcher : Watcher, optional
             Looks at the filter between prediction and update, and after the update, of every step.
+        start : float or date, optional
+            Time of the state where the filter now stands, before all readings; 0 unless given, needed where they have dates.
+        late : {"raise", "replay"}
+            What to do with a reading whose time is before that of the one that came ahead of it: refuse it, or take it up in
+            its place. See `Replay` for readings that come one by one.
 
         Returns
         -------
@@ -192,14 +215,15 @@ class KalmanFilter:
         IndefiniteCovarianceError
             As in `predict` and `update`.
         ValueError
-            If lengths differ, a time step is not positive or times do not increase, before the first step; and as in
-            `predict` and `update`.
+            If lengths differ, a time step is not positive, times do not increase or a reading is late, before the first
+            step; and as in `predict` and `update`.
 
         Notes
         -----
         Whatever is raised on the way, the error's attribute ``result`` holds the steps completed.
         """
-        return run(self, series(observations, dt, controls, times), self.model.dim, watcher=watcher)
+        steps = series(observations, dt, controls, times, start, late)
+        return run(self, steps, self.model.dim, watcher=watcher)
 
 
 class IndefiniteCovarianceError(RuntimeError):

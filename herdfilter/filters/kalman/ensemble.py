@@ -25,6 +25,7 @@ from herdfilter.models.contract import (
     require,
     sample_initial,
 )
+from herdfilter.models.sensors import to_check
 
 
 class EnsembleKalmanFilter(KalmanFilter):
@@ -64,7 +65,7 @@ class EnsembleKalmanFilter(KalmanFilter):
         user = "EnsembleKalmanFilter"
         check_state(model, user, "sample")
         require(model, user, ADDITIVE, ("transition", "noise_dim"), ("sample_transition",))
-        require(model, user, OBSERVED)
+        require(to_check(model), user, OBSERVED)
         self.n_particles = as_count("n_particles", n_particles, minimum=2)
         self.rng = as_generator(rng)
         members = sample_initial(model, self.n_particles, self.rng)

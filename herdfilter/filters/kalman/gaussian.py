@@ -30,6 +30,7 @@ from herdfilter.models.contract import (
     takes_state,
 )
 from herdfilter.models.jacobians import VectorFunction
+from herdfilter.models.sensors import to_check
 
 TOLERANCE = 1e-8
 """Negative eigenvalues that are put down to rounding and raised to zero, as a share of the variances."""
@@ -63,7 +64,7 @@ class GaussianBelief:
         """Start from the moments of the model's initial distribution, after checking what the model has."""
         check_state(model, user, "mean", "covariance")
         require(model, user, ADDITIVE, ("transition", "noise_dim"))
-        require(model, user, OBSERVED)
+        require(to_check(model), user, OBSERVED)
         start, circular = model.initial, circular_dims(model)
         if circular and isinstance(start, GaussianMixture):
             means = unwrap_angles(start.means, start.weights, circular)

@@ -93,7 +93,7 @@ class AutomaticProposal:
 
     def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
-        if move.simulated_only or not has(move.model, OBSERVED):
+        if move.simulated_only or not has(seen.model, OBSERVED):
             moved = (self._line if self._on_line(move) else self._ranked).propose(move, cloud, rng)
             return moved.reweighted(seen.log_likelihood(moved.particles))
         shape = Shape.of(move, cloud)

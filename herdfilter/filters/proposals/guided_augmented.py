@@ -74,7 +74,7 @@ class GuidedAugmentedProposal(AugmentedProposal):
         fitted = self.fit.fit(cloud.particles, cloud.weights, move.circular)
         regular = np.array([floored(covariance) for covariance in fitted.distinct_covariances])
         prior = with_noise(GaussianMixture.trusted(fitted.weights, fitted.means, regular), move.noise_dim)
-        ahead = _Ahead(move)
+        ahead = _Ahead(move, seen.model)
         posterior, _ = updated_mixture(replace(seen, model=ahead), prior, self.rule)
         q = defended(posterior, prior, self.defensive_share)
         points = drawn(self.sampler, q, len(cloud), rng)
@@ -86,20 +86,21 @@ class GuidedAugmentedProposal(AugmentedProposal):
 class _Ahead:
     """Observation of the state that a state and noise, side by side in (n, d + noise_dim), lead to; a model's part."""
 
-    def __init__(self, move: Move) -> None:
-        self.move = move
+    def __init__(self, move: Move, observed: Model) -> None:
+        self.move, self.observed = move, observed
         self.dim = move.model.dim + move.noise_dim
         self.circular = move.circular
-        self.observation_circular = getattr(move.model, "observation_circular", None)
-        of_state = takes_state(move.model)
-        self.observation_covariance = self._noise if of_state else move.model.observation_covariance
+        self.observation_circular = getattr(observed, "observation_circular", None)
+        self.observation_covariance = (
+            self._noise if takes_state(observed) else observed.observation_covariance
+        )
 
     def moved(self, joint: Array) -> Array:
         d = self.move.model.dim
         return self.move.push(joint[:, :d], joint[:, d:])
 
     def observation_mean(self, joint: Array, step: int) -> Array:
-        return observation_mean(self.move.model, self.moved(joint), step)
+        return observation_mean(self.observed, self.moved(joint), step)
 
     def _noise(self, step: int, joint: Array) -> Array:
-        return self.move.model.observation_covariance(step, self.moved(joint))
+        return self.observed.observation_covariance(step, self.moved(joint))

@@ -105,7 +105,7 @@ class RankedProposal:
 
     def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
-        if move.simulated_only or not (self.guided and has(move.model, OBSERVED)):
+        if move.simulated_only or not (self.guided and has(seen.model, OBSERVED)):
             moved = self.propose(move, cloud, rng)
             return moved.reweighted(seen.log_likelihood(moved.particles))
         return self.looked_ahead(Source.of(move, cloud), seen, len(cloud), rng)

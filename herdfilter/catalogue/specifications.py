@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import one_of, shown
-from herdfilter.evaluation.expressions import check_keywords, evaluate
-from herdfilter.evaluation.names import Imports, named
-from herdfilter.evaluation.scenario_fields import check_label
+from herdfilter._checks import as_generator, check_label, one_of, shown
+from herdfilter.catalogue.expressions import check_keywords, evaluate
+from herdfilter.catalogue.names import Imports, named
 
 FilterFactory = Callable[[Any, int, np.random.Generator], Any]
 """``(model, n_particles, rng)`` -> an object with ``run(observations, dt=..., controls=...)``."""
@@ -91,7 +90,48 @@ def blamed_on(part: str) -> Iterator[None]:
 @cache
 def catalogue() -> dict[str, dict[str, Any]]:
     """Read the shared filters, name -> table of keywords."""
-    return tomllib.loads((files("herdfilter.evaluation") / "filters.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((files("herdfilter.catalogue") / "filters.toml").read_text(encoding="utf-8"))
+
+
+def make_filter(
+    name: str, model: Any, n_particles: int = 100, rng: np.random.Generator | int | None = None
+) -> Any:
+    """Build a filter of the catalogue for a model.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"auto-kh"`` or ``"bootstrap"``; ``herdfilter filters`` lists them.
+    model : object
+        A state-space model; see `herdfilter.models.contract`.
+    n_particles : int
+        Number of particles; not used by filters without any.
+    rng : numpy.random.Generator or int, optional
+        Source of every random draw, or a seed; not used by deterministic filters.
+
+    Returns
+    -------
+    ParticleFilter or Kalman filter
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown (with the nearest known one), or an argument is out of range.
+    TypeError
+        If the model lacks a function that the filter needs.
+
+    Examples
+    --------
+    >>> import herdfilter as hf
+    >>> hf.make_filter("auto-kh", hf.models.UNGM(), n_particles=50).n_particles
+    50
+    """
+    return _built_once(one_of("name", name, catalogue()))(model, n_particles, as_generator(rng))
+
+
+@cache
+def _built_once(name: str) -> FilterSpec:
+    return FilterSpec.from_table(name, catalogue()[name])
 
 
 def resolve_filters(

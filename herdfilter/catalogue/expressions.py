@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from herdfilter._checks import one_of, shown
-from herdfilter.evaluation.names import Imports, named
+from herdfilter.catalogue.names import Imports, named
 
 
 def evaluate(expression: str, imports: Imports | None = None) -> Any:

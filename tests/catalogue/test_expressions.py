@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 import herdfilter as hf
-from herdfilter.evaluation.expressions import evaluate
+from herdfilter.catalogue.expressions import evaluate
 
 
 def test_an_expression_builds_what_python_would_build():
@@ -71,7 +71,7 @@ ESCAPES = [
     "plotting.save_figures('x', 'y')",
     "herdfilter.report.write_report('x', 'y')",
     "herdfilter.cli.main()",
-    "herdfilter.evaluation.names.import_file('x')",
+    "herdfilter.catalogue.names.import_file('x')",
     "samplers.np.os.system('x')",
     "herdfilter.samplers.np.os.system('x')",
     "herdfilter.samplers.kernel_herding.np.savetxt('x', [1])",
@@ -140,7 +140,7 @@ def test_no_expression_reaches_more_than_classes_of_the_package(expression, monk
 
 def test_every_name_that_may_be_used_is_a_class_or_function_made_in_the_package():
     """Else a helper that a folder imports would be in reach."""
-    from herdfilter.evaluation.names import FOLDERS, named
+    from herdfilter.catalogue.names import FOLDERS, named
 
     for folder in FOLDERS:
         for name in getattr(hf, folder).__all__:

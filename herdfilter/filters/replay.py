@@ -1,0 +1,143 @@
+"""Readings that arrive late: the filter goes back to where it stood, and takes up again what came after."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import shown
+from herdfilter.filters._times import elapsed
+from herdfilter.filters.results import StepRecord
+from herdfilter.models.sensors import Sensor
+
+
+class Replay:
+    """A filter that takes readings one by one as they arrive, late ones in their places.
+
+    Before every reading it keeps where the filter stands, random numbers included; a late one sets the filter back and is
+    followed anew by those that it should have come before. Then all is as if the readings had come in the order of their
+    times, to the last bit.
+
+    Parameters
+    ----------
+    filter : ParticleFilter or Kalman filter
+        Where it stands is the state at `start`. It is moved along: look at it at any time, but leave its `predict` and
+        `update` to this.
+    lag : float or timedelta
+        How much older than the latest reading one may be: with durations and dates, in seconds. What is older is forgotten.
+    start : float or date, optional
+        Time of the state where the filter stands; 0 unless given, needed where readings have dates.
+
+    Raises
+    ------
+    ValueError
+        If `lag` is not a duration.
+
+    Examples
+    --------
+    >>> import herdfilter as hf
+    >>> tracker = Replay(hf.make_filter("auto-kh", hf.models.UNGM(), n_particles=20), lag=5.0)
+    >>> for time, z in [(1, [0.2]), (3, [1.5]), (2, [4.0])]:  # the last one is late
+    ...     record = tracker.update(time, z)
+    >>> record.step, tracker.filter.step
+    (3, 3)
+    """
+
+    def __init__(self, filter: Any, lag: Any, start: Any = None) -> None:  # noqa: A002
+        self.filter = filter
+        self.start = start
+        self.lag = float(elapsed([lag], None)[0])
+        if not self.lag >= 0:
+            raise ValueError(f"lag: expected a duration of at least 0, got {shown(lag)}")
+        self._kept: list[
+            tuple[_Standing, _Reading]
+        ] = []  # each reading after where the filter stood before it
+        self._time = 0.0  # of the state where the filter stands
+
+    def update(
+        self, time: Any, z: ArrayLike | None, sensor: Sensor | None = None, control: Any = None
+    ) -> StepRecord:
+        """Take up a reading; return the record of the latest one, this or another.
+
+        Parameters
+        ----------
+        time : float or date
+            Of the reading.
+        z, sensor
+            As the filter's ``update`` takes them.
+        control
+            Control input on the way to it from the reading before.
+
+        Raises
+        ------
+        ValueError
+            If the time is not after `start`, or older than the lag allows.
+        Exception
+            Whatever the filter raises; then it stands where it stood, and the reading is not kept.
+        """
+        since = float(elapsed([time], self.start)[0])
+        if not since > 0:
+            raise ValueError(
+                f"time: expected one after {self.start or 0}, where the filter started, got {time}"
+            )
+        if since < self._time - self.lag:
+            raise ValueError(
+                f"time: expected at most {self.lag:g} before the latest reading, got {time}, which is "
+                f"{self._time - since:g} before it; choose a larger lag"
+            )
+        place = len(self._kept)
+        while place and self._kept[place - 1][1].since > since:
+            place -= 1
+        now = self._standing()
+        readings = [_Reading(since, z, sensor, control), *(reading for _, reading in self._kept[place:])]
+        if place < len(self._kept):
+            self._go_back(self._kept[place][0])
+        kept = self._kept[:place]
+        try:
+            for reading in readings:
+                kept.append((self._standing(), reading))
+                record = self._take_up(reading)
+        except BaseException:
+            self._go_back(now)
+            raise
+        self._kept = [
+            (standing, reading) for standing, reading in kept if reading.since >= self._time - self.lag
+        ]
+        return record
+
+    def _take_up(self, reading: _Reading) -> StepRecord:
+        if reading.since > self._time:
+            self.filter.predict(reading.since - self._time, reading.control)
+            self._time = reading.since
+        if reading.sensor is None:
+            return self.filter.update(reading.z)
+        return self.filter.update(reading.z, reading.sensor)
+
+    def _standing(self) -> _Standing:
+        rng = getattr(self.filter, "rng", None)
+        stream = rng.bit_generator.state if isinstance(rng, np.random.Generator) else None
+        return _Standing(self._time, dict(vars(self.filter)), stream)
+
+    def _go_back(self, standing: _Standing) -> None:
+        vars(self.filter).clear()
+        vars(self.filter).update(standing.attributes)
+        if standing.stream is not None:
+            self.filter.rng.bit_generator.state = standing.stream
+        self._time = standing.time
+
+
+class _Reading(NamedTuple):
+    since: float
+    z: ArrayLike | None
+    sensor: Sensor | None
+    control: Any
+
+
+class _Standing(NamedTuple):
+    """Where a filter stands: what it holds is replaced at every step, never changed."""
+
+    time: float
+    attributes: dict[str, Any]
+    stream: Any

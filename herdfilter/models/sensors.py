@@ -1,0 +1,165 @@
+"""Sensors: what observes the state, apart from how the state moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_covariance, as_generator, as_points, shown
+from herdfilter.models.contract import OBSERVATION, SEEN, Model, sample_observation
+
+
+@dataclass(frozen=True, eq=False)
+class Sensor:
+    """What one sensor tells about a state; any filter takes it beside an observation, ``update(z, sensor=...)``.
+
+    A filter then uses the sensor in place of the model's own observation functions, which a model need not have. A sensor
+    that moves is a new one at every time: it is a record of functions, and costs nothing to make.
+
+    Parameters
+    ----------
+    mean : callable or None
+        Mean observation of states, (n, d) -> (n, k).
+    covariance : array_like of shape (k, k), or callable, or None
+        Covariance of the noise; a function of states, (n, d) -> (n, k, k), where it depends on them.
+    circular : sequence of int
+        Indices of the angle-valued entries of an observation, in radians.
+    log_likelihood : callable, optional
+        ``(z, x)`` -> (n,), where the noise is not Gaussian; else it is derived from mean and covariance. A sensor that has
+        this alone, with None for the other two, serves particle filters whose proposal does not look at the observation.
+    jacobian : callable, optional
+        Derivative of `mean`, (n, d) -> (n, k, d), for filters that linearise; differences are taken without it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a function is none, if mean and covariance are not given together, or if there is nothing to weigh states by.
+
+    Examples
+    --------
+    >>> radar = Sensor(lambda x: np.column_stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])]),
+    ...                np.diag([1.0, 0.01]), circular=[1])
+    >>> radar.sample([[3.0, 4.0]], rng=0).shape
+    (1, 2)
+    """
+
+    mean: Callable[[Array], ArrayLike] | None
+    covariance: ArrayLike | Callable[[Array], ArrayLike] | None
+    circular: tuple[int, ...] = ()
+    log_likelihood: Callable[[Array, Array], ArrayLike] | None = None
+    jacobian: Callable[[Array], ArrayLike] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("mean", "log_likelihood", "jacobian"):
+            function = getattr(self, name)
+            if function is not None and not callable(function):
+                raise TypeError(f"{name}: expected a function of states (n, d), got {shown(function)}")
+        if (self.mean is None) != (self.covariance is None):
+            given, other = ("mean", "covariance") if self.covariance is None else ("covariance", "mean")
+            raise ValueError(f"{other}: expected one beside {given}, got None")
+        if self.mean is None and self.log_likelihood is None:
+            raise ValueError("mean: expected a function of states, or else log_likelihood; got neither")
+        if self.covariance is not None and not callable(self.covariance):
+            object.__setattr__(self, "covariance", as_covariance("covariance", self.covariance))
+            if np.ndim(self.covariance) != 2:
+                raise ValueError(
+                    f"covariance: expected a matrix (k, k), or a function of states, got shape {np.shape(self.covariance)}"
+                )
+        object.__setattr__(self, "circular", tuple(self.circular))
+
+    def on(self, model: Model) -> Model:
+        """Return a model that moves as `model` does and is observed by this sensor alone."""
+        return Sensed(model, self)
+
+    def sample(self, x: ArrayLike, rng: np.random.Generator | int | None = None) -> Array:
+        """Draw one observation of each state with Gaussian noise, (n, d) -> (n, k)."""
+        if self.mean is None:
+            raise TypeError("mean: a sensor is simulated by its mean and covariance; this one has none")
+        states = as_points("x", np.atleast_2d(np.asarray(x)))
+        return sample_observation(self.on(None), states, as_generator(rng), 1)
+
+    @cached_property
+    def functions(self) -> dict[str, Any]:
+        """The part of the model contract that this sensor fills: name -> function, or value."""
+        known: dict[str, Any] = {"observation_circular": self.circular}
+        if self.mean is not None:
+            known["observation_mean"] = self._mean
+            known["observation_covariance"] = self._varying if callable(self.covariance) else self._constant
+        if self.jacobian is not None:
+            known["observation_jacobian"] = self._jacobian
+        if self.log_likelihood is not None:
+            known["log_likelihood"] = self._log_likelihood
+        return known
+
+    def _mean(self, x: Array, step: int) -> ArrayLike:
+        return self.mean(x)  # type: ignore[misc]
+
+    def _constant(self, step: int) -> ArrayLike:
+        return self.covariance  # type: ignore[return-value]
+
+    def _varying(self, step: int, x: Array) -> ArrayLike:
+        return self.covariance(x)  # type: ignore[misc,operator]
+
+    def _jacobian(self, x: Array, step: int) -> ArrayLike:
+        return self.jacobian(x)  # type: ignore[misc]
+
+    def _log_likelihood(self, z: Array, x: Array, step: int) -> ArrayLike:
+        return self.log_likelihood(z, x)  # type: ignore[misc]
+
+
+class Sensed:
+    """A model seen by a sensor: of its own observation functions none is left.
+
+    Parameters
+    ----------
+    model : object
+        See `herdfilter.models.contract`.
+    sensor : Sensor
+    """
+
+    def __init__(self, model: Model, sensor: Sensor) -> None:
+        self._model = model
+        vars(self).update(sensor.functions)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OBSERVATION or name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._model, name)
+
+
+def sensed(model: Model, sensor: Sensor | None) -> Model:
+    """Return the model with which an observation is read: its own functions, or those of a sensor.
+
+    Raises
+    ------
+    TypeError
+        If `sensor` is no `Sensor`, or there is neither a sensor nor an observation function of the model's own.
+    """
+    if isinstance(sensor, Sensor):
+        return sensor.on(model)
+    if sensor is not None:
+        raise TypeError(f"sensor: expected a herdfilter.Sensor, got {shown(sensor)}")
+    if unobserved(model):
+        raise TypeError(
+            f"sensor: expected a herdfilter.Sensor, as {type(model).__name__} has no observation functions of its own "
+            "(observation_mean and observation_covariance, or log_likelihood), got None"
+        )
+    return model
+
+
+def unobserved(model: Model) -> bool:
+    """Whether a model has no observation function at all: then sensors are to tell about it."""
+    return not any(hasattr(model, name) for names in SEEN for name in names)
+
+
+def to_check(model: Model) -> Model:
+    """Return what a filter checks when it is built: the model, seen by some sensor where it has no observation functions."""
+    return _SOME.on(model) if unobserved(model) else model
+
+
+_SOME = Sensor(lambda x: x[:, :1], [[1.0]], log_likelihood=lambda z, x: np.zeros(len(x)))

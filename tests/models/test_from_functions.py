@@ -1,0 +1,134 @@
+"""A model made of functions is the model that a class of the same functions is."""
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.models.contract import log_likelihood, takes_partial
+
+UNGM = hf.models.UNGM()
+
+
+def ungm(**changes):
+    given = dict(
+        f=lambda x, step: UNGM.transition_mean(x, 1.0, None, step),
+        h=lambda x: x[:, 0] ** 2 / 20,
+        Q=UNGM.transition_covariance(1.0, 1),
+        R=UNGM.observation_covariance(1),
+        x0=UNGM.initial.mean,
+        P0=UNGM.initial.covariance,
+    )
+    return hf.models.from_functions(**{**given, **changes})
+
+
+@pytest.fixture
+def observations():
+    return hf.simulate(UNGM, 12, rng=3)[1]
+
+
+def of_noise_alone(model):
+    """The model without a likelihood of its own."""
+    names = [name for name in dir(model) if not name.startswith("_") and name != "log_likelihood"]
+    return type("Bare", (), {name: getattr(model, name) for name in names if name != "partial_observations"})
+
+
+MODELS = [
+    hf.models.UNGM(),
+    hf.models.LinearGaussian([[0.9]], [[1.0], [2.0]], [[1.0]], [[1.0, 0.3], [0.3, 2.0]], [0.0], [[1.0]]),
+    hf.models.BearingsTracking(),
+    hf.models.RadarTracking(),
+    hf.models.LandmarkLocalisation(),
+    hf.models.Lorenz63(),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_the_derived_likelihood_is_the_one_that_gaussian_models_write_out(model):
+    x = model.initial.sample(7, np.random.default_rng(0))
+    _, (z,) = hf.simulate(model, 1, rng=1)
+    bare = of_noise_alone(model)()
+    expected = model.log_likelihood(z, x, 1)
+    np.testing.assert_allclose(
+        log_likelihood(bare, z, x, 1), expected, rtol=1e-12, atol=1e-12 * abs(expected).max()
+    )
+    assert takes_partial(bare)
+    if len(z) > 1 and takes_partial(model):
+        z = np.array([np.nan, *z[1:]])
+        np.testing.assert_allclose(log_likelihood(bare, z, x, 1), model.log_likelihood(z, x, 1), rtol=1e-10)
+
+
+def test_a_likelihood_of_the_models_own_wins():
+    model = ungm()
+    model.log_likelihood = lambda z, x, step: np.full(len(x), -3.0)
+    np.testing.assert_array_equal(log_likelihood(model, np.ones(1), np.zeros((4, 1)), 1), -3.0)
+
+
+def test_noise_that_depends_on_the_state_has_the_density_of_each_states_own():
+    model = ungm(R=lambda x: 1 + x[:, :, None] ** 2)
+    x, z = np.array([[0.0], [2.0]]), np.array([1.0])
+    variance, residual = 1 + x[:, 0] ** 2, 1.0 - x[:, 0] ** 2 / 20
+    expected = -0.5 * (residual**2 / variance + np.log(2 * np.pi * variance))
+    np.testing.assert_allclose(log_likelihood(model, z, x, 1), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["auto-kh", "bootstrap", "ukf", "ekf"])
+def test_a_filter_does_the_same_with_functions_and_with_a_class(name, observations):
+    functions, own = (hf.make_filter(name, model, 30, rng=5).run(observations) for model in (ungm(), UNGM))
+    np.testing.assert_allclose(functions.means, own.means, rtol=1e-6, atol=1e-6)
+    assert functions.log_likelihood == pytest.approx(own.log_likelihood, rel=1e-6)
+
+
+def test_functions_of_one_state_are_called_for_each():
+    both = [
+        hf.models.from_functions(f, h, [[0.1]], [[1.0]], [0.0], [[1.0]], vectorised=vectorised)
+        for f, h, vectorised in [
+            (lambda x, dt: x + dt * np.sin(x), lambda x: x[:, :1] ** 2, True),
+            (lambda x, dt: x + dt * np.sin(x), lambda x: x[0] ** 2, False),
+        ]
+    ]
+    means = [hf.make_filter("auto-kh", model, 10).run([[1.0], [2.0]], dt=0.5).means for model in both]
+    np.testing.assert_array_equal(*means)
+
+
+def test_arguments_are_passed_by_name():
+    given = []
+
+    def f(x, control, dt):
+        given.append((dt, control))
+        return x
+
+    model = ungm(f=f, Q=lambda dt: [[dt]])
+    pf = hf.make_filter("bootstrap", model, 5, rng=0)
+    pf.predict(dt=0.25, control="left")
+    assert set(given) == {(0.25, "left")}
+    assert model.transition_covariance(0.25, 1) == [[0.25]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"f": 3}, TypeError, r"^f: expected a function of states, got 3$"),
+        ({"f": lambda x, u: x}, TypeError, r"^f: expected .* any of dt, control, step, got one of \(x, u\)$"),
+        ({"h": None}, ValueError, r"^h: expected one beside R, got None$"),
+        (
+            {"Q": lambda x: x},
+            TypeError,
+            r"^Q: expected a matrix, or a function of any of dt, step, got one of \(x\)$",
+        ),
+        ({"Q": np.eye(2)}, ValueError, r"^Q: expected shape \(1, 1\), got \(2, 2\)$"),
+        ({"P0": [[-1.0]]}, ValueError, "^P0: expected positive semi-definite"),
+        ({"R": [[[1.0]]]}, ValueError, r"^R: expected a matrix, or a function, got shape \(1, 1, 1\)$"),
+    ],
+)
+def test_what_does_not_fit_is_named(changes, error, message):
+    with pytest.raises(error, match=message):
+        ungm(**changes)
+
+
+def test_a_singular_noise_has_no_likelihood():
+    pf = hf.make_filter("bootstrap", ungm(R=[[0.0]]), 5, rng=0)
+    pf.predict()
+    with pytest.raises(
+        ValueError, match="positive definite matrix, got a singular one .*at step 1; give the model"
+    ):
+        pf.update([1.0])
