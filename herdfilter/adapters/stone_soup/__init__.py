@@ -8,15 +8,7 @@ ImportError
     If Stone Soup is missing, or too old to have proposals.
 """
 
-try:
-    from stonesoup.proposal.base import Proposal as _Proposal
-except ImportError as error:
-    raise ImportError(
-        "herdfilter.adapters.stone_soup: expected Stone Soup 1.6 or newer, which is not there; "
-        "pip install 'herdfilter[stonesoup]'"
-    ) from error
-del _Proposal
-
+from herdfilter.adapters.stone_soup import _library as _library
 from herdfilter.adapters.stone_soup.models import StoneSoupModel, from_stonesoup
 from herdfilter.adapters.stone_soup.proposal import HerdfilterProposal
 from herdfilter.adapters.stone_soup.resampler import HerdfilterResampler

@@ -28,6 +28,7 @@ class Duration(timedelta):
     seconds_exactly: float
 
     def __new__(cls, seconds: float) -> Duration:
+        """Make one of a number of seconds."""
         self = super().__new__(cls, seconds=seconds)
         self.seconds_exactly = seconds
         return self

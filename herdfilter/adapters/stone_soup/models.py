@@ -12,9 +12,9 @@ from stonesoup.models.transition import TransitionModel
 
 from herdfilter._checks import Array, shown
 from herdfilter.adapters.stone_soup import calls
-from herdfilter.adapters.stone_soup.sensors import noise_covariance, sensor
+from herdfilter.adapters.stone_soup.sensors import noise_covariance, repeated, sensor
 from herdfilter.adapters.stone_soup.states import angles, distribution
-from herdfilter.models import Sensor
+from herdfilter.models.sensors import Sensor
 
 
 class StoneSoupModel:
@@ -53,12 +53,15 @@ class StoneSoupModel:
         prior: Any = None,
     ) -> None:
         self.transition_model, self.measurement_model = transition_model, measurement_model
-        self.dim, self.circular = int(transition_model.ndim_state), ()
-        self._last: tuple[float, Array] | None = None
+        self.dim = int(transition_model.ndim_state)
+        self.circular: tuple[int, ...] = ()
+        self._noise: tuple[float, Array] = np.nan, np.empty((0, 0))  # time step, and matrix for it
+        self._transition = self._noise
+        self._function: Callable[..., Array] | None = None
         if calls.is_linear(transition_model):
             self.transition_jacobian = self._jacobian
         else:
-            kind = calls.kind_of("transition_model", transition_model, time_interval=calls.Duration(1.0))
+            kind = calls.kind_of("transition_model", transition_model, **interval(1.0))
             self._function = calls.function_of(transition_model, kind)
         if measurement_model is not None:
             vars(self).update(sensor(measurement_model, self.dim).functions)
@@ -73,20 +76,38 @@ class StoneSoupModel:
         """Stone Soup's transition function without noise, (n, d) -> (n, d)."""
         if control is not None:
             raise TypeError("control: expected None, as Stone Soup's control models are not converted")
-        if hasattr(self, "_function"):
-            return self._function(x, time_interval=calls.Duration(dt))
-        return x @ self._matrix(dt).T
+        if self._function is None:
+            return x @ self._matrix(dt).T
+        return self._function(x, time_interval=calls.Duration(dt))
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the transition's noise over `dt` seconds, (d, d)."""
-        return self._at("covar", dt, lambda given: noise_covariance(*given, time_interval=calls.Duration(dt)))
+        if self._noise[0] != dt:
+            self._noise = dt, noise_covariance("transition_model", self.transition_model, **interval(dt))
+        return self._noise[1]
+
+    def _matrix(self, dt: float) -> Array:
+        """Return the matrix of a linear transition; the last one is kept, as it takes Stone Soup longer than its product."""
+        if self._transition[0] != dt:
+            self._transition = dt, np.asarray(self.transition_model.matrix(**interval(dt)), dtype=np.float64)
+        return self._transition[1]
+
+    def _jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        return repeated(self._matrix(dt), x)
+
+
+def interval(dt: float) -> dict[str, calls.Duration]:
+    """Return a time step in seconds as the argument that Stone Soup's transition models take."""
+    return {"time_interval": calls.Duration(dt)}
+
+
 def check_transition(model: Any) -> None:
     """Raise TypeError, naming class and reason, unless the model has additive Gaussian noise."""
     if not isinstance(model, TransitionModel):
         raise TypeError(
             f"transition_model: expected an instance of Stone Soup's TransitionModel, got {shown(model)}"
         )
-    noise_covariance("transition_model", model, time_interval=calls.Duration(1.0))
+    noise_covariance("transition_model", model, **interval(1.0))
 
 
 @overload

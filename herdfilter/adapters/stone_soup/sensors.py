@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from stonesoup.types.state import State
 
 from herdfilter._checks import Array, shown
 from herdfilter.adapters.stone_soup import calls
-from herdfilter.models import Sensor
+from herdfilter.models.sensors import Sensor
 
 NO_NOISE = "cannot be converted: it has no covariance of additive Gaussian noise"
 
