@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -18,6 +18,8 @@ from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 
 ANGLED = getattr(nonlinear, "_AngleNonLinearGaussianMeasurement", None)
+"""Class of the measurement models of angles; its `_function` gives plain numbers."""
+
 LINEAR = (LinearModel.function, LinearGaussian.function)
 """What the `function` of a model is that multiplies by its `matrix`."""
 
@@ -115,16 +117,29 @@ def wraps(entry: Any) -> bool:
     return max(map(abs, kept)) < 1e-9
 
 
-def function_of(model: Any, kind: Kind) -> Callable[..., Array]:
-    """Return a model's function without noise, of rows and giving rows: (n, d) -> (n, k)."""
-    plain = ANGLED is not None and type(model).function is getattr(ANGLED, "function", None)
-    called = model._function if plain else model.function  # no object for each angle
+class Function:
+    """A model's function without noise, of rows and giving rows: (n, d) -> (n, k).
 
-    def once(x: Array, **given: Any) -> Array:
-        values = numbers(called(state(x), noise=False, **given))
-        return wrap_angles(values, kind.circular) if plain else values
+    Parameters
+    ----------
+    model : stonesoup.models.base.Model
+    kind : Kind
+    """
 
-    def one_by_one(x: Array, **given: Any) -> Array:
-        return np.concatenate([once(row[None], **given) for row in x])
+    def __init__(self, model: Any, kind: Kind) -> None:
+        self.model, self.kind = model, kind
+        self.plain = ANGLED is not None and type(model).function is getattr(ANGLED, "function", None)
 
-    return once if kind.together else one_by_one
+    def __call__(self, x: Array, **given: Any) -> Array:
+        """Return the values at states (n, d)."""
+        if self.kind.together:
+            return self._once(x, given)
+        return np.concatenate([self._once(row[None], given) for row in x])
+
+    def _once(self, x: Array, given: dict[str, Any]) -> Array:
+        if not self.plain:
+            return numbers(self.model.function(state(x), noise=False, **given))
+        values = numbers(
+            self.model._function(state(x), noise=False, **given)
+        )  # makes no object for each angle
+        return wrap_angles(values, self.kind.circular)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any, overload
 
 import numpy as np
@@ -12,7 +11,7 @@ from stonesoup.models.transition import TransitionModel
 
 from herdfilter._checks import Array, shown
 from herdfilter.adapters.stone_soup import calls
-from herdfilter.adapters.stone_soup.sensors import noise_covariance, repeated, sensor
+from herdfilter.adapters.stone_soup.sensors import noise_covariance, product, repeated, sensor
 from herdfilter.adapters.stone_soup.states import angles, distribution
 from herdfilter.models.sensors import Sensor
 
@@ -57,12 +56,12 @@ class StoneSoupModel:
         self.circular: tuple[int, ...] = ()
         self._noise: tuple[float, Array] = np.nan, np.empty((0, 0))  # time step, and matrix for it
         self._transition = self._noise
-        self._function: Callable[..., Array] | None = None
+        self._function: calls.Function | None = None
         if calls.is_linear(transition_model):
             self.transition_jacobian = self._jacobian
         else:
             kind = calls.kind_of("transition_model", transition_model, **interval(1.0))
-            self._function = calls.function_of(transition_model, kind)
+            self._function = calls.Function(transition_model, kind)
         if measurement_model is not None:
             vars(self).update(sensor(measurement_model, self.dim).functions)
         if prior is not None:
@@ -77,7 +76,7 @@ class StoneSoupModel:
         if control is not None:
             raise TypeError("control: expected None, as Stone Soup's control models are not converted")
         if self._function is None:
-            return x @ self._matrix(dt).T
+            return product(self._matrix(dt), x)
         return self._function(x, time_interval=calls.Duration(dt))
 
     def transition_covariance(self, dt: float, step: int) -> Array:

@@ -53,9 +53,15 @@ def sensor(model: Any, dim: int | None = None) -> Sensor:
         return Sensor(None, None, log_likelihood=weigh)
     if calls.is_linear(model):
         matrix = np.asarray(model.matrix(), dtype=np.float64)
-        return Sensor(lambda x: x @ matrix.T, noise, log_likelihood=weigh, jacobian=partial(repeated, matrix))
+        mean, jacobian = partial(product, matrix), partial(repeated, matrix)
+        return Sensor(mean, noise, log_likelihood=weigh, jacobian=jacobian)
     kind = calls.kind_of("measurement_model", model)
-    return Sensor(calls.function_of(model, kind), noise, kind.circular, log_likelihood=weigh)
+    return Sensor(calls.Function(model, kind), noise, kind.circular, log_likelihood=weigh)
+
+
+def product(matrix: Array, x: Array) -> Array:
+    """Return a linear function of states (n, d), (n, k)."""
+    return x @ matrix.T
 
 
 def repeated(matrix: Array, x: Array) -> Array:

@@ -103,7 +103,7 @@ def distribution(prior: Any, dim: int) -> GaussianMixture | Particles:
     if isinstance(prior, states.StateMutableSequence):
         prior = prior.state
     given = prior[0] if isinstance(prior, TheirMixture) and len(prior) else prior
-    size = np.shape(getattr(given, "state_vector", ()))[:1]
+    size = np.shape(getattr(given, "state_vector", None))[:1]
     if size != (dim,):
         raise ValueError(
             f"prior: expected a state of {dim} dimensions, as transition_model has, got {size[0]} of {type(prior).__name__}"

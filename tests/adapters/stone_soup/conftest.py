@@ -1,0 +1,3 @@
+import pytest
+
+pytest.importorskip("stonesoup", reason="Stone Soup is not installed")
