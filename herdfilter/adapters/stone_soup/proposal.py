@@ -23,6 +23,7 @@ from herdfilter.adapters.stone_soup.states import angles, cloud_of, particle_sta
 from herdfilter.filters import AutomaticProposal, Cloud, Move, Observation
 from herdfilter.filters._parts import check_part, returned
 from herdfilter.filters.proposals import ObservingProposal, Proposal
+from herdfilter.models.sensors import to_check
 
 COUNT = "_herdfilter_step"
 """Attribute of a prediction: how many there were before it, and itself."""
@@ -168,7 +169,7 @@ class HerdfilterProposal(TheirProposal):
         parts = [part for part in (model.transition_model, model.measurement_model) if part is not None]
         made_of = id(self.proposal), tuple(map(classes, parts))
         if made_of not in self._checked:
-            self.proposal.check(model)
+            self.proposal.check(to_check(model))
             self._checked.add(made_of)
 
 

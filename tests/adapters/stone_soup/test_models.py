@@ -38,7 +38,6 @@ from stonesoup.types.state import (
 
 from herdfilter.adapters.stone_soup import from_stonesoup
 
-RNG = np.random.default_rng(5)
 WALK, TURN = moved_linearly.RandomWalk(0.4), moved.ConstantTurn([0.3, 0.2], 0.01)
 VELOCITIES = [ConstantVelocity(0.2), ConstantVelocity(0.5)]
 
@@ -157,7 +156,7 @@ def test_no_class_is_forgotten():
 @named(TRANSITIONS)
 def test_transitions_are_the_librarys(model, dt):
     ours, given = from_stonesoup(model), {"time_interval": timedelta(seconds=dt)}
-    x = RNG.standard_normal((7, ours.dim))
+    x = np.random.default_rng(5).standard_normal((7, ours.dim))
     x[0] = 0.0  # a turn rate of zero, too
     before = x.copy()
     np.testing.assert_allclose(
@@ -174,7 +173,7 @@ def test_transitions_are_the_librarys(model, dt):
 def test_measurements_are_the_librarys(model):
     model, circular = model
     sensor = from_stonesoup(model)
-    x = 3 * RNG.standard_normal((7, model.ndim_state))
+    x = 3 * np.random.default_rng(5).standard_normal((7, model.ndim_state))
     np.testing.assert_allclose(sensor.mean(x), one_by_one(model, x), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(sensor.covariance, model.covar(), rtol=1e-12)
     assert sensor.circular == circular
@@ -182,7 +181,7 @@ def test_measurements_are_the_librarys(model):
     if isinstance(model, seen.RangeRangeRateBinning):  # in the middle of their bins
         z[2:] = 0.5 * np.floor(z[2] / 0.5) + 0.25, 0.2 * np.floor(z[3] / 0.2) + 0.1
     state = State(StateVector(z))
-    near = x[0] + 0.3 * RNG.standard_normal(
+    near = x[0] + 0.3 * np.random.default_rng(5).standard_normal(
         (3, model.ndim_state)
     )  # elevations less than a quarter turn apart
     theirs = [float(model.logpdf(state, State(StateVector(row)))) for row in near]
