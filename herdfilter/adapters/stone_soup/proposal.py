@@ -67,13 +67,13 @@ class HerdfilterProposal(TheirProposal):
     measurement_model: MeasurementModel = Property(
         default=None, doc="Measurement model of detections that have none of their own."
     )
-    proposal: Any = Property(
-        default_factory=AutomaticProposal, doc="Proposal of herdfilter; default `AutomaticProposal`."
-    )
+    proposal: Any = Property(default=None, doc="Proposal of herdfilter; default `AutomaticProposal`.")
     seed: Any = Property(default=None, doc="Seed of random numbers, where the proposal draws any.")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if self.proposal is None:
+            self.proposal = AutomaticProposal()
         check_transition(self.transition_model)
         check_part(
             "proposal", self.proposal, Proposal, "a proposal of herdfilter such as AutomaticProposal()"

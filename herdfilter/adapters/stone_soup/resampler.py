@@ -40,9 +40,7 @@ class HerdfilterResampler(TheirResampler):
         If the scheme is none, the fraction is out of range, or the particles cannot be resampled by it.
     """
 
-    resampling: Any = Property(
-        default_factory=SystematicResampling, doc="Scheme of herdfilter; default `SystematicResampling`."
-    )
+    resampling: Any = Property(default=None, doc="Scheme of herdfilter; default `SystematicResampling`.")
     resample_below: float = Property(
         default=0.5, doc="Fraction of the number of particles that the effective sample size may fall to."
     )
@@ -50,6 +48,8 @@ class HerdfilterResampler(TheirResampler):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if self.resampling is None:
+            self.resampling = SystematicResampling()
         check_part("resampling", self.resampling, Resampling, "a scheme such as SystematicResampling()")
         self.resample_below = as_fraction("resample_below", self.resample_below)
         self._rng = as_generator(self.seed)
