@@ -169,6 +169,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_components": partial(plain, "speed_components"),
     "speed_growth": partial(plain, "speed_growth"),
     "speed_step": partial(wide, "speed_step", "filter", "model", "ms", 2),
+    "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
     **page_default.TABLES,
     **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig2", "fig3", "fig4", "fig5")},
 }

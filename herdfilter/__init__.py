@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from herdfilter import catalogue, evaluation, plotting
     from herdfilter.catalogue import make_filter
     from herdfilter.evaluation.compare import compare
+    from herdfilter.evaluation.many import TracksError, run_many
 
 __all__ = [
     "ConditionalError",
@@ -33,6 +34,7 @@ __all__ = [
     "GaussianMixture",
     "Points",
     "Sensor",
+    "TracksError",
     "Trajectories",
     "UnreachableStateError",
     "backward_simulation",
@@ -45,6 +47,7 @@ __all__ = [
     "make_filter",
     "models",
     "plotting",
+    "run_many",
     "simulate",
     "testing",
 ]
@@ -59,6 +62,8 @@ _ON_DEMAND = {
     "compare": "herdfilter.evaluation.compare",
     "evaluation": "herdfilter.evaluation",
     "make_filter": "herdfilter.catalogue",
+    "TracksError": "herdfilter.evaluation.many",
+    "run_many": "herdfilter.evaluation.many",
     "plotting": "herdfilter.plotting",
 }
 """Name -> the module that it is, or that has it: what filtering does not need is loaded when it is asked for."""

@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -111,6 +111,7 @@ def named(module: str, name: str, imported: Mapping[str, ModuleType]) -> Part:
     return found
 
 
+@cache
 def _public_of_package(name: str) -> Part:
     """Return what ``herdfilter`` offers under a name, of those folders that a file may use."""
     package = importlib.import_module("herdfilter")

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -60,9 +60,10 @@ class FilterSpec:
 
     def __call__(self, model: Any, n_particles: int, rng: np.random.Generator) -> Any:
         """Build the filter; `n_particles` and `rng` are left out where the class has no such parameter."""
-        known = inspect.signature(self._class()).parameters
+        built = self._class()
         given = {"n_particles": n_particles, "rng": rng}
-        return self._class()(model, **{k: v for k, v in given.items() if k in known}, **self._values())
+        given = {name: value for name, value in given.items() if name in _parameters(built)}
+        return built(model, **given, **self._values())
 
     def _class(self) -> Callable[..., Any]:
         module, _, name = self.filter.rpartition(".")
@@ -75,6 +76,11 @@ class FilterSpec:
                 with blamed_on(f"{key}: "):
                     values[key] = evaluate(value, self.imports)
         return values
+
+
+@lru_cache(maxsize=64)
+def _parameters(built: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(built).parameters)
 
 
 @contextmanager

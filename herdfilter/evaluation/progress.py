@@ -75,7 +75,7 @@ def stage(name: str, visible: bool = True) -> Iterator[None]:
 
 
 class Counter:
-    """How many of the runs of a study are finished, in one line.
+    """How many of the runs of a study, or of other things, are finished, in one line.
 
     Parameters
     ----------
@@ -83,10 +83,12 @@ class Counter:
         Of the study.
     done, left : int
         Runs of a filter that were finished before, and that are to be made.
+    counted : str
+        What they are called.
     """
 
-    def __init__(self, name: str, done: int, left: int) -> None:
-        self.name, self.done, self.total = name, done, done + left
+    def __init__(self, name: str, done: int, left: int, counted: str = "runs of a filter") -> None:
+        self.name, self.done, self.total, self.counted = name, done, done + left, counted
         self.finished, self.failures = 0, 0
 
     def add(self, finished: int, failures: int) -> None:
@@ -101,4 +103,4 @@ class Counter:
         failed = f" ({self.failures} failed)" if self.failures else ""
         left = f", {(self.total - done) / rate:.0f} s left" if self.finished else ""
         speed = f", {rate:.3g} per second" if self.finished else ""
-        return f"{self.name} [{bar:.<20}] {done} of {self.total} runs of a filter{failed}{speed}{left}"
+        return f"{self.name} [{bar:.<20}] {done} of {self.total} {self.counted}{failed}{speed}{left}"

@@ -41,25 +41,37 @@ def check_signature(model: Any, name: str) -> None:
             return
     if not callable(function):
         raise TypeError(f"{expected}, got {shown(function)}")
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # of a function that does not tell, such as a compiled one
-        return
-    try:
-        signature.bind(*arguments)
-    except TypeError:
-        raise TypeError(f"{expected}, got {signature} of {type(model).__name__}") from None
+    if not _asked(_takes, function, len(arguments)):
+        raise TypeError(f"{expected}, got {inspect.signature(function)} of {type(model).__name__}")
 
 
 def takes_state(model: Any) -> bool:
     """Whether the model's ``observation_covariance`` names a second argument, with a default or without: the states."""
-    function = model.observation_covariance
+    return _asked(_names, model.observation_covariance, 2)
+
+
+def _asked(question: Any, function: Callable[..., Any], count: int) -> bool:
+    """Answer a question about a function of `count` arguments; what a method belongs to does not matter."""
     inner = getattr(function, "__func__", None)  # of a method, whose first argument is the model
-    asked = (function, 2) if inner is None else (inner, 3)
+    asked = (function, count) if inner is None else (inner, count + 1)
     try:
-        return _names(*asked)
+        return bool(question(*asked))
     except TypeError:  # an object that has no hash
-        return _names.__wrapped__(*asked)
+        return bool(question.__wrapped__(*asked))
+
+
+@lru_cache(maxsize=512)
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function takes this many arguments by position, or does not tell, as a compiled one; found out once."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
 
 
 @lru_cache(maxsize=64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ class CirclingRange:
         if not as_positive("damping", self.damping) < 1:
             raise ValueError(f"damping: expected a number above 0 and below 1, got {self.damping!r}")
 
-    @property
+    @cached_property
     def initial(self) -> GaussianMixture:
         """Distribution of the state at step 0."""
         return GaussianMixture([1.0], self.initial_mean[None], self.initial_sd**2 * np.eye(2))

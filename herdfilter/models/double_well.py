@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ class DoubleWell:
         assign_positive(self, "noise_rate", "observation_variance", "initial_variance")
         assign(self, observed_every=as_count("observed_every", self.observed_every))
 
-    @property
+    @cached_property
     def initial(self) -> GaussianMixture:
         """Distribution of the state at step 0."""
         return GaussianMixture([1.0], [[0.0]], [[self.initial_variance]])

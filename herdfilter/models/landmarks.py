@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,7 @@ class LandmarkLocalisation:
         """Indices of the angle-valued entries of an observation: every second one."""
         return tuple(range(1, 2 * len(self.landmarks), 2))
 
-    @property
+    @cached_property
     def initial(self) -> GaussianMixture:
         """Distribution of the pose at step 0."""
         return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)

@@ -78,7 +78,7 @@ class LinearGaussian:
         """Dimension d of the state."""
         return len(self.initial_mean)
 
-    @property
+    @cached_property
     def initial(self) -> GaussianMixture:
         """Distribution of the state at step 0."""
         return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)

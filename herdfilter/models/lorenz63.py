@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ class Lorenz63:
         assign_positive(self, "sigma", "rho", "beta", "noise_rate", "observation_variance")
         assign_positive(self, "integration_step", "initial_variance")
 
-    @property
+    @cached_property
     def initial(self) -> GaussianMixture:
         """Distribution of the state at step 0."""
         return GaussianMixture([1.0], self.initial_mean[None], self.initial_variance * np.eye(3))

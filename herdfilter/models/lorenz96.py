@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ class Lorenz96:
         mean = self._on_the_attractor() if self.initial_mean is None else self.initial_mean
         assign(self, initial_mean=as_array("initial_mean", mean, (self.dim,)))
 
-    @property
+    @cached_property
     def initial(self) -> GaussianMixture:
         """Distribution of the state at step 0."""
         mean = np.asarray(self.initial_mean)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ class RadarTracking:
         )
         assign_positive(self, "range_sd", "azimuth_sd", "elevation_sd", "spectral_density")
 
-    @property
+    @cached_property
     def initial(self) -> GaussianMixture:
         """Distribution of the state at step 0."""
         return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ class RangeOnly:
         assign_positive(self, "margin", "range_scale", "range_spread", "degrees_of_freedom")
         assign_positive(self, "position_noise", "heading_noise")
 
-    @property
+    @cached_property
     def initial(self) -> UniformBox:
         """Distribution of the state at step 0: flat over the field and over all headings."""
         lower, upper = self.beacons.min(axis=0) - self.margin, self.beacons.max(axis=0) + self.margin

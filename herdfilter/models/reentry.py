@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,7 @@ class BallisticReentry:
         assign_positive(self, "acceleration_density", "ballistic_density", "range_sd", "bearing_sd", "drag")
         assign_positive(self, "scale_height", "gravity", "integration_step")
 
-    @property
+    @cached_property
     def initial(self) -> GaussianMixture:
         """Distribution of the state at step 0."""
         return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ class StochasticVolatility:
             raise ValueError(f"rho: expected a number above -1 and below 1, got {self.rho!r}")
         assign(self, mu=float(self.mu), rho=float(self.rho))
 
-    @property
+    @cached_property
     def initial(self) -> GaussianMixture:
         """Stationary distribution of the state, here that of step 0."""
         return GaussianMixture([1.0], [[self.mu]], [[self.sigma**2 / (1 - self.rho**2)]])

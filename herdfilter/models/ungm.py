@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class UNGM:
     def __post_init__(self) -> None:
         assign_positive(self, "process_variance", "observation_variance", "initial_variance")
 
-    @property
+    @cached_property
     def initial(self) -> GaussianMixture:
         """Distribution of the state at step 0."""
         return GaussianMixture([1.0], [[0.0]], [[self.initial_variance]])

@@ -10,14 +10,14 @@ UNGM = hf.models.UNGM()
 
 
 def ungm(**changes):
-    given = dict(
-        f=lambda x, step: UNGM.transition_mean(x, 1.0, None, step),
-        h=lambda x: x[:, 0] ** 2 / 20,
-        Q=UNGM.transition_covariance(1.0, 1),
-        R=UNGM.observation_covariance(1),
-        x0=UNGM.initial.mean,
-        P0=UNGM.initial.covariance,
-    )
+    given = {
+        "f": lambda x, step: UNGM.transition_mean(x, 1.0, None, step),
+        "h": lambda x: x[:, 0] ** 2 / 20,
+        "Q": UNGM.transition_covariance(1.0, 1),
+        "R": UNGM.observation_covariance(1),
+        "x0": UNGM.initial.mean,
+        "P0": UNGM.initial.covariance,
+    }
     return hf.models.from_functions(**{**given, **changes})
 
 
@@ -129,6 +129,6 @@ def test_a_singular_noise_has_no_likelihood():
     pf = hf.make_filter("bootstrap", ungm(R=[[0.0]]), 5, rng=0)
     pf.predict()
     with pytest.raises(
-        ValueError, match="positive definite matrix, got a singular one .*at step 1; give the model"
+        ValueError, match=r"positive definite matrix, got a singular one .*at step 1; give the model"
     ):
         pf.update([1.0])
