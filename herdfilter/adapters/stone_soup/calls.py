@@ -91,7 +91,7 @@ def kind_of(name: str, model: Any, **given: Any) -> Kind:
             except Exception as error:
                 raise ValueError(
                     f"{name}: {type(model).__name__} cannot be converted, its function fails for a state of "
-                    f"{model.ndim_state} numbers: {type(error).__name__}: {error}"
+                    f"{model.ndim_state} numbers: {type(error).__name__}: {' '.join(str(error).split())}"
                 ) from error
             try:
                 together = numbers(model.function(state(trial), noise=False, **given))
@@ -139,7 +139,6 @@ class Function:
     def _once(self, x: Array, given: dict[str, Any]) -> Array:
         if not self.plain:
             return numbers(self.model.function(state(x), noise=False, **given))
-        values = numbers(
-            self.model._function(state(x), noise=False, **given)
-        )  # makes no object for each angle
+        # plain numbers, and no object for each angle
+        values = numbers(self.model._function(state(x), noise=False, **given))
         return wrap_angles(values, self.kind.circular)

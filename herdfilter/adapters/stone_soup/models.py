@@ -114,13 +114,17 @@ def from_stonesoup(transition_model: MeasurementModel) -> Sensor: ...
 
 
 @overload
+def from_stonesoup(*, measurement_model: MeasurementModel) -> Sensor: ...
+
+
+@overload
 def from_stonesoup(
     transition_model: TransitionModel, measurement_model: MeasurementModel | None = None, prior: Any = None
 ) -> StoneSoupModel: ...
 
 
 def from_stonesoup(
-    transition_model: Any, measurement_model: MeasurementModel | None = None, prior: Any = None
+    transition_model: Any = None, measurement_model: MeasurementModel | None = None, prior: Any = None
 ) -> StoneSoupModel | Sensor:
     """Return models of Stone Soup as a model of this package, or a measurement model alone as a sensor.
 
@@ -158,7 +162,8 @@ def from_stonesoup(
     array([[0.8, 0.6],
            [0.6, 0.6]])
     """
-    if isinstance(transition_model, MeasurementModel) and measurement_model is None and prior is None:
-        return sensor(copy.deepcopy(transition_model))
+    given = [part for part in (transition_model, measurement_model) if part is not None]
+    if len(given) == 1 and isinstance(given[0], MeasurementModel) and prior is None:
+        return sensor(copy.deepcopy(given[0]))
     check_transition(transition_model)
     return StoneSoupModel(copy.deepcopy(transition_model), copy.deepcopy(measurement_model), prior)

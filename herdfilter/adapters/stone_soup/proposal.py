@@ -79,7 +79,7 @@ class HerdfilterProposal(TheirProposal):
             "proposal", self.proposal, Proposal, "a proposal of herdfilter such as AutomaticProposal()"
         )
         self._rng = as_generator(self.seed)
-        self._checked: set[tuple[int, Hashable]] = set()
+        self._checked: dict[Hashable, Proposal] = {}
 
     def initial(self, prior: Any, n_particles: int) -> ParticleState:
         """Return the particles that the proposal begins with: herded from a Gaussian state, or from a mixture of them.
@@ -120,43 +120,45 @@ class HerdfilterProposal(TheirProposal):
         if kwargs.get("control_input") is not None:
             raise TypeError("control_input: expected None, as Stone Soup's control models are not converted")
         prior = particle_state("prior", prior)
-        seen = None if isinstance(measurement, MissedDetection) else measurement
-        time, dt = way(prior, seen, time_interval)
+        measurement = None if isinstance(measurement, MissedDetection) else measurement
+        time, dt = way(prior, measurement, time_interval)
+        seen = measurement if isinstance(self.proposal, ObservingProposal) else None
         start, total = cloud_of(prior)
-        step = 1 + steps_until(prior)
-        moved = self._moved(prior, start, seen, dt, step)
+        move = self._move(prior, seen, dt)
+        still = dt == 0 and not move.covariance.any()  # a second detection at the same time
+        if still:
+            moved = Cloud(move.wrapped(move.mean(start.particles)), start.log_weights)
+        else:
+            moved = self._moved(move, start, seen)
         prediction = Prediction.from_state(
             prior,
-            parent=None if self.proposal.absorbs_weights and dt != 0 else prior,
+            parent=prior if still or not self.proposal.absorbs_weights else None,
             state_vector=vectors(moved.particles, prior),
             log_weight=moved.log_weights + total,
             timestamp=time,
             transition_model=self.transition_model,
             prior=prior,
         )
-        setattr(prediction, COUNT, step)
+        setattr(prediction, COUNT, move.step)
         return prediction
 
-    def _moved(
-        self, prior: ParticleState, start: Cloud, seen: Detection | None, dt: float, step: int
-    ) -> Cloud:
-        looks = seen is not None and isinstance(self.proposal, ObservingProposal)
-        model = StoneSoupModel(
-            self.transition_model, model_of(seen, self.measurement_model) if looks else None
-        )
+    def _move(self, prior: ParticleState, seen: Detection | None, dt: float) -> Move:
+        """Return the way from a state, by converted models as they are now."""
+        sensor = None if seen is None else model_of(seen, self.measurement_model)
+        model = StoneSoupModel(self.transition_model, sensor)
         model.circular = angles(prior)
-        if model.dim != start.particles.shape[1]:
+        if model.dim != prior.ndim:
             raise ValueError(
-                f"prior: expected {model.dim} dimensions, as {type(self.transition_model).__name__} has, got "
-                f"{start.particles.shape[1]}"
+                f"prior: expected {model.dim} dimensions, as {type(self.transition_model).__name__} has, got {prior.ndim}"
             )
-        move = Move(model, dt, None, step)
-        if dt == 0 and not move.covariance.any():  # a second detection at the same time
-            return Cloud(move.wrapped(move.mean(start.particles)), start.log_weights)
-        self._check(model)
+        return Move(model, dt, None, 1 + steps_until(prior))
+
+    def _moved(self, move: Move, start: Cloud, seen: Detection | None) -> Cloud:
+        """Return new particles, whose weights leave out the likelihood."""
+        self._check(move.model)
         shape = start.particles.shape
-        if looks:
-            observation = Remembered.read(model, vector(seen), move.step)
+        if seen is not None:
+            observation = Remembered.read(move.model, vector(seen), move.step)
             if isinstance(observation, Remembered):
                 guided = self.proposal.guide(move, start, observation, self._rng)
                 without = observation.taken_from(returned(guided, self.proposal, "guide", shape))
@@ -167,10 +169,10 @@ class HerdfilterProposal(TheirProposal):
     def _check(self, model: StoneSoupModel) -> None:
         """Check that the proposal finds all it needs in a model, once for models made of the same classes."""
         parts = [part for part in (model.transition_model, model.measurement_model) if part is not None]
-        made_of = id(self.proposal), tuple(map(classes, parts))
-        if made_of not in self._checked:
+        made_of = tuple(map(classes, parts))
+        if self._checked.get(made_of) is not self.proposal:
             self.proposal.check(to_check(model))
-            self._checked.add(made_of)
+            self._checked[made_of] = self.proposal
 
 
 class Remembered(Observation):

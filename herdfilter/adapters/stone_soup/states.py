@@ -103,7 +103,8 @@ def distribution(prior: Any, dim: int) -> GaussianMixture | Particles:
     if isinstance(prior, states.StateMutableSequence):
         prior = prior.state
     given = prior[0] if isinstance(prior, TheirMixture) and len(prior) else prior
-    size = np.shape(getattr(given, "state_vector", None))[:1]
+    vector = getattr(given, "state_vector", None)
+    size = () if vector is None else np.shape(vector)[:1]
     if size != (dim,):
         raise ValueError(
             f"prior: expected a state of {dim} dimensions, as transition_model has, got {size[0]} of {type(prior).__name__}"

@@ -172,7 +172,7 @@ def test_transitions_are_the_librarys(model, dt):
 @named(MEASUREMENTS)
 def test_measurements_are_the_librarys(model):
     model, circular = model
-    sensor = from_stonesoup(model)
+    sensor = from_stonesoup(measurement_model=model)
     x = 3 * np.random.default_rng(5).standard_normal((7, model.ndim_state))
     np.testing.assert_allclose(sensor.mean(x), one_by_one(model, x), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(sensor.covariance, model.covar(), rtol=1e-12)

@@ -21,7 +21,15 @@ from stonesoup.types.angle import Bearing
 from stonesoup.types.array import StateVector, StateVectors
 from stonesoup.types.detection import Detection
 from stonesoup.types.hypothesis import SingleHypothesis
-from stonesoup.types.state import BernoulliParticleState, GaussianState, ParticleState, State
+from stonesoup.types.mixture import GaussianMixture
+from stonesoup.types.state import (
+    BernoulliParticleState,
+    GaussianState,
+    ParticleState,
+    State,
+    WeightedGaussianState,
+)
+from stonesoup.types.track import Track
 from stonesoup.updater.kalman import KalmanUpdater
 from stonesoup.updater.particle import ParticleUpdater
 
@@ -124,6 +132,23 @@ def test_bearings_in_the_state_stay_what_they_are():
     np.testing.assert_allclose(np.cos(float(moved.mean[0, 0]) - 3.1), 1.0, atol=1e-6)
     np.testing.assert_allclose(moved.covar[0, 0], 0.02, rtol=0.1)
     assert from_stonesoup(turning, prior=state).circular == (0,)
+
+
+def test_first_particles_have_the_moments_of_mixtures_and_of_tracks():
+    start = datetime(2030, 1, 1)
+    parts = [
+        WeightedGaussianState([k, 0.0], np.eye(2), start, weight=w) for k, w in ((0.0, 0.25), (4.0, 0.75))
+    ]
+    ours = HerdfilterProposal(ConstantVelocity(1.0))
+    for prior, mean in (
+        (GaussianMixture(parts), [3, 0]),
+        (Track([GaussianState([1, 2], np.eye(2), start)]), [1, 2]),
+    ):
+        first = ours.initial(prior, 64)
+        np.testing.assert_allclose(first.mean[:, 0].astype(float), mean, atol=1e-9)
+        assert first.timestamp == start
+    moved = ours.rvs(Track([first]), time_interval=SECOND)
+    np.testing.assert_allclose(moved.mean[:, 0].astype(float), [3, 2], atol=1e-9)
 
 
 def test_tracks_are_predicted_with_each_measurement(tutorial):
