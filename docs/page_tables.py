@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import page_default
+import page_stonesoup
 import pandas as pd
 from page_format import RESULTS, interval, markdown, number, read
 from page_random import random_models
@@ -171,5 +172,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_step": partial(wide, "speed_step", "filter", "model", "ms", 2),
     "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
     **page_default.TABLES,
+    **page_stonesoup.TABLES,
     **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig2", "fig3", "fig4", "fig5")},
 }
