@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_covariance, as_generator, as_points, shown
-from herdfilter.models.contract import OBSERVATION, SEEN, Model, sample_observation
+from herdfilter.models.contract import OBSERVATION, SEEN, Model, kind, sample_observation
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +124,7 @@ class Sensed:
 
     def __init__(self, model: Model, sensor: Sensor) -> None:
         self._model = model
+        self.kind_in_errors = kind(model) if sensor is _SOME else f"{kind(model)} with this sensor"
         vars(self).update(sensor.functions)
 
     def __getattr__(self, name: str) -> Any:

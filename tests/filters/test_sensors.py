@@ -189,7 +189,8 @@ def test_a_filter_that_needs_moments_refuses_a_sensor_of_a_likelihood_alone():
         online = hf.make_filter(name, moving(), 10, rng=0)
         online.predict()
         with pytest.raises(
-            TypeError, match="needs observation_mean and observation_covariance; Sensed has no"
+            TypeError,
+            match="needs observation_mean and observation_covariance; FunctionModel with this sensor has",
         ):
             online.update([1.0], sensor=alone)
     assert np.isfinite(hf.make_filter("auto-kh", moving(), 10).run([(1, alone, [1.0])]).log_likelihood)
