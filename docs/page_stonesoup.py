@@ -5,39 +5,31 @@ from __future__ import annotations
 from page_format import interval, markdown, number, read
 
 TEXT = {
-    "Stone Soup, systematic": "Stone Soup's, `SystematicResampler`",
-    "Stone Soup, ESS": "Stone Soup's, `ESSResampler`",
-    "its resampler herded": "with `HerdfilterResampler`: `MixtureResampling`, kernel herding",
-    "HerdedProposal, not looking": "with `HerdfilterProposal`: `HerdedProposal`, kernel herding, unseen",
-    "AutomaticProposal, three lines": "with `HerdfilterProposal`: three lines changed",
-    "AutomaticProposal, herded prior": "the same without random numbers",
-    "ParticleFilter, converted models": "`auto-kh` on the converted models",
+    "Stone Soup, systematic": "`SystematicResampler`",
+    "Stone Soup, ESS": "`ESSResampler`",
+    "its resampler herded": "resampler: `MixtureResampling`, herded",
+    "HerdedProposal, not looking": "proposal: `HerdedProposal`",
+    "AutomaticProposal, three lines": "proposal: three lines changed",
+    "AutomaticProposal, herded prior": "the same, no random number",
+    "ParticleFilter, converted models": "`auto-kh`, converted models",
 }
 """Filter in the results file -> what it is."""
 
 
 def stonesoup() -> str:
-    """Write errors to the posterior, over those of the first filter, and to the truth, and times, for each scene."""
+    """Write, for each scene, errors to the posterior over those of the first filter, and errors to the truth; and times."""
     table = read("adapters").query("adapter == 'stonesoup'")
     models = list(dict.fromkeys(table["model"]))
     cells = table.set_index(["filter", "model"])
-    parts = []
-    for model in models:
-        own = cells.xs(model, level="model")
-        rows = [
-            [
-                text,
-                number(row["error"]),
-                interval(row, "ratio"),
-                number(row["to_truth"], 3),
-                number(row["ms_per_step"]),
-            ]
-            for text, row in ((TEXT[name], own.loc[name]) for name in TEXT if name in own.index)
+    rows = []
+    for name, text in TEXT.items():
+        own = [cells.loc[name, model] for model in models]
+        errors = [
+            number(row["error"]) if row["ratio"] == 1 else f"times {interval(row, 'ratio')}" for row in own
         ]
-        heads = ["filter", "error", "over the first", "error to the truth", "ms per step"]
-        title = f"{model[0].upper()}{model[1:]}; {own['n'].iloc[0]} particles, {own['runs'].iloc[0]} runs:"
-        parts.append(f"{title}\n\n" + markdown(heads, rows, *(["adapters"] if model == models[-1] else [])))
-    return "\n".join(parts)
+        written = [f"{error}; {number(row['to_truth'])}" for error, row in zip(errors, own, strict=True)]
+        rows.append([text, *written, number(own[0]["ms_per_step"])])
+    return markdown(["filter", *models, "ms per step"], rows, "adapters")
 
 
 TABLES = {"adapters_stonesoup": stonesoup}
