@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -96,6 +97,23 @@ def test_thinning_is_measured_beside_every_kth_point(run):
     wide = table.pivot_table(index=["sample", "m"], columns="method", values="energy_distance")
     assert len(wide) == 7 * 3
     assert (wide["thin"] < wide["every k-th"]).all()
+
+
+@pytest.mark.skipif(
+    not (FOLDER / "adapters.py").is_file(), reason="what adapters are measured with is missing"
+)
+def test_filter_of_stone_soup_is_measured_beside_ours(benchmark_module, monkeypatch):
+    pytest.importorskip("stonesoup", reason="the optional library Stone Soup is not installed")
+    module = benchmark_module("adapters_stonesoup")
+    for name, small in {"MANY": 64, "N": 20, "STEPS": 2, "SCENES": {"tutorial": module.tutorial}}.items():
+        monkeypatch.setattr(module, name, small)
+    rows = pd.DataFrame(module.measured(SimpleNamespace(seed=0, runs=2)))
+    assert rows["filter"].iloc[0] == "Stone Soup, systematic"
+    assert (rows[["error", "to_truth", "ms_per_step"]] > 0).all(axis=None)
+    same = rows.set_index("filter").loc[
+        ["AutomaticProposal, herded prior", "ParticleFilter, converted models"]
+    ]
+    np.testing.assert_allclose(*same["error"], rtol=1e-6)
 
 
 def test_plain_version_finds_the_points_of_the_samplers(benchmark_module):
