@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_count, as_generator
+from herdfilter._one_line import one_line
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.filters.move import Move
 from herdfilter.filters.results import FilterResult
 from herdfilter.filters.series import series
+from herdfilter.filters.views import Views
 from herdfilter.models._answers import shaped
 from herdfilter.models.contract import (
     ADDITIVE,
@@ -34,7 +36,7 @@ LEAST_EIGENVALUE = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trajectories:
+class Trajectories(Views):
     """Independent draws, given the particles, of the whole state sequence given all observations.
 
     Attributes
@@ -43,14 +45,17 @@ class Trajectories:
         States at steps 1 to T of each of m trajectories; angles in [-pi, pi).
     circular : tuple of int
         Indices of the angle-valued dimensions.
+    times : ndarray, shape (T,), or None
+        Of the steps, as the filter's result has them.
     """
 
     x: Array
     circular: tuple[int, ...] = ()
+    times: np.ndarray | None = None
 
     def __repr__(self) -> str:
         m, steps, d = self.x.shape
-        return f"Trajectories({m}, steps={steps}, dim={d})"
+        return one_line(self, n=m, steps=steps, dim=d)
 
     @property
     def means(self) -> Array:
@@ -147,7 +152,7 @@ def backward_simulation(
         move = Move(model, moves[k + 1].dt, moves[k + 1].control, k + 2)
         chosen = _earlier(move, particles[k], log_weights[k], particles[k + 1], chosen, rng.random(m))
         x[:, k] = particles[k, chosen]
-    return Trajectories(x, circular_dims(model))
+    return Trajectories(x, circular_dims(model), result.times)
 
 
 def _earlier(

@@ -25,9 +25,10 @@ FLOORS = (
     ("discrepancy",),
     ("discrete", "conditionals", "_conditional_line"),
     ("kernels",),
+    ("pictures",),
     (
         *("mixture", "points", "angles", "bandwidths"),
-        *("_checks", "_covariances", "_mixture_conversions", "_figures", "_version"),
+        *("_checks", "_covariances", "_mixture_conversions", "_figures", "_one_line", "_version"),
     ),
 )
 """Folders and modules, from the roof to the ground; the package itself, which offers names of all floors, is none."""
