@@ -11,7 +11,7 @@ from stonesoup.models.transition import TransitionModel
 
 from herdfilter._checks import Array, shown
 from herdfilter.adapters.stone_soup import calls
-from herdfilter.adapters.stone_soup.sensors import noise_covariance, product, repeated, sensor
+from herdfilter.adapters.stone_soup.sensors import noise_covariance, product, repeated, sensor, sensors_own
 from herdfilter.adapters.stone_soup.states import angles, distribution
 from herdfilter.models.sensors import Sensor
 
@@ -104,7 +104,8 @@ def check_transition(model: Any) -> None:
     """Raise TypeError, naming class and reason, unless the model has additive Gaussian noise."""
     if not isinstance(model, TransitionModel):
         raise TypeError(
-            f"transition_model: expected an instance of Stone Soup's TransitionModel, got {shown(model)}"
+            "transition_model: expected an instance of Stone Soup's TransitionModel, got "
+            f"{shown(model)}{sensors_own(model)}"
         )
     noise_covariance("transition_model", model, **interval(1.0))
 

@@ -39,7 +39,8 @@ def sensor(model: Any, dim: int | None = None) -> Sensor:
     """Return a measurement model as a sensor of states of `dim` dimensions."""
     if not isinstance(model, MeasurementModel):
         raise TypeError(
-            f"measurement_model: expected an instance of Stone Soup's MeasurementModel, got {shown(model)}"
+            "measurement_model: expected an instance of Stone Soup's MeasurementModel, got "
+            f"{shown(model)}{sensors_own(model)}"
         )
     label = f"measurement_model: {type(model).__name__}"
     if dim is not None and model.ndim_state != dim:
@@ -57,6 +58,11 @@ def sensor(model: Any, dim: int | None = None) -> Sensor:
         return Sensor(mean, noise, log_likelihood=weigh, jacobian=jacobian)
     kind = calls.kind_of("measurement_model", model)
     return Sensor(calls.Function(model, kind), noise, kind.circular, log_likelihood=weigh)
+
+
+def sensors_own(model: Any) -> str:
+    """Return what to do if a sensor of Stone Soup was given in place of its measurement model."""
+    return "; give its measurement_model" if hasattr(type(model), "measurement_model") else ""
 
 
 def product(matrix: Array, x: Array) -> Array:

@@ -22,6 +22,7 @@ from stonesoup.models.transition import nonlinear as moved
 from stonesoup.models.transition.base import CombinedGaussianTransitionModel
 from stonesoup.models.transition.categorical import MarkovianTransitionModel
 from stonesoup.models.transition.linear import ConstantVelocity
+from stonesoup.sensor.radar.radar import RadarBearingRange
 from stonesoup.types.angle import Bearing
 from stonesoup.types.array import StateVector, StateVectors
 from stonesoup.types.mixture import GaussianMixture
@@ -222,6 +223,9 @@ def test_model_weighs_states_by_its_own_likelihood_where_that_is_not_gaussian():
     assert sensor.mean is None
 
 
+RADAR = RadarBearingRange(
+    ndim_state=2, position_mapping=(0, 1), noise_covar=noise(0.1, 1), position=StateVector([0, 0])
+)
 PRIOR = GaussianState([[1.0], [2.0]], [[2.0, 0.5], [0.5, 1.0]])
 
 
@@ -265,6 +269,8 @@ def test_bearings_in_the_state_are_circular():
         ((MarkovianTransitionModel(np.eye(2)),), "transition_model: MarkovianTransitionModel cannot be converted.*Gaussian"),
         ((MarkovianMeasurementModel(np.eye(2)),), "measurement_model: MarkovianMeasurementModel cannot be conv"),
         ((ConstantVelocity,), "transition_model: expected an instance"),
+        ((RADAR,), "transition_model: expected .* got RadarBearingRange.*; give its measurement_model"),
+        ((ConstantVelocity(1.0), RADAR), "measurement_model: expected .*; give its measurement_model"),
         ((ConstantVelocity(1.0), ConstantVelocity(1.0)), "measurement_model: expected an instance of Stone Soup's M"),
         ((ConstantVelocity(1.0), POSITION), "LinearGaussian is of states of 4 dimensions, expected 2"),
         ((ConstantVelocity(1.0), None, State([1.0, 2.0])), "prior: .*got State, which has neither; give a Gauss"),
