@@ -1,7 +1,8 @@
 """Run the code blocks of README.md and docs/: a page is one test, read from top to bottom in a folder of its own.
 
 Python blocks are executed. A Python or TOML block that begins with a comment naming a file (``# pendulum.py``) is first
-saved under that name, as a reader would, so that later blocks can use the file.
+saved under that name, as a reader would, so that later blocks can use the file. A page that says ``<!-- needs: MODULE -->``
+is skipped where that module is not installed.
 
 No test reads or writes the user's cache.
 """
@@ -12,6 +13,7 @@ import os
 import re
 from collections.abc import Iterator
 
+import pytest
 from sybil import Document, Example, Region, Sybil
 from sybil.parsers.markdown import CodeBlockParser
 
@@ -30,6 +32,10 @@ def run(example: Example) -> None:
     """Save and execute the blocks of a page; tracebacks show the lines of the page."""
     example.namespace["monkeypatch"].chdir(example.namespace["tmp_path"])
     text = example.document.text
+    for module in re.findall(r"<!-- needs: (\w+) -->", text):
+        pytest.importorskip(
+            module, reason=f"the optional library {module}, of which this page is, is not installed"
+        )
     for block in example.parsed:
         named = re.match(r"# (\w+\.(?:py|toml))\n", block.parsed)
         if named:

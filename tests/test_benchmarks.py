@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -102,6 +103,20 @@ def test_filters_of_a_library_are_measured_beside_ours(run):
     table = run("bench_peers", "adapters", "--libraries", "filterpy", "--runs", 1, "--many", 300)["adapters"]
     assert {"filterpy UKF", "ukf", "auto-kh, columns"} <= set(table["filter"])
     assert (table["ratio"] > 0).all()
+
+
+def test_filter_of_stone_soup_is_measured_beside_ours(benchmark_module, monkeypatch):
+    pytest.importorskip("stonesoup", reason="the optional library Stone Soup is not installed")
+    module = benchmark_module("adapters_stonesoup")
+    for name, small in {"MANY": 64, "N": 20, "STEPS": 2, "SCENES": {"tutorial": module.tutorial}}.items():
+        monkeypatch.setattr(module, name, small)
+    rows = pd.DataFrame(module.measured(SimpleNamespace(seed=0, runs=2)))
+    assert rows["filter"].iloc[0] == "Stone Soup, systematic"
+    assert (rows[["error", "to_truth", "ms_per_step"]] > 0).all(axis=None)
+    same = rows.set_index("filter").loc[
+        ["AutomaticProposal, herded prior", "ParticleFilter, converted models"]
+    ]
+    np.testing.assert_allclose(*same["error"], rtol=1e-6)
 
 
 def test_plain_version_finds_the_points_of_the_samplers(benchmark_module):

@@ -1,0 +1,223 @@
+"""A proposal for Stone Soup's particle predictor that places particles as one of this package's does."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+from stonesoup.base import Property
+from stonesoup.models.measurement import MeasurementModel
+from stonesoup.models.transition import TransitionModel
+from stonesoup.proposal.base import Proposal as TheirProposal
+from stonesoup.types.detection import Detection, MissedDetection
+from stonesoup.types.prediction import Prediction
+from stonesoup.types.state import ParticleState
+
+from herdfilter._checks import Array, as_count, as_generator, shown
+from herdfilter.adapters.stone_soup.calls import classes
+from herdfilter.adapters.stone_soup.models import StoneSoupModel, check_transition
+from herdfilter.adapters.stone_soup.sensors import model_of, vector
+from herdfilter.adapters.stone_soup.states import angles, cloud_of, particle_state, vectors
+from herdfilter.filters import AutomaticProposal, Cloud, Move, Observation
+from herdfilter.filters._parts import check_part, returned
+from herdfilter.filters.proposals import ObservingProposal, Proposal
+from herdfilter.models.sensors import to_check
+
+COUNT = "_herdfilter_step"
+"""Attribute of a prediction: how many there were before it, and itself."""
+
+
+class HerdfilterProposal(TheirProposal):
+    """Herded particles for Stone Soup's `ParticlePredictor`: its argument ``proposal``.
+
+    The prediction's weights are corrected: after Stone Soup's `ParticleUpdater` has multiplied them by the likelihood they
+    are those of the posterior, whether the proposal has looked at the observation or not. It looks at it where the
+    predictor is given one, ``predict(prior, timestamp=..., measurement=detection)``. Where it looks, weights do not sum to
+    1: with the likelihood, their sum estimates the density of the observation.
+
+    Most proposals here take the weighted particles as a whole, and `ParticleUpdater` is then best left without a resampler.
+    New particles have no parents there, because none has a single one.
+
+    Parameters
+    ----------
+    transition_model : stonesoup.models.transition.TransitionModel
+        With additive Gaussian noise.
+    measurement_model : stonesoup.models.measurement.MeasurementModel, optional
+        Of detections that have none of their own.
+    proposal : herdfilter.filters.Proposal, optional
+        How particles are placed: `AutomaticProposal` unless given, `HerdedProposal`, `AugmentedProposal`, `RankedProposal`
+        or any other.
+    seed : int, numpy.random.Generator, optional
+        Of the random numbers, where the proposal draws any; fresh ones without it. A prediction without them depends on
+        the prior, the measurement and their times alone, not on what has been predicted before.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a model or a prior cannot be converted, the proposal is none, or lacks something in the models.
+
+    See Also
+    --------
+    herdfilter.adapters.stone_soup.HerdfilterResampler : for a proposal that does not take the particles as a whole.
+    """
+
+    transition_model: TransitionModel = Property(doc="Transition model, with additive Gaussian noise.")
+    measurement_model: MeasurementModel = Property(
+        default=None, doc="Measurement model of detections that have none of their own."
+    )
+    proposal: Any = Property(default=None, doc="Proposal of herdfilter; default `AutomaticProposal`.")
+    seed: Any = Property(default=None, doc="Seed of random numbers, where the proposal draws any.")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.proposal is None:
+            self.proposal = AutomaticProposal()
+        check_transition(self.transition_model)
+        check_part(
+            "proposal", self.proposal, Proposal, "a proposal of herdfilter such as AutomaticProposal()"
+        )
+        self._rng = as_generator(self.seed)
+        self._checked: dict[Hashable, Proposal] = {}
+
+    def initial(self, prior: Any, n_particles: int) -> ParticleState:
+        """Return the particles that the proposal begins with: herded from a Gaussian state, or from a mixture of them.
+
+        Parameters
+        ----------
+        prior : stonesoup.types.state.State
+            As in `herdfilter.adapters.stone_soup.from_stonesoup`.
+        n_particles : int
+        """
+        model = StoneSoupModel(self.transition_model, prior=prior)
+        count = as_count("n_particles", n_particles)
+        cloud = self.proposal.initial(model, count, self._rng)
+        returned(cloud, self.proposal, "initial", (count, model.dim))
+        return ParticleState(
+            vectors(cloud.particles, prior), log_weight=cloud.log_weights, timestamp=prior.timestamp
+        )
+
+    def rvs(
+        self,
+        prior: ParticleState,
+        measurement: Detection | None = None,
+        time_interval: timedelta | None = None,
+        **kwargs: Any,
+    ) -> Prediction:
+        """Return particles at the next time, with corrected weights; Stone Soup's predictor calls it.
+
+        Parameters
+        ----------
+        prior : stonesoup.types.state.ParticleState
+        measurement : stonesoup.types.detection.Detection, optional
+            What the particles are to be weighted by afterwards. Its time is that of the prediction.
+        time_interval : datetime.timedelta, optional
+            Time on the way, where there is no measurement.
+        **kwargs
+            Not used.
+        """
+        if kwargs.get("control_input") is not None:
+            raise TypeError("control_input: expected None, as Stone Soup's control models are not converted")
+        prior = particle_state("prior", prior)
+        measurement = None if isinstance(measurement, MissedDetection) else measurement
+        time, dt = way(prior, measurement, time_interval)
+        seen = measurement if isinstance(self.proposal, ObservingProposal) else None
+        start, total = cloud_of(prior)
+        move = self._move(prior, seen, dt)
+        still = dt == 0 and not move.covariance.any()  # a second detection at the same time
+        if still:
+            moved = Cloud(move.wrapped(move.mean(start.particles)), start.log_weights)
+        else:
+            moved = self._moved(move, start, seen)
+        prediction = Prediction.from_state(
+            prior,
+            parent=prior if still or not self.proposal.absorbs_weights else None,
+            state_vector=vectors(moved.particles, prior),
+            log_weight=moved.log_weights + total,
+            timestamp=time,
+            transition_model=self.transition_model,
+            prior=prior,
+        )
+        setattr(prediction, COUNT, move.step)
+        return prediction
+
+    def _move(self, prior: ParticleState, seen: Detection | None, dt: float) -> Move:
+        """Return the way from a state, by converted models as they are now."""
+        sensor = None if seen is None else model_of(seen, self.measurement_model)
+        model = StoneSoupModel(self.transition_model, sensor)
+        model.circular = angles(prior)
+        if model.dim != prior.ndim:
+            raise ValueError(
+                f"prior: expected {model.dim} dimensions, as {type(self.transition_model).__name__} has, got {prior.ndim}"
+            )
+        return Move(model, dt, None, 1 + steps_until(prior))
+
+    def _moved(self, move: Move, start: Cloud, seen: Detection | None) -> Cloud:
+        """Return new particles, whose weights leave out the likelihood."""
+        self._check(move.model)
+        shape = start.particles.shape
+        if seen is not None:
+            observation = Remembered.read(move.model, vector(seen), move.step)
+            if isinstance(observation, Remembered):
+                guided = self.proposal.guide(move, start, observation, self._rng)
+                without = observation.taken_from(returned(guided, self.proposal, "guide", shape))
+                if without.log_weights.max() > -np.inf:
+                    return without
+        return returned(self.proposal.propose(move, start, self._rng), self.proposal, "propose", shape)
+
+    def _check(self, model: StoneSoupModel) -> None:
+        """Check that the proposal finds all it needs in a model, once for models made of the same classes."""
+        parts = [part for part in (model.transition_model, model.measurement_model) if part is not None]
+        made_of = tuple(map(classes, parts))
+        if self._checked.get(made_of) is not self.proposal:
+            self.proposal.check(to_check(model))
+            self._checked[made_of] = self.proposal
+
+
+class Remembered(Observation):
+    """An observation that knows what it said last, so that the likelihood can be taken out of weights again."""
+
+    _said: tuple[Array, Array] | None = None
+
+    def log_likelihood(self, x: Array) -> Array:
+        """See `Observation`."""
+        self._said = x, super().log_likelihood(x)
+        return self._said[1]
+
+    def taken_from(self, cloud: Cloud) -> Cloud:
+        """Return particles with their weights divided by the likelihood; where that is zero they have none."""
+        if self._said is None or self._said[0] is not cloud.particles:
+            self.log_likelihood(cloud.particles)
+        said = self._said[1]  # type: ignore[index]
+        with np.errstate(invalid="ignore"):
+            left = np.where(said > -np.inf, cloud.log_weights - said, -np.inf)
+        return Cloud(cloud.particles, left)
+
+
+def way(
+    prior: ParticleState, measurement: Detection | None, time_interval: timedelta | None
+) -> tuple[datetime, float]:
+    """Return the time of a prediction, and the seconds until then."""
+    start = prior.timestamp
+    try:
+        if measurement is not None and measurement.timestamp is not None:
+            return measurement.timestamp, (measurement.timestamp - start).total_seconds()
+        return start + time_interval, time_interval.total_seconds()  # type: ignore[union-attr]
+    except (AttributeError, TypeError):
+        end = getattr(measurement, "timestamp", None)
+        raise TypeError(
+            "time_interval: expected times of prior and measurement, both with a time zone or both without, or a timedelta; "
+            f"got {shown(start)}, {shown(end)} and {shown(time_interval)}"
+        ) from None
+
+
+def steps_until(prior: ParticleState) -> int:
+    """Return the number of predictions of this kind that led to a state.
+
+    They are counted along its own history, so that it matters neither what time it is nor what else has been predicted.
+    """
+    hypotheses = getattr(getattr(prior, "hypothesis", None), "single_hypotheses", None)
+    hypothesis = hypotheses[0] if hypotheses else getattr(prior, "hypothesis", None)
+    prediction = getattr(hypothesis, "prediction", None)
+    return int(getattr(prior, COUNT, 0) or getattr(prediction, COUNT, 0))

@@ -1,0 +1,289 @@
+"""Means, covariances and likelihoods are the library's own, for every class of its that can be converted."""
+
+import inspect
+import pickle
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+
+pytest.importorskip("stonesoup", reason="the optional library Stone Soup is not installed")
+
+from stonesoup.models.base import GaussianModel
+from stonesoup.models.measurement import linear as seen_linearly
+from stonesoup.models.measurement import nonlinear as seen
+from stonesoup.models.measurement.categorical import MarkovianMeasurementModel
+from stonesoup.models.measurement.gas import IsotropicPlume
+from stonesoup.models.measurement.linear import LinearGaussian
+from stonesoup.models.transition import linear as moved_linearly
+from stonesoup.models.transition import nonlinear as moved
+from stonesoup.models.transition.base import CombinedGaussianTransitionModel
+from stonesoup.models.transition.categorical import MarkovianTransitionModel
+from stonesoup.models.transition.linear import ConstantVelocity
+from stonesoup.sensor.radar.radar import RadarBearingRange
+from stonesoup.types.angle import Bearing
+from stonesoup.types.array import StateVector, StateVectors
+from stonesoup.types.mixture import GaussianMixture
+from stonesoup.types.state import (
+    EnsembleState,
+    GaussianState,
+    InformationState,
+    MultiModelParticleState,
+    ParticleState,
+    SqrtGaussianState,
+    State,
+    WeightedGaussianState,
+)
+
+from herdfilter.adapters.stone_soup import from_stonesoup
+
+WALK, TURN = moved_linearly.RandomWalk(0.4), moved.ConstantTurn([0.3, 0.2], 0.01)
+VELOCITIES = [ConstantVelocity(0.2), ConstantVelocity(0.5)]
+
+TRANSITIONS = {
+    moved_linearly.RandomWalk: WALK,
+    moved_linearly.ConstantVelocity: VELOCITIES[0],
+    moved_linearly.ConstantAcceleration: moved_linearly.ConstantAcceleration(0.3),
+    moved_linearly.ConstantNthDerivative: moved_linearly.ConstantNthDerivative(3, 0.3),
+    moved_linearly.NthDerivativeDecay: moved_linearly.NthDerivativeDecay(3, 0.3, 0.7),
+    moved_linearly.OrnsteinUhlenbeck: moved_linearly.OrnsteinUhlenbeck(0.3, 0.7),
+    moved_linearly.Singer: moved_linearly.Singer(0.3, 0.7),
+    moved_linearly.SingerApproximate: moved_linearly.SingerApproximate(0.3, 0.7),
+    moved_linearly.KnownTurnRate: moved_linearly.KnownTurnRate([0.3, 0.2], np.radians(3)),
+    moved_linearly.KnownTurnRateSandwich: moved_linearly.KnownTurnRateSandwich([0.3, 0.2], 0.05, VELOCITIES),
+    moved_linearly.LinearGaussianTimeInvariantTransitionModel: (
+        moved_linearly.LinearGaussianTimeInvariantTransitionModel(
+            transition_matrix=np.array([[1.0, 0.5], [0.0, 0.9]]), covariance_matrix=np.diag([0.1, 0.2])
+        )
+    ),
+    moved_linearly.CombinedLinearGaussianTransitionModel: (
+        moved_linearly.CombinedLinearGaussianTransitionModel(VELOCITIES)
+    ),
+    CombinedGaussianTransitionModel: CombinedGaussianTransitionModel([TURN, WALK]),
+    moved.ConstantTurn: TURN,
+    moved.ConstantTurnSandwich: moved.ConstantTurnSandwich([0.3, 0.2], 0.01, [ConstantVelocity(0.1)]),
+}
+
+
+def noise(*sds):
+    return np.diag(np.square(sds))
+
+
+AT = {
+    "translation_offset": StateVector([[5.0], [-3.0], [2.0]]),
+    "rotation_offset": StateVector([[0.1], [0.2], [0.4]]),
+}
+FLAT = {
+    "translation_offset": StateVector([[5.0], [-3.0]]),
+    "rotation_offset": StateVector([[0.0], [0.0], [0.4]]),
+}
+MOVING = {**AT, "velocity_mapping": (1, 3, 5), "velocity": StateVector([[0.3], [0.1], [-0.2]])}
+SPACE, PLANE = (6, (0, 2, 4)), (4, (0, 2))
+POSITION = LinearGaussian(4, (0, None, 2), noise(1, 2, 3))
+BEARING = seen.Cartesian2DToBearing(*PLANE, noise(0.1), **FLAT)
+EVERYTHING = {**MOVING, "range_res": 0.5, "range_rate_res": 0.2}
+
+MEASUREMENTS = {
+    LinearGaussian: (POSITION, ()),
+    seen.CartesianToElevationBearingRange: (
+        seen.CartesianToElevationBearingRange(*SPACE, noise(0.1, 0.2, 1), **AT),
+        (1,),
+    ),
+    seen.CartesianToBearingRange: (seen.CartesianToBearingRange(*PLANE, noise(0.1, 1), **FLAT), (0,)),
+    seen.CartesianToElevationBearing: (
+        seen.CartesianToElevationBearing(*SPACE, noise(0.1, 0.2), **AT),
+        (1,),
+    ),
+    seen.Cartesian2DToBearing: (BEARING, (0,)),
+    seen.CartesianToBearingRangeRate: (
+        seen.CartesianToBearingRangeRate(*SPACE, noise(0.1, 1, 0.5), **MOVING),
+        (0,),
+    ),
+    seen.CartesianToBearingRangeRate2D: (
+        seen.CartesianToBearingRangeRate2D(*PLANE, noise(0.1, 1, 0.5), **FLAT),
+        (0,),
+    ),
+    seen.CartesianToElevationBearingRangeRate: (
+        seen.CartesianToElevationBearingRangeRate(*SPACE, noise(0.1, 0.2, 1, 0.5), **MOVING),
+        (1,),
+    ),
+    seen.CartesianToElevationRateBearingRateRangeRate: (
+        seen.CartesianToElevationRateBearingRateRangeRate(*SPACE, noise(0.1, 0.2, 1, 1, 1, 0.5), **MOVING),
+        (1,),
+    ),
+    seen.RangeRangeRateBinning: (
+        seen.RangeRangeRateBinning(*SPACE, noise(0.1, 0.2, 1, 0.5), **EVERYTHING),
+        (1,),
+    ),
+    seen.CartesianToAzimuthElevationRange: (
+        seen.CartesianToAzimuthElevationRange(*SPACE, noise(0.1, 0.2, 1), **AT),
+        (0,),
+    ),
+    seen.CombinedReversibleGaussianMeasurementModel: (
+        seen.CombinedReversibleGaussianMeasurementModel([POSITION, BEARING]),
+        (3,),
+    ),
+}
+
+
+def named(models):
+    return pytest.mark.parametrize("model", models.values(), ids=[kind.__name__ for kind in models])
+
+
+def classes_in(*modules):
+    """Classes of Gaussian models that modules define, for use."""
+    found = {kind for module in modules for _, kind in inspect.getmembers(module, inspect.isclass)}
+    here = {kind for kind in found if kind.__module__ in {module.__name__ for module in modules}}
+    return {kind for kind in here if issubclass(kind, GaussianModel) and not inspect.isabstract(kind)}
+
+
+def one_by_one(model, x, **given):
+    return np.hstack(
+        [
+            np.asarray(model.function(State(StateVector(row.copy())), noise=False, **given), dtype=float)
+            for row in x
+        ]
+    ).T
+
+
+def test_no_class_is_forgotten():
+    assert classes_in(moved_linearly, moved) <= set(TRANSITIONS)
+    assert classes_in(seen_linearly, seen) <= set(MEASUREMENTS)
+
+
+@pytest.mark.parametrize("dt", [0.5, 2.0])
+@named(TRANSITIONS)
+def test_transitions_are_the_librarys(model, dt):
+    ours, given = from_stonesoup(model), {"time_interval": timedelta(seconds=dt)}
+    x = np.random.default_rng(5).standard_normal((7, ours.dim))
+    x[0] = 0.0  # a turn rate of zero, too
+    before = x.copy()
+    np.testing.assert_allclose(
+        ours.transition_mean(x, dt, None, 1), one_by_one(model, x, **given), rtol=1e-12, atol=1e-12
+    )
+    np.testing.assert_array_equal(x, before)
+    np.testing.assert_allclose(ours.transition_covariance(dt, 1), model.covar(**given), rtol=1e-12)
+    if hasattr(ours, "transition_jacobian"):
+        jacobian = ours.transition_jacobian(x, dt, None, 1)
+        np.testing.assert_allclose((jacobian @ x[:, :, None])[..., 0], ours.transition_mean(x, dt, None, 1))
+
+
+@named(MEASUREMENTS)
+def test_measurements_are_the_librarys(model):
+    model, circular = model
+    sensor = from_stonesoup(measurement_model=model)
+    x = 3 * np.random.default_rng(5).standard_normal((7, model.ndim_state))
+    np.testing.assert_allclose(sensor.mean(x), one_by_one(model, x), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(sensor.covariance, model.covar(), rtol=1e-12)
+    assert sensor.circular == circular
+    z = sensor.mean(x[:1])[0] + 0.1
+    if isinstance(model, seen.RangeRangeRateBinning):  # in the middle of their bins
+        z[2:] = 0.5 * np.floor(z[2] / 0.5) + 0.25, 0.2 * np.floor(z[3] / 0.2) + 0.1
+    state = State(StateVector(z))
+    near = x[0] + 0.3 * np.random.default_rng(5).standard_normal(
+        (3, model.ndim_state)
+    )  # elevations less than a quarter turn apart
+    theirs = [float(model.logpdf(state, State(StateVector(row)))) for row in near]
+    likelihood = hf.models.contract.log_likelihood(sensor.on(None), z, near, 1)
+    np.testing.assert_allclose(likelihood, theirs, rtol=1e-10)
+
+
+def test_times_are_not_rounded_to_microseconds():
+    model, dt = from_stonesoup(ConstantVelocity(2.0)), 1e-7 / 3
+    covariance = np.array([[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]) * 2.0
+    np.testing.assert_allclose(model.transition_covariance(dt, 1), covariance, rtol=1e-12)
+    np.testing.assert_allclose(
+        model.transition_mean(np.array([[1.0, 3.0]]), dt, None, 1)[0, 0] - 1, 3 * dt, rtol=1e-8
+    )
+
+
+def test_whole_model_is_a_copy_that_can_be_sent_to_another_process():
+    radar = seen.CartesianToBearingRange(*PLANE, noise(0.1, 1), **FLAT)
+    motion = moved_linearly.CombinedLinearGaussianTransitionModel(
+        [ConstantVelocity(0.2), ConstantVelocity(0.5)]
+    )
+    model = from_stonesoup(motion, radar, GaussianState([0, 1, 0, 1], np.eye(4)))
+    z = np.array([[3.0, 5.0]] * 4)
+    before = hf.ParticleFilter(model, 20, hf.RankedProposal()).run(z)
+    motion.model_list[0].noise_diff_coeff = 99.0
+    radar.noise_covar = 99 * radar.noise_covar
+    again = hf.ParticleFilter(pickle.loads(pickle.dumps(model)), 20, hf.RankedProposal()).run(z)
+    np.testing.assert_array_equal(again.means, before.means)
+    assert "CartesianToBearingRange" in repr(model)
+
+
+def test_model_weighs_states_by_its_own_likelihood_where_that_is_not_gaussian():
+    plume = IsotropicPlume()
+    x = np.array([[3.0, 4, 1, 5, 2, 0.3, 1, 8], [5.0, 1, 1, 5, 2, 0.3, 1, 8]])
+    sensor = from_stonesoup(plume)
+    theirs = plume.logpdf(State(StateVector([0.3])), State(StateVectors(x.T)))
+    np.testing.assert_allclose(sensor.log_likelihood(np.array([0.3]), x), theirs)
+    assert sensor.mean is None
+
+
+RADAR = RadarBearingRange(
+    ndim_state=2, position_mapping=(0, 1), noise_covar=noise(0.1, 1), position=StateVector([0, 0])
+)
+PRIOR = GaussianState([[1.0], [2.0]], [[2.0, 0.5], [0.5, 1.0]])
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        PRIOR,
+        SqrtGaussianState(PRIOR.mean, np.linalg.cholesky(PRIOR.covar)),
+        InformationState.from_gaussian_state(PRIOR),
+    ],
+    ids=lambda prior: type(prior).__name__,
+)
+def test_gaussian_priors(prior):
+    initial = from_stonesoup(ConstantVelocity(1.0), prior=prior).initial
+    np.testing.assert_allclose(initial.mean, [1.0, 2.0], rtol=1e-12)
+    np.testing.assert_allclose(initial.covariance, PRIOR.covar, rtol=1e-12)
+
+
+def test_mixtures_and_particles_as_priors():
+    parts = [WeightedGaussianState([k, 0.0], np.eye(2), weight=w) for k, w in ((0.0, 0.25), (4.0, 0.75))]
+    mixture = from_stonesoup(ConstantVelocity(1.0), prior=GaussianMixture(parts)).initial
+    np.testing.assert_allclose(mixture.weights, [0.25, 0.75])
+    np.testing.assert_allclose(mixture.mean, [3.0, 0.0])
+    x = np.array([[0.0, 1], [1, 2], [2, 3], [3, 4]])
+    for prior in (EnsembleState(StateVectors(x.T)), ParticleState(StateVectors(x.T), weight=[0.25] * 4)):
+        model = from_stonesoup(ConstantVelocity(1.0), prior=prior)
+        np.testing.assert_array_equal(np.unique(hf.ParticleFilter(model, 8, rng=0).particles, axis=0), x)
+        np.testing.assert_allclose(model.initial.mean, [1.5, 2.5])
+
+
+def test_bearings_in_the_state_are_circular():
+    heading = GaussianState(StateVector([[Bearing(3.1)], [0.1]]), np.eye(2))
+    model = from_stonesoup(ConstantVelocity(1.0), prior=heading)
+    assert model.circular == (0,)
+    np.testing.assert_allclose(model.initial.mean, [3.1, 0.1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((MarkovianTransitionModel(np.eye(2)),), "transition_model: MarkovianTransitionModel cannot be converted.*Gaussian"),
+        ((MarkovianMeasurementModel(np.eye(2)),), "measurement_model: MarkovianMeasurementModel cannot be conv"),
+        ((ConstantVelocity,), "transition_model: expected an instance"),
+        ((RADAR,), "transition_model: expected .* got RadarBearingRange.*; give its measurement_model"),
+        ((ConstantVelocity(1.0), RADAR), "measurement_model: expected .*; give its measurement_model"),
+        ((ConstantVelocity(1.0), ConstantVelocity(1.0)), "measurement_model: expected an instance of Stone Soup's M"),
+        ((ConstantVelocity(1.0), POSITION), "LinearGaussian is of states of 4 dimensions, expected 2"),
+        ((ConstantVelocity(1.0), None, State([1.0, 2.0])), "prior: .*got State, which has neither; give a Gauss"),
+        ((ConstantVelocity(1.0), None, GaussianState([1.0], [[1.0]])), "prior: expected a state of 2 dim.* got 1"),
+        ((ConstantVelocity(1.0), None, "x"), "prior: expected a state of Stone Soup, got str"),
+        (
+            (ConstantVelocity(1.0), None, MultiModelParticleState(StateVectors(np.ones((2, 3))))),
+            "prior: .*MultiModelParticleState, which cannot be converted: each of its particles moves by",
+        ),
+        ((LinearGaussian(2, [0], np.array([[None]])),), "LinearGaussian cannot be converted.*covariance is .*None"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_converted_is_named_with_the_reason(arguments, words):
+    with pytest.raises((TypeError, ValueError), match=words) as caught:
+        from_stonesoup(*arguments)
+    assert "\n" not in str(caught.value)

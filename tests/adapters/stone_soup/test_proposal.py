@@ -1,0 +1,246 @@
+"""The library's particle filter with our proposals, beside our own filters and the library's Kalman filter."""
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+import herdfilter as hf
+
+pytest.importorskip("stonesoup", reason="the optional library Stone Soup is not installed")
+
+from stonesoup.hypothesiser.distance import DistanceHypothesiser
+from stonesoup.measures import Mahalanobis
+from stonesoup.models.measurement.linear import LinearGaussian
+from stonesoup.models.transition.categorical import MarkovianTransitionModel
+from stonesoup.models.transition.linear import ConstantVelocity, RandomWalk
+from stonesoup.predictor.kalman import KalmanPredictor
+from stonesoup.predictor.particle import ParticlePredictor
+from stonesoup.types.angle import Bearing
+from stonesoup.types.array import StateVector, StateVectors
+from stonesoup.types.detection import Detection
+from stonesoup.types.hypothesis import SingleHypothesis
+from stonesoup.types.mixture import GaussianMixture
+from stonesoup.types.state import (
+    BernoulliParticleState,
+    GaussianState,
+    ParticleState,
+    State,
+    WeightedGaussianState,
+)
+from stonesoup.types.track import Track
+from stonesoup.updater.kalman import KalmanUpdater
+from stonesoup.updater.particle import ParticleUpdater
+
+from herdfilter.adapters.stone_soup import HerdfilterProposal, from_stonesoup, readings
+
+SECOND = timedelta(seconds=1)
+SOBOL = hf.SobolSampling()
+PROPOSALS = [
+    hf.AutomaticProposal(),
+    hf.RankedProposal(),
+    hf.HerdedProposal(SOBOL),
+    hf.AugmentedProposal(hf.GaussianFit(), SOBOL),
+    hf.KalmanMixtureProposal(SOBOL),
+    hf.GuidedProposal(),
+    hf.BootstrapProposal(),
+]
+
+
+def means(states):
+    return np.hstack([np.asarray(state.mean, dtype=float) for state in states]).T
+
+
+@pytest.mark.parametrize("look", [True, False])
+@pytest.mark.parametrize("proposal", PROPOSALS, ids=lambda proposal: type(proposal).__name__)
+def test_their_filter_with_our_proposal_is_our_filter(tutorial, proposal, look):
+    """Particles, weights and evidence, after their updater has multiplied the weights by the likelihood."""
+    measurements = tutorial.detections()
+    ours = HerdfilterProposal(tutorial.motion, proposal=proposal, seed=4)
+    posteriors, predictions = tutorial.track(ours, ours.initial(tutorial.prior, 30), measurements, look)
+    model = from_stonesoup(tutorial.motion, tutorial.radar, tutorial.prior)
+    pf = hf.ParticleFilter(model, 30, proposal, resample_below=0.0, rng=4)
+    evidence = 0.0
+    for measurement, posterior, prediction in zip(measurements, posteriors, predictions, strict=True):
+        pf.predict()
+        if not look:
+            pf.update(None)  # so that the particles are moved before the observation comes
+        pf.update(np.asarray(measurement.state_vector, dtype=float)[:, 0])
+        np.testing.assert_allclose(posterior.state_vector.T, pf.particles, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(np.exp(posterior.log_weight), pf.weights, rtol=1e-7, atol=1e-12)
+        likelihood = tutorial.radar.logpdf(measurement, prediction)
+        evidence += logsumexp(prediction.log_weight + likelihood)
+    np.testing.assert_allclose(evidence, pf.log_likelihood, rtol=1e-8)
+
+
+def test_on_a_linear_model_it_is_their_kalman_filter(tutorial):
+    sensor = LinearGaussian(4, (0, 2), np.diag([1.0, 2.0]))
+    measurements = tutorial.detections(sensor=sensor)
+    ours = HerdfilterProposal(tutorial.motion)
+    posteriors, _ = tutorial.track(ours, ours.initial(tutorial.prior, 32), measurements)
+    predictor, updater, state = KalmanPredictor(tutorial.motion), KalmanUpdater(sensor), tutorial.prior
+    for measurement, posterior in zip(measurements, posteriors, strict=True):
+        state = updater.update(SingleHypothesis(predictor.predict(state, measurement.timestamp), measurement))
+        np.testing.assert_allclose(posterior.mean, state.mean, atol=1e-7)
+        np.testing.assert_allclose(posterior.covar, state.covar, atol=1e-7)
+
+
+def test_runs_are_bit_identical_whatever_the_hour_and_the_global_stream(tutorial):
+    runs = []
+    for seed, start in ((0, tutorial.start), (1, datetime(2031, 5, 6, 7, 8, 9, 17, tzinfo=UTC))):
+        np.random.seed(seed)  # noqa: NPY002  the stream that the library draws from
+        prior = GaussianState(tutorial.prior.state_vector, tutorial.prior.covar, timestamp=start)
+        ours = HerdfilterProposal(tutorial.motion)
+        posteriors, _ = tutorial.track(ours, ours.initial(prior, 30), tutorial.detections(start=start))
+        runs.append(means(posteriors))
+    np.testing.assert_array_equal(*runs)
+    again, _ = tutorial.track(ours, ours.initial(prior, 30), tutorial.detections(start=start))
+    np.testing.assert_array_equal(means(again), runs[0])  # nothing is kept in the proposal
+
+
+def test_detections_run_through_our_filter_as_they_are(tutorial):
+    measurements = tutorial.detections()
+    model = from_stonesoup(tutorial.motion, prior=tutorial.prior)
+    result = hf.ParticleFilter(model, 30, hf.RankedProposal()).run(
+        readings(measurements), start=tutorial.start
+    )
+    ours = HerdfilterProposal(tutorial.motion, proposal=hf.RankedProposal())
+    posteriors, _ = tutorial.track(ours, ours.initial(tutorial.prior, 30), measurements)
+    np.testing.assert_allclose(result.means, means(posteriors), rtol=1e-9)
+
+
+def test_second_detection_at_the_same_time_moves_nothing(tutorial):
+    first = tutorial.detections(1)[0]
+    second = Detection(first.state_vector, first.timestamp, measurement_model=tutorial.radar)
+    ours = HerdfilterProposal(tutorial.motion)
+    posteriors, _ = tutorial.track(ours, ours.initial(tutorial.prior, 30), [first, second])
+    np.testing.assert_array_equal(posteriors[1].state_vector, posteriors[0].state_vector)
+    twice = posteriors[0].log_weight + tutorial.radar.logpdf(second, posteriors[0])
+    np.testing.assert_allclose(posteriors[1].log_weight, twice - logsumexp(twice))
+
+
+def test_bearings_in_the_state_stay_what_they_are():
+    """A heading near half a turn, seen across the cut."""
+    turning, compass = RandomWalk(0.01), LinearGaussian(1, [0], np.array([[0.04]]))
+    prior = GaussianState(StateVector([[Bearing(3.1)]]), [[0.01]], timestamp=datetime(2030, 1, 1))
+    ours = HerdfilterProposal(turning, compass)
+    state = ours.initial(prior, 50)
+    assert isinstance(state.state_vector[0, 0], Bearing)
+    moved = ours.rvs(state, time_interval=SECOND)
+    assert isinstance(moved.state_vector[0, 0], Bearing)
+    np.testing.assert_allclose(np.cos(float(moved.mean[0, 0]) - 3.1), 1.0, atol=1e-6)
+    np.testing.assert_allclose(moved.covar[0, 0], 0.02, rtol=0.1)
+    assert from_stonesoup(turning, prior=state).circular == (0,)
+
+
+def test_first_particles_have_the_moments_of_mixtures_and_of_tracks():
+    start = datetime(2030, 1, 1)
+    parts = [
+        WeightedGaussianState([k, 0.0], np.eye(2), start, weight=w) for k, w in ((0.0, 0.25), (4.0, 0.75))
+    ]
+    ours = HerdfilterProposal(ConstantVelocity(1.0))
+    for prior, mean in (
+        (GaussianMixture(parts), [3, 0]),
+        (Track([GaussianState([1, 2], np.eye(2), start)]), [1, 2]),
+    ):
+        first = ours.initial(prior, 64)
+        np.testing.assert_allclose(first.mean[:, 0].astype(float), mean, atol=1e-9)
+        assert first.timestamp == start
+    moved = ours.rvs(Track([first]), time_interval=SECOND)
+    np.testing.assert_allclose(moved.mean[:, 0].astype(float), [3, 2], atol=1e-9)
+
+
+def test_tracks_are_predicted_with_each_measurement(tutorial):
+    """A hypothesiser asks for a prediction without a measurement, and for one with each."""
+    near, far = tutorial.detections(2)
+    far.timestamp = near.timestamp
+    predictor = ParticlePredictor(tutorial.motion, proposal=HerdfilterProposal(tutorial.motion))
+    hypothesiser = DistanceHypothesiser(
+        predictor,
+        ParticleUpdater(tutorial.radar),
+        Mahalanobis(),
+        missed_distance=99,
+        predict_with_measurements=True,
+    )
+    hypotheses = hypothesiser.hypothesise(
+        predictor.proposal.initial(tutorial.prior, 30), {near, far}, near.timestamp
+    )
+    predictions = {id(hypothesis.measurement): hypothesis.prediction for hypothesis in hypotheses}
+    missed = next(hypothesis.prediction for hypothesis in hypotheses if not hypothesis.measurement)
+    np.testing.assert_allclose(logsumexp(missed.log_weight), 0.0, atol=1e-12)
+    assert (predictions[id(near)].state_vector != predictions[id(far)].state_vector).any()
+
+
+def test_weights_that_are_none_are_equal_and_others_keep_their_sum(tutorial):
+    x = StateVectors(np.random.default_rng(0).standard_normal((4, 20)))
+    ours = HerdfilterProposal(tutorial.motion, proposal=hf.HerdedProposal(SOBOL))
+    plain = ours.rvs(ParticleState(x, timestamp=tutorial.start), time_interval=SECOND)
+    weights = np.full(20, np.log(0.25 / 20))
+    given = ours.rvs(ParticleState(x, log_weight=weights, timestamp=tutorial.start), time_interval=SECOND)
+    np.testing.assert_array_equal(given.state_vector, plain.state_vector)
+    np.testing.assert_allclose(given.log_weight, plain.log_weight + np.log(0.25))
+    assert plain.parent is None
+    assert plain.prior is not None
+
+
+def particles(**changes):
+    given = {"state_vector": StateVectors(np.ones((4, 3))), "log_weight": np.log([0.2, 0.3, 0.5])}
+    return {**given, "timestamp": datetime(2030, 1, 1), **changes}
+
+
+@pytest.mark.parametrize(
+    ("prior", "arguments", "words"),
+    [
+        (GaussianState([0] * 4, np.eye(4)), {}, "prior: expected a ParticleState, got GaussianState"),
+        (
+            BernoulliParticleState(**particles()),
+            {},
+            "BernoulliParticleState, which cannot be converted: its target may",
+        ),
+        (ParticleState(**particles()), {}, "time_interval: expected .* a timedelta; got .* None and None"),
+        (
+            ParticleState(**particles()),
+            {"measurement": Detection([1.0, 2.0], datetime(2030, 1, 1, tzinfo=UTC))},
+            "time_interval: .*both with a time zone",
+        ),
+        (
+            ParticleState(**particles()),
+            {"measurement": Detection([1.0, 2.0], datetime(2030, 1, 2))},
+            "measurement_model: expected one, as the detection has none",
+        ),
+        (
+            ParticleState(**particles(log_weight=np.full(3, np.nan))),
+            {"time_interval": SECOND},
+            "log_weight: expected 3",
+        ),
+        (
+            ParticleState(**particles(log_weight=np.full(3, -np.inf))),
+            {"time_interval": SECOND},
+            "log_weight: .* weight z",
+        ),
+        (
+            ParticleState(**particles(state_vector=StateVectors(np.ones((3, 3))))),
+            {"time_interval": SECOND},
+            "prior: expected 4 dimensions, as Combined.* has, got 3",
+        ),
+        (
+            ParticleState(**particles()),
+            {"time_interval": SECOND, "control_input": State([1.0])},
+            "control_input: exp",
+        ),
+    ],
+)
+def test_what_cannot_be_predicted_is_named(tutorial, prior, arguments, words):
+    with pytest.raises((TypeError, ValueError), match=words) as caught:
+        HerdfilterProposal(tutorial.motion).rvs(prior, **arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_parts_are_checked_when_they_are_put_together():
+    with pytest.raises(TypeError, match="transition_model: MarkovianTransitionModel cannot be converted"):
+        HerdfilterProposal(MarkovianTransitionModel(np.eye(2)))
+    with pytest.raises(
+        TypeError, match="proposal: expected a proposal of herdfilter such as AutomaticProposal"
+    ):
+        HerdfilterProposal(ConstantVelocity(1.0), proposal="auto-kh")

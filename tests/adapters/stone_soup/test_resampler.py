@@ -1,0 +1,88 @@
+"""Our resampling schemes inside the library's updater."""
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+
+pytest.importorskip("stonesoup", reason="the optional library Stone Soup is not installed")
+
+from stonesoup.types.array import StateVectors
+from stonesoup.types.particle import Particle
+from stonesoup.types.state import MultiModelParticleState, ParticleState
+
+from herdfilter.adapters.stone_soup import HerdfilterProposal, HerdfilterResampler
+
+X = np.random.default_rng(2).standard_normal((3, 40))
+UNEVEN = np.random.default_rng(3).dirichlet(np.full(40, 0.1))
+MIXTURE = hf.MixtureResampling(hf.GaussianFit(), hf.SobolSampling())
+
+
+def state(weights=UNEVEN, kind=ParticleState, **more):
+    return kind(StateVectors(X), log_weight=np.log(weights), **more)
+
+
+@pytest.mark.parametrize("resampling", [hf.SystematicResampling(), MIXTURE], ids=["systematic", "mixture"])
+def test_same_object_where_nothing_is_resampled(resampling):
+    even = state(np.full(40, 1 / 40))
+    assert HerdfilterResampler(resampling, resample_below=1.0).resample(even) is even
+    uneven = state()
+    assert HerdfilterResampler(resampling, resample_below=0.0).resample(uneven) is uneven
+    assert HerdfilterResampler(resampling).resample(uneven) is not uneven
+
+
+@pytest.mark.parametrize("resampling", [hf.SystematicResampling(), hf.SSPResampling(), MIXTURE])
+def test_points_and_weights_are_those_of_the_scheme(resampling):
+    given = state()
+    cloud = resampling.resample(hf.Cloud.weighted(X.T, UNEVEN), np.random.default_rng(7))
+    found = HerdfilterResampler(resampling, seed=7).resample(given)
+    np.testing.assert_allclose(found.state_vector.T, cloud.particles, rtol=1e-9)
+    np.testing.assert_allclose(found.log_weight, cloud.log_weights, rtol=1e-12)
+
+
+def test_mixture_keeps_mean_and_covariance():
+    found = HerdfilterResampler(MIXTURE).resample(state())
+    np.testing.assert_allclose(found.mean, state().mean, atol=0.1)
+
+
+def test_copies_keep_what_belongs_to_them():
+    models = np.arange(40)
+    given = state(kind=MultiModelParticleState, dynamic_model=models, parent=state())
+    found = HerdfilterResampler(seed=1).resample(given)
+    np.testing.assert_array_equal(found.state_vector, X[:, found.dynamic_model])
+    np.testing.assert_array_equal(found.parent.state_vector, X[:, found.dynamic_model])
+
+
+def test_in_the_updater_it_resamples_where_the_fraction_says(tutorial):
+    ours = HerdfilterProposal(tutorial.motion, proposal=hf.BootstrapProposal(), seed=0)
+    resampler = HerdfilterResampler(hf.StratifiedResampling(), resample_below=0.4, seed=0)
+    prior = ours.initial(tutorial.prior, 40)
+    posteriors, _ = tutorial.track(ours, prior, tutorial.detections(), look=False, resampler=resampler)
+    effective = np.array([1 / np.sum(np.exp(2 * posterior.log_weight)) for posterior in posteriors])
+    assert (effective >= 0.4 * 40 * (1 - 1e-9)).all()
+    assert (effective < 39.9).any()
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments", "words"),
+    [
+        ([Particle([0.0], 1.0)], {"nparts": 5}, "nparts: expected None or the number of particles, 1, got 5"),
+        ("x", {}, "particles: expected a ParticleState, got str"),
+    ],
+)
+def test_what_cannot_be_resampled_is_named(given, arguments, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        HerdfilterResampler().resample(given, **arguments)
+
+
+def test_what_has_more_than_a_place_cannot_be_drawn_from_a_mixture():
+    given = state(kind=MultiModelParticleState, dynamic_model=np.arange(40))
+    with pytest.raises(TypeError, match="MultiModelParticleState, which cannot be converted: each of its"):
+        HerdfilterResampler(MIXTURE).resample(given)
+
+
+def test_parts_are_checked_when_they_are_put_together():
+    with pytest.raises(TypeError, match="resampling: expected a scheme such as"):
+        HerdfilterResampler("systematic")
+    with pytest.raises(ValueError, match="resample_below: expected a fraction"):
+        HerdfilterResampler(resample_below=50)
