@@ -15,6 +15,7 @@ from herdfilter.conditionals import ConditionalError, ConditionalHerdedGibbs
 from herdfilter.discrepancy import *
 from herdfilter.filters import *
 from herdfilter.fitting import *
+from herdfilter.likelihood import MaximumLikelihood, RoughLikelihoodWarning, maximise_likelihood
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import simulate
 from herdfilter.points import Points
@@ -29,7 +30,9 @@ __all__ = [
     "ConditionalError",
     "ConditionalHerdedGibbs",
     "GaussianMixture",
+    "MaximumLikelihood",
     "Points",
+    "RoughLikelihoodWarning",
     "Trajectories",
     "UnreachableStateError",
     "backward_simulation",
@@ -38,6 +41,7 @@ __all__ = [
     "discrete",
     "evaluation",
     "kernels",
+    "maximise_likelihood",
     "models",
     "plotting",
     "simulate",

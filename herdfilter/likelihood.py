@@ -110,8 +110,9 @@ def maximise_likelihood(
     Parameters
     ----------
     build : callable
-        Takes parameters, an array (p,), to a new filter: anything whose ``run(observations)`` has a `log_likelihood`, such as
-        `ParticleFilter`, the Kalman filters and `GridFilter`. Filters with random numbers need the same seed every time.
+        Takes parameters, an array (p,), to a new filter: anything whose ``run(observations)`` has a
+        `log_likelihood`, such as `ParticleFilter`, the Kalman filters and `GridFilter`. Filters with random numbers need
+        the same seed every time.
     observations : iterable, length T
         As ``run`` takes them.
     theta0 : array_like, shape (p,)
@@ -269,10 +270,10 @@ class _Curvature:
         p, room, wide = len(x), np.minimum(x - lower, upper - x), WIDE * steps
         gradient, hessian = np.zeros(p), np.zeros((p, p))
         free = np.array([_settled(f, x, i, wide, room[i]) for i in range(p)])
-        which = np.flatnonzero(free)
+        which = [i for i in range(p) if free[i]]
         for i in which:
             gradient[i], hessian[i, i] = f.differences(x, i, wide[i])
-            for j in which[which < i]:
+            for j in [j for j in which if j < i]:
                 hessian[i, j] = hessian[j, i] = _mixed(f, x, i, j, wide)
         roughness, slopes = np.full(p, np.nan), np.zeros(p)
         repeats = -(-CHECKS // max(len(which), 1))
@@ -291,7 +292,9 @@ class _Curvature:
     def moved(self, f: _LogLikelihood, x: Array) -> _Curvature:
         """Take the gradient anew at x, near by."""
         gradient = np.zeros(len(x))
-        for i in np.flatnonzero(self.free):
+        for i in range(len(x)):
+            if not self.free[i]:
+                continue
             gradient[i] = f.differences(x, i, NARROW * self.steps[i])[0]
         return replace(self, x=x, gradient=gradient)
 
@@ -389,7 +392,11 @@ def _search(
         start / scale,
         method="COBYQA",
         bounds=Bounds(lower / scale, upper / scale),
-        options={"initial_tr_radius": RADIUS, "final_tr_radius": COARSE, "maxfev": max(most - f.evaluations, 1)},
+        options={
+            "initial_tr_radius": RADIUS,
+            "final_tr_radius": COARSE,
+            "maxfev": max(most - f.evaluations, 1),
+        },
     )
     return f.best(), bool(found.success)
 
@@ -407,7 +414,9 @@ def _box(theta0: ArrayLike, bounds: Any) -> tuple[Array, Array, Array]:
     if not (lower < upper).all():
         raise ValueError(f"bounds: expected each lower bound below its upper one, got {shown(bounds)}")
     if ((theta0 < lower) | (theta0 > upper)).any():
-        raise ValueError(f"theta0: expected parameters within the bounds {box.tolist()}, got {theta0.tolist()}")
+        raise ValueError(
+            f"theta0: expected parameters within the bounds {box.tolist()}, got {theta0.tolist()}"
+        )
     return theta0, lower, upper
 
 

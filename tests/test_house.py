@@ -14,7 +14,7 @@ FLOORS = (
     ("plotting",),
     ("paper",),
     ("evaluation",),
-    ("smoothing",),
+    ("smoothing", "likelihood"),
     ("filters",),
     ("models",),
     ("testing",),
