@@ -112,7 +112,7 @@ def bias_and_spread(errors: np.ndarray) -> dict[str, float]:
     return found | {"log_mean": centre, "low": centre - half, "high": centre + half}
 
 
-MAXIMA = {"herded-quantile": 200, "augmented-gauss-kh": 100, "sqmc": 1024, "bootstrap": 1000}
+MAXIMA = {"herded-quantile": 400, "augmented-gauss-kh": 100, "sqmc": 1024, "bootstrap": 1000}
 """Filters and particle counts of the maxima."""
 
 SMOOTH = ("herded-quantile", "augmented-gauss-kh")

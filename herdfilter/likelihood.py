@@ -31,8 +31,8 @@ RADIUS, COARSE = 1.0, 0.2
 ROUNDS = 3
 """Most searches, each followed by a step of Newton's method."""
 
-CLOSE, NEAR = 0.5, 0.1
-"""Steps of that method, in standard errors, up to which the Hessian is near enough, and the gradient too."""
+NEAR, CLOSE, FAR = 0.1, 0.5, 2.0
+"""Steps of that method, in standard errors, up to which the gradient is near enough, the Hessian too, or no search needed."""
 
 
 class RoughLikelihoodWarning(UserWarning):
@@ -159,8 +159,11 @@ def maximise_likelihood(
         )
     steps = _first_steps(f, theta0, lower, upper)
     most = as_count("max_evaluations", max_evaluations)
+    done, length = True, np.inf
     for _ in range(ROUNDS):
-        x, done = _search(f, f.best(), lower, upper, steps, most)
+        if not length <= FAR:
+            _, done = _search(f, f.best(), lower, upper, steps, most)
+        x = f.best()
         shape = _Curvature.at(f, x, lower, upper, steps)
         x, length = shape.newton(f, lower, upper)
         if not done or length <= CLOSE or not shape.smooth:

@@ -72,7 +72,7 @@ def test_mean_and_variance_of_independent_observations_have_their_known_errors()
 
 @pytest.mark.usefixtures("silent")
 def test_a_kalman_filter_finds_the_exact_maximum_and_hessian_of_a_linear_model():
-    z = hf.simulate(linear(0.7, 1.0), 80, np.random.default_rng(2))[1]
+    z = hf.simulate(linear(0.7, 1.0), 50, np.random.default_rng(2))[1]
 
     def build(theta):
         return hf.UnscentedKalmanFilter(linear(*theta))
@@ -125,17 +125,17 @@ def test_a_filter_that_decides_from_step_to_step_is_warned_of():
 
 @pytest.mark.usefixtures("silent")
 def test_quantiles_give_a_smooth_likelihood_near_the_exact_one():
-    z = hf.simulate(hf.models.StochasticVolatility(sigma=0.5), 60, np.random.default_rng(3))[1]
+    z = hf.simulate(hf.models.StochasticVolatility(rho=0.8, sigma=0.5), 30, np.random.default_rng(3))[1]
 
     def model(theta):
-        return hf.models.StochasticVolatility(mu=theta[0], sigma=0.5)
+        return hf.models.StochasticVolatility(mu=theta[0], rho=0.8, sigma=0.5)
 
     def build(theta):
-        return hf.ParticleFilter(model(theta), 60, hf.HerdedProposal(hf.QuantileSampling()))
+        return hf.ParticleFilter(model(theta), 50, hf.HerdedProposal(hf.QuantileSampling()))
 
     found = hf.maximise_likelihood(build, z, [0.0], [(-5.0, 3.0)])
     true = hf.maximise_likelihood(
-        lambda theta: hf.GridFilter(model(theta), -25, 25, 501), z, [0.0], [(-5, 3)]
+        lambda theta: hf.GridFilter(model(theta), -14, 12, 261), z, [0.0], [(-5, 3)]
     )
     assert found.smooth
     assert found.roughness[0] < 1e-3
