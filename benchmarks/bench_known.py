@@ -145,7 +145,7 @@ def done(name: str, starts: int, folder: Path) -> set[int]:
 
 def rough(args) -> None:
     """Write how rough log-likelihoods are."""
-    table = roughness(100, 100, args.seed, args.workers)
+    table = roughness(100, 50, args.seed, args.workers)
     save("roughness", table, args.results, ["model", "filter", "n"], "roughness")
     show("Second differences of the error", table)
 

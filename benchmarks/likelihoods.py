@@ -27,7 +27,7 @@ CLAIMS = 1_000_000  # the first of the seeds that nothing was tuned on
 STEPS = 300
 NAMES = ["mu", "rho", "sigma"]
 BOUNDS = np.array([[-5.0, 3.0], [0.0, 0.999], [0.02, 1.0]])
-POINTS = 21
+POINTS = 11
 
 
 class Curve(NamedTuple):

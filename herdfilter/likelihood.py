@@ -32,7 +32,7 @@ ROUNDS = 3
 """Most searches, each followed by a step of Newton's method."""
 
 NEAR, CLOSE, FAR = 0.1, 0.5, 2.0
-"""Steps of that method, in standard errors, up to which the gradient is near enough, the Hessian too, or no search needed."""
+"""Steps of that method, in standard errors, up to which the gradient, the Hessian or the start is near enough."""
 
 
 class RoughLikelihoodWarning(UserWarning):
