@@ -8,7 +8,7 @@ evidence    the log-likelihood that filters estimate against the exact one. One 
 likelihood  where the maximum of a filter's log-likelihood lies, over three parameters of stochastic volatility, in standard
             errors from the exact one, in --series series.
 roughness   how rough log-likelihoods are along a parameter: the standard deviation of second differences of (estimate -
-            exact) on a grid, and on a grid ten times as fine. A smooth one falls by 100, one that jumps hardly.
+            exact) on a grid, and on a grid ten times as fine. Of a smooth one they fall by 1000, of jumps hardly.
 
 python benchmarks/bench_known.py [published] [evidence] [likelihood] [roughness] [--filters bootstrap ...] [--runs 50]
 """
@@ -116,7 +116,7 @@ MAXIMA = {"herded-quantile": 400, "augmented-gauss-kh": 100, "sqmc": 1024, "boot
 """Filters and particle counts of the maxima."""
 
 SMOOTH = ("herded-quantile", "augmented-gauss-kh")
-BATCH = 4
+BATCH = 2
 """Series after which what was found is written; a script that is started anew goes on there."""
 
 
@@ -166,6 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument(
         "--maxima", nargs="+", choices=MAXIMA, default=list(MAXIMA), help="filters of the maxima"
     )
+    options.add_argument("--starts", type=int, default=2, help="of each search; 1 spares the count of maxima")
     args = options.parse_args(arguments)
     announce(args.seed)
     args.stores.mkdir(parents=True, exist_ok=True)
