@@ -121,6 +121,25 @@ def evidence() -> str:
     return markdown(["filter", *(TITLES.get(m, m) for m in models)], rows, "evidence")
 
 
+def roughness() -> str:
+    """Second differences on a grid, and on a finer one."""
+    table = read("roughness").set_index(["filter", "model"])
+    models = list(dict.fromkeys(model for _, model in table.index))
+
+    def cell(key: tuple[str, str]) -> str:
+        if key not in table.index:
+            return ""
+        row = table.loc[key]
+        return f"{number(row['rough'])} ({number(row['rough_tenth'])})"
+
+    names = dict.fromkeys(name for name, _ in table.index)
+    return markdown(
+        ["filter", *models],
+        [[f"`{name}`", *(cell((name, m)) for m in models)] for name in names],
+        "roughness",
+    )
+
+
 def break_even() -> str:
     """Milliseconds per step at n = 100, and the cost of the model from which on a herded filter gains."""
     costs = read("break_even").set_index(["filter", "scenario"])["us_per_particle"]
@@ -161,8 +180,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "hostile": hostile,
     "evidence": evidence,
     "break_even": break_even,
+    "likelihood": partial(plain, "likelihood", 2),
     "peers": peers,
     "thinning": thinning,
+    "roughness": roughness,
     "random_models": random_models,
     "published": partial(plain, "published"),
     "import": partial(plain, "import"),

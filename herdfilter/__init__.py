@@ -16,6 +16,7 @@ from herdfilter.discrepancy import *
 from herdfilter.discrete.thinning import thin
 from herdfilter.filters import *
 from herdfilter.fitting import *
+from herdfilter.likelihood import MaximumLikelihood, RoughLikelihoodWarning, maximise_likelihood
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import simulate
 from herdfilter.models.sensors import Sensor
@@ -33,7 +34,9 @@ __all__ = [
     "ConditionalError",
     "ConditionalHerdedGibbs",
     "GaussianMixture",
+    "MaximumLikelihood",
     "Points",
+    "RoughLikelihoodWarning",
     "Sensor",
     "TracksError",
     "Trajectories",
@@ -46,6 +49,7 @@ __all__ = [
     "evaluation",
     "kernels",
     "make_filter",
+    "maximise_likelihood",
     "models",
     "plotting",
     "run_many",

@@ -330,6 +330,26 @@ def test_evidence_knows_exact_and_unbiased_estimates(study, benchmark_module):
     assert found["low"] < -800 < found["high"]
 
 
+def test_roughness_tells_jumps_from_an_exact_likelihood(study, benchmark_module, monkeypatch):
+    module = benchmark_module("likelihoods")
+    monkeypatch.setattr(module, "CURVES", module.CURVES[:1])
+    monkeypatch.setattr(module, "ROUGH_FILTERS", ["ekf", "bootstrap"])
+    monkeypatch.setattr(module, "POINTS", 5)
+    table = study("bench_known", "roughness")["roughness"].set_index("filter")
+    assert table.loc["ekf", "rough"] < 1e-9
+    assert table.loc["bootstrap", "rough_tenth"] > 0.01
+
+
+def test_maxima_found_before_are_not_sought_again(study, benchmark_module, monkeypatch, tmp_path):
+    module = benchmark_module("likelihoods")
+    row = {"filter": "sqmc", "n": 1024, "farthest": 0.2, "errors": 0.1, "evaluations": 50, "smooth": False}
+    seen = [row | {"seed": module.CLAIMS + k, "apart": None, "maxima": None} for k in range(2)]
+    pd.DataFrame(seen).to_csv(tmp_path / "likelihood_series.csv", index=False)
+    monkeypatch.setattr(module, "_maximum", None)
+    table = study("bench_known", "likelihood", "--maxima", "sqmc", "--series", 2)["likelihood"]
+    assert table[["series", "within", "one_maximum", "most"]].to_numpy().tolist() == [[2, 0, 0, 50]]
+
+
 def test_figures_of_the_literature_are_set_beside_ours(study):
     table = study("bench_known", "published", "--scenarios", "ungm", "--most", 2)["published"]
     assert table["filter"].to_list() == ["bootstrap"]

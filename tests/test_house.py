@@ -16,7 +16,7 @@ FLOORS = (
     ("evaluation",),
     ("catalogue",),
     ("adapters",),
-    ("smoothing",),
+    ("smoothing", "likelihood"),
     ("filters",),
     ("models",),
     ("testing",),
