@@ -9,7 +9,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from herdfilter import bandwidths, discrepancy, discrete, filters, fitting, kernels, models, samplers, testing
+from herdfilter import (
+    bandwidths,
+    discrepancy,
+    discrete,
+    filters,
+    fitting,
+    kernels,
+    models,
+    samplers,
+    smoothing,
+    testing,
+)
 from herdfilter._version import __version__ as __version__
 from herdfilter.conditionals import ConditionalError, ConditionalHerdedGibbs
 from herdfilter.discrepancy import *
@@ -20,7 +31,7 @@ from herdfilter.models.contract import simulate
 from herdfilter.models.sensors import Sensor
 from herdfilter.points import Points
 from herdfilter.samplers import *
-from herdfilter.smoothing import Trajectories, UnreachableStateError, backward_simulation
+from herdfilter.smoothing import *
 
 if TYPE_CHECKING:
     from herdfilter import catalogue, evaluation, plotting
@@ -35,9 +46,6 @@ __all__ = [
     "Points",
     "Sensor",
     "TracksError",
-    "Trajectories",
-    "UnreachableStateError",
-    "backward_simulation",
     "bandwidths",
     "catalogue",
     "compare",
@@ -56,6 +64,7 @@ __all__ += discrepancy.__all__
 __all__ += filters.__all__
 __all__ += fitting.__all__
 __all__ += samplers.__all__
+__all__ += smoothing.__all__
 
 _ON_DEMAND = {
     "catalogue": "herdfilter.catalogue",

@@ -7,8 +7,8 @@ import pytest
 from filterpy.kalman import KalmanFilter
 
 import herdfilter as hf
-from herdfilter import smoothing
 from herdfilter.angles import wrap_angles
+from herdfilter.smoothing import _density
 
 PLANE = hf.models.LinearGaussian(
     F=[[0.9, 0.2], [-0.2, 0.9]],
@@ -313,7 +313,7 @@ def test_a_seed_decides_and_the_chunks_do_not(monkeypatch):
     first = hf.backward_simulation(PLANE, result, 70, 3)
     again = hf.backward_simulation(PLANE, result, 70, np.random.default_rng(3))
     other = hf.backward_simulation(PLANE, result, 70, 4)
-    monkeypatch.setattr(smoothing, "CHUNK", 7 * 50 * 2)
+    monkeypatch.setattr(_density, "CHUNK", 7 * 50 * 2)
     chunks = hf.backward_simulation(PLANE, result, 70, 3)
     np.testing.assert_array_equal(first.x, again.x)
     np.testing.assert_array_equal(first.x, chunks.x)
@@ -424,7 +424,7 @@ def test_a_model_without_a_density_is_named():
         (ValueError, {"times": [1.0]}, "times: expected one per step, 8, got 1"),
         (ValueError, {"controls": [None] * 9}, "controls: expected one per step, 8, got 9"),
         (TypeError, {"model": hf.models.LinearGaussian}, "model: expected an instance, got the class"),
-        (ValueError, {"model": hf.models.UNGM()}, "result: expected particles of the model's dimension, 1, got 2"),
+        (ValueError, {"model": hf.models.UNGM()}, "result: expected states of the model's dimension, 1, got 2"),
         (TypeError, {"result": "run"}, "result: expected a FilterResult, got str"),
     ],
 )  # fmt: skip

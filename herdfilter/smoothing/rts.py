@@ -1,0 +1,145 @@
+"""The Rauch-Tung-Striebel smoother, with the rule for moments of any Kalman filter.
+
+Rauch, Tung and Striebel (1965), "Maximum likelihood estimates of linear dynamic systems", AIAA Journal 3; for nonlinear
+models Särkkä (2008), "Unscented Rauch-Tung-Striebel smoother", IEEE Transactions on Automatic Control 53.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array
+from herdfilter.angles import wrap_angles
+from herdfilter.filters import FilterResult, Move
+from herdfilter.filters.kalman import KalmanFilter
+from herdfilter.filters.kalman.gaussian import GaussianBelief, MomentRule, definite, predicted_gaussians
+from herdfilter.models.contract import circular_dims
+from herdfilter.smoothing._backward import Belief, collected
+from herdfilter.smoothing._course import Course, checked
+from herdfilter.smoothing.results import SmoothedResult
+
+EMPTY = 1e-14
+"""Eigenvalue, times the dimension, of a predicted correlation matrix that is rounding: there the state is certain."""
+
+
+def rts_smoother(
+    filter: KalmanFilter,  # noqa: A002
+    result: FilterResult,
+    dt: float | Sequence[float] | Array | None = None,
+    controls: Sequence[Any] | Array | None = None,
+    times: ArrayLike | None = None,
+) -> SmoothedResult:
+    r"""Smooth the means and covariances of a Kalman filter, from the last step to the first.
+
+    With m and P the filtered moments of a step, :math:`m^-` and :math:`P^-` the predicted ones of the next, and C the
+    covariance of the two states, all by the filter's own rule for moments,
+
+    .. math::
+        G = C (P^-)^{-1}, \quad m^s_t = m + G (m^s_{t+1} - m^-), \quad P^s_t = P + G (P^s_{t+1} - P^-) G^\top.
+
+    Where the model is linear and Gaussian these are the exact moments of each state given all observations.
+
+    Parameters
+    ----------
+    filter : KalmanFilter
+        Extended, unscented, cubature or smart sampling: the one that was run, or another one of the same model. It gives
+        the model and the rule, and is left as it is.
+    result : FilterResult
+        Of its ``run``. Rows of the same time are one state.
+    dt, controls, times
+        As given to ``run``, one for each row of the result; without `dt` and `times`, the times of the result are used.
+
+    Returns
+    -------
+    SmoothedResult
+        Means with angles in [-pi, pi), and covariances, at steps 1 to T.
+
+    Raises
+    ------
+    IndefiniteCovarianceError
+        If a predicted or a smoothed covariance is indefinite, which a rule with negative weights can bring about.
+    TypeError
+        If `filter` is no Kalman filter that keeps a Gaussian, as the ensemble's does not; if `result` is no `FilterResult`.
+    ValueError
+        If a length does not fit, or the result is of another dimension than the model or of no step.
+
+    Notes
+    -----
+    Where the transition leaves no doubt, the predicted covariance is singular; its pseudo-inverse is used, which is exact.
+    """
+    rule = gaussian_rule(filter, "rts_smoother")
+    course = Course.of(filter.model, checked(result, filter.model), dt, controls, times)
+    return collected(result, course, gaussian_steps(filter, rule, result, course))
+
+
+def gaussian_rule(filter: Any, user: str) -> MomentRule:  # noqa: A002
+    """Return the rule of a Kalman filter that keeps a Gaussian."""
+    belief = getattr(filter, "belief", None)
+    if isinstance(filter, KalmanFilter) and isinstance(belief, GaussianBelief):
+        return belief.rule
+    name = filter.__name__ if isinstance(filter, type) else type(filter).__name__
+    hint = (
+        "marginal_smoother serves particles"
+        if hasattr(filter, "particles")
+        else "see hf.ExtendedKalmanFilter"
+    )
+    raise TypeError(
+        f"filter: {user} expected a Kalman filter that keeps a Gaussian (extended, unscented, cubature or smart sampling), "
+        f"got {name}{', the class' if isinstance(filter, type) else ''}; {hint}"
+    )
+
+
+def gaussian_steps(
+    filter: KalmanFilter,  # noqa: A002
+    rule: MomentRule,
+    result: FilterResult,
+    course: Course,
+) -> list[GaussianStep]:
+    """Return the steps of a result as Gaussians."""
+    onward = [*course.moves, Move(filter.model)]  # the last leads nowhere
+    return [
+        GaussianStep(result.means[row], result.covariances[row], rule, move)
+        for row, move in zip(course.last, onward, strict=True)
+    ]
+
+
+class GaussianStep(NamedTuple):
+    """The filtered moments of a step, and the move from there (see `Filtered`)."""
+
+    mean: Array
+    covariance: Array
+    rule: MomentRule
+    onward: Move
+
+    @property
+    def belief(self) -> Belief:
+        """The filtered moments."""
+        return self.mean[None], self.covariance[None]
+
+    def back(self, after: Any, later: Belief) -> Belief:
+        """Carry moments (K, d) and (K, d, d) of the next step to this one."""
+        move, (next_means, next_covariances) = self.onward, later
+        predicted = predicted_gaussians(move, self.mean[None], self.covariance[None], self.rule)
+        mean, covariance, cross = (part[0] for part in predicted)
+        gain = cross @ _inverse(covariance)
+        means = self.mean + wrap_angles(next_means - mean, move.circular) @ gain.T
+        covariances = self.covariance + gain @ (next_covariances - covariance) @ gain.T
+        definitely = definite(covariances, self.covariance, move.step - 1, "smoothed")
+        return move.wrapped(means), definitely
+
+    def moments(self, belief: Belief) -> tuple[Array, Array]:
+        """Mean and covariance of the first horizon."""
+        return wrap_angles(belief[0][0], circular_dims(self.onward.model)), belief[1][0]
+
+
+def _inverse(covariance: Array) -> Array:
+    """Return the inverse of a covariance (d, d) on what it spans, zero elsewhere, whatever the units of its dimensions."""
+    scale = np.sqrt(np.diagonal(covariance))
+    scale = np.where(scale > 0, scale, 1.0)
+    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    vectors = vectors[:, values > EMPTY * len(scale)] / scale[:, None]
+    return (vectors / values[values > EMPTY * len(scale)]) @ vectors.T
