@@ -13,8 +13,8 @@ from herdfilter.models._answers import shaped
 from herdfilter.models.contract import ADDITIVE, Model, require
 from herdfilter.smoothing.results import UnreachableStateError
 
-CHUNK = 2**20
-"""Most numbers in one array of residuals; states beyond it are taken in turns."""
+CHUNK = 2**16
+"""Most numbers in one array of residuals; states beyond it are taken in turns, each of which the cache holds."""
 
 LEAST_EIGENVALUE = 1e-12
 """Below it, the smallest eigenvalue of the correlation matrix of the transition noise is rounding."""
@@ -55,14 +55,19 @@ def backward_weights(move: Move, x: Array, weights: Array, user: str) -> Callabl
 
 def _transition_from(move: Move, x: Array, user: str) -> Callable[[Array], Array]:
     """Return the function x_next (m, d) -> log p(x_next | x) (m, n), up to a constant, for states x (n, d)."""
+    from scipy.spatial.distance import cdist
+
     if hasattr(move.model, "transition_log_density"):
         return lambda x_next: _own_density(move, x_next, x)
     mean, circular = move.mean(x), move.circular
     whitening = _whitening(move.covariance, move.step, user)
 
     def log_density(x_next: Array) -> Array:
-        z = wrap_angles(x_next[:, None] - mean, circular) @ whitening.T
-        return -0.5 * np.einsum("mni,mni->mn", z, z)
+        if circular:
+            z = wrap_angles(x_next[:, None] - mean, circular) @ whitening.T
+            return -0.5 * np.einsum("mni,mni->mn", z, z)
+        centre = mean[0]  # large numbers of one sign would leave their differences few digits
+        return -0.5 * cdist((x_next - centre) @ whitening.T, (mean - centre) @ whitening.T, "sqeuclidean")
 
     return log_density
 

@@ -105,7 +105,8 @@ class ParticleStep(NamedTuple):
         size = rows_at_once(x)
         for part in (used[start : start + size] for start in range(0, len(used), size)):
             shares = backward(after.particles[part])
-            shares = np.exp(shares - shares.max(axis=1, keepdims=True))
+            shares -= shares.max(axis=1, keepdims=True)
+            np.exp(shares, out=shares)
             found += (weights[:, part] / shares.sum(axis=1)) @ shares
         return (found / found.sum(axis=1, keepdims=True),)
 

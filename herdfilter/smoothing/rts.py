@@ -22,8 +22,8 @@ from herdfilter.smoothing._backward import Belief, collected
 from herdfilter.smoothing._course import Course, checked
 from herdfilter.smoothing.results import SmoothedResult
 
-EMPTY = 1e-14
-"""Eigenvalue, times the dimension, of a predicted correlation matrix that is rounding: there the state is certain."""
+EMPTY = 1e-12
+"""Eigenvalue of a predicted correlation matrix below which it is rounding: in that direction the state is certain."""
 
 
 def rts_smoother(
@@ -128,8 +128,7 @@ class GaussianStep(NamedTuple):
         gain = cross @ _inverse(covariance)
         means = self.mean + wrap_angles(next_means - mean, move.circular) @ gain.T
         covariances = self.covariance + gain @ (next_covariances - covariance) @ gain.T
-        definitely = definite(covariances, self.covariance, move.step - 1, "smoothed")
-        return move.wrapped(means), definitely
+        return move.wrapped(means), definite(covariances, self.covariance, move.step - 1, "smoothed")
 
     def moments(self, belief: Belief) -> tuple[Array, Array]:
         """Mean and covariance of the first horizon."""
@@ -141,5 +140,6 @@ def _inverse(covariance: Array) -> Array:
     scale = np.sqrt(np.diagonal(covariance))
     scale = np.where(scale > 0, scale, 1.0)
     values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
-    vectors = vectors[:, values > EMPTY * len(scale)] / scale[:, None]
-    return (vectors / values[values > EMPTY * len(scale)]) @ vectors.T
+    kept = values > EMPTY
+    vectors = vectors[:, kept] / scale[:, None]
+    return (vectors / values[kept]) @ vectors.T
