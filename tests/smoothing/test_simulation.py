@@ -218,7 +218,7 @@ def test_smoothing_is_nearer_to_the_truth_than_filtering(model, dt):
     filtering, smoothing = [], []
     for seed in range(10):
         truth, z = hf.simulate(model, 25, rng=seed, dt=dt)
-        trajectories, result = smoothed(model, z, 100, seed, m=50, dt=dt)
+        trajectories, result = smoothed(model, z, 300, seed, m=100, dt=dt)
         filtering.append(np.sqrt(np.mean((result.means - truth) ** 2)))
         smoothing.append(np.sqrt(np.mean((trajectories.means - truth) ** 2)))
     assert np.mean(smoothing) < 0.9 * np.mean(filtering)
