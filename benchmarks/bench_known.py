@@ -5,8 +5,9 @@ published   every ``[[published]]`` entry of every scenario is run as it says; t
 evidence    the log-likelihood that filters estimate against the exact one. One series of observations for each model, the
             same for all filters, and a fresh seed of the filter in every run. The logarithm of the mean of exp(error) is 0
             where the likelihood is unbiased. Filters without random numbers repeat one value.
+smoothers   smoothed means against the exact ones, of series whose seeds are claims.
 
-python benchmarks/bench_known.py [published] [evidence] [--filters bootstrap ...] [--particles 100] [--runs 50]
+python benchmarks/bench_known.py [published] [evidence] [smoothers] [--filters bootstrap ...] [--particles 100] [--runs 50]
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pandas as pd
 from common import announce, save, show
 from scipy.special import logsumexp
 from scipy.stats import sem
+from smoothers import CASES, CLAIMS, overview
 from studies import study_parser
 
 import herdfilter as hf
@@ -106,18 +108,32 @@ def bias_and_spread(errors: np.ndarray) -> dict[str, float]:
     return found | {"log_mean": centre, "low": centre - half, "high": centre + half}
 
 
-PARTS = {"published": published, "evidence": evidence}
+def smoothers(args) -> None:
+    """Write the errors of smoothed means."""
+    tables = [
+        overview(name, n, args.runs, CLAIMS + args.seed) for name in args.smoothed for n in args.particles
+    ]
+    table = save(
+        "smoothers", pd.concat(tables), args.results, ["model", "filter", "smoother", "n"], "smoothers"
+    )
+    show("Smoothed means, error", table)
+
+
+PARTS = {"published": published, "evidence": evidence, "smoothers": smoothers}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = study_parser(__doc__, "known")
-    options.add_argument("parts", nargs="*", choices=[*PARTS, []], help="both unless one is named")
+    options.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all unless one is named")
     options.add_argument("--scenarios", nargs="+", help="of the published figures; all unless some are named")
     options.add_argument("--most", type=int, default=1000, help="most runs of a published figure")
     options.add_argument("--filters", nargs="+", default=FILTERS, help="of the evidence")
     options.add_argument("--particles", type=int, nargs="+", default=[100])
     options.add_argument("--runs", type=int, default=50)
     options.add_argument("--steps", type=int, default=25)
+    options.add_argument(
+        "--smoothed", nargs="+", choices=CASES, default=list(CASES), help="models of the smoothers"
+    )
     args = options.parse_args(arguments)
     announce(args.seed)
     args.stores.mkdir(parents=True, exist_ok=True)
