@@ -5,6 +5,7 @@ plain        the same beside the plain scipy version of `naive.py`, and how well
 components   milliseconds per sample where there are as many components as points
 growth       seconds and memory against the number of points, up to 100,000; a process for each size
 step         milliseconds of one filter step on two cheap models, d = 4, beside the package `particles`
+tracks       milliseconds to build a filter, for many tracks
 
 python benchmarks/bench_speed.py [PARTS] [--quick]    all parts unless some are named
 """
@@ -28,10 +29,10 @@ import pandas as pd
 import peers
 from common import announce, cpu_seconds, parser, particle_mixture, random_mixture, save, show, timed
 
-from herdfilter import ContinuousHerdedGibbs, KernelHerding, Points, herding_error, simulate
+from herdfilter import ContinuousHerdedGibbs, KernelHerding, Points, herding_error, make_filter, simulate
 from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.evaluation.scenario import load_scenario
-from herdfilter.models import LinearGaussian
+from herdfilter.models import LinearGaussian, from_functions
 
 SIGMA_K = 0.1
 SAMPLERS = {
@@ -131,6 +132,20 @@ def step(args: argparse.Namespace) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def tracks(args: argparse.Namespace) -> pd.DataFrame:
+    """Milliseconds to build a filter for one more track; the particles are drawn when they are first needed."""
+    problems = {name: model for name, (model, _) in models().items()}
+    problems["from functions"] = from_functions(
+        lambda x: x, lambda x: x[:, 0], np.eye(2), [[1.0]], [0.0, 0.0], np.eye(2)
+    )
+    rows = []
+    for name, model in problems.items():
+        calls = [partial(make_filter, key, model, 100, 0) for key in FILTERS]
+        for key, seconds in zip(FILTERS, cpu_seconds(calls, 10 * args.repeats), strict=True):
+            rows.append({"filter": key, "model": name, "ms": 1e3 * seconds})
+    return pd.DataFrame(rows)
+
+
 def models() -> dict[str, tuple[Any, float]]:
     """Return the models and their time steps: two-sensor bearings; constant velocity in the plane, position observed."""
     one, none = np.eye(2), np.zeros((2, 2))
@@ -185,6 +200,7 @@ PARTS: dict[str, tuple[Callable[[argparse.Namespace], pd.DataFrame], list[str]]]
     "components": (components, ["sampler", "n", "modes"]),
     "growth": (growth.measured, ["sampler", "bandwidth", "n"]),
     "step": (step, ["filter", "model"]),
+    "tracks": (tracks, ["filter", "model"]),
 }
 
 

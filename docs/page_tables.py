@@ -124,7 +124,7 @@ def smoothers() -> str:
     table = read("smoothers").query("n == 100")
     models = list(dict.fromkeys(table["model"]))
     cells = table.set_index(["filter", "smoother", "model"])
-    rivals, rows = cells.loc[("bootstrap", "trajectories"), "median"], []
+    rivals, rows = {m: cells.loc[("bootstrap", "trajectories", m), "median"] for m in models}, []
     for name, smoother in dict.fromkeys(zip(table["filter"], table["smoother"], strict=True)):
         own = {model: cells.loc[(name, smoother, model)] for model in models}
         shares = [f"{interval(row, 'ratio')}; {number(row['median'] / rivals[m])}" for m, row in own.items()]
@@ -185,6 +185,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_components": partial(plain, "speed_components"),
     "speed_growth": partial(plain, "speed_growth"),
     "speed_step": partial(wide, "speed_step", "filter", "model", "ms", 2),
+    "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
     **page_default.TABLES,
     **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig2", "fig3", "fig4", "fig5")},
 }

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from herdfilter.filters.cloud import Cloud
-from herdfilter.models.contract import SEEN, Model, check_state, require
+from herdfilter.models.contract import Model, check_state, require_likelihood
 
 
 def check_model(model: Model) -> None:
     """Raise an error that names what is wrong with a model, as far as that shows without a draw."""
     check_state(model, "ParticleFilter", "sample")
-    require(model, "ParticleFilter", *SEEN)
+    require_likelihood(model, "ParticleFilter")
 
 
 def check_part(name: str, part: object, kind: type, expected: str) -> None:

@@ -88,6 +88,11 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
             check_signature(model, COMPANIONS[name])
 
 
+def require_likelihood(model: Model, user: str) -> None:
+    """Raise TypeError unless a model has a likelihood of its own, or else what one is derived from."""
+    require(model, user, *(SEEN[:1] if has(model, SEEN[0]) else SEEN))
+
+
 def check_state(model: Model, user: str, *needed: str) -> None:
     """Raise an error that names what is wrong with `dim`, `circular` or `initial`, as far as that shows without a draw.
 

@@ -231,7 +231,6 @@ LIKELIHOODS = {
     "likelihood None": likelihood(lambda z, x, step: None),
     "likelihood of text": likelihood(lambda z, x, step: "likely"),
     "likelihood without a step": changed(log_likelihood=lambda self, z, x: np.zeros(len(x))),
-    "no likelihood": lacking("log_likelihood"),
 }
 
 FILTERS = resolve_filters(catalogue())

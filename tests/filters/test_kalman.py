@@ -457,15 +457,18 @@ class OnlyTransition(Nothing):
         return np.eye(1)
 
 
+class HalfObserved(OnlyTransition):
+    def observation_mean(self, x, step):
+        return x
+
+
 def test_what_the_model_lacks_is_named(every):
     with pytest.raises(
         TypeError, match=r"KalmanFilter needs .*; Nothing has no transition_mean and no transition_cov"
     ):
         every(Nothing())
-    with pytest.raises(
-        TypeError, match="OnlyTransition has no observation_mean and no observation_covariance"
-    ):
-        every(OnlyTransition())
+    with pytest.raises(TypeError, match=r"KalmanFilter needs .*; HalfObserved has no observation_covariance"):
+        every(HalfObserved())
     with pytest.raises(TypeError, match="expected an instance, got the class Turn"):
         every(Turn)
 

@@ -14,11 +14,11 @@ from herdfilter._checks import Array, as_array, as_count
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.series import Late, Reading, series
 from herdfilter.models.contract import (
-    SEEN,
     Model,
     check_state,
     circular_dims,
     require,
+    require_likelihood,
     transition_covariance,
     transition_mean,
 )
@@ -83,7 +83,7 @@ class GridFilter:
 
     def __init__(self, model: Model, lower: ArrayLike, upper: ArrayLike, points: int | Sequence[int]) -> None:
         require(model, "GridFilter", ("transition_mean", "transition_covariance", "initial"))
-        require(to_check(model), "GridFilter", *SEEN)
+        require_likelihood(to_check(model), "GridFilter")
         check_state(model, "GridFilter", "log_density")
         if circular_dims(model):
             raise ValueError(f"model: expected no angles in the state, got circular={circular_dims(model)}")
