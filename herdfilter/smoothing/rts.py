@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
-from herdfilter.filters import FilterResult, Move
+from herdfilter.filters import FilterResult, Move, ParticleFilter
 from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.filters.kalman.gaussian import GaussianBelief, MomentRule, definite, predicted_gaussians
 from herdfilter.models.contract import circular_dims
@@ -81,15 +81,11 @@ def gaussian_rule(filter: Any, user: str) -> MomentRule:  # noqa: A002
     belief = getattr(filter, "belief", None)
     if isinstance(filter, KalmanFilter) and isinstance(belief, GaussianBelief):
         return belief.rule
-    name = filter.__name__ if isinstance(filter, type) else type(filter).__name__
-    hint = (
-        "marginal_smoother serves particles"
-        if hasattr(filter, "particles")
-        else "see hf.ExtendedKalmanFilter"
-    )
+    name = f"the class {filter.__name__}" if isinstance(filter, type) else type(filter).__name__
+    hint = "; marginal_smoother serves its particles" if isinstance(filter, ParticleFilter) else ""
     raise TypeError(
         f"filter: {user} expected a Kalman filter that keeps a Gaussian (extended, unscented, cubature or smart sampling), "
-        f"got {name}{', the class' if isinstance(filter, type) else ''}; {hint}"
+        f"got {name}{hint}"
     )
 
 

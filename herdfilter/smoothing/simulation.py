@@ -28,7 +28,7 @@ class Trajectories:
     Attributes
     ----------
     x : ndarray, shape (m, T, d)
-        States at steps 1 to T of each of m trajectories; angles in [-pi, pi).
+        States of each of m trajectories, one for each row of the filter's result; angles in [-pi, pi).
     circular : tuple of int
         Indices of the angle-valued dimensions.
     """

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
-from filterpy.kalman import KalmanFilter
+from filterpy.kalman import KalmanFilter, MerweScaledSigmaPoints, UnscentedKalmanFilter
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
@@ -65,6 +65,22 @@ def test_filterpy_agrees(driven):
     theirs = kf.rts_smoother(means, covariances)
     ours = hf.ExtendedKalmanFilter(driven)
     agree(hf.rts_smoother(ours, ours.run(Z[[0, 1, 3, 4]])), *theirs[:2])
+
+
+def test_filterpy_agrees_where_the_transition_bends():
+    """Its unscented smoother, from the same filtered moments, over the same points."""
+    bent = hf.models.from_functions(
+        lambda x: np.column_stack([x[:, 0] + np.sin(x[:, 1]), 0.9 * x[:, 1] + 0.1 * x[:, 0] ** 2]),
+        lambda x: x[:, :1], [[0.1, 0.02], [0.02, 0.2]], [[0.5]], [0.3, -0.2], [[0.5, 0.1], [0.1, 0.4]],
+    )  # fmt: skip
+    points = MerweScaledSigmaPoints(2, alpha=1.0, beta=0.0, kappa=1.0)
+    theirs = UnscentedKalmanFilter(
+        2, 1, 1.0, lambda x: x[:1], lambda x, dt: bent.transition_mean(x[None], dt, None, 1)[0], points
+    )
+    theirs.Q = bent.transition_covariance(1.0, 1)
+    kf = hf.UnscentedKalmanFilter(bent)
+    result = kf.run(Z)
+    agree(hf.rts_smoother(kf, result), *theirs.rts_smoother(result.means, result.covariances)[:2])
 
 
 def test_times_are_those_of_the_result_unless_others_are_given(driven):
@@ -209,8 +225,8 @@ def test_filters_that_keep_no_gaussian_are_named(driven):
     result = hf.ExtendedKalmanFilter(driven).run(Z)
     for other, name in (
         (hf.EnsembleKalmanFilter(driven, 10, rng=0), "EnsembleKalmanFilter"),
-        (hf.ParticleFilter(driven, 10, rng=0), "ParticleFilter"),
-        (hf.ExtendedKalmanFilter, "ExtendedKalmanFilter, the class"),
+        (hf.ParticleFilter(driven, 10, rng=0), "ParticleFilter; marginal_smoother serves"),
+        (hf.ExtendedKalmanFilter, "the class ExtendedKalmanFilter"),
         (driven, "Driven"),
     ):
         with pytest.raises(TypeError, match=f"filter: rts_smoother expected a Kalman filter .*, got {name}"):
