@@ -7,7 +7,9 @@ models Särkkä (2008), "Unscented Rauch-Tung-Striebel smoother", IEEE Transacti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -103,7 +105,8 @@ def gaussian_steps(
     ]
 
 
-class GaussianStep(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class GaussianStep:
     """The filtered moments of a step, and the move from there (see `Filtered`)."""
 
     mean: Array
@@ -116,12 +119,17 @@ class GaussianStep(NamedTuple):
         """The filtered moments."""
         return self.mean[None], self.covariance[None]
 
+    @cached_property
+    def _prediction(self) -> tuple[Array, Array, Array]:
+        """Mean (d,) and covariance (d, d) predicted of the next step, and the gain (d, d) from there."""
+        predicted = predicted_gaussians(self.onward, self.mean[None], self.covariance[None], self.rule)
+        mean, covariance, cross = (part[0] for part in predicted)
+        return mean, covariance, cross @ _inverse(covariance)
+
     def back(self, after: Any, later: Belief) -> Belief:
         """Carry moments (K, d) and (K, d, d) of the next step to this one."""
         move, (next_means, next_covariances) = self.onward, later
-        predicted = predicted_gaussians(move, self.mean[None], self.covariance[None], self.rule)
-        mean, covariance, cross = (part[0] for part in predicted)
-        gain = cross @ _inverse(covariance)
+        mean, covariance, gain = self._prediction
         means = self.mean + wrap_angles(next_means - mean, move.circular) @ gain.T
         covariances = self.covariance + gain @ (next_covariances - covariance) @ gain.T
         return move.wrapped(means), definite(covariances, self.covariance, move.step - 1, "smoothed")

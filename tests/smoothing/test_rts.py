@@ -111,12 +111,15 @@ def test_readings_of_one_time_are_of_one_state(driven, joint):
         (2.0, other, [1.0]),
     ]
     kf = hf.ExtendedKalmanFilter(driven)
-    result = kf.run(readings)
-    smoothed = hf.rts_smoother(kf, result)
+    controls = np.array(
+        [[1.0, 0.0], [9.0, 9.0], [0.5, -1.0], [2.0, 1.0], [9.0, 9.0]]
+    )  # on the way to the first of a time
+    result = kf.run(readings, controls=controls)
+    smoothed = hf.rts_smoother(kf, result, controls=controls)
     place = [0, 0, 1, 2, 2]
     rows = [(k, s.mean(np.eye(2)).T, s.covariance[0, 0], np.nan if z is None else z[0])
             for k, (_, s, z) in zip(place, readings, strict=True)]  # fmt: skip
-    means, C = joint(driven, rows, 3, [0.5, 1.2, 0.3])
+    means, C = joint(driven, rows, 3, [0.5, 1.2, 0.3], controls[[0, 2, 3]])
     agree(smoothed, means[place], C[np.arange(3), :, np.arange(3)][place])
     np.testing.assert_array_equal(smoothed.steps, [1, 1, 2, 3, 3])
 
