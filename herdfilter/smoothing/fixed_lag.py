@@ -20,7 +20,7 @@ from herdfilter.smoothing._course import Course, checked
 from herdfilter.smoothing._density import require_density
 from herdfilter.smoothing.marginal import ParticleStep, particle_steps
 from herdfilter.smoothing.results import SmoothedResult
-from herdfilter.smoothing.rts import GaussianStep, gaussian_rule, gaussian_steps
+from herdfilter.smoothing.rts import GaussianStep, check_gaussian, gaussian_steps
 
 
 def fixed_lag_smoother(
@@ -34,8 +34,8 @@ def fixed_lag_smoother(
     """Smooth each state by the observations up to `lag` steps after it, as one would know it with that delay.
 
     Particles are weighed as by `marginal_smoother`, Gaussians carried back as by `rts_smoother`. The last steps have fewer
-    observations after them; with a lag of the whole series all is as with those two, and with 0 as in the filter. All lags
-    together take one sweep backwards: for particles a lag costs hardly more than none.
+    observations after them; with a lag of the whole series all is as with those two, and with 0 as in the filter. One
+    sweep backwards serves all steps: a short lag takes about as long as a long one.
 
     Parameters
     ----------
@@ -63,14 +63,19 @@ def fixed_lag_smoother(
     FixedLagSmoother : The same while observations come in.
     """
     lag, user = as_count("lag", lag, minimum=0), "fixed_lag_smoother"
-    if isinstance(filter, ParticleFilter):
-        require_density(filter.model, user)
-    else:
-        rule = gaussian_rule(filter, user)
+    _check(filter, user)
     course = Course.of(filter.model, checked(result, filter.model), dt, controls, times)
     if isinstance(filter, ParticleFilter):
         return collected(result, course, particle_steps(filter.model, result, course, user), lag)
-    return collected(result, course, gaussian_steps(filter, rule, result, course), lag)
+    return collected(result, course, gaussian_steps(filter, result, course), lag)
+
+
+def _check(filter: Any, user: str) -> None:  # noqa: A002
+    """Raise TypeError unless one can go back from the filter's steps."""
+    if isinstance(filter, ParticleFilter):
+        require_density(filter.model, user)
+    else:
+        check_gaussian(filter, user, "a ParticleFilter, or ")
 
 
 class FixedLagSmoother:
@@ -111,10 +116,7 @@ class FixedLagSmoother:
     def __init__(self, filter: ParticleFilter | KalmanFilter, lag: int) -> None:  # noqa: A002
         self.filter = filter
         self.lag = as_count("lag", lag, minimum=0)
-        if isinstance(filter, ParticleFilter):
-            require_density(filter.model, "FixedLagSmoother")
-        else:
-            gaussian_rule(filter, "FixedLagSmoother")
+        _check(filter, "FixedLagSmoother")
         self._past: deque[Filtered] = deque(maxlen=self.lag)
         self._window: SmoothedResult | None = None
 

@@ -73,34 +73,33 @@ def rts_smoother(
     -----
     Where the transition leaves no doubt, the predicted covariance is singular; its pseudo-inverse is used, which is exact.
     """
-    rule = gaussian_rule(filter, "rts_smoother")
+    check_gaussian(filter, "rts_smoother")
     course = Course.of(filter.model, checked(result, filter.model), dt, controls, times)
-    return collected(result, course, gaussian_steps(filter, rule, result, course))
+    return collected(result, course, gaussian_steps(filter, result, course))
 
 
-def gaussian_rule(filter: Any, user: str) -> MomentRule:  # noqa: A002
-    """Return the rule of a Kalman filter that keeps a Gaussian."""
-    belief = getattr(filter, "belief", None)
-    if isinstance(filter, KalmanFilter) and isinstance(belief, GaussianBelief):
-        return belief.rule
+def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: A002
+    """Raise TypeError unless it is a Kalman filter that keeps a Gaussian; the error names what else will do, too."""
+    if isinstance(filter, KalmanFilter) and isinstance(filter.belief, GaussianBelief):
+        return
     name = f"the class {filter.__name__}" if isinstance(filter, type) else type(filter).__name__
     hint = "; marginal_smoother serves its particles" if isinstance(filter, ParticleFilter) else ""
     raise TypeError(
-        f"filter: {user} expected a Kalman filter that keeps a Gaussian (extended, unscented, cubature or smart sampling), "
-        f"got {name}{hint}"
+        f"filter: {user} expected {or_else}a Kalman filter that keeps a Gaussian (extended, unscented, cubature or smart "
+        f"sampling), got {name}{hint}"
     )
 
 
 def gaussian_steps(
     filter: KalmanFilter,  # noqa: A002
-    rule: MomentRule,
     result: FilterResult,
     course: Course,
 ) -> list[GaussianStep]:
     """Return the steps of a result as Gaussians."""
+    belief: Any = filter.belief
     onward = [*course.moves, Move(filter.model)]  # the last leads nowhere
     return [
-        GaussianStep(result.means[row], result.covariances[row], rule, move)
+        GaussianStep(result.means[row], result.covariances[row], belief.rule, move)
         for row, move in zip(course.last, onward, strict=True)
     ]
 

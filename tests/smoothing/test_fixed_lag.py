@@ -141,7 +141,10 @@ def test_bad_arguments_are_named(driven):
         (lambda pf: hf.fixed_lag_smoother(pf, result, 2), "fixed_lag_smoother"),
         (lambda pf: hf.FixedLagSmoother(pf, 2), "FixedLagSmoother"),
     ):
-        with pytest.raises(TypeError, match=f"filter: {name} expected .*, got EnsembleKalmanFilter"):
+        with pytest.raises(
+            TypeError,
+            match=f"filter: {name} expected a ParticleFilter, or a Kalman filter .*, got EnsembleKalmanFilter",
+        ):
             smoother(ensemble)
         with pytest.raises(TypeError, match=f"model: {name} needs .*, or transition_log_density"):
             smoother(hf.ParticleFilter(OnlySimulated(), 10, rng=0))
