@@ -1,11 +1,14 @@
-"""Samplers side by side: herding error and energy distance against the number of points and against seconds.
+"""Peers side by side, in two parts: samplers, and thinning.
 
-Targets: a 5-component mixture, whitened, and N(0, I), both at d = 2 and 4. Every method with a kernel is run twice: with the
-kernel in which the herding error is measured, sigma_k = 0.5, and with the width of `herdfilter.bandwidths.scale_rule`, which
-suits the energy distance. Thinning starts from n^2 independent draws, whose time is its own. Random methods: medians over
-seeds. Times are CPU times of one thread, compiled, points computed anew.
+`samplers`: herding error and energy distance against the number of points and against seconds. Targets: five components,
+whitened, and N(0, I), both at d = 2 and 4. Every method with a kernel is run twice: with the kernel in which the herding
+error is measured, sigma_k = 0.5, and with the width of `herdfilter.bandwidths.scale_rule`, which suits the energy distance.
+Thinning starts from n^2 independent draws, whose time is its own. Random methods: medians over seeds. Times are CPU times of
+one thread, compiled, points computed anew.
 
-python benchmarks/bench_peers.py [--sizes 16 64 256 1024] [--dims 2 4] [--seeds 3] [--patience 30]
+`thin`: members of a sample that represent it, beside every k-th point and goodpoints; see thinning.py.
+
+python benchmarks/bench_peers.py [samplers] [thin] [--sizes 16 64 256 1024] [--dims 2 4] [--seeds 3] [--patience 30]
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import peers
+import thinning
 from common import announce, parser, random_mixture, save, show, timed, whitened
 
 import herdfilter as hf
@@ -117,20 +121,40 @@ def measure(method: Method, mixture: hf.GaussianMixture, n: int, width: float, a
     return dict(zip(("seconds", "herding_error", "energy_distance"), np.median(runs, axis=0), strict=True))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    options = parser(__doc__)
-    options.add_argument("--sizes", type=int, nargs="+", default=[16, 64, 256, 1024], help="powers of two")
-    options.add_argument("--dims", type=int, nargs="+", default=[2, 4])
-    options.add_argument("--seeds", type=int, default=3, help="runs of a random method")
-    options.add_argument("--patience", type=float, default=30.0, help="seconds that one run may take")
-    args = options.parse_args(arguments)
-    announce(args.seed)
-    for line in peers.missing():
-        print("left out,", line)
+def samplers(args: argparse.Namespace) -> None:
+    """Measure all samplers on all targets."""
     for name, mixture in targets(args.dims, args.seed).items():
         records = pd.DataFrame(compare(name, mixture, args))
         save("peers", records, args.results, ["target", "method", "kernel", "n"])
         show(name, records.drop(columns="target"))
+
+
+def thin(args: argparse.Namespace) -> None:
+    """Measure all ways to thin a sample."""
+    for dim in args.thin_dims:
+        table = thinning.measured(dim, args)
+        save("thinning", table, args.results, ["sample", "d", "n", "m", "method"], "thin")
+        show(f"Energy distance of members to their sample, d = {dim}", table)
+
+
+PARTS = {"samplers": samplers, "thin": thin}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parser(__doc__)
+    options.add_argument("parts", nargs="*", choices=[*PARTS, []], help="both unless one is named")
+    options.add_argument("--sizes", type=int, nargs="+", default=[16, 64, 256, 1024], help="powers of two")
+    options.add_argument("--dims", type=int, nargs="+", default=[2, 4])
+    options.add_argument("--seeds", type=int, default=3, help="runs of a random method")
+    options.add_argument("--patience", type=float, default=30.0, help="seconds that one run may take")
+    options.add_argument("--sample", type=int, default=10_000, help="points that are thinned")
+    options.add_argument("--thin-dims", type=int, nargs="+", default=[2, 5, 10, 20])
+    args = options.parse_args(arguments)
+    announce(args.seed)
+    for line in peers.missing():
+        print("left out,", line)
+    for part in args.parts or PARTS:
+        PARTS[part](args)
 
 
 if __name__ == "__main__":

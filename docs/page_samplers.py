@@ -74,6 +74,24 @@ def peers(n: int = 64) -> str:
     return markdown(["method", *targets], rows, "peers")
 
 
+def thinning() -> str:
+    """Energy distance of members over that of every k-th point, and seconds, by method, their number and the dimension."""
+    table = read("thinning")
+    keys = ["sample", "d", "n", "m"]
+    base = table[table["method"] == "every k-th"].set_index(keys)["energy_distance"]
+    table["ratio"] = table["energy_distance"] / table.set_index(keys).index.map(base)
+    found = table[table["method"] != "every k-th"].groupby(["m", "method", "d"], sort=False)
+    best = found.agg(ratio=("ratio", "median"), worst=("ratio", "max"), seconds=("seconds", "median"))
+    rows = []
+    for m, method in dict.fromkeys((m, name) for m, name, _ in best.index):
+        cells = best.xs((m, method), level=("m", "method"))
+        ratios = [f"{number(r.ratio)} ({number(r.worst)})" for r in cells.itertuples()]
+        low, high = (number(v) for v in (cells["seconds"].min(), cells["seconds"].max()))
+        rows.append([m, f"`hf.{method}`" if method == "thin" else method, *ratios, f"{low} to {high}"])
+    heads = [f"d = {d}" for d in best.index.unique("d")]
+    return markdown(["m", "method", *heads, "seconds"], rows, "thinning")
+
+
 def far(samplers: tuple[str, ...] = ("kh", "chg", "kh-one-kernel", "sobol")) -> str:
     """Deviations of the farthest point from the nearer of two modes, by their distance."""
     table = read("far").query("sampler in @samplers")

@@ -13,7 +13,7 @@ import page_default
 import pandas as pd
 from page_format import RESULTS, interval, markdown, number, read
 from page_random import random_models
-from page_samplers import far, hostile, peers, quality, repairs, rivals
+from page_samplers import far, hostile, peers, quality, repairs, rivals, thinning
 
 ROOT = Path(__file__).parent.parent
 CATALOGUE = ROOT / "herdfilter" / "catalogue" / "filters.toml"
@@ -176,6 +176,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "smoothers": smoothers,
     "break_even": break_even,
     "peers": peers,
+    "thinning": thinning,
     "random_models": random_models,
     "published": partial(plain, "published"),
     "import": partial(plain, "import"),

@@ -24,6 +24,7 @@ from herdfilter import (
 from herdfilter._version import __version__ as __version__
 from herdfilter.conditionals import ConditionalError, ConditionalHerdedGibbs
 from herdfilter.discrepancy import *
+from herdfilter.discrete.thinning import thin
 from herdfilter.filters import *
 from herdfilter.fitting import *
 from herdfilter.mixture import GaussianMixture
@@ -58,6 +59,7 @@ __all__ = [
     "run_many",
     "simulate",
     "testing",
+    "thin",
 ]
 # What these folders export is public here, too: a new sampler or proposal is listed in its folder only.
 __all__ += discrepancy.__all__

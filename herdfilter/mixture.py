@@ -11,7 +11,6 @@ import scipy
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import (
-    UNDERFLOW,
     Array,
     as_array,
     as_count,
@@ -20,6 +19,10 @@ from herdfilter._checks import (
     as_points,
     as_weights,
 )
+from herdfilter._covariances import covariance_factor as covariance_factor
+from herdfilter._covariances import floored as floored
+from herdfilter._covariances import rank as rank
+from herdfilter._mixture_conversions import component_covariances, parts_of_kde, parts_of_sklearn
 
 BLOCK = 2**21  # numbers held at once
 
@@ -33,8 +36,10 @@ class GaussianMixture:
         Non-negative component weights; normalised to sum to 1.
     means : array_like, shape (M, d)
         Component means, in state units.
-    covariances : array_like, shape (M, d, d) or (d, d)
-        Component covariances, symmetric positive semi-definite; one (d, d) matrix is shared by all components.
+    covariances : array_like, shape (M, d, d), (d, d), (M, d) or (M,)
+        Component covariances, symmetric positive semi-definite; one (d, d) matrix is shared by all components. Of diagonal
+        ones, the variances (M, d); of spherical ones, the variance of each component (M,). Where M equals d, shape (d, d)
+        is the shared matrix: for diagonal ones pass ``variances[:, None] * np.eye(d)``.
 
     Attributes
     ----------
@@ -58,12 +63,31 @@ class GaussianMixture:
         m, d = self.means.shape
         if d == 0:
             raise ValueError("means: expected at least one dimension, got shape (M, 0)")
-        cov = as_covariance("covariances", covariances, d)
-        if cov.ndim > 3 or (cov.ndim == 3 and len(cov) != m):
-            raise ValueError(
-                f"covariances: expected shape ({m}, {d}, {d}) or ({d}, {d}), got {np.shape(covariances)}"
-            )
-        self.distinct_covariances = cov.reshape(-1, d, d)
+        self.distinct_covariances = component_covariances(covariances, m, d)
+
+    @classmethod
+    def from_sklearn(cls, gmm: Any) -> GaussianMixture:
+        """Take over a fitted ``GaussianMixture`` of scikit-learn, of any covariance type, or a ``BayesianGaussianMixture``.
+
+        Of the latter, its ``weights_``, ``means_`` and ``covariances_``; its own density adds what is uncertain about them.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `gmm` is something else, or is not fitted.
+        """
+        return cls(*parts_of_sklearn(gmm))
+
+    @classmethod
+    def from_kde(cls, kde: Any) -> GaussianMixture:
+        """Take over a ``scipy.stats.gaussian_kde``: a component on every point of its data set, with its weights and width.
+
+        Raises
+        ------
+        TypeError
+            If `kde` is something else.
+        """
+        return cls(*parts_of_kde(kde))
 
     @classmethod
     def trusted(cls, weights: Array, means: Array, covariances: Array) -> GaussianMixture:
@@ -258,44 +282,6 @@ def as_mixture(name: str, value: Any) -> GaussianMixture:
         )
         advice = "; points come first, then the mixture" if type(value).__name__ == "Points" else ""
     raise TypeError(f"{name}: expected a GaussianMixture, got {found}{advice}")
-
-
-def covariance_factor(covariance: Array) -> Array:
-    """Return F with ``F @ F.T == covariance`` for one (d, d) or a stack of them; Cholesky, eigenvectors if singular."""
-    try:
-        return np.linalg.cholesky(covariance)
-    except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(covariance)
-        return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
-
-
-def floored(covariance: Array, relative: float = 1e-8) -> Array:
-    """Return `covariance` with the eigenvalues of its correlation matrix raised to at least `relative`.
-
-    Working on the correlation matrix keeps dimensions of very different units apart; a dimension with no spread at all
-    gets the smallest positive variance present (1 if there is none). Variances that all but underflow are none.
-    """
-    covariance = np.asarray(covariance, dtype=float)
-    variance = np.diagonal(covariance)
-    spread = variance > UNDERFLOW
-    if not spread.all():
-        variance = np.where(spread, variance, variance[spread].min() if spread.any() else 1.0)
-    scale = np.sqrt(variance)
-    scales = scale[:, None] * scale
-    values, vectors = np.linalg.eigh(covariance / scales)
-    if values[0] >= relative:
-        return covariance
-    return (vectors * np.maximum(values, relative)) @ vectors.T * scales
-
-
-def rank(covariance: Array, relative: float = 1e-8) -> int:
-    """Count the directions with spread: eigenvalues of the correlation matrix above what `floored` raises them to."""
-    variance = np.diagonal(covariance)
-    spread = variance > UNDERFLOW
-    scale = np.sqrt(variance[spread])
-    return int(
-        (np.linalg.eigvalsh(covariance[np.ix_(spread, spread)] / np.outer(scale, scale)) > relative).sum()
-    )
 
 
 def log_sums(terms: Array, weights: Array) -> Array:

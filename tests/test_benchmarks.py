@@ -86,9 +86,16 @@ def test_time_of_a_step_covers_both_models_and_a_missing_peer_is_named(run, benc
 
 
 def test_peers_are_compared_where_they_are_installed(run):
-    table = run("bench_peers", "--sizes", 4, "--dims", 2, "--seeds", 1)["peers"]
+    table = run("bench_peers", "samplers", "--sizes", 4, "--dims", 2, "--seeds", 1)["peers"]
     assert set(table["target"]) == {"5 components, d = 2", "N(0, I), d = 2"}
     assert {"KH", "CHG", "i.i.d. random"} <= set(table["method"])
+
+
+def test_thinning_is_measured_beside_every_kth_point(run):
+    table = run("bench_peers", "thin", "--sample", 300, "--thin-dims", 2, "--seeds", 1)["thinning"]
+    wide = table.pivot_table(index=["sample", "m"], columns="method", values="energy_distance")
+    assert len(wide) == 7 * 3
+    assert (wide["thin"] < wide["every k-th"]).all()
 
 
 def test_plain_version_finds_the_points_of_the_samplers(benchmark_module):

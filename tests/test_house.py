@@ -24,7 +24,11 @@ FLOORS = (
     ("discrepancy",),
     ("discrete", "conditionals", "_conditional_line"),
     ("kernels",),
-    ("mixture", "points", "angles", "bandwidths", "_checks", "_figures", "_version"),
+    ("pictures",),
+    (
+        *("mixture", "points", "angles", "bandwidths"),
+        *("_checks", "_covariances", "_mixture_conversions", "_figures", "_one_line", "_version"),
+    ),
 )
 """Folders and modules, from the roof to the ground; the package itself, which offers names of all floors, is none."""
 

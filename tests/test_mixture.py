@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
-from scipy.stats import multivariate_normal
+from scipy.stats import gaussian_kde, multivariate_normal
 
 from herdfilter.mixture import GaussianMixture, covariance_factor, floored, log_sums
 
@@ -433,12 +433,15 @@ TWO = [[0.0, 0.0], [1.0, 1.0]]
         (([1.0], [[0.0, np.nan]], EYE), r"means: expected finite numbers, got 1 non-finite"),
         (([1.0], [[0.0], [0.0, 1.0]], EYE), r"means: expected numbers of shape \(1, \*\), got \[\[0\.0\], \[0\.0, 1\.0\]\]"),
         (([1.0], np.empty((1, 0)), np.empty((0, 0))), r"means: expected at least one dimension"),
-        (([0.5, 0.5], TWO, np.eye(3)), r"covariances: expected shape \(2, 2\), got \(3, 3\)"),
-        (([0.5, 0.5], TWO, [EYE] * 3), r"covariances: expected shape \(2, 2, 2\) or \(2, 2\), got \(3, 2, 2\)"),
-        (([0.5, 0.5], TWO, [EYE]), r"covariances: expected shape \(2, 2, 2\) or \(2, 2\), got \(1, 2, 2\)"),
-        (([0.5, 0.5], TWO, [[[EYE, EYE]]]), r"covariances: expected shape \(2, 2, 2\) or \(2, 2\), got \(1, 1, 2"),
-        (([0.5, 0.5], TWO, 1.0), r"covariances: expected shape \(2, 2\), got \(\)"),
-        (([0.5, 0.5], TWO, [1.0, 1.0]), r"covariances: expected shape \(2, 2\), got \(2,\)"),
+        (([0.5, 0.5], TWO, np.eye(3)), r"covariances: expected shape \(2, 2, 2\) or \(2, 2\) or .* got \(3, 3\)"),
+        (([0.5, 0.5], TWO, [EYE] * 3), r"covariances: expected shape \(2, 2, 2\) or \(2, 2\) or .* got \(3, 2, 2\)"),
+        (([0.5, 0.5], TWO, [EYE]), r"covariances: expected shape \(2, 2, 2\) or \(2, 2\) or .* got \(1, 2, 2\)"),
+        (([0.5, 0.5], TWO, [[[EYE, EYE]]]), r"covariances: expected shape .* got \(1, 1, 2"),
+        (([0.5, 0.5], TWO, 1.0), r"covariances: expected shape \(2, 2, 2\) .* or \(2,\) for spherical ones, got \(\)"),
+        (([0.5, 0.5], TWO, [1.0] * 3), r"covariances: expected shape \(2, 2, 2\) or \(2, 2\) or .* got \(3,\)"),
+        (([1.0], [[0.0, 1.0]], [[1, 2, 3]]), r"covariances: .*, \(1, 2\) for diagonal or \(1,\) for spherical ones"),
+        (([0.5, 0.5], TWO, [[1, 2], [3, 4]]), r"covariances: expected symmetric .*; .* pass .*\[:, None\] \* np.eye\(2\)"),
+        (([1.0], [[0.0, 1.0]], [[1.0, -1.0]]), r"covariances: expected positive semi-definite .* eigenvalue of -1"),
         (([0.5, 0.5], TWO, [[1, 0.5], [0.4, 1]]), r"covariances: expected symmetric .* asymmetry of 0\.1"),
         (([0.5, 0.5], TWO, [[1, 2], [2, 1]]), r"covariances: expected positive semi-definite .* eigenvalue of -1"),
         (([0.5, 0.5], TWO, [EYE, -EYE]), r"covariances: expected positive semi-definite .* eigenvalue of -1"),
@@ -449,6 +452,80 @@ TWO = [[0.0, 0.0], [1.0, 1.0]]
 def test_bad_mixtures_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         GaussianMixture(*arguments)
+
+
+# Of other people's shapes and objects
+
+
+def test_diagonal_and_spherical_covariances_are_known_by_their_shape():
+    rng = np.random.default_rng(3)
+    weights, means, variances = rng.dirichlet(np.ones(3)), rng.normal(size=(3, 2)), rng.uniform(1, 2, (3, 2))
+    full = GaussianMixture(weights, means, [np.diag(row) for row in variances])
+    assert_same(GaussianMixture(weights, means, variances), full)
+    full = GaussianMixture(weights, means, [v * np.eye(2) for v in variances[:, 0]])
+    assert_same(GaussianMixture(weights, means, variances[:, 0]), full)
+    line = GaussianMixture(weights, means[:, :1], variances[:, :1, None])
+    assert_same(GaussianMixture(weights, means[:, :1], variances[:, :1]), line)
+    assert_same(GaussianMixture(weights, means[:, :1], variances[:, 0]), line)
+
+
+def test_a_square_of_covariances_is_the_shared_matrix_and_the_error_shows_the_way_to_diagonal_ones():
+    shared = np.array([[2.0, 0.5], [0.5, 1.0]])
+    assert GaussianMixture([0.5, 0.5], TWO, shared).shared
+    variances = np.array([[2.0, 0.5], [0.7, 1.0]])
+    with pytest.raises(
+        ValueError, match=r"; as there are as many components as dimensions, .* shared by all"
+    ):
+        GaussianMixture([0.5, 0.5], TWO, variances)
+    found = GaussianMixture([0.5, 0.5], TWO, variances[:, None] * np.eye(2))
+    np.testing.assert_array_equal(found.covariances[1], np.diag([0.7, 1.0]))
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+def test_mixtures_of_scikit_learn_keep_their_density(kind):
+    """Two components in two dimensions, where the shape alone could not tell diagonal ones."""
+    mixture = pytest.importorskip("sklearn.mixture", reason="scikit-learn is optional")
+    x = np.random.default_rng(4).normal(size=(80, 2)) @ [[2.0, 0.3], [0.0, 0.5]]
+    theirs = mixture.GaussianMixture(2, covariance_type=kind, init_params="random", random_state=0).fit(x)
+    ours = GaussianMixture.from_sklearn(theirs)
+    np.testing.assert_allclose(ours.log_density(x), theirs.score_samples(x), rtol=1e-10)
+    assert ours.shared == (kind == "tied")
+    bayesian = mixture.BayesianGaussianMixture(n_components=2, covariance_type=kind, max_iter=1000).fit(x)
+    found = GaussianMixture.from_sklearn(bayesian)
+    np.testing.assert_allclose(found.weights, bayesian.weights_)
+    precisions = bayesian.precisions_
+    if kind in ("diag", "spherical"):
+        precisions = [p * np.eye(2) for p in precisions]
+    np.testing.assert_allclose(found.covariances @ precisions, np.tile(np.eye(2), (2, 1, 1)), atol=1e-10)
+
+
+def test_what_is_no_fitted_mixture_of_scikit_learn_is_named():
+    class Unfitted:
+        covariance_type = "full"
+
+        def __repr__(self):
+            return "Mixture(n_components=2)"
+
+    with pytest.raises(
+        ValueError, match=r"^gmm: .* got Mixture\(n_components=2\) without weights_, .* call its fit"
+    ):
+        GaussianMixture.from_sklearn(Unfitted())
+    with pytest.raises(
+        TypeError, match=r"^gmm: expected a fitted .* of scikit-learn, got the class Unfitted"
+    ):
+        GaussianMixture.from_sklearn(Unfitted)
+    with pytest.raises(TypeError, match=r"^gmm: .* got an object ndarray"):
+        GaussianMixture.from_sklearn(np.zeros((3, 2)))
+    with pytest.raises(TypeError, match=r"^kde: expected a scipy.stats.gaussian_kde, got an object Unfitted"):
+        GaussianMixture.from_kde(Unfitted())
+
+
+@pytest.mark.parametrize(("d", "bw"), [(1, None), (3, 0.3)])
+def test_kernel_density_of_scipy_keeps_its_density(d, bw):
+    rng = np.random.default_rng(d)
+    kde = gaussian_kde(rng.normal(size=(d, 40)), bw, weights=rng.dirichlet(np.ones(40)))
+    x = rng.normal(size=(9, d))
+    np.testing.assert_allclose(GaussianMixture.from_kde(kde).log_density(x), kde.logpdf(x.T), rtol=1e-10)
 
 
 MIXTURE = GaussianMixture([0.5, 0.5], [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]], np.eye(3))

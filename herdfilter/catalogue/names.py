@@ -111,13 +111,18 @@ def named(module: str, name: str, imported: Mapping[str, ModuleType]) -> Part:
     return found
 
 
-@cache
 def _public_of_package(name: str) -> Part:
     """Return what ``herdfilter`` offers under a name, of those folders that a file may use."""
     package = importlib.import_module("herdfilter")
-    known = {"GaussianMixture"} | {one for folder in FOLDERS for one in _own_folder(folder).__all__}
-    found: Part = getattr(package, one_of("herdfilter", name, sorted(known & set(package.__all__))))
+    found: Part = getattr(package, one_of("herdfilter", name, _known_of_package()))
     return found
+
+
+@cache
+def _known_of_package() -> list[str]:
+    package = importlib.import_module("herdfilter")
+    known = {"GaussianMixture"} | {one for folder in FOLDERS for one in _own_folder(folder).__all__}
+    return sorted(known & set(package.__all__))
 
 
 def _own_folder(folder: str) -> ModuleType:

@@ -124,7 +124,7 @@ def make_filter(
     ValueError
         If the name is unknown (with the nearest known one), or an argument is out of range.
     TypeError
-        If the model lacks a function that the filter needs.
+        If the model lacks a function that the filter needs, or the name is none.
 
     Examples
     --------
@@ -132,6 +132,8 @@ def make_filter(
     >>> hf.make_filter("auto-kh", hf.models.UNGM(), n_particles=50).n_particles
     50
     """
+    if not isinstance(name, str):
+        raise TypeError(f"name: expected the name of a filter, such as 'auto-kh', got {shown(name)}")
     return _built_once(one_of("name", name, catalogue()))(model, n_particles, as_generator(rng))
 
 

@@ -1,6 +1,7 @@
-"""Herding and herded Gibbs sampling on finite sets."""
+"""Herding, thinning and herded Gibbs sampling on finite sets."""
 
 from herdfilter.discrete.herded_gibbs import DictionaryFullError, HerdedGibbs
 from herdfilter.discrete.herding import herding
+from herdfilter.discrete.thinning import thin
 
-__all__ = ["DictionaryFullError", "HerdedGibbs", "herding"]
+__all__ = ["DictionaryFullError", "HerdedGibbs", "herding", "thin"]

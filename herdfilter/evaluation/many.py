@@ -82,6 +82,11 @@ def run_many(
         raise TypeError(
             f"filter_factory: expected a function of a track's index that returns a filter, got {shown(filter_factory)}"
         )
+    if not isinstance(list_of_observations, Iterable) or isinstance(list_of_observations, Mapping | str):
+        raise TypeError(
+            "list_of_observations: expected the observations of one track after the other, got "
+            f"{shown(list_of_observations)}"
+        )
     workers, tracks = as_count("workers", workers), list(list_of_observations)
     results: list[FilterResult | None] = [None] * len(tracks)
     errors: dict[int, Exception] = {}

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from herdfilter._checks import Array, as_array
+from herdfilter._one_line import fields_in_line
 from herdfilter.mixture import GaussianMixture
 
 SNAPSHOTS = 10
 """Steps of a run at which the exact posterior is kept, where there is one."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LineDensity:
     """A density on the line, constant in each cell.
 
@@ -29,8 +30,10 @@ class LineDensity:
     edges: Array
     masses: Array
 
+    __repr__ = fields_in_line
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Reference:
     """What is known of the posterior of one run.
 
@@ -54,6 +57,8 @@ class Reference:
     error: Array
     covariances: Array | None = None
     posteriors: Mapping[int, GaussianMixture | LineDensity] = field(default_factory=dict)
+
+    __repr__ = fields_in_line
 
     def sd(self, dims: Sequence[int]) -> float:
         """Return the standard error of the means over `dims`, root mean square over time, as errors of filters are taken."""

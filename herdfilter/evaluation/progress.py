@@ -7,9 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 EVERY = 2.5
-"""Seconds after which a line is written where there is no terminal; on a terminal one line is drawn anew all the time."""
+"""Seconds after which a line is written in a log; on a terminal and in a notebook one line is drawn anew all the time."""
 
 _PATIENCE = 1.0
 """Seconds that something may take without being told."""
@@ -33,18 +34,13 @@ def told(text: Callable[[float], str], visible: bool = True) -> Iterator[None]:
         yield
         return
     begin, over = time.monotonic(), threading.Event()
-    terminal = sys.stderr.isatty()
+    line = _Notebook() if notebook() else _Terminal() if sys.stderr.isatty() else _Log()
 
     def tell() -> None:
         while not over.wait(0.2):
             now = time.monotonic()
-            if now - begin < _PATIENCE:
-                continue
-            if terminal:
-                sys.stderr.write(f"\r\x1b[K{text(now - begin)}")
-                sys.stderr.flush()
-            elif now - _last[0] >= EVERY:
-                say(text(now - begin))
+            if now - begin >= _PATIENCE:
+                line.show(text(now - begin))
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()
@@ -53,9 +49,55 @@ def told(text: Callable[[float], str], visible: bool = True) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
-        if terminal and time.monotonic() - begin >= _PATIENCE:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        if time.monotonic() - begin >= _PATIENCE:
+            line.end(text(time.monotonic() - begin))
+
+
+class _Log:
+    """Now and then a line of its own."""
+
+    def show(self, text: str) -> None:
+        if time.monotonic() - _last[0] >= EVERY:
+            say(text)
+
+    def end(self, text: str) -> None:
+        pass
+
+
+class _Terminal(_Log):
+    """One line that is drawn anew, and gone at the end."""
+
+    def show(self, text: str) -> None:
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+    def end(self, text: str) -> None:
+        self.show("")
+
+
+class _Notebook(_Log):
+    """One line below the cell that is replaced, and stays at the end; it is no error output, which notebooks draw in red."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def show(self, text: str) -> None:
+        if self._handle is None:
+            from IPython.display import display
+
+            self._handle = display({"text/plain": text}, raw=True, display_id=True)
+        else:
+            self._handle.update({"text/plain": text}, raw=True)
+
+    def end(self, text: str) -> None:
+        self.show(text)
+
+
+def notebook() -> bool:
+    """Whether this is the kernel of a notebook, whose error output is no terminal and keeps every line."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
 
 
 def say(line: str) -> None:
@@ -70,7 +112,7 @@ def stage(name: str, visible: bool = True) -> Iterator[None]:
     begin = time.monotonic()
     with told(lambda seconds: f"{name} ({seconds:.0f} s)", visible):
         yield
-    if visible and time.monotonic() - begin >= _PATIENCE:
+    if visible and time.monotonic() - begin >= _PATIENCE and not notebook():  # there it stands already
         say(f"{name}: done in {time.monotonic() - begin:.0f} s")
 
 

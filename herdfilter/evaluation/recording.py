@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, one_of, shown
+from herdfilter._one_line import fields_in_line
 from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.evaluation.data import load_plaza, load_uav
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.models.contract import simulate, simulate_observations, simulated_controls
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Recording:
     """Truth and input of one run.
 
@@ -37,6 +38,8 @@ class Recording:
     dt: float | Array = 1.0
     controls: Array | None = None
 
+    __repr__ = fields_in_line
+
     def __len__(self) -> int:
         return len(self.truth)
 
@@ -55,7 +58,7 @@ class Recording:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DataSet:
     """Real data: the recording, and the arguments that the model takes from it.
 
@@ -64,6 +67,8 @@ class DataSet:
 
     recording: Recording
     model_arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    __repr__ = fields_in_line
 
 
 def _plaza(folder: Path | None, **options: Any) -> DataSet:

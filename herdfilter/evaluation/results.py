@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter._one_line import fields_in_line
 from herdfilter.evaluation.over_models import over_models, verdict_over_models
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.reference import Reference
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
     """The first run in full at one particle count, for looking at.
 
@@ -46,6 +47,8 @@ class Trajectory:
     estimates: Mapping[str, Array]
     particles: Mapping[str, Array]
     weights: Mapping[str, Array] = field(default_factory=dict)
+
+    __repr__ = fields_in_line
 
     @classmethod
     def of_arrays(
@@ -75,15 +78,17 @@ class Trajectory:
         return cls(Recording(nothing, nothing, dt), None, n_particles, {}, {})
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trace:
     """Median over runs of the error at every step (T,), against truth and reference (None without one)."""
 
     truth: Array
     reference: Array | None
 
+    __repr__ = fields_in_line
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class StudyResult:
     """Outcome of a study, read from its store.
 
@@ -109,6 +114,8 @@ class StudyResult:
     trajectory: Trajectory
     description: Mapping[str, Any] = field(default_factory=dict)
     sessions: Sequence[Mapping[str, Any]] = ()
+
+    __repr__ = fields_in_line
 
     @cached_property
     def summary(self) -> pd.DataFrame:

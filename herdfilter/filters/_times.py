@@ -54,6 +54,9 @@ def since_start(times: ArrayLike, steps: int) -> Array:
 def elapsed(times: Sequence[Any], start: Any) -> Array:
     """Return the times of readings (T,) since `start`: numbers as they are, durations and dates in seconds."""
     array = as_objects(times)
+    kinds = {_kind(time) for time in array}
+    if len(kinds) > 1:
+        raise ValueError(f"times: expected times of one kind, got {' and '.join(sorted(kinds))}")
     if _all(array, date, "M"):
         if start is None:
             raise ValueError(
@@ -63,6 +66,12 @@ def elapsed(times: Sequence[Any], start: Any) -> Array:
         return since_start(as_objects([start, *times]), len(times))
     origin = since_start(as_objects([0.0 if start is None else start]), 1)[0]
     return since_start(array, len(times)) - origin
+
+
+def _kind(time: Any) -> str:
+    if isinstance(time, date | np.datetime64):
+        return "dates"
+    return "durations" if isinstance(time, timedelta | np.timedelta64) else "numbers"
 
 
 def as_objects(times: Sequence[Any]) -> np.ndarray:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter._one_line import one_line
 
 
 class Cloud:
@@ -68,3 +69,6 @@ class Cloud:
         cloud = Cloud(self.particles, relative - math.log(total))
         cloud.weights = weights / total
         return cloud, float(peak) + math.log(total)
+
+    def __repr__(self) -> str:
+        return one_line(self, n=len(self), dim=self.particles.shape[1])

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import LARGEST, Array, as_numbers, shown
+from herdfilter._one_line import fields_in_line
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.models import contract
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Observation:
     """An observation, not missing altogether, and what a model makes of it.
 
@@ -34,6 +35,8 @@ class Observation:
     z: Array
     step: int
     level: float | None = 0.0
+
+    __repr__ = fields_in_line
 
     @classmethod
     def read(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_count, as_generator, one_of
+from herdfilter._one_line import one_line
 from herdfilter.angles import moments
 from herdfilter.filters._parts import as_fraction, check_model, check_part, returned
 from herdfilter.filters._pending import Pending
@@ -245,6 +246,18 @@ class ParticleFilter:
             return None
         mean, covariance, noise = predicted_moments(model, self.particles, self.weights, self.step)
         return mean, covariance + noise
+
+    def __repr__(self) -> str:
+        return one_line(
+            self,
+            model=self.model,
+            dim=self.model.dim,
+            n_particles=self.n_particles,
+            proposal=self.proposal,
+            resampling=self.resampling,
+            step=self.step,
+            log_likelihood=self.log_likelihood,
+        )
 
     def _weighed(self, seen: Observation) -> Cloud:
         """Return particles with their weights times the likelihood, not normalised."""

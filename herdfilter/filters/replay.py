@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import shown
+from herdfilter._one_line import one_line
 from herdfilter.filters._times import elapsed
 from herdfilter.filters.results import StepRecord
 from herdfilter.models.sensors import Sensor
@@ -46,6 +47,9 @@ class Replay:
     """
 
     def __init__(self, filter: Any, lag: Any, start: Any = None) -> None:  # noqa: A002
+        missing = [name for name in ("predict", "update") if not callable(getattr(filter, name, None))]
+        if missing or isinstance(filter, type):
+            raise TypeError(f"filter: expected one with methods predict and update, got {shown(filter)}")
         self.filter = filter
         self.start = start
         self.lag = float(elapsed([lag], None)[0])
@@ -55,6 +59,9 @@ class Replay:
             tuple[_Standing, _Reading]
         ] = []  # each reading after where the filter stood before it
         self._time = 0.0  # of the state where the filter stands
+
+    def __repr__(self) -> str:
+        return one_line(self, filter=self.filter, lag=self.lag, start=self.start)
 
     def update(
         self, time: Any, z: ArrayLike | None, sensor: Sensor | None = None, control: Any = None

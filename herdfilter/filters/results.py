@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter._one_line import fields_in_line, one_line
 from herdfilter.filters._times import as_objects
+from herdfilter.filters.views import Views
 
 
 class Outcome(Enum):
@@ -24,7 +26,7 @@ class Outcome(Enum):
     """The likelihood vanished at every particle; the observation was discarded and the prediction kept."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class StepRecord:
     """One filter step.
 
@@ -51,9 +53,11 @@ class StepRecord:
     log_likelihood: float
     outcome: Outcome
 
+    __repr__ = fields_in_line
+
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
-class FilterResult:
+class FilterResult(Views):
     """A run over T observations.
 
     Attributes
@@ -70,6 +74,8 @@ class FilterResult:
         Time index of each row; readings of the same time share one.
     times : ndarray, shape (T,)
         Time of each row, as it was given: numbers, durations or dates; sums of `dt` where that was given.
+    circular : tuple of int
+        Indices of the angle-valued dimensions.
     """
 
     means: Array
@@ -82,16 +88,20 @@ class FilterResult:
     weights: Array | None = None
     steps: np.ndarray | None = None
     times: np.ndarray | None = None
+    circular: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.means)
 
     def __repr__(self) -> str:
         unused = len(self) - sum(outcome is Outcome.UPDATED for outcome in self.outcomes)
-        note = f", unused_observations={unused}" if unused else ""
-        return (
-            f"FilterResult(steps={len(self)}, dim={self.means.shape[1]}, "
-            f"log_likelihood={self.log_likelihood:.6g}{note})"
+        return one_line(
+            self,
+            steps=len(self),
+            dim=self.means.shape[1],
+            log_likelihood=self.log_likelihood,
+            unused_observations=unused or None,
+            particles=self.particles,
         )
 
     @property
@@ -106,6 +116,7 @@ class FilterResult:
         dim: int,
         kept: list[tuple[Array, Array]] | None = None,
         times: Sequence[Any] | None = None,
+        circular: tuple[int, ...] = (),
     ) -> FilterResult:
         """Stack step records, the particles and weights kept beside them, and the times of as many of the first steps."""
         return cls(
@@ -119,6 +130,7 @@ class FilterResult:
             weights=None if kept is None else np.array([w for _, w in kept]),
             steps=np.array([r.step for r in records], dtype=int),
             times=None if times is None else as_objects(times[: len(records)]),
+            circular=circular,
         )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, one_of, shown
 from herdfilter.filters._times import as_duration, elapsed, since_start
 from herdfilter.filters.results import FilterResult, StepRecord
+from herdfilter.models.contract import circular_dims
 from herdfilter.models.sensors import Sensor
 
 Reading = tuple[Any, Sensor | None, ArrayLike | None]
@@ -111,13 +112,17 @@ def series(
 
 def is_reading(entry: Any) -> bool:
     """Whether an entry of a series is (time, sensor, observation)."""
-    return isinstance(entry, tuple) and len(entry) == 3 and isinstance(entry[1], Sensor)
+    return _is_triple(entry) and isinstance(entry[1], Sensor)
+
+
+def _is_triple(entry: Any) -> bool:
+    return isinstance(entry, tuple | list) and len(entry) == 3
 
 
 def _of_readings(readings: Sequence[Any], controls: Sequence[Any], start: Any, late: Late) -> list[Step]:
     """Return steps of readings; those of the same time, in the order given, lead to one step."""
     for k, entry in enumerate(readings):
-        if not is_reading(entry) and not (isinstance(entry, tuple) and len(entry) == 3 and entry[1] is None):
+        if not (_is_triple(entry) and (entry[1] is None or isinstance(entry[1], Sensor))):
             raise ValueError(
                 f"observations: expected readings (time, sensor, z) throughout, got {shown(entry)} at place {k}"
             )
@@ -187,6 +192,7 @@ def run(
     """
     records: list[StepRecord] = []
     times = [step.time for step in steps]
+    circular = circular_dims(getattr(online, "model", None))
     try:
         for step in steps:
             if step.dt > 0:
@@ -201,6 +207,6 @@ def run(
             if kept is not None:
                 kept.append((online.particles, online.weights))  # type: ignore[attr-defined]
     except (Exception, KeyboardInterrupt) as error:
-        error.result = FilterResult.collect(records, dim, kept, times)  # type: ignore[union-attr]
+        error.result = FilterResult.collect(records, dim, kept, times, circular)  # type: ignore[union-attr]
         raise
-    return FilterResult.collect(records, dim, kept, times)
+    return FilterResult.collect(records, dim, kept, times, circular)

@@ -26,8 +26,10 @@ class Fit(Protocol):
         ...
 
 
-def checked(particles: Array, weights: Array) -> tuple[Array, Array]:
+def checked(particles: Array, weights: Array | None) -> tuple[Array, Array]:
     """Return particles and weights if a mixture can be fitted to them: compiled loops trust what they are given.
+
+    Weights are equal where there are none.
 
     Raises
     ------
@@ -35,7 +37,7 @@ def checked(particles: Array, weights: Array) -> tuple[Array, Array]:
         If shapes do not fit, a number is not finite, or weights are negative or do not sum to 1.
     """
     x = as_array("particles", particles, (None, None))
-    w = as_array("weights", weights, (len(x),))
+    w = np.full(len(x), 1.0 / max(len(x), 1)) if weights is None else as_array("weights", weights, (len(x),))
     if not np.abs(x).max(initial=0.0) <= LARGEST:
         raise ValueError(
             f"particles: expected numbers up to {LARGEST:g}, got {np.abs(x).max():g}; choose larger units"

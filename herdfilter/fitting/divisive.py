@@ -73,8 +73,10 @@ class DivisiveFit:
         if self.max_components is not None:
             as_count("max_components", self.max_components)
 
-    def fit(self, particles: Array, weights: Array, circular: Sequence[int] = ()) -> GaussianMixture:
-        """Fit particles (n, d) with weights (n,) that sum to 1."""
+    def fit(
+        self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()
+    ) -> GaussianMixture:
+        """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
         particles, weights = checked(particles, weights)
         x = unwrap_angles(particles, weights, circular)
         mean = weights @ x

@@ -88,8 +88,10 @@ class EMFit:
         as_positive("tolerance", self.tolerance)
         as_count("max_iterations", self.max_iterations)
 
-    def fit(self, particles: Array, weights: Array, circular: Sequence[int] = ()) -> GaussianMixture:
-        """Fit particles (n, d) with weights (n,) that sum to 1."""
+    def fit(
+        self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()
+    ) -> GaussianMixture:
+        """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
         particles, weights = checked(particles, weights)
         x = unwrap_angles(particles, weights, circular)
         present = weights > 0

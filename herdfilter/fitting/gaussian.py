@@ -21,8 +21,10 @@ class GaussianFit:
     Particles in a plane, or in one place, get a little width: no eigenvalue of the correlation matrix is below 1e-8.
     """
 
-    def fit(self, particles: Array, weights: Array, circular: Sequence[int] = ()) -> GaussianMixture:
-        """Fit particles (n, d) with weights (n,) that sum to 1."""
+    def fit(
+        self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()
+    ) -> GaussianMixture:
+        """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
         particles, weights = checked(particles, weights)
         x = unwrap_angles(particles, weights, circular)
         mean = weights @ x

@@ -53,8 +53,10 @@ class KernelDensityFit:
         as_positive("scale", self.scale)
         as_count("modes", self.modes)
 
-    def fit(self, particles: Array, weights: Array, circular: Sequence[int] = ()) -> GaussianMixture:
-        """Fit particles (n, d) with weights (n,) that sum to 1."""
+    def fit(
+        self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()
+    ) -> GaussianMixture:
+        """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
         particles, weights = checked(particles, weights)
         x = unwrap_angles(particles, weights, circular)
         d = x.shape[1]

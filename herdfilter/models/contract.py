@@ -68,6 +68,11 @@ def has(model: Model, names: Sequence[str]) -> bool:
     return all(hasattr(model, name) for name in names)
 
 
+def kind(model: Model) -> str:
+    """Return the name of a model's class, for errors; a model that is seen by a sensor says so."""
+    return getattr(model, "kind_in_errors", type(model).__name__)
+
+
 def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
     """Raise TypeError unless the model has all names of an alternative, as functions of the arguments of the contract.
 
@@ -79,9 +84,7 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
     if not met:
         wanted = ", or ".join(" and ".join(names) for names in alternatives)
         missing = [name for name in alternatives[0] if not hasattr(model, name)]
-        raise TypeError(
-            f"model: {user} needs {wanted}; {type(model).__name__} has no {' and no '.join(missing)}"
-        )
+        raise TypeError(f"model: {user} needs {wanted}; {kind(model)} has no {' and no '.join(missing)}")
     for name in dict.fromkeys(name for names in met for name in names):
         check_signature(model, name)
         if getattr(model, COMPANIONS.get(name, ""), None) is not None:
@@ -243,7 +246,7 @@ def require_constant_noise(model: Model, user: str) -> None:
     if takes_state(model):
         raise TypeError(
             f"model: {user} needs observation_covariance(step), the same for all states; that of "
-            f"{type(model).__name__} takes the states, too"
+            f"{kind(model)} takes the states, too"
         )
 
 

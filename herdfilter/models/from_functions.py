@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_covariance, shown
+from herdfilter._checks import Array, as_array, as_covariance, as_numbers, shape_text, shown
 from herdfilter.mixture import GaussianMixture
 
 
@@ -114,21 +114,32 @@ class FunctionModel:
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> ArrayLike:
         """States (n, d) to the mean of the next ones, (n, d)."""
-        return self._f(x, dt=dt, control=control, step=step)
+        return _rows("f", self._f, self._f(x, dt=dt, control=control, step=step), len(x), self.dim)
 
     def transition_covariance(self, dt: float, step: int) -> ArrayLike:
         """Covariance (d, d) of the transition noise."""
         return self._Q(dt=dt, step=step)
 
     def _observation_mean(self, x: Array, step: int) -> ArrayLike:
-        values = np.asarray(self._h(x, step=step))
-        return values[:, None] if values.shape == (len(x),) else values
+        return _rows("h", self._h, self._h(x, step=step), len(x))
 
     def _at_step(self, step: int) -> ArrayLike:
         return self._R(step=step)
 
     def _at_states(self, step: int, x: Array) -> ArrayLike:
         return self._R_at(x, step=step)
+
+
+def _rows(name: str, function: _Function, value: Any, n: int, dim: int | None = None) -> Array:
+    """Return what a function gave as a row for each of n states; a vector (n,) stands for rows of one entry."""
+    array = as_numbers(name, value, (n, dim))
+    rows = array[:, None] if array.shape == (n,) and dim in (None, 1) else array
+    if rows.ndim != 2 or len(rows) != n or dim not in (None, rows.shape[1]):
+        hint = "; a function of one state needs vectorised=False" if function.vectorised else ""
+        raise ValueError(
+            f"{name}: expected a row for each state, shape {shape_text((n, dim))}, got {array.shape}{hint}"
+        )
+    return rows
 
 
 @dataclass(frozen=True)

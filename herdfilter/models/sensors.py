@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_covariance, as_generator, as_points, shown
-from herdfilter.models.contract import OBSERVATION, SEEN, Model, sample_observation
+from herdfilter._one_line import fields_in_line
+from herdfilter.models.contract import OBSERVATION, SEEN, Model, kind, sample_observation
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sensor:
     """What one sensor tells about a state; any filter takes it beside an observation, ``update(z, sensor=...)``.
 
@@ -24,7 +26,7 @@ class Sensor:
     Parameters
     ----------
     mean : callable or None
-        Mean observation of states, (n, d) -> (n, k).
+        Mean observation of states, (n, d) -> (n, k), or (n,) where k is 1.
     covariance : array_like of shape (k, k), or callable, or None
         Covariance of the noise; a function of states, (n, d) -> (n, k, k), where it depends on them.
     circular : sequence of int
@@ -54,6 +56,8 @@ class Sensor:
     log_likelihood: Callable[[Array, Array], ArrayLike] | None = None
     jacobian: Callable[[Array], ArrayLike] | None = None
 
+    __repr__ = fields_in_line
+
     def __post_init__(self) -> None:
         for name in ("mean", "log_likelihood", "jacobian"):
             function = getattr(self, name)
@@ -70,7 +74,18 @@ class Sensor:
                 raise ValueError(
                     f"covariance: expected a matrix (k, k), or a function of states, got shape {np.shape(self.covariance)}"
                 )
-        object.__setattr__(self, "circular", tuple(self.circular))
+        try:
+            circular = tuple(operator.index(i) for i in self.circular)
+        except TypeError:
+            raise TypeError(
+                f"circular: expected indices of entries, such as [1], got {shown(self.circular)}"
+            ) from None
+        known = range(
+            1000 if callable(self.covariance) or self.covariance is None else len(np.asarray(self.covariance))
+        )
+        if any(i not in known for i in circular):
+            raise ValueError(f"circular: expected indices from 0 to {len(known) - 1}, got {circular}")
+        object.__setattr__(self, "circular", circular)
 
     def on(self, model: Model) -> Model:
         """Return a model that moves as `model` does and is observed by this sensor alone."""
@@ -97,7 +112,8 @@ class Sensor:
         return known
 
     def _mean(self, x: Array, step: int) -> ArrayLike:
-        return self.mean(x)  # type: ignore[misc]
+        values = np.asarray(self.mean(x))  # type: ignore[misc]
+        return values[:, None] if values.shape == (len(x),) else values
 
     def _constant(self, step: int) -> ArrayLike:
         return self.covariance  # type: ignore[return-value]
@@ -124,6 +140,7 @@ class Sensed:
 
     def __init__(self, model: Model, sensor: Sensor) -> None:
         self._model = model
+        self.kind_in_errors = kind(model) if sensor is _SOME else f"{kind(model)} with this sensor"
         vars(self).update(sensor.functions)
 
     def __getattr__(self, name: str) -> Any:

@@ -1,6 +1,8 @@
-"""Figures of a comparison: error against time, particle count and computing time, consistency, and one trajectory.
+"""Figures of a comparison, and pictures of points, mixtures and paths.
 
-Every function returns a `matplotlib.figure.Figure` that belongs to no window and no global state.
+The figures, of error against time, particle count and computing time, of consistency and of one trajectory, are
+`matplotlib.figure.Figure` objects that belong to no window and no global state. The pictures, ``plot_...``, take and return
+axes.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from herdfilter._figures import Style, save
 from herdfilter.evaluation.results import StudyResult
-from herdfilter.plotting import errors, over_time, trajectories
+from herdfilter.pictures import plot_ellipse, plot_mixture, plot_points, plot_state_over_time, plot_track
+from herdfilter.plotting import errors, limits, over_time, trajectories
 from herdfilter.plotting.drawing import Drawing
 from herdfilter.plotting.style import STYLES, styles
 
@@ -26,6 +29,11 @@ __all__ = [
     "error_over_particles",
     "error_over_seconds",
     "error_over_time",
+    "plot_ellipse",
+    "plot_mixture",
+    "plot_points",
+    "plot_state_over_time",
+    "plot_track",
     "save_figures",
     "styles",
     "trajectory",
@@ -42,11 +50,12 @@ def drawings(result: StudyResult) -> dict[str, Drawing]:
     summary, unit = result.summary, result.study.scenario.unit
     plans: dict[str, Drawing | None] = {}
     if len(result.series):  # some filter finished a run
+        highest = limits.highest_error(result)
         steps = over_time.steps_at(result) if result.study.family is None else pd.DataFrame()
         plans = {
-            "ratios": errors.ratios(summary),
-            "error_over_particles": errors.over_particles(summary, unit, result.slopes),
-            "error_over_seconds": errors.over_seconds(summary, unit),
+            "ratios": errors.ratios(summary if result.models is None else result.models),
+            "error_over_particles": errors.over_particles(summary, unit, result.slopes, highest),
+            "error_over_seconds": errors.over_seconds(summary, unit, highest),
             "error_over_time": over_time.errors(result, steps),
             "consistency": over_time.consistency(summary),
             **{f"{name}_over_time": over_time.squares(result, steps, name) for name in over_time.SQUARES},

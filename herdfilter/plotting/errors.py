@@ -11,6 +11,7 @@ from herdfilter._figures import INK, QUIET, Style, log_axis
 from herdfilter.evaluation.columns import BY_NAME
 from herdfilter.evaluation.summary import error_measures
 from herdfilter.plotting.drawing import Drawing, Panel
+from herdfilter.plotting.limits import HIGHEST_RATIO, point_beyond
 from herdfilter.plotting.style import styles
 
 if TYPE_CHECKING:
@@ -19,14 +20,17 @@ if TYPE_CHECKING:
 
 
 def over_particles(
-    summary: pd.DataFrame, unit: str = "", slopes: dict[str, pd.DataFrame] | None = None
+    summary: pd.DataFrame,
+    unit: str = "",
+    slopes: dict[str, pd.DataFrame] | None = None,
+    highest: float = np.inf,
 ) -> Drawing:
     """Error against particle count, log-log, with the fitted slopes by measure (`fitted_slopes`)."""
     return Drawing(
         tuple(
             Panel(
                 BY_NAME[measure].title,
-                partial(_over_particles, summary, measure, (slopes or {}).get(measure)),
+                partial(_over_particles, summary, measure, (slopes or {}).get(measure), highest),
             )
             for measure in error_measures(summary)
         ),
@@ -39,11 +43,11 @@ def over_particles(
     )
 
 
-def over_seconds(summary: pd.DataFrame, unit: str = "") -> Drawing:
+def over_seconds(summary: pd.DataFrame, unit: str = "", highest: float = np.inf) -> Drawing:
     """Error against time per step, log-log, with the Pareto front."""
     return Drawing(
         tuple(
-            Panel(BY_NAME[measure].title, partial(_over_seconds, summary, measure))
+            Panel(BY_NAME[measure].title, partial(_over_seconds, summary, measure, highest))
             for measure in error_measures(summary)
         ),
         (4.4, 3.9),
@@ -56,18 +60,22 @@ def over_seconds(summary: pd.DataFrame, unit: str = "") -> Drawing:
 
 
 def ratios(summary: pd.DataFrame) -> Drawing | None:
-    """Paired ratios to the baseline at the largest particle count; None where there is nothing to compare."""
+    """Ratios to the baseline at the largest particle count, as in the table; None where there is nothing to compare.
+
+    Of one model medians over runs, of the table over the models of a family geometric means over models.
+    """
     n, base = summary["n_particles"].max(), summary["baseline"].iloc[0]
     rows = summary[(summary["n_particles"] == n) & (summary["filter"] != base)]
     rows = rows[np.isfinite(rows["ratio"]) & (rows["ratio"] > 0)]
     if rows.empty:
         return None
+    over = f"geometric mean over {rows['models'].max()} models" if "models" in rows else "median over runs"
     return Drawing(
         (Panel("", partial(_ratios, rows.sort_values("ratio", ascending=False), summary["filter"])),),
         (6.4, 0.34 * len(rows) + 0.9),
         height=0.34 * len(rows) + 0.8,
-        title=f"Error divided by that of {base} in the same run, n = {n}: median and 95 % interval",
-        xlabel=f"ratio to {base}, n = {n}",
+        title=f"Error divided by that of {base} in the same run, n = {n}: {over} and 95 % interval",
+        xlabel=f"ratio to {base}, n = {n}, {over}",
     )
 
 
@@ -94,7 +102,9 @@ def error_label(unit: str) -> str:
     return "error, median over runs" + (f" ({unit})" if unit else "")
 
 
-def _over_particles(summary: pd.DataFrame, measure: str, slopes: pd.DataFrame | None, ax: Axes) -> None:
+def _over_particles(
+    summary: pd.DataFrame, measure: str, slopes: pd.DataFrame | None, highest: float, ax: Axes
+) -> None:
     counts = sorted(summary["n_particles"].unique())
     look = styles(summary["filter"].unique())
     log_axis(ax, "y")
@@ -103,9 +113,9 @@ def _over_particles(summary: pd.DataFrame, measure: str, slopes: pd.DataFrame | 
         style, x = look[str(name)], rows["n_particles"] * dodge
         slope = np.nan if slopes is None else float(slopes.set_index("filter")["slope"][name])
         if np.isfinite(slope):
-            _fitted_line(ax, x.to_numpy(), rows[f"{measure}_median"].to_numpy(), slope, style)
+            _fitted_line(ax, x.to_numpy(), rows[f"{measure}_median"].to_numpy(), slope, highest, style)
             style = style._replace(linestyle="none")
-        _error_line(ax, rows, measure, x, style)
+        _error_line(ax, rows, measure, x, highest, style)
     if len(counts) > 1 and measure == "reference_error":
         _half_slope(ax, summary)
     ax.set_xscale("log")
@@ -114,22 +124,24 @@ def _over_particles(summary: pd.DataFrame, measure: str, slopes: pd.DataFrame | 
     ax.minorticks_off()
 
 
-def _fitted_line(ax: Axes, x: np.ndarray, medians: np.ndarray, slope: float, style: Style) -> None:
+def _fitted_line(
+    ax: Axes, x: np.ndarray, medians: np.ndarray, slope: float, highest: float, style: Style
+) -> None:
     """Draw a slope through the middle of the medians."""
     some = np.isfinite(medians) & (medians > 0)
     if some.any():
         middle = np.log(medians[some]).mean() - slope * np.log(x[some]).mean()
-        ax.plot(
-            x, np.exp(middle + slope * np.log(x)), color=style.color, linestyle=style.linestyle, linewidth=1.5
-        )
+        line = np.minimum(np.exp(middle + slope * np.log(x)), highest)
+        ax.plot(x, line, color=style.color, linestyle=style.linestyle, linewidth=1.5)
 
 
-def _over_seconds(summary: pd.DataFrame, measure: str, ax: Axes) -> None:
+def _over_seconds(summary: pd.DataFrame, measure: str, highest: float, ax: Axes) -> None:
     look = styles(summary["filter"].unique())
     log_axis(ax, "x")
     log_axis(ax, "y")
-    front = pareto(summary, measure)
     column = f"{measure}_median"
+    front = pareto(summary, measure)
+    front = front.assign(**{column: front[column].clip(upper=highest)})
     ax.plot(
         front["ms_per_step"],
         front[column],
@@ -151,11 +163,11 @@ def _over_seconds(summary: pd.DataFrame, measure: str, ax: Axes) -> None:
         label="Pareto front",
     )
     for name, rows in summary.groupby("filter", sort=False):
-        _error_line(ax, rows, measure, rows["ms_per_step"], look[str(name)])
+        _error_line(ax, rows, measure, rows["ms_per_step"], highest, look[str(name)])
     times = summary["ms_per_step"]
     ax.set_xlim(times.min() / 1.4, times.max() * 1.8)
     ax.margins(y=0.12)
-    _name_counts(ax, summary, column)
+    _name_counts(ax, summary.assign(**{column: summary[column].clip(upper=highest)}), column)
 
 
 def _name_counts(ax: Axes, summary: pd.DataFrame, column: str) -> None:
@@ -173,9 +185,14 @@ def _name_counts(ax: Axes, summary: pd.DataFrame, column: str) -> None:
         )
 
 
-def _error_line(ax: Axes, rows: pd.DataFrame, measure: str, x: pd.Series[float], style: Style) -> None:
-    error = rows[f"{measure}_median"]
-    spread = np.array([error - rows[f"{measure}_median_low"], rows[f"{measure}_median_high"] - error])
+def _error_line(
+    ax: Axes, rows: pd.DataFrame, measure: str, x: pd.Series[float], highest: float, style: Style
+) -> None:
+    error, low, high = (
+        np.minimum(rows[f"{measure}_median{end}"].to_numpy(dtype=float), highest)
+        for end in ("", "_low", "_high")
+    )
+    spread = np.array([error - low, high - error])
     ax.errorbar(
         x,
         error,
@@ -184,6 +201,8 @@ def _error_line(ax: Axes, rows: pd.DataFrame, measure: str, x: pd.Series[float],
         elinewidth=1,
         **style.line,
     )
+    largest = np.fmax(rows[f"{measure}_median"], rows[f"{measure}_median_high"])
+    point_beyond(ax, x, largest, highest, style.color)
 
 
 def _half_slope(ax: Axes, summary: pd.DataFrame) -> None:
@@ -193,7 +212,7 @@ def _half_slope(ax: Axes, summary: pd.DataFrame) -> None:
         return
     counts = np.array(sorted(summary["n_particles"].unique()), dtype=float)
     y = medians[medians > 0].min() * 0.7 * np.sqrt(counts[-1] / counts)
-    ax.plot(counts, y, color=QUIET, linewidth=1, linestyle="--", zorder=0)
+    ax.plot(counts, y, color=QUIET, linewidth=1, linestyle="--", zorder=0, label="independent draws")
     ax.set_ylim(bottom=min(ax.get_ylim()[0], 0.7 * y[-1]))  # room for the letters
     ax.annotate(
         "slope \u22121/2", (counts[-1], 0.96 * y[-1]), color=INK, ha="right", va="top", fontsize="small"
@@ -206,9 +225,11 @@ def _ratios(rows: pd.DataFrame, names: pd.Series[str], ax: Axes) -> None:
     ax.axvline(1, color=INK, linewidth=1)
     for place, (_, row) in enumerate(rows.iterrows()):
         style = look[row["filter"]]
-        if np.isfinite(row["ratio_low"]) and row["ratio_low"] > 0:
-            ax.plot([row["ratio_low"], row["ratio_high"]], [place, place], color=style.color, linewidth=2.4)
-        ax.plot(row["ratio"], place, style.marker, color=style.color, markersize=8, mec="white", mew=0.6)
+        middle, low, high = np.minimum(row[["ratio", "ratio_low", "ratio_high"]].astype(float), HIGHEST_RATIO)
+        if np.isfinite(low) and low > 0:
+            ax.plot([low, high], [place, place], color=style.color, linewidth=2.4)
+        ax.plot(middle, place, style.marker, color=style.color, markersize=8, mec="white", mew=0.6)
+        point_beyond(ax, np.fmax(row["ratio"], row["ratio_high"]), place, HIGHEST_RATIO, style.color, "x")
     ax.set_yticks(range(len(rows)), rows["filter"])
     ax.set_ylim(-0.6, len(rows) - 0.4)
     ax.grid(visible=False, axis="y")

@@ -16,6 +16,7 @@ from herdfilter.evaluation.steps import over_degrees
 from herdfilter.evaluation.summary import error_measures
 from herdfilter.plotting.drawing import Drawing, Panel
 from herdfilter.plotting.errors import error_label
+from herdfilter.plotting.limits import highest_error, highest_ratio, point_beyond
 from herdfilter.plotting.style import styles
 
 if TYPE_CHECKING:
@@ -39,13 +40,21 @@ def errors(result: StudyResult, steps: pd.DataFrame) -> Drawing | None:
     width = max(1, len(times) // 12) | 1
     first = next(iter(groups))
     baseline = moving_mean(groups[first][f"{measure}_median"].to_numpy(), width)
+    highest = highest_error(result)
     thick = f"mean of {width} steps (thick); " if width > 1 else ""
     return Drawing(
         tuple(
             Panel(
                 name,
                 partial(
-                    _errors, times, rows, measure, look[name], None if name == first else baseline, width
+                    _errors,
+                    times,
+                    rows,
+                    measure,
+                    look[name],
+                    None if name == first else baseline,
+                    width,
+                    highest,
                 ),
                 look[name].color,
             )
@@ -60,16 +69,32 @@ def errors(result: StudyResult, steps: pd.DataFrame) -> Drawing | None:
 
 
 def _errors(
-    times: Array, rows: pd.DataFrame, measure: str, style: Style, baseline: Array | None, width: int, ax: Axes
+    times: Array,
+    rows: pd.DataFrame,
+    measure: str,
+    style: Style,
+    baseline: Array | None,
+    width: int,
+    highest: float,
+    ax: Axes,
 ) -> None:
     middle, low, high = (rows[f"{measure}_{what}"].to_numpy() for what in ("median", "low", "high"))
     log_axis(ax, "y")
-    ax.plot(times, middle, color=style.color, linewidth=0.8, alpha=0.55)
-    ax.fill_between(times, low, high, color=style.color, alpha=0.16, linewidth=0)
+    thin = {"linewidth": 0.8, "alpha": 0.55} if width > 1 else {"linewidth": 2}
+    ax.plot(times, np.minimum(middle, highest), color=style.color, **thin)
+    ax.fill_between(
+        times,
+        np.minimum(low, highest),
+        np.minimum(high, highest),
+        color=style.color,
+        alpha=0.16,
+        linewidth=0,
+    )
     if baseline is not None:
-        ax.plot(times, baseline, color=QUIET, linewidth=1.5)
+        ax.plot(times, np.minimum(baseline, highest), color=QUIET, linewidth=1.5)
     if width > 1:
-        ax.plot(times, moving_mean(middle, width), color=style.color, linewidth=2)
+        ax.plot(times, np.minimum(moving_mean(middle, width), highest), color=style.color, linewidth=2)
+    point_beyond(ax, times, np.fmax(middle, high), highest, style.color, every=width)
 
 
 def moving_mean(values: Array, width: int) -> Array:
@@ -91,9 +116,10 @@ def squares(result: StudyResult, steps: pd.DataFrame, name: str) -> Drawing | No
     if not groups:
         return None
     times, look = result.trajectory.recording.times, styles(result.study.filters)
+    highest = highest_ratio([rows[name].median() for rows in groups.values()])
     return Drawing(
         tuple(
-            Panel(key, partial(_squares, times, rows, name, look[key]), look[key].color)
+            Panel(key, partial(_squares, times, rows, name, look[key], highest), look[key].color)
             for key, rows in groups.items()
         ),
         (3.2, 2.1),
@@ -104,14 +130,15 @@ def squares(result: StudyResult, steps: pd.DataFrame, name: str) -> Drawing | No
     )
 
 
-def _squares(times: Array, rows: pd.DataFrame, name: str, style: Style, ax: Axes) -> None:
+def _squares(times: Array, rows: pd.DataFrame, name: str, style: Style, highest: float, ax: Axes) -> None:
     log_axis(ax, "y")
     ax.fill_between(
         times, rows[f"{name}_band_low"], rows[f"{name}_band_high"], color=QUIET, alpha=0.3, linewidth=0
     )
     ax.axhline(1, color=INK, linewidth=0.8)
-    positive = rows[name].where(rows[name] > 0)
-    ax.plot(times, positive, color=style.color, linewidth=1.2)
+    positive = rows[name].where(rows[name] > 0).to_numpy()
+    ax.plot(times, np.minimum(positive, highest), color=style.color, linewidth=1.2)
+    point_beyond(ax, times, positive, highest, style.color, every=max(1, len(times) // 12))
 
 
 def consistency(summary: pd.DataFrame) -> Drawing | None:
@@ -135,7 +162,7 @@ def consistency(summary: pd.DataFrame) -> Drawing | None:
 
 
 def _consistency(rows: pd.DataFrame, name: str, ax: Axes) -> None:
-    look = styles(rows["filter"])
+    look, highest = styles(rows["filter"]), highest_ratio(rows[name])
     log_axis(ax, "x")
     ax.axvline(1, color=INK, linewidth=1)
     for place, (_, row) in enumerate(rows.iloc[::-1].iterrows()):
@@ -143,10 +170,12 @@ def _consistency(rows: pd.DataFrame, name: str, ax: Axes) -> None:
         if np.isfinite(band).all():
             ax.fill_betweenx([place - 0.32, place + 0.32], *band, color=QUIET, alpha=0.3, linewidth=0)
         if row[f"{name}_low"] > 0:
-            ends = [row[f"{name}_low"], row[f"{name}_high"]]
+            ends = np.minimum([row[f"{name}_low"], row[f"{name}_high"]], highest)
             ax.plot(ends, [place, place], color=style.color, linewidth=2.4)
         if row[name] > 0:
-            ax.plot(row[name], place, style.marker, color=style.color, markersize=8, mec="white", mew=0.6)
+            middle = min(row[name], highest)
+            ax.plot(middle, place, style.marker, color=style.color, markersize=8, mec="white", mew=0.6)
+        point_beyond(ax, np.fmax(row[name], row[f"{name}_high"]), place, highest, style.color, "x")
     ax.set_yticks(range(len(rows)), rows["filter"][::-1])
     ax.set_ylim(-0.6, len(rows) - 0.4)
     ax.grid(visible=False, axis="y")

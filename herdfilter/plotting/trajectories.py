@@ -13,6 +13,8 @@ from herdfilter._figures import INK, Style
 from herdfilter.evaluation.results import StudyResult
 from herdfilter.evaluation.summary import error_measure
 from herdfilter.plotting.drawing import Drawing, Panel
+from herdfilter.plotting.limits import path_limits
+from herdfilter.plotting.sensors import of_scenario
 from herdfilter.plotting.style import dimension_label, styles
 
 if TYPE_CHECKING:
@@ -33,12 +35,16 @@ def paths(result: StudyResult, names: Sequence[str] | None = None) -> Drawing:
     look = styles(result.study.filters)
     timed = over_time(result)
     dims = (0,) if timed else scenario.plane
-    draw = _against_time if timed else _in_plane
     shown_names = list(names or first_and_best(result))
+    draw = _against_time if timed else _in_plane
+    places = None if timed else of_scenario(scenario)
+    limits = _limits(result, shown_names, dims, None if places is None else places[1])
     return Drawing(
         tuple(
             Panel(
-                f"{name}, n = {shown.n_particles}", partial(draw, result, name, look[name]), look[name].color
+                f"{name}, n = {shown.n_particles}",
+                partial(draw, result, name, look[name], limits, places),
+                look[name].color,
             )
             for name in shown_names
         ),
@@ -74,7 +80,27 @@ def _particles(ax: Axes, x: Any, y: Array, weights: Array | None, style: Style, 
     )
 
 
-def _against_time(result: StudyResult, name: str, style: Style, ax: Axes) -> None:
+def _limits(
+    result: StudyResult, names: Sequence[str], dims: Sequence[int], places: Array | None
+) -> tuple[Array, Array]:
+    """Limits of the axes in the dimensions drawn, from what is drawn of all filters."""
+    shown, index = result.trajectory, list(dims)
+    window = slice(LONGEST_WINDOW if over_time(result) else None)
+    drawn = [shown.estimates[name][window][:, index] for name in names]
+    clouds = [shown.particles[name][window] for name in names if name in shown.particles]
+    drawn += [cloud[..., index].reshape(-1, len(index)) for cloud in clouds]
+    if places is None:
+        places = np.empty((0, len(index)))
+    return path_limits(shown.recording.truth[window][:, index], np.concatenate(drawn), places)
+
+
+Limits = tuple[Array, Array]
+Places = tuple[str, Array] | None
+
+
+def _against_time(
+    result: StudyResult, name: str, style: Style, limits: Limits, places: Places, ax: Axes
+) -> None:
     """First dimension against time."""
     shown = result.trajectory
     window = slice(min(len(shown.recording), LONGEST_WINDOW))
@@ -88,10 +114,11 @@ def _against_time(result: StudyResult, name: str, style: Style, ax: Axes) -> Non
         mean = shown.reference.means[window, 0]
         ax.plot(times, mean, color=INK, linewidth=1, linestyle="--", label="reference posterior mean")
     ax.plot(times, shown.estimates[name][window, 0], color=style.color, linewidth=1.8, label="estimate")
+    ax.set_ylim(limits[0][0], limits[1][0])
 
 
-def _in_plane(result: StudyResult, name: str, style: Style, ax: Axes) -> None:
-    """Path in the plane of the scenario's two dimensions, with particles at a few times."""
+def _in_plane(result: StudyResult, name: str, style: Style, limits: Limits, places: Places, ax: Axes) -> None:
+    """Path in the plane of the scenario's two dimensions, with particles at a few times and the sensors."""
     shown, plane = result.trajectory, list(result.study.scenario.plane)
     truth = shown.recording.truth
     moments = np.unique(np.linspace(0, len(truth) - 1, SNAPSHOTS).astype(int))
@@ -101,7 +128,27 @@ def _in_plane(result: StudyResult, name: str, style: Style, ax: Axes) -> None:
         _particles(
             ax, cloud[..., plane[0]], cloud[..., plane[1]], weights, style, marker="o", s=9, linewidths=0
         )
-    ax.plot(*truth[:, plane].T, color=INK, linewidth=1, label="truth")
+    ax.plot(*truth[:, plane].T, color=INK, linewidth=1.1, linestyle="--", label="truth")
     ax.plot(*shown.estimates[name][:, plane].T, color=style.color, linewidth=1.6, label="estimate")
     ax.plot(*truth[moments][:, plane].T, "o", color=INK, markersize=4, label="when the particles are shown")
+    mark_ends(ax, truth[:, plane])
+    if places is not None:
+        mark_sensors(ax, *places)
+    ax.set(xlim=(limits[0][0], limits[1][0]), ylim=(limits[0][1], limits[1][1]))
     ax.set_aspect("equal")
+
+
+def mark_ends(ax: Axes, path: Array, color: str = INK) -> None:
+    """Mark the start of a path (T, 2) by a ring and its end by a square."""
+    ax.plot(
+        *path[0], "o", color=color, markerfacecolor="none", markersize=9, mew=1.4, ls="none", label="start"
+    )
+    ax.plot(
+        *path[-1], "s", color=color, markerfacecolor="none", markersize=8, mew=1.4, ls="none", label="end"
+    )
+
+
+def mark_sensors(ax: Axes, name: str, places: Array) -> None:
+    """Mark the places (m, 2) of sensors."""
+    several = name + "s" * (len(places) > 1)
+    ax.plot(*places.T, "^", color=INK, markersize=8, mec="white", mew=0.8, ls="none", label=several, zorder=3)

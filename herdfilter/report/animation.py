@@ -46,6 +46,11 @@ def animation(result: StudyResult, pair: Sequence[str]) -> dict[str, Any] | None
     low, high = _bounds(truth[:, dims], clouds)
     look = styles(result.study.filters)
     centre = truth if shown.reference is None else shown.reference.means
+    away = [np.linalg.norm((shown.estimates[name] - centre)[:, dims], axis=1) for name in pair]
+    offsets = [
+        0.0,
+        min(float(np.median(distance)) for distance in away),
+    ]  # of the better: it is to be in view
     return {
         "times": _short(shown.recording.times[steps]),
         "steps": (steps + 1).tolist(),
@@ -56,7 +61,7 @@ def animation(result: StudyResult, pair: Sequence[str]) -> dict[str, Any] | None
         "high": _short(high),
         "truth": _short(truth[steps][:, dims]),
         "centre": _short(centre[steps][:, dims]),
-        "near": _short(3 * _spread(shown.weights, clouds, pair, steps, strides)),
+        "near": _short(3 * max(_spread(shown.weights, clouds, pair, steps, strides), *offsets)),
         "exact": shown.reference is not None,
         "pair": [*pair, *pair][:2],
         "filters": {

@@ -17,6 +17,7 @@ from herdfilter.evaluation.results import StudyResult
 from herdfilter.evaluation.summary import error_measure
 from herdfilter.plotting import drawings
 from herdfilter.plotting.drawing import Drawing
+from herdfilter.plotting.sensors import of_scenario
 from herdfilter.plotting.style import styles
 from herdfilter.plotting.trajectories import LONGEST_WINDOW, first_and_best, over_time
 from herdfilter.report import tables, wording
@@ -158,6 +159,9 @@ def _descriptions(result: StudyResult, summary: pd.DataFrame) -> dict[str, Any]:
         "baseline": summary["baseline"].iloc[0],
         "first": next(iter(result.study.filters)),
         "referenced": error_measure(summary) != "rmse",
+        "models": result.models is not None,
+        "sensor": (of_scenario(result.study.scenario) or ("",))[0],
+        "dotted": any(style.linestyle == ":" for style in styles(result.study.filters).values()),
         "shown": result.trajectory.n_particles,
         "window": min(LONGEST_WINDOW, steps) if over_time(result) else None,
         "steps": steps,

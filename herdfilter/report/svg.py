@@ -51,7 +51,8 @@ def inline(figure: Figure, key: str, label: str) -> str:
         for text in ("text", "tail"):
             if not (getattr(element, text) or "").strip():
                 setattr(element, text, None)
-    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": label}
+    black = f"fill: {colour('#000000')}"  # matplotlib leaves out what is filled with black, the default
+    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": label, "style": black}
     return ElementTree.tostring(root, encoding="unicode")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.filters import FilterResult
+from herdfilter.models.contract import Model, circular_dims
 from herdfilter.smoothing._course import Course
 from herdfilter.smoothing.results import SmoothedResult
 
@@ -56,7 +57,7 @@ def smoothed(steps: Sequence[Filtered], lag: int) -> list[Belief]:
 
 
 def collected(
-    result: FilterResult, course: Course, steps: Sequence[Filtered], lag: int | None = None
+    model: Model, result: FilterResult, course: Course, steps: Sequence[Filtered], lag: int | None = None
 ) -> SmoothedResult:
     """Smooth the steps of a result, up to `lag` steps after each or to the last."""
     beliefs = smoothed(steps, len(steps) if lag is None else lag)
@@ -71,4 +72,5 @@ def collected(
         weights=np.vstack([belief[0] for belief in beliefs])[course.place] if of_particles else None,
         steps=result.steps,
         times=result.times,
+        circular=circular_dims(model),
     )

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_count
+from herdfilter._one_line import one_line
 from herdfilter.filters import FilterResult, Move, ParticleFilter, StepRecord
 from herdfilter.filters._pending import as_it_stands
 from herdfilter.filters._times import as_duration
 from herdfilter.filters.kalman import KalmanFilter
+from herdfilter.models.contract import circular_dims
 from herdfilter.models.sensors import Sensor
 from herdfilter.smoothing._backward import Filtered, collected, smoothed
 from herdfilter.smoothing._course import Course, checked
@@ -66,8 +68,10 @@ def fixed_lag_smoother(
     _check(filter, user)
     course = Course.of(filter.model, checked(result, filter.model), dt, controls, times)
     if isinstance(filter, ParticleFilter):
-        return collected(result, course, particle_steps(filter.model, result, course, user), lag)
-    return collected(result, course, gaussian_steps(filter, result, course), lag)
+        return collected(
+            filter.model, result, course, particle_steps(filter.model, result, course, user), lag
+        )
+    return collected(filter.model, result, course, gaussian_steps(filter, result, course), lag)
 
 
 def _check(filter: Any, user: str) -> None:  # noqa: A002
@@ -120,6 +124,9 @@ class FixedLagSmoother:
         self._past: deque[Filtered] = deque(maxlen=self.lag)
         self._window: SmoothedResult | None = None
 
+    def __repr__(self) -> str:
+        return one_line(self, filter=self.filter, lag=self.lag, step=self.step)
+
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry the filter to the next step; as its own ``predict``."""
         move = Move(self.filter.model, as_duration("dt", dt), control, self.filter.step + 1)
@@ -167,6 +174,7 @@ class FixedLagSmoother:
                 particles=np.array(particles) if particles else None,
                 weights=np.vstack([belief[0] for belief in beliefs]) if particles else None,
                 steps=np.arange(self.step, self.filter.step + 1),
+                circular=circular_dims(self.filter.model),
             )
         return self._window
 

@@ -70,7 +70,7 @@ def marginal_smoother(
     model, user = model_of(model), "marginal_smoother"
     require_density(model, user)
     course = Course.of(model, checked(result, model), dt, controls, times)
-    return collected(result, course, particle_steps(model, result, course, user))
+    return collected(model, result, course, particle_steps(model, result, course, user))
 
 
 def particle_steps(model: Model, result: FilterResult, course: Course, user: str) -> list[ParticleStep]:

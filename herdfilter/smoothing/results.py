@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter._one_line import one_line
+from herdfilter.filters.views import Views
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SmoothedResult:
+class SmoothedResult(Views):
     """What observations before and after each of T steps say of its state.
 
     Attributes
@@ -23,6 +25,8 @@ class SmoothedResult:
         Time index of each row.
     times : ndarray, shape (T,), or None
         Time of each row, as it was given to the filter.
+    circular : tuple of int
+        Indices of the angle-valued dimensions.
     """
 
     means: Array
@@ -31,13 +35,13 @@ class SmoothedResult:
     weights: Array | None = None
     steps: np.ndarray | None = None
     times: np.ndarray | None = None
+    circular: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.means)
 
     def __repr__(self) -> str:
-        count = "" if self.weights is None else f", n_particles={self.weights.shape[1]}"
-        return f"SmoothedResult(steps={len(self)}, dim={self.means.shape[1]}{count})"
+        return one_line(self, steps=len(self), dim=self.means.shape[1], particles=self.particles)
 
 
 class UnreachableStateError(RuntimeError):

@@ -75,7 +75,7 @@ def rts_smoother(
     """
     check_gaussian(filter, "rts_smoother")
     course = Course.of(filter.model, checked(result, filter.model), dt, controls, times)
-    return collected(result, course, gaussian_steps(filter, result, course))
+    return collected(filter.model, result, course, gaussian_steps(filter, result, course))
 
 
 def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: A002

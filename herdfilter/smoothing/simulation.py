@@ -14,15 +14,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_count, as_generator
+from herdfilter._one_line import one_line
 from herdfilter.angles import moments
 from herdfilter.filters import FilterResult, ParticleFilter
+from herdfilter.filters.views import Views
 from herdfilter.models.contract import Model, circular_dims
 from herdfilter.smoothing._course import Course, checked, model_of, particles_of
 from herdfilter.smoothing._density import backward_weights, require_density, rows_at_once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trajectories:
+class Trajectories(Views):
     """Independent draws, given the particles, of the whole state sequence given all observations.
 
     Attributes
@@ -31,14 +33,18 @@ class Trajectories:
         States of each of m trajectories, one for each row of the filter's result; angles in [-pi, pi).
     circular : tuple of int
         Indices of the angle-valued dimensions.
+    steps, times : ndarray, shape (T,), or None
+        Time index and time of each row, as the filter's result has them.
     """
 
     x: Array
     circular: tuple[int, ...] = ()
+    times: np.ndarray | None = None
+    steps: np.ndarray | None = None
 
     def __repr__(self) -> str:
         m, steps, d = self.x.shape
-        return f"Trajectories({m}, steps={steps}, dim={d})"
+        return one_line(self, n=m, steps=steps, dim=d)
 
     @property
     def means(self) -> Array:
@@ -112,7 +118,7 @@ def backward_simulation(
         backward = backward_weights(course.moves[k], particles[k], weights[k], user)
         chosen = _earlier(backward, particles[k + 1], chosen, rng.random(m), rows_at_once(particles[k]))
         x[:, k] = particles[k, chosen]
-    return Trajectories(x[:, course.place], circular_dims(model))
+    return Trajectories(x[:, course.place], circular_dims(model), result.times, result.steps)
 
 
 def _earlier(

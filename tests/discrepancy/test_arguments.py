@@ -21,7 +21,6 @@ MEASURES = {
     [
         (MIXTURE, POINTS, "points: expected .*Points, got .* GaussianMixture; points come first, then the mixture"),
         (POINTS.x, MIXTURE, r"points: expected .*Points, got .* ndarray; take Points\(x\)"),
-        (POINTS, POINTS, "mixture: expected a GaussianMixture, got an object Points"),
         (POINTS, POINTS.x, r"mixture: expected a GaussianMixture, got numbers of shape \(2, 2\); GaussianFit\(\)"),
         (POINTS, hf.GaussianMixture, "mixture: expected a GaussianMixture, got the class GaussianMixture"),
         (POINTS, None, "mixture: expected a GaussianMixture, got an object NoneType"),
@@ -30,6 +29,14 @@ MEASURES = {
 def test_what_is_no_points_or_no_mixture_is_named(measure, points, mixture, message):
     with pytest.raises(TypeError, match=f"^{message}"):
         measure(points, mixture)
+
+
+@pytest.mark.parametrize("name", sorted(set(MEASURES) - {"energy"}))
+def test_a_sample_is_no_mixture_but_for_the_energy_distance(name):
+    with pytest.raises(TypeError, match=r"^mixture: expected a GaussianMixture, got an object Points"):
+        MEASURES[name](POINTS, POINTS)
+    with pytest.raises(ValueError, match=r"^points: expected dimension 1 as the mixture, got 2"):
+        hf.energy_distance(POINTS, hf.Points([[0.0]]))
 
 
 def test_so_it_is_where_there_are_no_points_or_no_weights():

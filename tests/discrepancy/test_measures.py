@@ -275,3 +275,11 @@ def test_independent_draws_have_the_energy_distance_expected_of_them(dim):
     error = np.std(drawn) / np.sqrt(len(drawn))
     assert np.mean(drawn) == pytest.approx(expected_energy_distance(mixture, 10), abs=4 * error)
     assert error < 0.05 * np.mean(drawn)
+
+
+def test_energy_distance_to_a_sample_is_that_to_a_mixture_without_width():
+    points, sample = some_points(2, 5), some_points(2, 9, seed=1)
+    narrow = GaussianMixture(sample.weights, sample.x, np.zeros((2, 2)))
+    assert energy_distance(points, sample) == pytest.approx(energy_distance(points, narrow), rel=1e-7)
+    assert energy_distance(points, sample) == pytest.approx(energy_distance(sample, points))
+    assert energy_distance(sample, sample) < 1e-14

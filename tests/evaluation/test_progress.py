@@ -2,6 +2,7 @@
 
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -48,6 +49,28 @@ def test_on_a_terminal_one_line_is_drawn_anew(hasty, capsys, monkeypatch):
     assert "\n" not in drawn
     assert drawn.count("\r\x1b[Kworking") >= 2
     assert drawn.endswith("\r\x1b[K")
+
+
+def test_in_a_notebook_one_line_is_replaced_and_stays(hasty, capsys, monkeypatch):
+    shown = []
+
+    def display(data, raw, display_id):
+        shown.append([data["text/plain"]])
+        return SimpleNamespace(update=lambda data, raw: shown[-1].append(data["text/plain"]))
+
+    shell = SimpleNamespace(kernel=object())
+    modules = {
+        "IPython": SimpleNamespace(get_ipython=lambda: shell),
+        "IPython.display": SimpleNamespace(display=display),
+    }
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    with stage("slow work"):
+        time.sleep(0.6)
+    ((first, *_, last),) = shown
+    assert first.startswith("slow work (")
+    assert last == "slow work (1 s)"
+    assert capsys.readouterr().err == ""
 
 
 def test_the_counter_tells_what_is_left():

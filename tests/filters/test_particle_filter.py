@@ -333,6 +333,7 @@ def test_a_result_prints_as_one_line(walk):
     result = ParticleFilter(walk, 50, rng=5).run([[0.5], None, [1.0]], keep_particles=True)
     text = repr(result)
     assert text == (
-        f"FilterResult(steps=3, dim=1, log_likelihood={result.log_likelihood:.6g}, unused_observations=1)"
+        f"FilterResult(steps=3, dim=1, log_likelihood={result.log_likelihood:.6g}, "
+        "unused_observations=1, particles=array(3, 50, 1))"
     )
     assert "unused" not in repr(ParticleFilter(walk, 50, rng=5).run([[0.5]]))

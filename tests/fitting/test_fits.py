@@ -51,6 +51,14 @@ def test_fits_follow_the_contract(fit):
     np.testing.assert_array_equal(weights, before[1])
 
 
+@every_fit
+def test_without_weights_all_particles_count_alike(fit):
+    x = particles(1, 20, 2)[0]
+    found, given = fit.fit(x), fit.fit(x, np.full(20, 1 / 20))
+    np.testing.assert_array_equal(found.means, given.means)
+    np.testing.assert_array_equal(found.covariances, given.covariances)
+
+
 @every_fit_that_keeps_moments
 @few
 @given(st.integers(0, 2**32 - 1), st.integers(10, 60), st.integers(1, 6))

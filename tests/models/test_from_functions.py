@@ -125,6 +125,24 @@ def test_what_does_not_fit_is_named(changes, error, message):
         ungm(**changes)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"f": lambda x: x[0]},
+            r"^f: expected a row for each state, shape \(\d+, 1\), got \(1,\); .* vectorised=False$",
+        ),
+        (
+            {"h": lambda x: x[0]},
+            r"^h: expected a row for each state, shape \(\d+, \*\), got \(1,\); .* vectorised=False$",
+        ),
+    ],
+)
+def test_values_that_are_no_rows_are_told_by_the_functions_name(changes, message):
+    with pytest.raises(ValueError, match=message):
+        hf.make_filter("ukf", ungm(**changes)).run([[1.0]])
+
+
 def test_a_singular_noise_has_no_likelihood():
     pf = hf.make_filter("bootstrap", ungm(R=[[0.0]]), 5, rng=0)
     pf.predict()

@@ -2,9 +2,11 @@
 
 import shutil
 from functools import cache
+from io import BytesIO
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from herdfilter.evaluation.engine import run_study
 from herdfilter.evaluation.scenario import Scenario
@@ -103,6 +105,29 @@ def test_table_and_figures_are_in_view(opened):
             assert found.nth(i).is_visible()
 
 
+def brightness(page, x, y):
+    """Mean of the pixels at a place where there are no letters."""
+    picture = page.screenshot(clip={"x": x, "y": y, "width": 3, "height": 3})
+    return float(imread(BytesIO(picture), format="png")[..., :3].mean())
+
+
+def test_a_shadow_says_that_a_table_goes_on_and_is_gone_at_its_end(opened):
+    page, _, _ = opened
+    table = page.locator(".scroll:has(table.results)")
+    assert table.get_attribute("tabindex") == "0"
+    assert "scrolls sideways" in table.get_attribute("aria-label")
+    wide = table.evaluate("t => t.scrollWidth > t.clientWidth + 1")
+    table.scroll_into_view_if_needed()
+    box = table.bounding_box()
+    edge = box["x"] + box["width"] - 4, box["y"] + 2  # above the headings
+    before, paper = brightness(page, *edge), brightness(page, box["x"] + box["width"] / 2, box["y"] + 2)
+    assert (before < paper - 0.05) == wide
+    table.evaluate("t => t.scrollLeft = t.scrollWidth")
+    page.wait_for_timeout(100)
+    assert brightness(page, *edge) == pytest.approx(paper, abs=0.02)
+    table.evaluate("t => t.scrollLeft = 0")
+
+
 def test_letters_in_figures_can_be_read(opened):
     page, _, _ = opened
     smallest = page.evaluate(
@@ -110,6 +135,18 @@ def test_letters_in_figures_can_be_read(opened):
         "t => parseFloat(getComputedStyle(t).fontSize) * Math.hypot(t.getScreenCTM().a, t.getScreenCTM().b)))"
     )
     assert smallest > 8
+
+
+def test_what_is_filled_with_black_is_light_on_the_dark_page(opened):
+    """Matplotlib leaves such fillings out, and a browser takes them for black whatever the page."""
+    page, _, _ = opened
+    filled = "getComputedStyle(document.querySelector('figure svg')).fill"
+    pixels = "getComputedStyle(document.querySelector('figure svg image')).filter"
+    page.emulate_media(color_scheme="dark")
+    dark, turned = page.evaluate(filled), page.evaluate(pixels)
+    page.emulate_media(color_scheme="light")
+    assert (dark, page.evaluate(filled)) == ("rgb(242, 240, 234)", "rgb(0, 0, 0)")
+    assert (turned[:9], page.evaluate(pixels)) == ("invert(1)", "none")  # particles
 
 
 def test_the_animation_moves_when_played_and_only_then(opened):

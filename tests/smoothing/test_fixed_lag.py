@@ -122,6 +122,7 @@ def test_between_prediction_and_update_nothing_is_learnt(driven):
     online.predict()
     online.update(Z[0])
     known = online.mean
+    assert repr(online) == "FixedLagSmoother(filter=UnscentedKalmanFilter, lag=3, step=1)"
     online.predict()
     np.testing.assert_allclose(online.mean, known, atol=1e-12)
     online.update(Z[1])

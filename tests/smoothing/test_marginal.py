@@ -140,7 +140,7 @@ def test_the_last_step_is_the_filters(driven):
     np.testing.assert_allclose(found.means[-1], result.means[-1], atol=1e-14)
     np.testing.assert_allclose(found.weights.sum(axis=1), 1.0)
     assert found.particles is result.particles
-    assert repr(found) == "SmoothedResult(steps=6, dim=2, n_particles=50)"
+    assert repr(found) == "SmoothedResult(steps=6, dim=2, particles=array(6, 50, 2))"
 
 
 def test_particles_may_be_taken_in_turns(driven, monkeypatch):

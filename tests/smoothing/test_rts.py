@@ -222,6 +222,7 @@ def test_the_last_step_is_the_filters_and_variances_do_not_grow(driven):
     one = hf.UnscentedKalmanFilter(driven).run(Z[:1])
     np.testing.assert_array_equal(hf.rts_smoother(kf, one).means, one.means)
     assert repr(smoothed) == "SmoothedResult(steps=6, dim=2)"
+    assert list(smoothed.to_dataframe()) == ["step", "time", "x0_mean", "x0_sd", "x1_mean", "x1_sd"]
 
 
 def test_filters_that_keep_no_gaussian_are_named(driven):

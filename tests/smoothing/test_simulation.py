@@ -422,4 +422,4 @@ def test_a_result_without_particles_is_named():
 
 
 def test_trajectories_print_as_one_line():
-    assert repr(smoothed(PLANE, series(), 10)[0]) == "Trajectories(10, steps=8, dim=2)"
+    assert repr(smoothed(PLANE, series(), 10)[0]) == "Trajectories(n=10, steps=8, dim=2)"

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_count
+from herdfilter._one_line import fields_in_line, one_line
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.series import Late, Reading, series
+from herdfilter.filters.views import Views
 from herdfilter.models.contract import (
     Model,
     check_state,
@@ -31,8 +33,8 @@ LOST_MASS = 1e-6
 """Largest share of the probability that may leave the grid in one step."""
 
 
-@dataclass(frozen=True, eq=False)
-class GridResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class GridResult(Views):
     """Posterior moments at every step, and the evidence.
 
     Attributes
@@ -51,6 +53,8 @@ class GridResult:
     covariances: Array
     log_likelihood: float
     masses: Array | None = None
+
+    __repr__ = fields_in_line
 
 
 class GridFilter:
@@ -208,6 +212,10 @@ class GridFilter:
             share = np.prod([weights[node][:, axis] for axis, node in enumerate(stencil)], axis=0)
             grid += np.bincount(index, mass * share, grid.size)
         return grid.reshape(padded)
+
+    def __repr__(self) -> str:
+        upper = self.lower + self.spacing * (np.array(self.shape) - 1)
+        return one_line(self, model=self.model, points=self.shape, lower=self.lower, upper=upper)
 
 
 def _corner(name: str, value: ArrayLike, dim: int) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, shown
+from herdfilter._one_line import one_line
 from herdfilter.angles import wrap_angles
 from herdfilter.filters._times import as_duration
 from herdfilter.filters.move import Move
@@ -224,6 +225,11 @@ class KalmanFilter:
         """
         steps = series(observations, dt, controls, times, start, late)
         return run(self, steps, self.model.dim, watcher=watcher)
+
+    def __repr__(self) -> str:
+        return one_line(
+            self, model=self.model, dim=self.model.dim, step=self.step, log_likelihood=self.log_likelihood
+        )
 
 
 class IndefiniteCovarianceError(RuntimeError):

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter._one_line import fields_in_line
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.kalman._update import updated
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
@@ -50,7 +51,7 @@ class MomentRule(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GaussianBelief:
     """The state is N(mean, covariance); see `Belief`."""
 
@@ -58,6 +59,8 @@ class GaussianBelief:
     covariance: Array
     rule: MomentRule
     ess: float = np.nan
+
+    __repr__ = fields_in_line
 
     @classmethod
     def initial(cls, model: Model, user: str, rule: MomentRule) -> GaussianBelief:

@@ -1,0 +1,45 @@
+"""Covariance matrices that may be singular: factors, a floor under their eigenvalues, their rank."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from herdfilter._checks import UNDERFLOW, Array
+
+
+def covariance_factor(covariance: Array) -> Array:
+    """Return F with ``F @ F.T == covariance`` for one (d, d) or a stack of them; Cholesky, eigenvectors if singular."""
+    try:
+        return np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(covariance)
+        return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+
+
+def floored(covariance: Array, relative: float = 1e-8) -> Array:
+    """Return `covariance` with the eigenvalues of its correlation matrix raised to at least `relative`.
+
+    Working on the correlation matrix keeps dimensions of very different units apart; a dimension with no spread at all
+    gets the smallest positive variance present (1 if there is none). Variances that all but underflow are none.
+    """
+    covariance = np.asarray(covariance, dtype=float)
+    variance = np.diagonal(covariance)
+    spread = variance > UNDERFLOW
+    if not spread.all():
+        variance = np.where(spread, variance, variance[spread].min() if spread.any() else 1.0)
+    scale = np.sqrt(variance)
+    scales = scale[:, None] * scale
+    values, vectors = np.linalg.eigh(covariance / scales)
+    if values[0] >= relative:
+        return covariance
+    return (vectors * np.maximum(values, relative)) @ vectors.T * scales
+
+
+def rank(covariance: Array, relative: float = 1e-8) -> int:
+    """Count the directions with spread: eigenvalues of the correlation matrix above what `floored` raises them to."""
+    variance = np.diagonal(covariance)
+    spread = variance > UNDERFLOW
+    scale = np.sqrt(variance[spread])
+    return int(
+        (np.linalg.eigvalsh(covariance[np.ix_(spread, spread)] / np.outer(scale, scale)) > relative).sum()
+    )

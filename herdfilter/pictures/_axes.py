@@ -1,0 +1,88 @@
+"""What the pictures share: axes, dimensions, colours, and paths that do not cross the seam of a circle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from herdfilter._checks import Array, shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Dims = int | Sequence[int]
+
+
+def axes_or_new(ax: Axes | None) -> Axes:
+    """Return the axes, or without any those of a new figure of pyplot, the only state that is touched."""
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        return plt.subplots(layout="constrained")[1]
+    if not hasattr(ax, "add_patch"):
+        raise TypeError(
+            f"ax: expected Axes of matplotlib or None, got {shown(ax)}; of an array of axes, give one"
+        )
+    return ax
+
+
+def chosen(dims: Dims, dim: int) -> tuple[int, ...]:
+    """Return one or two dimensions of a state of `dim`; of a state on the line there is only one."""
+    index: tuple[Any, ...] = tuple(dims) if isinstance(dims, Iterable) else (dims,)
+    if index == (0, 1) and dim == 1:
+        return (0,)
+    if not 1 <= len(index) <= 2 or any(
+        not isinstance(i, int | np.integer) or not 0 <= i < dim for i in index
+    ):
+        raise ValueError(f"dims: expected one or two indices from 0 to {dim - 1}, got {shown(dims)}")
+    return tuple(int(i) for i in index)
+
+
+def as_mass(name: str, value: Any) -> float:
+    """Return a probability between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < 1:
+        raise ValueError(f"{name}: expected a probability between 0 and 1, got {shown(value)}")
+    return float(value)
+
+
+def state_label(labels: Sequence[str], dim: int) -> str:
+    """Name a dimension of the state, counted from 0 as in `dims`."""
+    return labels[dim] if dim < len(labels) else f"x{dim}"
+
+
+def name_axes(ax: Axes, x: str, y: str) -> None:
+    """Label axes that have no label yet."""
+    if not ax.get_xlabel():
+        ax.set_xlabel(x)
+    if not ax.get_ylabel():
+        ax.set_ylabel(y)
+
+
+def colour_of(ax: Axes, style: dict[str, Any]) -> Any:
+    """Take the colour out of a style, or the next one of the axes."""
+    for name in ("color", "c"):
+        if style.get(name) is not None:
+            return style.pop(name)
+    (line,) = ax.plot([], [])
+    line.remove()
+    return line.get_color()
+
+
+def letters() -> Any:
+    """Colour of letters, in which the truth is drawn: the one that reads on the background in use."""
+    import matplotlib as mpl
+
+    return mpl.rcParams["text.color"]
+
+
+def seams(values: Array, circular: Sequence[int]) -> np.ndarray:
+    """Find the rows of a path (T, k) before which an angle wraps round; their indices, (m,)."""
+    turned = [np.abs(np.diff(values[:, i])) > np.pi for i in circular]
+    return np.flatnonzero(np.any(turned, axis=0)) + 1 if turned else np.empty(0, dtype=int)
+
+
+def broken(values: Array, at: np.ndarray) -> Array:
+    """Return a path (T, ...) with a gap of NaN before the rows `at`, so that no line is drawn across."""
+    return np.insert(np.asarray(values, dtype=float), at, np.nan, axis=0)

@@ -1,0 +1,198 @@
+"""Paths of a state with what is not known of it: ellipses in the plane, a band over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array, as_count
+from herdfilter.pictures._axes import (
+    as_mass,
+    axes_or_new,
+    broken,
+    chosen,
+    colour_of,
+    letters,
+    name_axes,
+    seams,
+    state_label,
+)
+from herdfilter.pictures.ellipses import plot_ellipse, radius
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_ELLIPSES = 20
+"""Along a path, unless a caller says otherwise."""
+
+
+def plot_track(
+    means: ArrayLike,
+    covariances: ArrayLike | None = None,
+    ax: Axes | None = None,
+    dims: Sequence[int] = (0, 1),
+    mass: float = 0.95,
+    every: int | None = None,
+    circular: Sequence[int] = (),
+    ends: bool = False,
+    **style: Any,
+) -> Axes:
+    """Draw a path in the plane, with ellipses along it that hold a given probability.
+
+    Parameters
+    ----------
+    means : array_like, shape (T, d)
+        The path: estimates, or a truth.
+    covariances : array_like, shape (T, d, d), optional
+    ax : matplotlib.axes.Axes, optional
+    dims : (int, int)
+        Dimensions to draw.
+    mass : float
+        Probability inside an ellipse.
+    every : int, optional
+        Draw the ellipse of every so many steps, from the first on; some twenty altogether unless given.
+    circular : sequence of int
+        Dimensions that are angles: the path is broken where one wraps round.
+    ends : bool
+        Mark the start by a ring and the end by a square.
+    **style
+        Keywords of ``Axes.plot``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, a dimension does not exist, or a number is out of range.
+    """
+    path = as_array("means", means, (None, None), finite=False)
+    steps, d = path.shape
+    plane = chosen(dims, d)
+    if len(plane) != 2:
+        raise ValueError(f"dims: expected two dimensions, got {dims!r}; plot_state_over_time draws one")
+    path, around = path[:, plane], None
+    if covariances is not None:
+        around = as_array("covariances", covariances, (steps, d, d), finite=False)[:, plane][:, :, plane]
+    at, mass = _some(steps, every), as_mass("mass", mass)
+    ax = axes_or_new(ax)
+    colour = colour_of(ax, style)
+    if around is not None:
+        at = at[np.isfinite(path[at]).all(axis=1) & np.isfinite(around[at]).all(axis=(1, 2))]
+        plot_ellipse(path[at], around[at], ax, mass, color=colour, linewidth=0.7)
+    line = broken(path, seams(path, [k for k, dim in enumerate(plane) if dim in circular]))
+    ax.plot(line[:, 0], line[:, 1], **({"color": colour} | style))
+    if ends and steps:
+        ax.plot(*path[0], "o", color=colour, markerfacecolor="none", markersize=7, label="start")
+        ax.plot(*path[-1], "s", color=colour, markersize=5, label="end")
+    name_axes(ax, state_label((), plane[0]), state_label((), plane[1]))
+    return ax
+
+
+def plot_state_over_time(
+    result: Any,
+    dim: int = 0,
+    ax: Axes | None = None,
+    truth: ArrayLike | None = None,
+    mass: float | None = 0.95,
+    circular: Sequence[int] | None = None,
+    **style: Any,
+) -> Axes:
+    """Draw one dimension of the state over time: the mean, a band that holds a given probability, and the truth.
+
+    Parameters
+    ----------
+    result : FilterResult, GridResult or Trajectories
+        Anything with ``means`` (T, d), and perhaps ``covariances``, ``times`` or ``steps``.
+    dim : int
+        Dimension to draw.
+    ax : matplotlib.axes.Axes, optional
+    truth : array_like, shape (T, d) or (T,), optional
+    mass : float, optional
+        Probability inside the band, of a Gaussian of that mean and variance; None for no band.
+    circular : sequence of int, optional
+        Dimensions that are angles, those of `result` unless given: the line is broken where one wraps round.
+    **style
+        Keywords of ``Axes.plot``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, the dimension does not exist, or `mass` is no probability.
+    """
+    means = as_array("means", result.means, (None, None), finite=False)
+    (dim,) = chosen((dim,), means.shape[1])
+    angles = getattr(result, "circular", ()) if circular is None else circular
+    actual = None if truth is None else truth_in(truth, (dim,), means.shape[1])[:, 0]
+    if actual is not None and len(actual) != len(means):
+        raise ValueError(f"truth: expected one per step, {len(means)}, got {len(actual)}")
+    factor = None if mass is None else radius(as_mass("mass", mass), 1)
+    ax = axes_or_new(ax)
+    times, named = _times(result, len(means))
+    colour = colour_of(ax, style)
+    at = seams(means[:, [dim]], (0,)) if dim in angles else seams(means, ())
+    middle, t = broken(means[:, dim], at), np.insert(times, at, times[at])
+    covariances = getattr(result, "covariances", None)
+    if covariances is not None and factor is not None:
+        sd = np.sqrt(np.maximum(np.asarray(covariances)[:, dim, dim], 0.0))
+        half = factor * broken(sd, at)
+        ax.fill_between(t, middle - half, middle + half, color=colour, alpha=0.18, linewidth=0)
+    if actual is not None:
+        gaps = seams(actual[:, None], (0,)) if dim in angles else seams(means, ())
+        ax.plot(
+            np.insert(times, gaps, times[gaps]),
+            broken(actual, gaps),
+            color=letters(),
+            linewidth=1,
+            label="truth",
+        )
+    ax.plot(t, middle, **({"color": colour, "label": "estimate"} | style))
+    name_axes(ax, named, state_label((), dim))
+    return ax
+
+
+def truth_in(truth: ArrayLike, dims: Sequence[int], dim: int) -> Array:
+    """Return a truth in the dimensions that are drawn, given all of the state's or these alone."""
+    values = np.asarray(truth)
+    if values.ndim == 1:
+        values = values[:, None]
+    values = as_array("truth", values, (None, None), finite=False)
+    if values.shape[1] == dim:
+        return values[:, list(dims)]
+    if values.shape[1] != len(dims):
+        raise ValueError(f"truth: expected shape (T, {dim}) or (T, {len(dims)}), got {values.shape}")
+    return values
+
+
+def _times(result: Any, steps: int) -> tuple[np.ndarray, str]:
+    """Return times (T,), or else the numbers of the steps, and what they are."""
+    for name, label in (("times", "time"), ("steps", "step")):
+        values = getattr(result, name, None)
+        if values is not None:
+            return _drawable(np.asarray(values)), label
+    return np.arange(1, steps + 1), "step"
+
+
+def _drawable(times: np.ndarray) -> np.ndarray:
+    """Return times that matplotlib draws: durations in seconds, numbers and dates as they are."""
+    if times.dtype.kind == "m" or (
+        times.dtype.kind == "O" and len(times) and isinstance(times[0], timedelta)
+    ):
+        return times.astype("m8[us]") / np.timedelta64(1, "s")
+    return times
+
+
+def _some(steps: int, every: int | None) -> np.ndarray:
+    """Choose the steps whose ellipses are drawn."""
+    if every is not None:
+        return np.arange(0, steps, as_count("every", every))
+    return np.unique(np.linspace(0, steps - 1, min(steps, MOST_ELLIPSES)).astype(int))

@@ -1,0 +1,159 @@
+"""Thinning: what its members represent, what must not change the choice, and bad input."""
+
+from itertools import combinations
+from time import thread_time
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+
+
+def samples(n, d, seed):
+    """Samples by name: independent draws, draws with heavy tails, a bent one, two modes, and a Metropolis chain."""
+    rng = np.random.default_rng(seed)
+    normal = rng.standard_normal((n, d))
+    bent = normal * [3.0, *[1.0] * (d - 1)]
+    bent[:, 1] += 0.3 * bent[:, 0] ** 2
+    chain = np.zeros((n, d))
+    for t in range(1, n):
+        there = chain[t - 1] + 2.4 / np.sqrt(d) * rng.standard_normal(d)
+        stays = np.log(rng.random()) > 0.5 * (chain[t - 1] @ chain[t - 1] - there @ there)
+        chain[t] = chain[t - 1] if stays else there
+    return {
+        "normal": normal,
+        "t, 3 degrees": normal / np.sqrt(rng.chisquare(3, (n, 1)) / 3),
+        "bent": bent,
+        "two modes": normal + 8.0 * (rng.random((n, 1)) < 0.3),
+        "chain": chain,
+    }
+
+
+def distance(x, chosen):
+    return hf.energy_distance(hf.Points(x[chosen]), hf.Points(x))
+
+
+def every(n, m):
+    return np.arange(m) * (n // m)
+
+
+@pytest.mark.parametrize(("d", "m"), [(2, 10), (2, 100), (5, 40)])
+def test_energy_distance_is_at_most_half_of_that_of_every_kth_point(d, m):
+    for name, x in samples(1000, d, seed=d).items():
+        assert distance(x, hf.thin(x, m)) < 0.5 * distance(x, every(1000, m)), name
+
+
+def test_ten_thousand_points_in_ten_dimensions_take_less_than_two_seconds():
+    x = np.random.default_rng(10).standard_normal((10_000, 10))
+    start = thread_time()
+    chosen = hf.thin(x, 100)
+    assert thread_time() - start < 2
+    assert distance(x, chosen) < 0.5 * distance(x, every(10_000, 100))
+
+
+def test_few_members_are_near_the_best_of_all_subsets():
+    """On a line the metric is no choice, and all subsets can be tried."""
+    for seed in range(5):
+        x = np.random.default_rng(seed).exponential(size=(14, 1))
+        best = min(distance(x, list(chosen)) for chosen in combinations(range(14), 3))
+        assert distance(x, hf.thin(x, 3)) < 1.1 * best
+
+
+def test_members_of_a_grid_are_the_middles_of_equal_parts():
+    assert hf.thin(np.arange(45.0), 9).tolist() == list(range(2, 45, 5))
+    assert hf.thin(np.arange(7.0), 7).tolist() == list(range(7))
+
+
+def test_more_than_half_leave_what_is_best_left_out():
+    """The distance of members from the whole is that of the rest, in proportion to their numbers, squared."""
+    x = samples(200, 2, 0)["two modes"]
+    kept = hf.thin(x, 150)
+    left = np.setdiff1d(np.arange(200), kept)
+    assert left.tolist() == hf.thin(x, 50).tolist()
+    assert distance(x, kept) == pytest.approx(distance(x, left) / 9, rel=1e-6)
+
+
+def test_repeated_points_are_chosen_as_often_as_their_share_asks_for():
+    """Of 3 places with 8, 4 and 4 points, half are 4, 2 and 2: the distance is 0."""
+    x = np.repeat([[0.0, 0.0], [1.0, 3.0], [2.0, -1.0]], [8, 4, 4], axis=0)
+    chosen = hf.thin(x, 8)
+    assert len(set(chosen.tolist())) == 8
+    assert distance(x, chosen) < 1e-15
+
+
+def test_weights_are_followed_and_points_without_weight_left_out():
+    x = np.array([[9.0, 9.0], [0.0, 0.0], [1.0, 3.0], [2.0, -1.0], [9.0, 0.0]])
+    assert hf.thin(x, 4, weights=[0, 2, 1, 1, 0]).tolist() == [1, 1, 2, 3]
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2000, 2))
+    weights = np.exp(x[:, 0])  # of the normal distribution about (1, 0)
+    points, chosen = hf.Points(x, weights), hf.thin(x, 50, weights)
+    systematic = np.searchsorted(np.cumsum(points.weights), (np.arange(50) + 0.5) / 50)
+    thinned, drawn = (hf.energy_distance(hf.Points(x[i]), points) for i in (chosen, systematic))
+    assert thinned < 0.25 * drawn
+    assert (np.bincount(chosen, minlength=2000) <= np.ceil(50 * points.weights)).all()
+    assert hf.thin(x, 50, np.ones(2000)).tolist() == hf.thin(x, 50).tolist()
+
+
+def test_order_and_units_do_not_matter():
+    rng = np.random.default_rng(1)
+    x = samples(300, 3, 1)["t, 3 degrees"]
+    chosen = hf.thin(x, 20)
+    assert chosen.tolist() == sorted(set(chosen.tolist())) == hf.thin(x, 20).tolist()
+    order = rng.permutation(300)
+    assert sorted(order[hf.thin(x[order], 20)]) == chosen.tolist()
+    mapped = x @ (rng.standard_normal((3, 3)) * [1e-6, 1.0, 1e8]) + [3.0, 5.0, 7e9]
+    assert hf.thin(mapped, 20).tolist() == chosen.tolist()
+
+
+def test_one_outlier_does_not_hide_the_rest():
+    x = samples(1000, 2, 2)["normal"]
+    spoilt = np.vstack([x, [[1e6, -2e6]]])
+    chosen = np.setdiff1d(hf.thin(spoilt, 30), 1000)
+    assert distance(x, chosen) < 0.5 * distance(x, every(1000, 30))
+
+
+def test_points_in_a_plane_and_in_one_place():
+    """Most have the same value in one dimension, all in another."""
+    x = np.column_stack([samples(400, 2, 3)["normal"], np.full(400, 0.1)])
+    x[:360, 1] = 0.1
+    assert distance(x, hf.thin(x, 20)) < 0.5 * distance(x, every(400, 20))
+    assert hf.thin(np.full((5, 2), 0.1), 2).tolist() == [0, 1]
+
+
+def test_angles_have_no_end():
+    """A turn of the circle changes nothing, and what lies on both sides of its end is one crowd."""
+    rng = np.random.default_rng(4)
+    x = np.column_stack([rng.standard_normal(500), rng.normal(0.0, 0.5, 500)])
+    turned = np.column_stack([x[:, 0], (x[:, 1] + np.pi) % (2 * np.pi)])
+    across = np.column_stack([x[:, 0], turned[:, 1] - 2 * np.pi * (turned[:, 1] > np.pi)])
+    chosen = hf.thin(x, 20, circular=[1])
+    assert hf.thin(turned, 20, circular=[1]).tolist() == chosen.tolist()
+    assert hf.thin(across, 20, circular=[1]).tolist() == chosen.tolist()
+    assert distance(x, chosen) < 0.5 * distance(x, every(500, 20))
+
+
+X = np.random.default_rng(5).standard_normal((6, 2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((X, 7), r"m: expected at most 6, the number of points in x, got 7"),
+        ((X, 0), r"m: expected an integer of at least 1, got 0"),
+        ((X, 2.0), r"m: expected an integer of at least 1, got 2\.0"),
+        ((np.where(X.max() == X, np.nan, X), 2), r"x: expected finite numbers, got 1 non-finite"),
+        ((X * 1e200, 2), r"x: expected numbers up to 1e.150, got .*; choose larger units"),
+        ((X.reshape(3, 2, 2), 2), r"x: expected shape \(n, d\), got \(3, 2, 2\); x\.reshape\(-1, 2\) joins chains"),
+        ((X[:, :0], 2), r"x: expected at least one point and one dimension, got shape \(6, 0\)"),
+        (("many", 2), r"x: expected numbers .* got 'many'"),
+        ((X, 2, np.ones(5)), r"weights: expected shape \(6,\), got \(5,\)"),
+        ((X, 2, -np.ones(6)), r"weights: expected non-negative weights, got -1"),
+        ((X, 2, np.full(6, np.nan)), r"weights: expected finite weights, got nan"),
+        ((X, 2, None, [2]), r"circular: expected indices from 0 to 1, got \[2\]"),
+        ((X, 2, None, "1"), r"circular: expected indices from 0 to 1, got '1'"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named(arguments, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        hf.thin(*arguments)

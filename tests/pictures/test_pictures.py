@@ -1,0 +1,136 @@
+"""Pictures go where they are told, hold what they say they hold, and draw no line across the seam of a circle."""
+
+from types import SimpleNamespace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+
+import herdfilter as hf
+from herdfilter import plotting
+from herdfilter.pictures.ellipses import radius
+
+COVARIANCE = np.array([[4.0, 1.5], [1.5, 1.0]])
+MIXTURE = hf.GaussianMixture([0.7, 0.3], [[0.0, 0.0, 1.0], [6.0, 2.0, 0.0]], np.diag([1.0, 0.5, 2.0]))
+
+
+@pytest.fixture
+def ax():
+    return Figure().subplots()
+
+
+def circling(steps=40):
+    """A path whose heading goes round more than twice."""
+    turn = np.linspace(0.0, 14.0, steps)
+    return np.column_stack([turn, (turn + np.pi) % (2 * np.pi) - np.pi])
+
+
+def longest_stride(line):
+    """The longest way in y between two places that a line connects."""
+    return np.nanmax(np.abs(np.diff(line.get_ydata())))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda ax: plotting.plot_points(np.eye(3), ax),
+        lambda ax: plotting.plot_points([0.5, 1.0], ax),
+        lambda ax: plotting.plot_mixture(MIXTURE, ax),
+        lambda ax: plotting.plot_mixture(MIXTURE, ax, dims=1),
+        lambda ax: plotting.plot_ellipse([0, 0], COVARIANCE, ax),
+        lambda ax: plotting.plot_track(circling(), None, ax, ends=True),
+        lambda ax: plotting.plot_state_over_time(SimpleNamespace(means=circling()), 1, ax),
+    ],
+)
+def test_axes_are_those_given_and_no_others(ax, draw):
+    before = plt.get_fignums()
+    assert draw(ax) is ax
+    assert ax.has_data()
+    assert plt.get_fignums() == before
+
+
+def test_without_axes_a_figure_of_pyplot_is_made():
+    ax = plotting.plot_ellipse([0, 0], COVARIANCE)
+    assert ax.figure.number in plt.get_fignums()
+    plt.close(ax.figure)
+
+
+@pytest.mark.parametrize("mass", [0.5, 0.95])
+def test_an_ellipse_holds_its_share_of_the_gaussian(ax, mass):
+    plotting.plot_ellipse([1.0, -2.0], COVARIANCE, ax, mass=mass)
+    (ellipse,) = ax.patches
+    draws = np.random.default_rng(0).multivariate_normal([1.0, -2.0], COVARIANCE, 20_000)
+    inside = ellipse.get_path().contains_points(
+        ellipse.get_transform().inverted().transform(ax.transData.transform(draws))
+    )
+    assert inside.mean() == pytest.approx(mass, abs=0.012)
+
+
+def test_a_band_holds_its_share_of_the_gaussian():
+    draws = np.random.default_rng(0).standard_normal(20_000)
+    assert (np.abs(draws) < radius(0.8, 1)).mean() == pytest.approx(0.8, abs=0.01)
+
+
+def test_contours_of_a_mixture_hold_their_shares(ax):
+    plotting.plot_mixture(MIXTURE, ax, dims=(0, 1), levels=(0.5, 0.9))
+    (contours,) = ax.collections
+    draws = MIXTURE.marginal((0, 1)).sample(20_000, 1)
+    outer, inner = contours.get_paths()
+    for path, share in ((outer, 0.9), (inner, 0.5)):
+        parts = path._iter_connected_components()
+        inside = np.any([part.contains_points(draws) for part in parts], axis=0)
+        assert inside.mean() == pytest.approx(share, abs=0.02)
+
+
+def test_dots_have_the_weights_as_areas(ax):
+    points = hf.Points([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], [1, 2, 5])
+    plotting.plot_points(points, ax)
+    (dots,) = ax.collections
+    np.testing.assert_array_equal(dots.get_offsets(), points.x)
+    np.testing.assert_allclose(dots.get_sizes() / dots.get_sizes().sum(), points.weights)
+
+
+def test_a_path_has_the_ellipses_asked_for(ax):
+    path, covariances = circling(50), np.broadcast_to(0.1 * np.eye(2), (50, 2, 2))
+    plotting.plot_track(path, covariances, ax, every=10)
+    assert [tuple(patch.center) for patch in ax.patches] == [tuple(place) for place in path[::10]]
+    assert all(isinstance(patch, Ellipse) for patch in ax.patches)
+    assert len(plotting.plot_track(path, covariances, Figure().subplots()).patches) == 20
+
+
+def test_paths_are_broken_where_an_angle_wraps(ax):
+    plotting.plot_track(circling(), None, ax, circular=(1,))
+    assert longest_stride(ax.lines[0]) < 1.0
+    plotting.plot_track(circling(), None, ax)
+    assert longest_stride(ax.lines[1]) > 5.0
+    result = SimpleNamespace(
+        means=circling(), times=np.datetime64("2020-01-01") + np.arange(40), circular=(1,)
+    )
+    over_time = plotting.plot_state_over_time(result, 1, Figure().subplots(), truth=circling())
+    assert [longest_stride(line) < 1.0 for line in over_time.lines] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: plotting.plot_points(np.eye(2), ax=[1, 2]), "ax: expected Axes of matplotlib or None, got"),
+        (
+            lambda: plotting.plot_points(np.eye(2), dims=(0, 2)),
+            "dims: expected one or two indices from 0 to 1",
+        ),
+        (lambda: plotting.plot_points(np.eye(2), weights=[1.0]), "weights: expected shape"),
+        (lambda: plotting.plot_points(np.zeros((0, 2))), "points: expected at least one point"),
+        (lambda: plotting.plot_ellipse([0, 0], np.eye(2), mass=95), "mass: expected a probability"),
+        (lambda: plotting.plot_ellipse([0, 0], np.eye(3)), "covariance: expected shape"),
+        (lambda: plotting.plot_mixture(np.eye(2)), "mixture: expected a GaussianMixture"),
+        (lambda: plotting.plot_track(np.eye(3), dims=(0,)), "dims: expected two dimensions"),
+        (lambda: plotting.plot_track(np.eye(3), np.eye(3)), "covariances: expected shape"),
+    ],
+)
+def test_what_does_not_fit_is_said_before_anything_is_drawn(draw, message):
+    figures = plt.get_fignums()
+    with pytest.raises((TypeError, ValueError), match=message):
+        draw()
+    assert plt.get_fignums() == figures

@@ -1,0 +1,144 @@
+"""One lost run flattens no figure; colours can be seen on both pages; dashes are what filters are compared with."""
+
+import dataclasses
+import re
+from importlib.resources import files
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import herdfilter as hf
+from herdfilter import plotting
+from herdfilter._figures import INK, QUIET
+from herdfilter.evaluation.engine import run_study
+from herdfilter.evaluation.scenario import load_scenario
+from herdfilter.evaluation.study import plan_study
+from herdfilter.plotting import errors, over_time
+from herdfilter.plotting.limits import highest_ratio, path_limits
+from herdfilter.plotting.sensors import sensors
+from herdfilter.plotting.style import STYLES
+
+
+class Lost:
+    """A filter that is wrong by 1e20."""
+
+    def __init__(self, model, n_particles, rng):
+        self.dim = model.dim
+
+    def run(self, observations, dt=1.0, controls=None):
+        return SimpleNamespace(means=np.full((len(observations), self.dim), 1e20))
+
+
+@pytest.fixture(scope="module")
+def plans(scenario):
+    return plotting.drawings(run_study(plan_study(scenario, {"bootstrap": {}, "lost": Lost})))
+
+
+def triangles(ax):
+    return [line for line in ax.lines if line.get_marker() in ("^", ">") and line.get_linestyle() == "None"]
+
+
+@pytest.mark.parametrize(
+    "name", ["error_over_particles", "error_over_seconds", "error_over_time", "trajectory"]
+)
+def test_a_lost_filter_leaves_room_for_the_other(plans, name):
+    figure = plans[name].whole
+    assert max(ax.get_ylim()[1] for ax in figure.axes) < 1e4
+    if name != "trajectory":  # there the line leaves the picture
+        assert any(triangles(ax) for ax in figure.axes)
+
+
+def test_ratios_end_where_they_say_nothing_more(plans):
+    (ax,) = plans["ratios"].whole.axes
+    assert ax.get_xlim()[1] < 1e5
+    assert len(triangles(ax)) == 1
+
+
+def test_consistency_keeps_the_best_filter_in_view():
+    assert highest_ratio([1.2, 1e20, np.nan]) == 1e4
+    assert highest_ratio([1e20, 1e12]) == 1e13
+    ends = {f"anees{end}": [1.1, 1e20] for end in ("", "_low", "_high")}
+    nothing = dict.fromkeys(("nis", "nis_low", "nis_high", "nis_band_low", "nis_band_high"), np.nan)
+    table = pd.DataFrame({"filter": ["bootstrap", "sqmc"], "n_particles": 9, **ends, **nothing})
+    plan = over_time.consistency(table.assign(anees_band_low=0.9, anees_band_high=1.1))
+    (ax,) = plan.whole.axes
+    assert ax.get_xlim()[1] < 1e5
+    assert len(triangles(ax)) == 1
+
+
+def test_a_path_is_shown_whole_and_what_strays_is_cut_off():
+    truth = np.array([[0.0, 0.0], [10.0, 5.0]])
+    astray, far = np.array([[3.0, 1e20], [np.nan, 2.0], [4.0, 7.0]]), np.array([[-5.0, 3.0], [500.0, 0.0]])
+    low, high = path_limits(truth, astray, far)
+    assert (low < truth.min(axis=0)).all()
+    assert (high > truth.max(axis=0)).all()
+    assert low[0] < -5.0  # the near sensor
+    assert high[0] < 30.0  # not the far one
+    assert 7.0 < high[1] < 30.0
+
+
+def test_the_path_of_a_scenario_has_start_end_and_sensor():
+    scenario = dataclasses.replace(load_scenario("bearings_only"), reference=None)
+    figure = plotting.trajectory(run_study(plan_study(scenario, ["bootstrap"], particles=[10], runs=1)))
+    lines = {line.get_label(): line.get_xydata() for line in figure.axes[0].lines}
+    np.testing.assert_array_equal(lines["start"], lines["truth"][:1])
+    np.testing.assert_array_equal(lines["end"], lines["truth"][-1:])
+    np.testing.assert_array_equal(lines["sensor"], [[0.0, 0.0]])
+
+
+def test_places_of_sensors_are_those_of_the_model():
+    two = hf.models.BearingsTracking()
+    assert sensors(two) == ("sensor", pytest.approx(two.sensors))
+    assert sensors(hf.models.LandmarkLocalisation())[0] == "landmark"
+    assert sensors(hf.models.UNGM()) is None
+    assert sensors(SimpleNamespace(sensors=["a", "b"], radar=3.0)) is None
+
+
+def test_ratios_over_models_are_the_geometric_means_of_their_table():
+    table = pd.DataFrame({"filter": ["bootstrap", "sqmc"], "n_particles": 50, "baseline": "bootstrap"})
+    plan = errors.ratios(table.assign(models=30, ratio=[1.0, 0.4], ratio_low=[1, 0.3], ratio_high=[1, 0.5]))
+    assert "geometric mean over 30 models" in plan.xlabel
+    assert "geometric mean over 30 models" in plan.title
+    (ax,) = plan.whole.axes
+    assert 0.4 in [line.get_xdata()[0] for line in ax.lines]
+
+
+def test_no_filter_is_dashed_and_what_is_dashed_is_named(plans):
+    own = plotting.styles([f"mine {i}" for i in range(9)])
+    assert {style.linestyle for style in (*STYLES.values(), *own.values())} == {"-", ":"}
+    dashed = [
+        line
+        for plan in plans.values()
+        for ax in plan.whole.axes
+        for line in ax.lines
+        if line.get_linestyle() == "--"
+    ]
+    assert {line.get_label() for line in dashed} == {"independent draws", "reference posterior mean"}
+
+
+def luminance(colour):
+    channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(one, other):
+    """Of two colours, as the Web Content Accessibility Guidelines define it."""
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_every_colour_is_seen_on_the_light_and_on_the_dark_page():
+    """Three to one, as the guidelines ask of graphics."""
+    css = files("herdfilter.report").joinpath("page.css").read_text(encoding="utf-8")
+    light, dark = (dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", part)) for part in css.split("@media")[:2])
+    colours = {style.color.lower(): f"c{style.color.lower()[1:]}" for style in STYLES.values()}
+    colours |= {INK: "ink", QUIET: "quiet"}
+    for colour, variable in colours.items():
+        for ground in ("paper", "wash"):
+            assert contrast(colour, light[ground]) > 3 or variable == "quiet", (colour, ground)
+            assert contrast(dark[variable], dark[ground]) > 3, (colour, ground)
+    assert contrast(QUIET, light["paper"]) > 3
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
