@@ -41,6 +41,12 @@ $(BIN)/pip install --quiet --no-compile --editable '.[$(1)]' && \
 	{ $(BIN)/python -m compileall -q -j 0 -x '/(tests?|pip|setuptools|fontTools|cuda)/' $(VENV)/lib herdfilter >/dev/null 2>&1 || true; }
 endef
 
+# The library particles asks for a numpy below 2 and runs with later ones. Without its dependencies, which the extra `test` brings
+# along, it does not hold the environment back: so it stands in no extra that is installed here.
+define install-particles
+{ $(BIN)/pip install --quiet --no-compile --no-deps 'particles>=0.4' || echo "particles not installed: what needs it is left out"; }
+endef
+
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("herdfilter needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	@$(call told,Making the virtual environment $(VENV),$(PYTHON) -m venv $(VENV))
@@ -50,7 +56,7 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
-	@$(call told,Installing herdfilter and the tools of its developers,$(call install,dev))
+	@$(call told,Installing herdfilter and the tools of its developers,$(call install,dev) && $(install-particles))
 	@touch $@ $(VENV)/.installed
 
 # The peers need a C compiler; where they do not install, the studies run without them and say so.

@@ -1,6 +1,6 @@
-"""Peers side by side, in two parts: samplers, and thinning.
+"""Peers side by side, in three parts: samplers, thinning, and the filters of the libraries that there are adapters for.
 
-`samplers`: herding error and energy distance against the number of points and against seconds. Targets: five components,
+`samplers`: herding error and energy distance against the number of points and against seconds. Targets: 5 components,
 whitened, and N(0, I), both at d = 2 and 4. Every method with a kernel is run twice: with the kernel in which the herding
 error is measured, sigma_k = 0.5, and with the width of `herdfilter.bandwidths.scale_rule`, which suits the energy distance.
 Thinning starts from n^2 independent draws, whose time is its own. Random methods: medians over seeds. Times are CPU times of
@@ -8,7 +8,13 @@ one thread, compiled, points computed anew.
 
 `thin`: members of a sample that represent it, beside every k-th point and goodpoints; see thinning.py.
 
-python benchmarks/bench_peers.py [samplers] [thin] [--sizes 16 64 256 1024] [--dims 2 4] [--seeds 3] [--patience 30]
+`adapters`: the library's own filters, and ours on the models that the adapters make of theirs, on the same data in one run;
+see adapters.py. Errors are to a reference posterior mean, in posterior standard deviations; ratios are medians of those of
+runs to the library's first filter.
+
+python benchmarks/bench_peers.py [samplers] [--sizes 16 64 256 1024] [--dims 2 4] [--seeds 3] [--patience 30]
+python benchmarks/bench_peers.py thin [--sample 10000] [--thin-dims 2 5 10 20]
+python benchmarks/bench_peers.py adapters [--libraries filterpy particles stonesoup] [--runs 50]
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import adapters as libraries
 import numpy as np
 import pandas as pd
 import peers
@@ -137,18 +144,30 @@ def thin(args: argparse.Namespace) -> None:
         show(f"Energy distance of members to their sample, d = {dim}", table)
 
 
-PARTS = {"samplers": samplers, "thin": thin}
+def adapters(args: argparse.Namespace) -> None:
+    """Measure the filters of all libraries."""
+    for records in libraries.measured(args):
+        save("adapters", records, args.results, libraries.KEYS, f"adapters --runs {args.runs}")
+        for model, rows in records.groupby("model", sort=False):
+            show(model, rows.drop(columns="model"))
+
+
+PARTS = {"samplers": samplers, "thin": thin, "adapters": adapters}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parser(__doc__)
-    options.add_argument("parts", nargs="*", choices=[*PARTS, []], help="both unless one is named")
+    options.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all unless one is named")
     options.add_argument("--sizes", type=int, nargs="+", default=[16, 64, 256, 1024], help="powers of two")
     options.add_argument("--dims", type=int, nargs="+", default=[2, 4])
     options.add_argument("--seeds", type=int, default=3, help="runs of a random method")
     options.add_argument("--patience", type=float, default=30.0, help="seconds that one run may take")
     options.add_argument("--sample", type=int, default=10_000, help="points that are thinned")
     options.add_argument("--thin-dims", type=int, nargs="+", default=[2, 5, 10, 20])
+    known = libraries.LIBRARIES
+    options.add_argument("--libraries", nargs="+", choices=known, default=list(known), help="with adapters")
+    options.add_argument("--runs", type=int, default=50, help="of the adapters' filters")
+    options.add_argument("--many", type=int, default=2**14, help="particles of filterpy's references")
     args = options.parse_args(arguments)
     announce(args.seed)
     for line in peers.missing():

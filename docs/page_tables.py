@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import page_adapters
 import page_default
 import pandas as pd
 from page_format import RESULTS, interval, markdown, number, read
@@ -187,6 +188,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_growth": partial(plain, "speed_growth"),
     "speed_step": partial(wide, "speed_step", "filter", "model", "ms", 2),
     "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
+    **page_adapters.TABLES,
     **page_default.TABLES,
     **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig2", "fig3", "fig4", "fig5")},
 }

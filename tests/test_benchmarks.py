@@ -98,6 +98,12 @@ def test_thinning_is_measured_beside_every_kth_point(run):
     assert (wide["thin"] < wide["every k-th"]).all()
 
 
+def test_filters_of_a_library_are_measured_beside_ours(run):
+    table = run("bench_peers", "adapters", "--libraries", "filterpy", "--runs", 1, "--many", 300)["adapters"]
+    assert {"filterpy UKF", "ukf", "auto-kh, columns"} <= set(table["filter"])
+    assert (table["ratio"] > 0).all()
+
+
 def test_plain_version_finds_the_points_of_the_samplers(benchmark_module):
     """The two searches share nothing but the definition: the same herded Gibbs points, the same herding error."""
     naive = benchmark_module("naive")

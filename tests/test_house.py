@@ -15,6 +15,7 @@ FLOORS = (
     ("paper",),
     ("evaluation",),
     ("catalogue",),
+    ("adapters",),
     ("smoothing",),
     ("filters",),
     ("models",),

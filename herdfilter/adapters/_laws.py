@@ -1,0 +1,156 @@
+"""What is known of the probability distributions of the library `particles`: moments, and how noise drives them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy
+from particles import distributions as dists
+
+from herdfilter._checks import Array
+from herdfilter.mixture import GaussianMixture
+
+SMALLEST = 1e-300
+"""Probability below which no quantile is asked for; its counterpart is that below one."""
+
+
+class Gaussians(NamedTuple):
+    """N(means[i], factors[i] @ factors[i].T) for each of n states; one factor where all have the same.
+
+    Attributes
+    ----------
+    means : ndarray, shape (n, d)
+    factors : ndarray, shape (n, d, d) or (1, d, d)
+    """
+
+    means: Array
+    factors: Array
+
+    def shared(self) -> bool:
+        """Whether all states have the same covariance."""
+        return bool((self.factors == self.factors[0]).all())
+
+    @property
+    def covariances(self) -> Array:
+        """Covariances, (n, d, d) or (1, d, d)."""
+        return self.factors @ self.factors.transpose(0, 2, 1)
+
+    def at(self, noise: Array) -> Array:
+        """Where noise (n, d), N(0, I), leads to, (n, d)."""
+        if len(self.factors) == 1:
+            return self.means + noise @ self.factors[0].T
+        return self.means + (self.factors @ noise[:, :, None])[:, :, 0]
+
+
+def gaussians(law: Any, n: int) -> Gaussians | None:
+    """Return the Gaussians that a distribution stands for, given n states; None if it is of another kind."""
+    if type(law) is dists.VaryingCovNormal:
+        return Gaussians(np.broadcast_to(law.loc, (n, law.dim)), law.L)
+    if type(law) is dists.MvNormal:
+        means, scales = np.broadcast_to(law.loc, (n, law.dim)), np.asarray(law.scale)
+        scales = np.broadcast_to(scales, (n if scales.ndim == 2 else 1, law.dim))
+        return Gaussians(means, scales[:, :, None] * law.L)
+    parts = law.dists if type(law) is dists.IndepProd else (law,)
+    found = [_line(part) for part in parts]
+    if any(part is None for part in found):
+        return None
+    means, scales = (
+        np.stack([np.broadcast_to(np.ravel(part[i]), n) for part in found if part], axis=1) for i in (0, 1)
+    )
+    scales = scales[:1] if (scales == scales[0]).all() else scales
+    return Gaussians(means, scales[:, :, None] * np.eye(len(parts)))
+
+
+def _line(law: Any) -> tuple[Any, Any] | None:
+    """Return mean and standard deviation of a Gaussian distribution in one dimension; None if it is of another kind."""
+    if type(law) is dists.Normal:
+        return law.loc, law.scale
+    if type(law) is dists.Dirac:
+        return law.loc, 0.0
+    if type(law) is dists.LinearD:
+        base = _line(law.base_dist)
+        return base and (law.a * np.asarray(base[0]) + law.b, np.abs(law.a) * np.asarray(base[1]))
+    return None
+
+
+def mixture(law: Any) -> GaussianMixture | None:
+    """Return a mixture of Gaussians on a line as ours; None if the distribution is none."""
+    parts = [_line(part) for part in law.components] if type(law) is dists.Mixture else [None]
+    if any(part is None for part in parts):
+        return None
+    means, scales = np.array([part for part in parts if part]).T
+    return GaussianMixture(np.ravel(law.pk), means[:, None], np.square(scales)[:, None, None])
+
+
+def driven(law: Any) -> bool:
+    """Whether a distribution is a function of standard normal noise: Gaussian, or continuous with a quantile function."""
+    if type(law) is dists.IndepProd:
+        return all(driven(part) for part in law.dists)
+    if isinstance(law, dists.TransformedDist):
+        return driven(law.base_dist)
+    if isinstance(law, dists.DiscreteDist):
+        return False
+    return type(law).ppf is not dists.ProbDist.ppf
+
+
+def drive(law: Any, noise: Array) -> Array:
+    """Return where standard normal noise (n, d) leads to, (n, d), through quantiles where it is not Gaussian."""
+    known = gaussians(law, len(noise))
+    if known is not None:
+        return known.at(noise)
+    if type(law) is dists.IndepProd:
+        return np.hstack([drive(part, noise[:, i : i + 1]) for i, part in enumerate(law.dists)])
+    u = np.clip(scipy.special.ndtr(noise), SMALLEST, 1 - 2.0**-53)
+    return np.reshape(law.ppf(u[:, 0] if law.dim == 1 else u), noise.shape)
+
+
+def observed(law: Any) -> Any:
+    """Return the distribution of an observation that is there."""
+    return law.base_dist if type(law) is dists.MixMissing else law
+
+
+def log_density(law: Any, z: Array, n: int) -> Array:
+    """Return the log-density of an observation (k,), or of one for each of n states, (n, k), given the states; (n,)."""
+    if isinstance(law, dists.DiscreteDist) and (z == np.round(z)).all():
+        z = z.astype(np.int64)
+    vectors = law.dim > 1 or isinstance(law, dists.MvNormal | dists.IndepProd)
+    values = np.broadcast_to(np.ravel(law.logpdf(z if vectors else z[..., 0])), n).astype(np.float64)
+    values[np.isnan(values)] = -np.inf  # as the library's own weights have it: a rate, say, that is infinite
+    return values
+
+
+def moments(law: Any, n: int) -> tuple[Array, Array] | None:
+    """Return means (n, k) and covariances, (n, k, k) or (1, k, k), of an observation, given n states; None if not known.
+
+    Of others than Gaussians there are those that are shifted by the state. Counts and rates have moments, too, but those of
+    an exponential of the state change by orders of magnitude within its spread: what Kalman's update makes of them may lose
+    a filter that is guided by it.
+    """
+    law = observed(law)
+    known = gaussians(law, n)
+    if known is not None:
+        return known.means, known.covariances[: 1 if known.shared() else n]
+    parts = law.dists if type(law) is dists.IndepProd else (law,)
+    found = [_moments_on_line(part) for part in parts]
+    if any(part is None for part in found):
+        return None
+    means, variances = (
+        np.stack([np.broadcast_to(np.ravel(part[i]), n) for part in found if part], axis=1) for i in (0, 1)
+    )
+    variances = variances[:1] if (variances == variances[0]).all() else variances
+    return means, variances[:, :, None] * np.eye(len(parts))
+
+
+def _moments_on_line(law: Any) -> tuple[Any, Any] | None:
+    """Return mean and variance of a distribution in one dimension; None if they are not known."""
+    kind, line = type(law), _line(law)
+    if line is not None:
+        return line[0], np.square(line[1])
+    if kind is dists.Logistic:
+        return law.loc, np.square(law.scale) * np.pi**2 / 3
+    if kind is dists.Laplace:
+        return law.loc, 2 * np.square(law.scale)
+    if kind is dists.Student and np.min(law.df) > 2:
+        return law.loc, np.square(law.scale) * law.df / (law.df - 2)
+    return None

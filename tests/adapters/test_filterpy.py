@@ -1,0 +1,282 @@
+"""Models made of filterpy's filters, beside filterpy's own numbers."""
+
+import pickle
+
+import filterpy.kalman as fp
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.adapters.filterpy import from_filterpy
+
+DT = 0.5
+F = np.array([[1, DT, 0, 0], [0, 1, 0, 0], [0, 0, 1, DT], [0, 0, 0, 1]])
+SENSOR = np.array([-2.0, -1.0])
+Z = np.random.default_rng(3).normal([[3.0, 0.9]], [[1.0, 0.3]], (20, 2))
+
+
+def moved(x, dt):
+    return np.array([x[0] + dt * x[1], x[1], x[2] + dt * x[3], x[3] - 0.1 * dt * x[3] * abs(x[3])])
+
+
+def seen(x):
+    return np.array(
+        [np.hypot(x[0] - SENSOR[0], x[2] - SENSOR[1]), np.arctan2(x[2] - SENSOR[1], x[0] - SENSOR[0])]
+    )
+
+
+def wrapped(entries):
+    def residual(a, b):
+        y = np.subtract(a, b)
+        for i in entries:
+            y[i] = (y[i] + np.pi) % (2 * np.pi) - np.pi
+        return y
+
+    return residual
+
+
+def mean_about(entries):
+    """Mean of numbers about the direction that the weighted sines and cosines have."""
+
+    def mean(points, weights):
+        about = points[0] * 0.0
+        for i in entries:
+            about[i] = np.arctan2(weights @ np.sin(points[:, i]), weights @ np.cos(points[:, i]))
+        residual = wrapped(entries)
+        return about + weights @ np.array([residual(p, about) for p in points])
+
+    return mean
+
+
+def prepared(kf):
+    kf.x = np.array([1.0, 0.4, 2.0, -0.3]).reshape(np.shape(kf.x))
+    kf.P = np.diag([0.5, 0.2, 0.4, 0.3]) + 0.05
+    kf.Q, kf.R = 0.02 * np.eye(4) + 0.001, np.diag([0.09, 0.01])
+    return kf
+
+
+def unscented(scale=(0.5, 2.0, 0.5), **options):
+    return prepared(
+        fp.UnscentedKalmanFilter(4, 2, DT, seen, moved, fp.MerweScaledSigmaPoints(4, *scale), **options)
+    )
+
+
+def largest_difference(
+    kf, ours, observations, predict=lambda kf: kf.predict(), update=lambda kf, z: kf.update(z)
+):
+    """Largest difference of means, covariances and log-likelihoods of the two, and of angles but for whole turns."""
+    worst = 0.0
+    for z in observations:
+        predict(kf)
+        ours.predict()
+        update(kf, z)
+        record = ours.update(z)
+        circular = getattr(ours.model, "circular", ())
+        apart = hf.angles.wrap_angles(record.mean - np.ravel(kf.x), circular)
+        apart = [apart, record.covariance - kf.P, record.log_likelihood - kf.log_likelihood]
+        worst = max(worst, *(np.abs(part).max() for part in apart))
+    return worst
+
+
+@pytest.mark.parametrize("vectorised", [False, "columns"])
+def test_unscented_kalman_filter_has_filterpys_numbers(vectorised):
+    kf = unscented()
+    ours = hf.UnscentedKalmanFilter(from_filterpy(kf, vectorised=vectorised), alpha=0.5, beta=2.0, kappa=0.5)
+    assert largest_difference(kf, ours, Z) < 1e-10
+
+
+def test_linear_kalman_filter_has_filterpys_numbers_with_control():
+    kf = prepared(fp.KalmanFilter(4, 2, 1))
+    kf.F, kf.H, kf.B = F, np.eye(4)[::2] + 0.1, np.array([[0.1], [0.4], [0.0], [0.2]])
+    model = from_filterpy(kf)
+    inputs = np.sin(np.arange(20.0))
+    for ours in (hf.UnscentedKalmanFilter(model), hf.ExtendedKalmanFilter(model)):
+        theirs = pickle.loads(pickle.dumps(kf))
+        result = ours.run(Z, controls=inputs[:, None])
+        means = []
+        for z, u in zip(Z, inputs, strict=True):
+            theirs.predict(u=np.array([[u]]))
+            theirs.update(z)
+            means.append(theirs.x.ravel())
+        np.testing.assert_allclose(result.means, means, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(result.covariances[-1], theirs.P, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["F", "predict_x"])
+def test_extended_kalman_filter_has_filterpys_numbers(own):
+    def slope_seen(x):
+        dx, dy = x[0] - SENSOR[0], x[2] - SENSOR[1]
+        r = np.hypot(dx, dy)
+        return np.array([[dx / r, 0, dy / r, 0], [-dy / r**2, 0, dx / r**2, 0]])
+
+    class Nonlinear(fp.ExtendedKalmanFilter):
+        def predict_x(self, u=0):
+            self.F = F.copy()
+            self.F[3, 3] = 1 - 0.2 * DT * abs(self.x[3])
+            self.x = moved(self.x, DT)
+
+    kf = prepared((Nonlinear if own else fp.ExtendedKalmanFilter)(4, 2))
+    kf.x, kf.F = kf.x.ravel(), F
+    residual = wrapped([1])
+    model = from_filterpy(kf, hx=seen, HJacobian=slope_seen, residual=residual)
+    assert model.observation_circular == (1,)
+    ours = hf.ExtendedKalmanFilter(model)
+    update = {"update": lambda kf, z: kf.update(z, slope_seen, seen, residual=residual)}
+    assert largest_difference(kf, ours, Z, **update) < 1e-10
+
+
+def test_state_of_an_extended_filter_is_given_as_a_column_where_it_is_one():
+    kf = prepared(fp.ExtendedKalmanFilter(4, 2))
+    kf.F = F
+    rows = from_filterpy(kf, hx=lambda x: np.vstack([x[0], x[2]]))
+    columns = from_filterpy(kf, hx=lambda x: np.vstack([x[0], x[2]]), vectorised="columns")
+    x = rows.initial.means + np.arange(3.0)[:, None]
+    np.testing.assert_array_equal(rows.observation_mean(x, 1), x[:, ::2])
+    np.testing.assert_array_equal(columns.observation_mean(x, 1), x[:, ::2])
+
+
+def test_bearings_and_a_heading_across_the_cut_have_filterpys_numbers():
+    """Heading 3.1, turned past pi, and bearings on both sides of the cut; filterpy is told how by five functions."""
+
+    def drive(x, dt):
+        return np.array([x[0] + dt * np.cos(x[2]), x[1] + dt * np.sin(x[2]), x[2] + 0.05 * dt])
+
+    def look(x):
+        return np.array([np.arctan2(x[1], x[0]), x[2]])
+
+    points = fp.MerweScaledSigmaPoints(3, 0.8, 2.0, 0.0, subtract=wrapped([2]))
+    kf = fp.UnscentedKalmanFilter(
+        3, 2, 1.0, look, drive, points, x_mean_fn=mean_about([2]), z_mean_fn=mean_about([0, 1]),
+        residual_x=wrapped([2]), residual_z=wrapped([0, 1]), state_add=np.add,
+    )  # fmt: skip
+    kf.x, kf.P = np.array([-3.0, 0.5, 3.1]), np.diag([0.1, 0.1, 0.05])
+    kf.Q, kf.R = 0.01 * np.eye(3), np.diag([0.02, 0.05])
+    model = from_filterpy(kf)
+    assert model.circular == (2,)
+    assert model.observation_circular == (0, 1)
+    z = hf.simulate(model, 20, rng=1)[1]
+    assert np.abs(np.diff(z[:, 1])).max() > 5  # the data cross the cut
+    assert largest_difference(kf, hf.UnscentedKalmanFilter(model, 0.8, 2.0, 0.0), z) < 1e-10
+
+
+def test_filters_of_ours_run_on_it_with_missing_entries():
+    """On a linear model the herded filter is the Kalman filter, with an entry of an observation missing, too."""
+    kf = prepared(fp.KalmanFilter(4, 2))
+    kf.F, kf.H = F, np.eye(4)[::2]
+    model = from_filterpy(kf)
+    z = Z.copy()
+    z[4, 1] = z[5] = np.nan
+    exact = hf.UnscentedKalmanFilter(model).run(z)
+    herded = hf.ParticleFilter(model, 50, hf.AutomaticProposal()).run(z)
+    np.testing.assert_allclose(herded.means, exact.means, atol=1e-8)
+    assert herded.log_likelihood == pytest.approx(exact.log_likelihood, abs=1e-8)
+
+
+def test_time_is_counted_in_the_filters_own_steps_unless_told_otherwise():
+    kf = unscented()
+    x = kf.x[None] + np.arange(3.0)[:, None]
+    own, seconds = from_filterpy(kf), from_filterpy(kf, time_unit=1.0)
+    np.testing.assert_array_equal(own.transition_mean(x, 1.0, None, 1), [moved(s, DT) for s in x])
+    np.testing.assert_array_equal(seconds.transition_mean(x, 0.2, None, 1), [moved(s, 0.2) for s in x])
+
+
+def test_further_arguments_and_control_reach_the_functions():
+    kf = unscented()
+    kf.fx = lambda x, dt, gain, u=0.0: x + dt * gain * u
+    kf.hx = lambda x, origin: x[:2] - origin
+    model = from_filterpy(kf, fx_args={"gain": 2.0}, hx_args=(1.0,), control="u")
+    x = np.zeros((2, 4))
+    np.testing.assert_array_equal(model.transition_mean(x, 1.0, 3.0, 1), x + DT * 6.0)
+    np.testing.assert_array_equal(model.observation_mean(x, 1), x[:, :2] - 1.0)
+
+
+def test_what_is_done_to_the_filter_later_changes_nothing():
+    kf = unscented()
+    model = from_filterpy(kf)
+
+    def parts():
+        return [model.initial.means, model.initial.covariances, model.transition_covariance(1.0, 1),
+                model.observation_covariance(1)]  # fmt: skip
+
+    before = [part.copy() for part in parts()]
+    for matrix in (kf.x, kf.P, kf.Q, kf.R):
+        matrix *= 7
+    for old, new in zip(before, parts(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_the_other_filters_with_functions_are_taken():
+    cubature = prepared(fp.CubatureKalmanFilter(4, 2, DT, seen, moved))
+    ensemble = prepared(fp.EnsembleKalmanFilter(np.zeros(4), np.eye(4), 2, DT, 10, seen, moved))
+    x = np.array([[1.0, 2.0, 3.0, 4.0]])
+    for kf in (cubature, ensemble):
+        model = from_filterpy(kf)
+        np.testing.assert_array_equal(model.transition_mean(x, 1.0, None, 1)[0], moved(x[0], DT))
+        np.testing.assert_array_equal(model.initial.means[0], kf.x)
+
+
+def degrees(a, b):
+    return (np.subtract(a, b) + 180) % 360 - 180
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"residual_z": degrees}, ["residual_z", "entry 0", "radians"]),
+        ({"residual_x": lambda a, b: 2 * np.subtract(a, b)}, ["residual_x"]),
+        ({"residual_x": lambda a, b: np.subtract(a, b) % (2 * np.pi)}, ["residual_x", "entry 0"]),
+        ({"residual_x": lambda a, b: np.subtract(a, b)[::-1]}, ["residual_x"]),
+        ({"x_mean": lambda x, w: np.sqrt(w @ x**2)}, ["x_mean", "weighted mean"]),
+        ({"residual_z": wrapped([1]), "z_mean": lambda z, w: w @ z}, ["z_mean", "(1,)"]),
+        ({"state_add": lambda a, b: a - b}, ["state_add"]),
+        ({"hx": lambda x: x[:1]}, ["hx", "expected 2 numbers", "got 1"]),
+        ({"fx": lambda x, dt: x[:3]}, ["fx", "expected 4 numbers"]),
+        ({"R": 0.1}, ["UnscentedKalmanFilter.R", "(2, 2)"]),
+        ({"Q": np.eye(3)}, ["UnscentedKalmanFilter.Q", "(4, 4)"]),
+        ({"fx": None}, ["fx", "expected a function", "None"]),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_converted_is_named(change, words):
+    kf = unscented()
+    for name, value in change.items():
+        setattr(kf, name, value)
+    with pytest.raises((TypeError, ValueError)) as error:
+        from_filterpy(kf)
+    assert "\n" not in str(error.value)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_other_objects_and_arguments_are_refused_by_name():
+    kalman = prepared(fp.KalmanFilter(4, 2))
+    for make, word in [
+        (lambda: from_filterpy(fp.InformationFilter(2, 1)), "InformationFilter"),
+        (lambda: from_filterpy(fp.KalmanFilter), "the class KalmanFilter"),
+        (
+            lambda: from_filterpy(kalman, hx=seen),
+            "hx: only for ExtendedKalmanFilter, and this is a KalmanFilter",
+        ),
+        (lambda: from_filterpy(kalman, time_unit=2.0), "time_unit: only for UnscentedKalmanFilter"),
+        (lambda: from_filterpy(fp.ExtendedKalmanFilter(4, 2)), "hx: expected"),
+        (lambda: from_filterpy(unscented(), vectorised="rows"), "vectorised"),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=word):
+            make()
+    model = from_filterpy(kalman)
+    with pytest.raises(ValueError, match="no B"):
+        model.transition_mean(np.zeros((1, 4)), 1.0, np.ones(1), 1)
+    with pytest.raises(ValueError, match=r"control='u'"):
+        from_filterpy(unscented()).transition_mean(np.zeros((1, 4)), 1.0, 1.0, 1)
+    kalman.alpha = 1.02
+    with pytest.raises(ValueError, match="fading memory"):
+        from_filterpy(kalman)
+
+
+def test_functions_that_take_no_columns_are_named():
+    kf = unscented()
+    kf.hx = lambda x: np.array([x[0] if x[0] > 0 else 0.0, x[1]])
+    with pytest.raises(ValueError, match="hx: expected for columns"):
+        from_filterpy(kf, vectorised="columns")
+    kf.hx = lambda x: np.array([x.max(), x[1]])
+    with pytest.raises(ValueError, match="hx: expected for columns"):
+        from_filterpy(kf, vectorised="columns")

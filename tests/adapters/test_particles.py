@@ -1,0 +1,278 @@
+"""Models of the library `particles` as ours, beside its own exact filter and its large particle filters."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+
+pytest.importorskip("particles", reason="the optional library particles is not installed")
+
+import particles
+from particles import distributions as dists
+from particles import kalman
+from particles import state_space_models as ssms
+
+from herdfilter.adapters.particles import HerdedFilter, from_particles
+
+
+def data_of(ssm, steps, seed=1):
+    np.random.seed(seed)  # noqa: NPY002  the library draws from NumPy's global stream
+    return ssm.simulate(steps)[1]
+
+
+def vectors(data):
+    return np.reshape(data, (len(data), -1))
+
+
+def exact(ssm, data):
+    kf = kalman.Kalman(ssm=ssm, data=data)
+    kf.filter()
+    return np.array([np.ravel(f.mean) for f in kf.filt]), float(np.sum(kf.logpyt))
+
+
+LINEAR = {
+    "d = 1": kalman.LinearGauss(sigma0=3.0, sigmaX=0.5),
+    "d = 2": kalman.MVLinearGauss_Guarniero_etal(alpha=0.4, dx=2),
+    "d = 1, as vectors": kalman.MVLinearGauss(covX=[[0.3]], covY=[[0.5]], cov0=[[4.0]], mu0=np.array([2.0])),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_linear_gaussian_models_have_the_librarys_exact_posterior(name):
+    """From the first observation on: the first state has PX0's law, not that of one transition from it."""
+    ssm = LINEAR[name]
+    data = data_of(ssm, 15)
+    means, evidence = exact(ssm, data)
+    model = from_particles(ssm)
+    for found in (
+        hf.UnscentedKalmanFilter(model).run(vectors(data)),
+        hf.ExtendedKalmanFilter(model).run(vectors(data)),
+        hf.ParticleFilter(model, 64, hf.AutomaticProposal()).run(vectors(data)),
+    ):
+        np.testing.assert_allclose(found.means, means, rtol=0, atol=1e-8)
+        assert found.log_likelihood == pytest.approx(evidence, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    "proposal", [hf.BootstrapProposal(), hf.RankedProposal(), hf.RankedProposal(guided=False)]
+)
+def test_particle_filters_come_near_the_exact_posterior(proposal):
+    ssm = LINEAR["d = 1"]
+    data = data_of(ssm, 15)
+    means, evidence = exact(ssm, data)
+    found = hf.ParticleFilter(from_particles(ssm), 2000, proposal, rng=0).run(vectors(data))
+    np.testing.assert_allclose(found.means, means, atol=0.05)
+    assert found.log_likelihood == pytest.approx(evidence, abs=0.5)
+
+
+def large(ssm, data, n):
+    np.random.seed(0)  # noqa: NPY002
+    smc = particles.SMC(fk=ssms.Bootstrap(ssm=ssm, data=data), N=n, collect=[particles.collectors.Moments()])
+    smc.run()
+    return np.array([m["mean"] for m in smc.summaries.moments]), smc.logLt
+
+
+class Heavy(ssms.StateSpaceModel):
+    """Nothing Gaussian: a start with a heavy tail, steps of Laplace, counts."""
+
+    def PX0(self):  # noqa: N802
+        return dists.Student(df=4.0, loc=1.0, scale=0.5)
+
+    def PX(self, t, xp):  # noqa: N802
+        return dists.Laplace(loc=0.9 * xp + 0.1 * np.cos(t), scale=0.2)
+
+    def PY(self, t, xp, x):  # noqa: N802
+        return dists.Poisson(rate=np.exp(0.5 * x))
+
+
+class Scaled(ssms.StateSpaceModel):
+    """A state in two dimensions, whose noise grows with it; the start is a mixture."""
+
+    def PX0(self):  # noqa: N802
+        return dists.IndepProd(dists.Normal(loc=1.0), dists.Gamma(a=3.0, b=2.0))
+
+    def PX(self, t, xp):  # noqa: N802
+        spread = 0.2 + 0.1 * np.abs(xp)
+        return dists.MvNormal(loc=0.8 * xp + 0.1, scale=spread, cov=np.array([[1.0, 0.5], [0.5, 1.0]]))
+
+    def PY(self, t, xp, x):  # noqa: N802
+        return dists.IndepProd(dists.Normal(loc=x[:, 0] * x[:, 1], scale=0.5), dists.Laplace(loc=x[:, 1]))
+
+
+class Simulated(ssms.StateSpaceModel):
+    """Steps of two kinds, of which the library knows no quantiles."""
+
+    def PX0(self):  # noqa: N802
+        return dists.Mixture([0.5, 0.5], dists.Normal(loc=-1.0, scale=0.5), dists.Normal(loc=1.0, scale=0.5))
+
+    def PX(self, t, xp):  # noqa: N802
+        return dists.Mixture([0.9, 0.1], dists.Normal(loc=xp, scale=0.1), dists.Normal(loc=-xp, scale=0.1))
+
+    def PY(self, t, xp, x):  # noqa: N802
+        return dists.Student(df=1.5, loc=x, scale=0.3)
+
+
+KINDS = {
+    "stochastic volatility": (ssms.StochVol(), "transition_mean", False),
+    "Gordon": (ssms.Gordon_etal(), "transition_mean", True),
+    "counts": (ssms.DiscreteCox(), "transition_mean", False),
+    "quantiles": (Heavy(), "transition", False),
+    "scaled noise": (Scaled(), "transition", True),
+    "simulated": (Simulated(), "sample_transition", False),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_filters_come_near_the_librarys_large_particle_filter(name):
+    ssm, form, observed = KINDS[name]
+    model = from_particles(ssm)
+    forms = {"transition_mean", "transition", "sample_transition"}
+    assert {f for f in forms if hasattr(model, f)} == {form}
+    assert hasattr(model, "observation_mean") == observed
+    data = data_of(ssm, 8, seed=4)
+    means, evidence = large(ssm, data, 30_000)
+    means = vectors(means)
+    for proposal, n in ((hf.BootstrapProposal(), 10_000), (hf.AutomaticProposal(), 1000)):
+        found = hf.ParticleFilter(model, n, proposal, rng=0).run(vectors(data))
+        sd = np.sqrt(np.diagonal(found.covariances, axis1=1, axis2=2))
+        assert np.sqrt(np.mean(((found.means - means) / sd) ** 2)) < 0.1
+        assert found.log_likelihood == pytest.approx(evidence, abs=0.2)
+
+
+def test_draws_follow_the_given_generator_and_leave_numpys_global_stream_alone():
+    model, x = from_particles(Simulated()), np.zeros((4, 1))
+    np.random.seed(7)  # noqa: NPY002
+    expected = np.random.rand()  # noqa: NPY002
+    np.random.seed(7)  # noqa: NPY002
+    drawn = [model.sample_transition(x, np.random.default_rng(k), 1.0, None, 2) for k in (0, 0, 1)]
+    from_particles(Simulated())
+    assert np.random.rand() == expected  # noqa: NPY002
+    assert np.array_equal(drawn[0], drawn[1])
+    assert not np.array_equal(drawn[0], drawn[2])
+
+
+def test_start_that_is_not_gaussian_is_the_initial_distribution():
+    class Additive(Simulated):
+        def PX(self, t, xp):  # noqa: N802
+            return dists.Normal(loc=xp)
+
+    model = from_particles(Additive())
+    np.testing.assert_allclose(model.initial.means[:, 0], [-1.0, 1.0])
+    x = np.array([[0.3], [2.0]])
+    np.testing.assert_array_equal(model.transition_mean(x, 1.0, None, 1), x)
+    assert model.transition_covariance(1.0, 1) == 0
+
+    class Peaked(Additive):
+        def PX0(self):  # noqa: N802
+            return dists.Laplace(loc=1.5, scale=0.5)
+
+    start = from_particles(Peaked()).initial
+    assert (start.mean, start.covariance) == (1.5, 0.5)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_counts_of_states_that_are_far_off_have_no_weight_and_end_no_run():
+    model = from_particles(ssms.DiscreteCox())
+    x = np.array([[0.0], [500.0], [1000.0]])  # rates of 1, of 1e217, and of infinity
+    values = model.log_likelihood(np.array([2.0]), x, 1)
+    assert values[0] == pytest.approx(-1 - np.log(2))
+    assert values[2] == -np.inf
+
+
+def test_smoothing_and_pickles():
+    ssm = Heavy()
+    data = vectors(data_of(ssm, 6))
+    model = pickle.loads(pickle.dumps(from_particles(ssms.Gordon_etal())))
+    assert model.transition_covariance(1.0, 2) == pytest.approx(10.0)
+    model = from_particles(ssm)
+    kept = hf.ParticleFilter(model, 200, rng=0).run(data, keep_particles=True)
+    smoothed = hf.backward_simulation(model, kept, 50, rng=0)
+    assert smoothed.x.shape == (50, 6, 1)
+
+
+def test_bearings_of_rank_deficient_noise_and_whole_turns():
+    """Position and velocity with noise on the velocity only; a bearing and the same a turn later are one observation."""
+    ssm = ssms.BearingsOnly(sigmaX=0.1, sigmaY=0.2)
+    model = from_particles(ssm, observation_circular=[0])
+    x = np.array([[0.0, 0.0, -1.0, 0.1], [0.0, 0.0, -1.0, -0.1]])
+    z = np.array([3.0])
+    turned = model.log_likelihood(z - 2 * np.pi, x, 2)
+    np.testing.assert_allclose(turned, model.log_likelihood(z, x, 2))
+    np.testing.assert_allclose(
+        np.linalg.eigvalsh(model.transition_covariance(1.0, 2)), [0, 0, 0.01, 0.01], atol=1e-15
+    )
+
+
+class Depends(ssms.StateSpaceModel):
+    def PX0(self):  # noqa: N802
+        return dists.Normal()
+
+    def PX(self, t, xp):  # noqa: N802
+        return dists.Normal(loc=xp, scale=1.0 if t < 2 else np.exp(xp))
+
+    def PY(self, t, xp, x):  # noqa: N802
+        return dists.Normal(loc=x)
+
+
+def test_what_cannot_be_converted_is_named():
+    with pytest.raises(ValueError, match=r"PY: .* depends on the state before"):
+        from_particles(ssms.StochVolLeverage(phi=-0.5))
+    with pytest.raises(TypeError, match="the class StochVol"):
+        from_particles(ssms.StochVol)
+
+    class Named(Depends):
+        def PX0(self):  # noqa: N802
+            return dists.StructDist({"a": dists.Normal(), "b": dists.Normal()})
+
+    with pytest.raises(ValueError, match="PX0: expected states"):
+        from_particles(Named())
+    model = from_particles(Depends())
+    with pytest.raises(ValueError, match="t = 2, where it depends on the state"):
+        hf.ParticleFilter(model, 10, rng=0).run(np.zeros((4, 1)))
+
+
+def herded(ssm, data, n, **options):
+    smc = particles.SMC(fk=HerdedFilter(ssm, data, **options), N=n, collect=[particles.collectors.Moments()])
+    smc.run()
+    return vectors([m["mean"] for m in smc.summaries.moments]), smc
+
+
+@pytest.mark.parametrize("name", ["d = 1", "d = 2"])
+def test_herded_filter_within_smc_is_ours_and_exact_on_linear_models(name):
+    ssm = LINEAR[name]
+    data = data_of(ssm, 12)
+    means, evidence = exact(ssm, data)
+    found, smc = herded(ssm, data, 64)
+    np.testing.assert_allclose(found, means, rtol=0, atol=1e-8)
+    assert smc.logLt == pytest.approx(evidence, abs=1e-8)
+    again = herded(ssm, data, 64)[0]
+    assert np.array_equal(found, again)
+
+
+@pytest.mark.parametrize("proposal", [hf.RankedProposal(), hf.HerdedProposal(hf.QuantileSampling())])
+def test_herded_filter_within_smc_has_the_numbers_of_ours(proposal):
+    ssm = ssms.Gordon_etal()
+    data = data_of(ssm, 12)
+    data[5] = np.array([np.nan])
+    found, smc = herded(ssm, data, 40, proposal=proposal)
+    ours = hf.ParticleFilter(from_particles(ssm), 40, proposal).run(vectors(data))
+    np.testing.assert_allclose(found, ours.means, rtol=0, atol=1e-9)
+    assert smc.logLt == pytest.approx(ours.log_likelihood, abs=1e-9)
+
+
+def test_other_uses_of_the_herded_filter_are_refused():
+    ssm = LINEAR["d = 1"]
+    data = data_of(ssm, 3)
+    with pytest.raises(ValueError, match=r"proposal: .* the library's Bootstrap"):
+        HerdedFilter(ssm, data, hf.BootstrapProposal())
+    with pytest.raises(ValueError, match="logG: expected the particles that M returned"):
+        particles.SMC(fk=HerdedFilter(ssm, data), N=8, qmc=True).run()
+
+    class Sharp(Depends):
+        def PY(self, t, xp, x):  # noqa: N802
+            return dists.Uniform(a=x - 1, b=x + 1)
+
+    with pytest.raises(hf.DegenerateWeightsError, match="step 2"):
+        particles.SMC(fk=HerdedFilter(Sharp(), [[0.0], [50.0]]), N=8).run()
