@@ -9,18 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from herdfilter import (
-    bandwidths,
-    discrepancy,
-    discrete,
-    filters,
-    fitting,
-    kernels,
-    models,
-    samplers,
-    smoothing,
-    testing,
-)
+from herdfilter import bandwidths, discrepancy, discrete, filters, fitting, kernels, models, samplers, testing
 from herdfilter._version import __version__ as __version__
 from herdfilter.conditionals import ConditionalError, ConditionalHerdedGibbs
 from herdfilter.discrepancy import *
@@ -32,32 +21,50 @@ from herdfilter.models.contract import simulate
 from herdfilter.models.sensors import Sensor
 from herdfilter.points import Points
 from herdfilter.samplers import *
-from herdfilter.smoothing import *
 
 if TYPE_CHECKING:
-    from herdfilter import catalogue, evaluation, plotting
+    from herdfilter import catalogue, evaluation, plotting, smoothing
     from herdfilter.catalogue import make_filter
     from herdfilter.evaluation.compare import compare
     from herdfilter.evaluation.many import TracksError, run_many
+    from herdfilter.smoothing import (
+        FixedLagSmoother,
+        SmoothedResult,
+        Trajectories,
+        UnreachableStateError,
+        backward_simulation,
+        fixed_lag_smoother,
+        marginal_smoother,
+        rts_smoother,
+    )
 
 __all__ = [
     "ConditionalError",
     "ConditionalHerdedGibbs",
+    "FixedLagSmoother",
     "GaussianMixture",
     "Points",
     "Sensor",
+    "SmoothedResult",
     "TracksError",
+    "Trajectories",
+    "UnreachableStateError",
+    "backward_simulation",
     "bandwidths",
     "catalogue",
     "compare",
     "discrete",
     "evaluation",
+    "fixed_lag_smoother",
     "kernels",
     "make_filter",
+    "marginal_smoother",
     "models",
     "plotting",
+    "rts_smoother",
     "run_many",
     "simulate",
+    "smoothing",
     "testing",
     "thin",
 ]
@@ -66,8 +73,17 @@ __all__ += discrepancy.__all__
 __all__ += filters.__all__
 __all__ += fitting.__all__
 __all__ += samplers.__all__
-__all__ += smoothing.__all__
 
+_SMOOTHING = [
+    "FixedLagSmoother",
+    "SmoothedResult",
+    "Trajectories",
+    "UnreachableStateError",
+    "backward_simulation",
+    "fixed_lag_smoother",
+    "marginal_smoother",
+    "rts_smoother",
+]
 _ON_DEMAND = {
     "catalogue": "herdfilter.catalogue",
     "compare": "herdfilter.evaluation.compare",
@@ -76,6 +92,8 @@ _ON_DEMAND = {
     "TracksError": "herdfilter.evaluation.many",
     "run_many": "herdfilter.evaluation.many",
     "plotting": "herdfilter.plotting",
+    "smoothing": "herdfilter.smoothing",
+    **dict.fromkeys(_SMOOTHING, "herdfilter.smoothing"),
 }
 """Name -> the module that it is, or that has it: what filtering does not need is loaded when it is asked for."""
 
