@@ -9,8 +9,9 @@ likelihood  where the maximum of a filter's log-likelihood lies, over three para
             errors from the exact one, in --series series.
 roughness   how rough log-likelihoods are along a parameter: the standard deviation of second differences of (estimate -
             exact) on a grid, and on a grid ten times as fine. Of a smooth one they fall by 1000, of jumps hardly.
+smoothers   smoothed means against the exact ones, of series whose seeds are claims.
 
-python benchmarks/bench_known.py [published] [evidence] [likelihood] [roughness] [--filters bootstrap ...] [--runs 50]
+python benchmarks/bench_known.py [PARTS] [--filters bootstrap ...] [--particles 100] [--runs 50]    all unless some are named
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import likelihoods
 import numpy as np
 import pandas as pd
+import smoothers as smoothed
 from common import announce, load, save, show
-from likelihoods import CLAIMS, maxima, overview, roughness
 from scipy.special import logsumexp
 from scipy.stats import sem
 from studies import study_parser
@@ -125,11 +127,13 @@ def likelihood(args) -> None:
     for name in args.maxima:
         # a rough curve has maxima everywhere: they are not counted
         starts = args.starts if name in SMOOTH else 1
-        missing = sorted({*range(CLAIMS, CLAIMS + args.series)} - done(name, starts, args.results))
+        missing = sorted(
+            {*range(likelihoods.CLAIMS, likelihoods.CLAIMS + args.series)} - done(name, starts, args.results)
+        )
         for k in range(0, len(missing), BATCH):
-            table = maxima(name, MAXIMA[name], missing[k : k + BATCH], args.workers, starts)
+            table = likelihoods.maxima(name, MAXIMA[name], missing[k : k + BATCH], args.workers, starts)
             save("likelihood_series", table, args.results, ["filter", "n", "seed"], "likelihood")
-    shown = overview(load("likelihood_series", args.results))
+    shown = likelihoods.overview(load("likelihood_series", args.results))
     save("likelihood", shown, args.results, options="likelihood")
     show("Maxima of the log-likelihood", shown)
 
@@ -145,12 +149,31 @@ def done(name: str, starts: int, folder: Path) -> set[int]:
 
 def rough(args) -> None:
     """Write how rough log-likelihoods are."""
-    table = roughness(100, 50, args.seed, args.workers)
+    table = likelihoods.roughness(100, 50, args.seed, args.workers)
     save("roughness", table, args.results, ["model", "filter", "n"], "roughness")
     show("Second differences of the error", table)
 
 
-PARTS = {"published": published, "evidence": evidence, "likelihood": likelihood, "roughness": rough}
+def smoothers(args) -> None:
+    """Write the errors of smoothed means."""
+    tables = [
+        smoothed.overview(name, n, args.runs, smoothed.CLAIMS + args.seed)
+        for name in args.smoothed
+        for n in args.particles
+    ]
+    table = save(
+        "smoothers", pd.concat(tables), args.results, ["model", "filter", "smoother", "n"], "smoothers"
+    )
+    show("Smoothed means, error", table)
+
+
+PARTS = {
+    "published": published,
+    "evidence": evidence,
+    "likelihood": likelihood,
+    "roughness": rough,
+    "smoothers": smoothers,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -167,6 +190,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--maxima", nargs="+", choices=MAXIMA, default=list(MAXIMA), help="filters of the maxima"
     )
     options.add_argument("--starts", type=int, default=2, help="of each search; 1 spares the count of maxima")
+    options.add_argument(
+        "--smoothed",
+        nargs="+",
+        choices=smoothed.CASES,
+        default=list(smoothed.CASES),
+        help="models of the smoothers",
+    )
     args = options.parse_args(arguments)
     announce(args.seed)
     args.stores.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ ROUGH_FILTERS += [
     "herded-kh",
     "bootstrap",
 ]
-CLAIMS = 1_000_000  # the first of the seeds that nothing was tuned on
+CLAIMS = 1_000_100  # the first of the seeds that nothing was tuned on, nor chosen after a look at them
 STEPS = 300
 NAMES = ["mu", "rho", "sigma"]
 BOUNDS = np.array([[-5.0, 3.0], [0.0, 0.999], [0.02, 1.0]])

@@ -140,6 +140,21 @@ def roughness() -> str:
     )
 
 
+def smoothers() -> str:
+    """Errors of smoothed means over those of trajectories from bootstrap particles, and times."""
+    table = read("smoothers").query("n == 100")
+    models = list(dict.fromkeys(table["model"]))
+    cells = table.set_index(["filter", "smoother", "model"])
+    rivals, rows = {m: cells.loc[("bootstrap", "trajectories", m), "median"] for m in models}, []
+    for name, smoother in dict.fromkeys(zip(table["filter"], table["smoother"], strict=True)):
+        own = {model: cells.loc[(name, smoother, model)] for model in models}
+        shares = [f"{interval(row, 'ratio')}; {number(row['median'] / rivals[m])}" for m, row in own.items()]
+        cost = "" if smoother == "none" else number(own["ungm"]["ms"])
+        rows.append([f"`{name}`", smoother, *shares, number(own["ungm"]["filter_ms"]), cost])
+    heads = ["filter", "smoother", *(TITLES.get(m, m.replace("_", " ")) for m in models)]
+    return markdown([*heads, "filter, ms", "smoother, ms"], rows, "smoothers")
+
+
 def break_even() -> str:
     """Milliseconds per step at n = 100, and the cost of the model from which on a herded filter gains."""
     costs = read("break_even").set_index(["filter", "scenario"])["us_per_particle"]
@@ -179,6 +194,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "far": far,
     "hostile": hostile,
     "evidence": evidence,
+    "smoothers": smoothers,
     "break_even": break_even,
     "likelihood": partial(plain, "likelihood", 2),
     "peers": peers,

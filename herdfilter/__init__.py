@@ -22,22 +22,33 @@ from herdfilter.models.contract import simulate
 from herdfilter.models.sensors import Sensor
 from herdfilter.points import Points
 from herdfilter.samplers import *
-from herdfilter.smoothing import Trajectories, UnreachableStateError, backward_simulation
 
 if TYPE_CHECKING:
-    from herdfilter import catalogue, evaluation, plotting
+    from herdfilter import catalogue, evaluation, plotting, smoothing
     from herdfilter.catalogue import make_filter
     from herdfilter.evaluation.compare import compare
     from herdfilter.evaluation.many import TracksError, run_many
+    from herdfilter.smoothing import (
+        FixedLagSmoother,
+        SmoothedResult,
+        Trajectories,
+        UnreachableStateError,
+        backward_simulation,
+        fixed_lag_smoother,
+        marginal_smoother,
+        rts_smoother,
+    )
 
 __all__ = [
     "ConditionalError",
     "ConditionalHerdedGibbs",
+    "FixedLagSmoother",
     "GaussianMixture",
     "MaximumLikelihood",
     "Points",
     "RoughLikelihoodWarning",
     "Sensor",
+    "SmoothedResult",
     "TracksError",
     "Trajectories",
     "UnreachableStateError",
@@ -47,13 +58,17 @@ __all__ = [
     "compare",
     "discrete",
     "evaluation",
+    "fixed_lag_smoother",
     "kernels",
     "make_filter",
+    "marginal_smoother",
     "maximise_likelihood",
     "models",
     "plotting",
+    "rts_smoother",
     "run_many",
     "simulate",
+    "smoothing",
     "testing",
     "thin",
 ]
@@ -63,6 +78,16 @@ __all__ += filters.__all__
 __all__ += fitting.__all__
 __all__ += samplers.__all__
 
+_SMOOTHING = [
+    "FixedLagSmoother",
+    "SmoothedResult",
+    "Trajectories",
+    "UnreachableStateError",
+    "backward_simulation",
+    "fixed_lag_smoother",
+    "marginal_smoother",
+    "rts_smoother",
+]
 _ON_DEMAND = {
     "catalogue": "herdfilter.catalogue",
     "compare": "herdfilter.evaluation.compare",
@@ -71,6 +96,8 @@ _ON_DEMAND = {
     "TracksError": "herdfilter.evaluation.many",
     "run_many": "herdfilter.evaluation.many",
     "plotting": "herdfilter.plotting",
+    "smoothing": "herdfilter.smoothing",
+    **dict.fromkeys(_SMOOTHING, "herdfilter.smoothing"),
 }
 """Name -> the module that it is, or that has it: what filtering does not need is loaded when it is asked for."""
 

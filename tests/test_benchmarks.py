@@ -350,6 +350,18 @@ def test_maxima_found_before_are_not_sought_again(study, benchmark_module, monke
     assert table[["series", "within", "one_maximum", "most"]].to_numpy().tolist() == [[2, 0, 0, 50]]
 
 
+def test_smoothers_are_measured_against_exact_means(study, benchmark_module):
+    small = ["--runs", 1, "--smoothed", "double_well", "--particles", 20]
+    table = study("bench_known", "smoothers", *small)["smoothers"].set_index(["filter", "smoother"])
+    assert table.loc[("bootstrap", "trajectories"), "ratio"] == 1
+    assert table.loc[("auto-kh", "marginal"), "rms"] < 0.2 * table.loc[("auto-kh", "none"), "rms"]
+    module = benchmark_module("smoothers")
+    z = np.array([[0.4], [1.0], [2.0], [-1.0]])  # on a grid as by Rauch, Tung and Striebel
+    line = module.hf.models.LinearGaussian([[0.9]], [[1.0]], [[0.5]], [[0.7]], [1.0], [[2.0]])
+    found = [module.exact_means(module.Case(line, 4, grid=grid), z) for grid in (None, (-9.0, 9.0, 401))]
+    np.testing.assert_allclose(*found, atol=3e-7)
+
+
 def test_figures_of_the_literature_are_set_beside_ours(study):
     table = study("bench_known", "published", "--scenarios", "ungm", "--most", 2)["published"]
     assert table["filter"].to_list() == ["bootstrap"]

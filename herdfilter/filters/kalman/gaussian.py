@@ -77,7 +77,7 @@ class GaussianBelief:
 
     def predicted(self, move: Move) -> GaussianBelief:
         """Kalman's prediction, angles wrapped."""
-        means, covariances = predicted_gaussians(move, self.mean[None], self.covariance[None], self.rule)
+        means, covariances, _ = predicted_gaussians(move, self.mean[None], self.covariance[None], self.rule)
         return GaussianBelief(move.wrapped(means[0]), covariances[0], self.rule)
 
     def updated(self, seen: Observation) -> tuple[GaussianBelief, float]:
@@ -96,7 +96,7 @@ class GaussianBelief:
 
 def predicted_gaussians(
     move: Move, means: Array, covariances: Array, rule: MomentRule
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     """Carry each N(means[i], covariances[i]) through the transition.
 
     Additive noise adds its covariance; other noise is a part of the Gaussian that goes through the transition.
@@ -110,6 +110,8 @@ def predicted_gaussians(
     -------
     means, covariances : ndarray, shapes (K, d) and (K, d, d)
         Angles are not wrapped.
+    cross : ndarray, shape (K, d, d)
+        Covariances of each state with its successor.
     """
     d, circular, step = move.model.dim, move.circular, move.step
     if has(move.model, ADDITIVE):
@@ -119,15 +121,15 @@ def predicted_gaussians(
             lambda _: circular,
             jacobian and (lambda x: jacobian(move.wrapped(x), move.dt, move.control, step)),
         )
-        means, covariances, _ = rule(function, means, covariances)
+        means, covariances, cross = rule(function, means, covariances)
         covariances = covariances + move.covariance
     else:
         function = VectorFunction(lambda x: move.push(move.wrapped(x[:, :d]), x[:, d:]), lambda _: circular)
         noises = move.noise_dim
         joint = np.zeros((len(covariances), d + noises, d + noises))
         joint[:, :d, :d], joint[:, d:, d:] = covariances, np.eye(noises)
-        means, covariances, _ = rule(function, np.hstack([means, np.zeros((len(means), noises))]), joint)
-    return means, definite(covariances, covariances, step, "predicted")
+        means, covariances, cross = rule(function, np.hstack([means, np.zeros((len(means), noises))]), joint)
+    return means, definite(covariances, covariances, step, "predicted"), cross[:, :d]
 
 
 def updated_gaussians(

@@ -7,8 +7,8 @@ import pytest
 from filterpy.kalman import KalmanFilter
 
 import herdfilter as hf
-from herdfilter import smoothing
 from herdfilter.angles import wrap_angles
+from herdfilter.smoothing import _density
 
 PLANE = hf.models.LinearGaussian(
     F=[[0.9, 0.2], [-0.2, 0.9]],
@@ -147,28 +147,6 @@ def test_times_stand_for_the_steps_between_them():
     np.testing.assert_array_equal(by_times.x, by_steps.x)
 
 
-def grid_smoother(model, x, z, log_transition):
-    """Exact smoothing probabilities (T, N) on points x (N, 1), and the joint ones of successive steps (T - 1, N, N)."""
-    steps = len(z)
-    kernel = [np.exp(log_transition(x, k + 1)) for k in range(steps)]  # [next, before]
-    likelihood = [np.exp(model.log_likelihood(z[k], x, k + 1)) for k in range(steps)]
-    forward, backward = np.exp(model.initial.log_density(x)), np.ones(len(x))
-    forwards = []
-    for k in range(steps):
-        forward = likelihood[k] * (kernel[k] @ forward)
-        forward /= forward.sum()
-        forwards.append(forward)
-    marginal, joint = [forwards[-1]], []
-    for k in range(steps - 1, 0, -1):
-        after = likelihood[k] * backward
-        pair = after[:, None] * kernel[k] * forwards[k - 1]
-        joint.insert(0, pair / pair.sum())
-        backward = after @ kernel[k]
-        backward /= backward.sum()
-        marginal.insert(0, joint[0].sum(axis=0))
-    return np.array(marginal), np.array(joint)
-
-
 def grid_statistics(x, marginal, joint):
     mean = marginal @ x
     return (
@@ -178,21 +156,17 @@ def grid_statistics(x, marginal, joint):
     )
 
 
-def test_the_growth_model_is_smoothed_as_on_a_grid():
+def test_the_growth_model_is_smoothed_as_on_a_grid(growth_smoother):
     """Two modes: means, covariances, lag-one covariances, and the probability of the right-hand mode."""
-    model, x = hf.models.UNGM(), np.linspace(-45, 45, 601)
+    model, x = hf.models.UNGM(), np.linspace(-45, 45, 451)
     z = hf.simulate(model, 10, rng=7)[1]
-
-    def log_transition(x, step):
-        return -0.5 * (x - model.transition_mean(x, 1.0, None, step)[:, 0]) ** 2 / model.process_variance
-
-    marginal, joint = grid_smoother(model, x[:, None], z, log_transition)
+    marginal, joint = growth_smoother(model, x, z)
     exact = grid_statistics(x, marginal, joint)
     two_modes = np.minimum(marginal[:, x < 0].sum(axis=1), marginal[:, x > 0].sum(axis=1))
     assert two_modes[7:].min() > 0.08  # not at the last step only
-    few, many = (errors(model, z, exact, n, runs=6) for n in (50, 800))
+    few, many = (errors(model, z, exact, n, runs=6) for n in (50, 500))
     assert (many < 0.5 * few).all(), (few, many)
-    drawn = np.vstack([smoothed(model, z, 800, seed)[0].x[..., 0] for seed in range(6)])
+    drawn = np.vstack([smoothed(model, z, 500, seed)[0].x[..., 0] for seed in range(6)])
     np.testing.assert_allclose((drawn > 0).mean(axis=0), marginal[:, x > 0].sum(axis=1), atol=0.05)
     np.testing.assert_allclose(drawn.mean(axis=0), exact[0][:, 0], atol=0.5)
 
@@ -213,8 +187,8 @@ class HeavyTailed:
         return -0.5 * (z[0] - x[:, 0]) ** 2
 
 
-def test_a_model_may_bring_its_own_transition_density():
-    model, x = HeavyTailed(), np.linspace(-15, 15, 601)
+def test_a_model_may_bring_its_own_transition_density(grid_smoother):
+    model, x = HeavyTailed(), np.linspace(-15, 15, 301)
     z = np.array([[0.2], [4.0], [4.5], [-1.0], [0.0], [0.3]])
     marginal, joint = grid_smoother(
         model, x[:, None], z, lambda x, step: model.transition_log_density(x, x, 1.0, None, step)
@@ -313,7 +287,7 @@ def test_a_seed_decides_and_the_chunks_do_not(monkeypatch):
     first = hf.backward_simulation(PLANE, result, 70, 3)
     again = hf.backward_simulation(PLANE, result, 70, np.random.default_rng(3))
     other = hf.backward_simulation(PLANE, result, 70, 4)
-    monkeypatch.setattr(smoothing, "CHUNK", 7 * 50 * 2)
+    monkeypatch.setattr(_density, "CHUNK", 7 * 50 * 2)
     chunks = hf.backward_simulation(PLANE, result, 70, 3)
     np.testing.assert_array_equal(first.x, again.x)
     np.testing.assert_array_equal(first.x, chunks.x)
@@ -424,7 +398,7 @@ def test_a_model_without_a_density_is_named():
         (ValueError, {"times": [1.0]}, "times: expected one per step, 8, got 1"),
         (ValueError, {"controls": [None] * 9}, "controls: expected one per step, 8, got 9"),
         (TypeError, {"model": hf.models.LinearGaussian}, "model: expected an instance, got the class"),
-        (ValueError, {"model": hf.models.UNGM()}, "result: expected particles of the model's dimension, 1, got 2"),
+        (ValueError, {"model": hf.models.UNGM()}, "result: expected states of the model's dimension, 1, got 2"),
         (TypeError, {"result": "run"}, "result: expected a FilterResult, got str"),
     ],
 )  # fmt: skip

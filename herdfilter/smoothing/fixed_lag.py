@@ -1,0 +1,186 @@
+"""Fixed-lag smoothing: each state given the observations up to a few steps after it, of a whole series or step by step."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_count
+from herdfilter._one_line import one_line
+from herdfilter.filters import FilterResult, Move, ParticleFilter, StepRecord
+from herdfilter.filters._pending import as_it_stands
+from herdfilter.filters._times import as_duration
+from herdfilter.filters.kalman import KalmanFilter
+from herdfilter.models.contract import circular_dims
+from herdfilter.models.sensors import Sensor
+from herdfilter.smoothing._backward import Filtered, collected, smoothed
+from herdfilter.smoothing._course import Course, checked
+from herdfilter.smoothing._density import require_density
+from herdfilter.smoothing.marginal import ParticleStep, particle_steps
+from herdfilter.smoothing.results import SmoothedResult
+from herdfilter.smoothing.rts import GaussianStep, check_gaussian, gaussian_steps
+
+
+def fixed_lag_smoother(
+    filter: ParticleFilter | KalmanFilter,  # noqa: A002
+    result: FilterResult,
+    lag: int,
+    dt: float | Sequence[float] | Array | None = None,
+    controls: Sequence[Any] | Array | None = None,
+    times: ArrayLike | None = None,
+) -> SmoothedResult:
+    """Smooth each state by the observations up to `lag` steps after it, as one would know it with that delay.
+
+    Particles are weighed as by `marginal_smoother`, Gaussians carried back as by `rts_smoother`. The last steps have fewer
+    observations after them; with a lag of the whole series all is as with those two, and with 0 as in the filter. One
+    sweep backwards serves all steps: a short lag takes about as long as a long one.
+
+    Parameters
+    ----------
+    filter : ParticleFilter or KalmanFilter
+        The one that was run, or another one of the same model; it is left as it is.
+    result : FilterResult
+        Of its ``run``, with ``keep_particles=True`` for a particle filter.
+    lag : int
+        Number of steps, from 0. Rows of the same time are one step.
+    dt, controls, times
+        As given to ``run``, one for each row of the result; without `dt` and `times`, the times of the result are used.
+
+    Returns
+    -------
+    SmoothedResult
+        With particles and weights for a particle filter.
+
+    Raises
+    ------
+    IndefiniteCovarianceError, TypeError, UnreachableStateError, ValueError
+        As those two smoothers; ValueError if `lag` is not a whole number from 0.
+
+    See Also
+    --------
+    FixedLagSmoother : The same while observations come in.
+    """
+    lag, user = as_count("lag", lag, minimum=0), "fixed_lag_smoother"
+    _check(filter, user)
+    course = Course.of(filter.model, checked(result, filter.model), dt, controls, times)
+    if isinstance(filter, ParticleFilter):
+        return collected(
+            filter.model, result, course, particle_steps(filter.model, result, course, user), lag
+        )
+    return collected(filter.model, result, course, gaussian_steps(filter, result, course), lag)
+
+
+def _check(filter: Any, user: str) -> None:  # noqa: A002
+    """Raise TypeError unless one can go back from the filter's steps."""
+    if isinstance(filter, ParticleFilter):
+        require_density(filter.model, user)
+    else:
+        check_gaussian(filter, user, "a ParticleFilter, or ")
+
+
+class FixedLagSmoother:
+    """A filter that is looked at `lag` steps behind the latest observation.
+
+    Call `predict` and `update` in place of the filter's own. The estimate is that of the oldest step kept, and at first that
+    of the step where the filter began.
+
+    Parameters
+    ----------
+    filter : ParticleFilter or KalmanFilter
+        Moved along: look at it at any time, but leave its `predict` and `update` to this.
+    lag : int
+        Number of steps, from 0.
+
+    Raises
+    ------
+    TypeError
+        If the model of a particle filter has no transition density, or another filter keeps no Gaussian.
+    ValueError
+        If `lag` is not a whole number from 0.
+
+    Notes
+    -----
+    A step takes as much time as smoothing `lag` steps: for n particles, lag times n^2.
+
+    Examples
+    --------
+    >>> import herdfilter as hf
+    >>> smoother = FixedLagSmoother(hf.ExtendedKalmanFilter(hf.models.UNGM()), lag=2)
+    >>> for z in [[0.2], [1.5], [4.0]]:
+    ...     smoother.predict()
+    ...     record = smoother.update(z)
+    >>> record.step, smoother.step, smoother.mean.shape
+    (3, 1, (1,))
+    """
+
+    def __init__(self, filter: ParticleFilter | KalmanFilter, lag: int) -> None:  # noqa: A002
+        self.filter = filter
+        self.lag = as_count("lag", lag, minimum=0)
+        _check(filter, "FixedLagSmoother")
+        self._past: deque[Filtered] = deque(maxlen=self.lag)
+        self._window: SmoothedResult | None = None
+
+    def __repr__(self) -> str:
+        return one_line(self, filter=self.filter, lag=self.lag, step=self.step)
+
+    def predict(self, dt: float = 1.0, control: Any = None) -> None:
+        """Carry the filter to the next step; as its own ``predict``."""
+        move = Move(self.filter.model, as_duration("dt", dt), control, self.filter.step + 1)
+        left = []
+        if self.filter.step:  # the initial state is not smoothed
+            left.append(self._here(move._replace(model=as_it_stands(move))))
+        self.filter.predict(dt, control)
+        self._past.extend(left)
+        self._window = None
+
+    def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
+        """Take up an observation; as the filter's own ``update``, whose record of the latest step it returns."""
+        record = self.filter.update(z) if sensor is None else self.filter.update(z, sensor)
+        self._window = None
+        return record
+
+    @property
+    def step(self) -> int:
+        """Time index of the estimate: `lag` steps before the filter's, once there are as many."""
+        return int(self.filter.step - len(self._past))
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the state at `step`, given all observations so far, shape (d,)."""
+        return self.window.means[0]
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the state at `step`, given all observations so far, shape (d, d)."""
+        return self.window.covariances[0]
+
+    @property
+    def window(self) -> SmoothedResult:
+        """All steps kept, from `step` to the latest, each given all observations so far."""
+        if self.filter.step == 0:
+            raise RuntimeError("window: the filter stands at the initial state, step 0; call predict first")
+        if self._window is None:
+            steps = [*self._past, self._here(Move(self.filter.model))]
+            beliefs = smoothed(steps, len(steps))
+            moments = [step.moments(belief) for step, belief in zip(steps, beliefs, strict=True)]
+            particles = [step.particles for step in steps if isinstance(step, ParticleStep)]
+            self._window = SmoothedResult(
+                means=np.array([mean for mean, _ in moments]),
+                covariances=np.array([covariance for _, covariance in moments]),
+                particles=np.array(particles) if particles else None,
+                weights=np.vstack([belief[0] for belief in beliefs]) if particles else None,
+                steps=np.arange(self.step, self.filter.step + 1),
+                circular=circular_dims(self.filter.model),
+            )
+        return self._window
+
+    def _here(self, onward: Move) -> GaussianStep | ParticleStep:
+        """Where the filter stands, and the move from there."""
+        if isinstance(self.filter, ParticleFilter):
+            return ParticleStep(self.filter.particles, self.filter.weights, onward, "FixedLagSmoother")
+        belief: Any = self.filter.belief
+        return GaussianStep(belief.mean, belief.covariance, belief.rule, onward)

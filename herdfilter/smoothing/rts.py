@@ -1,0 +1,148 @@
+"""The Rauch-Tung-Striebel smoother, with the rule for moments of any Kalman filter.
+
+Rauch, Tung and Striebel (1965), "Maximum likelihood estimates of linear dynamic systems", AIAA Journal 3; for nonlinear
+models Särkkä (2008), "Unscented Rauch-Tung-Striebel smoother", IEEE Transactions on Automatic Control 53.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array
+from herdfilter.angles import wrap_angles
+from herdfilter.filters import FilterResult, Move, ParticleFilter
+from herdfilter.filters.kalman import KalmanFilter
+from herdfilter.filters.kalman.gaussian import GaussianBelief, MomentRule, definite, predicted_gaussians
+from herdfilter.models.contract import circular_dims
+from herdfilter.smoothing._backward import Belief, collected
+from herdfilter.smoothing._course import Course, checked
+from herdfilter.smoothing.results import SmoothedResult
+
+EMPTY = 1e-12
+"""Eigenvalue of a predicted correlation matrix below which it is rounding: in that direction the state is certain."""
+
+
+def rts_smoother(
+    filter: KalmanFilter,  # noqa: A002
+    result: FilterResult,
+    dt: float | Sequence[float] | Array | None = None,
+    controls: Sequence[Any] | Array | None = None,
+    times: ArrayLike | None = None,
+) -> SmoothedResult:
+    r"""Smooth the means and covariances of a Kalman filter, from the last step to the first.
+
+    With m and P the filtered moments of a step, :math:`m^-` and :math:`P^-` the predicted ones of the next, and C the
+    covariance of the two states, all by the filter's own rule for moments,
+
+    .. math::
+        G = C (P^-)^{-1}, \quad m^s_t = m + G (m^s_{t+1} - m^-), \quad P^s_t = P + G (P^s_{t+1} - P^-) G^\top.
+
+    Where the model is linear and Gaussian these are the exact moments of each state given all observations.
+
+    Parameters
+    ----------
+    filter : KalmanFilter
+        Extended, unscented, cubature or smart sampling: the one that was run, or another one of the same model. It gives
+        the model and the rule, and is left as it is.
+    result : FilterResult
+        Of its ``run``. Rows of the same time are one state.
+    dt, controls, times
+        As given to ``run``, one for each row of the result; without `dt` and `times`, the times of the result are used.
+
+    Returns
+    -------
+    SmoothedResult
+        Means with angles in [-pi, pi), and covariances, at steps 1 to T.
+
+    Raises
+    ------
+    IndefiniteCovarianceError
+        If a predicted or a smoothed covariance is indefinite, which a rule with negative weights can bring about.
+    TypeError
+        If `filter` is no Kalman filter that keeps a Gaussian, as the ensemble's does not; if `result` is no `FilterResult`.
+    ValueError
+        If a length does not fit, or the result is of another dimension than the model or of no step.
+
+    Notes
+    -----
+    Where the transition leaves no doubt, the predicted covariance is singular; its pseudo-inverse is used, which is exact.
+    """
+    check_gaussian(filter, "rts_smoother")
+    course = Course.of(filter.model, checked(result, filter.model), dt, controls, times)
+    return collected(filter.model, result, course, gaussian_steps(filter, result, course))
+
+
+def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: A002
+    """Raise TypeError unless it is a Kalman filter that keeps a Gaussian; the error names what else will do, too."""
+    if isinstance(filter, KalmanFilter) and isinstance(filter.belief, GaussianBelief):
+        return
+    name = f"the class {filter.__name__}" if isinstance(filter, type) else type(filter).__name__
+    hint = "; marginal_smoother serves its particles" if isinstance(filter, ParticleFilter) else ""
+    raise TypeError(
+        f"filter: {user} expected {or_else}a Kalman filter that keeps a Gaussian (extended, unscented, cubature or smart "
+        f"sampling), got {name}{hint}"
+    )
+
+
+def gaussian_steps(
+    filter: KalmanFilter,  # noqa: A002
+    result: FilterResult,
+    course: Course,
+) -> list[GaussianStep]:
+    """Return the steps of a result as Gaussians."""
+    belief: Any = filter.belief
+    onward = [*course.moves, Move(filter.model)]  # the last leads nowhere
+    return [
+        GaussianStep(result.means[row], result.covariances[row], belief.rule, move)
+        for row, move in zip(course.last, onward, strict=True)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianStep:
+    """The filtered moments of a step, and the move from there (see `Filtered`)."""
+
+    mean: Array
+    covariance: Array
+    rule: MomentRule
+    onward: Move
+
+    @property
+    def belief(self) -> Belief:
+        """The filtered moments."""
+        return self.mean[None], self.covariance[None]
+
+    @cached_property
+    def _prediction(self) -> tuple[Array, Array, Array]:
+        """Mean (d,) and covariance (d, d) predicted of the next step, and the gain (d, d) from there."""
+        predicted = predicted_gaussians(self.onward, self.mean[None], self.covariance[None], self.rule)
+        mean, covariance, cross = (part[0] for part in predicted)
+        return mean, covariance, cross @ _inverse(covariance)
+
+    def back(self, after: Any, later: Belief) -> Belief:
+        """Carry moments (K, d) and (K, d, d) of the next step to this one."""
+        move, (next_means, next_covariances) = self.onward, later
+        mean, covariance, gain = self._prediction
+        means = self.mean + wrap_angles(next_means - mean, move.circular) @ gain.T
+        covariances = self.covariance + gain @ (next_covariances - covariance) @ gain.T
+        return move.wrapped(means), definite(covariances, self.covariance, move.step - 1, "smoothed")
+
+    def moments(self, belief: Belief) -> tuple[Array, Array]:
+        """Mean and covariance of the first horizon."""
+        return wrap_angles(belief[0][0], circular_dims(self.onward.model)), belief[1][0]
+
+
+def _inverse(covariance: Array) -> Array:
+    """Return the inverse of a covariance (d, d) on what it spans, zero elsewhere, whatever the units of its dimensions."""
+    scale = np.sqrt(np.diagonal(covariance))
+    scale = np.where(scale > 0, scale, 1.0)
+    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    kept = values > EMPTY
+    vectors = vectors[:, kept] / scale[:, None]
+    return (vectors / values[kept]) @ vectors.T

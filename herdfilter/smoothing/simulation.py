@@ -1,0 +1,139 @@
+"""Backward simulation: whole trajectories drawn from the particles of a filter.
+
+Godsill, Doucet and West (2004), "Monte Carlo smoothing for nonlinear time series", Journal of the American Statistical
+Association 99, algorithm 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_count, as_generator
+from herdfilter._one_line import one_line
+from herdfilter.angles import moments
+from herdfilter.filters import FilterResult, ParticleFilter
+from herdfilter.filters.views import Views
+from herdfilter.models.contract import Model, circular_dims
+from herdfilter.smoothing._course import Course, checked, model_of, particles_of
+from herdfilter.smoothing._density import backward_weights, require_density, rows_at_once
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trajectories(Views):
+    """Independent draws, given the particles, of the whole state sequence given all observations.
+
+    Attributes
+    ----------
+    x : ndarray, shape (m, T, d)
+        States of each of m trajectories, one for each row of the filter's result; angles in [-pi, pi).
+    circular : tuple of int
+        Indices of the angle-valued dimensions.
+    steps, times : ndarray, shape (T,), or None
+        Time index and time of each row, as the filter's result has them.
+    """
+
+    x: Array
+    circular: tuple[int, ...] = ()
+    times: np.ndarray | None = None
+    steps: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        m, steps, d = self.x.shape
+        return one_line(self, n=m, steps=steps, dim=d)
+
+    @property
+    def means(self) -> Array:
+        """Smoothed mean at every step, shape (T, d); circular in angle-valued dimensions."""
+        return np.array([mean for mean, _ in self._moments()])
+
+    @property
+    def covariances(self) -> Array:
+        """Smoothed covariance at every step, shape (T, d, d)."""
+        return np.array([covariance for _, covariance in self._moments()])
+
+    def _moments(self) -> list[tuple[Array, Array]]:
+        weights = np.full(len(self.x), 1.0 / len(self.x))
+        return [moments(self.x[:, k], weights, self.circular) for k in range(self.x.shape[1])]
+
+
+def backward_simulation(
+    model: Model | ParticleFilter,
+    result: FilterResult,
+    n_trajectories: int,
+    rng: np.random.Generator | int | None,
+    dt: float | Sequence[float] | Array | None = None,
+    controls: Sequence[Any] | Array | None = None,
+    times: ArrayLike | None = None,
+) -> Trajectories:
+    r"""Draw trajectories from the joint distribution of all states given all observations.
+
+    The last state of a trajectory is a filtering particle of the last step, drawn by its weight. Backwards from there,
+    with :math:`\tilde x_{t+1}` chosen, particle i of step t is chosen with probability
+
+    .. math:: \propto w_t^i\, p(\tilde x_{t+1} \mid x_t^i).
+
+    The weights are logarithms throughout, so that they do not vanish where the density is merely small. Particles of every
+    proposal and every resampling scheme will do. Time grows as T m n.
+
+    Parameters
+    ----------
+    model : object or ParticleFilter
+        The model that was filtered, or the filter; with `transition_mean` and `transition_covariance`, or
+        `transition_log_density`, which comes first where it exists. Residuals of angles are wrapped, which takes the noise
+        to be narrow on the circle.
+    result : FilterResult
+        Of ``ParticleFilter.run(..., keep_particles=True)``, T rows with n particles. Rows of the same time are one state.
+    n_trajectories : int
+        Number of trajectories m.
+    rng : numpy.random.Generator or int or None
+        Source of the random draws, or a seed.
+    dt, controls, times
+        As given to ``run``, one for each row of the result; without `dt` and `times`, the times of the result are used.
+
+    Raises
+    ------
+    TypeError
+        If the model has no transition density, or `result` is not a `FilterResult`.
+    ValueError
+        If `result` has no particles, a length or a number does not fit, or the transition noise is rank-deficient: then no
+        particle but the ancestor leads to a state, and there is no density to weigh by.
+    UnreachableStateError
+        If a transition density of the model's own vanishes from all particles to a state that was drawn.
+    """
+    model, user = model_of(model), "backward_simulation"
+    require_density(model, user)
+    m, rng = as_count("n_trajectories", n_trajectories), as_generator(rng)
+    course = Course.of(model, checked(result, model), dt, controls, times)
+    particles, weights = (part[course.last] for part in particles_of(result))
+    x = np.empty((m, len(particles), model.dim))
+    with np.errstate(divide="ignore"):  # particles of weight zero are never chosen
+        chosen = _choose(np.log(weights[-1:]), np.zeros(m, dtype=int), rng.random(m))
+    x[:, -1] = particles[-1, chosen]
+    for k in range(len(particles) - 2, -1, -1):
+        backward = backward_weights(course.moves[k], particles[k], weights[k], user)
+        chosen = _earlier(backward, particles[k + 1], chosen, rng.random(m), rows_at_once(particles[k]))
+        x[:, k] = particles[k, chosen]
+    return Trajectories(x[:, course.place], circular_dims(model), result.times, result.steps)
+
+
+def _earlier(
+    backward: Callable[[Array], Array], x_next: Array, later: np.ndarray, u: Array, size: int
+) -> np.ndarray:
+    """Choose a particle before each of those that are numbered `later` (m,) among x_next, `size` of them at a time."""
+    chosen = np.empty(len(later), dtype=int)
+    order = np.argsort(later)  # trajectories that have met are weighed together
+    for part in (order[start : start + size] for start in range(0, len(later), size)):
+        states, owner = np.unique(later[part], return_inverse=True)
+        chosen[part] = _choose(backward(x_next[states]), owner, u[part])
+    return chosen
+
+
+def _choose(log_weights: Array, row: np.ndarray, u: Array) -> np.ndarray:
+    """Draw an index by each of some rows of log-weights (r, n), by uniform numbers in [0, 1) of the same shape as `row`."""
+    cumulative = np.cumsum(np.exp(log_weights - log_weights.max(axis=1, keepdims=True)), axis=1)
+    return np.count_nonzero(cumulative[row] <= (u * cumulative[row, -1])[:, None], axis=1)

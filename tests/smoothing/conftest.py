@@ -1,0 +1,131 @@
+"""What smoothers are held to: all states given all observations, by one large Gaussian or on a grid."""
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+
+
+class Driven:
+    """Two states that turn and fade in time, pushed by a control; one sum of them is observed."""
+
+    dim = 2
+    initial = hf.GaussianMixture([1.0], [[1.0, -1.0]], [[1.0, 0.3], [0.3, 2.0]])
+    Q = np.array([[0.5, 0.1], [0.1, 0.3]])
+    H = np.array([[1.0, 0.5]])
+    R = np.array([[0.7]])
+
+    def F(self, dt):  # noqa: N802
+        return np.exp(-0.1 * dt) * np.array([[np.cos(dt), np.sin(dt)], [-np.sin(dt), np.cos(dt)]])
+
+    def transition_mean(self, x, dt, control, step):
+        return x @ self.F(dt).T + (0.0 if control is None else control)
+
+    def transition_covariance(self, dt, step):
+        return self.Q * dt
+
+    def observation_mean(self, x, step):
+        return x @ self.H.T
+
+    def observation_covariance(self, step):
+        return self.R
+
+
+def all_states(model, rows, steps, dt, controls=None):
+    """Mean (T, d) and covariance (T, d, T, d) of all states given readings, by conditioning the Gaussian of all of them.
+
+    Parameters
+    ----------
+    rows : sequence of (place, H, R, z)
+        Readings of the state at a place from 0, NaN where missing.
+    """
+    d, start = model.dim, model.initial
+    mean, block = start.mean, start.covariance
+    means, C = np.zeros((steps, d)), np.zeros((steps, d, steps, d))
+    for k in range(steps):
+        F = model.F(dt[k])
+        mean = F @ mean + (0.0 if controls is None else controls[k])
+        block = F @ block @ F.T + model.transition_covariance(dt[k], k + 1)
+        means[k], C[k, :, k] = mean, block
+        for j in range(k):
+            C[k, :, j] = F @ C[k - 1, :, j]
+            C[j, :, k] = C[k, :, j].T
+    m, P = means.ravel(), C.reshape(steps * d, steps * d)
+    H = np.zeros((len(rows), steps, d))
+    for row, (place, matrix, _, _) in zip(H, rows, strict=True):
+        row[place] = matrix
+    z, R = np.array([row[3] for row in rows]), np.array([row[2] for row in rows])
+    seen = ~np.isnan(z)
+    H = H.reshape(len(rows), -1)[seen]
+    gain = P @ H.T @ np.linalg.inv(H @ P @ H.T + np.diag(R[seen]))
+    return (m + gain @ (z[seen] - H @ m)).reshape(steps, d), (P - gain @ H @ P).reshape(steps, d, steps, d)
+
+
+def exactly(model, z, dt=None, controls=None):
+    """Means (T, d) and covariances (T, d, d) of a model of one observed number a step, given all of them."""
+    steps = len(z)
+    rows = [(k, model.H[0], model.R[0, 0], float(z[k][0])) for k in range(steps)]
+    means, C = all_states(model, rows, steps, np.ones(steps) if dt is None else dt, controls)
+    k = np.arange(steps)
+    return means, C[k, :, k]
+
+
+def on_a_grid(model, x, z, log_transition):
+    """Exact smoothing probabilities (T, N) on points x (N, 1), and the joint ones of successive steps (T - 1, N, N)."""
+    steps = len(z)
+    kernel = [np.exp(log_transition(x, k + 1)) for k in range(steps)]  # [next, before]
+    likelihood = [np.exp(model.log_likelihood(z[k], x, k + 1)) for k in range(steps)]
+    forward, backward = np.exp(model.initial.log_density(x)), np.ones(len(x))
+    forwards = []
+    for k in range(steps):
+        forward = likelihood[k] * (kernel[k] @ forward)
+        forward /= forward.sum()
+        forwards.append(forward)
+    marginal, joint = [forwards[-1]], []
+    for k in range(steps - 1, 0, -1):
+        after = likelihood[k] * backward
+        pair = after[:, None] * kernel[k] * forwards[k - 1]
+        joint.insert(0, pair / pair.sum())
+        backward = after @ kernel[k]
+        backward /= backward.sum()
+        marginal.insert(0, joint[0].sum(axis=0))
+    return np.array(marginal), np.array(joint)
+
+
+def growth_on_a_grid(model, x, z):
+    """Exact smoothing probabilities of the growth model on points x (N,)."""
+
+    def log_transition(x, step):
+        return -0.5 * (x - model.transition_mean(x, 1.0, None, step)[:, 0]) ** 2 / model.process_variance
+
+    return on_a_grid(model, x[:, None], z, log_transition)
+
+
+@pytest.fixture
+def driven():
+    """A linear Gaussian model whose transition depends on the time step and on a control."""
+    return Driven()
+
+
+@pytest.fixture
+def exact():
+    """A function: smoothed moments of a linear Gaussian model, exactly."""
+    return exactly
+
+
+@pytest.fixture
+def joint():
+    """A function: mean and covariance of all states given readings of any of them."""
+    return all_states
+
+
+@pytest.fixture
+def grid_smoother():
+    """A function: exact smoothing probabilities on a grid, any transition density."""
+    return on_a_grid
+
+
+@pytest.fixture
+def growth_smoother():
+    """A function: exact smoothing probabilities of the growth model on a grid."""
+    return growth_on_a_grid

@@ -1,0 +1,168 @@
+"""Fixed-lag smoothing: by definition the smoother of the series cut off at the lag; in a batch and step by step."""
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+
+Z = np.array([[0.5], [2.0], [np.nan], [-1.0], [0.3], [1.2], [3.0]])
+DT = np.array([1.0, 0.5, 2.0, 1.0, 0.2, 1.0, 0.7])
+CONTROLS = np.array([[0.0, 1.0], [2.0, 0.0], [-4.0, 1.0], [1.5, 0.5], [2.0, 2.0], [0.0, -3.0], [1.0, 0.0]])
+
+
+def kalman(model):
+    return hf.UnscentedKalmanFilter(model)
+
+
+def particles(model):
+    return hf.ParticleFilter(model, 30, rng=0)
+
+
+def ran(pf, z=Z, **options):
+    more = {"keep_particles": True} if isinstance(pf, hf.ParticleFilter) else {}
+    return pf.run(z, **more, **options)
+
+
+def whole(pf, *arguments):
+    return (hf.marginal_smoother if isinstance(pf, hf.ParticleFilter) else hf.rts_smoother)(pf, *arguments)
+
+
+def same(one, other, rows, of_other, tolerance=1e-12):
+    for name in ("means", "covariances", "weights", "particles"):
+        a, b = getattr(one, name), getattr(other, name)
+        if b is None:
+            assert a is None
+        else:
+            np.testing.assert_allclose(a[rows], b[of_other], rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("build", [kalman, particles])
+@pytest.mark.parametrize("lag", [1, 3])
+def test_a_state_is_smoothed_by_what_is_seen_up_to_the_lag(driven, build, lag):
+    pf = build(driven)
+    found = hf.fixed_lag_smoother(pf, ran(pf, dt=DT, controls=CONTROLS), lag, DT, CONTROLS)
+    for k in range(len(Z)):
+        upto = slice(min(k + lag + 1, len(Z)))
+        cut = ran(build(driven), Z[upto], dt=DT[upto], controls=CONTROLS[upto])
+        same(found, whole(pf, cut, DT[upto], CONTROLS[upto]), k, k)
+
+
+@pytest.mark.parametrize("build", [kalman, particles])
+def test_no_lag_is_the_filter_and_the_longest_is_the_smoother(driven, build):
+    pf = build(driven)
+    result = ran(pf, dt=DT)
+    same(hf.fixed_lag_smoother(pf, result, 0), result, slice(None), slice(None), 1e-14)
+    for lag in (len(Z) - 1, len(Z), 1000):
+        same(hf.fixed_lag_smoother(pf, result, lag), whole(pf, result), slice(None), slice(None), 0)
+
+
+@pytest.mark.parametrize("build", [kalman, particles])
+@pytest.mark.parametrize("lag", [0, 2, 20])
+def test_step_by_step_is_as_in_a_batch(driven, build, lag):
+    pf = build(driven)
+    batch = hf.fixed_lag_smoother(pf, ran(pf, dt=DT, controls=CONTROLS), lag, controls=CONTROLS)
+    online, plain = hf.FixedLagSmoother(build(driven), lag), build(driven)
+    for k, (z, dt, control) in enumerate(zip(Z, DT, CONTROLS, strict=True)):
+        online.predict(dt, control)
+        plain.predict(dt, control)
+        record, expected = online.update(z), plain.update(z)
+        assert record.step == expected.step == online.filter.step
+        np.testing.assert_array_equal(record.mean, expected.mean)
+        assert online.step == max(k + 1 - lag, 1)
+        if k >= lag:
+            np.testing.assert_allclose(online.mean, batch.means[k - lag], atol=1e-12)
+            np.testing.assert_allclose(online.covariance, batch.covariances[k - lag], atol=1e-12)
+    rest = slice(max(len(Z) - 1 - lag, 0), None)
+    same(online.window, batch, slice(None), rest)
+    np.testing.assert_array_equal(online.window.steps, batch.steps[rest])
+
+
+def test_sensors_and_several_updates_at_a_step(driven):
+    one, other = hf.Sensor(lambda x: x[:, :1], [[0.2]]), hf.Sensor(lambda x: x[:, 1:], [[0.4]])
+    readings = [
+        (1.0, one, [1.0]),
+        (1.0, other, [0.0]),
+        (2.5, other, [-2.0]),
+        (3.0, one, None),
+        (3.0, other, [1.0]),
+    ]
+    for build in (kalman, particles):
+        pf = build(driven)
+        batch = hf.fixed_lag_smoother(pf, ran(pf, readings), 1)
+        online = hf.FixedLagSmoother(build(driven), 1)
+        found = []
+        for time, before in ((1.0, 0.0), (2.5, 1.0), (3.0, 2.5)):
+            online.predict(time - before)
+            for at, sensor, z in readings:
+                if at == time:
+                    online.update(z, sensor=sensor)
+            found.append(online.mean)
+        np.testing.assert_allclose(found[1:], batch.means[[1, 2]], atol=1e-12)
+        np.testing.assert_array_equal(batch.means[[0, 3]], batch.means[[1, 4]])
+
+
+def test_a_model_may_be_changed_between_steps(driven):
+    """What led from a step is what counts, whatever the model has become since."""
+    Q = driven.Q
+    found = []
+    for changed in (False, True):
+        driven.Q = Q.copy()
+        online = hf.FixedLagSmoother(kalman(driven), 2)
+        for z in Z[:2]:
+            online.predict()
+            online.update(z)
+        if changed:
+            driven.Q *= 10.0
+        found.append(online.mean)
+    np.testing.assert_array_equal(*found)
+
+
+def test_between_prediction_and_update_nothing_is_learnt(driven):
+    online = hf.FixedLagSmoother(kalman(driven), 3)
+    online.predict()
+    online.update(Z[0])
+    known = online.mean
+    assert repr(online) == "FixedLagSmoother(filter=UnscentedKalmanFilter, lag=3, step=1)"
+    online.predict()
+    np.testing.assert_allclose(online.mean, known, atol=1e-12)
+    online.update(Z[1])
+    assert np.abs(online.mean - known).max() > 0.01
+
+
+def test_bad_arguments_are_named(driven):
+    pf = kalman(driven)
+    result = ran(pf)
+    for lag in (-1, 1.5, True):
+        with pytest.raises(ValueError, match="lag: expected an integer of at least 0, got"):
+            hf.fixed_lag_smoother(pf, result, lag)
+        with pytest.raises(ValueError, match="lag: expected an integer of at least 0, got"):
+            hf.FixedLagSmoother(pf, lag)
+    ensemble = hf.EnsembleKalmanFilter(driven, 10, rng=0)
+    for smoother, name in (
+        (lambda pf: hf.fixed_lag_smoother(pf, result, 2), "fixed_lag_smoother"),
+        (lambda pf: hf.FixedLagSmoother(pf, 2), "FixedLagSmoother"),
+    ):
+        with pytest.raises(
+            TypeError,
+            match=f"filter: {name} expected a ParticleFilter, or a Kalman filter .*, got EnsembleKalmanFilter",
+        ):
+            smoother(ensemble)
+        with pytest.raises(TypeError, match=f"model: {name} needs .*, or transition_log_density"):
+            smoother(hf.ParticleFilter(OnlySimulated(), 10, rng=0))
+    with pytest.raises(ValueError, match=r"result: expected particles, .*keep_particles=True"):
+        hf.fixed_lag_smoother(particles(driven), result, 2)
+    with pytest.raises(
+        RuntimeError, match="the filter stands at the initial state, step 0; call predict first"
+    ):
+        _ = hf.FixedLagSmoother(kalman(driven), 2).mean
+
+
+class OnlySimulated:
+    dim = 1
+    initial = hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
+
+    def sample_transition(self, x, rng, dt, control, step):
+        return x + rng.laplace(size=x.shape)
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * (z[0] - x[:, 0]) ** 2

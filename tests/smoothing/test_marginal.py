@@ -1,0 +1,246 @@
+"""Marginal smoothing by backward weights: against all paths of a chain, Rauch-Tung-Striebel, a grid, and trajectories."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.angles import wrap_angles
+from herdfilter.smoothing import _density
+
+LINE = hf.models.LinearGaussian([[0.9]], [[1.0]], [[0.5]], [[0.7]], [1.0], [[2.0]])
+Z = np.array([[0.5], [2.0], [np.nan], [-1.0], [0.3], [1.2]])
+
+
+def of(model, z, n=50, seed=0, proposal=None, **options):
+    pf = hf.ParticleFilter(model, n, proposal, rng=seed)
+    result = pf.run(z, keep_particles=True, **options)
+    return hf.marginal_smoother(model, result), result
+
+
+def kept(particles, weights):
+    """A result that has these particles (T, n, d) and weights (T, n)."""
+    steps, _, d = particles.shape
+    none = np.zeros(steps)
+    return hf.FilterResult(
+        np.zeros((steps, d)), np.zeros((steps, d, d)), none, none, none, (), particles, weights
+    )
+
+
+class Chain:
+    """A walk among three states by a matrix of probabilities, one of them zero."""
+
+    dim = 1
+    matrix = np.array([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5], [0.6, 0.1, 0.3]])
+
+    def transition_log_density(self, x_next, x, dt, control, step):
+        with np.errstate(divide="ignore"):
+            return np.log(self.matrix[x[:, 0].astype(int)][:, x_next[:, 0].astype(int)]).T
+
+
+def test_particles_that_are_all_states_have_their_exact_probabilities():
+    """By adding up all paths; the particles are shuffled, and one state is two particles at some steps."""
+    rng = np.random.default_rng(0)
+    start, likelihood = np.array([0.2, 0.5, 0.3]), rng.random((5, 3))
+    forward, states, weights = start, [], []
+    for seen in likelihood:
+        forward = (forward @ Chain.matrix) * seen
+        forward /= forward.sum()
+        order = rng.permutation([0, 1, 2, 1])
+        states.append(order[:, None].astype(float))
+        weights.append(np.where(order == 1, 0.5, 1.0) * forward[order])
+    paths = np.array(list(product(range(3), repeat=6)))
+    p = start[paths[:, 0]]
+    for k in range(5):
+        p = p * Chain.matrix[paths[:, k], paths[:, k + 1]] * likelihood[k][paths[:, k + 1]]
+    p /= p.sum()
+    exact = np.array([[p[paths[:, k + 1] == state].sum() for state in range(3)] for k in range(5)])
+    found = hf.marginal_smoother(Chain(), kept(np.array(states), np.array(weights)))
+    shares = [np.bincount(x[:, 0].astype(int), w) for x, w in zip(states, found.weights, strict=True)]
+    np.testing.assert_allclose(shares, exact, atol=1e-14)
+    np.testing.assert_allclose(found.means[:, 0], exact @ [0, 1, 2], atol=1e-14)
+    np.testing.assert_allclose(
+        found.covariances[:, 0, 0], exact @ [0, 1, 4] - (exact @ [0, 1, 2]) ** 2, atol=1e-14
+    )
+
+
+def test_quantiles_smooth_a_line_as_rauch_tung_striebel():
+    """No random number in it: the error of the means falls nearly as 1/n^2."""
+    kf = hf.ExtendedKalmanFilter(LINE)
+    exact = hf.rts_smoother(kf, kf.run(Z))
+    error = []
+    for n in (25, 100, 400):
+        found, _ = of(LINE, Z, n, proposal=hf.HerdedProposal(hf.QuantileSampling()))
+        error.append(
+            [np.abs(found.means - exact.means).max(), np.abs(found.covariances - exact.covariances).max()]
+        )
+    error = np.array(error)
+    assert (error[1:] < error[:-1] / 8).all(), error
+    assert (error[-1] < [5e-5, 2e-4]).all(), error
+
+
+@pytest.mark.parametrize(
+    ("proposal", "tolerance"),
+    [
+        (hf.RankedProposal(), 0.06),
+        (hf.AugmentedProposal(hf.GaussianFit(), hf.MappedSampling(hf.SobolSampling())), 0.06),
+    ],
+    ids=["ranked", "augmented"],
+)
+def test_a_plane_is_smoothed_as_by_rauch_tung_striebel(driven, proposal, tolerance):
+    kf = hf.ExtendedKalmanFilter(driven)
+    exact = hf.rts_smoother(kf, kf.run(Z))
+    found, filtered = of(driven, Z, 400, proposal=proposal)
+    assert np.abs(found.means - exact.means).max() < tolerance
+    assert np.abs(found.covariances - exact.covariances).max() < 2 * tolerance
+    assert np.abs(filtered.means - exact.means).max() > 0.5
+
+
+def test_two_modes_are_smoothed_as_on_a_grid(growth_smoother):
+    model, x = hf.models.UNGM(), np.linspace(-45, 45, 451)
+    z = hf.simulate(model, 10, rng=7)[1]
+    exact = growth_smoother(model, x, z)[0]
+    mean = exact @ x
+    for n, tolerance in ((100, 0.6), (800, 0.12)):
+        found, filtered = of(model, z, n, proposal=hf.HerdedProposal(hf.QuantileSampling()))
+        assert np.abs(found.means[:, 0] - mean).max() < tolerance
+    right = (found.weights * (found.particles[..., 0] > 0)).sum(axis=1)
+    np.testing.assert_allclose(right, exact[:, x > 0].sum(axis=1), atol=0.02)
+    assert np.abs(filtered.means[:, 0] - mean).max() > 3
+
+
+def test_weights_are_the_shares_of_many_trajectories(driven):
+    found, result = of(driven, Z, 30)
+    m = 40_000
+    x = hf.backward_simulation(driven, result, m, 1).x
+    for k in range(len(Z)):
+        shares = (x[:, k, None, 0] == result.particles[k, :, 0]).mean(axis=0)
+        spread = np.sqrt(found.weights[k] * (1 - found.weights[k]) / m)
+        assert (np.abs(shares - found.weights[k]) < 4.5 * spread + 1e-9).all()
+
+
+def test_particles_that_coincide_count_as_one():
+    found, result = of(LINE, Z, 20)
+    share = np.random.default_rng(2).random((len(Z), 20))
+    doubled = replace(
+        result,
+        particles=np.concatenate([result.particles, result.particles], axis=1),
+        weights=np.hstack([share * result.weights, (1 - share) * result.weights]),
+    )
+    again = hf.marginal_smoother(LINE, doubled)
+    np.testing.assert_allclose(again.weights[:, :20] + again.weights[:, 20:], found.weights, atol=1e-14)
+    np.testing.assert_allclose(again.means, found.means, atol=1e-13)
+
+
+def test_the_last_step_is_the_filters(driven):
+    found, result = of(driven, Z)
+    np.testing.assert_array_equal(found.weights[-1], result.weights[-1])
+    np.testing.assert_allclose(found.means[-1], result.means[-1], atol=1e-14)
+    np.testing.assert_allclose(found.weights.sum(axis=1), 1.0)
+    assert found.particles is result.particles
+    assert repr(found) == "SmoothedResult(steps=6, dim=2, particles=array(6, 50, 2))"
+
+
+def test_particles_may_be_taken_in_turns(driven, monkeypatch):
+    found, result = of(driven, Z)
+    monkeypatch.setattr(_density, "CHUNK", 7 * 50 * 2)
+    again = hf.marginal_smoother(driven, result)
+    np.testing.assert_allclose(again.weights, found.weights, rtol=1e-12)
+
+
+def test_the_filter_stands_for_its_model_and_knows_the_times(driven):
+    """Time steps are those of the result, of several readings of one time too."""
+    dt = np.array([0.5, 1.2, 0.3])
+    z = [[1.0], [-2.0], [1.0]]
+    pf = hf.ParticleFilter(driven, 40, rng=0)
+    result = pf.run(z, dt=dt, keep_particles=True)
+    found = hf.marginal_smoother(pf, result)
+    np.testing.assert_allclose(found.means, hf.marginal_smoother(driven, result, dt).means, atol=1e-12)
+    blind = hf.Sensor(None, None, log_likelihood=lambda z, x: np.zeros(len(x)))
+    readings = [
+        (0.5, None, None),
+        (0.5, None, z[0]),
+        (1.7, None, z[1]),
+        (2.0, blind, [0.0]),
+        (2.0, None, z[2]),
+    ]
+    several = hf.ParticleFilter(driven, 40, rng=0).run(readings, keep_particles=True)
+    again = hf.marginal_smoother(driven, several)
+    place = [0, 0, 1, 2, 2]
+    np.testing.assert_allclose(again.weights, found.weights[place], atol=1e-12)
+    np.testing.assert_allclose(again.particles, result.particles[place], atol=1e-12)
+    drawn = hf.backward_simulation(driven, several, 20, 1).x
+    np.testing.assert_allclose(drawn, hf.backward_simulation(pf, result, 20, 1).x[:, place], atol=1e-12)
+
+
+class Compass:
+    """A heading that turns, observed with noise; beside it a coordinate on the line."""
+
+    dim, circular = 2, (1,)
+
+    def __init__(self, heading=0.0):
+        self.initial = hf.GaussianMixture([1.0], [[0.0, heading]], np.diag([1.0, 0.3]))
+
+    def transition_mean(self, x, dt, control, step):
+        return x + np.array([0.0, 0.2])
+
+    def transition_covariance(self, dt, step):
+        return np.array([[0.1, 0.01], [0.01, 0.02]])
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * (wrap_angles(z - x, (1,)) ** 2 / [0.5, 0.05]).sum(axis=1)
+
+
+def test_where_zero_lies_on_the_circle_does_not_matter():
+    z = np.column_stack([np.zeros(6), [0.1, 0.3, 0.2, 0.9, 1.1, 1.5]])
+    shift = np.array([0.0, np.pi])
+    plain, _ = of(Compass(), z)
+    turned, _ = of(Compass(np.pi), wrap_angles(z + shift, (1,)))
+    np.testing.assert_allclose(turned.weights, plain.weights, atol=1e-9)
+    np.testing.assert_allclose(wrap_angles(turned.means - plain.means - shift, (1,)), 0, atol=1e-9)
+    assert (np.abs(turned.means[:, 1]) <= np.pi).all()
+
+
+def test_a_transition_far_out_in_the_tails_still_has_weights():
+    """The density underflows from every particle, its logarithm does not: the nearest one has all weight."""
+    stiff = hf.models.LinearGaussian([[1.0]], [[1.0]], [[1e-12]], [[1.0]], [0.0], [[1.0]])
+    found = hf.marginal_smoother(
+        stiff, kept(np.array([[[0.0], [1.0]], [[30.0], [0.4]]]), np.array([[0.5, 0.5], [0.1, 0.9]]))
+    )
+    np.testing.assert_allclose(found.weights[0], [0.9, 0.1])
+
+
+@pytest.mark.parametrize("Q", [[[0.0, 0.0], [0.0, 0.2]], [[1.0, 2.0], [2.0, 4.0]]])
+def test_noise_of_deficient_rank_is_named(driven, Q):
+    driven.Q = np.array(Q)
+    message = "transition_covariance: marginal_smoother needs .* of full rank, 2; got rank 1 at step 6"
+    with pytest.raises(ValueError, match=message):
+        of(driven, Z, 20)
+
+
+def test_what_cannot_be_smoothed_is_named(driven):
+    class OnlySimulated:
+        dim = 1
+
+        def sample_transition(self, x, rng, dt, control, step):
+            return x
+
+    result = kept(np.array([[[2.0]], [[0.0]], [[2.0]]]), np.ones((3, 1)))
+    with pytest.raises(
+        TypeError, match=r"marginal_smoother needs .*, or transition_log_density; OnlySimulated has no"
+    ):
+        hf.marginal_smoother(OnlySimulated(), result)
+    with pytest.raises(hf.UnreachableStateError, match=r"step 2: .* all 1 particles .* at step 3") as caught:
+        hf.marginal_smoother(Chain(), replace(result, particles=result.particles[[0, 1, 2]]))
+    assert caught.value.step == 2
+    kf = hf.ExtendedKalmanFilter(driven)
+    with pytest.raises(ValueError, match=r"result: expected particles, .*keep_particles=True"):
+        hf.marginal_smoother(kf, kf.run(Z))
+    with pytest.raises(TypeError, match="result: expected a FilterResult, got ParticleFilter"):
+        hf.marginal_smoother(driven, hf.ParticleFilter(driven))
+    with pytest.raises(ValueError, match="result: expected states of the model's dimension, 2, got 1"):
+        hf.marginal_smoother(driven, result)
+    with pytest.raises(ValueError, match="dt: expected one per step, 3, got 1"):
+        hf.marginal_smoother(Chain(), result, dt=[1.0])

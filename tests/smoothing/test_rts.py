@@ -1,0 +1,265 @@
+"""The Rauch-Tung-Striebel smoother against conditioning of the Gaussian of all states, filterpy, and a grid."""
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import pytest
+from filterpy.kalman import KalmanFilter, MerweScaledSigmaPoints, UnscentedKalmanFilter
+
+import herdfilter as hf
+from herdfilter.angles import wrap_angles
+
+DT = np.array([1.0, 0.1, 3.0, 0.2, 0.5, 1.5])
+CONTROLS = np.array([[0.0, 1.0], [2.0, 0.0], [-4.0, 1.0], [1.5, 0.5], [2.0, 2.0], [0.0, -3.0]])
+Z = np.array([[2.0], [3.5], [np.nan], [-4.0], [1.0], [2.0]])
+FILTERS = {
+    "extended": hf.ExtendedKalmanFilter,
+    "unscented": hf.UnscentedKalmanFilter,
+    "cubature": hf.CubatureKalmanFilter,
+    "smart sampling": lambda model: hf.SmartSamplingKalmanFilter(model, 9),
+}
+
+
+@pytest.fixture(autouse=True)
+def one_start(monkeypatch):
+    """Points of smart sampling that are merely good are placed at once, and as exact for what is linear."""
+    monkeypatch.setattr("herdfilter.samplers.lcd.SEARCHED", 1)
+
+
+def agree(smoothed, means, covariances, tolerance=1e-10):
+    np.testing.assert_allclose(smoothed.means, means, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(smoothed.covariances, covariances, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("noise", ["additive", "pushed"])
+def test_linear_models_are_smoothed_exactly(driven, exact, name, noise):
+    """By every rule; also where the noise goes through the transition together with the state."""
+    kf = FILTERS[name](Pushed(driven) if noise == "pushed" else driven)
+    result = kf.run(Z, dt=DT, controls=CONTROLS)
+    agree(hf.rts_smoother(kf, result, DT, CONTROLS), *exact(driven, Z, DT, CONTROLS))
+
+
+class Pushed:
+    """The same model, whose noise is no longer said to be additive."""
+
+    dim, noise_dim = 2, 2
+
+    def __init__(self, model):
+        self.initial, self.model = model.initial, model
+        self.observation_mean, self.observation_covariance = (
+            model.observation_mean,
+            model.observation_covariance,
+        )
+
+    def transition(self, x, noise, dt, control, step):
+        root = np.linalg.cholesky(self.model.transition_covariance(dt, step))
+        return self.model.transition_mean(x, dt, control, step) + noise @ root.T
+
+
+def test_filterpy_agrees(driven):
+    F, kf = driven.F(1.0), KalmanFilter(dim_x=2, dim_z=1)
+    kf.x, kf.P = driven.initial.mean.copy(), driven.initial.covariance.copy()
+    kf.F, kf.H, kf.Q, kf.R = F, driven.H, driven.Q, driven.R
+    means, covariances, _, _ = kf.batch_filter(Z[[0, 1, 3, 4]])
+    theirs = kf.rts_smoother(means, covariances)
+    ours = hf.ExtendedKalmanFilter(driven)
+    agree(hf.rts_smoother(ours, ours.run(Z[[0, 1, 3, 4]])), *theirs[:2])
+
+
+def test_filterpy_agrees_where_the_transition_bends():
+    """Its unscented smoother, from the same filtered moments, over the same points."""
+    bent = hf.models.from_functions(
+        lambda x: np.column_stack([x[:, 0] + np.sin(x[:, 1]), 0.9 * x[:, 1] + 0.1 * x[:, 0] ** 2]),
+        lambda x: x[:, :1], [[0.1, 0.02], [0.02, 0.2]], [[0.5]], [0.3, -0.2], [[0.5, 0.1], [0.1, 0.4]],
+    )  # fmt: skip
+    points = MerweScaledSigmaPoints(2, alpha=1.0, beta=0.0, kappa=1.0)
+    theirs = UnscentedKalmanFilter(
+        2, 1, 1.0, lambda x: x[:1], lambda x, dt: bent.transition_mean(x[None], dt, None, 1)[0], points
+    )
+    theirs.Q = bent.transition_covariance(1.0, 1)
+    kf = hf.UnscentedKalmanFilter(bent)
+    result = kf.run(Z)
+    agree(hf.rts_smoother(kf, result), *theirs.rts_smoother(result.means, result.covariances)[:2])
+
+
+def test_times_are_those_of_the_result_unless_others_are_given(driven):
+    """As numbers, durations or dates; a wrong time step is not passed over."""
+    start = datetime(2026, 3, 1)
+    kf = hf.ExtendedKalmanFilter(driven)
+    told = hf.rts_smoother(kf, kf.run(Z, dt=DT), dt=DT)
+    dates = [start, *(start + timedelta(seconds=s) for s in np.cumsum(DT))]
+    for options in ({"dt": DT}, {"times": np.cumsum(DT)}, {"times": dates}):
+        result = hf.ExtendedKalmanFilter(driven).run(Z, **options)
+        agree(hf.rts_smoother(kf, result), told.means, told.covariances, 1e-9)
+        again = hf.rts_smoother(kf, result, **options)
+        agree(again, told.means, told.covariances, 1e-9)
+        np.testing.assert_array_equal(again.times, result.times)
+    other = hf.rts_smoother(kf, hf.ExtendedKalmanFilter(driven).run(Z, dt=DT), dt=1.0)
+    assert np.abs(other.means - told.means).max() > 0.1
+
+
+def test_readings_of_one_time_are_of_one_state(driven, joint):
+    """Two sensors, in part at the same times, which are no whole numbers."""
+    one = hf.Sensor(lambda x: x[:, :1], [[0.2]])
+    other = hf.Sensor(lambda x: x[:, 1:], [[0.4]])
+    readings = [
+        (0.5, one, [1.0]),
+        (0.5, other, [0.0]),
+        (1.7, other, [-2.0]),
+        (2.0, one, None),
+        (2.0, other, [1.0]),
+    ]
+    kf = hf.ExtendedKalmanFilter(driven)
+    controls = np.array(
+        [[1.0, 0.0], [9.0, 9.0], [0.5, -1.0], [2.0, 1.0], [9.0, 9.0]]
+    )  # on the way to the first of a time
+    result = kf.run(readings, controls=controls)
+    smoothed = hf.rts_smoother(kf, result, controls=controls)
+    place = [0, 0, 1, 2, 2]
+    rows = [(k, s.mean(np.eye(2)).T, s.covariance[0, 0], np.nan if z is None else z[0])
+            for k, (_, s, z) in zip(place, readings, strict=True)]  # fmt: skip
+    means, C = joint(driven, rows, 3, [0.5, 1.2, 0.3], controls[[0, 2, 3]])
+    agree(smoothed, means[place], C[np.arange(3), :, np.arange(3)][place])
+    np.testing.assert_array_equal(smoothed.steps, [1, 1, 2, 3, 3])
+
+
+def test_a_run_that_goes_on_has_the_steps_of_the_filter():
+    """Noise that grows with the index of the step."""
+
+    class Growing(hf.models.LinearGaussian):
+        def transition_covariance(self, dt, step):
+            return 0.3 * step * np.eye(1)
+
+    model = Growing([[1.0]], [[1.0]], [[1.0]], [[1.0]], [0.0], [[1.0]])
+    kf, z = hf.ExtendedKalmanFilter(model), np.array([[0.0], [3.0], [1.0], [5.0], [2.0]])
+    whole = hf.rts_smoother(kf, hf.ExtendedKalmanFilter(model).run(z))
+    kf.run(z[:3])
+    agree(hf.rts_smoother(kf, kf.run(z[3:])), whole.means[3:], whole.covariances[3:])
+
+
+@pytest.mark.parametrize("certain", [(), (1,), (0, 1)])
+def test_states_without_doubt_have_singular_predictions(driven, exact, certain):
+    """No noise in some dimensions or in any, and a start that is certain of one combination of them."""
+    driven.Q = np.diag([0.0 if i in certain else 0.4 for i in range(2)])
+    driven.initial = hf.GaussianMixture([1.0], [[1.0, -1.0]], [[1.0, 2.0], [2.0, 4.0]])
+    for build in (hf.ExtendedKalmanFilter, hf.CubatureKalmanFilter):
+        kf = build(driven)
+        agree(hf.rts_smoother(kf, kf.run(Z, dt=DT)), *exact(driven, Z, DT), tolerance=1e-9)
+
+
+def test_units_do_not_matter(driven):
+    unit = np.array([1.0, 1e-9])
+    F, Q, start = driven.F(1.0), driven.Q, driven.initial
+    plain, scaled = (
+        hf.models.LinearGaussian(
+            F * np.outer(u, 1 / u), driven.H / u, Q * np.outer(u, u), driven.R, start.mean * u,
+            start.covariance * np.outer(u, u),
+        )
+        for u in (np.ones(2), unit)
+    )  # fmt: skip
+    one, other = (
+        hf.rts_smoother(kf, kf.run(Z))
+        for kf in (hf.UnscentedKalmanFilter(plain), hf.UnscentedKalmanFilter(scaled))
+    )
+    np.testing.assert_allclose(other.means / unit, one.means, atol=1e-9)
+    np.testing.assert_allclose(other.covariances / np.outer(unit, unit), one.covariances, atol=1e-9)
+
+
+@pytest.mark.parametrize("build", FILTERS.values(), ids=FILTERS)
+def test_angles_are_smoothed_on_the_circle(build):
+    """A heading that crosses pi, and the same model on the line."""
+
+    class Heading(hf.models.LinearGaussian):
+        circular = observation_circular = (0,)
+
+    matrices = [[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], np.diag([0.01, 0.02]), [[0.05]]
+    z = np.array([[2.8], [3.1], [3.3], [3.2], [3.6], [3.9]])
+    line = build(hf.models.LinearGaussian(*matrices, [2.7, 0.2], np.diag([0.1, 0.1])))
+    circle = build(Heading(*matrices, [2.7, 0.2], np.diag([0.1, 0.1])))
+    straight = hf.rts_smoother(line, line.run(z))
+    turned = hf.rts_smoother(circle, circle.run(wrap_angles(z, (0,))))
+    assert (np.abs(turned.means[:, 0]) <= np.pi).all()
+    assert (straight.means[:, 0] > np.pi).any()
+    assert (straight.means[:, 0] < np.pi).any()
+    agree(turned, wrap_angles(straight.means, (0,)), straight.covariances, 1e-8)
+
+
+def test_a_nonlinear_model_is_smoothed_nearly_as_on_a_grid(grid_smoother):
+    """A pendulum-like walk: nearer to the exact smoothed means than the filter, which knows less."""
+    model = hf.models.from_functions(
+        lambda x: x + 0.5 * np.sin(x), lambda x: x + 0.1 * x**2, [[0.1]], [[0.3]], [0.5], [[0.4]]
+    )
+    z = hf.simulate(model, 8, rng=3)[1]
+    x = np.linspace(-10, 10, 400)
+    seen = hf.Sensor(
+        lambda x: x + 0.1 * x**2,
+        [[0.3]],
+        log_likelihood=lambda z, x: -0.5 * (z[0] - x[:, 0] - 0.1 * x[:, 0] ** 2) ** 2 / 0.3,
+    )
+
+    def log_transition(x, step):
+        return -0.5 * (x - model.transition_mean(x, 1.0, None, step)[:, 0]) ** 2 / 0.1
+
+    exact = grid_smoother(seen.on(model), x[:, None], z, log_transition)[0] @ x
+    for build in (hf.UnscentedKalmanFilter, hf.CubatureKalmanFilter, hf.ExtendedKalmanFilter):
+        kf = build(model)
+        result = kf.run(z)
+        smoothing, filtering = (
+            np.sqrt(np.mean((means[:, 0] - exact) ** 2))
+            for means in (hf.rts_smoother(kf, result).means, result.means)
+        )
+        assert smoothing < 0.5 * filtering, (build.__name__, smoothing, filtering)
+
+
+def test_the_last_step_is_the_filters_and_variances_do_not_grow(driven):
+    kf = hf.UnscentedKalmanFilter(driven)
+    result = kf.run(Z, dt=DT)
+    smoothed = hf.rts_smoother(kf, result)
+    np.testing.assert_array_equal(smoothed.means[-1], result.means[-1])
+    np.testing.assert_array_equal(smoothed.covariances[-1], result.covariances[-1])
+    assert np.linalg.eigvalsh(result.covariances - smoothed.covariances).min() > -1e-12
+    one = hf.UnscentedKalmanFilter(driven).run(Z[:1])
+    np.testing.assert_array_equal(hf.rts_smoother(kf, one).means, one.means)
+    assert repr(smoothed) == "SmoothedResult(steps=6, dim=2)"
+    assert list(smoothed.to_dataframe()) == ["step", "time", "x0_mean", "x0_sd", "x1_mean", "x1_sd"]
+
+
+def test_filters_that_keep_no_gaussian_are_named(driven):
+    result = hf.ExtendedKalmanFilter(driven).run(Z)
+    for other, name in (
+        (hf.EnsembleKalmanFilter(driven, 10, rng=0), "EnsembleKalmanFilter"),
+        (hf.ParticleFilter(driven, 10, rng=0), "ParticleFilter; marginal_smoother serves"),
+        (hf.ExtendedKalmanFilter, "the class ExtendedKalmanFilter"),
+        (driven, "Driven"),
+    ):
+        with pytest.raises(TypeError, match=f"filter: rts_smoother expected a Kalman filter .*, got {name}"):
+            hf.rts_smoother(other, result)
+
+
+def test_an_indefinite_prediction_is_named():
+    """Sigma points whose centre has a negative weight, and a transition that bends."""
+    bent = hf.models.from_functions(lambda x: x**2, lambda x: x, [[1.0]], [[10.0]], [0.0], [[1.0]])
+    result = hf.ExtendedKalmanFilter(bent).run([[0.1], [0.0]])
+    with pytest.raises(hf.IndefiniteCovarianceError, match="step 2: the predicted covariance") as caught:
+        hf.rts_smoother(hf.UnscentedKalmanFilter(bent, alpha=0.5, beta=-3.0), result)
+    assert caught.value.step == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "arguments", "message"),
+    [
+        (TypeError, {"result": "run"}, "result: expected a FilterResult, got str"),
+        (ValueError, {"dt": [1.0]}, "dt: expected one per step, 6, got 1"),
+        (ValueError, {"dt": 0.0}, "dt: expected a positive finite number, got 0"),
+        (ValueError, {"times": [1.0]}, "times: expected one per step, 6, got 1"),
+        (ValueError, {"controls": [None] * 9}, "controls: expected one per step, 6, got 9"),
+        (ValueError, {"filter": hf.ExtendedKalmanFilter(hf.models.UNGM())}, "result: expected .* dimension, 1, got 2"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_named(driven, error, arguments, message):
+    kf = hf.ExtendedKalmanFilter(driven)
+    with pytest.raises(error, match=message):
+        hf.rts_smoother(**{"filter": kf, "result": kf.run(Z)} | arguments)
+    with pytest.raises(ValueError, match="result: expected at least one step, got none"):
+        hf.rts_smoother(kf, kf.run([]))
