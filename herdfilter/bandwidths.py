@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_covariance, as_positive, one_of
-from herdfilter.mixture import GaussianMixture, floored, rank
+from herdfilter._covariances import floored, rank
+from herdfilter.mixture import GaussianMixture
 
 
 @runtime_checkable

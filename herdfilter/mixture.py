@@ -19,9 +19,7 @@ from herdfilter._checks import (
     as_points,
     as_weights,
 )
-from herdfilter._covariances import covariance_factor as covariance_factor
-from herdfilter._covariances import floored as floored
-from herdfilter._covariances import rank as rank
+from herdfilter._covariances import covariance_factor
 from herdfilter._mixture_conversions import component_covariances, parts_of_kde, parts_of_sklearn
 
 BLOCK = 2**21  # numbers held at once

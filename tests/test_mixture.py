@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import gaussian_kde, multivariate_normal
 
-from herdfilter.mixture import GaussianMixture, covariance_factor, floored, log_sums
+from herdfilter._covariances import covariance_factor, floored
+from herdfilter.mixture import GaussianMixture, log_sums
 
 SEEDS = st.integers(0, 2**32 - 1)
 few = settings(max_examples=40, deadline=None, derandomize=True)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
+from herdfilter._covariances import covariance_factor
 from herdfilter.bandwidths import BandwidthRule, check_bandwidth, kernel_covariance
 from herdfilter.discrepancy._common import BLOCK, check_pair
 from herdfilter.kernels import (
@@ -19,7 +20,7 @@ from herdfilter.kernels import (
     expected_kernel_pair,
     log_normaliser,
 )
-from herdfilter.mixture import GaussianMixture, covariance_factor
+from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 
 

@@ -9,8 +9,8 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import LARGEST, Array, as_array, as_count, as_numbers, as_weights, shown
+from herdfilter._covariances import floored
 from herdfilter.angles import unwrap_angles
-from herdfilter.mixture import floored
 
 BLOCK = 256  # points whose distances to as many others are taken at once: they stay in the cache
 KEPT = 2**24  # distances between members and all points that are kept at once

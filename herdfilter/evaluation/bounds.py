@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, as_count, as_generator, as_positive
-from herdfilter.mixture import GaussianMixture, covariance_factor
+from herdfilter._covariances import covariance_factor
+from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import (
     ADDITIVE,
     OBSERVED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.mixture import floored
+from herdfilter._covariances import floored
 
 SUSPECT = 1e-20  # variance relative to the square of a value, that rounding may have made
 ROUNDING = 16 * np.finfo(float).eps  # range of equal numbers after a few operations, relative to their size

@@ -10,11 +10,12 @@ import numpy as np
 import scipy
 
 from herdfilter._checks import Array, as_count
+from herdfilter._covariances import floored
 from herdfilter.angles import unwrap_angles
 from herdfilter.fitting._covariance import plain_and_regular
 from herdfilter.fitting._division import divide
 from herdfilter.fitting.base import checked
-from herdfilter.mixture import GaussianMixture, floored
+from herdfilter.mixture import GaussianMixture
 
 FLOOR = 1e-6  # least variance of a component in any direction, as a fraction of that of all particles
 FLAT = (

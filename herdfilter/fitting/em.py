@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import Array, as_count, as_positive
+from herdfilter._covariances import floored
 from herdfilter.angles import unwrap_angles
 from herdfilter.fitting._covariance import plain_and_regular
 from herdfilter.fitting._em import maximise, spread_seeds
 from herdfilter.fitting.base import checked
-from herdfilter.mixture import GaussianMixture, floored
+from herdfilter.mixture import GaussianMixture
 
 CANDIDATES = 64  # places among the particles where a component may start
 

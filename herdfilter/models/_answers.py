@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_numbers, shape_text
-from herdfilter.mixture import covariance_factor
+from herdfilter._covariances import covariance_factor
 
 LARGEST_VARIANCE = 1e300
 """Largest variance: the square of the largest state."""

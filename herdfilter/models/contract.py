@@ -32,8 +32,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_count, as_covariance, as_generator, as_positive, shown
+from herdfilter._covariances import covariance_factor
 from herdfilter.angles import unwrap_angles, wrap_angles
-from herdfilter.mixture import GaussianMixture, covariance_factor
+from herdfilter.mixture import GaussianMixture
 from herdfilter.models._answers import Covariance, covariance, covariances, rows, shaped
 from herdfilter.models._derived import gaussian_log_density
 from herdfilter.models._signatures import check_signature, takes_state

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import as_count, as_generator
-from herdfilter.mixture import GaussianMixture, as_mixture, floored
+from herdfilter._covariances import floored
+from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 from herdfilter.samplers.gibbs.chain import random_gibbs
 from herdfilter.samplers.herding.frame import KernelFrame

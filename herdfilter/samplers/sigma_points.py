@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 
 from herdfilter._checks import Array, as_count, one_of
-from herdfilter.mixture import GaussianMixture, as_mixture, covariance_factor
+from herdfilter._covariances import covariance_factor
+from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 
 

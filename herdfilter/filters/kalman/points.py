@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
+from herdfilter._covariances import covariance_factor
 from herdfilter.angles import unwrap_angles
-from herdfilter.mixture import covariance_factor
 from herdfilter.models.jacobians import VectorFunction
 
 Standard = Callable[[int], tuple[Array, Array, Array]]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.mixture import GaussianMixture, floored
+from herdfilter._covariances import floored
+from herdfilter.mixture import GaussianMixture
 
 WIDENING = 1e-9
 """Part of the variances before an update that is added after it: where the observation is sharp, or the fit nearly

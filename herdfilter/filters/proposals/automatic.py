@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter._covariances import floored
 from herdfilter.angles import unwrap_angles
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.unscented import UNSCENTED
@@ -19,7 +20,6 @@ from herdfilter.filters.proposals._sources import Source
 from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
 from herdfilter.filters.proposals.ranked import RankedProposal
-from herdfilter.mixture import floored
 from herdfilter.models.contract import OBSERVED, Model, has, noise_dim, simulated_only
 from herdfilter.samplers import QuantileSampling
 from herdfilter.samplers.base import Sampler, check_dim

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import as_count
+from herdfilter._covariances import covariance_factor
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
-from herdfilter.mixture import covariance_factor
 from herdfilter.models.contract import ADDITIVE, OBSERVED, Model, require
 
 

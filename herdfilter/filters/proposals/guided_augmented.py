@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter._covariances import floored
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.gaussian import MomentRule
 from herdfilter.filters.kalman.mixture import moment_rule, updated_mixture
@@ -14,7 +15,7 @@ from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals._kalman import check_share, defended
 from herdfilter.filters.proposals.augmented import AugmentedProposal, with_noise
-from herdfilter.mixture import GaussianMixture, floored
+from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, observation_mean, require, takes_state
 from herdfilter.samplers.base import drawn
 

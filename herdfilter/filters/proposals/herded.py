@@ -7,11 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from herdfilter._covariances import floored
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
 from herdfilter.filters.proposals._densities import log_ratio
 from herdfilter.filters.proposals.base import initial_points
-from herdfilter.mixture import GaussianMixture, floored
+from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, require
 from herdfilter.samplers.base import Sampler, as_sampler, check_dim, drawn
 

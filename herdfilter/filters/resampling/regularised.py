@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import as_positive
+from herdfilter._covariances import covariance_factor
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.resampling.systematic import SystematicResampling
-from herdfilter.mixture import covariance_factor
 
 CONCENTRATED = 1e-10  # weight of all other particles together, under which one has all of it
 

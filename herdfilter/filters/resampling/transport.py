@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from herdfilter._checks import Array, as_count, one_of
+from herdfilter._covariances import floored
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.cloud import Cloud
-from herdfilter.mixture import floored
 
 NEGLIGIBLE = 1e-12  # of a particle's share; a weight under it is lost in the rounding of the programme
 OPTIONS: Any = {"primal_feasibility_tolerance": 1e-10}  # how exactly weights are met; HiGHS takes no less

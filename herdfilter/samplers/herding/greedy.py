@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.mixture import covariance_factor
+from herdfilter._covariances import covariance_factor
 from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.objective import climbing_room, no_samples, smoothed_target
 from herdfilter.samplers.herding.search import search
