@@ -35,7 +35,7 @@ class HerdedProposal:
     defensive_share : float
         The share a, from 0 (points from the predictive density itself) to below 1. Not used where Q is rank-deficient:
         there the components have no densities to weigh, and the herding samplers work on the mixture smoothed by their
-        kernel, whose covariance is floored in the whitened frame (`herdfilter.mixture.floored`).
+        kernel, whose covariance is floored in the whitened frame (`herdfilter._covariances.floored`).
 
     Raises
     ------
