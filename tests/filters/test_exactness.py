@@ -1,5 +1,7 @@
 """The particle filter against exact answers: the Kalman filter of filterpy, and the grid filter."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from filterpy.kalman import KalmanFilter
@@ -14,6 +16,7 @@ from herdfilter.filters import (
     ParticleFilter,
 )
 from herdfilter.fitting import GaussianFit, KernelDensityFit
+from herdfilter.mixture import GaussianMixture
 from herdfilter.models import UNGM, LinearGaussian
 from herdfilter.models.contract import simulate
 from herdfilter.points import Points
@@ -107,8 +110,14 @@ def test_random_proposals_approach_the_kalman_filter_as_one_over_root_n(study, p
     assert errors[-1][0] < 2 * np.sqrt(study.model.dim / SIZES[-1])
 
 
+@cache
+def herded(d, n):
+    """Points of N(0, I), not placed again."""
+    return KernelHerding(Whitened()).sample(GaussianMixture([1.0], np.zeros((1, d)), np.eye(d)), n).x
+
+
 class Turned:
-    """Herded points of N(0, I), turned by a fixed rotation, not placed again."""
+    """Herded points of N(0, I), the only mixture that it is asked for, turned by a fixed rotation."""
 
     def __init__(self, seed):
         self.seed = seed
@@ -116,7 +125,8 @@ class Turned:
     def sample(self, mixture, n, rng=None):
         d = mixture.dim
         turn = np.linalg.qr(np.random.default_rng(self.seed).standard_normal((d, d)))[0]
-        return Points(KernelHerding(Whitened()).sample(mixture, n).x @ turn)
+        assert len(mixture) == 1
+        return Points(herded(d, n) @ turn)
 
 
 def test_the_deterministic_filter_approaches_the_kalman_filter_faster(study):
