@@ -3,7 +3,8 @@
 Python blocks are executed. A Python or TOML block that begins with a comment naming a file (``# pendulum.py``) is first
 saved under that name, as a reader would, so that later blocks can use the file.
 
-No test reads or writes the user's cache.
+No test reads or writes the user's cache. The pages have one of their own, where a reference posterior that several of them
+ask for is computed once.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from sybil import Document, Example, Region, Sybil
 from sybil.parsers.markdown import CodeBlockParser
 
@@ -29,6 +32,7 @@ def page(document: Document) -> Iterator[Region]:
 def run(example: Example) -> None:
     """Save and execute the blocks of a page; tracebacks show the lines of the page."""
     example.namespace["monkeypatch"].chdir(example.namespace["tmp_path"])
+    example.namespace["monkeypatch"].setenv("HERDFILTER_CACHE", str(example.namespace["pages_cache"]))
     text = example.document.text
     for block in example.parsed:
         named = re.match(r"# (\w+\.(?:py|toml))\n", block.parsed)
@@ -40,4 +44,13 @@ def run(example: Example) -> None:
             exec(code, example.namespace)
 
 
-pytest_collect_file = Sybil([page], patterns=["*.md"], fixtures=["tmp_path", "monkeypatch"]).pytest()
+@pytest.fixture(scope="session")
+def pages_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder that the pages keep references in; the workers of one session share it."""
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache-of-pages"
+
+
+pytest_collect_file = Sybil(
+    [page], patterns=["*.md"], fixtures=["tmp_path", "monkeypatch", "pages_cache"]
+).pytest()
