@@ -60,17 +60,20 @@ PROGRAM = """
 import hashlib, sys, numpy as np
 from herdfilter.bandwidths import kernel_covariance
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, SigmaPoints, SobolSampling
+from herdfilter.samplers import (ContinuousHerdedGibbs, KernelHerding, MappedSampling, QuantileSampling, SigmaPoints,
+                                 SobolSampling)
 rng = np.random.default_rng(9)
 digest = hashlib.sha256()
 for d, shared in ((1, False), (2, True), (3, False), (8, False)):
     roots = rng.standard_normal((1 if shared else 4, d, d))
     mixture = GaussianMixture(rng.dirichlet(np.ones(4)), 3 * rng.standard_normal((4, d)),
                               (roots @ roots.transpose(0, 2, 1) + np.eye(d))[0 if shared else slice(None)])
-    samplers = [KernelHerding(), KernelHerding(0.3), KernelHerding(1.0, "line-search"), MappedSampling(KernelHerding()),
-                SobolSampling(), SigmaPoints(), SigmaPoints(per_component=True)]
-    samplers += [ContinuousHerdedGibbs(), ContinuousHerdedGibbs("paper", 0.4),
-                 MappedSampling(ContinuousHerdedGibbs())] if "Gibbs" in sys.argv else []
+    samplers = [QuantileSampling()] if d == 1 else []
+    if "quantiles" not in sys.argv:
+        samplers += [KernelHerding(), KernelHerding(0.3), KernelHerding(1.0, "line-search"),
+                     ContinuousHerdedGibbs(), ContinuousHerdedGibbs("paper", 0.4),
+                     MappedSampling(KernelHerding()), MappedSampling(ContinuousHerdedGibbs()), SobolSampling(),
+                     SigmaPoints(), SigmaPoints(per_component=True)]
     for sampler in samplers:
         points = sampler.sample(mixture, sampler.size(mixture) if isinstance(sampler, SigmaPoints) else 40)
         digest.update(points.x.tobytes() + points.weights.tobytes())
@@ -78,8 +81,10 @@ print(digest.hexdigest())
 """
 
 
-def digest(*arguments, **environment):
-    """What a process of its own prints."""
+def digests(capsys, monkeypatch, *arguments, **environment):
+    """Of points made by the program in this process and in another one."""
+    monkeypatch.setattr(sys, "argv", ["-c", *arguments])
+    exec(PROGRAM, {})
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *arguments],
         env=os.environ | environment,
@@ -88,25 +93,21 @@ def digest(*arguments, **environment):
         timeout=240,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-def digest_here(capsys, monkeypatch, *arguments):
-    monkeypatch.setattr(sys, "argv", ["-c", *arguments])
-    exec(PROGRAM, {})
-    return capsys.readouterr().out.strip()
+    found = capsys.readouterr().out.strip(), done.stdout.strip()
+    assert len(found[0]) == len(hashlib.sha256().hexdigest())
+    return found
 
 
 def test_deterministic_points_are_bit_identical_in_two_processes(capsys, monkeypatch):
-    here = digest_here(capsys, monkeypatch, "Gibbs")
-    assert len(here) == len(hashlib.sha256().hexdigest())
-    assert digest("Gibbs", PYTHONHASHSEED="2") == here
+    """The second finds the compiled samplers in the cache."""
+    here, there = digests(capsys, monkeypatch, PYTHONHASHSEED="2")
+    assert there == here
 
 
-def test_points_are_bit_identical_where_the_samplers_are_compiled_anew(capsys, monkeypatch, tmp_path):
-    """Of kernel herding; here it is compiled, or found in the cache."""
-    here = digest_here(capsys, monkeypatch)
-    assert digest(PYTHONHASHSEED="1", NUMBA_CACHE_DIR=str(tmp_path)) == here
+def test_points_are_bit_identical_where_their_sampler_is_compiled_anew(capsys, monkeypatch, tmp_path):
+    """The quantiles stand for all: theirs is the least code, compiled with the options of the others."""
+    here, there = digests(capsys, monkeypatch, "quantiles", PYTHONHASHSEED="1", NUMBA_CACHE_DIR=str(tmp_path))
+    assert there == here
 
 
 # Extremes
