@@ -162,7 +162,7 @@ def test_ended_at_any_moment_it_is_resumed_and_leaves_no_process(tmp_path, store
     ):
         process = subprocess.Popen([sys.executable, *arguments], stderr=subprocess.PIPE, text=True)
         while process.poll() is None and (not store.exists() or _done(store) < done):
-            time.sleep(0.002)
+            time.sleep(0.02)
         process.send_signal(number)
         told = process.stderr.read()  # until all that it has started have ended
         ends.append(process.wait())
