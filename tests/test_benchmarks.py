@@ -1,6 +1,8 @@
 """Every benchmark at tiny size: what it measures, what it writes, and that it is resumed."""
 
+import importlib
 import json
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -68,7 +70,7 @@ def test_speed_of_samplers_beside_the_plain_version(run):
 def test_growth_in_time_and_memory(run, benchmark_module, monkeypatch):
     growth = benchmark_module("growth")
     apart = growth.fresh("KH", "auto", 10, 0)  # a process for one size; the others in this one
-    assert apart.keys() == {"seconds", "memory_mb"}
+    assert apart["seconds"] > 0
     monkeypatch.setattr(growth, "fresh", growth.run)
     table = run("bench_speed", "growth", "--quick", "--largest", 100)["speed_growth"]
     assert set(table["sampler"]) == {"KH", "CHG"}
@@ -81,7 +83,18 @@ def test_fitted_exponent_is_that_of_a_power_law(benchmark_module):
     np.testing.assert_allclose(fit, 1.5)
 
 
-def test_time_of_a_step_covers_both_models_and_a_missing_peer_is_named(run, benchmark_module, capsys):
+@pytest.fixture
+def uncompiled_peer(monkeypatch):
+    """Spares the four seconds that `particles` takes to compile its Hilbert curve, in every process anew."""
+    with suppress(ImportError):
+        hilbert = importlib.import_module("particles.hilbert")
+        for name, function in list(vars(hilbert).items()):
+            monkeypatch.setattr(hilbert, name, getattr(function, "py_func", function))
+
+
+def test_time_of_a_step_covers_both_models_and_a_missing_peer_is_named(
+    run, benchmark_module, capsys, uncompiled_peer
+):
     table = run("bench_speed", "step", "--quick", "--repeats", 1)["speed_step"]
     assert {"the model alone", "bootstrap", "ekf"} <= set(table["filter"])
     assert set(table["model"]) == {"bearings", "linear Gaussian"}

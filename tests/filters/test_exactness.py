@@ -167,11 +167,11 @@ def test_placing_again_brings_few_particles_nearer_to_the_kalman_filter(short_st
 def test_the_likelihood_estimate_is_unbiased_whenever_resampling_happens():
     """E[estimate of p(z_1 .. z_T)] is exact for every threshold (Del Moral 2004): the bookkeeping of weights is right."""
     z = simulate(LINE, 4, np.random.default_rng(7))[1]
-    exact, runs = kalman(LINE, z)[2].sum(), 600
+    exact, runs = kalman(LINE, z)[2].sum(), 150
     resampled = []
     for threshold in (0.0, 0.5, 1.0):
         results = [
-            ParticleFilter(LINE, 30, resample_below=threshold, rng=seed).run(z) for seed in range(runs)
+            ParticleFilter(LINE, 120, resample_below=threshold, rng=seed).run(z) for seed in range(runs)
         ]
         ratio = np.exp([result.log_likelihood - exact for result in results])
         assert abs(ratio.mean() - 1) < 4.5 * ratio.std() / np.sqrt(runs)
@@ -219,7 +219,7 @@ def test_every_proposal_comes_close_to_the_kalman_filter(study, promised):
     assert (study.errors(n, promised.make, runs=runs) < bound * np.sqrt(study.model.dim / n)).all()
 
 
-def median_errors(n, proposals, runs=12, steps=30):
+def median_errors(n, proposals, runs=8, steps=20):
     grid, errors = GridFilter(UNGM(), -60, 60, 1201), [[] for _ in proposals]
     for seed in range(runs):
         z = simulate(UNGM(), steps, np.random.default_rng(seed))[1]
