@@ -223,7 +223,9 @@ def test_ratios_by_model_have_an_interval_from_six_runs_on(benchmark_module):
 
 
 def test_named_scenarios_are_compared_at_equal_counts(study, tmp_path, monkeypatch):
-    monkeypatch.setenv("HERDFILTER_CACHE", str(tmp_path / "cache"))  # one reference serves all counts and filters
+    monkeypatch.setenv(
+        "HERDFILTER_CACHE", str(tmp_path / "cache")
+    )  # one reference serves all counts and filters
     small = ["--part", "scenarios", "--scenarios", "stochastic_volatility", "--particles", 10, 20]
     found = study("bench_default", *small, "--scenario-runs", 3)["default_scenarios"]
     assert found["n"].to_list() == [10, 20]

@@ -2,37 +2,44 @@
 
 import dataclasses
 
+import pandas as pd
 import pytest
 
 import herdfilter as hf
 from herdfilter.evaluation.scenario import load_scenario
 
 DETERMINISTIC = ["augmented-kh", "augmented-chg"]
-OTHERS = ["bootstrap", "auto-kh", "auto-random", "guided-augmented-gauss-kh"]
 
 
 @pytest.fixture(scope="module")
-def error():
-    """Median errors against the exact posterior mean on UNGM, 100 points, over six runs.
+def errors():
+    """Errors against the exact posterior mean on UNGM, 100 points, by run and filter.
 
     Half the length of the scenario on a grid half as fine, on which the posterior means are right to 1e-6. In each of four
-    such sets of runs the ratios to bootstrap were at most 0.7, 0.1 for auto-kh, and at least 1.6 for one Gaussian.
+    sets of six runs the ratio of the medians to bootstrap was at most 0.1 for auto-kh and at least 1.6 for one Gaussian.
     """
     ungm = load_scenario("ungm")
     short = dataclasses.replace(ungm, steps=50, reference={**ungm.reference, "points": 1201}, published=())
-    table = hf.compare(short, [*OTHERS, *DETERMINISTIC], particles=[100], runs=6, seed=3)
-    return table.groupby("filter")["reference_error"].median()
+    many = hf.compare(short, ["bootstrap", *DETERMINISTIC], particles=[100], runs=12, seed=3)
+    others = ["auto-kh", "auto-random", "guided-augmented-gauss-kh"]
+    few = hf.compare(short, others, particles=[100], runs=6, seed=3)
+    return pd.concat([many, few]).pivot_table(index="run", columns="filter", values="reference_error")
 
 
-def test_state_and_noise_together_beat_bootstrap_on_two_modes(error):
-    assert (error[DETERMINISTIC] < 0.85 * error["bootstrap"]).all()
+def test_state_and_noise_together_beat_bootstrap_on_two_modes(errors):
+    """The median error is about 0.55 of bootstrap's."""
+    error = errors.median()
+    assert (error[DETERMINISTIC] < 0.75 * error["bootstrap"]).all()
 
 
-def test_errors_of_the_automatic_proposal_are_those_of_the_better_of_its_two(error):
+def test_errors_of_the_automatic_proposal_are_those_of_the_better_of_its_two(errors):
     """On UNGM one Gaussian alone is worse than bootstrap."""
-    assert error["auto-kh"] < 0.75 * error["bootstrap"] < error["guided-augmented-gauss-kh"]
+    error = errors[:6].median()
+    assert error["auto-kh"] < 0.3 * error["bootstrap"]
+    assert error["bootstrap"] < error["guided-augmented-gauss-kh"]
 
 
-def test_its_random_counterpart_differs_in_its_points_alone(error):
+def test_its_random_counterpart_differs_in_its_points_alone(errors):
     """It takes the same ways with random draws, and needs more of them for the same error."""
-    assert error["auto-kh"] < 0.7 * error["auto-random"]
+    error = errors[:6].median()
+    assert error["auto-kh"] < 0.3 * error["auto-random"]
