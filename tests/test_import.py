@@ -12,7 +12,6 @@ import pytest
 
 import herdfilter
 
-
 PROGRAM = """
 import json, sys
 import numpy as np, numba, scipy.linalg, scipy.special, scipy.spatial.distance
