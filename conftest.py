@@ -18,7 +18,11 @@ import pytest
 from sybil import Document, Example, Region, Sybil
 from sybil.parsers.markdown import CodeBlockParser
 
-os.environ["HERDFILTER_CACHE"] = "off"  # here, so that worker processes have it too
+# Here, so that worker processes have it too. Threads of one matrix product take turns with those of the other workers of
+# pytest: with two threads on two cores, tests of small matrices take twice the time of the processor.
+os.environ["HERDFILTER_CACHE"] = "off"
+for library in ("OMP", "OPENBLAS", "MKL"):  # before numpy loads
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 
 def page(document: Document) -> Iterator[Region]:

@@ -170,7 +170,7 @@ hf.compare(sys.argv[1], store=sys.argv[2], workers=2, resume=True)
 def test_ended_at_any_moment_it_is_resumed_and_leaves_no_process(tmp_path, store):
     """First by SIGKILL, then the command line by SIGTERM."""
     scenario = tmp_path / "walk.toml"
-    scenario.write_text(WALK)
+    scenario.write_text(WALK.replace("steps = 40", "steps = 20"))
     whole, command = hf.compare(scenario), ["-m", "herdfilter", "compare", str(scenario), "--workers", "2"]
     command += ["--out", str(store.parent), "--resume", "-q"]
     ends, told = [], ""

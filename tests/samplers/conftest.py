@@ -27,7 +27,7 @@ DETERMINISTIC = {
     "Sobol": SobolSampling(),
     "localized cumulative distributions": LCDSampling(iterations=5),
     "Sobol placed again": PlacedAgain(SobolSampling()),
-    "polished": Polished(KernelHerding(), iterations=20),
+    "polished": Polished(KernelHerding(), iterations=8),
     "quantiles": QuantileSampling(),
 }
 OF_CERTAIN_SIZES = {
