@@ -4,7 +4,8 @@ Python blocks are executed. A Python or TOML block that begins with a comment na
 saved under that name, as a reader would, so that later blocks can use the file. A page that says ``<!-- needs: MODULE -->``
 is skipped where that module is not installed.
 
-No test reads or writes the user's cache.
+No test reads or writes the user's cache. The pages have one of their own, where a reference posterior that several of them
+ask for is computed once.
 """
 
 from __future__ import annotations
@@ -12,12 +13,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from sybil import Document, Example, Region, Sybil
 from sybil.parsers.markdown import CodeBlockParser
 
-os.environ["HERDFILTER_CACHE"] = "off"  # here, so that worker processes have it too
+# Here, so that worker processes have it too. Threads of one matrix product take turns with those of the other workers of
+# pytest: with two threads on two cores, tests of small matrices take twice the time of the processor.
+os.environ["HERDFILTER_CACHE"] = "off"
+for library in ("OMP", "OPENBLAS", "MKL"):  # before numpy loads
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 
 def page(document: Document) -> Iterator[Region]:
@@ -31,6 +37,7 @@ def page(document: Document) -> Iterator[Region]:
 def run(example: Example) -> None:
     """Save and execute the blocks of a page; tracebacks show the lines of the page."""
     example.namespace["monkeypatch"].chdir(example.namespace["tmp_path"])
+    example.namespace["monkeypatch"].setenv("HERDFILTER_CACHE", str(example.namespace["pages_cache"]))
     text = example.document.text
     for module in re.findall(r"<!-- needs: (\w+) -->", text):
         pytest.importorskip(
@@ -46,4 +53,13 @@ def run(example: Example) -> None:
             exec(code, example.namespace)
 
 
-pytest_collect_file = Sybil([page], patterns=["*.md"], fixtures=["tmp_path", "monkeypatch"]).pytest()
+@pytest.fixture(scope="session")
+def pages_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder that the pages keep references in; the workers of one session share it."""
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache-of-pages"
+
+
+pytest_collect_file = Sybil(
+    [page], patterns=["*.md"], fixtures=["tmp_path", "monkeypatch", "pages_cache"]
+).pytest()

@@ -1,6 +1,9 @@
 """Every benchmark at tiny size: what it measures, what it writes, and that it is resumed."""
 
+import importlib
 import json
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -65,7 +68,11 @@ def test_speed_of_samplers_beside_the_plain_version(run):
     assert set(found["speed_components"]["modes"]) == {1, 2}
 
 
-def test_growth_in_time_and_memory(run):
+def test_growth_in_time_and_memory(run, benchmark_module, monkeypatch):
+    growth = benchmark_module("growth")
+    apart = growth.fresh("KH", "auto", 10, 0)  # a process for one size; the others in this one
+    assert apart["seconds"] > 0
+    monkeypatch.setattr(growth, "fresh", growth.run)
     table = run("bench_speed", "growth", "--quick", "--largest", 100)["speed_growth"]
     assert set(table["sampler"]) == {"KH", "CHG"}
     assert (table["seconds"] > 0).all()
@@ -77,7 +84,18 @@ def test_fitted_exponent_is_that_of_a_power_law(benchmark_module):
     np.testing.assert_allclose(fit, 1.5)
 
 
-def test_time_of_a_step_covers_both_models_and_a_missing_peer_is_named(run, benchmark_module, capsys):
+@pytest.fixture
+def uncompiled_peer(monkeypatch):
+    """Spares the four seconds that `particles` takes to compile its Hilbert curve, in every process anew."""
+    with suppress(ImportError):
+        hilbert = importlib.import_module("particles.hilbert")
+        for name, function in list(vars(hilbert).items()):
+            monkeypatch.setattr(hilbert, name, getattr(function, "py_func", function))
+
+
+def test_time_of_a_step_covers_both_models_and_a_missing_peer_is_named(
+    run, benchmark_module, capsys, uncompiled_peer
+):
     table = run("bench_speed", "step", "--quick", "--repeats", 1)["speed_step"]
     assert {"the model alone", "bootstrap", "ekf"} <= set(table["filter"])
     assert set(table["model"]) == {"bearings", "linear Gaussian"}
@@ -225,7 +243,10 @@ def test_ratios_by_model_have_an_interval_from_six_runs_on(benchmark_module):
     assert found.loc[5].to_list() == [5.0, 1.5, np.inf]
 
 
-def test_named_scenarios_are_compared_at_equal_counts(study):
+def test_named_scenarios_are_compared_at_equal_counts(study, tmp_path, monkeypatch):
+    monkeypatch.setenv(
+        "HERDFILTER_CACHE", str(tmp_path / "cache")
+    )  # one reference serves all counts and filters
     small = ["--part", "scenarios", "--scenarios", "stochastic_volatility", "--particles", 10, 20]
     found = study("bench_default", *small, "--scenario-runs", 3)["default_scenarios"]
     assert found["n"].to_list() == [10, 20]
@@ -304,7 +325,8 @@ def test_only_herded_filters_count_as_herded(benchmark_module):
     assert not any(map(herded, ("bootstrap", "herded-random", "augmented-sobol", "sqmc", "ukf")))
 
 
-def test_engine_study_measures_every_part(run):
+def test_engine_study_measures_every_part(run, benchmark_module, monkeypatch):
+    monkeypatch.setattr(benchmark_module("bench_engine"), "REAL", ["bootstrap", "bootstrap-ssp"])
     found = run("bench_engine", "overhead", "summary", "speed", "--quick")
     assert (found["engine_overhead"]["ms_per_task"] > 0).all()
     assert found["engine_summary"]["tasks"].iloc[0] == 100
@@ -314,6 +336,8 @@ def test_engine_study_measures_every_part(run):
 def test_startup_tells_import_and_first_call_apart(run, benchmark_module, monkeypatch):
     module = benchmark_module("bench_startup")
     monkeypatch.setitem(module.CALLS, "one loop", "hf.ResidualResampling()")
+    fresh, imported = module.run, cache(module.run)  # one process stands for all repeats of the import
+    monkeypatch.setattr(module, "run", lambda code, **cold: fresh(code, **cold) if cold else imported(code))
     found = run("bench_startup", "--repeats", 1, "--calls", "one loop")
     assert (found["import"]["cpu"] > 0).all()
     assert found["startup"]["functions"].to_list() == [0]

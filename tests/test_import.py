@@ -1,5 +1,6 @@
 """What importing the package costs and offers."""
 
+import json
 import re
 import subprocess
 import sys
@@ -11,32 +12,44 @@ import pytest
 
 import herdfilter
 
+PROGRAM = """
+import json, sys
+import numpy as np, numba, scipy.linalg, scipy.special, scipy.spatial.distance
+base = list(sys.modules)
+np.random.seed(3)
+before = np.random.get_state()[1].copy()
+import herdfilter as hf
+unmoved = bool((np.random.get_state()[1] == before).all())
+modules, names = list(sys.modules), dir(hf)
+print(json.dumps([base, modules, unmoved, hf.compare.__name__, hf.evaluation.summarise.__name__]))
+"""
 
-def loaded(program):
-    """Top-level modules that a program has loaded in a fresh interpreter."""
-    program += "; import sys; print(*{name.partition('.')[0] for name in sys.modules})"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return set(done.stdout.split())
+
+@pytest.fixture(scope="module")
+def fresh():
+    """A process that imports the package after what it needs, and says what has happened; it may say nothing else."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
+    return json.loads(done.stdout)
 
 
-def test_import_loads_numpy_scipy_and_numba_only():
-    base = loaded("import numpy, scipy.linalg, scipy.special, scipy.spatial.distance, numba")
-    more = loaded("import herdfilter") - base - set(sys.stdlib_module_names)
+def test_import_loads_numpy_scipy_and_numba_only(fresh):
+    base, modules = ({name.partition(".")[0] for name in names} for names in fresh[:2])
+    more = modules - base - set(sys.stdlib_module_names)
     assert {name for name in more if not name.startswith("_")} == {"herdfilter"}
 
 
-def test_import_leaves_alone_what_filtering_does_not_need():
-    program = "import sys, herdfilter; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+def test_import_leaves_alone_what_filtering_does_not_need(fresh):
     heavy = {"scipy.stats", "scipy.optimize", "herdfilter.evaluation", "herdfilter.plotting", "sqlite3"}
-    assert heavy.isdisjoint(done.stdout.split())
+    assert heavy.isdisjoint(fresh[1])
 
 
-def test_what_is_loaded_on_demand_is_there():
-    program = "import herdfilter as hf; names = dir(hf); print(hf.compare.__name__, hf.evaluation.summarise.__name__)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-    assert done.stdout == "compare summarise\n"
+def test_import_draws_no_random_numbers(fresh):
+    assert fresh[2] is True
+
+
+def test_what_is_loaded_on_demand_is_there(fresh):
+    assert fresh[3:] == ["compare", "summarise"]
     assert {"compare", "evaluation", "plotting"} <= set(dir(herdfilter))
     with pytest.raises(AttributeError, match="has no attribute 'comprae'"):
         _ = herdfilter.comprae
@@ -53,15 +66,6 @@ def test_few_dependencies_are_required():
     required = {re.split("[<>=]", name)[0] for name in tomllib.loads(text)["project"]["dependencies"]}
     assert len(required) <= 10
     assert {"numpy", "scipy", "filterpy", "matplotlib", "numba"} <= required
-
-
-def test_import_draws_no_random_numbers_and_prints_nothing():
-    program = (
-        "import numpy as np; np.random.seed(3); before = np.random.get_state()[1].copy(); import herdfilter;"
-        "assert (np.random.get_state()[1] == before).all()"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("name", herdfilter.__all__)

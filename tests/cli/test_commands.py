@@ -92,7 +92,7 @@ def test_a_comparison_ends_in_a_table_a_verdict_and_files(compared):
 def test_options_override_the_scenario(walk, tmp_path, no_figures):
     out = tmp_path / "out"
     options = ("--filters", "mixture-random, bootstrap", "--particles", "7", "--runs", "2", "--seed", "5")
-    assert run("compare", walk, *options, "--workers", "2", "--out", str(out)).exit_code == 0
+    assert run("compare", walk, *options, "--workers", "1", "--out", str(out)).exit_code == 0
     runs = pd.read_csv(out / "runs.csv")
     assert list(runs["filter"].unique()) == ["mixture-random", "bootstrap"]
     assert set(runs["n_particles"]) == {7}

@@ -24,7 +24,7 @@ from herdfilter.evaluation.tasks import Outcome, Task
 
 WALK = """
 title = "A walk"
-steps = 50
+steps = 25
 runs = 60
 particles = [50]
 filters = ["bootstrap", "sqmc"]

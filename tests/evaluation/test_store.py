@@ -36,6 +36,26 @@ def store(tmp_path):
     return tmp_path / "new" / "study.sqlite"
 
 
+@pytest.fixture(scope="module")
+def finished(scenario, tmp_path_factory):
+    """The table of the scenario, and the bytes of its store."""
+    store = tmp_path_factory.mktemp("finished") / "study.sqlite"
+    return hf.compare(scenario, store=store), store.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def whole(finished):
+    return finished[0]
+
+
+@pytest.fixture
+def full(finished, store):
+    """A store of its own with all runs in it."""
+    store.parent.mkdir()
+    store.write_bytes(finished[1])
+    return store
+
+
 def cut_off(monkeypatch, scenario, store, tasks, **arguments):
     """Begin a comparison in a store, and end it after some tasks."""
     perform, left = engine._perform, [tasks]
@@ -97,8 +117,7 @@ def test_a_store_says_what_was_done_where(scenario, store):
 
 
 @pytest.mark.parametrize("tasks", [0, 1, 9, 23])
-def test_resuming_neither_repeats_nor_loses_a_run(scenario, store, monkeypatch, tasks):
-    whole = hf.compare(scenario)
+def test_resuming_neither_repeats_nor_loses_a_run(scenario, whole, store, monkeypatch, tasks):
     cut_off(monkeypatch, scenario, store, tasks)
     with open_for_reading(store) as kept:
         assert len(kept.finished()) == tasks
@@ -110,7 +129,7 @@ def test_resuming_neither_repeats_nor_loses_a_run(scenario, store, monkeypatch, 
     assert len(done) == len(whole) - tasks
 
 
-def test_the_runs_that_all_filters_have_finished_can_be_looked_at(scenario, store, monkeypatch):
+def test_the_runs_that_all_filters_have_finished_can_be_looked_at(scenario, whole, store, monkeypatch):
     cut_off(monkeypatch, scenario, store, 3)
     with open_for_reading(store) as kept, pytest.raises(StoreError, match="3 of 24 runs of a filter"):
         kept.result()
@@ -121,7 +140,6 @@ def test_the_runs_that_all_filters_have_finished_can_be_looked_at(scenario, stor
         assert len(kept.table()) == 10
     assert result.study.runs == 2
     assert result.series["herded-kh", 30]["truth"].shape == (2, scenario.steps)
-    whole = hf.compare(scenario)
     same(result.runs, whole[whole["run"] < 2].reset_index(drop=True))
 
 
@@ -152,7 +170,7 @@ hf.compare(sys.argv[1], store=sys.argv[2], workers=2, resume=True)
 def test_ended_at_any_moment_it_is_resumed_and_leaves_no_process(tmp_path, store):
     """First by SIGKILL, then the command line by SIGTERM."""
     scenario = tmp_path / "walk.toml"
-    scenario.write_text(WALK)
+    scenario.write_text(WALK.replace("steps = 40", "steps = 20"))
     whole, command = hf.compare(scenario), ["-m", "herdfilter", "compare", str(scenario), "--workers", "2"]
     command += ["--out", str(store.parent), "--resume", "-q"]
     ends, told = [], ""
@@ -162,7 +180,7 @@ def test_ended_at_any_moment_it_is_resumed_and_leaves_no_process(tmp_path, store
     ):
         process = subprocess.Popen([sys.executable, *arguments], stderr=subprocess.PIPE, text=True)
         while process.poll() is None and (not store.exists() or _done(store) < done):
-            time.sleep(0.002)
+            time.sleep(0.02)
         process.send_signal(number)
         told = process.stderr.read()  # until all that it has started have ended
         ends.append(process.wait())
@@ -227,24 +245,23 @@ def test_finished_runs_are_never_overwritten(scenario, store):
         ({"title": "Another wording"}, None),
     ],
 )
-def test_a_changed_study_is_not_resumed_and_the_difference_shown(scenario, store, changed, message):
-    hf.compare(scenario, runs=2, store=store)
+def test_a_changed_study_is_not_resumed_and_the_difference_shown(scenario, full, changed, message):
     if "model" in changed:
         changed = {"model": scenario.model | changed["model"]}
     fields = {k: v for k, v in changed.items() if k in ("steps", "model", "title")}
     other = dataclasses.replace(scenario, **fields)
-    arguments = {"runs": 2} | {k: v for k, v in changed.items() if k not in fields}
+    arguments = {k: v for k, v in changed.items() if k not in fields}
     if message is None:
-        hf.compare(other, store=store, resume=True, **arguments)
+        hf.compare(other, store=full, resume=True, **arguments)
         return
     with pytest.raises(StoreError, match=f"cannot resume, another study is in it: {message}"):
-        hf.compare(other, store=store, resume=True, **arguments)
+        hf.compare(other, store=full, resume=True, **arguments)
 
 
-def test_resuming_with_more_runs_adds_them_and_with_fewer_takes_none_away(scenario, store):
+def test_resuming_with_more_runs_adds_them_and_with_fewer_takes_none_away(scenario, whole, store):
     first = hf.compare(scenario, runs=2, store=store)
     more = hf.compare(scenario, runs=5, store=store, resume=True)
-    same(more, hf.compare(scenario, runs=5))
+    same(more, whole[whole["run"] < 5].reset_index(drop=True))
     pd.testing.assert_frame_equal(more[more["run"] < 2].reset_index(drop=True), first, check_exact=True)
     before = store.read_bytes()
     with pytest.raises(
@@ -254,9 +271,10 @@ def test_resuming_with_more_runs_adds_them_and_with_fewer_takes_none_away(scenar
     assert store.read_bytes() == before
 
 
-def test_a_study_that_was_cut_off_may_end_earlier_than_was_planned(scenario, store, monkeypatch):
+def test_a_study_that_was_cut_off_may_end_earlier_than_was_planned(scenario, whole, store, monkeypatch):
     cut_off(monkeypatch, scenario, store, 7)
-    same(hf.compare(scenario, runs=2, store=store, resume=True), hf.compare(scenario, runs=2))
+    earlier = hf.compare(scenario, runs=2, store=store, resume=True)
+    same(earlier, whole[whole["run"] < 2].reset_index(drop=True))
 
 
 def test_an_edited_model_or_filter_is_another_one(scenario, tmp_path, store):
@@ -324,31 +342,30 @@ def damage(store, how):
         ("other", "not a store of herdfilter"),
     ],
 )
-def test_a_store_that_is_none_is_told_and_left_alone(scenario, store, how, message):
-    hf.compare(scenario, store=store)
-    damage(store, how)
-    before = store.read_bytes()
+def test_a_store_that_is_none_is_told_and_left_alone(scenario, full, how, message):
+    damage(full, how)
+    before = full.read_bytes()
     with pytest.raises(StoreError, match=message):
-        open_for_reading(store)
+        open_for_reading(full)
     for resume in (False, True):
         with pytest.raises(StoreError, match=message):
-            hf.compare(scenario, store=store, resume=resume)
-    assert store.read_bytes() == before
+            hf.compare(scenario, store=full, resume=resume)
+    assert full.read_bytes() == before
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_damage_anywhere_is_told_or_does_no_harm(scenario, store, seed):
+def test_damage_anywhere_is_told_or_does_no_harm(scenario, whole, full, seed):
     """Bytes overwritten at random: a clear error, or a table of the same runs (a single number has no check sum)."""
-    whole, rng, told = hf.compare(scenario, store=store), np.random.default_rng(seed), 0
-    intact = store.read_bytes()
+    rng, told = np.random.default_rng(seed), 0
+    intact = full.read_bytes()
     for _ in range(60):
         damaged = bytearray(intact)
         start, length = rng.integers(len(intact)), 2 ** rng.integers(0, 13)
         damaged[start : start + length] = rng.bytes(len(damaged[start : start + length]))
-        store.write_bytes(damaged)
+        full.write_bytes(damaged)
         with suppress(StoreError):
             told += 1
-            with open_for_reading(store) as kept:
+            with open_for_reading(full) as kept:
                 result = kept.result()
             for series in result.series.values():
                 assert series["truth"].shape == (scenario.runs, scenario.steps)
@@ -357,10 +374,9 @@ def test_damage_anywhere_is_told_or_does_no_harm(scenario, store, seed):
     assert told
 
 
-def test_damaged_series_are_told(scenario, store):
-    hf.compare(scenario, store=store)
-    damage(store, "series")
-    with open_for_reading(store) as kept:
+def test_damaged_series_are_told(full):
+    damage(full, "series")
+    with open_for_reading(full) as kept:
         series = kept.result().series
     with pytest.raises(StoreError, match="damaged store"):
         series["bootstrap", 10]
@@ -411,12 +427,11 @@ def test_a_full_disk_is_told_and_what_was_finished_is_kept(tmp_path, store):
     same(after, hf.compare(scenario))
 
 
-def test_a_store_without_leave_to_write_beside_it_can_be_read(scenario, store):
-    table = hf.compare(scenario, store=store)
-    store.chmod(0o400)
-    store.parent.chmod(0o500)
+def test_a_store_without_leave_to_write_beside_it_can_be_read(whole, full):
+    full.chmod(0o400)
+    full.parent.chmod(0o500)
     try:
-        with open_for_reading(store.parent) as kept:
-            pd.testing.assert_frame_equal(kept.table(), table)
+        with open_for_reading(full.parent) as kept:
+            pd.testing.assert_frame_equal(kept.table(), whole)
     finally:
-        store.parent.chmod(0o700)
+        full.parent.chmod(0o700)

@@ -64,8 +64,8 @@ RAISED = [
 ]
 DEATH = (dies, "ProcessDied: the process that worked on it ended, killed or out of memory")
 HANGS = [
-    (loop_that_nothing_interrupts, "TimeoutError: the filter took longer than 2 s"),
-    (lambda: time.sleep(1000), "TimeoutError: the filter took longer than 2 s"),
+    (loop_that_nothing_interrupts, "TimeoutError: the filter took longer than 1 s"),
+    (lambda: time.sleep(1000), "TimeoutError: the filter took longer than 1 s"),
 ]
 SOUND = (lambda: None, "")
 
@@ -94,8 +94,8 @@ def same(a, b):
     [
         (RAISED, {}),
         ([*RAISED, DEATH], {"workers": 2}),
-        (HANGS, {"run_timeout": 2, "workers": 2}),
-        (HANGS[:1], {"run_timeout": 2, "scheduler": "dask"}),
+        (HANGS, {"run_timeout": 1, "workers": 2}),
+        (HANGS[:1], {"run_timeout": 1, "scheduler": "dask"}),
     ],
     ids=["in process", "processes", "limited", "limited on a cluster"],
 )

@@ -129,13 +129,6 @@ def test_steps_that_are_not_linear_are_left_to_the_particles(monkeypatch):
         assert way in taken
 
 
-def test_errors_are_those_of_the_better_of_the_two():
-    """On UNGM one Gaussian alone is worse than bootstrap."""
-    table = hf.compare("ungm", ["bootstrap", "auto-kh", "guided-augmented-gauss-kh"], [60], runs=12, seed=5)
-    error = table.groupby("filter")["reference_error"].median()
-    assert error["auto-kh"] < 0.75 * error["bootstrap"] < error["guided-augmented-gauss-kh"]
-
-
 class Counts:
     """A model without a Gaussian observation, with noise that is not additive unless `additive`."""
 
@@ -166,7 +159,7 @@ def test_models_without_a_gaussian_observation_are_served(model):
     """Over four series of counts: at most half of the error of as many random particles."""
     errors = {"herded": [], "bootstrap": []}
     for seed in range(4):
-        z = np.random.default_rng(seed).poisson(2.0, (30, 1)).astype(float)
+        z = np.random.default_rng(seed).poisson(2.0, (15, 1)).astype(float)
         exact = hf.ParticleFilter(model, 20_000, rng=0).run(z)
         for name, proposal in (("herded", hf.AutomaticProposal()), ("bootstrap", None)):
             result = hf.ParticleFilter(model, 100, proposal, rng=1).run(z)
@@ -205,17 +198,10 @@ def test_a_model_that_can_only_be_simulated_is_served():
     np.testing.assert_allclose(found.means, exact.means, atol=0.1)
 
 
-def test_the_random_counterpart_differs_in_its_points_alone():
-    """It takes the same ways with random draws, and needs more of them for the same error."""
-    table = hf.compare("ungm", ["auto-kh", "auto-random"], [100], runs=8, seed=5)
-    error = table.groupby("filter")["reference_error"].median()
-    assert error["auto-kh"] < 0.7 * error["auto-random"]
-
-
-def quickly(name):
+def quickly(name, steps):
     """A scenario with a reference that is good enough to tell a filter that has lost its target."""
     reference = {"type": "large", "n": 4000, "repeats": 2}
-    return dataclasses.replace(load_scenario(name), reference=reference)
+    return dataclasses.replace(load_scenario(name), steps=steps, reference=reference)
 
 
 def test_a_target_that_is_seen_by_its_bearing_alone_is_kept():
@@ -223,14 +209,15 @@ def test_a_target_that_is_seen_by_its_bearing_alone_is_kept():
 
     How good one set of so few points is, is luck: errors are those of four sets. With 16 or 20 points the target is lost.
     """
-    table = hf.compare(quickly("bearings_only"), ["bootstrap", "auto-kh"], [28, 48, 64, 96], runs=10, seed=7)
+    scenario = quickly("bearings_only", 24)
+    table = hf.compare(scenario, ["bootstrap", "auto-kh"], [28, 48, 64, 96], runs=5, seed=7)
     error = table.groupby("filter")["reference_error"].median()
     assert error["auto-kh"] < 0.6 * error["bootstrap"]
 
 
 def test_even_the_worst_run_on_landmarks_is_better_than_half_of_bootstraps():
     """A range and a bearing to one landmark, and noise that is narrow beside what is not known."""
-    table = hf.compare(quickly("landmarks"), ["bootstrap", "auto-kh"], [20], runs=6, seed=7)
+    table = hf.compare(quickly("landmarks", 40), ["bootstrap", "auto-kh"], [20], runs=4, seed=7)
     error = table.groupby("filter")["reference_error"]
     assert error.max()["auto-kh"] < 0.5 * error.median()["bootstrap"]
 

@@ -58,12 +58,12 @@ def assert_unbiased(error):
 )
 def test_copying_by_chance_leaves_the_evidence_unbiased(scheme, threshold):
     """Whenever particle i has n w_i copies in the mean (Del Moral 2004)."""
-    assert_unbiased(errors(series(5, 7), 20, 300, resampling=scheme, resample_below=threshold))
+    assert_unbiased(errors(series(5, 7), 60, 100, resampling=scheme, resample_below=threshold))
 
 
 def test_random_draws_from_the_predictive_mixture_leave_the_evidence_unbiased():
     """Without a defensive share, whose importance weights are normalised."""
-    assert_unbiased(errors(series(5, 7), 20, 300, proposal=hf.HerdedProposal(hf.RandomSampling(), 0.0)))
+    assert_unbiased(errors(series(5, 7), 60, 100, proposal=hf.HerdedProposal(hf.RandomSampling(), 0.0)))
 
 
 def test_the_logarithm_is_low_by_half_its_variance():

@@ -1,12 +1,45 @@
 """The herded filters of the catalogue against random draws, where the posterior has two modes."""
 
+import dataclasses
+
+import pandas as pd
+import pytest
+
 import herdfilter as hf
+from herdfilter.evaluation.scenario import load_scenario
 
 DETERMINISTIC = ["augmented-kh", "augmented-chg"]
 
 
-def test_state_and_noise_together_beat_bootstrap_on_two_modes():
-    """UNGM, n = 100: the median error against the exact posterior mean over 20 runs is about 0.6 of bootstrap's."""
-    table = hf.compare("ungm", ["bootstrap", *DETERMINISTIC], particles=[100], runs=20, seed=3)
-    error = table.groupby("filter")["reference_error"].median()
-    assert (error[DETERMINISTIC] < 0.85 * error["bootstrap"]).all()
+@pytest.fixture(scope="module")
+def errors():
+    """Errors against the exact posterior mean on UNGM, 100 points, by run and filter.
+
+    Half the length of the scenario on a grid half as fine, on which the posterior means are right to 1e-6. In each of four
+    sets of six runs the ratio of the medians to bootstrap was at most 0.1 for auto-kh and at least 1.6 for one Gaussian.
+    """
+    ungm = load_scenario("ungm")
+    short = dataclasses.replace(ungm, steps=50, reference={**ungm.reference, "points": 1201}, published=())
+    many = hf.compare(short, ["bootstrap", *DETERMINISTIC], particles=[100], runs=12, seed=3)
+    others = ["auto-kh", "auto-random", "guided-augmented-gauss-kh"]
+    few = hf.compare(short, others, particles=[100], runs=6, seed=3)
+    return pd.concat([many, few]).pivot_table(index="run", columns="filter", values="reference_error")
+
+
+def test_state_and_noise_together_beat_bootstrap_on_two_modes(errors):
+    """The median error is about 0.55 of bootstrap's."""
+    error = errors.median()
+    assert (error[DETERMINISTIC] < 0.75 * error["bootstrap"]).all()
+
+
+def test_errors_of_the_automatic_proposal_are_those_of_the_better_of_its_two(errors):
+    """On UNGM one Gaussian alone is worse than bootstrap."""
+    error = errors[:6].median()
+    assert error["auto-kh"] < 0.3 * error["bootstrap"]
+    assert error["bootstrap"] < error["guided-augmented-gauss-kh"]
+
+
+def test_its_random_counterpart_differs_in_its_points_alone(errors):
+    """It takes the same ways with random draws, and needs more of them for the same error."""
+    error = errors[:6].median()
+    assert error["auto-kh"] < 0.3 * error["auto-random"]

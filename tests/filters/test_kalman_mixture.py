@@ -109,9 +109,9 @@ def test_the_likelihood_estimate_is_unbiased(proposal, threshold):
     exact = hf.ExtendedKalmanFilter(model).run(z).log_likelihood
     ratios = np.exp(
         [
-            hf.ParticleFilter(model, 15, proposal(), resample_below=threshold, rng=seed).run(z).log_likelihood
+            hf.ParticleFilter(model, 30, proposal(), resample_below=threshold, rng=seed).run(z).log_likelihood
             - exact
-            for seed in range(100)
+            for seed in range(50)
         ]
     )
     assert abs(ratios.mean() - 1) < 4 * ratios.std() / np.sqrt(len(ratios))

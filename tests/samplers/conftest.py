@@ -27,7 +27,7 @@ DETERMINISTIC = {
     "Sobol": SobolSampling(),
     "localized cumulative distributions": LCDSampling(iterations=5),
     "Sobol placed again": PlacedAgain(SobolSampling()),
-    "polished": Polished(KernelHerding(), iterations=20),
+    "polished": Polished(KernelHerding(), iterations=8),
     "quantiles": QuantileSampling(),
 }
 OF_CERTAIN_SIZES = {
@@ -54,7 +54,7 @@ PROMISES = {
     # Slow, by a descent for every number of points in a component.
     "localized cumulative distributions": {"largest": 12, "dims": (2,)},
     # Flat minima: rounding moves the points, not their quality.
-    "polished": {"affine": None, "largest": 80, "dims": (1, 2)},
+    "polished": {"affine": None, "largest": 40, "dims": (1, 2)},
     "quantiles": {"affine": "any", "dims": (1,)},
     # The points of one Gaussian with the mixture's moments lie where its components need not be.
     "unscented": {"sizes": lambda dim, components: [2 * dim + 1], "far_components": False},

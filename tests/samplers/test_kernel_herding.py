@@ -220,16 +220,16 @@ def test_the_uncompiled_search_finds_the_points_of_the_compiled_one(random_mixtu
     ids=repr,
 )
 def test_every_kernel_herds_below_the_error_of_random_points(random_mixture, kernel):
-    mixture = random_mixture(41, 2)
-    covariance = kernel_covariance("auto", mixture, 30)
+    mixture, n = random_mixture(41, 2), 10
+    covariance = kernel_covariance("auto", mixture, n)
     errors = {
         weights: herding_error(
-            KernelHerding("auto", weights, kernel).sample(mixture, 30), mixture, covariance, kernel
+            KernelHerding("auto", weights, kernel).sample(mixture, n), mixture, covariance, kernel
         )
         for weights in ("equal", "line-search", "fully-corrective")
     }
     random = np.median(
-        [herding_error(Points(mixture.sample(30, s)), mixture, covariance, kernel) for s in range(9)]
+        [herding_error(Points(mixture.sample(n, s)), mixture, covariance, kernel) for s in range(9)]
     )
     assert max(errors.values()) < 0.6 * random
     assert errors["fully-corrective"] < 1.02 * min(errors.values())
