@@ -10,8 +10,9 @@ demo: $(VENV)/.installed       ## the main job: samplers compared in a particle 
 	@rm -f results/demo/study.sqlite
 	$(BIN)/herdfilter compare ungm --filters bootstrap,herded-kh,herded-chg,auto-kh --out results/demo
 
+# A file goes to one worker, so that what it compiles and prepares is not done twice.
 test: $(VENV)/.installed-dev   ## the test suite
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist loadfile
 
 check: $(VENV)/.installed-dev  ## formatting, lint, types
 	$(BIN)/ruff format --check .
