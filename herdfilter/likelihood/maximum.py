@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_count, as_numbers, shown
-from herdfilter.filters.results import DegenerateWeightsError
+from herdfilter.likelihood._curvature import Curvature
+from herdfilter.likelihood._function import LogLikelihood
 
 FIRST = 0.05
 """First step, as a share of the distance of the bounds; of the parameter itself, or 1, where they are not finite."""
-
-WIDE, NARROW = 0.4, 0.1
-"""Steps of the second differences, in standard errors of a parameter given the others."""
-
-CHECKS = 3
-"""Fewest second differences at narrow steps, whatever the number of parameters."""
-
-ROUGH = 0.005
-"""Of a log-likelihood: rougher ones may move a maximum by a tenth of a standard error."""
 
 RADIUS, COARSE = 1.0, 0.2
 """Of the search, at its start and at its end, in those standard errors."""
@@ -152,7 +144,7 @@ def maximise_likelihood(
     """
     theta0, lower, upper = _box(theta0, bounds)
     names = _as_names(names, len(theta0))
-    f = _LogLikelihood(build, list(observations) if not hasattr(observations, "shape") else observations, run)
+    f = LogLikelihood(build, list(observations) if not hasattr(observations, "shape") else observations, run)
     if not np.isfinite(f(theta0)):
         raise ValueError(
             f"theta0: expected a finite log-likelihood there, got {f.seen[tuple(theta0)]} at {theta0.tolist()}"
@@ -164,7 +156,7 @@ def maximise_likelihood(
         if not length <= FAR:
             _, done = _search(f, f.best(), lower, upper, steps, most)
         x = f.best()
-        shape = _Curvature.at(f, x, lower, upper, steps)
+        shape = Curvature.at(f, x, lower, upper, steps)
         x, length = shape.newton(f, lower, upper)
         if not done or length <= CLOSE or not shape.smooth:
             if NEAR < length <= CLOSE and shape.smooth:
@@ -192,175 +184,7 @@ def maximise_likelihood(
     )
 
 
-class _LogLikelihood:
-    """The log-likelihood as a function of the parameters: -inf where it is none, computed once everywhere."""
-
-    def __init__(self, build: Callable[[Array], Any], observations: Any, run: dict[str, Any]) -> None:
-        if not callable(build):
-            raise TypeError(f"build: expected a function from parameters to a filter, got {shown(build)}")
-        self.build, self.observations, self.run = build, observations, run
-        self.seen: dict[tuple[float, ...], float] = {}
-        self.evaluations = 0
-        self._last: Any = None
-
-    def __call__(self, theta: Array) -> float:
-        # to 13 digits: places that different sums of steps lead to are the same
-        theta = np.array([float(f"{value:.13g}") for value in theta])
-        key = tuple(theta)
-        if key not in self.seen:
-            self.evaluations += 1
-            try:
-                value = self._computed(theta)
-            except DegenerateWeightsError as error:
-                if not self.seen:
-                    error.add_note(f"at theta0 = {theta.tolist()}")
-                    raise
-                value = -np.inf
-            except Exception as error:
-                error.add_note(f"at theta = {theta.tolist()}")
-                raise
-            self.seen[key] = -np.inf if np.isnan(value) and self.seen else value
-        return self.seen[key]
-
-    def _computed(self, theta: Array) -> float:
-        online = self.build(theta)
-        if not callable(getattr(online, "run", None)):
-            raise TypeError(f"build: expected a filter, which has a method run, got {shown(online)}")
-        if online is self._last:
-            raise ValueError(
-                f"build: expected a new filter every time, got the same {type(online).__name__} again"
-            )
-        self._last = online
-        return float(online.run(self.observations, **self.run).log_likelihood)
-
-    def best(self) -> Array:
-        """Return the best place so far."""
-        return np.array(max(self.seen, key=lambda theta: self.seen[theta]))
-
-    def differences(self, x: Array, i: int, step: float) -> tuple[float, float]:
-        """First and second derivative along parameter i, by central differences."""
-        e = np.zeros(len(x))
-        e[i] = step
-        ahead, behind = self(x + e), self(x - e)
-        return (ahead - behind) / (2 * step), (ahead - 2 * self(x) + behind) / step**2
-
-
-@dataclass
-class _Curvature:
-    """Gradient and Hessian of a log-likelihood at x, by differences; only of parameters that are not at a bound.
-
-    Attributes
-    ----------
-    steps : ndarray, shape (p,)
-        Standard error of each parameter given the others.
-    roughness : ndarray, shape (p,)
-        Largest unexpected part of narrow second differences along each parameter.
-    """
-
-    x: Array
-    free: np.ndarray
-    steps: Array
-    gradient: Array
-    covariance: Array | None
-    roughness: Array
-
-    @property
-    def smooth(self) -> bool:
-        return not (self.roughness > ROUGH).any()
-
-    @classmethod
-    def at(cls, f: _LogLikelihood, x: Array, lower: Array, upper: Array, steps: Array) -> _Curvature:
-        p, room, wide = len(x), np.minimum(x - lower, upper - x), WIDE * steps
-        gradient, hessian = np.zeros(p), np.zeros((p, p))
-        free = np.array([_settled(f, x, i, wide, room[i]) for i in range(p)])
-        which = [i for i in range(p) if free[i]]
-        for i in which:
-            gradient[i], hessian[i, i] = f.differences(x, i, wide[i])
-            for j in [j for j in which if j < i]:
-                hessian[i, j] = hessian[j, i] = _mixed(f, x, i, j, wide)
-        roughness, slopes = np.full(p, np.nan), np.zeros(p)
-        repeats = -(-CHECKS // max(len(which), 1))
-        for i in which:
-            unexpected = []
-            for step in wide[i] * NARROW / WIDE * 0.6 ** np.arange(repeats)[::-1]:
-                slopes[i], curvature = f.differences(x, i, step)
-                unexpected.append(abs(curvature - hessian[i, i]) * step**2)
-            roughness[i] = max(unexpected)
-        covariance = _inverse(-hessian[np.ix_(which, which)])
-        found = cls(x, free, wide / WIDE, gradient, covariance, roughness)
-        if found.smooth:  # then the narrow steps know the slope better
-            found.gradient = slopes
-        return found
-
-    def moved(self, f: _LogLikelihood, x: Array) -> _Curvature:
-        """Take the gradient anew at x, near by."""
-        gradient = np.zeros(len(x))
-        for i in range(len(x)):
-            if not self.free[i]:
-                continue
-            gradient[i] = f.differences(x, i, NARROW * self.steps[i])[0]
-        return replace(self, x=x, gradient=gradient)
-
-    def newton(self, f: _LogLikelihood, lower: Array, upper: Array) -> tuple[Array, float]:
-        """Return where Newton's method goes if it is better there, else the best place, and how far it would go.
-
-        The length is in standard errors, infinite where the log-likelihood is not concave.
-        """
-        if self.covariance is None:
-            return f.best(), np.inf
-        slope = self.gradient[self.free]
-        step = self.covariance @ slope
-        length = float(np.sqrt(max(slope @ step, 0.0)))
-        ahead = self.x.copy()
-        ahead[self.free] += step / max(length, 1.0)
-        f(np.clip(ahead, lower, upper))
-        return f.best(), length
-
-    def filled(self) -> Array:
-        """Covariance (p, p), NaN where there is none."""
-        p = len(self.x)
-        covariance = np.full((p, p), np.nan)
-        if self.covariance is not None:
-            covariance[np.ix_(self.free, self.free)] = self.covariance
-        return covariance
-
-
-def _settled(f: _LogLikelihood, x: Array, i: int, wide: Array, room: float) -> bool:
-    """Fit the step of parameter i, in place, to the curvature along it; False if the parameter is at a bound."""
-    for _ in range(4):
-        if room <= 0.25 * wide[i]:
-            return False
-        wide[i] = min(wide[i], room)
-        curvature = f.differences(x, i, wide[i])[1]
-        wanted = WIDE / np.sqrt(-curvature) if curvature < 0 else 3 * wide[i]
-        ratio = min(wanted, room) / wide[i]
-        if 0.5 <= ratio <= 2:
-            break
-        wide[i] *= np.clip(ratio, 0.1, 10)
-    return True
-
-
-def _mixed(f: _LogLikelihood, x: Array, i: int, j: int, steps: Array) -> float:
-    """Mixed second derivative: two new values, beside those along both parameters."""
-    a, b = np.zeros(len(x)), np.zeros(len(x))
-    a[i], b[j] = steps[i], steps[j]
-    corners = f(x + a + b) + f(x - a - b)
-    edges = f(x + a) + f(x - a) + f(x + b) + f(x - b)
-    return (corners - edges + 2 * f(x)) / (2 * steps[i] * steps[j])
-
-
-def _inverse(information: Array) -> Array | None:
-    """Inverse of a matrix (p, p), None if it is not positive definite."""
-    if not np.isfinite(information).all():
-        return None
-    scale = np.sqrt(np.maximum(np.diagonal(information), 1e-300))
-    scaled = information / np.outer(scale, scale)
-    if information.size and np.linalg.eigvalsh(scaled)[0] <= 1e-10:
-        return None
-    return np.linalg.inv(scaled) / np.outer(scale, scale)
-
-
-def _first_steps(f: _LogLikelihood, theta0: Array, lower: Array, upper: Array) -> Array:
+def _first_steps(f: LogLikelihood, theta0: Array, lower: Array, upper: Array) -> Array:
     """About a standard error of each parameter given the others, as seen from the start."""
     width = upper - lower
     steps = np.where(np.isfinite(width), FIRST * width, FIRST * np.maximum(np.abs(theta0), 1.0))
@@ -378,7 +202,7 @@ def _first_steps(f: _LogLikelihood, theta0: Array, lower: Array, upper: Array) -
 
 
 def _search(
-    f: _LogLikelihood, start: Array, lower: Array, upper: Array, scale: Array, most: int
+    f: LogLikelihood, start: Array, lower: Array, upper: Array, scale: Array, most: int
 ) -> tuple[Array, bool]:
     """Search with COBYQA; return the best place, and whether the search came to an end."""
     from scipy.optimize import Bounds, minimize
