@@ -183,6 +183,20 @@ def test_a_model_without_observation_functions_asks_for_a_sensor(name):
         online.update([1.0], sensor=3)
 
 
+@pytest.mark.parametrize("name", ["ukf", "bootstrap"])
+def test_what_is_predicted_of_an_observation_is_the_sensors(name):
+    """Where there is neither a sensor nor an observation of the model's own there is no prediction, and no error."""
+    online = hf.make_filter(name, moving(), 4000, rng=0)
+    online.predict()
+    assert online.predicted_observation() is None
+    mean, covariance = online.predicted_observation(SECOND)
+    exactly = name == "ukf"
+    np.testing.assert_allclose(mean, H[1:] @ F @ [0.0, 1.0], atol=1e-10 if exactly else 0.2)
+    np.testing.assert_allclose(
+        covariance, H[1:] @ (F @ F.T + Q) @ H[1:].T + R[1:, 1:], rtol=1e-10 if exactly else 0.1
+    )
+
+
 def test_a_filter_that_needs_moments_refuses_a_sensor_of_a_likelihood_alone():
     alone = hf.Sensor(None, None, log_likelihood=lambda z, x: -np.abs(x[:, 0] - z[0]))
     for name in ("ukf", "kalman-mixture-kh"):

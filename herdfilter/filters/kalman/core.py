@@ -17,7 +17,7 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.series import Late, Reading, Watcher, run, series
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, require
-from herdfilter.models.sensors import Sensor, sensed
+from herdfilter.models.sensors import Sensor, sensed, unobserved
 
 
 class Belief(Protocol):
@@ -164,9 +164,12 @@ class KalmanFilter:
     def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
         """Mean (k,) and covariance (k, k), noise included, of the observation at this step, as believed before it.
 
-        To be called between `predict` and `update`; None at step 0, of which there is no observation.
+        To be called between `predict` and `update`; None at step 0, of which there is no observation,
+        and where neither the model nor a sensor tells what is observed.
         """
-        return self.belief.predicted_observation(self._observed_by(sensor), self.step) if self.step else None
+        if self.step == 0 or (sensor is None and unobserved(self.model)):
+            return None
+        return self.belief.predicted_observation(self._observed_by(sensor), self.step)
 
     def _observed_by(self, sensor: Sensor | None) -> Model:
         model = sensed(self.model, sensor)
