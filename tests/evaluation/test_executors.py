@@ -212,6 +212,24 @@ def test_results_that_died_with_their_worker_are_not_waited_for():
     assert given_up == [lost]
 
 
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [("finished", "scheduler: the connection to the cluster is lost"), ("error", "Stream is closed")],
+)
+def test_a_scheduler_lost_while_a_result_is_fetched_is_told_as_such(status, message):
+    """An error of the same kind that the work itself raises stays as it is."""
+
+    def result(timeout):
+        raise ConnectionError("Stream is closed")
+
+    future = SimpleNamespace(status=status, result=result)
+    cluster = object.__new__(cluster_module.Cluster)
+    cluster._distributed = SimpleNamespace(KilledWorker=LookupError)
+    cluster._running = {"other": ()}
+    with pytest.raises(ConnectionError, match=f"^{message}$"):
+        cluster._result(future, ("tcp://there", 0))
+
+
 def test_a_worker_of_a_cluster_of_our_own_is_replaced_though_nobody_restarts_it():
     """As when it dies while it is just starting."""
     dask_config = pytest.importorskip("dask.config")

@@ -133,6 +133,10 @@ class Cluster:
             except TimeoutError:
                 if future.status == "error":  # raised by the work itself
                     raise
+            except OSError as error:
+                if future.status == "error":
+                    raise
+                raise self._lost() from error
             self._look()
             if place[0] not in self._here:
                 self._client.cancel([future])
