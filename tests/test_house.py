@@ -16,6 +16,7 @@ FLOORS = (
     ("evaluation",),
     ("catalogue",),
     ("adapters",),
+    ("tracking",),
     ("smoothing", "likelihood"),
     ("filters",),
     ("models",),
