@@ -59,15 +59,19 @@ def watch(estimator: Any, recording: Recording, steps: Collection[int] = (), nis
     steps : collection of int
         Places of the steps, from 0, whose particles are kept.
     nis : bool
-        Whether to compare every observation with its prediction. That takes a fraction of a step, but for a
-        proposal that looks at the observation a whole prediction, which it does not otherwise make.
+        Whether to compare every observation, unless it is a scan, with its prediction. That takes a fraction of a step,
+        but for a proposal that looks at the observation a whole prediction, which it does not otherwise make.
     """
-    watcher = _Watcher(frozenset(steps), nis)
+    watcher = _Watcher(frozenset(steps), nis and recording.scans is None)
     options = {"watcher": watcher} if "watcher" in inspect.signature(estimator.run).parameters else {}
     start = time.perf_counter()
-    result = estimator.run(recording.observations, dt=recording.dt, controls=recording.controls, **options)
+    result = estimator.run(recording.observations, **recording.options, **options)
     seconds = time.perf_counter() - start - watcher.seconds
-    innovations = _normalised_innovations(estimator, recording.observations, watcher.predictions)
+    nothing = np.full(len(recording), np.nan), np.zeros(len(recording))
+    innovations = nothing
+    if recording.scans is None:
+        seen = np.asarray(recording.observations)
+        innovations = _normalised_innovations(estimator, seen, watcher.predictions)
     return Watched(result, seconds, *innovations, watcher.particles)
 
 
