@@ -131,7 +131,7 @@ class ParticleFilter:
         self._settle()
         cloud = self._current()
         least = (1 - 1e-9) * self.resample_below * self.n_particles
-        uneven = not self.proposal.absorbs_weights and cloud.ess < least
+        uneven = not self.proposal.absorbs_weights and (cloud.ess < least or len(cloud) != cloud.successors)
         if uneven:
             resampled = self.resampling.resample(cloud, self.rng, self._circular)
             cloud = self._checked(resampled, self.resampling, "resample")
