@@ -35,8 +35,8 @@ class Proposal(Protocol):
     def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
         """Return particles at the step that `move` leads to, with weights that sum to 1.
 
-        A proposal that absorbs weights returns ``cloud.successors`` of them, any other as many as `cloud` has; the two numbers
-        are the same unless the cloud is a part, or the union of several parts, of what a filter believes.
+        A proposal that absorbs weights returns ``cloud.successors`` of them, any other as many as `cloud` has; these are
+        the same unless the cloud is a part, or the union of several parts, of what a filter believes.
         """
         ...
 
