@@ -18,6 +18,7 @@ FLOORS = (
     ("adapters",),
     ("smoothing", "likelihood"),
     ("filters",),
+    ("association",),
     ("models",),
     ("testing",),
     ("fitting",),
