@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from herdfilter.filters.kalman.gaussian import observation_moments
 from herdfilter.filters.observation import Observation
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, require
+from herdfilter.models.sensors import Sensor, sensed
 
 
 def as_probability(name: str, value: float, least: float = 0.0) -> float:
@@ -50,6 +52,29 @@ class Birth:
         object.__setattr__(self, "probability", as_probability("probability", self.probability))
         if not isinstance(self.initial, GaussianMixture):
             raise TypeError(f"initial: expected a herdfilter.GaussianMixture, got {shown(self.initial)}")
+
+
+    def within(self, dt: float) -> Birth:
+        """Return the birth with the probability that a target appears in a time `dt`."""
+        return self if dt == 1 else replace(self, probability=1 - (1 - self.probability) ** dt)
+
+
+class Left(NamedTuple):
+    """What a scan leaves to births.
+
+    Attributes
+    ----------
+    sensor : Sensor or None
+        What a detection is of; None for the model's own observation functions.
+    z : ndarray, shape (k, m)
+        The detections.
+    unexplained : ndarray, shape (k,)
+        Probability that each is of no track.
+    """
+
+    sensor: Sensor | None
+    z: Array
+    unexplained: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,17 +122,18 @@ class BirthFromMeasurements:
         object.__setattr__(self, "expected", as_positive("expected", self.expected))
         object.__setattr__(self, "most", as_probability("most", self.most))
 
-    def born(self, model: Model, z: Array, unexplained: Array, step: int, dt: float) -> list[Birth]:
-        """Return the births that detections (k, m) lead to, each unexplained with a probability (k,)."""
-        total = unexplained.sum()
-        if not len(z) or total <= 0:
-            return []
-        probabilities = np.minimum(self.most, self.expected * unexplained / total)
-        means, covariances = self.located(model, z, step)
-        return [
-            Birth(r, GaussianMixture.trusted(np.ones(1), mean[None], covariance))
-            for r, mean, covariance in zip(probabilities, means, covariances, strict=True)
-        ]
+    def born(self, model: Model, scans: Sequence[Left], step: int, dt: float) -> list[Birth]:
+        """Return the births that the scans of a step lead to; in a time `dt` there are `expected` times that."""
+        total = sum(scan.unexplained.sum() for scan in scans)
+        births = []
+        for scan in scans:
+            kept = scan.unexplained > 0
+            rates = self.expected * dt * scan.unexplained[kept] / total if kept.any() else np.empty(0)
+            located = self.located(sensed(model, scan.sensor), scan.z[kept], step)
+            for rate, mean, covariance in zip(rates, *located, strict=True):
+                place = GaussianMixture.trusted(np.ones(1), mean[None], covariance)
+                births.append(Birth(min(self.most, rate), place))
+        return births
 
     def located(self, model: Model, z: Array, step: int) -> tuple[Array, Array]:
         """Means (k, d) and covariances (k, d, d) of the state given each detection (k, m) alone."""
