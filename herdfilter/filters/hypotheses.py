@@ -75,7 +75,7 @@ def combined(filters: Sequence[F], weights: Array) -> F:
     united, each cloud with its weight; as many as before are made of the union at the next step. A hypothesis that has all
     of the weight is returned as it is.
     """
-    kept = np.flatnonzero(weights)
+    kept = np.flatnonzero(weights).tolist()
     if len(kept) == 1:
         return filters[kept[0]]
     return filters[kept[0]].combined([filters[i] for i in kept], weights[kept])

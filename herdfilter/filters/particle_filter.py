@@ -257,7 +257,7 @@ class ParticleFilter:
         What has less than a hundredth of a particle's weight is left out: nothing would follow from it. The next step makes
         as many particles of the union as one filter has.
         """
-        kept = np.flatnonzero(weights >= min(LEAST_UNITED / self.n_particles, weights.max()))
+        kept = np.flatnonzero(weights >= min(LEAST_UNITED / self.n_particles, weights.max())).tolist()
         log_weights = np.log(weights[kept] / weights[kept].sum())
         clouds = [others[i]._current() for i in kept]
         parts = [cloud.reweighted(w) for cloud, w in zip(clouds, log_weights, strict=True)]

@@ -1,4 +1,4 @@
-"""The update of labelled Bernoulli components: the matrix that association is asked about, and what follows from its answer."""
+"""The update of labelled Bernoulli components: the matrix that association is asked about, and what follows from that."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,14 +40,17 @@ class Detecting(NamedTuple):
         """Read what the model says, or a sensor."""
         if sensor is None:
             return cls(None, float(model.detection_probability), float(model.clutter_density))
-        given = getattr(sensor, "detection_probability", None), getattr(sensor, "clutter_density", None)
-        if None in given:
+        detected = getattr(sensor, "detection_probability", None)
+        clutter = getattr(sensor, "clutter_density", None)
+        if detected is None or clutter is None:
             raise ValueError(
                 "sensor: expected one with detection_probability and clutter_density, as it gives a scan, got "
-                f"{shown(given)}"
+                f"{shown(detected)} and {shown(clutter)}"
             )
-        one = replace(sensor, **dict.fromkeys(("detection_probability", "clutter_density")))
-        return cls(one, float(given[0]), float(given[1]))
+        one: Any = copy.copy(sensor)
+        for name in ("detection_probability", "clutter_density"):
+            object.__setattr__(one, name, None)
+        return cls(one, float(detected), float(clutter))
 
 
 def detections(scan: ArrayLike, size: int | None, step: int) -> Array:
@@ -90,7 +93,9 @@ class Gate:
         no gate.
     """
 
-    def __init__(self, model: Model, sensor: Sensor | None, moments: list[tuple[Array, Array] | None]) -> None:
+    def __init__(
+        self, model: Model, sensor: Sensor | None, moments: list[tuple[Array, Array] | None]
+    ) -> None:
         self.model, self.sensor = model, sensor
         self.known = np.array([one is not None for one in moments], dtype=bool)
         given = [one for one in moments if one is not None]

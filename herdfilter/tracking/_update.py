@@ -83,8 +83,8 @@ def scanned(
     if by.clutter_density == 0 and rules.explained and (left > UNEXPLAINED).any():
         j = int(np.argmax(left))
         raise ValueError(
-            f"scan: expected detections of tracks alone, as the clutter density is zero, got {z[j]} as detection {j} at step "
-            f"{step}, which is of no track; give a clutter density, or births where targets may appear"
+            f"scan: expected detections of tracks alone, as the clutter density is zero, got {z[j]} as detection {j} at "
+            f"step {step}, which is of no track; give a clutter density, or births where targets may appear"
         )
     after, weights = updated(existence, by.probability, marginals)
     kept = [

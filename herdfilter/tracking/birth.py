@@ -53,7 +53,6 @@ class Birth:
         if not isinstance(self.initial, GaussianMixture):
             raise TypeError(f"initial: expected a herdfilter.GaussianMixture, got {shown(self.initial)}")
 
-
     def within(self, dt: float) -> Birth:
         """Return the birth with the probability that a target appears in a time `dt`."""
         return self if dt == 1 else replace(self, probability=1 - (1 - self.probability) ** dt)

@@ -81,7 +81,7 @@ class LMBTracker:
         birth: Sequence[Birth] | BirthFromMeasurements = (),
         survival_probability: float = 0.99,
         association: Any = "exact",
-        filter: str | Callable[[Any, int, np.random.Generator], Any] = "auto-kh",
+        filter: str | Callable[[Any, int, np.random.Generator], Any] = "auto-kh",  # noqa: A002
         n_particles: int = 100,
         rng: np.random.Generator | int | None = None,
         initial: Sequence[Birth] = (),

@@ -52,7 +52,7 @@ class Belief(Protocol):
         ...
 
     def combined(self, others: Sequence[Any], weights: Array, circular: tuple[int, ...]) -> Belief:
-        """Return one belief for the mixture of others, with weights (H,) that sum to 1; angles are unwrapped to be averaged."""
+        """Return one belief for the mixture of others, with weights (H,) that sum to 1; angles are averaged unwrapped."""
         ...
 
 
