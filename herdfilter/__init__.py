@@ -100,8 +100,8 @@ _ON_DEMAND = {
     "run_many": "herdfilter.evaluation.many",
     "plotting": "herdfilter.plotting",
     "smoothing": "herdfilter.smoothing",
-    **dict.fromkeys(_SMOOTHING, "herdfilter.smoothing"),
     "tracking": "herdfilter.tracking",
+    **dict.fromkeys(_SMOOTHING, "herdfilter.smoothing"),
 }
 """Name -> the module that it is, or that has it: what filtering does not need is loaded when it is asked for."""
 
