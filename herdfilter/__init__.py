@@ -24,7 +24,7 @@ from herdfilter.points import Points
 from herdfilter.samplers import *
 
 if TYPE_CHECKING:
-    from herdfilter import catalogue, evaluation, plotting, smoothing, tracking
+    from herdfilter import association, catalogue, evaluation, plotting, smoothing, tracking
     from herdfilter.catalogue import make_filter
     from herdfilter.evaluation.compare import compare
     from herdfilter.evaluation.many import TracksError, run_many
@@ -52,6 +52,7 @@ __all__ = [
     "TracksError",
     "Trajectories",
     "UnreachableStateError",
+    "association",
     "backward_simulation",
     "bandwidths",
     "catalogue",
@@ -90,6 +91,7 @@ _SMOOTHING = [
     "rts_smoother",
 ]
 _ON_DEMAND = {
+    "association": "herdfilter.association",
     "catalogue": "herdfilter.catalogue",
     "compare": "herdfilter.evaluation.compare",
     "evaluation": "herdfilter.evaluation",
