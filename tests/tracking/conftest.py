@@ -1,0 +1,42 @@
+"""Models of many targets."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+
+
+def with_clutter(model, detection_probability=0.9, clutter_density=1e-3):
+    return SimpleNamespace(
+        model=model,
+        detection_probability=detection_probability,
+        clutter_density=clutter_density,
+        dim=model.dim,
+    )
+
+
+@pytest.fixture(scope="session")
+def cluttered():
+    """A model, how probable its detection is and how dense clutter, to what a tracker takes."""
+    return with_clutter
+
+
+@pytest.fixture(scope="session")
+def walk():
+    """A walk in the plane, of which noisy positions are seen."""
+    return hf.models.LinearGaussian(
+        F=np.eye(2),
+        H=np.eye(2),
+        Q=0.2 * np.eye(2),
+        R=0.5 * np.eye(2),
+        initial_mean=np.zeros(2),
+        initial_covariance=np.eye(2),
+    )
+
+
+@pytest.fixture(scope="session")
+def gaussian():
+    """A Gaussian about a place."""
+    return lambda *place, variance=1.0: hf.GaussianMixture([1.0], [place], variance * np.eye(len(place)))
