@@ -1,26 +1,15 @@
 """Models of many targets."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 import herdfilter as hf
 
 
-def with_clutter(model, detection_probability=0.9, clutter_density=1e-3):
-    return SimpleNamespace(
-        model=model,
-        detection_probability=detection_probability,
-        clutter_density=clutter_density,
-        dim=model.dim,
-    )
-
-
 @pytest.fixture(scope="session")
 def cluttered():
     """A model, how probable its detection is and how dense clutter, to what a tracker takes."""
-    return with_clutter
+    return lambda model, p=0.9, density=1e-3: hf.models.WithClutter(model, p, density)
 
 
 @pytest.fixture(scope="session")

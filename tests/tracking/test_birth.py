@@ -61,19 +61,15 @@ def test_what_a_detection_alone_tells_of_a_linear_model_is_kalmans_update():
         np.testing.assert_allclose(covariance, P - K @ H @ P, rtol=1e-9, atol=1e-9)
 
 
-RADAR = hf.models.from_functions(
-    lambda x, dt: x,
+SEEN = hf.Sensor(
     lambda x: np.column_stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])]),
-    np.eye(2),
     np.diag([1.0, 0.01**2]),
-    np.zeros(2),
-    np.eye(2),
-    observation_circular=[1],
+    circular=[1],
 )
 
 
 @pytest.mark.parametrize("bearing", [0.4, 3.14, -2.0])
-def test_a_detection_of_radar_points_to_where_it_was_made(bearing):
+def test_a_detection_of_radar_points_to_where_it_was_made(bearing, walk):
     """To mean and covariance of range and bearing, turned into the plane, with a prior as wide as the sea."""
     prior = hf.GaussianMixture([1.0], [[0.0, 0.0]], 1e8 * np.eye(2))
 
@@ -81,7 +77,7 @@ def test_a_detection_of_radar_points_to_where_it_was_made(bearing):
         return z[:, :1] * np.column_stack([np.cos(z[:, 1]), np.sin(z[:, 1])])
 
     means, covariances = BirthFromMeasurements(prior, state=state).located(
-        RADAR, np.array([[500.0, bearing]]), 1
+        SEEN.on(walk), np.array([[500.0, bearing]]), 1
     )
     along, across = (
         np.array([np.cos(bearing), np.sin(bearing)]),

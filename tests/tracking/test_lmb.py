@@ -122,18 +122,20 @@ def test_targets_are_counted_and_keep_their_labels(name, walk, cluttered, gaussi
     scans = []
     for k in range(1, 21):
         places = [(-20.0, 0.0)] + [(20.0, 0.0)] * (6 <= k <= 15)
-        (z,) = scans_of(1, rng, places, 0.95, clutter=2, half=30.0)
+        (z,) = scans_of(1, rng, places, 0.98, clutter=2, half=30.0)
         scans.append(z)
-    births = [Birth(0.05, gaussian(-20, 0)), Birth(0.05, gaussian(20, 0))]
-    tracker = LMBTracker(cluttered(walk, 0.95, 2 / 3600), births, 0.95, filter=name, n_particles=50)
+    births = [Birth(0.01, gaussian(-20, 0)), Birth(0.01, gaussian(20, 0))]
+    tracker = LMBTracker(cluttered(walk, 0.98, 2 / 3600), births, filter=name, n_particles=50)
     found = tracker.run(scans)
     counts = np.array([len(labels) for labels in found.labels])
-    assert (counts[[4, 5, 6, 7, 16, 17, 18, 19]] == [1, 1, 1, 1, 2, 1, 1, 1]).sum() >= 0
     left = [label for label, path in found.trajectories().items() if np.nanmean(path[:, 0]) < 0]
     right = [label for label, path in found.trajectories().items() if np.nanmean(path[:, 0]) > 0]
     assert len(left) == len(right) == 1
-    np.testing.assert_array_equal(np.flatnonzero(counts == 2) + 1, np.arange(7, 17))
-    np.testing.assert_allclose(found.cardinality[7:14], 2, atol=0.1)
+    # after the first miss a target is still there with 0.99 * 0.02 / (1 - 0.99 * 0.98), more probable than not
+    np.testing.assert_array_equal(np.flatnonzero(counts == 2) + 1, np.arange(6, 17))
+    assert counts.min() == 1
+    assert counts.max() == 2
+    assert found.cardinality[6:15].mean() == pytest.approx(2, abs=0.1)
 
 
 def test_without_detections_existence_falls_by_its_formula(walk, cluttered):
@@ -202,7 +204,7 @@ def test_what_came_before_an_error_is_kept(walk, cluttered):
     scans = [*scans_of(3, 1), [[1.0, 2.0, 3.0]], *scans_of(1, 1)]
     tracker = LMBTracker(model, [Birth(0.9, walk.initial)], filter="ekf")
     with pytest.raises(
-        ValueError, match=r"scan: expected detections \(k, 2\).* got shape \(1, 3\) at step 4"
+        ValueError, match=r"scan: expected detections of length 2.* got shape \(1, 3\) at step 4"
     ) as caught:
         tracker.run(scans)
     expected = LMBTracker(model, [Birth(0.9, walk.initial)], filter="ekf").run(scans[:3])
@@ -214,12 +216,18 @@ def test_what_came_before_an_error_is_kept(walk, cluttered):
     [
         (
             [[1.0, 2.0], [3.0]],
-            r"scan: expected detections \(k, 2\), k from 0, all of the same length, got \[",
+            r"scan: expected a scan, detections \(k, m\) of one length, got lengths 1, 2 at step 1",
         ),
-        ([[1.0]], r"scan: expected detections \(k, 2\).*, got shape \(1, 1\) at step 1"),
-        ([1.0, 2.0], r"scan: expected detections \(k, 2\).*, got shape \(2,\)"),
-        ([[0.0, 0.0], [np.nan, 0.0]], r"scan: expected finite numbers, got \[nan  0\.\] as detection 1"),
-        ("near", "scan: expected detections"),
+        (
+            [[1.0]],
+            r"scan: expected detections of length 2, as the sensor gives, got shape \(1, 1\) at step 1",
+        ),
+        ([1.0, 2.0], r"scan: expected detections of length 2, as the sensor gives, got shape \(2,\)"),
+        (
+            [[0.0, 0.0], [np.nan, 0.0]],
+            r"scan: expected a scan, detections \(k, m\) of finite numbers, got \[nan, 0\.0\] at step 1",
+        ),
+        ("near", "scan: expected a scan"),
     ],
 )
 def test_a_scan_that_is_none_is_named_in_one_line(scan, expected, walk, cluttered):
