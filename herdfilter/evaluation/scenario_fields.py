@@ -103,7 +103,9 @@ def _check_targets(scenario: Any) -> None:
     if scenario.data is not None and many.tracks:
         raise ValueError("[targets] tracks: expected none beside [data], which brings the truth")
     if scenario.data is None and not many.tracks and isinstance(many.births, Anywhere):
-        raise ValueError("[targets] tracks: expected some, or [[targets.births]] to draw them from, got neither")
+        raise ValueError(
+            "[targets] tracks: expected some, or [[targets.births]] to draw them from, got neither"
+        )
 
 
 def check_beside_model(scenario: Any, dim: int) -> None:

@@ -20,7 +20,9 @@ def feed(particle_filter: Any, recording: Recording, keep_particles: bool = Fals
     """Run a filter over a recording; particles are asked for where the filter can keep them."""
     can_keep = keep_particles and "keep_particles" in inspect.signature(particle_filter.run).parameters
     options = {"keep_particles": True} if can_keep else {}
-    return particle_filter.run(recording.observations, **recording.options, **options)
+    return particle_filter.run(
+        recording.observations, dt=recording.dt, controls=recording.controls, **options
+    )
 
 
 def shown_of(

@@ -55,7 +55,9 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
         if seen.any():
             detections = sample_observation(model.model, x[seen], rng, step)
             if detections.shape[1] != len(low):
-                raise ValueError(f"region: expected bounds of shape ({detections.shape[1]}, 2), got {(len(low), 2)}")
+                raise ValueError(
+                    f"region: expected bounds of shape ({detections.shape[1]}, 2), got {(len(low), 2)}"
+                )
             scan = np.concatenate([scan, detections])
         scans.append(rng.permutation(scan))
     return scans
