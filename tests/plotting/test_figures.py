@@ -69,10 +69,10 @@ def test_all_figures_are_written_without_a_window(result, tmp_path):
 
 
 def test_a_figure_is_laid_out_once_and_drawn_once_a_file(tmp_path, monkeypatch):
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
-    drawn, draw = [], Figure.draw
-    monkeypatch.setattr(Figure, "draw", lambda *arguments: drawn.append(1) or draw(*arguments))
+    drawn, draw = [], Axes.draw
+    monkeypatch.setattr(Axes, "draw", lambda *arguments: drawn.append(1) or draw(*arguments))
     with _figures.figures() as new:
         figure, _ = new(1, 1, (3, 2))
     _figures.save(figure, tmp_path / "a.png", tmp_path / "a.svg")
