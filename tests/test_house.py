@@ -14,6 +14,7 @@ FLOORS = (
     ("plotting",),
     ("paper",),
     ("evaluation",),
+    ("tracking",),
     ("catalogue",),
     ("adapters",),
     ("smoothing", "likelihood"),

@@ -43,6 +43,7 @@ class AuxiliaryProposal(BootstrapProposal):
 
     resampling: CopyingResampling = field(default_factory=SystematicResampling)
     absorbs_weights: ClassVar[bool] = True
+    takes_scans: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.resampling, CopyingResampling):
@@ -69,10 +70,10 @@ class AuxiliaryProposal(BootstrapProposal):
         if total == -np.inf:
             moved = move.sample(cloud.particles, rng)
             return Cloud(moved, cloud.log_weights + seen.log_likelihood(moved))
-        ancestors = self.resampling.ancestors(np.exp(first - total), rng)
+        ancestors = self.resampling.chosen(np.exp(first - total), cloud.successors, rng)
         moved = move.sample(cloud.particles[ancestors], rng)
         second = seen.log_likelihood(moved) - at_centres[ancestors]
-        return Cloud(moved, second + total - math.log(len(cloud)))
+        return Cloud(moved, second + total - math.log(len(moved)))
 
 
 def _centres(move: Move, x: Array) -> Array:
