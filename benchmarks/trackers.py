@@ -213,9 +213,7 @@ def _near(single: Any, mean: np.ndarray, covariance: np.ndarray, task: Task) -> 
 
     class Near(single):  # type: ignore[misc]
         def initiate(self, detections: Any, timestamp: Any, **kwargs: Any) -> Any:
-            near = {
-                one for one in detections if (v := one.state_vector - centre).T @ inverse @ v < 25
-            }
+            near = {one for one in detections if (v := one.state_vector - centre).T @ inverse @ v < 25}
             return super().initiate(near, timestamp, **kwargs)
 
     return Near

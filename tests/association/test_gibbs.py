@@ -27,11 +27,10 @@ def example():
 def test_the_published_example_converges(brute, example):
     exact = brute.marginals(example)
     np.testing.assert_allclose(association.marginals(example), exact, rtol=0, atol=1e-12)
-    for estimate, most in (("conditionals", 0.002), ("counts", 0.01), ("joint", 1e-4)):
-        found = HerdedGibbs(20_000, estimate=estimate).marginals(example)
-        assert distance(found, exact) < most
-        found = HerdedGibbs(20_000, estimate=estimate, **PUBLISHED).marginals(example)
-        assert distance(found, exact) < most
+    for estimate in ("conditionals", "counts", "joint"):
+        for options in ({}, PUBLISHED):
+            found = HerdedGibbs(10_000, estimate=estimate, **options).marginals(example)
+            assert distance(found, exact) < 0.001
 
 
 def test_two_tracks_by_hand():
@@ -45,14 +44,11 @@ def test_two_tracks_by_hand():
     )
 
 
-def test_each_draw_is_a_draw_from_the_conditional():
-    """One sweep of one competing pair, many seeds: the first track draws from its row, the second from what is left."""
+def test_random_sampling_draws_in_proportion(brute):
+    """The argmax of U p, which some take for a draw from p, would give the first measurement 0.85 in place of 0.7."""
     ratios = np.array([[0.7, 0.2, 0.1], [0.7, 0.2, 0.1]])
-    n = 4000
-    draws = sum(RandomGibbs(1, "counts").marginals(ratios, seed) for seed in range(n)) / n
-    second = 0.7 * ratios[1] + 0.2 * np.array([0.7, 0, 0.1]) / 0.8 + 0.1 * np.array([0.7, 0.2, 0]) / 0.9
-    exact = np.array([ratios[0], second])
-    assert (np.abs(draws - exact) < 4 * np.sqrt(exact * (1 - exact) / n)).all()
+    found = RandomGibbs(20_000, "counts").marginals(ratios, 0)
+    np.testing.assert_allclose(found, brute.marginals(ratios), atol=0.015)
 
 
 def test_random_sampling_is_that_of_the_generator(example):
@@ -81,10 +77,11 @@ def test_herding_is_nearer_than_chance(brute):
 def test_the_evidence_of_collected_assignments_is_a_lower_bound(example):
     exact = association.associate(example).log_evidence
     bounds = [
-        association.associate(example, HerdedGibbs(n, estimate="joint")).log_evidence for n in (10, 100, 1000)
+        association.associate(example, HerdedGibbs(n, estimate="joint")).log_evidence
+        for n in (10, 100, 10_000)
     ]
     assert bounds == sorted(bounds)
-    assert exact - 1e-3 < bounds[-1] < exact
+    assert exact - 2e-3 < bounds[-1] < exact
     assert np.isnan(association.associate(example, HerdedGibbs(10)).log_evidence)
 
 
