@@ -75,8 +75,11 @@ def save(figure: Figure, *paths: Path) -> None:
 
 def settle(figure: Figure) -> None:
     """Lay a figure out once for all files that are made of it."""
+    import matplotlib as mpl
+
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    with mpl.rc_context({"figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)  # "none" would have every file drawn twice, the first time for nothing
 
 
 def log_axis(ax: Axes, which: Literal["x", "y"]) -> None:

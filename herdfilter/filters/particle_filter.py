@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -24,6 +25,9 @@ from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Out
 from herdfilter.filters.series import Late, Reading, Watcher, run, series
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, has, in_mode, only_mode
 from herdfilter.models.sensors import Sensor, sensed, to_check
+
+LEAST_UNITED = 0.01
+"""Least weight of a cloud that is united with others, in those of one of its particles."""
 
 
 class ParticleFilter:
@@ -260,6 +264,21 @@ class ParticleFilter:
         if self.step == 0 or not has(one, OBSERVED):
             return None
         return predicted_observation(model, cloud.particles, cloud.weights, self.step, cloud.modes)
+
+    def combined(self, others: Sequence[ParticleFilter], weights: Array) -> ParticleFilter:
+        """Return a filter with the union of the particles of others at the same step, each cloud with its weight (H,).
+
+        What has less than a hundredth of a particle's weight is left out: nothing would follow from it. The next step makes
+        as many particles of the union as one filter has.
+        """
+        kept = np.flatnonzero(weights >= min(LEAST_UNITED / self.n_particles, weights.max())).tolist()
+        log_weights = np.log(weights[kept] / weights[kept].sum())
+        clouds = [others[i]._current() for i in kept]
+        parts = [cloud.reweighted(w) for cloud, w in zip(clouds, log_weights, strict=True)]
+        union = copy.copy(self)
+        union._cloud, union._pending = Cloud.joined(parts, self.n_particles), None
+        union.record = None
+        return union
 
     def __repr__(self) -> str:
         return one_line(

@@ -35,15 +35,19 @@ class Proposal(Protocol):
     def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
         """Return particles at the step that `move` leads to, with weights that sum to 1.
 
-        A proposal that absorbs weights returns ``cloud.successors`` of them, any other as many as `cloud` has; the two numbers
-        are the same unless the cloud is a part, or the union of several parts, of what a filter believes.
+        A proposal that absorbs weights returns ``cloud.successors`` of them, any other as many as `cloud` has; these are
+        the same unless the cloud is a part, or the union of several parts, of what a filter believes.
         """
         ...
 
 
 @runtime_checkable
 class ObservingProposal(Proposal, Protocol):
-    """A proposal that looks at the observation before it moves the particles."""
+    """A proposal that looks at the observation before it moves the particles.
+
+    Of a scan it is shown one detection at a time, each with a part of the particles, unless it has an attribute
+    ``takes_scans`` that is true: it then needs no more of it than its likelihood.
+    """
 
     def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """Return particles at the step that `move` leads to, weighted with the likelihood of what is seen there.

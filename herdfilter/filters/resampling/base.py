@@ -58,7 +58,7 @@ class CopyingResampling(ABC):
         return copies
 
     def chosen(self, weights: Array, n: int, rng: np.random.Generator) -> Indices:
-        """Indices (n,) of the particles to copy; another number of them than there are weights is chosen systematically."""
+        """Return the indices (n,) of the particles to copy; if there are not n weights, chosen systematically."""
         if n == len(weights):
             return self.ancestors(weights, rng)
         return picked(weights, (np.arange(n) + rng.random()) / n)
