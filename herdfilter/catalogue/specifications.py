@@ -20,8 +20,8 @@ from herdfilter.catalogue.names import Imports, named
 FilterFactory = Callable[..., Any]
 """``(model, n_particles, rng)`` -> an object with ``run(observations, dt=..., controls=...)``.
 
-Of many targets ``(model, n_particles, rng, birth, survival_probability)``, as far as it takes them, -> one with
-``run(scans, dt=...)``.
+Of many targets ``(model, n_particles, rng, birth, survival_probability)``, as far as it takes them, -> one whose
+``run`` returns ``labels`` and ``means`` for each step.
 """
 
 TOLD_TRACKERS = ("birth", "survival_probability")

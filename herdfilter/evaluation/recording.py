@@ -58,11 +58,6 @@ class Recording:
         return self.observations if isinstance(self.observations, list) else None
 
     @property
-    def options(self) -> dict[str, Any]:
-        """What the ``run`` of a filter is told beside the observations: ``dt`` and ``controls``; a tracker, ``dt`` alone."""
-        return {"dt": self.dt} | ({} if self.many else {"controls": self.controls})
-
-    @property
     def times(self) -> Array:
         """Time of every step since the initial state, shape (T,)."""
         return np.cumsum(np.broadcast_to(self.dt, len(self)))
