@@ -78,6 +78,12 @@ def test_growth_in_time_and_memory(run, benchmark_module, monkeypatch):
     assert (table["seconds"] > 0).all()
 
 
+def test_a_step_of_a_tracker_in_time_and_memory(run):
+    table = run("bench_speed", "tracker", "--quick")["speed_tracker"]
+    assert (table["detections"] == 2 * table["tracks"]).all()
+    assert (table[["ms", "MB"]] > 0).all(axis=None)
+
+
 def test_fitted_exponent_is_that_of_a_power_law(benchmark_module):
     sizes = [100, 1000, 2000, 4000]
     fit = benchmark_module("growth").exponent(sizes, [9.0, *(n**1.5 for n in sizes[1:])])
