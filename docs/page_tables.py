@@ -210,6 +210,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_growth": partial(plain, "speed_growth"),
     "speed_step": partial(wide, "speed_step", "filter", "model", "ms", 2),
     "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
+    "speed_tracker": partial(plain, "speed_tracker"),
     **page_adapters.TABLES,
     **page_default.TABLES,
     **page_stonesoup.TABLES,
