@@ -1,7 +1,6 @@
 """Scans of detections: the exact posterior, by enumeration of what is of the state, and the model alone where nothing is left open."""
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
