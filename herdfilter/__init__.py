@@ -24,7 +24,7 @@ from herdfilter.points import Points
 from herdfilter.samplers import *
 
 if TYPE_CHECKING:
-    from herdfilter import catalogue, evaluation, plotting, smoothing
+    from herdfilter import association, catalogue, evaluation, plotting, smoothing, tracking
     from herdfilter.catalogue import make_filter
     from herdfilter.evaluation.compare import compare
     from herdfilter.evaluation.many import TracksError, run_many
@@ -52,6 +52,7 @@ __all__ = [
     "TracksError",
     "Trajectories",
     "UnreachableStateError",
+    "association",
     "backward_simulation",
     "bandwidths",
     "catalogue",
@@ -71,6 +72,7 @@ __all__ = [
     "smoothing",
     "testing",
     "thin",
+    "tracking",
 ]
 # What these folders export is public here, too: a new sampler or proposal is listed in its folder only.
 __all__ += discrepancy.__all__
@@ -89,6 +91,7 @@ _SMOOTHING = [
     "rts_smoother",
 ]
 _ON_DEMAND = {
+    "association": "herdfilter.association",
     "catalogue": "herdfilter.catalogue",
     "compare": "herdfilter.evaluation.compare",
     "evaluation": "herdfilter.evaluation",
@@ -97,6 +100,7 @@ _ON_DEMAND = {
     "run_many": "herdfilter.evaluation.many",
     "plotting": "herdfilter.plotting",
     "smoothing": "herdfilter.smoothing",
+    "tracking": "herdfilter.tracking",
     **dict.fromkeys(_SMOOTHING, "herdfilter.smoothing"),
 }
 """Name -> the module that it is, or that has it: what filtering does not need is loaded when it is asked for."""

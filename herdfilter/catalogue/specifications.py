@@ -17,8 +17,15 @@ from herdfilter._checks import as_generator, check_label, one_of, shown
 from herdfilter.catalogue.expressions import check_keywords, evaluate
 from herdfilter.catalogue.names import Imports, named
 
-FilterFactory = Callable[[Any, int, np.random.Generator], Any]
-"""``(model, n_particles, rng)`` -> an object with ``run(observations, dt=..., controls=...)``."""
+FilterFactory = Callable[..., Any]
+"""``(model, n_particles, rng)`` -> an object with ``run(observations, dt=..., controls=...)``.
+
+Of many targets ``(model, n_particles, rng, birth, survival_probability)``, as far as it takes them, -> one whose
+``run`` returns ``labels`` and ``means`` for each step.
+"""
+
+TOLD_TRACKERS = ("birth", "survival_probability")
+"""Arguments of a tracker that the scenario gives."""
 
 Filters = str | Iterable[str] | Mapping[str, "str | Mapping[str, Any] | FilterFactory"]
 """Catalogue names, or a mapping from a name to a catalogue name, a table of keywords or a factory."""
@@ -53,16 +60,28 @@ class FilterSpec:
             if not isinstance(spec.filter, str):
                 raise ValueError(f"filter: expected the name of a class, got {shown(spec.filter)}")
             built = spec._class()
-        check_keywords(f"filter {name}", built, options, taken=("model", "n_particles", "rng"))
+        check_keywords(
+            f"filter {name}", built, options, taken=("model", "n_particles", "rng", *TOLD_TRACKERS)
+        )
         with blamed_on(f"filter {name}: "):
             spec._values()
         return spec
 
-    def __call__(self, model: Any, n_particles: int, rng: np.random.Generator) -> Any:
-        """Build the filter; `n_particles` and `rng` are left out where the class has no such parameter."""
+    def __call__(self, model: Any, n_particles: int, rng: np.random.Generator, **told: Any) -> Any:
+        """Build the filter, or the tracker with what it is `told`.
+
+        `n_particles` and `rng` are left out where the class has no such parameter.
+        """
         built = self._class()
-        given = {"n_particles": n_particles, "rng": rng}
-        given = {name: value for name, value in given.items() if name in _parameters(built)}
+        parameters = _parameters(built)
+        if told and "birth" not in parameters:
+            raise ValueError(
+                f"{self.filter} tracks one target, and there are many: take a tracker, such as LMBTracker"
+            )
+        if "birth" in parameters and "birth" not in told:
+            raise ValueError(f"{self.filter} needs births of targets, which a scenario with [targets] has")
+        given = {"n_particles": n_particles, "rng": rng, **told}
+        given = {name: value for name, value in given.items() if name in parameters}
         return built(model, **given, **self._values())
 
     def _class(self) -> Callable[..., Any]:
@@ -81,6 +100,12 @@ class FilterSpec:
 @lru_cache(maxsize=64)
 def _parameters(built: Callable[..., Any]) -> frozenset[str]:
     return frozenset(inspect.signature(built).parameters)
+
+
+def takes(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function takes a keyword argument of a name."""
+    parameters = inspect.signature(function).parameters
+    return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 @contextmanager

@@ -47,8 +47,10 @@ def plain(value: Any) -> Any:
     else:
         return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
     public = {k: plain(v) for k, v in attributes.items() if not k.startswith("_")}
-    parts_of_a_scenario = ("herdfilter.evaluation.scenario", "herdfilter.evaluation.criteria")
-    return public if type(value).__module__ in parts_of_a_scenario else {"type": _name(value)} | public
+    return public if type(value).__module__ in _PARTS_OF_A_SCENARIO else {"type": _name(value)} | public
+
+
+_PARTS_OF_A_SCENARIO = tuple(f"herdfilter.evaluation.{name}" for name in ("scenario", "criteria", "targets"))
 
 
 def _name(value: Any) -> str:

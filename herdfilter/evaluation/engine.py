@@ -108,7 +108,7 @@ def _compile(study: Study, visible: bool) -> None:
         for name, factory in study.filters.items():
             if isinstance(factory, FilterSpec):
                 with stage(f"compiling {name}, once", visible), unless_stopped():
-                    filter_ = factory(model, n, study.filter_rng(0, (name, n)))
+                    filter_ = study.build_filter(Task(name, n, 0), model)
                     feed(filter_, recording.first(_WARM_UP_STEPS))
 
 

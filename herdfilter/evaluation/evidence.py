@@ -18,6 +18,7 @@ from herdfilter.evaluation.metrics import (
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.reference import LineDensity, Reference
 from herdfilter.evaluation.scenario import Scenario
+from herdfilter.evaluation.sets import SetErrors, labelled_estimates, set_errors
 from herdfilter.evaluation.watch import Watched
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import circular_dims, wrap_angles
@@ -38,7 +39,8 @@ class Evidence:
     recording : Recording
     reference : Reference or None
     result : object
-        What the filter's ``run`` returned: ``means`` (T, d), and what else of `FilterResult` it has.
+        What the filter's ``run`` returned: ``means`` (T, d), and what else of `FilterResult` it has; a tracker's has
+        ``means`` and ``labels`` for each step.
     seconds : float
         Time that the filter took.
     watched : Watched or None
@@ -58,10 +60,29 @@ class Evidence:
         """Estimates (T, d); a ValueError if they are of another shape or not finite."""
         return as_array("estimates", self.result.means, self.recording.truth.shape)
 
+    @property
+    def covariances(self) -> Array | None:
+        """Covariances of the estimates (T, d, d), if the result has any; none of many targets."""
+        given = None if self.recording.many else getattr(self.result, "covariances", None)
+        return None if given is None else np.asarray(given, dtype=np.float64)
+
+    @cached_property
+    def sets(self) -> SetErrors | None:
+        """How far the estimates are from many targets; None with one target."""
+        targets, truth = self.scenario.targets, self.recording.truth
+        if targets is None:
+            return None
+        estimates = labelled_estimates(self.result, len(truth), truth.shape[2])
+        return set_errors(truth, estimates, targets, self.dims)
+
+    def of_sets(self, name: str) -> Array:
+        """Attribute of `sets` over time; NaN with one target."""
+        return self._nothing if self.sets is None else np.asarray(getattr(self.sets, name))
+
     @cached_property
     def truth(self) -> Array:
-        """Squared distance of the mean to the truth, over the dimensions whose error counts; over time."""
-        return self._squared_error(self.recording.truth)
+        """Squared distance of the mean to the truth, over the dimensions whose error counts; over time, of one target."""
+        return self._nothing if self.recording.many else self._squared_error(self.recording.truth)
 
     @cached_property
     def against_reference(self) -> Array:
@@ -90,11 +111,10 @@ class Evidence:
     @cached_property
     def nees(self) -> Array:
         """Normalised estimation error squared over the full state; over time, NaN where the covariance is singular."""
-        covariances = getattr(self.result, "covariances", None)
-        if covariances is None:
+        if self.covariances is None:
             return self._nothing
         errors = wrap_angles(self.recording.truth - self.means, circular_dims(self.model))
-        return normalised_squares(errors, np.asarray(covariances, dtype=np.float64))
+        return normalised_squares(errors, self.covariances)
 
     @cached_property
     def nees_degrees(self) -> Array:

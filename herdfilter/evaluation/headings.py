@@ -10,7 +10,7 @@ import numpy as np
 
 from herdfilter.evaluation.columns import COLUMNS, digits, percent
 from herdfilter.evaluation.scenario import Scenario
-from herdfilter.evaluation.summary import error_measure
+from herdfilter.evaluation.summary import error_measure, told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +61,7 @@ def headings(summary: pd.DataFrame, scenario: Scenario) -> list[Heading]:
     shown = [
         Heading(
             f"{rank}_median",
-            f"median error to the {'truth' if rank == 'rmse' else 'reference'}{unit}",
+            f"median {told(rank)}{unit}",
             brief=True,
         )
     ]

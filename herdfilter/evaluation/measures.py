@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from herdfilter._checks import Array
@@ -66,10 +68,9 @@ def variance_ratio(run: Evidence) -> float:
     Half and twice the right variance count alike, and a filter that is sure of itself at some steps is not excused by
     others at which it is too modest.
     """
-    covariances = getattr(run.result, "covariances", None)
-    if covariances is None:
+    if run.covariances is None:
         return np.nan
-    own = np.diagonal(np.asarray(covariances, dtype=np.float64), axis1=1, axis2=2)[:, run.dims]
+    own = np.diagonal(run.covariances, axis1=1, axis2=2)[:, run.dims]
     ratios = own / run.posterior_sd**2
     logs = np.log(np.maximum(ratios[np.isfinite(ratios)], _LEAST_RATIO))
     return float(np.exp(logs.mean())) if logs.size else np.nan
@@ -81,9 +82,38 @@ def _root_mean_square(values: Array) -> float:
     return root_mean(known**2) if known.size else np.nan
 
 
+def gospa(run: Evidence) -> float:
+    """GOSPA, mean over time."""
+    return float(run.of_sets("gospa").mean())
+
+
+def gospa_part(name: str) -> Callable[[Evidence], float]:
+    """Return the measure of a part of GOSPA: the p-th root of its mean over time."""
+
+    def measure(run: Evidence) -> float:
+        return np.nan if run.sets is None else run.sets.part(name)
+
+    return measure
+
+
+def ospa(run: Evidence) -> float:
+    """OSPA, mean over time."""
+    return float(run.of_sets("ospa").mean())
+
+
+def label_switches(run: Evidence) -> float:
+    """Count how often a target changed its label."""
+    return np.nan if run.sets is None else float(run.sets.label_switches)
+
+
+def cardinality_error(run: Evidence) -> float:
+    """Absolute difference of the numbers of estimates and targets, mean over time."""
+    return float(np.abs(run.of_sets("cardinality")).mean())
+
+
 def log_likelihood(run: Evidence) -> float:
     """Log-likelihood that the filter estimates."""
-    return float(getattr(run.result, "log_likelihood", np.nan))
+    return np.nan if run.recording.many else float(getattr(run.result, "log_likelihood", np.nan))
 
 
 def log_likelihood_error(run: Evidence) -> float:
@@ -108,8 +138,7 @@ def nees_inside(run: Evidence) -> float:
 
 def nees_singular(run: Evidence) -> float:
     """Count the steps whose covariance is singular."""
-    known = getattr(run.result, "covariances", None) is not None
-    return float(np.isnan(run.nees).sum()) if known else np.nan
+    return np.nan if run.covariances is None else float(np.isnan(run.nees).sum())
 
 
 def state_dim(run: Evidence) -> float:

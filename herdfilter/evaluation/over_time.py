@@ -42,6 +42,9 @@ def over_time(
             Distance to the truth: root mean square over runs, median, and ends of the band between quantiles.
         ``reference_error``, ...
             Likewise to the reference.
+        ``gospa``, ``gospa_median``, ``gospa_low``, ``gospa_high``
+            Of many targets the GOSPA distance: mean over runs, median, and ends of the band between quantiles; likewise
+            ``ospa``, and ``cardinality``, the number of estimates minus that of targets.
         ``ess_median``, ``ess_low``, ``ess_high``
             Effective sample size.
         ``nees``, ``nees_median``, ``nees_low``, ``nees_high``, ``nees_band_low``, ``nees_band_high``
@@ -59,9 +62,10 @@ def over_time(
 
     frames = []
     for (name, n), named in series.items():
-        steps = np.shape(named["truth"])[1]
+        main = AllRuns(named, quantiles, level).main
+        steps = np.shape(main)[1]
         columns: dict[str, Any] = {"filter": name, "n_particles": n, "step": np.arange(1, steps + 1)}
-        columns["runs"] = np.isfinite(named["truth"]).sum(axis=0)
+        columns["runs"] = np.isfinite(main).sum(axis=0)
         for one in SERIES:
             if one.over_time is not None:
                 columns |= one.over_time(one.name, AllRuns(named, quantiles, level))

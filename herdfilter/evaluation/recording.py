@@ -15,6 +15,10 @@ from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.evaluation.data import load_plaza, load_uav
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.models.contract import simulate, simulate_observations, simulated_controls
+from herdfilter.tracking.simulation import simulate_scans
+
+Observations = Array | list[Array]
+"""Of all steps (T, k); or a list of T scans (m, k), each with any number m of detections."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,10 +27,10 @@ class Recording:
 
     Parameters
     ----------
-    truth : ndarray, shape (T, d)
-        States at steps 1 to T.
-    observations : ndarray, shape (T, k)
-        NaN where nothing was observed.
+    truth : ndarray, shape (T, d) or (T, targets, d)
+        States at steps 1 to T; of many targets, NaN where one is absent.
+    observations : ndarray, shape (T, k), or list of T arrays, each (m, k)
+        NaN where nothing was observed; or scans, each with any number m of detections.
     dt : float or ndarray of shape (T,)
         Time from one step to the next.
     controls : ndarray of shape (T, c), optional
@@ -34,7 +38,7 @@ class Recording:
     """
 
     truth: Array
-    observations: Array
+    observations: Observations
     dt: float | Array = 1.0
     controls: Array | None = None
 
@@ -42,6 +46,16 @@ class Recording:
 
     def __len__(self) -> int:
         return len(self.truth)
+
+    @property
+    def many(self) -> bool:
+        """Whether the truth is of many targets."""
+        return self.truth.ndim == 3
+
+    @property
+    def scans(self) -> list[Array] | None:
+        """The scans; None where there is one observation at each step."""
+        return self.observations if isinstance(self.observations, list) else None
 
     @property
     def times(self) -> Array:
@@ -56,6 +70,17 @@ class Recording:
             self.dt if np.ndim(self.dt) == 0 else np.asarray(self.dt)[:steps],
             None if self.controls is None else self.controls[:steps],
         )
+
+
+def packed(scans: list[Array]) -> dict[str, Array]:
+    """Return scans as two arrays: all ``detections`` (sum of m, k), and how many each scan has, ``scan_sizes`` (T,)."""
+    sizes = np.array([len(scan) for scan in scans], dtype=np.float64)
+    return {"detections": np.concatenate(scans), "scan_sizes": sizes}
+
+
+def unpacked(detections: Array, scan_sizes: Array) -> list[Array]:
+    """Return the scans of what `packed` returned."""
+    return np.split(detections, np.cumsum(scan_sizes).astype(int)[:-1])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,10 +149,13 @@ def record(
     """Return the recording of one run: simulated with `rng`, of `steps` steps if given, or the real one."""
     if data is not None:
         recorded = data.recording
-        if recorded.observations.shape[1] > 0:
+        if recorded.scans is not None or np.shape(recorded.observations)[1] > 0:
             return recorded
         return replace(recorded, observations=simulate_observations(model, recorded.truth, rng))
     steps = scenario.steps_of(model) if steps is None else steps
+    if scenario.targets is not None:
+        truth = scenario.targets.simulate_truth(model, steps, rng, scenario.dt)
+        return Recording(truth, simulate_scans(model, truth, rng), scenario.dt)
     truth, observations = simulate(model, steps, rng, dt=scenario.dt, initial=scenario.initial_truth)
     return Recording(truth, observations, scenario.dt, simulated_controls(model, steps))
 

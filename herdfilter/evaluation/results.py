@@ -13,7 +13,7 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter._one_line import fields_in_line
 from herdfilter.evaluation.over_models import over_models, verdict_over_models
-from herdfilter.evaluation.recording import Recording
+from herdfilter.evaluation.recording import Observations, Recording, unpacked
 from herdfilter.evaluation.reference import Reference
 from herdfilter.evaluation.slopes import fitted_slopes
 from herdfilter.evaluation.study import Study
@@ -34,7 +34,8 @@ class Trajectory:
     reference : Reference or None
     n_particles : int
     estimates : dict
-        Filter name -> posterior means (T, d), of the filters that did not fail.
+        Filter name -> posterior means (T, d), of the filters that did not fail. Of many targets (T, labels, d), NaN where
+        there is no estimate of a label; labels are in the order of their first appearance.
     particles : dict
         Filter name -> particles (T, n, d), of those that keep them.
     weights : dict
@@ -57,8 +58,12 @@ class Trajectory:
         """Put together what was kept (`tasks.Outcome.shown`): (filter, name) -> array, in the order of the filters."""
         common = {what: array for (name, what), array in arrays.items() if not name}
         dt = common["dt"]
+        if "detections" in common:
+            observations: Observations = unpacked(common["detections"], common["scan_sizes"])
+        else:
+            observations = common["observations"]
         recording = Recording(
-            common["truth"], common["observations"], float(dt) if dt.ndim == 0 else dt, common.get("controls")
+            common["truth"], observations, float(dt) if dt.ndim == 0 else dt, common.get("controls")
         )
         reference = None
         if "reference" in common:
@@ -80,7 +85,10 @@ class Trajectory:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace:
-    """Median over runs of the error at every step (T,), against truth and reference (None without one)."""
+    """Median over runs of the error at every step (T,), against truth and reference (None without one).
+
+    Of many targets the error against the truth is the GOSPA distance.
+    """
 
     truth: Array
     reference: Array | None
@@ -147,6 +155,8 @@ def _trace(series: Mapping[str, Array]) -> Trace:
     """Median over the runs; a reference counts only if some run has it at every step."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # steps without any reference: NaN
+        if "gospa" in series:
+            return Trace(np.nanmedian(series["gospa"], axis=0), None)
         medians = {
             name: np.sqrt(np.nanmedian(series[name], axis=0))
             for name in ("truth", "reference")

@@ -22,10 +22,30 @@ imports = ["mymodule"]        # modules whose classes the file names: installed 
 
 [model]
 type = "UNGM"                 # in herdfilter.models, or "mymodule:Class", or "file.py:Class" in the file's folder
-process_variance = 10.0       # further keys are keyword arguments of the class
+process_variance = 10.0       # further keys are keyword arguments of the class; of `model`, a text is a constructor
+                              # expression, such as "LinearGaussian(...)" within a WithClutter
 
 [truth]                       # of a simulation
 initial = [0.1]               # state at step 0; drawn from the model's initial distribution unless given
+
+[targets]                     # many of them, each of which [model], a WithClutter, observes in scans; see targets.Targets
+cutoff = 100.0                # of GOSPA and OSPA: from this distance on an estimate is none of the target
+survival_probability = 0.99
+noise = true                  # whether the true targets have the model's noise
+gospa_order = 2.0
+ospa_order = 1.0
+
+[[targets.births]]            # where one may be born at every step: told to the trackers
+probability = 0.03
+mean = [0.0, 0.0]
+sd = [10.0, 10.0]             # or one table [targets.births] with mean, sd, expected: where detections are of no track
+
+[[targets.tracks]]            # a target of the truth; without any, they are drawn from the births in each run
+initial = [0.0, 1.0]          # state at step `at`
+sd = [1.0, 0.1]               # by which it differs from run to run; 0 unless given
+first = 1                     # step of its first detection
+last = 70                     # to the end unless given
+at = 0                        # the step before `first` unless given; from a later one it is simulated back, too
 
 [data]                        # real data instead of a simulation; see recording.DATA_SETS
 type = "plaza"
@@ -66,10 +86,11 @@ from pathlib import Path
 from typing import Any
 
 from herdfilter._checks import as_count, one_of, shortened, shown
-from herdfilter.catalogue.expressions import check_keywords
+from herdfilter.catalogue.expressions import check_keywords, evaluate
 from herdfilter.catalogue.names import Imports, is_file
 from herdfilter.evaluation.criteria import Divergence, Published
 from herdfilter.evaluation.scenario_fields import check_depth, check_fields
+from herdfilter.evaluation.targets import Targets
 
 
 @dataclass(frozen=True)
@@ -103,6 +124,7 @@ class Scenario:
     time_label: str = "time"
     view: str = "plane"
     truth: Mapping[str, Any] | None = None
+    targets: Targets | None = None
     data: Mapping[str, Any] | None = None
     reference: Mapping[str, Any] | None = None
     divergence: Divergence | None = None
@@ -158,6 +180,8 @@ class Scenario:
         with _blamed_on(f"{self.name}.toml: model type"):
             cls = self.modules.model_class(name)
         with _blamed_on(f"{self.name}.toml: model {shown(name)}"):
+            if isinstance(keywords.get("model"), str):  # of one target, without the clutter
+                keywords["model"] = evaluate(keywords["model"], self.modules)
             check_keywords("arguments", cls, keywords)
             model = cls(**keywords)
             as_count("dim", getattr(model, "dim", None))
@@ -226,12 +250,14 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
 def scenario_from_table(path: Path, table: dict[str, Any]) -> Scenario:
     """Check a table as it stands in a scenario's file, and make the scenario of it."""
     check_depth(table)
-    for name in ("model", "truth", "data", "reference", "divergence", "filter"):
+    for name in ("model", "truth", "targets", "data", "reference", "divergence", "filter"):
         if not isinstance(table.get(name, {}), dict):
             raise ValueError(f"{name}: expected a table [{name}], got {shown(table[name])}")
     if "divergence" in table:
         check_keywords("[divergence]", Divergence, table["divergence"])
         table["divergence"] = Divergence(**table["divergence"])
+    if "targets" in table:
+        table["targets"] = Targets.from_table(table["targets"])
     table["published"] = _published(table.get("published", []))
     for name, expected in _LISTS.items():
         if name in table:

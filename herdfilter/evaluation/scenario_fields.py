@@ -8,6 +8,7 @@ from typing import Any
 from herdfilter._checks import as_array, as_count, as_positive, check_label, one_of, shown
 from herdfilter.catalogue.names import check_imports
 from herdfilter.evaluation.criteria import Divergence, Published
+from herdfilter.evaluation.targets import Anywhere, Targets
 
 VIEWS = ("plane", "time")
 """How a trajectory is drawn; a state of one dimension always against time."""
@@ -88,6 +89,23 @@ def _check_tables(scenario: Any) -> None:
         raise ValueError(f"published: expected instances of Published, got {shown(scenario.published)}")
     if scenario.truth is not None and scenario.data is not None:
         raise ValueError("[truth]: expected none beside [data], which brings its own")
+    if scenario.targets is not None:
+        _check_targets(scenario)
+
+
+def _check_targets(scenario: Any) -> None:
+    if not isinstance(scenario.targets, Targets):
+        raise ValueError(f"targets: expected a Targets, got {shown(scenario.targets)}")
+    for name in ("truth", "reference", "divergence", "models"):
+        if getattr(scenario, name) is not None:
+            raise ValueError(f"{name}: expected none beside [targets], got {shown(getattr(scenario, name))}")
+    many = scenario.targets
+    if scenario.data is not None and many.tracks:
+        raise ValueError("[targets] tracks: expected none beside [data], which brings the truth")
+    if scenario.data is None and not many.tracks and isinstance(many.births, Anywhere):
+        raise ValueError(
+            "[targets] tracks: expected some, or [[targets.births]] to draw them from, got neither"
+        )
 
 
 def check_beside_model(scenario: Any, dim: int) -> None:
@@ -99,6 +117,8 @@ def check_beside_model(scenario: Any, dim: int) -> None:
         raise ValueError(f"labels: expected one for each of {dim} dimensions, got {len(scenario.labels)}")
     if scenario.initial_truth is not None:
         as_array("[truth]: initial", scenario.initial_truth, (dim,))
+    if scenario.targets is not None:
+        scenario.targets.check_beside_model(dim, scenario.steps)
 
 
 def check_depth(table: Any) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, as_array
-from herdfilter.evaluation.recording import Recording
+from herdfilter.evaluation.recording import Recording, packed
 from herdfilter.evaluation.reference import Reference
+from herdfilter.evaluation.sets import labelled_estimates
 from herdfilter.evaluation.stopping import unless_stopped
 from herdfilter.evaluation.study import Study
 from herdfilter.evaluation.tasks import Task
@@ -30,9 +31,12 @@ def shown_of(
     """Run a filter once more, and return what it did, for `Outcome.shown`."""
     shown: dict[tuple[str, str], Any] = {
         ("", "truth"): recording.truth,
-        ("", "observations"): recording.observations,
         ("", "dt"): recording.dt,
     }
+    if recording.scans is None:
+        shown["", "observations"] = recording.observations
+    else:
+        shown |= {("", name): values for name, values in packed(recording.scans).items()}
     if recording.controls is not None:
         shown["", "controls"] = recording.controls
     if reference is not None:
@@ -43,6 +47,10 @@ def shown_of(
         }
     with unless_stopped():  # failed when it was measured, too
         result = feed(study.build_filter(task, model), recording, keep_particles=True)
+        if recording.many:
+            steps, _, dim = recording.truth.shape
+            shown[task.filter, "estimates"] = labelled_estimates(result, steps, dim)
+            return shown
         particles = getattr(result, "particles", None)
         shown[task.filter, "estimates"] = as_array("estimates", result.means, recording.truth.shape)
         if particles is not None:

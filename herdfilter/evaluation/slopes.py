@@ -12,7 +12,7 @@ from herdfilter.evaluation.statistics import mean_interval
 if TYPE_CHECKING:
     import pandas as pd
 
-MEASURES = ("reference_error", "reference_error_sd", "rmse")
+MEASURES = ("reference_error", "reference_error_sd", "rmse", "gospa")
 
 
 def fitted_slopes(table: pd.DataFrame, measure: str = "reference_error", level: float = 0.95) -> pd.DataFrame:

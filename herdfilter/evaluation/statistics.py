@@ -140,6 +140,18 @@ def median(name: str, runs: pd.DataFrame) -> dict[str, float]:
     return {name: float(runs[name].median())}
 
 
+def mean_with_interval(name: str, runs: pd.DataFrame) -> dict[str, float]:
+    """Mean over runs with its bootstrap interval."""
+    values = finite(runs[name])
+    low, high = bootstrap_interval(values, np.mean)
+    return {name: of(np.mean, values), f"{name}_low": low, f"{name}_high": high}
+
+
+def mean_and_median(name: str, runs: pd.DataFrame) -> dict[str, float]:
+    """Mean over runs with its bootstrap interval, and median with its exact interval."""
+    return mean_with_interval(name, runs) | paired_median(f"{name}_median", finite(runs[name]))
+
+
 def total(name: str, runs: pd.DataFrame) -> dict[str, float]:
     """Sum over runs; NaN if no run has a value."""
     return {name: float(runs[name].sum(min_count=1))}
@@ -174,11 +186,11 @@ def mean_beside_band(degrees: str) -> Summary:
 
     def summary(name: str, runs: pd.DataFrame) -> dict[str, float]:
         some = np.isfinite(np.asarray(runs[name], dtype=np.float64))
-        values = finite(runs[name])
-        low, high = bootstrap_interval(values, np.mean)
         band = chi_square_band(np.asarray(runs[degrees], dtype=np.float64)[some].sum())
-        row = {name: of(np.mean, values), f"{name}_low": low, f"{name}_high": high}
-        return row | {f"{name}_band_low": float(band[0]), f"{name}_band_high": float(band[1])}
+        return mean_with_interval(name, runs) | {
+            f"{name}_band_low": float(band[0]),
+            f"{name}_band_high": float(band[1]),
+        }
 
     return summary
 

@@ -31,7 +31,12 @@ class AllRuns:
 
     def values(self, name: str) -> Array:
         """Values of a series (runs, T); NaN throughout where it was not kept."""
-        return np.asarray(self.named.get(name, np.full(np.shape(self.named["truth"]), np.nan)))
+        return np.asarray(self.named.get(name, np.full(np.shape(self.main), np.nan)))
+
+    @property
+    def main(self) -> Array:
+        """The series that every run has that did not fail: the error to the truth, of many targets GOSPA."""
+        return self.named["truth" if "truth" in self.named else "gospa"]
 
 
 Steps = Callable[[str, AllRuns], dict[str, Array]]
@@ -41,6 +46,12 @@ Steps = Callable[[str, AllRuns], dict[str, Array]]
 def band(name: str, runs: AllRuns) -> dict[str, Array]:
     """Median and quantiles over runs."""
     return _band(name, runs.values(name), runs.quantiles)
+
+
+def mean_and_band(name: str, runs: AllRuns) -> dict[str, Array]:
+    """Mean over runs, median and quantiles."""
+    values = runs.values(name)
+    return {name: _mean_over_runs(values)} | _band(name, values, runs.quantiles)
 
 
 def errors(column: str) -> Steps:

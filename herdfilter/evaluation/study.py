@@ -22,9 +22,11 @@ from herdfilter._version import __version__
 from herdfilter.catalogue.specifications import (
     FilterFactory,
     Filters,
+    FilterSpec,
     blamed_on,
     known_filters,
     resolve_filters,
+    takes,
 )
 from herdfilter.evaluation import cache
 from herdfilter.evaluation.description import digest, plain
@@ -75,7 +77,14 @@ class Study:
 
     def build_filter(self, task: Task, model: Any) -> Any:
         """Build the filter of a task."""
-        return self.filters[task.filter](model, task.n_particles, self.filter_rng(task.run, task.key))
+        return self._built(self.filters[task.filter], task, model)
+
+    def _built(self, factory: FilterFactory, task: Task, model: Any) -> Any:
+        targets = self.scenario.targets
+        told = {} if targets is None else targets.told
+        if not isinstance(factory, FilterSpec):  # a caller's own takes what it needs
+            told = {name: value for name, value in told.items() if takes(factory, name)}
+        return factory(model, task.n_particles, self.filter_rng(task.run, task.key), **told)
 
     def recording_rng(self, run: int) -> np.random.Generator:
         """Return the generator that simulates one run."""
@@ -194,7 +203,7 @@ def _try_parts(study: Study) -> None:
     )  # there, one may serve most models but not this
     for name, factory in every.items():
         with blamed_on(f"filter {name}: "):
-            factory(model, study.particles[0], study.filter_rng(0, (name, study.particles[0])))
+            study._built(factory, Task(name, study.particles[0], 0), model)
     for entry in scenario.published:
         one_of("published filter", entry.filter, ["reference", *known_filters(scenario.filter)])
         if entry.model:

@@ -74,7 +74,7 @@ def baseline_of(table: pd.DataFrame, baseline: str | None = None) -> str:
 
 
 def error_measures(table: pd.DataFrame) -> list[str]:
-    """Columns of errors that have values, the one that ranks filters first; the last one at least.
+    """Columns of errors that have values, the one that ranks filters first; that to the truth at least.
 
     Models of a family have units of their own: errors to the reference are in posterior standard deviations there.
     """
@@ -82,12 +82,19 @@ def error_measures(table: pd.DataFrame) -> list[str]:
         scaled = [column.name for column in COLUMNS if column.figure == "scaled"]
         return [name for name in scaled if table[name].notna().any()] or ["rmse"]
     errors = [column.name for column in COLUMNS if column.figure == "error"]
-    return [name for name in errors[:-1] if table[name].notna().any()] + errors[-1:]
+    return [name for name in errors if name in table and table[name].notna().any()] or ["rmse"]
 
 
 def error_measure(table: pd.DataFrame) -> str:
-    """Column that ranks filters: the error to the reference if there is one, else to the truth."""
+    """Column that ranks filters: the error to the reference if there is one, else to the truth; of many targets GOSPA."""
     return error_measures(table)[0]
+
+
+def told(measure: str, preposition: str = "to") -> str:
+    """Say what a column of errors measures, as in ``error to the truth``."""
+    if measure == "gospa":
+        return "GOSPA"
+    return f"error {preposition} the {'truth' if measure == 'rmse' else 'reference'}"
 
 
 def verdict(summary: pd.DataFrame) -> str:
@@ -97,17 +104,17 @@ def verdict(summary: pd.DataFrame) -> str:
     """
     n = summary["n_particles"].max()
     measure = error_measure(summary)
-    against = "the truth" if measure == "rmse" else "the reference"
+    error = told(measure, "against")
     ranked = summary[summary["n_particles"] == n].dropna(subset=f"{measure}_median")
     if ranked.empty:
         return f"At n = {n} no filter finished a run."
     best = ranked.loc[ranked[f"{measure}_median"].idxmin()]
-    claim = f"At n = {n} {best['filter']} has the smallest median error against {against}"
+    claim = f"At n = {n} {best['filter']} has the smallest median {error}"
     if len(ranked) == 1 or not np.isfinite(best["ratio"]):
         return f"{claim}, {best[f'{measure}_median']:.3g}."
     base = best["baseline"]
     if best["filter"] == base:
-        return f"At n = {n} no filter has a smaller median error against {against} than {base}."
+        return f"At n = {n} no filter has a smaller median {error} than {base}."
     interval = "too few runs for an interval"
     if np.isfinite(best["ratio_low"]):
         interval = f"95 % interval {best['ratio_low']:.2g} to {best['ratio_high']:.2g}"

@@ -59,16 +59,16 @@ def watch(estimator: Any, recording: Recording, steps: Collection[int] = (), nis
     steps : collection of int
         Places of the steps, from 0, whose particles are kept.
     nis : bool
-        Whether to compare every observation with its prediction. That takes a fraction of a step, but for a
-        proposal that looks at the observation a whole prediction, which it does not otherwise make.
+        Whether to compare every observation, unless it is a scan, with its prediction. That takes a fraction of a step,
+        but for a proposal that looks at the observation a whole prediction, which it does not otherwise make.
     """
-    watcher = _Watcher(frozenset(steps), nis)
+    watcher = _Watcher(frozenset(steps), nis and recording.scans is None)
     options = {"watcher": watcher} if "watcher" in inspect.signature(estimator.run).parameters else {}
     start = time.perf_counter()
     result = estimator.run(recording.observations, dt=recording.dt, controls=recording.controls, **options)
     seconds = time.perf_counter() - start - watcher.seconds
-    innovations = _normalised_innovations(estimator, recording.observations, watcher.predictions)
-    return Watched(result, seconds, *innovations, watcher.particles)
+    nis, degrees = _normalised_innovations(estimator, recording, watcher.predictions)
+    return Watched(result, seconds, nis, degrees, watcher.particles)
 
 
 class _Watcher:
@@ -105,10 +105,13 @@ def _particles(estimator: Any) -> tuple[Array, Array]:
 
 
 def _normalised_innovations(
-    estimator: Any, observations: Array, predictions: Mapping[int, tuple[Array, Array]]
+    estimator: Any, recording: Recording, predictions: Mapping[int, tuple[Array, Array]]
 ) -> tuple[Array, Array]:
     """Squares of the innovations in units of their predicted covariances, and their degrees of freedom, each (T,)."""
-    nis, degrees = np.full(len(observations), np.nan), np.zeros(len(observations))
+    nis, degrees = np.full(len(recording), np.nan), np.zeros(len(recording))
+    if recording.scans is not None:
+        return nis, degrees
+    observations = np.asarray(recording.observations)
     model = getattr(estimator, "model", None)
     partial = isinstance(estimator, KalmanFilter) or (model is not None and takes_partial(model))
     size = observations.shape[1]

@@ -38,7 +38,7 @@ class Pending:
     def guided(self, seen: Observation) -> Cloud:
         """Particles with their weights times the likelihood, not normalised."""
         cloud = self.proposal.guide(self.move, self.start, seen, self.rng)
-        return returned(cloud, self.proposal, "guide", self.start.particles.shape)
+        return returned(cloud, self.proposal, "guide", self._shape)
 
     def prediction(self) -> Cloud:
         """Particles without the observation."""
@@ -49,13 +49,17 @@ class Pending:
         cloud, self.rng.bit_generator.state = self._drawn()
         return cloud
 
+    @property
+    def _shape(self) -> tuple[int, int]:
+        n = self.start.successors if self.proposal.absorbs_weights else len(self.start)
+        return n, self.start.particles.shape[1]
+
     def _drawn(self) -> tuple[Cloud, Any]:
         if self._predicted is None:
             stream = self.rng.bit_generator
             before = stream.state
             cloud = self.proposal.propose(self.move, self.start, self.rng)
-            shape = self.start.particles.shape
-            self._predicted = returned(cloud, self.proposal, "propose", shape), stream.state
+            self._predicted = returned(cloud, self.proposal, "propose", self._shape), stream.state
             stream.state = before
         return self._predicted
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from herdfilter._checks import Array
 from herdfilter._one_line import one_line
@@ -19,10 +21,22 @@ class Cloud:
     particles : ndarray, shape (n, d)
     log_weights : ndarray, shape (n,)
         Logarithms of weights, which sum to 1. What `ObservingProposal.guide` returns is not `normalised`.
+    modes : ndarray of int, shape (n,), optional
+        The mode of each particle, where the model jumps between some.
+    successors : int, optional
+        How many particles a proposal that absorbs weights, or a resampling scheme, makes of these; n unless given. So one
+        part of what is believed gets its share of the particles, and the union of several parts is brought back to n.
     """
 
-    def __init__(self, particles: Array, log_weights: Array) -> None:
-        self.particles, self.log_weights = particles, log_weights
+    def __init__(
+        self,
+        particles: Array,
+        log_weights: Array,
+        modes: NDArray[np.int64] | None = None,
+        successors: int | None = None,
+    ) -> None:
+        self.particles, self.log_weights, self.modes = particles, log_weights, modes
+        self.successors = len(particles) if successors is None else successors
 
     @classmethod
     def equal(cls, particles: Array) -> Cloud:
@@ -52,7 +66,18 @@ class Cloud:
 
     def reweighted(self, log_factors: Array) -> Cloud:
         """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
-        return Cloud(self.particles, self.log_weights + log_factors)
+        return Cloud(self.particles, self.log_weights + log_factors, self.modes, self.successors)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Cloud], successors: int | None = None) -> Cloud:
+        """Put parts together, in their order; weights stay what they are."""
+        modes = [part.modes for part in parts if part.modes is not None]
+        return cls(
+            np.concatenate([part.particles for part in parts]),
+            np.concatenate([part.log_weights for part in parts]),
+            np.concatenate(modes) if modes else None,
+            successors,
+        )
 
     def normalised(self) -> tuple[Cloud, float]:
         """Return the particles with weights that sum to 1, and the logarithm of the sum before.
@@ -66,7 +91,7 @@ class Cloud:
         relative = self.log_weights - peak
         weights = np.exp(relative)
         total = float(np.add.reduce(weights))
-        cloud = Cloud(self.particles, relative - math.log(total))
+        cloud = Cloud(self.particles, relative - math.log(total), self.modes, self.successors)
         cloud.weights = weights / total
         return cloud, float(peak) + math.log(total)
 

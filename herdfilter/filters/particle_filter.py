@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -23,6 +24,9 @@ from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Out
 from herdfilter.filters.series import Late, Reading, Watcher, run, series
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, has
 from herdfilter.models.sensors import Sensor, sensed, to_check
+
+LEAST_UNITED = 0.01
+"""Least weight of a cloud that is united with others, in those of one of its particles."""
 
 
 class ParticleFilter:
@@ -131,7 +135,7 @@ class ParticleFilter:
         self._settle()
         cloud = self._current()
         least = (1 - 1e-9) * self.resample_below * self.n_particles
-        uneven = not self.proposal.absorbs_weights and cloud.ess < least
+        uneven = not self.proposal.absorbs_weights and (cloud.ess < least or len(cloud) != cloud.successors)
         if uneven:
             resampled = self.resampling.resample(cloud, self.rng, self._circular)
             cloud = self._checked(resampled, self.resampling, "resample")
@@ -246,6 +250,21 @@ class ParticleFilter:
             return None
         mean, covariance, noise = predicted_moments(model, self.particles, self.weights, self.step)
         return mean, covariance + noise
+
+    def combined(self, others: Sequence[ParticleFilter], weights: Array) -> ParticleFilter:
+        """Return a filter with the union of the particles of others at the same step, each cloud with its weight (H,).
+
+        What has less than a hundredth of a particle's weight is left out: nothing would follow from it. The next step makes
+        as many particles of the union as one filter has.
+        """
+        kept = np.flatnonzero(weights >= min(LEAST_UNITED / self.n_particles, weights.max())).tolist()
+        log_weights = np.log(weights[kept] / weights[kept].sum())
+        clouds = [others[i]._current() for i in kept]
+        parts = [cloud.reweighted(w) for cloud, w in zip(clouds, log_weights, strict=True)]
+        union = copy.copy(self)
+        union._cloud, union._pending = Cloud.joined(parts, self.n_particles), None
+        union.record = None
+        return union
 
     def __repr__(self) -> str:
         return one_line(

@@ -158,7 +158,7 @@ def _descriptions(result: StudyResult, summary: pd.DataFrame) -> dict[str, Any]:
         "largest": summary["n_particles"].max(),
         "baseline": summary["baseline"].iloc[0],
         "first": next(iter(result.study.filters)),
-        "referenced": error_measure(summary) != "rmse",
+        "referenced": error_measure(summary).startswith("reference"),
         "models": result.models is not None,
         "sensor": (of_scenario(result.study.scenario) or ("",))[0],
         "dotted": any(style.linestyle == ":" for style in styles(result.study.filters).values()),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from herdfilter.evaluation.headings import Heading, headings, headings_of_models
 from herdfilter.evaluation.results import StudyResult
-from herdfilter.evaluation.summary import error_measure
+from herdfilter.evaluation.summary import error_measure, told
 from herdfilter.plotting.style import styles
 from herdfilter.report.svg import colour
 from herdfilter.report.wording import cell
@@ -51,7 +51,7 @@ def slopes(result: StudyResult) -> dict[str, Any] | None:
         return None
     fits = result.slopes
     return {
-        "heads": [f"to the {'truth' if name == 'rmse' else 'reference'}" for name in fits],
+        "heads": [told(name).removeprefix("error ") for name in fits],
         "rows": [
             (
                 rows[0]["filter"],

@@ -14,7 +14,7 @@ from herdfilter.evaluation.over_models import RIGHT_VARIANCE, UNCERTAIN
 from herdfilter.evaluation.results import StudyResult
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.evaluation.study import Study
-from herdfilter.evaluation.summary import error_measure
+from herdfilter.evaluation.summary import error_measure, told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -192,7 +192,7 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
     needed = math.floor(math.log2(2 * comparisons / 0.05)) + 1
     return {
         "baseline": base,
-        "against": "truth" if error_measure(runs) == "rmse" else "reference",
+        "errors": told(error_measure(runs)).replace("error", "Errors"),
         "comparisons": comparisons,
         "rows": rows,
         "too_few": f"{comparisons} comparisons together take {needed} runs at least, there are {most}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from herdfilter._checks import Array, as_count, as_generator
 from herdfilter.angles import moments, unwrap_angles, wrap_angles
 from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.ensemble import ensemble_observation
+from herdfilter.filters.kalman.ensemble import ensemble_observation, united
 from herdfilter.filters.kalman.gaussian import GaussianBelief
 from herdfilter.filters.kalman.unscented import UnscentedKalmanFilter
 from herdfilter.filters.move import Move
@@ -153,3 +153,7 @@ class _Flow:
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
         return ensemble_observation(model, self.members, step)
+
+    def combined(self, others: Sequence[_Flow], weights: Array, circular: tuple[int, ...]) -> _Flow:
+        gaussian = self.gaussian.combined([other.gaussian for other in others], weights, circular)
+        return replace(self, members=united([other.members for other in others], weights), gaussian=gaussian)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -48,6 +49,10 @@ class Belief(Protocol):
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
         """Return mean (k,) and covariance (k, k) of the observation at `step`, its noise included."""
+        ...
+
+    def combined(self, others: Sequence[Any], weights: Array, circular: tuple[int, ...]) -> Belief:
+        """Return one belief for the mixture of others, with weights (H,) that sum to 1; angles are averaged unwrapped."""
         ...
 
 
@@ -170,6 +175,15 @@ class KalmanFilter:
         if self.step == 0 or (sensor is None and unobserved(self.model)):
             return None
         return self.belief.predicted_observation(self._observed_by(sensor), self.step)
+
+    def combined(self, others: Sequence[KalmanFilter], weights: Array) -> KalmanFilter:
+        """Return a filter that believes in the mixture of what others believe at the same step, with weights (H,).
+
+        A Gaussian has the mean and the covariance of the mixture; an ensemble has its share of the members of each.
+        """
+        one, beliefs = copy.copy(self), [other.belief for other in others]
+        one.belief, one.record = self.belief.combined(beliefs, weights, circular_dims(self.model)), None
+        return one
 
     def _observed_by(self, sensor: Sensor | None) -> Model:
         model = sensed(self.model, sensor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.innovation import Innovation
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation, predicted_moments
+from herdfilter.filters.resampling.base import picked
 from herdfilter.models.contract import (
     ADDITIVE,
     OBSERVED,
@@ -118,6 +120,16 @@ class _Ensemble:
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
         return ensemble_observation(model, self.members, step)
+
+    def combined(self, others: Sequence[_Ensemble], weights: Array, circular: tuple[int, ...]) -> _Ensemble:
+        return replace(self, members=united([other.members for other in others], weights))
+
+
+def united(ensembles: Sequence[Array], weights: Array) -> Array:
+    """Return as many members (n, d) as the first of some ensembles has, from each its share, at even steps through it."""
+    n = len(ensembles[0])
+    each = np.concatenate([np.full(len(x), w / len(x)) for x, w in zip(ensembles, weights, strict=True)])
+    return np.concatenate(ensembles)[picked(each, (np.arange(n) + 0.5) / n)]
 
 
 def ensemble_observation(model: Model, members: Array, step: int) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -92,6 +93,14 @@ class GaussianBelief:
         given = self.mean[None], self.covariance[None]
         means, covariances, _ = observation_moments(model, *given, self.rule, step)
         return means[0], covariances[0]
+
+    def combined(
+        self, others: Sequence[GaussianBelief], weights: Array, circular: tuple[int, ...]
+    ) -> GaussianBelief:
+        """Take mean and covariance of the mixture."""
+        means = unwrap_angles(np.array([other.mean for other in others]), weights, circular)
+        mixture = GaussianMixture.trusted(weights, means, np.array([other.covariance for other in others]))
+        return GaussianBelief(wrap_angles(mixture.mean, circular), mixture.covariance, self.rule)
 
 
 def predicted_gaussians(

@@ -55,7 +55,7 @@ class AugmentedProposal:
     def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
         posterior = self.fit.fit(cloud.particles, cloud.weights, move.circular)
-        points = drawn(self.sampler, with_noise(posterior, move.noise_dim), len(cloud), rng)
+        points = drawn(self.sampler, with_noise(posterior, move.noise_dim), cloud.successors, rng)
         d = posterior.dim
         return Cloud(move.push(points.x[:, :d], points.x[:, d:]), points.log_weights)
 

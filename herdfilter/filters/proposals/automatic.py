@@ -84,9 +84,9 @@ class AutomaticProposal:
         shape = None if move.simulated_only else Shape.of(move, cloud)
         if shape is not None and shape.gaussian:
             source = Source.gaussian(move, shape.mean, shape.root)
-            noise = self._ranked.noise(len(cloud), source.dim, move.step, rng)
-            moved = source.at(np.zeros(len(cloud), dtype=np.int64), noise)
-            straight = unwrap_angles(moved, cloud.weights, move.circular)
+            noise = self._ranked.noise(cloud.successors, source.dim, move.step, rng)
+            moved = source.at(np.zeros(len(noise), dtype=np.int64), noise)
+            straight = unwrap_angles(moved, np.full(len(noise), 1.0 / len(noise)), move.circular)
             if len(cloud) * nonlinear_share(straight, noise) <= 1:
                 return Cloud.equal(moved)
         return (self._line if self._on_line(move) else self._ranked).propose(move, cloud, rng)
@@ -101,7 +101,7 @@ class AutomaticProposal:
         points, shares = UNSCENTED.points(source.dim)
         ahead = source.at_all(points)
         if shape.gaussian:
-            whole = self._of_gaussian(source, seen, ahead, len(cloud), rng)
+            whole = self._of_gaussian(source, seen, ahead, cloud, rng)
             if whole is not None:
                 return whole
         if self._on_line(move):
@@ -109,10 +109,10 @@ class AutomaticProposal:
         source = Source.of(move, cloud)
         if shape.width > 0 and noise_share(ahead[0], shares, move) < len(cloud) ** -0.5:
             source = Source.kernels(move, cloud, shape.mean, shape.root, shape.width)
-        return self._ranked.looked_ahead(source, seen, len(cloud), rng)
+        return self._ranked.looked_ahead(source, seen, cloud.successors, rng)
 
     def _of_gaussian(
-        self, source: Source, seen: Observation, ahead: Array, n: int, rng: np.random.Generator
+        self, source: Source, seen: Observation, ahead: Array, cloud: Cloud, rng: np.random.Generator
     ) -> Cloud | None:
         """Return successors of one Gaussian, not normalised; None if their weights are further from even than chance allows.
 
@@ -120,6 +120,7 @@ class AutomaticProposal:
         """
         guidance, _ = source.guided(seen, ahead)
         points, shares = UNSCENTED.points(source.dim)
+        n = cloud.successors
         for z, weights, bound in (
             (points, shares, FAR),
             (self._ranked.noise(n, source.dim, source.move.step, rng), np.full(n, 1.0 / n), 1.0),
@@ -130,7 +131,7 @@ class AutomaticProposal:
             with np.errstate(invalid="ignore"):  # NaN if the likelihood vanishes at all of them
                 relative = np.exp(relative - relative.max())
             distance = weights @ (relative / (weights @ relative) - 1) ** 2
-            if not n * distance <= bound:
+            if not len(cloud) * distance <= bound:
                 return None
         return moved
 

@@ -69,10 +69,10 @@ class AuxiliaryProposal(BootstrapProposal):
         if total == -np.inf:
             moved = move.sample(cloud.particles, rng)
             return Cloud(moved, cloud.log_weights + seen.log_likelihood(moved))
-        ancestors = self.resampling.ancestors(np.exp(first - total), rng)
+        ancestors = self.resampling.chosen(np.exp(first - total), cloud.successors, rng)
         moved = move.sample(cloud.particles[ancestors], rng)
         second = seen.log_likelihood(moved) - at_centres[ancestors]
-        return Cloud(moved, second + total - math.log(len(cloud)))
+        return Cloud(moved, second + total - math.log(len(moved)))
 
 
 def _centres(move: Move, x: Array) -> Array:

@@ -33,7 +33,11 @@ class Proposal(Protocol):
         ...
 
     def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
-        """Return as many particles as `cloud` has at the step that `move` leads to, with weights that sum to 1."""
+        """Return particles at the step that `move` leads to, with weights that sum to 1.
+
+        A proposal that absorbs weights returns ``cloud.successors`` of them, any other as many as `cloud` has; these are
+        the same unless the cloud is a part, or the union of several parts, of what a filter believes.
+        """
         ...
 
 

@@ -78,7 +78,7 @@ class GuidedAugmentedProposal(AugmentedProposal):
         ahead = _Ahead(move, seen.model)
         posterior, _ = updated_mixture(replace(seen, model=ahead), prior, self.rule)
         q = defended(posterior, prior, self.defensive_share)
-        points = drawn(self.sampler, q, len(cloud), rng)
+        points = drawn(self.sampler, q, cloud.successors, rng)
         log_ratio = prior.log_density(points.x) - q.log_density(points.x)
         moved = ahead.moved(points.x)
         return Cloud(moved, points.log_weights + log_ratio + seen.log_likelihood(moved))

@@ -64,7 +64,7 @@ class HerdedProposal:
     def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
         target = move.predictive(cloud.particles, cloud.weights)
-        n, noise = len(cloud), target.distinct_covariances[0]
+        n, noise = cloud.successors, target.distinct_covariances[0]
         share = self.defensive_share if floored(noise) is noise else 0.0
         drawn_from = GaussianMixture.trusted(
             (1 - share) * target.weights + share / len(target), target.means, target.distinct_covariances

@@ -89,7 +89,7 @@ class KalmanMixtureProposal:
         q = defended(posterior, prediction, self.defensive_share)
         if self.unguided_share:
             q = joined(q, prediction, self.unguided_share)
-        points = drawn(self.sampler, q, len(cloud), rng)
+        points = drawn(self.sampler, q, cloud.successors, rng)
         moved = move.wrapped(points.x)
         log_weights = points.log_weights + log_ratio(prediction, q, points.x)
         return Cloud(moved, log_weights + seen.log_likelihood(moved))

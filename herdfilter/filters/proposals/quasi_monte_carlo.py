@@ -74,7 +74,7 @@ class SequentialQuasiMonteCarlo:
 
     def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
-        u = scrambled_sobol(len(cloud), 1 + move.noise_dim, rng)
+        u = scrambled_sobol(cloud.successors, 1 + move.noise_dim, rng)
         order = hilbert_order(cloud.particles, cloud.weights, move.circular)
         ancestors = cloud.particles[order[picked(cloud.weights[order], u[:, 0])]]
         return Cloud.equal(move.push(ancestors, scipy.special.ndtri(u[:, 1:])))

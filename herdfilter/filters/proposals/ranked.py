@@ -98,17 +98,17 @@ class RankedProposal:
     def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
         if move.simulated_only:
-            chosen = ancestors(cloud.particles, cloud.weights, move.circular)
+            chosen = ancestors(cloud.particles, cloud.weights, move.circular, cloud.successors)
             return Cloud.equal(move.sample(cloud.particles[chosen], rng))
         source = Source.of(move, cloud)
-        return self.moved(source, rng)
+        return self.moved(source, rng, cloud.successors)
 
     def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
         if move.simulated_only or not (self.guided and has(seen.model, OBSERVED)):
             moved = self.propose(move, cloud, rng)
             return moved.reweighted(seen.log_likelihood(moved.particles))
-        return self.looked_ahead(Source.of(move, cloud), seen, len(cloud), rng)
+        return self.looked_ahead(Source.of(move, cloud), seen, cloud.successors, rng)
 
     def moved(self, source: Source, rng: np.random.Generator, n: int | None = None) -> Cloud:
         """Successors of a source without an observation."""

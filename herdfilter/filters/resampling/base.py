@@ -22,7 +22,7 @@ class Resampling(Protocol):
     """Anything that replaces weighted particles by as many less unevenly weighted ones."""
 
     def resample(self, cloud: Cloud, rng: np.random.Generator, circular: Sequence[int] = ()) -> Cloud:
-        """Return as many particles as `cloud` has, with weights that sum to 1."""
+        """Return ``cloud.successors`` particles, as many as `cloud` has unless it says so, with weights that sum to 1."""
         ...
 
 
@@ -52,4 +52,13 @@ class CopyingResampling(ABC):
 
     def resample(self, cloud: Cloud, rng: np.random.Generator, circular: Sequence[int] = ()) -> Cloud:
         """Return equally weighted copies; see `Resampling`."""
-        return Cloud.equal(cloud.particles.take(self.ancestors(cloud.weights, rng), axis=0))
+        chosen = self.chosen(cloud.weights, cloud.successors, rng)
+        copies = Cloud.equal(cloud.particles.take(chosen, axis=0))
+        copies.modes = None if cloud.modes is None else cloud.modes[chosen]
+        return copies
+
+    def chosen(self, weights: Array, n: int, rng: np.random.Generator) -> Indices:
+        """Return the indices (n,) of the particles to copy; if there are not n weights, chosen systematically."""
+        if n == len(weights):
+            return self.ancestors(weights, rng)
+        return picked(weights, (np.arange(n) + rng.random()) / n)

@@ -43,7 +43,7 @@ class MixtureResampling:
         ValueError
             If it returns another number of points, or negative weights.
         """
-        n, name = len(cloud), type(self.sampler).__name__
+        n, name = cloud.successors, type(self.sampler).__name__
         points = drawn(self.sampler, self.fit.fit(cloud.particles, cloud.weights, circular), n, rng)
         if len(points) != n:
             raise ValueError(f"sampler: expected {n} points from {name}, got {len(points)}")

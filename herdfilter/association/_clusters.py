@@ -1,0 +1,124 @@
+"""What all association methods share: the check of the matrix, and its split into clusters that do not interact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdfilter._checks import Array, as_array
+
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Association:
+    """Marginals of the association of measurements to tracks, and the evidence of the scan.
+
+    Attributes
+    ----------
+    marginals : ndarray, shape (T, 1 + M)
+        Column 0: the probability that the track has no measurement; column 1 + j: that it has measurement j. Rows sum to 1.
+    log_evidence : float
+        Logarithm of the sum of the weights of all assignments. Exact for `Exact`, an approximation for
+        `BeliefPropagation`, a lower bound for methods that collect assignments, NaN for the others.
+    """
+
+    marginals: Array
+    log_evidence: float
+
+
+class ClusterMethod(Protocol):
+    """What an association method has to offer: the solution of one cluster."""
+
+    def cluster(self, ratios: Array, rng: Any) -> tuple[Array, float]:
+        """Return marginals of the same shape, and the log evidence or NaN.
+
+        The matrix has two rows or more, each with a positive entry; every column but the first has at least two of them.
+        """
+        ...
+
+
+class Method:
+    """An association method: subclasses solve one cluster."""
+
+    def marginals(self, ratios: ArrayLike, rng: Any = None) -> Array:
+        """Marginals, shape (T, 1 + M), of a matrix of ratios: see `herdfilter.association.marginals`."""
+        return solved(self, ratios, rng).marginals  # type: ignore[arg-type]
+
+
+def solved(method: ClusterMethod, ratios: ArrayLike, rng: Any) -> Association:
+    """Check a matrix, split it, and put the solutions of its clusters together."""
+    matrix = checked(ratios)
+    found = np.zeros_like(matrix)
+    log_evidence = 0.0
+    for tracks, columns in clusters(matrix):
+        part = matrix[np.ix_(tracks, columns)]
+        shared = np.count_nonzero(part, axis=0) > 1
+        shared[0] = False
+        # A measurement that one track alone can have is in the way of no other track: it joins column 0.
+        own = np.where(shared, 0.0, part)
+        together = np.column_stack([own.sum(axis=1), part[:, shared]])
+        if len(tracks) > 1:
+            solution, log_sum = method.cluster(together, rng)
+        else:
+            solution, log_sum = np.ones((1, 1)), float(np.log(together[0, 0]))
+        part[:, shared] = solution[:, 1:]
+        divisor = np.where(together[:, :1] > 0, together[:, :1], 1.0)
+        part[:, ~shared] = solution[:, :1] * (own / divisor)[:, ~shared]
+        found[np.ix_(tracks, columns)] = part
+        log_evidence += log_sum
+    return Association(found, log_evidence)
+
+
+def checked(ratios: ArrayLike) -> Array:
+    """Return the matrix as floats of shape (T, 1 + M), no entry negative, every row with a positive finite sum."""
+    matrix = as_array("ratios", ratios, (None, None))
+    if matrix.shape[1] == 0:
+        raise ValueError(
+            f"ratios: expected a first column for no measurement, got {matrix.shape}; see hf.association.ratios"
+        )
+    if (matrix < 0).any():
+        t, column = np.argwhere(matrix < 0)[0]
+        raise ValueError(
+            f"ratios: expected no negative entry, got {matrix[t, column]:g} in row {t}, column {column}"
+        )
+    with np.errstate(over="ignore"):
+        sums = matrix.sum(axis=1)
+    wrong = ~((sums > 0) & np.isfinite(sums))
+    if wrong.any():
+        t = int(wrong.argmax())
+        raise ValueError(
+            f"ratios: expected rows with a positive finite sum, got {sums[t]:g} in row {t}: nothing of finite weight "
+            "explains this track; its first column is what it weighs without a measurement"
+        )
+    return matrix
+
+
+def clusters(matrix: Array) -> Iterator[tuple[Indices, Indices]]:
+    """Yield rows and columns (always with 0) of each set of tracks that compete, however indirectly, for measurements."""
+    gated = matrix > 0
+    gated[:, 0] = False
+    waiting = np.ones(len(matrix), dtype=bool)
+    while waiting.any():
+        members = np.zeros(len(matrix), dtype=bool)
+        members[waiting.argmax()] = True
+        before = -1
+        while before < members.sum():
+            before = members.sum()
+            columns = np.asarray(gated[members].any(axis=0))
+            members |= gated[:, columns].any(axis=1)
+        waiting &= ~members
+        columns[0] = True
+        yield np.flatnonzero(members), np.flatnonzero(columns)
+
+
+def no_assignment() -> ValueError:
+    """Return the error for a cluster in which no assignment has a positive weight."""
+    return ValueError(
+        "ratios: expected an assignment of positive weight, got none: more tracks need a measurement than there are; "
+        "give tracks a positive first column, the weight without a measurement"
+    )

@@ -1,0 +1,84 @@
+"""Association by loopy belief propagation."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from herdfilter._checks import Array, as_count, as_positive
+from herdfilter.association._clusters import Method, no_assignment
+
+
+class AssociationWarning(RuntimeWarning):
+    """An association method stopped before it had settled."""
+
+
+@dataclass(frozen=True)
+class BeliefPropagation(Method):
+    """Approximate marginals by loopy belief propagation.
+
+    Source: Williams and Lau (2014), "Approximate evaluation of marginal association probabilities with belief
+    propagation". Tracks and measurements exchange messages until these settle. The result is exact where the graph of
+    tracks and measurements has no circle. One iteration costs T times M. The log evidence is that of the Bethe free
+    energy.
+
+    Parameters
+    ----------
+    tolerance : float
+        Stop when no message to a track changes by more; messages lie between 0 and 1.
+    max_iterations : int
+        Stop then, with an `AssociationWarning`. Messages settle slowly where tracks hardly ever lack a measurement.
+
+    Raises
+    ------
+    ValueError
+        From `marginals`: if a cluster has no assignment of positive weight.
+    """
+
+    tolerance: float = 1e-10
+    max_iterations: int = 10_000
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
+        object.__setattr__(self, "max_iterations", as_count("max_iterations", self.max_iterations))
+
+    def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
+        """Return the marginals of one cluster and its log evidence."""
+        scale = ratios.max(axis=1, keepdims=True)
+        missed, pairs = np.split(ratios / scale, [1], axis=1)
+        free = np.ones_like(pairs)  # messages to tracks: how free a measurement is
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for _ in range(self.max_iterations):
+                # Messages to measurements: how much the track wants it, next to all else it could have.
+                wish = np.where(pairs > 0, pairs / (missed + _sum_of_others(pairs * free, 1)), 0.0)
+                before, free = free, 1.0 / (1.0 + _sum_of_others(wish, 0))
+                change = np.abs(free - before).max()
+                if change <= self.tolerance:
+                    break
+            else:
+                warnings.warn(
+                    f"BeliefPropagation: messages still change by {change:.2g} after {self.max_iterations:,} iterations, "
+                    f"tolerance is {self.tolerance:g}; take Exact(), or a larger max_iterations",
+                    AssociationWarning,
+                    stacklevel=4,
+                )
+            belief = np.concatenate([missed, pairs * free], axis=1)
+            sums = belief.sum(axis=1, keepdims=True)
+            if (sums == 0).any():
+                raise no_assignment()
+            log_evidence = float(
+                np.log(sums * scale).sum() + np.log1p(wish.sum(axis=0)).sum() - np.log1p(wish * free).sum()
+            )
+        return belief / sums, log_evidence if np.isfinite(log_evidence) else np.nan
+
+
+def _sum_of_others(values: Array, axis: int) -> Array:
+    """Sum along an axis of all entries but one, for each; without a difference, which would cancel."""
+    values = np.moveaxis(values, axis, 0)
+    sums = np.zeros_like(values)
+    np.cumsum(values[:-1], axis=0, out=sums[1:])
+    sums[:-1] += np.cumsum(values[:0:-1], axis=0)[::-1]
+    return np.moveaxis(sums, 0, axis)

@@ -1,0 +1,69 @@
+"""The calls: marginals, and marginals with the evidence, by any of the methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, one_of, shown
+from herdfilter.association._clusters import Association, ClusterMethod, solved
+from herdfilter.association.belief_propagation import BeliefPropagation
+from herdfilter.association.exact import Exact
+
+METHODS: dict[str, Callable[[], ClusterMethod]] = {
+    "exact": Exact,
+    "belief-propagation": BeliefPropagation,
+}
+"""Name -> class of the methods that may be asked for by name, with their default options."""
+
+
+def marginals(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any = None) -> Array:
+    """Marginal probabilities of which measurement belongs to which track.
+
+    An assignment gives every track a measurement or none, and no measurement to two tracks. Its weight is the product over
+    the tracks t of ``ratios[t, a]``, with a = 0 for no measurement and a = 1 + j for measurement j. Tracks that compete for
+    no measurement, however indirectly, are independent: each such cluster is solved on its own.
+
+    Parameters
+    ----------
+    ratios : array_like, shape (T, 1 + M)
+        Weights, not negative; rows may have any scale. Column 0: the track has no measurement, be it missed or dead.
+        Column 1 + j: likelihood of measurement j next to that of it being clutter; 0 outside the gate. `ratios` of this
+        package makes it.
+    method : str or object
+        ``"exact"``, ``"belief-propagation"``, ``"k-best"``, ``"random-gibbs"``, ``"herded-gibbs"``, or an instance of one
+        of the classes with options, such as ``HerdedGibbs(sweeps=1000)``.
+    rng : numpy.random.Generator, int or None
+        For the methods that draw.
+
+    Returns
+    -------
+    ndarray, shape (T, 1 + M)
+        Rows sum to 1.
+
+    Raises
+    ------
+    ValueError
+        If `ratios` has the wrong shape, an entry that is negative or not finite, or a row of zeros; if no assignment has a
+        positive weight; if the method is not known, or is exact and a cluster is too large for it.
+    """
+    return associate(ratios, method, rng).marginals
+
+
+def associate(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any = None) -> Association:
+    """Marginals as `marginals` gives them, together with the log of the total weight of all assignments.
+
+    Returns
+    -------
+    Association
+        With attributes `marginals`, shape (T, 1 + M), and `log_evidence`, NaN where the method has none.
+    """
+    if isinstance(method, str):
+        return solved(METHODS[one_of("method", method, METHODS)](), ratios, rng)
+    if isinstance(method, type) or not hasattr(method, "cluster"):
+        raise ValueError(
+            f"method: expected one of {', '.join(METHODS)}, or an instance such as Exact(), got {shown(method)}"
+        )
+    return solved(method, ratios, rng)

@@ -1,0 +1,20 @@
+"""Many targets: trackers whose tracks hold any filter, where targets appear, and distances between sets of targets."""
+
+from herdfilter.tracking.birth import Birth, BirthFromMeasurements
+from herdfilter.tracking.lmb import LMBTracker
+from herdfilter.tracking.metrics import GOSPA, gospa, label_switches, ospa
+from herdfilter.tracking.results import TrackingRecord, TrackingResult
+from herdfilter.tracking.track import Track
+
+__all__ = [
+    "GOSPA",
+    "Birth",
+    "BirthFromMeasurements",
+    "LMBTracker",
+    "Track",
+    "TrackingRecord",
+    "TrackingResult",
+    "gospa",
+    "label_switches",
+    "ospa",
+]

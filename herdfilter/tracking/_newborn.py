@@ -1,0 +1,91 @@
+"""Filters that begin in the midst of a run: the state that they start from is that of some step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models.contract import OBSERVATION, Model
+
+Make = Callable[[Model], Any]
+"""A filter for a model."""
+
+
+def standing(make: Make, model: Model, initial: Any, step: int) -> Any:
+    """Return a filter whose state at `step`, before any transition, is distributed as `initial`."""
+    online = make(StartedFrom(model, initial))
+    _ = online.mean  # particles are drawn when they are first needed
+    online.model, online.step = model, step
+    return online
+
+
+def appearing(make: Make, model: Model, initial: GaussianMixture, step: int) -> Any:
+    """Return a filter that stands at a prediction for `step`, by which the state is distributed as `initial`.
+
+    It has got there by a move of its own, so that a proposal which looks at the observation places particles with the
+    detection in view: a birth may be anywhere in a wide area, a detection tells where.
+    """
+    online = make(Appearing(model, initial))
+    online.step = step - 1
+    online.predict()
+    online.model = model
+    return online
+
+
+class StartedFrom:
+    """A model whose initial distribution is another."""
+
+    def __init__(self, model: Model, initial: Any) -> None:
+        self._model, self.initial = model, initial
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._model, name)
+
+
+class Appearing:
+    """A state that appears, distributed as a mixture: half of the spread is there at first, noise adds the other half.
+
+    With components of different covariances the noise is half of what all have in common.
+    """
+
+    def __init__(self, model: Model, mixture: GaussianMixture) -> None:
+        self._model, self._mixture = model, mixture
+
+    @cached_property
+    def _noise(self) -> Array:
+        covariances = self._mixture.distinct_covariances
+        if len(covariances) == 1:
+            return 0.5 * covariances[0]
+        whole = covariances.mean(axis=0)
+        scale = np.sqrt(np.where(np.diagonal(whole) > 0, np.diagonal(whole), 1.0))
+        values, vectors = np.linalg.eigh(whole / np.outer(scale, scale))
+        kept = values > 1e-12 * values[-1]
+        white = (vectors[:, kept] / np.sqrt(values[kept])).T / scale
+        least = np.linalg.eigvalsh(white @ covariances @ white.T)[:, 0].min()
+        return 0.5 * max(least, 0.0) * whole
+
+    @cached_property
+    def initial(self) -> GaussianMixture:
+        """The components, less the noise."""
+        rest = self._mixture.distinct_covariances - self._noise
+        return GaussianMixture.trusted(self._mixture.weights, self._mixture.means, rest)
+
+    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """Return states as they are."""
+        return x
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Return the noise."""
+        return self._noise
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("dim", "circular", *OBSERVATION):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._model, name)

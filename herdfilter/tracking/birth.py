@@ -1,0 +1,177 @@
+"""Where targets appear: at known places in every step, or where detections are that no track accounts for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from herdfilter._checks import Array, as_positive, shown
+from herdfilter._one_line import fields_in_line
+from herdfilter.angles import wrap_angles
+from herdfilter.filters.kalman.extended import linearised
+from herdfilter.filters.kalman.gaussian import observation_moments
+from herdfilter.filters.observation import Observation
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models.contract import OBSERVED, Model, circular_dims, require
+from herdfilter.models.sensors import Sensor, sensed
+
+
+def as_probability(name: str, value: float, least: float = 0.0) -> float:
+    """Return a number from `least` to 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not least <= value <= 1:
+        raise ValueError(f"{name}: expected a probability from {least:g} to 1, got {shown(value)}")
+    return float(value)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Birth:
+    """A place where a target may appear.
+
+    Parameters
+    ----------
+    probability : float
+        That one appears, in a time of 1.
+    initial : GaussianMixture
+        Distribution of its state at the step at which it appears.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the distribution is no mixture, or the probability none.
+    """
+
+    probability: float
+    initial: GaussianMixture
+
+    __repr__ = fields_in_line
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "probability", as_probability("probability", self.probability))
+        if not isinstance(self.initial, GaussianMixture):
+            raise TypeError(f"initial: expected a herdfilter.GaussianMixture, got {shown(self.initial)}")
+
+    def within(self, dt: float) -> Birth:
+        """Return the birth with the probability that a target appears in a time `dt`."""
+        return self if dt == 1 else replace(self, probability=1 - (1 - self.probability) ** dt)
+
+
+class Left(NamedTuple):
+    """What a scan leaves to births.
+
+    Attributes
+    ----------
+    sensor : Sensor or None
+        What a detection is of; None for the model's own observation functions.
+    z : ndarray, shape (k, m)
+        The detections.
+    unexplained : ndarray, shape (k,)
+        Probability that each is of no track.
+    """
+
+    sensor: Sensor | None
+    z: Array
+    unexplained: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BirthFromMeasurements:
+    r"""Births where detections are that no track accounts for (Reuter, Vo, Vo and Dietmayer 2014, section IV-B).
+
+    A detection which belongs to tracks with the probability u starts a track at the next step, which exists with the
+    probability :math:`\min(r_{max}, \lambda (1 - u) / \sum (1 - u))`. Its state is the posterior of `prior` given the
+    detection, by an extended Kalman filter's update that is repeated about its own result (Bell and Cathey 1993); then it
+    moves as all states do.
+
+    Parameters
+    ----------
+    prior : GaussianMixture
+        Of one component: what is known about a new target without the detection. Wide in what a detection shows; as wide
+        as targets differ in what it does not show, such as velocities.
+    expected : float
+        Mean number lambda of births in a time of 1.
+    most : float
+        Largest probability of existence of a new track.
+    state : callable, optional
+        ``(k, m) -> (k, d)``: states that would be seen as these detections, from which the iteration starts: for radar,
+        the position that range and bearing point to. The mean of the prior unless given.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the prior is not one Gaussian, or a number is out of range.
+    """
+
+    prior: GaussianMixture
+    expected: float = 0.1
+    most: float = 0.1
+    state: Callable[[Array], Array] | None = None
+
+    __repr__ = fields_in_line
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.prior, GaussianMixture):
+            raise TypeError(f"prior: expected a herdfilter.GaussianMixture, got {shown(self.prior)}")
+        if len(self.prior) != 1:
+            raise ValueError(f"prior: expected one component, got {len(self.prior)}")
+        if np.linalg.eigvalsh(self.prior.distinct_covariances[0])[0] <= 0:
+            raise ValueError("prior: expected a covariance that is positive definite, got a singular one")
+        object.__setattr__(self, "expected", as_positive("expected", self.expected))
+        object.__setattr__(self, "most", as_probability("most", self.most))
+
+    def born(self, model: Model, scans: Sequence[Left], step: int, dt: float) -> list[Birth]:
+        """Return the births that the scans of a step lead to; in a time `dt` there are `expected` times that."""
+        total = sum(scan.unexplained.sum() for scan in scans)
+        births = []
+        for scan in scans:
+            kept = scan.unexplained > 0
+            rates = self.expected * dt * scan.unexplained[kept] / total if kept.any() else np.empty(0)
+            located = self.located(sensed(model, scan.sensor), scan.z[kept], step)
+            for rate, mean, covariance in zip(rates, *located, strict=True):
+                place = GaussianMixture.trusted(np.ones(1), mean[None], covariance)
+                births.append(Birth(min(self.most, rate), place))
+        return births
+
+    def located(self, model: Model, z: Array, step: int) -> tuple[Array, Array]:
+        """Means (k, d) and covariances (k, d, d) of the state given each detection (k, m) alone."""
+        require(model, "BirthFromMeasurements", OBSERVED)
+        circular = circular_dims(model)
+        prior, covariance = self.prior.means[0], self.prior.distinct_covariances
+        means = np.tile(prior, (len(z), 1))
+        if self.state is not None:
+            means = np.asarray(self.state(z), dtype=float)
+            if means.shape != (len(z), len(prior)):
+                raise ValueError(
+                    f"state: expected states of shape {(len(z), len(prior))}, got shape {means.shape}"
+                )
+        covariances = np.empty((len(z), len(prior), len(prior)))
+        for j, detection in enumerate(z):
+            means[j], covariances[j] = _iterated(model, detection, step, prior, covariance, means[j])
+        return wrap_angles(means, circular), covariances
+
+
+REPEATS = 20
+"""Most repetitions of an update about its own result."""
+
+
+def _iterated(
+    model: Model, z: Array, step: int, prior: Array, covariance: Array, about: Array
+) -> tuple[Array, Array]:
+    """Update a Gaussian with the observation function linearised about a state, again and again about the result."""
+    inverse = np.linalg.inv(covariance[0])
+    for _ in range(REPEATS):
+        predicted, spread, cross = observation_moments(model, about[None], covariance, linearised, step)
+        slope = (inverse @ cross[0]).T
+        noise = spread[0] - slope @ cross[0]
+        seen = Observation(model, z, step)
+        residual = seen.residuals(predicted)[0] - slope @ (prior - about)
+        gain = np.linalg.solve(spread[0], cross[0].T).T
+        moved = prior + gain @ residual
+        change = (moved - about) @ inverse @ (moved - about)
+        about = moved
+        if change < 1e-16:
+            break
+    kept = np.eye(len(prior)) - gain @ slope
+    return about, kept @ covariance[0] @ kept.T + gain @ noise @ gain.T

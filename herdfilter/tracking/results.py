@@ -1,0 +1,159 @@
+"""What a tracker reports: the record of one step, and the result of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter._one_line import fields_in_line, one_line
+from herdfilter.filters._times import as_objects
+from herdfilter.tracking.track import Label, Track
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class TrackingRecord:
+    """One update of a tracker.
+
+    Attributes
+    ----------
+    step : int
+        Time index, from 1.
+    labels : list of tuple, length m
+        Of the tracks that are reported, in the order of their births.
+    means, covariances : ndarray, shapes (m, d) and (m, d, d)
+        Of their states.
+    existence : ndarray, shape (m,)
+        Probabilities that the targets are there.
+    cardinality : float
+        Expected number of targets: the sum of the probabilities of all tracks, reported or not.
+    """
+
+    step: int
+    labels: list[Label]
+    means: Array
+    covariances: Array
+    existence: Array
+    cardinality: float
+
+    __repr__ = fields_in_line
+
+    @classmethod
+    def of(cls, step: int, tracks: Sequence[Track], reported: Sequence[Track], dim: int) -> TrackingRecord:
+        """Take down the tracks that are reported, and how many there are by all."""
+        return cls(
+            step,
+            [track.label for track in reported],
+            np.array([track.mean for track in reported]).reshape(-1, dim),
+            np.array([track.covariance for track in reported]).reshape(-1, dim, dim),
+            np.array([track.existence for track in reported]),
+            float(sum(track.existence for track in tracks)),
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class TrackingResult:
+    """A run over T scans; lists have an entry for each, with the m tracks that are reported there.
+
+    Attributes
+    ----------
+    labels : list of list of tuple
+        The labels of the tracks; a label stays with its target.
+    means, covariances : list of ndarray, shapes (m, d) and (m, d, d)
+    existence : list of ndarray, shape (m,)
+        Probabilities that the targets are there.
+    cardinality : ndarray, shape (T,)
+        Expected number of targets, those that are not reported included.
+    steps : ndarray of int, shape (T,)
+        Time index of each scan; scans of the same time share one.
+    times : ndarray, shape (T,)
+        Time of each scan, as it was given: numbers, durations or dates; sums of `dt` where that was given.
+    dim : int
+        Dimension d of a state.
+    """
+
+    labels: list[list[Label]]
+    means: list[Array]
+    covariances: list[Array]
+    existence: list[Array]
+    cardinality: Array
+    steps: np.ndarray
+    times: np.ndarray
+    dim: int
+
+    @classmethod
+    def collect(cls, records: Sequence[TrackingRecord], times: Sequence[Any], dim: int) -> TrackingResult:
+        """Put the records of steps together, with the times of as many of the first."""
+        return cls(
+            labels=[r.labels for r in records],
+            means=[r.means for r in records],
+            covariances=[r.covariances for r in records],
+            existence=[r.existence for r in records],
+            cardinality=np.array([r.cardinality for r in records]),
+            steps=np.array([r.step for r in records], dtype=int),
+            times=as_objects(times[: len(records)]),
+            dim=dim,
+        )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        return one_line(self, steps=len(self), dim=self.dim, tracks=len(self.names()))
+
+    def names(self) -> list[Label]:
+        """Labels of all tracks that are reported at some scan, in the order of their births."""
+        return sorted({label for labels in self.labels for label in labels})
+
+    def trajectories(self) -> dict[Label, Array]:
+        """Return the means of each track, label -> (T, d), NaN where it is not reported."""
+        paths = {label: np.full((len(self), self.dim), np.nan) for label in self.names()}
+        for k, (labels, means) in enumerate(zip(self.labels, self.means, strict=True)):
+            for label, mean in zip(labels, means, strict=True):
+                paths[label][k] = mean
+        return paths
+
+    def to_dataframe(self, names: Sequence[str] = ()) -> pd.DataFrame:
+        """Return a table of one row for each track and scan at which it is reported.
+
+        Parameters
+        ----------
+        names : sequence of str, length d
+            Of the dimensions of the state; ``x0``, ``x1`` and so on unless given.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns ``step``, ``time``, ``birth`` and ``number`` (the label), ``existence``, and ``x0_mean`` and
+            ``x0_sd`` for every dimension.
+
+        Raises
+        ------
+        ValueError
+            If the number of names is not that of the dimensions.
+        """
+        import pandas as pd
+
+        names = list(names) or [f"x{i}" for i in range(self.dim)]
+        if len(names) != self.dim:
+            raise ValueError(f"names: expected one per dimension, {self.dim}, got {len(names)}")
+        counts = [len(labels) for labels in self.labels]
+        flat = [label for labels in self.labels for label in labels]
+        table: dict[str, Any] = {
+            "step": np.repeat(self.steps, counts),
+            "time": np.repeat(self.times, counts),
+            "birth": [label[0] for label in flat],
+            "number": [label[1] for label in flat],
+            "existence": np.concatenate([np.empty(0), *self.existence]),
+        }
+        means = np.concatenate([np.empty((0, self.dim)), *self.means])
+        covariances = np.concatenate([np.empty((0, self.dim, self.dim)), *self.covariances])
+        for i, name in enumerate(names):
+            table[f"{name}_mean"], table[f"{name}_sd"] = means[:, i], np.sqrt(covariances[:, i, i])
+        return pd.DataFrame(table)

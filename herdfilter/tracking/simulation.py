@@ -1,0 +1,118 @@
+"""Many targets simulated: their paths, and the scans in which they are detected among false alarms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array, as_generator
+from herdfilter.models.contract import (
+    ADDITIVE,
+    require,
+    sample_observation,
+    sample_transition,
+    transition_factor,
+    transition_mean,
+)
+
+
+def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int) -> list[Array]:
+    """Simulate scans of many targets: detections of those that are there, and false alarms, in random order.
+
+    Parameters
+    ----------
+    model : WithClutter
+        How one target is detected: with which probability and noise, and where how many false alarms are.
+    truth : array_like, shape (T, targets, d)
+        States at steps 1 to T; NaN where a target is absent.
+    rng : numpy.random.Generator or int
+        Source of the random draws, or a seed.
+
+    Returns
+    -------
+    list of ndarray, each (k, m)
+        One scan for each step, with any number k of detections.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the model says nothing of clutter or has no region for it, or the shape does not fit.
+    """
+    if not hasattr(model, "detection_probability"):
+        raise TypeError(f"model: expected a herdfilter.models.WithClutter, got {type(model).__name__}")
+    states, rng = as_array("truth", truth, (None, None, model.dim), finite=False), as_generator(rng)
+    if model.region is None:
+        raise ValueError("region: expected WithClutter(..., region=[[lowest, highest], ...]), got None")
+    low, high = np.asarray(model.region, dtype=np.float64).T
+    expected = model.clutter_density * float(np.prod(high - low))
+    scans = []
+    for step, x in enumerate(states, start=1):
+        seen = np.isfinite(x).all(axis=1) & (rng.random(len(x)) < model.detection_probability)
+        scan = rng.uniform(low, high, (rng.poisson(expected), len(low)))
+        if seen.any():
+            detections = sample_observation(model.model, x[seen], rng, step)
+            if detections.shape[1] != len(low):
+                raise ValueError(
+                    f"region: expected bounds of shape ({detections.shape[1]}, 2), got {(len(low), 2)}"
+                )
+            scan = np.concatenate([scan, detections])
+        scans.append(rng.permutation(scan))
+    return scans
+
+
+def simulate_path(
+    model: Any,
+    initial: Array,
+    at: int,
+    steps: Sequence[int],
+    rng: np.random.Generator,
+    dt: float = 1.0,
+    noise: bool = True,
+) -> Array:
+    """Simulate the states (len(steps), d) of a target at consecutive steps, given that at one step, before or among them.
+
+    Parameters
+    ----------
+    model : object
+        With a transition; what comes before `at` needs a linear one with additive Gaussian noise.
+    initial : ndarray, shape (d,)
+        State at step `at`.
+    at : int
+    steps : sequence of int
+        Consecutive.
+    rng : numpy.random.Generator
+    dt : float
+    noise : bool
+        Whether the transition has noise; without it the path is that of ``transition_mean``.
+    """
+    states = {at: initial}
+    for step in range(at + 1, steps[-1] + 1):
+        x = states[step - 1][None]
+        moved = (
+            sample_transition(model, x, rng, dt, None, step)
+            if noise
+            else transition_mean(model, x, dt, None, step)
+        )
+        states[step] = moved[0]
+    for step in range(at, steps[0], -1):
+        states[step - 1] = _before(model, states[step], rng, dt, step, noise)
+    return np.array([states[step] for step in steps])
+
+
+def _before(model: Any, x: Array, rng: np.random.Generator, dt: float, step: int, noise: bool) -> Array:
+    """Return a state one step before `x`, so that the transition with noise leads from it to `x`."""
+    require(model, "simulation back in time", ADDITIVE)
+    dim = len(x)
+    corners = np.vstack([np.zeros(dim), np.eye(dim)])
+    moved = transition_mean(model, corners, dt, None, step)
+    push = transition_factor(model, dt, step) @ rng.standard_normal(dim) if noise else 0.0
+    earlier = np.linalg.solve((moved[1:] - moved[0]).T, x - push - moved[0])
+    again = transition_mean(model, earlier[None], dt, None, step)[0] + push
+    if not np.allclose(again, x, rtol=1e-6, atol=1e-6 * (1 + np.abs(earlier).max())):
+        raise ValueError(
+            f"model: simulation back in time needs a linear transition, {type(model).__name__} has none"
+        )
+    return earlier

@@ -1,0 +1,132 @@
+"""Distances between sets: their definitions by brute force, another library, and the axioms of a metric."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from herdfilter.tracking import gospa, label_switches, ospa
+
+RNG = np.random.default_rng(17)
+SETS = [(RNG.normal(size=(n, 2)) * 3, RNG.normal(size=(m, 2)) * 3) for n in range(5) for m in range(5)]
+CUTOFF = 2.5
+
+
+def cheapest(truth, estimates, p):
+    """Least sum of cut-off p-th powers over all ways to assign the smaller set, by trying each."""
+    smaller, larger = sorted((truth, estimates), key=len)
+    return min(
+        sum(min(np.linalg.norm(a - larger[j]), CUTOFF) ** p for a, j in zip(smaller, order, strict=True))
+        for order in permutations(range(len(larger)), len(smaller))
+    )
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_gospa_and_ospa_are_the_least_over_all_assignments(p):
+    for truth, estimates in SETS:
+        n, m = len(truth), len(estimates)
+        least = cheapest(truth, estimates, p)
+        for alpha in (1.0, 2.0):
+            expected = (least + abs(n - m) * CUTOFF**p / alpha) ** (1 / p)
+            assert gospa(truth, estimates, CUTOFF, p, alpha).distance == pytest.approx(expected, abs=1e-12)
+        expected = ((least + abs(n - m) * CUTOFF**p) / max(n, m, 1)) ** (1 / p)
+        assert ospa(truth, estimates, CUTOFF, p) == pytest.approx(expected, abs=1e-12)
+
+
+def test_parts_of_gospa_sum_to_its_power_and_count_the_missed_and_the_false():
+    for truth, estimates in SETS:
+        whole = gospa(truth, estimates, CUTOFF)
+        assert whole.distance**2 == pytest.approx(sum(whole[1:]), abs=1e-12)
+        missed, false = (part / (CUTOFF**2 / 2) for part in whole[2:])
+        assert len(truth) - missed == pytest.approx(len(estimates) - false)  # the pairs
+    nothing = np.empty((0, 2))
+    assert gospa(nothing, [], CUTOFF) == (0, 0, 0, 0)
+    assert gospa([[1.0, 2.0]], nothing, CUTOFF) == pytest.approx((CUTOFF / 2**0.5, 0, CUTOFF**2 / 2, 0))
+    assert np.isnan(gospa([[1.0]], [[1.0]], CUTOFF, alpha=1)[1:]).all()
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_gospa_and_ospa_are_those_of_stone_soup(p):
+    pytest.importorskip("stonesoup", reason="Stone Soup is not installed")
+    from datetime import datetime
+
+    from stonesoup.metricgenerator.ospametric import GOSPAMetric, OSPAMetric
+    from stonesoup.types.state import State
+
+    now = datetime(2026, 1, 1)
+    peers = GOSPAMetric(p=p, c=CUTOFF), OSPAMetric(p=p, c=CUTOFF)
+    for truth, estimates in SETS:
+        if not (len(truth) and len(estimates)):  # there it takes none, or no time
+            continue
+        states = [[State(x, timestamp=now) for x in points] for points in (estimates, truth)]
+        theirs = peers[0].compute_gospa_metric(*states)[0].value
+        ours = gospa(truth, estimates, CUTOFF, p)
+        expected = [theirs[name] for name in ("distance", "localisation", "missed", "false")]
+        assert np.abs(np.array(ours) - expected).max() < 1e-10
+        assert ospa(truth, estimates, CUTOFF, p) == pytest.approx(
+            peers[1].compute_OSPA_distance(*states).value, abs=1e-10
+        )
+
+
+def test_both_are_metrics():
+    sets = [points for pair in SETS[::3] for points in pair]
+    for distance in (lambda a, b: gospa(a, b, CUTOFF).distance, lambda a, b: ospa(a, b, CUTOFF, 2)):
+        d = np.array([[distance(a, b) for b in sets] for a in sets])
+        assert (np.diag(d) == 0).all()
+        assert np.allclose(d, d.T, atol=1e-12)
+        assert (d[:, None] <= d[:, :, None] + d[None] + 1e-9).all()
+
+
+def test_absent_targets_are_no_members():
+    truth = np.array([[np.nan, np.nan], [1.0, 2.0]])
+    assert gospa(truth, [[1.0, 2.0]], CUTOFF) == (0, 0, 0, 0)
+    assert ospa(truth, [[1.0, 2.0]], CUTOFF) == 0
+
+
+def test_a_target_that_changes_its_label_is_a_switch_however_long_it_was_missed():
+    truth = np.zeros((4, 1, 2))
+    here, gone = [[0.1, 0.0]], []
+    assert label_switches(truth, [here] * 4, ["a", "a", "a", "a"], 1) == 0
+    assert label_switches(truth, [here] * 4, ["a", "b", "b", "a"], 1) == 2
+    assert label_switches(truth, [here, gone, gone, here], ["a", "", "", "b"], 1) == 1
+    assert label_switches(truth, [here, gone, here, gone], ["a", "", "a", ""], 1) == 0
+    assert label_switches(truth, [here, [[5.0, 0.0]], here, gone], ["a", "b", "a", ""], 1) == 0
+
+
+def test_targets_that_swap_labels_are_two_switches_but_keep_those_that_are_near():
+    truth = np.array([[[0.0], [1.0]]] * 3)
+    assert label_switches(truth, [[[0.0], [1.0]]] * 3, ["ab", "ba", "ba"], 0.5) == 2
+    # both are in reach: nothing forces a switch, though the other assignment is nearer
+    assert label_switches(truth, [[[0.0], [1.0]]] * 3, ["ab", "ba", "ba"], 5) == 0
+    # the one that has had the label last keeps it
+    absent = np.array([[[0.0], [np.nan]], [[np.nan], [1.0]], [[0.4], [0.6]]])
+    assert label_switches(absent, [[[0.0]], [[1.0]], [[0.5], [0.4]]], ["a", "a", "ab"], 0.5) == 1
+
+
+def test_as_many_targets_are_assigned_as_can_be():
+    truth = np.array([[[0.0], [1.0]], [[0.0], [1.0]]])
+    # the nearest pair alone would leave the first target without a label, and its switch uncounted
+    points = [[[0.0], [1.0]], [[0.9], [1.8]]]
+    assert label_switches(truth, points, ["ab", "cd"], 1) == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: gospa([[1.0, 2.0]], [[1.0]], 1), r"estimates: expected shape \(\*, 2\), as of truth"),
+        (lambda: gospa([1.0, 2.0], [[1.0]], 1), r"truth: expected shape \(\*, \*\), got \(2,\)"),
+        (lambda: ospa([[1.0]], [[np.nan]], 1), "estimates: expected finite numbers"),
+        (lambda: ospa([[1.0, np.nan]], [[1.0, 2.0]], 1), "truth: expected finite positions, or rows of NaN"),
+        (lambda: gospa([[1.0]], [[1.0]], 0), "cutoff: expected a positive finite number, got 0"),
+        (lambda: gospa([[1.0]], [[1.0]], 1, p=0.5), "p: expected a number of at least 1, got 0.5"),
+        (lambda: gospa([[1.0]], [[1.0]], 1, alpha=3), "alpha: expected a number of at most 2, got 3"),
+        (
+            lambda: label_switches([[[1.0]]], [], ["a"], 1),
+            "estimates: expected one entry for each of 1 steps",
+        ),
+        (lambda: label_switches([[[1.0]]], [[[1.0], [2.0]]], ["aa"], 1), "labels: expected 2 different ones"),
+    ],
+)
+def test_what_does_not_fit_is_named(call, told):
+    with pytest.raises(ValueError, match=told):
+        call()
