@@ -20,9 +20,8 @@ def feed(particle_filter: Any, recording: Recording, keep_particles: bool = Fals
     """Run a filter over a recording; particles are asked for where the filter can keep them."""
     can_keep = keep_particles and "keep_particles" in inspect.signature(particle_filter.run).parameters
     options = {"keep_particles": True} if can_keep else {}
-    return particle_filter.run(
-        recording.observations, dt=recording.dt, controls=recording.controls, **options
-    )
+    observations, told = recording.input
+    return particle_filter.run(observations, **told, **options)
 
 
 def shown_of(
