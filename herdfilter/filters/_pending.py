@@ -16,6 +16,7 @@ from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import ObservingProposal
+from herdfilter.filters.proposals._hypotheses import guided
 from herdfilter.models.contract import ADDITIVE, Model, has
 
 
@@ -37,7 +38,7 @@ class Pending:
 
     def guided(self, seen: Observation) -> Cloud:
         """Particles with their weights times the likelihood, not normalised."""
-        cloud = self.proposal.guide(self.move, self.start, seen, self.rng)
+        cloud = guided(self.proposal, self.move, self.start, seen, self.rng)
         return returned(cloud, self.proposal, "guide", self._shape)
 
     def prediction(self) -> Cloud:

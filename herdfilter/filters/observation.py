@@ -12,6 +12,7 @@ from herdfilter._checks import LARGEST, Array, as_numbers, shown
 from herdfilter._one_line import fields_in_line
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.models import contract
+from herdfilter.models.with_clutter import WithClutter, read_scan
 
 
 @dataclass(eq=False, repr=False)
@@ -54,6 +55,11 @@ class Observation:
         """
         if z is None:
             return None
+        if isinstance(model, WithClutter):
+            read = read_scan(model, z, step)
+            if read is not None and read[0] is not model:
+                return cls.read(*read, step, partial)
+            return None if read is None else cls(*read, step, None)
         try:
             numbers = as_numbers("z", z, (None,))
         except ValueError:
@@ -89,9 +95,12 @@ class Observation:
 
         Raises
         ------
+        TypeError
+            If it is a scan: what asks for a vector takes none.
         ValueError
             If it has more axes.
         """
+        self._not_a_scan()
         z = np.atleast_1d(self.z)
         if z.ndim != 1:
             raise ValueError(f"z: expected a vector, got shape {z.shape} at step {self.step}")
@@ -121,12 +130,20 @@ class Observation:
 
     def expect(self, shape: tuple[int, ...], where: str) -> None:
         """Raise ValueError unless the vector has this shape, that of the result of the model's function `where`."""
+        self._not_a_scan()
         if np.shape(np.atleast_1d(self.z)) != shape:
             raise ValueError(f"z: expected shape {shape}, as of {where}, got {np.shape(self.z)}")
 
     def residuals(self, predictions: Array) -> Array:
         """Entries kept of ``z - predictions``, angles wrapped, (..., k) -> (..., kept)."""
         return wrap_angles(self.vector - predictions, self.circular)[..., self.kept]
+
+    def _not_a_scan(self) -> None:
+        if contract.has_scans(self.model):
+            raise TypeError(
+                "z: expected a filter for scans, a particle filter or a Kalman filter of one Gaussian such as ukf, got a "
+                f"scan of {len(self.z)} detections at step {self.step} for another"
+            )
 
 
 def predicted_moments(

@@ -19,6 +19,7 @@ from herdfilter.models.range_tracking import RangeTracking
 from herdfilter.models.reentry import BallisticReentry
 from herdfilter.models.stochastic_volatility import StochasticVolatility
 from herdfilter.models.ungm import UNGM
+from herdfilter.models.with_clutter import WithClutter
 
 __all__ = [
     "UNGM",
@@ -40,6 +41,7 @@ __all__ = [
     "RangeTracking",
     "StochasticVolatility",
     "UniformBox",
+    "WithClutter",
     "from_functions",
     "linear_chain",
     "random_model",

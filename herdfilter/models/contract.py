@@ -19,6 +19,7 @@ Arrays are (n, d), particles first. `step` counts from 1: the initial state is s
 ``transition_jacobian(x, dt, control, step)``              (n, d) -> (n, d, d), of ``transition_mean`` (optional)
 ``observation_jacobian(x, step)``                          (n, d) -> (n, k, d), of ``observation_mean`` (optional)
 ``sample_observation(x, rng, step)``                       (n, d) -> (n, k), to simulate noise that is not Gaussian
+``scans``                                                  True if an observation is a scan of detections (optional)
 ``control(step)``                                          input of a simulated transition to `step` (c,) (optional)
 =========================================================  ============================================================
 """
@@ -57,6 +58,7 @@ OBSERVATION = (
     "observation_circular",
     "observation_jacobian",
     "sample_observation",
+    "scans",
 )
 """All that the contract says about observations."""
 
@@ -193,10 +195,11 @@ def sample_initial(model: Model, n: int, rng: np.random.Generator) -> Array:
     return wrap_angles(drawn, circular_dims(model))
 
 
-def sample_observation(model: Model, x: Array, rng: np.random.Generator, step: int) -> Array:
-    """Draw one observation of each state, (n, d) -> (n, k)."""
+def sample_observation(model: Model, x: Array, rng: np.random.Generator, step: int) -> Any:
+    """Draw one observation of each state, (n, d) -> (n, k), or a list of n scans."""
     if hasattr(model, "sample_observation"):
-        return np.asarray(model.sample_observation(x, rng, step))
+        drawn = model.sample_observation(x, rng, step)
+        return drawn if has_scans(model) else np.asarray(drawn)
     require(model, "simulation", ("sample_observation",), OBSERVED)
     mean = observation_mean(model, x, step)
     size, white = mean.shape[1], rng.standard_normal(mean.shape)
@@ -308,9 +311,15 @@ def simulated_controls(model: Model, steps: int) -> Array | None:
     return np.array([model.control(step) for step in range(1, steps + 1)], dtype=np.float64)
 
 
-def simulate_observations(model: Model, truth: Array, rng: np.random.Generator) -> Array:
-    """Draw the observation of a given state at each of steps 1 to T, (T, d) -> (T, k)."""
-    return np.array([sample_observation(model, x[None], rng, step)[0] for step, x in enumerate(truth, 1)])
+def has_scans(model: Model) -> bool:
+    """Whether an observation by this model is a scan: detections (k, m), of any number k."""
+    return bool(getattr(model, "scans", False))
+
+
+def simulate_observations(model: Model, truth: Array, rng: np.random.Generator) -> Any:
+    """Draw the observation of a given state at each of steps 1 to T, (T, d) -> (T, k), or a list of T scans."""
+    drawn = [sample_observation(model, x[None], rng, step)[0] for step, x in enumerate(truth, 1)]
+    return drawn if has_scans(model) else np.array(drawn)
 
 
 def simulate(
@@ -319,7 +328,7 @@ def simulate(
     rng: np.random.Generator | int,
     dt: float = 1.0,
     initial: ArrayLike | None = None,
-) -> tuple[Array, Array]:
+) -> tuple[Array, Any]:
     """Simulate a trajectory and its observations at `steps` steps, `dt` apart, with the inputs of `simulated_controls`.
 
     Parameters
@@ -336,7 +345,7 @@ def simulate(
     Returns
     -------
     truth, observations : ndarray, shapes (steps, d) and (steps, k)
-        At steps 1 to `steps`.
+        At steps 1 to `steps`; the observations are a list of arrays (k, m) where they are scans.
 
     Raises
     ------
@@ -356,4 +365,4 @@ def simulate(
         x = sample_transition(model, x, rng, dt, control, step)
         truth.append(x[0])
         observations.append(sample_observation(model, x, rng, step)[0])
-    return np.array(truth), np.array(observations)
+    return np.array(truth), observations if has_scans(model) else np.array(observations)

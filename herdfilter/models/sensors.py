@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_covariance, as_generator, as_points, shown
 from herdfilter._one_line import fields_in_line
 from herdfilter.models.contract import OBSERVATION, SEEN, Model, kind, sample_observation
+from herdfilter.models.with_clutter import WithClutter
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,6 +37,13 @@ class Sensor:
         this alone, with None for the other two, serves particle filters whose proposal does not look at the observation.
     jacobian : callable, optional
         Derivative of `mean`, (n, d) -> (n, k, d), for filters that linearise; differences are taken without it.
+    detection_probability : float, optional
+        That the state is detected at all; 1 unless given. With this or the next an observation is a scan, any number of
+        detections (k, m), as of `herdfilter.models.WithClutter`.
+    clutter_density : float, optional
+        False detections expected in a unit of the volume of observations; 0 unless given.
+    region : array_like, shape (k, 2), optional
+        Lowest and highest value of every entry of an observation, where clutter is simulated.
 
     Raises
     ------
@@ -55,6 +63,9 @@ class Sensor:
     circular: tuple[int, ...] = ()
     log_likelihood: Callable[[Array, Array], ArrayLike] | None = None
     jacobian: Callable[[Array], ArrayLike] | None = None
+    detection_probability: float | None = None
+    clutter_density: float | None = None
+    region: ArrayLike | None = None
 
     __repr__ = fields_in_line
 
@@ -86,13 +97,18 @@ class Sensor:
         if any(i not in known for i in circular):
             raise ValueError(f"circular: expected indices from 0 to {len(known) - 1}, got {circular}")
         object.__setattr__(self, "circular", circular)
+        if self.detection_probability is not None or self.clutter_density is not None:
+            self.on(None)  # names a number that is out of range
 
     def on(self, model: Model) -> Model:
         """Return a model that moves as `model` does and is observed by this sensor alone."""
-        return Sensed(model, self)
+        seen, p, density = Sensed(model, self), self.detection_probability, self.clutter_density
+        if p is None and density is None:
+            return seen
+        return WithClutter(seen, 1.0 if p is None else p, 0.0 if density is None else density, self.region)
 
-    def sample(self, x: ArrayLike, rng: np.random.Generator | int | None = None) -> Array:
-        """Draw one observation of each state with Gaussian noise, (n, d) -> (n, k)."""
+    def sample(self, x: ArrayLike, rng: np.random.Generator | int | None = None) -> Any:
+        """Draw one observation of each state with Gaussian noise, (n, d) -> (n, k), or a list of n scans."""
         if self.mean is None:
             raise TypeError("mean: a sensor is simulated by its mean and covariance; this one has none")
         states = as_points("x", np.atleast_2d(np.asarray(x)))

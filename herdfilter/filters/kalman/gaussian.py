@@ -11,6 +11,7 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter._one_line import fields_in_line
 from herdfilter.angles import unwrap_angles, wrap_angles
+from herdfilter.filters.kalman._association import associated
 from herdfilter.filters.kalman._update import updated
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.innovation import Innovation
@@ -25,6 +26,7 @@ from herdfilter.models.contract import (
     check_state,
     circular_dims,
     has,
+    has_scans,
     observation_circular,
     observation_covariances,
     observation_mean,
@@ -82,11 +84,21 @@ class GaussianBelief:
         return GaussianBelief(move.wrapped(means[0]), covariances[0], self.rule)
 
     def updated(self, seen: Observation) -> tuple[GaussianBelief, float]:
-        """Kalman's update, angles wrapped."""
+        """Kalman's update, angles wrapped; by probabilistic data association where a scan was seen."""
+        if has_scans(seen.model):
+            return self._associated(seen)
         given = self.mean[None], self.covariance[None]
         means, covariances, log_densities = updated_gaussians(seen, *given, self.rule)
         mean = wrap_angles(means[0], circular_dims(seen.model))
         return GaussianBelief(mean, covariances[0], self.rule), float(log_densities[0])
+
+    def _associated(self, seen: Observation) -> tuple[GaussianBelief, float]:
+        given = self.mean[None], self.covariance[None]
+        moments = observation_moments(seen.model, *given, self.rule, seen.step)
+        after = associated(seen, self.mean, self.covariance, *(part[0] for part in moments))
+        mean = wrap_angles(after[0], circular_dims(seen.model))
+        covariances = definite(after[1][None], self.covariance, seen.step, "updated")
+        return GaussianBelief(mean, covariances[0], self.rule), after[2]
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
         """Mean (k,) and covariance (k, k) of the observation, its noise included."""

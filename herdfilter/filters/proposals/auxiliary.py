@@ -43,6 +43,7 @@ class AuxiliaryProposal(BootstrapProposal):
 
     resampling: CopyingResampling = field(default_factory=SystematicResampling)
     absorbs_weights: ClassVar[bool] = True
+    takes_scans: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.resampling, CopyingResampling):

@@ -43,7 +43,11 @@ class Proposal(Protocol):
 
 @runtime_checkable
 class ObservingProposal(Proposal, Protocol):
-    """A proposal that looks at the observation before it moves the particles."""
+    """A proposal that looks at the observation before it moves the particles.
+
+    Of a scan it is shown one detection at a time, each with a part of the particles, unless it has an attribute
+    ``takes_scans`` that is true: it then needs no more of it than its likelihood.
+    """
 
     def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """Return particles at the step that `move` leads to, weighted with the likelihood of what is seen there.

@@ -77,6 +77,11 @@ class RankedProposal:
             as_sampler("sampler", self.sampler)
         check_share(self.defensive_share)
 
+    @property
+    def takes_scans(self) -> bool:
+        """See `ObservingProposal`."""
+        return not self.guided
+
     def check(self, model: Model) -> None:
         """See `Proposal`."""
         user = type(self).__name__
