@@ -10,12 +10,16 @@ import numpy as np
 
 from herdfilter._checks import Array, as_count, shown
 from herdfilter.evaluation.data.autoferry import VESSELS, AutoferryData, load_autoferry
+from herdfilter.models.sensors import Sensor
 
 GATE = 20.0
 """Metres from a vessel's antenna within which the nearest detection counts as the vessel's; the larger one is 36 m long."""
 
 SURROUNDINGS = 60.0
 """Metres from a vessel within which other detections count for the density of clutter."""
+
+SPEED_SD = 3.0
+"""Standard deviation of an unknown velocity in each direction, in m/s: vessels in the harbour keep below 5 knots."""
 
 _WINDOW = 1.0  # seconds before and after, over which a velocity is taken from the GPS
 
@@ -41,6 +45,33 @@ class SensorConstants:
     sd: float
     detection_probability: float
     clutter_density: float
+
+    @property
+    def sensor(self) -> Sensor:
+        """The sensor of a state (north, east, and the velocities)."""
+        return Sensor(
+            LatePosition(self.delay),
+            self.sd**2 * np.eye(2),
+            detection_probability=self.detection_probability,
+            clutter_density=self.clutter_density,
+        )
+
+    def prior(self, detection: Array) -> dict[str, Array]:
+        """Mean (4,) and covariance (4, 4) of the state where a detection is all that is known, beside `SPEED_SD`."""
+        late, v = self.delay, SPEED_SD**2 * np.eye(2)
+        covariance = np.block([[self.sd**2 * np.eye(2) + late**2 * v, late * v], [late * v, v]])
+        return {"initial_mean": np.append(detection, [0.0, 0.0]), "initial_covariance": covariance}
+
+
+@dataclass(frozen=True)
+class LatePosition:
+    """Where a target was some time ago, by its velocity: what a sensor sees that tells too late."""
+
+    delay: float
+
+    def __call__(self, x: Array) -> Array:
+        """Positions (n, 2) of states (n, 4)."""
+        return x[:, :2] - self.delay * x[:, 2:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +177,9 @@ class Harbour:
         Sensor -> what it is like in another recording.
     truth : ndarray, shape (T, 4), or (T, 2, 4) of both vessels
         North, east and the velocities.
-    start : ndarray, shape (2,), or None
-        The detection that the tracking of one vessel starts with.
+    initial : dict
+        Mean and covariance of the state of one vessel at the detection that its tracking starts with, as ``initial_mean``
+        (4,) and ``initial_covariance`` (4, 4); empty of both vessels.
     """
 
     dt: Array
@@ -155,7 +187,7 @@ class Harbour:
     sensors: list[str]
     constants: Mapping[str, SensorConstants]
     truth: Array
-    start: Array | None
+    initial: Mapping[str, Array]
 
 
 def load_harbour(
@@ -205,10 +237,10 @@ def load_harbour(
         [np.hstack([path, velocities(data.time, path)]) for path in np.moveaxis(data.truth, 1, 0)], axis=1
     )
     if vessel is None:
-        first, before, start = 0, -np.diff(data.time).mean(), None
+        first, before, initial = 0, -np.diff(data.time).mean(), {}
     else:
-        k, start = _first_detection(data, vessel)
-        first, before = k + 1, data.time[k]
+        k, detection = _first_detection(data, vessel)
+        first, before, initial = k + 1, data.time[k], constants[data.sensors[k]].prior(detection)
         states = states[:, vessel - 1]
     places = [k for k in range(first, len(data)) if vessel is None or np.isfinite(states[k]).all()][:limit]
     return Harbour(
@@ -217,7 +249,7 @@ def load_harbour(
         sensors=[data.sensors[k] for k in places],
         constants=constants,
         truth=states[places],
-        start=start,
+        initial=initial,
     )
 
 

@@ -91,7 +91,8 @@ def test_tracking_starts_with_the_first_detection_of_the_vessel(vessel):
     assert harbour.truth.shape == (len(harbour.scans), 4)
     assert np.isfinite(harbour.truth).all()
     assert (harbour.dt > 0).all()
-    assert np.linalg.norm(harbour.start - harbour.truth[0, :2]) < 25
+    off = (harbour.initial["initial_mean"] - harbour.truth[0])[:2]
+    assert off @ np.linalg.solve(harbour.initial["initial_covariance"][:2, :2], off) < 14  # 0.999 of chi-square
     moved = np.diff(harbour.truth[:, :2], axis=0) / harbour.dt[1:, None]
     assert np.median(np.linalg.norm(moved - harbour.truth[1:, 2:], axis=1)) < 0.3, "m/s"
 
