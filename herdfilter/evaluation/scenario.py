@@ -23,7 +23,7 @@ imports = ["mymodule"]        # modules whose classes the file names: installed 
 [model]
 type = "UNGM"                 # in herdfilter.models, or "mymodule:Class", or "file.py:Class" in the file's folder
 process_variance = 10.0       # further keys are keyword arguments of the class; of `model`, a text is a constructor
-                              # expression, such as "LinearGaussian(...)" within a WithClutter
+                              # expression, such as "models.LinearGaussian(...)" within a WithClutter
 
 [truth]                       # of a simulation
 initial = [0.1]               # state at step 0; drawn from the model's initial distribution unless given
