@@ -92,7 +92,9 @@ def test_tracking_starts_with_the_first_detection_of_the_vessel(vessel):
     assert np.isfinite(harbour.truth).all()
     assert (harbour.dt > 0).all()
     off = (harbour.initial["initial_mean"] - harbour.truth[0])[:2]
-    assert off @ np.linalg.solve(harbour.initial["initial_covariance"][:2, :2], off) < 14  # 0.999 of chi-square
+    assert (
+        off @ np.linalg.solve(harbour.initial["initial_covariance"][:2, :2], off) < 14
+    )  # 0.999 of chi-square
     moved = np.diff(harbour.truth[:, :2], axis=0) / harbour.dt[1:, None]
     assert np.median(np.linalg.norm(moved - harbour.truth[1:, 2:], axis=1)) < 0.3, "m/s"
 
