@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, shown
+from herdfilter._checks import Array, as_array, as_count, shown
 from herdfilter.evaluation.data.autoferry import VESSELS, AutoferryData, load_autoferry
 from herdfilter.models.sensors import Sensor
 
@@ -196,6 +196,8 @@ def load_harbour(
     constants_from: int = 4,
     vessel: int | None = None,
     sensors: Iterable[str] = ("radar", "lidar"),
+    area: Sequence[Sequence[float]] | None = None,
+    nearest: float = 0.0,
     max_scans: int | None = None,
     base_url: str | None = None,
 ) -> Harbour:
@@ -212,6 +214,10 @@ def load_harbour(
         with which a filter is judged.
     vessel : int, optional
         1 or 2: the one to track, from its first detection on. Both, from the first scan on, unless given.
+    area : array_like, shape (2, 2), optional
+        Least and largest north, and east, in metres: detections outside are left out.
+    nearest : float
+        Metres: detections nearer to the own ship are left out.
     max_scans : int, optional
         Keep only the first scans.
 
@@ -226,6 +232,10 @@ def load_harbour(
         raise ValueError(f"vessel: expected 1 or 2, got {shown(vessel)}")
     if not set(sensors) <= {"radar", "lidar"}:
         raise ValueError(f"sensors: expected radar and lidar, which see positions, got {shown(sensors)}")
+    bounds = None if area is None else as_array("area", area, (2, 2))
+    if bounds is not None and not (bounds[:, 0] < bounds[:, 1]).all():
+        raise ValueError(f"area: expected rows (least, largest) of north and east, got {shown(area)}")
+    close = float(as_array("nearest", nearest, ()))
     if recording == constants_from:
         raise ValueError(
             f"constants_from: expected another recording than the one to track in, got {constants_from}"
@@ -233,6 +243,9 @@ def load_harbour(
     other = load_autoferry(folder, constants_from, sensors, base_url=base_url)
     data = load_autoferry(folder, recording, sensors, base_url=base_url)
     constants = {sensor: sensor_constants(other, sensor) for sensor in sensors}
+    data = replace(
+        data, scans=[_within(*entry, bounds, close) for entry in zip(data.scans, data.own_ship, strict=True)]
+    )
     states = np.stack(
         [np.hstack([path, velocities(data.time, path)]) for path in np.moveaxis(data.truth, 1, 0)], axis=1
     )
@@ -251,6 +264,14 @@ def load_harbour(
         truth=states[places],
         initial=initial,
     )
+
+
+def _within(scan: Array, own_ship: Array, bounds: Array | None, close: float) -> Array:
+    """Detections (k, 2) within the bounds that are not close to the own ship."""
+    kept = np.linalg.norm(scan - own_ship, axis=1) >= close
+    if bounds is not None:
+        kept &= ((scan >= bounds[:, 0]) & (scan <= bounds[:, 1])).all(axis=1)
+    return scan[kept]
 
 
 def _first_detection(data: AutoferryData, vessel: int) -> tuple[int, Array]:
