@@ -40,3 +40,16 @@ def moments(x: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Arr
     mean = weights @ x
     centred = x - mean
     return wrap_angles(mean, circular), (weights[:, None] * centred).T @ centred
+
+
+def merged(
+    means: Array, covariances: Array, weights: Array, circular: Sequence[int] = ()
+) -> tuple[Array, Array]:
+    """Mean (d,), its angles wrapped, and covariance (d, d) of a mixture of means (K, d) and covariances (K, d, d).
+
+    One part alone is returned to the last bit.
+    """
+    if len(means) == 1:
+        return means[0], covariances[0]
+    mean, between = moments(means, weights, circular)
+    return mean, between + np.tensordot(weights, covariances, 1)

@@ -9,6 +9,8 @@ from herdfilter.filters.kalman import (
     EnsembleKalmanFilter,
     ExtendedKalmanFilter,
     IndefiniteCovarianceError,
+    InteractingMultipleModel,
+    MixtureKalmanFilter,
     SmartSamplingKalmanFilter,
     UnscentedKalmanFilter,
 )
@@ -30,6 +32,8 @@ __all__ = [
     "FilterResult",
     "GridFilter",
     "IndefiniteCovarianceError",
+    "InteractingMultipleModel",
+    "MixtureKalmanFilter",
     "Move",
     "Observation",
     "Outcome",

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from herdfilter.filters.cloud import Cloud
-from herdfilter.models.contract import Model, check_state, require_likelihood
+from herdfilter.models.contract import Model, check_state, in_mode, jumps, require_likelihood
 
 
 def check_model(model: Model) -> None:
-    """Raise an error that names what is wrong with a model, as far as that shows without a draw."""
+    """Raise an error that names what is wrong with a model, or one of its modes, as far as that shows without a draw."""
+    for mode in range(len(model.models)) if jumps(model) else ():
+        check_model(in_mode(model, mode))
     check_state(model, "ParticleFilter", "sample")
     require_likelihood(model, "ParticleFilter")
 

@@ -17,7 +17,7 @@ from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import ObservingProposal
 from herdfilter.filters.proposals._hypotheses import guided
-from herdfilter.models.contract import ADDITIVE, Model, has
+from herdfilter.models.contract import ADDITIVE, Model, has, jumps
 
 
 class Pending:
@@ -75,6 +75,10 @@ def as_it_stands(move: Move) -> Model:
     except TypeError:  # a module cannot be copied, what it holds can
         names = [name for name in dir(move.model) if name[:2] != "__"]
         model = SimpleNamespace(**{name: getattr(move.model, name) for name in names})
+    if model is not move.model and jumps(model):
+        with suppress(AttributeError):
+            modes = tuple(as_it_stands(move._replace(model=one)) for one in model.models)
+            object.__setattr__(model, "models", modes)
     if model is not move.model and has(model, ADDITIVE):
         with suppress(AttributeError):  # an object with slots has no room
             object.__setattr__(model, "transition_covariance", partial(_given, move.covariance))

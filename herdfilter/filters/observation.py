@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from herdfilter._checks import LARGEST, Array, as_numbers, shown
 from herdfilter._one_line import fields_in_line
-from herdfilter.angles import moments, wrap_angles
+from herdfilter.angles import merged, moments, wrap_angles
 from herdfilter.models import contract
 from herdfilter.models.with_clutter import WithClutter, read_scan
 
@@ -83,11 +84,27 @@ class Observation:
 
     def log_likelihood(self, x: Array) -> Array:
         """Log-likelihood of each state (n, d) by the model, (n,), checked, less `level`."""
-        values = contract.log_likelihood(self.model, self.z, x, self.step)
+        return self._levelled(contract.log_likelihood(self.model, self.z, x, self.step))
+
+    def log_likelihood_in(self, modes: NDArray[np.int64] | None, x: Array) -> Array:
+        """Return the same where the model jumps, in the modes (n,) of the states; None where it does not."""
+        if modes is None:
+            return self.log_likelihood(x)
+        values = np.empty(len(x))
+        for mode in np.unique(modes):
+            own, of = contract.in_mode(self.model, int(mode)), modes == mode
+            values[of] = contract.log_likelihood(own, self.z, x[of], self.step)
+        return self._levelled(values)
+
+    def _levelled(self, values: Array) -> Array:
         if self.level is None and values.max() > -np.inf:
             self.level = float(values.max())
         with np.errstate(over="ignore"):  # so much less than the largest that nothing is left
             return values - (self.level or 0.0)
+
+    def in_mode(self, mode: int) -> Observation:
+        """Return the observation as the model of one mode reads it."""
+        return replace(self, model=contract.in_mode(self.model, mode))
 
     @cached_property
     def vector(self) -> Array:
@@ -144,6 +161,24 @@ class Observation:
                 "z: expected a filter for scans, a particle filter or a Kalman filter of one Gaussian such as ukf, got a "
                 f"scan of {len(self.z)} detections at step {self.step} for another"
             )
+
+
+def predicted_observation(
+    model: contract.Model, x: Array, weights: Array, step: int, modes: NDArray[np.int64] | None = None
+) -> tuple[Array, Array]:
+    """Mean (k,) and covariance (k, k) of the observation of weighted states (n, d), in the modes (n,) if the model jumps."""
+    if modes is None:
+        mean, covariance, noise = predicted_moments(model, x, weights, step)
+        return mean, covariance + noise
+    parts = []
+    for mode in np.unique(modes):
+        own, of = contract.in_mode(model, int(mode)), modes == mode
+        share = weights[of].sum()
+        if share > 0:
+            mean, covariance, noise = predicted_moments(own, x[of], weights[of] / share, step)
+            parts.append((share, mean, covariance + noise))
+    shares, means, covariances = (np.array(values) for values in zip(*parts, strict=True))
+    return merged(means, covariances, shares, contract.observation_circular(own, means.shape[1]))
 
 
 def predicted_moments(

@@ -17,12 +17,13 @@ from herdfilter.filters._pending import Pending
 from herdfilter.filters._times import as_duration
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
-from herdfilter.filters.observation import Observation, predicted_moments
+from herdfilter.filters.observation import Observation, predicted_observation
 from herdfilter.filters.proposals import BootstrapProposal, ObservingProposal, Proposal
+from herdfilter.filters.proposals.modes import in_modes
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Outcome, StepRecord
 from herdfilter.filters.series import Late, Reading, Watcher, run, series
-from herdfilter.models.contract import OBSERVED, Model, circular_dims, has
+from herdfilter.models.contract import OBSERVED, Model, circular_dims, has, in_mode, only_mode
 from herdfilter.models.sensors import Sensor, sensed, to_check
 
 LEAST_UNITED = 0.01
@@ -78,7 +79,7 @@ class ParticleFilter:
         rng: np.random.Generator | int | None = None,
         on_degeneracy: Literal["raise", "predict"] = "raise",
     ) -> None:
-        self.model = model
+        self.model = model = only_mode(model)
         self.n_particles = as_count("n_particles", n_particles)
         self.proposal = BootstrapProposal() if proposal is None else proposal
         self.resampling = SystematicResampling() if resampling is None else resampling
@@ -87,6 +88,7 @@ class ParticleFilter:
         self.resample_below = as_fraction("resample_below", resample_below)
         self.on_degeneracy = one_of("on_degeneracy", on_degeneracy, ("raise", "predict"))
         self.rng = as_generator(rng)
+        self.proposal = in_modes(self.proposal, model, self.resampling)
         seen = to_check(model)
         check_model(seen)
         self.proposal.check(seen)
@@ -128,6 +130,14 @@ class ParticleFilter:
     def ess(self) -> float:
         """Effective sample size ``1 / sum_i w_i^2``."""
         return self._current().ess
+
+    @property
+    def mode_probabilities(self) -> Array:
+        """Probability of each mode of a model that jumps between J of them, shape (J,); of any other, of its one mode."""
+        cloud = self._current()
+        if cloud.modes is None:
+            return np.ones(1)
+        return np.bincount(cloud.modes, cloud.weights, len(self.model.models)).astype(np.float64)
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry the particles over a time `dt` to the next step, resampled before where their weights are too uneven."""
@@ -192,7 +202,10 @@ class ParticleFilter:
         self.log_likelihood += increment
         cloud = self._current()
         mean, covariance = moments(cloud.particles, cloud.weights, self._circular)
-        self.record = StepRecord(self.step, mean, covariance, cloud.ess, self._resampled, increment, outcome)
+        modes = None if cloud.modes is None else self.mode_probabilities
+        self.record = StepRecord(
+            self.step, mean, covariance, cloud.ess, self._resampled, increment, outcome, modes
+        )
         return self.record
 
     def run(
@@ -246,10 +259,11 @@ class ParticleFilter:
         None at step 0, and where the model, or the sensor, has no mean and covariance of the observation.
         """
         model = self.model if sensor is None else sensed(self.model, sensor)
-        if self.step == 0 or not has(model, OBSERVED):
+        cloud = self._current()
+        one = model if cloud.modes is None else in_mode(model, 0)
+        if self.step == 0 or not has(one, OBSERVED):
             return None
-        mean, covariance, noise = predicted_moments(model, self.particles, self.weights, self.step)
-        return mean, covariance + noise
+        return predicted_observation(model, cloud.particles, cloud.weights, self.step, cloud.modes)
 
     def combined(self, others: Sequence[ParticleFilter], weights: Array) -> ParticleFilter:
         """Return a filter with the union of the particles of others at the same step, each cloud with its weight (H,).
@@ -283,7 +297,7 @@ class ParticleFilter:
         if self._pending is not None:
             return self._pending.guided(seen)
         cloud = self._current()
-        return cloud.reweighted(seen.log_likelihood(cloud.particles))
+        return cloud.reweighted(seen.log_likelihood_in(cloud.modes, cloud.particles))
 
     def _current(self) -> Cloud:
         """Return the particles where the filter stands."""

@@ -43,6 +43,8 @@ class StepRecord:
     log_likelihood : float
         Increment ``log p(z_step | z_1 .. z_step-1)``; 0 where no observation was used.
     outcome : Outcome
+    mode_probabilities : ndarray, shape (J,), or None
+        Of a model that jumps between J modes.
     """
 
     step: int
@@ -52,6 +54,7 @@ class StepRecord:
     resampled: bool
     log_likelihood: float
     outcome: Outcome
+    mode_probabilities: Array | None = None
 
     __repr__ = fields_in_line
 
@@ -76,6 +79,8 @@ class FilterResult(Views):
         Time of each row, as it was given: numbers, durations or dates; sums of `dt` where that was given.
     circular : tuple of int
         Indices of the angle-valued dimensions.
+    mode_probabilities : ndarray, shape (T, J), or None
+        Of a model that jumps between J modes.
     """
 
     means: Array
@@ -89,6 +94,7 @@ class FilterResult(Views):
     steps: np.ndarray | None = None
     times: np.ndarray | None = None
     circular: tuple[int, ...] = ()
+    mode_probabilities: Array | None = None
 
     def __len__(self) -> int:
         return len(self.means)
@@ -131,7 +137,14 @@ class FilterResult(Views):
             steps=np.array([r.step for r in records], dtype=int),
             times=None if times is None else as_objects(times[: len(records)]),
             circular=circular,
+            mode_probabilities=_stacked([r.mode_probabilities for r in records]),
         )
+
+
+def _stacked(rows: list[Array | None]) -> Array | None:
+    """Rows of a table; None where one is missing, or all."""
+    known = [row for row in rows if row is not None]
+    return np.array(known) if known and len(known) == len(rows) else None
 
 
 class DegenerateWeightsError(RuntimeError):

@@ -7,6 +7,7 @@ from herdfilter.models.constant_velocity import ConstantVelocity
 from herdfilter.models.coordinated_turn import CoordinatedTurn
 from herdfilter.models.double_well import DoubleWell
 from herdfilter.models.from_functions import FunctionModel, from_functions
+from herdfilter.models.jump_markov import JumpMarkov
 from herdfilter.models.landmarks import LandmarkLocalisation
 from herdfilter.models.linear_gaussian import LinearGaussian, linear_chain
 from herdfilter.models.lorenz63 import Lorenz63
@@ -31,6 +32,7 @@ __all__ = [
     "CoordinatedTurn",
     "DoubleWell",
     "FunctionModel",
+    "JumpMarkov",
     "LandmarkLocalisation",
     "LinearGaussian",
     "Lorenz63",

@@ -21,16 +21,18 @@ Arrays are (n, d), particles first. `step` counts from 1: the initial state is s
 ``sample_observation(x, rng, step)``                       (n, d) -> (n, k), to simulate noise that is not Gaussian
 ``scans``                                                  True if an observation is a scan of detections (optional)
 ``control(step)``                                          input of a simulated transition to `step` (c,) (optional)
+``models``, ``transition_matrix``, ``initial_modes``       modes that the state jumps between, as of `JumpMarkov` (optional)
 =========================================================  ============================================================
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import Array, as_array, as_count, as_covariance, as_generator, as_positive, shown
 from herdfilter._covariances import covariance_factor
@@ -62,6 +64,9 @@ OBSERVATION = (
 )
 """All that the contract says about observations."""
 
+MODES = ("models", "transition_matrix", "initial_modes")
+"""What a model has that jumps between modes."""
+
 COMPANIONS = {"transition_mean": "transition_jacobian", "observation_mean": "observation_jacobian"}
 """Function -> an optional one that is used with it."""
 
@@ -69,6 +74,26 @@ COMPANIONS = {"transition_mean": "transition_jacobian", "observation_mean": "obs
 def has(model: Model, names: Sequence[str]) -> bool:
     """Whether a model has all these names."""
     return all(hasattr(model, name) for name in names)
+
+
+def jumps(model: Model) -> bool:
+    """Whether a model jumps between modes, each with functions of its own."""
+    return has(model, MODES)
+
+
+def in_mode(model: Model, mode: int) -> Model:
+    """Return the model of one mode of a model that jumps; what is wrapped around that is wrapped around the mode's, too."""
+    if hasattr(type(model), "in_mode"):  # a wrapper's own, not that of the model inside, which it passes on
+        return model.in_mode(mode)
+    if dataclasses.is_dataclass(model) and "model" in vars(model):
+        wrapper: Any = model
+        return dataclasses.replace(wrapper, model=in_mode(wrapper.model, mode))
+    return model.models[mode]
+
+
+def only_mode(model: Model) -> Model:
+    """Return the model of a single mode in place of one that jumps between no others."""
+    return in_mode(model, 0) if jumps(model) and len(model.models) == 1 else model
 
 
 def kind(model: Model) -> str:
@@ -84,6 +109,11 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
     if isinstance(model, type):
         raise TypeError(f"model: expected an instance, got the class {model.__name__}")
     met = [names for names in alternatives if has(model, names)]
+    if not met and jumps(model):
+        raise TypeError(
+            f"model: {user} knows no modes, and {kind(model)} jumps between {len(model.models)}; take "
+            "herdfilter.InteractingMultipleModel or a ParticleFilter"
+        )
     if not met:
         wanted = ", or ".join(" and ".join(names) for names in alternatives)
         missing = [name for name in alternatives[0] if not hasattr(model, name)]
@@ -95,7 +125,11 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
 
 
 def require_likelihood(model: Model, user: str) -> None:
-    """Raise TypeError unless a model has a likelihood of its own, or else what one is derived from."""
+    """Raise TypeError unless a model, or each of its modes, has a likelihood of its own or what one is derived from."""
+    if jumps(model):
+        for mode in range(len(model.models)):
+            require_likelihood(in_mode(model, mode), user)
+        return
     require(model, user, *(SEEN[:1] if has(model, SEEN[0]) else SEEN))
 
 
@@ -328,6 +362,7 @@ def simulate(
     rng: np.random.Generator | int,
     dt: float = 1.0,
     initial: ArrayLike | None = None,
+    modes: ArrayLike | None = None,
 ) -> tuple[Array, Any]:
     """Simulate a trajectory and its observations at `steps` steps, `dt` apart, with the inputs of `simulated_controls`.
 
@@ -341,6 +376,9 @@ def simulate(
     dt : float
     initial : array_like, shape (d,), optional
         State at step 0; drawn from the model's initial distribution unless given.
+    modes : array_like of int, shape (steps + 1,), optional
+        Mode at each of steps 0 to `steps` of a model that jumps between some; drawn unless given. `sample_modes` draws them,
+        too: so they are known.
 
     Returns
     -------
@@ -350,19 +388,51 @@ def simulate(
     Raises
     ------
     TypeError, ValueError
-        If the model lacks what simulation needs; if `steps`, `dt` or `initial` is not as above.
+        If the model lacks what simulation needs; if `steps`, `dt`, `initial` or `modes` is not as above.
     """
-    check_state(model, "simulation", *(("sample",) if initial is None else ()))
-    require(model, "simulation", ("transition",), ADDITIVE, ("sample_transition",))
     steps, dt, rng = as_count("steps", steps), as_positive("dt", dt), as_generator(rng)
+    moving = _moving(model, steps, rng, modes)
+    for one in {id(one): one for one in moving}.values():
+        check_state(one, "simulation", *(("sample",) if initial is None else ()))
+        require(one, "simulation", ("transition",), ADDITIVE, ("sample_transition",))
     if initial is None:
-        x = sample_initial(model, 1, rng)
+        x = sample_initial(moving[0], 1, rng)
     else:
         x = wrap_angles(as_array("initial", initial, (model.dim,))[None], circular_dims(model))
     controls, truth, observations = simulated_controls(model, steps), [], []
     for step in range(1, steps + 1):
         control = None if controls is None else controls[step - 1]
-        x = sample_transition(model, x, rng, dt, control, step)
+        x = sample_transition(moving[step], x, rng, dt, control, step)
         truth.append(x[0])
-        observations.append(sample_observation(model, x, rng, step)[0])
+        observations.append(sample_observation(moving[step], x, rng, step)[0])
     return np.array(truth), observations if has_scans(model) else np.array(observations)
+
+
+def sample_modes(model: Model, steps: int, rng: np.random.Generator | int) -> NDArray[np.int64]:
+    """Draw the mode at each of steps 0 to `steps` of a model that jumps between some, (steps + 1,)."""
+    require(model, "sample_modes", MODES)
+    steps, rng = as_count("steps", steps), as_generator(rng)
+    path = np.zeros(steps + 1, dtype=np.int64)
+    if len(model.models) == 1:  # no random number: as the model alone
+        return path
+    weights = model.initial_modes
+    for k, u in enumerate(rng.random(steps + 1)):
+        path[k] = min(int(np.searchsorted(np.cumsum(weights), u, side="right")), len(weights) - 1)
+        weights = model.transition_matrix[path[k]]
+    return path
+
+
+def _moving(model: Model, steps: int, rng: np.random.Generator, modes: ArrayLike | None) -> list[Model]:
+    """Return the model that holds at each of steps 0 to `steps`."""
+    if not jumps(model):
+        if modes is not None:
+            raise ValueError(f"modes: expected None, as {kind(model)} has none, got {shown(modes)}")
+        return [model] * (steps + 1)
+    known = [in_mode(model, mode) for mode in range(len(model.models))]
+    path = sample_modes(model, steps, rng) if modes is None else np.asarray(modes)
+    if path.shape != (steps + 1,) or not np.isin(path, np.arange(len(known))).all():
+        raise ValueError(
+            f"modes: expected the mode, from 0 to {len(known) - 1}, at each of steps 0 to {steps}, shape {(steps + 1,)}, "
+            f"got {shown(modes)}"
+        )
+    return [known[int(mode)] for mode in path]

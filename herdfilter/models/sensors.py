@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_covariance, as_generator, as_points, shown
 from herdfilter._one_line import fields_in_line
-from herdfilter.models.contract import OBSERVATION, SEEN, Model, kind, sample_observation
+from herdfilter.models.contract import OBSERVATION, SEEN, Model, in_mode, jumps, kind, sample_observation
 from herdfilter.models.with_clutter import WithClutter
 
 
@@ -155,9 +155,13 @@ class Sensed:
     """
 
     def __init__(self, model: Model, sensor: Sensor) -> None:
-        self._model = model
+        self._model, self._sensor = model, sensor
         self.kind_in_errors = kind(model) if sensor is _SOME else f"{kind(model)} with this sensor"
         vars(self).update(sensor.functions)
+
+    def in_mode(self, mode: int) -> Model:
+        """Return the model of one mode of a model that jumps, seen by the sensor."""
+        return self._sensor.on(in_mode(self._model, mode))
 
     def __getattr__(self, name: str) -> Any:
         if name in OBSERVATION or name.startswith("_"):
@@ -186,7 +190,9 @@ def sensed(model: Model, sensor: Sensor | None) -> Model:
 
 
 def unobserved(model: Model) -> bool:
-    """Whether a model has no observation function at all: then sensors are to tell about it."""
+    """Whether a model, or each of its modes, has no observation function at all: then sensors are to tell about it."""
+    if jumps(model):
+        return all(unobserved(in_mode(model, mode)) for mode in range(len(model.models)))
     return not any(hasattr(model, name) for names in SEEN for name in names)
 
 

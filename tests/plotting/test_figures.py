@@ -7,7 +7,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import herdfilter as hf
-from herdfilter import plotting
+from herdfilter import _figures, plotting
 from herdfilter._figures import log_places
 from herdfilter.evaluation.engine import run_study
 from herdfilter.evaluation.scenario import Scenario
@@ -66,6 +66,17 @@ def test_all_figures_are_written_without_a_window(result, tmp_path):
         start = b"\x89PNG" if path.suffix == ".png" else b"<?xml"
         assert path.read_bytes().startswith(start)
     assert ("matplotlib.pyplot" in sys.modules) == before
+
+
+def test_a_figure_is_laid_out_once_and_drawn_once_a_file(tmp_path, monkeypatch):
+    from matplotlib.axes import Axes
+
+    drawn, draw = [], Axes.draw
+    monkeypatch.setattr(Axes, "draw", lambda *arguments: drawn.append(1) or draw(*arguments))
+    with _figures.figures() as new:
+        figure, _ = new(1, 1, (3, 2))
+    _figures.save(figure, tmp_path / "a.png", tmp_path / "a.svg")
+    assert len(drawn) == 1 + 2
 
 
 def test_error_over_time_shows_every_filter_and_its_errors(result):

@@ -4,6 +4,8 @@ from herdfilter.filters.kalman.core import IndefiniteCovarianceError, KalmanFilt
 from herdfilter.filters.kalman.cubature import CubatureKalmanFilter
 from herdfilter.filters.kalman.ensemble import EnsembleKalmanFilter
 from herdfilter.filters.kalman.extended import ExtendedKalmanFilter
+from herdfilter.filters.kalman.histories import MixtureKalmanFilter
+from herdfilter.filters.kalman.interacting import InteractingMultipleModel
 from herdfilter.filters.kalman.mixture import kalman_mixture
 from herdfilter.filters.kalman.smart_sampling import SmartSamplingKalmanFilter
 from herdfilter.filters.kalman.unscented import UnscentedKalmanFilter
@@ -13,7 +15,9 @@ __all__ = [
     "EnsembleKalmanFilter",
     "ExtendedKalmanFilter",
     "IndefiniteCovarianceError",
+    "InteractingMultipleModel",
     "KalmanFilter",
+    "MixtureKalmanFilter",
     "SmartSamplingKalmanFilter",
     "UnscentedKalmanFilter",
     "kalman_mixture",

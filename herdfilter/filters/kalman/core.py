@@ -156,7 +156,9 @@ class KalmanFilter:
                 belief, increment = belief.updated(seen)
                 outcome = Outcome.UPDATED
             mean = wrap_angles(belief.mean, circular_dims(self.model))
-            record = StepRecord(self.step, mean, belief.covariance, belief.ess, False, increment, outcome)
+            modes = getattr(belief, "mode_probabilities", None)
+            covariance = belief.covariance
+            record = StepRecord(self.step, mean, covariance, belief.ess, False, increment, outcome, modes)
         if not all(np.isfinite(part).all() for part in (mean, record.covariance, increment)):
             raise ValueError(
                 f"z: expected an observation that leaves moments and log-likelihood finite, got {shown(z)} at step "

@@ -10,6 +10,7 @@ from herdfilter.filters.proposals.guided import GuidedProposal
 from herdfilter.filters.proposals.guided_augmented import GuidedAugmentedProposal
 from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
+from herdfilter.filters.proposals.modes import ModeProposal
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
 from herdfilter.filters.proposals.ranked import RankedProposal
 
@@ -23,6 +24,7 @@ __all__ = [
     "GuidedProposal",
     "HerdedProposal",
     "KalmanMixtureProposal",
+    "ModeProposal",
     "ObservingProposal",
     "Proposal",
     "RankedProposal",

@@ -1,0 +1,189 @@
+"""The mixture Kalman filter: histories of modes, a Kalman filter for each of those that are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from herdfilter._checks import Array, as_count
+from herdfilter._one_line import fields_in_line
+from herdfilter.angles import merged, wrap_angles
+from herdfilter.filters.kalman.core import KalmanFilter
+from herdfilter.filters.kalman.gaussian import (
+    MomentRule,
+    observation_moments,
+    predicted_gaussians,
+    updated_gaussians,
+)
+from herdfilter.filters.kalman.interacting import initial_beliefs, reweighted
+from herdfilter.filters.kalman.mixture import moment_rule
+from herdfilter.filters.move import Move
+from herdfilter.filters.observation import Observation
+from herdfilter.models.contract import Model, circular_dims, in_mode, observation_circular
+from herdfilter.models.jump_markov import with_modes
+
+
+class MixtureKalmanFilter(KalmanFilter):
+    r"""Particles that are histories of modes, each with the Kalman filter of its history (Chen and Liu 2000).
+
+    Every history is followed by all modes: a step makes J histories of one, with its weight times T and times the density of
+    the observation that their Kalman filters predict. No more than n of them go on to the next step, chosen as by Fearnhead
+    and Clifford (2003). With c such that :math:`\sum_k \min(w_k / c, 1) = n`, those of weights above c are kept as they
+    are. The others stand in the order of their histories, and as many as there is room for are taken at even steps of the
+    sum of their weights, with the weight c each. No random number is used, and no history is there twice.
+
+    On linear Gaussian modes this is exact for as long as there is room for all histories, and close to it after.
+
+    Parameters
+    ----------
+    model : object
+        A model that jumps between modes, such as `herdfilter.models.JumpMarkov`, each with what `UnscentedKalmanFilter`
+        needs; any other is one mode.
+    n_particles : int
+        Most histories that go on from one step to the next.
+    rule : {"unscented", "extended", "cubature"} or MomentRule
+        How moments are computed: as in the Kalman filter of that name.
+
+    Raises
+    ------
+    TypeError
+        If the model, or one of its modes, lacks a function.
+    ValueError
+        If a number is out of range or the rule unknown.
+    """
+
+    def __init__(self, model: Model, n_particles: int = 100, rule: str | MomentRule = "unscented") -> None:
+        model = with_modes(model, "MixtureKalmanFilter")
+        self.n_particles = as_count("n_particles", n_particles)
+        rule = moment_rule(rule)
+        parts = initial_beliefs(model, "MixtureKalmanFilter", rule)
+        belief = HistoryBelief(
+            np.array(model.initial_modes),
+            np.array([part.mean for part in parts]),
+            np.array([part.covariance for part in parts]),
+            np.arange(len(parts)),
+            rule,
+            self.n_particles,
+            len(parts),
+            circular_dims(model),
+        )
+        super().__init__(model, belief)
+
+    @property
+    def mode_probabilities(self) -> Array:
+        """Probabilities of the modes, shape (J,)."""
+        return self.belief.mode_probabilities  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HistoryBelief:
+    """Each of K histories has a weight, the mode that it ends in, and a Gaussian for the state; see `Belief`."""
+
+    weights: Array
+    means: Array
+    covariances: Array
+    modes: NDArray[np.int64]
+    rule: MomentRule
+    room: int
+    count: int
+    circular: tuple[int, ...]
+
+    __repr__ = fields_in_line
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the state, (d,)."""
+        return merged(self.means, self.covariances, self.weights, self.circular)[0]
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the state, (d, d)."""
+        return merged(self.means, self.covariances, self.weights, self.circular)[1]
+
+    @property
+    def ess(self) -> float:
+        """Effective number of histories, ``1 / sum_k w_k^2``."""
+        return float(1 / (self.weights @ self.weights))
+
+    @property
+    def mode_probabilities(self) -> Array:
+        """Probability of each mode, (J,)."""
+        return np.bincount(self.modes, self.weights, self.count).astype(np.float64)
+
+    def predicted(self, move: Move) -> HistoryBelief:
+        """Carry the histories that are kept on to all modes."""
+        kept, weights = selected(self.weights, self.room)
+        joint = weights[:, None] * move.model.transition_matrix[self.modes[kept]]
+        means = np.empty((*joint.shape, self.means.shape[1]))
+        covariances = np.empty((*means.shape, means.shape[2]))
+        for j in np.flatnonzero(joint.sum(axis=0)):
+            onward = move._replace(model=in_mode(move.model, int(j)))
+            given = self.means[kept], self.covariances[kept]
+            means[:, j], covariances[:, j], _ = predicted_gaussians(onward, *given, self.rule)
+        some = joint > 0
+        modes = np.broadcast_to(np.arange(self.count), joint.shape)
+        return replace(
+            self,
+            weights=joint[some],
+            means=wrap_angles(means[some], self.circular),
+            covariances=covariances[some],
+            modes=modes[some],
+        )
+
+    def updated(self, seen: Observation) -> tuple[HistoryBelief, float]:
+        """Kalman's update of each history, and Bayes' of their weights."""
+        means, covariances = np.empty_like(self.means), np.empty_like(self.covariances)
+        log_densities = np.empty(len(self.weights))
+        for j in np.unique(self.modes):
+            of = self.modes == j
+            given = self.means[of], self.covariances[of]
+            means[of], covariances[of], log_densities[of] = updated_gaussians(
+                seen.in_mode(int(j)), *given, self.rule
+            )
+        weights, log_density = reweighted(self.weights, log_densities)
+        means = wrap_angles(means, self.circular)
+        return replace(self, weights=weights, means=means, covariances=covariances), log_density
+
+    def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
+        """Mean (k,) and covariance (k, k) of the observation, its noise included."""
+        means, covariances, weights = [], [], []
+        for j in np.unique(self.modes):
+            of, own = self.modes == j, in_mode(model, int(j))
+            given = self.means[of], self.covariances[of]
+            mean, covariance, _ = observation_moments(own, *given, self.rule, step)
+            means.append(mean)
+            covariances.append(covariance)
+            weights.append(self.weights[of])
+        mean = np.concatenate(means)
+        circular = observation_circular(own, mean.shape[1])
+        return merged(mean, np.concatenate(covariances), np.concatenate(weights), circular)
+
+
+def selected(weights: Array, room: int) -> tuple[NDArray[np.int64], Array]:
+    """Return indices and new weights of at most `room` of K weights that sum to 1: the large as they are, some others alike.
+
+    Fearnhead and Clifford (2003), "On-line inference for hidden Markov models via particle filters", Journal of the Royal
+    Statistical Society B 65, with the comb of systematic resampling at the middle of its steps.
+    """
+    positive = np.flatnonzero(weights > 0)
+    if len(positive) <= room:
+        return positive, weights[positive]
+    ordered = np.sort(weights)[::-1]
+    rest = np.cumsum(ordered[::-1])[::-1]  # the sum from each on
+    # so many are kept as they are: the first whose weight is no more than the others' share in the room left
+    places = room - np.arange(room)
+    large = int(np.argmax(ordered[:room] * places <= rest[:room]))
+    if ordered[large] * (room - large) > rest[large]:
+        large = room
+    ranks = np.argsort(-weights, kind="stable")
+    kept = np.zeros(len(weights))
+    kept[ranks[:large]] = weights[ranks[:large]]
+    others = np.sort(ranks[large:])
+    share = weights[others].sum() / (room - large)
+    steps = (np.arange(room - large) + 0.5) * share
+    total = np.cumsum(weights[others])
+    kept[others[np.minimum(np.searchsorted(total, steps), len(others) - 1)]] = share
+    chosen = np.flatnonzero(kept)
+    return chosen, kept[chosen]

@@ -1,0 +1,129 @@
+"""The interacting multiple model filter: one Kalman filter for each mode of a model that jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter._one_line import fields_in_line
+from herdfilter.angles import merged
+from herdfilter.filters.kalman.core import KalmanFilter
+from herdfilter.filters.kalman.gaussian import GaussianBelief, MomentRule
+from herdfilter.filters.kalman.mixture import moment_rule
+from herdfilter.filters.move import Move
+from herdfilter.filters.observation import Observation
+from herdfilter.models.contract import Model, circular_dims, in_mode, observation_circular
+from herdfilter.models.jump_markov import with_modes
+
+
+class InteractingMultipleModel(KalmanFilter):
+    r"""Kalman filters, one for each mode, that mix their Gaussians at every step (IMM; Blom and Bar-Shalom 1988).
+
+    With the probabilities :math:`\mu_i` of the modes, those predicted are :math:`c_j = \sum_i \mu_i T_{ij}`. The filter of
+    mode j starts from one Gaussian with the moments of the mixture of all, of weights :math:`\mu_i T_{ij} / c_j`. It
+    predicts and updates by the model of its mode. Then :math:`\mu_j` becomes :math:`c_j` times the density of the observation
+    that it predicted, normalised. Mean and covariance are those of the mixture; angles are averaged on the circle.
+
+    Parameters
+    ----------
+    model : object
+        A model that jumps between modes, such as `herdfilter.models.JumpMarkov`, each with what `UnscentedKalmanFilter`
+        needs; any other is one mode.
+    rule : {"unscented", "extended", "cubature"} or MomentRule
+        How moments are computed: as in the Kalman filter of that name.
+
+    Raises
+    ------
+    TypeError
+        If the model, or one of its modes, lacks a function.
+    ValueError
+        If the rule is unknown.
+    """
+
+    def __init__(self, model: Model, rule: str | MomentRule = "unscented") -> None:
+        model = with_modes(model, "InteractingMultipleModel")
+        parts = initial_beliefs(model, "InteractingMultipleModel", moment_rule(rule))
+        super().__init__(model, ModeBelief(np.array(model.initial_modes), tuple(parts), circular_dims(model)))
+
+    @property
+    def mode_probabilities(self) -> Array:
+        """Probabilities of the modes, shape (J,)."""
+        return self.belief.mode_probabilities  # type: ignore[attr-defined]
+
+
+def initial_beliefs(model: Model, user: str, rule: MomentRule) -> list[GaussianBelief]:
+    """Return the Gaussian of each mode at step 0, after checking what its model has."""
+    return [GaussianBelief.initial(in_mode(model, j), user, rule) for j in range(len(model.models))]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModeBelief:
+    """The mode has these probabilities, and given each of them the state is Gaussian; see `Belief`."""
+
+    mode_probabilities: Array
+    parts: tuple[GaussianBelief, ...]
+    circular: tuple[int, ...] = ()
+    ess: float = np.nan
+
+    __repr__ = fields_in_line
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the state, (d,)."""
+        return self._merged(self.mode_probabilities)[0]
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the state, (d, d)."""
+        return self._merged(self.mode_probabilities)[1]
+
+    def predicted(self, move: Move) -> ModeBelief:
+        """Mixing, and the prediction of each mode."""
+        joint = self.mode_probabilities[:, None] * move.model.transition_matrix
+        after = joint.sum(axis=0)
+        parts = []
+        for j, part in enumerate(self.parts):
+            # a mode that cannot be reached starts from the whole: that has no weight, but may get it in time
+            weights = joint[:, j] / after[j] if after[j] > 0 else self.mode_probabilities
+            mean, covariance = self._merged(weights)
+            mixed = replace(part, mean=mean, covariance=covariance)
+            parts.append(mixed.predicted(move._replace(model=in_mode(move.model, j))))
+        return ModeBelief(after, tuple(parts), self.circular)
+
+    def updated(self, seen: Observation) -> tuple[ModeBelief, float]:
+        """Kalman's update of each mode, and Bayes' of their probabilities."""
+        updated = [part.updated(seen.in_mode(j)) for j, part in enumerate(self.parts)]
+        weights, log_density = reweighted(
+            self.mode_probabilities, [log_density for _, log_density in updated]
+        )
+        return ModeBelief(weights, tuple(part for part, _ in updated), self.circular), log_density
+
+    def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
+        """Mean (k,) and covariance (k, k) of the observation, its noise included."""
+        own = [in_mode(model, j) for j in range(len(self.parts))]
+        moments = [part.predicted_observation(one, step) for part, one in zip(self.parts, own, strict=True)]
+        means, covariances = (np.array(values) for values in zip(*moments, strict=True))
+        return merged(
+            means, covariances, self.mode_probabilities, observation_circular(own[0], means.shape[1])
+        )
+
+    def _merged(self, weights: Array) -> tuple[Array, Array]:
+        means = np.array([part.mean for part in self.parts])
+        covariances = np.array([part.covariance for part in self.parts])
+        return merged(means, covariances, weights, self.circular)
+
+
+def reweighted(weights: Array, log_densities: Sequence[float] | Array) -> tuple[Array, float]:
+    """Weights (K,) times the densities of an observation, normalised, and the logarithm of their sum.
+
+    An observation out of the reach of all leaves them as they are.
+    """
+    with np.errstate(divide="ignore"):
+        after = np.log(weights) + np.asarray(log_densities)
+    total = float(np.logaddexp.reduce(after))
+    if total == -np.inf:
+        return weights, total
+    return np.exp(after - total), total
