@@ -1,4 +1,4 @@
-"""Peers side by side, in three parts: samplers, thinning, and the filters of the libraries that there are adapters for.
+"""Peers side by side, in four parts: samplers, thinning, filters of the libraries that there are adapters for, and trackers.
 
 `samplers`: herding error and energy distance against the number of points and against seconds. Targets: 5 components,
 whitened, and N(0, I), both at d = 2 and 4. Every method with a kernel is run twice: with the kernel in which the herding
@@ -12,9 +12,13 @@ one thread, compiled, points computed anew.
 see adapters.py. Errors are to a reference posterior mean, in posterior standard deviations; ratios are medians of those of
 runs to the library's first filter.
 
+`trackers`: labelled multi-Bernoulli trackers of ours beside those of other libraries, on the same scans of the scenarios of many
+targets; see trackers.py. Means over runs, with 95 % intervals.
+
 python benchmarks/bench_peers.py [samplers] [--sizes 16 64 256 1024] [--dims 2 4] [--seeds 3] [--patience 30]
 python benchmarks/bench_peers.py thin [--sample 10000] [--thin-dims 2 5 10 20]
 python benchmarks/bench_peers.py adapters [--libraries filterpy particles stonesoup] [--runs 50]
+python benchmarks/bench_peers.py trackers [--scenarios crossing meeting] [--trackers lmb-ukf ...] [--runs 100] [--workers 2]
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ import numpy as np
 import pandas as pd
 import peers
 import thinning
+import trackers as sets
 from common import announce, parser, random_mixture, save, show, timed, whitened
 
 import herdfilter as hf
@@ -152,7 +157,15 @@ def adapters(args: argparse.Namespace) -> None:
             show(model, rows.drop(columns="model"))
 
 
-PARTS = {"samplers": samplers, "thin": thin, "adapters": adapters}
+def trackers(args: argparse.Namespace) -> None:
+    """Measure the trackers of many targets."""
+    for records in sets.measured(args):
+        options = f"trackers --runs {args.runs} --seed {args.seed}"
+        save("trackers", records, args.results, sets.KEYS, options)
+        show(records["scenario"].iloc[0], records.drop(columns="scenario"))
+
+
+PARTS = {"samplers": samplers, "thin": thin, "adapters": adapters, "trackers": trackers}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -166,8 +179,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--thin-dims", type=int, nargs="+", default=[2, 5, 10, 20])
     known = libraries.LIBRARIES
     options.add_argument("--libraries", nargs="+", choices=known, default=list(known), help="with adapters")
-    options.add_argument("--runs", type=int, default=50, help="of the adapters' filters")
+    options.add_argument("--runs", type=int, default=50, help="of the adapters' filters, and of trackers")
     options.add_argument("--many", type=int, default=2**14, help="particles of filterpy's references")
+    options.add_argument("--scenarios", nargs="+", default=["crossing", "meeting"], help="with trackers")
+    options.add_argument("--trackers", nargs="+", default=list(sets.OURS), help="of ours")
+    options.add_argument("--particles", type=int, default=100, help="of each track of ours")
+    options.add_argument("--workers", type=int, default=1)
     args = options.parse_args(arguments)
     announce(args.seed)
     for line in peers.missing():

@@ -67,19 +67,20 @@ def figures() -> Iterator[Any]:
 
 def save(figure: Figure, *paths: Path) -> None:
     """Write a figure into files, equal figures as equal files."""
-    with figures():
-        settle(figure)
+    with figures(), settled(figure):
         for path in paths:
             figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-def settle(figure: Figure) -> None:
-    """Lay a figure out once for all files that are made of it."""
+@contextmanager
+def settled(figure: Figure) -> Iterator[None]:
+    """Lay a figure out once for all files that are made of it meanwhile; else each would have it drawn twice."""
     import matplotlib as mpl
 
     figure.draw_without_rendering()
-    with mpl.rc_context({"figure.constrained_layout.use": False}):
-        figure.set_layout_engine(None)  # "none" would have every file drawn twice, the first time for nothing
+    with mpl.rc_context({"figure.constrained_layout.use": False}):  # which a file that is written puts back
+        figure.set_layout_engine(None)
+        yield
 
 
 def log_axis(ax: Axes, which: Literal["x", "y"]) -> None:

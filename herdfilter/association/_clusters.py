@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from herdfilter._checks import Array, as_array
 
 Indices = NDArray[np.intp]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,16 @@ from herdfilter._checks import Array, one_of, shown
 from herdfilter.association._clusters import Association, ClusterMethod, solved
 from herdfilter.association.belief_propagation import BeliefPropagation
 from herdfilter.association.exact import Exact
+from herdfilter.association.herded_gibbs import HerdedGibbs
+from herdfilter.association.k_best import KBest
+from herdfilter.association.random_gibbs import RandomGibbs
 
 METHODS: dict[str, Callable[[], ClusterMethod]] = {
     "exact": Exact,
     "belief-propagation": BeliefPropagation,
+    "k-best": KBest,
+    "random-gibbs": RandomGibbs,
+    "herded-gibbs": HerdedGibbs,
 }
 """Name -> class of the methods that may be asked for by name, with their default options."""
 

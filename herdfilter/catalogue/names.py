@@ -13,7 +13,7 @@ from typing import Any
 
 from herdfilter._checks import one_of, shortened, shown
 
-FOLDERS = ("samplers", "fitting", "filters", "models", "kernels", "discrepancy")
+FOLDERS = ("samplers", "fitting", "filters", "models", "kernels", "discrepancy", "association", "tracking")
 """Folders of the package whose public names a file may use; nothing in them reads or writes files."""
 
 Part = Callable[..., Any]

@@ -55,10 +55,14 @@ class FilterSpec:
         """Check a table of keywords, from TOML or from a caller, and evaluate its expressions once."""
         options = {key: value for key, value in table.items() if key != "about"}
         known = imports if imports is not None and imports.names else None
-        spec = cls(options.pop("filter", "ParticleFilter"), options, known)
+        if "tracker" in options:  # its `filter` is that of its tracks
+            spec = cls(options.pop("tracker"), options, known)
+        else:
+            spec = cls(options.pop("filter", "ParticleFilter"), options, known)
         with blamed_on(f"filter {name}: "):
             if not isinstance(spec.filter, str):
-                raise ValueError(f"filter: expected the name of a class, got {shown(spec.filter)}")
+                key = "tracker" if "tracker" in table else "filter"
+                raise ValueError(f"{key}: expected the name of a class, got {shown(spec.filter)}")
             built = spec._class()
         check_keywords(
             f"filter {name}", built, options, taken=("model", "n_particles", "rng", *TOLD_TRACKERS)
@@ -90,8 +94,9 @@ class FilterSpec:
 
     def _values(self) -> dict[str, Any]:
         values = dict(self.options)
+        names = ("filter", "association") if "birth" in _parameters(self._class()) else ()
         for key, value in values.items():
-            if isinstance(value, str):
+            if isinstance(value, str) and not (key in names and "(" not in value):
                 with blamed_on(f"{key}: "):
                     values[key] = evaluate(value, self.imports)
         return values
@@ -124,10 +129,15 @@ def catalogue() -> dict[str, dict[str, Any]]:
     return tomllib.loads((files("herdfilter.catalogue") / "filters.toml").read_text(encoding="utf-8"))
 
 
+def of_one_target() -> list[str]:
+    """Return the names of the filters that are no trackers."""
+    return [name for name, table in catalogue().items() if "tracker" not in table]
+
+
 def make_filter(
-    name: str, model: Any, n_particles: int = 100, rng: np.random.Generator | int | None = None
+    name: str, model: Any, n_particles: int = 100, rng: np.random.Generator | int | None = None, **told: Any
 ) -> Any:
-    """Build a filter of the catalogue for a model.
+    """Build a filter of the catalogue for a model, or a tracker.
 
     Parameters
     ----------
@@ -139,15 +149,18 @@ def make_filter(
         Number of particles; not used by filters without any.
     rng : numpy.random.Generator or int, optional
         Source of every random draw, or a seed; not used by deterministic filters.
+    **told
+        What a tracker has to be told: ``birth``, and ``survival_probability`` unless that is its own; see `LMBTracker`.
 
     Returns
     -------
-    ParticleFilter or Kalman filter
+    ParticleFilter, Kalman filter or tracker
 
     Raises
     ------
     ValueError
-        If the name is unknown (with the nearest known one), or an argument is out of range.
+        If the name is unknown (with the nearest known one), or an argument is out of range; if a filter of one target is
+        told about births, or a tracker is not.
     TypeError
         If the model lacks a function that the filter needs, or the name is none.
 
@@ -159,7 +172,7 @@ def make_filter(
     """
     if not isinstance(name, str):
         raise TypeError(f"name: expected the name of a filter, such as 'auto-kh', got {shown(name)}")
-    return _built_once(one_of("name", name, catalogue()))(model, n_particles, as_generator(rng))
+    return _built_once(one_of("name", name, catalogue()))(model, n_particles, as_generator(rng), **told)
 
 
 @cache

@@ -105,7 +105,10 @@ def filters(name: str | None) -> None:
 
 def _composed(name: str, table: dict[str, Any]) -> list[tuple[str, str]]:
     """Say what a filter is, and by which call it is built."""
-    options = {key: value for key, value in table.items() if key not in ("about", "filter")}
-    arguments = ["model", *(f"{key}={value}" for key, value in options.items())]
-    call = f"{table.get('filter', 'ParticleFilter')}({', '.join(arguments)})"
+    tracker = table.get("tracker")
+    left_out = ("about", "tracker") if tracker else ("about", "filter")
+    options = {key: value for key, value in table.items() if key not in left_out}
+    arguments = ["model", *(["birth", "survival_probability"] if tracker else [])]
+    arguments += [f"{key}={value}" for key, value in options.items()]
+    call = f"{tracker or table.get('filter', 'ParticleFilter')}({', '.join(arguments)})"
     return [("name", name), ("what it is", table.get("about", "")), ("built as", call)]

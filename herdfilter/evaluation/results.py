@@ -40,6 +40,8 @@ class Trajectory:
         Filter name -> particles (T, n, d), of those that keep them.
     weights : dict
         Filter name -> their weights (T, n), of those that keep them.
+    positions : list of ndarray, each (k, 2), or None
+        Detections of every scan where they are positions in the plane that is drawn; None where they are something else.
     """
 
     recording: Recording
@@ -48,6 +50,7 @@ class Trajectory:
     estimates: Mapping[str, Array]
     particles: Mapping[str, Array]
     weights: Mapping[str, Array] = field(default_factory=dict)
+    positions: list[Array] | None = None
 
     __repr__ = fields_in_line
 
@@ -74,7 +77,8 @@ class Trajectory:
             {name: arrays[name, what] for name in names if (name, what) in arrays}
             for what in ("estimates", "particles", "weights")
         )
-        return cls(recording, reference, n_particles, estimates, particles, weights)
+        positions = recording.scans if "positions" in common else None
+        return cls(recording, reference, n_particles, estimates, particles, weights, positions)
 
     @classmethod
     def unknown(cls, steps: int, dt: float, n_particles: int) -> Trajectory:

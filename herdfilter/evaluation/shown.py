@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,18 @@ def feed(particle_filter: Any, recording: Recording, keep_particles: bool = Fals
     )
 
 
+def sees_positions(model: Any, recording: Recording, plane: tuple[int, int]) -> bool:
+    """Whether a detection without noise is the position in the plane that is drawn."""
+    dim = recording.truth.shape[-1]
+    if max(plane) >= dim or not hasattr(model, "observation_mean"):
+        return False
+    states = recording.truth.reshape(-1, dim)
+    states = states[np.isfinite(states).all(axis=1)]
+    with suppress(Exception):  # a model of the user's own
+        return len(states) > 0 and np.array_equal(model.observation_mean(states, 1), states[:, list(plane)])
+    return False
+
+
 def shown_of(
     study: Study, task: Task, model: Any, recording: Recording, reference: Reference | None
 ) -> dict[tuple[str, str], Array]:
@@ -37,6 +50,8 @@ def shown_of(
         shown["", "observations"] = recording.observations
     else:
         shown |= {("", name): values for name, values in packed(recording.scans).items()}
+        if sees_positions(model, recording, study.scenario.plane):
+            shown["", "positions"] = np.array(1.0)
     if recording.controls is not None:
         shown["", "controls"] = recording.controls
     if reference is not None:

@@ -67,8 +67,8 @@ def watch(estimator: Any, recording: Recording, steps: Collection[int] = (), nis
     start = time.perf_counter()
     result = estimator.run(recording.observations, dt=recording.dt, controls=recording.controls, **options)
     seconds = time.perf_counter() - start - watcher.seconds
-    nis, degrees = _normalised_innovations(estimator, recording, watcher.predictions)
-    return Watched(result, seconds, nis, degrees, watcher.particles)
+    innovations = _normalised_innovations(estimator, recording, watcher.predictions)
+    return Watched(result, seconds, *innovations, watcher.particles)
 
 
 class _Watcher:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from herdfilter._figures import Style, save
 from herdfilter.evaluation.results import StudyResult
 from herdfilter.pictures import plot_ellipse, plot_mixture, plot_points, plot_state_over_time, plot_track
-from herdfilter.plotting import errors, limits, over_time, trajectories
+from herdfilter.plotting import errors, limits, over_time, sets, trajectories
 from herdfilter.plotting.drawing import Drawing
 from herdfilter.plotting.style import STYLES, styles
 
@@ -57,6 +57,8 @@ def drawings(result: StudyResult) -> dict[str, Drawing]:
             "error_over_particles": errors.over_particles(summary, unit, result.slopes, highest),
             "error_over_seconds": errors.over_seconds(summary, unit, highest),
             "error_over_time": over_time.errors(result, steps),
+            "sets_over_time": sets.over_time(result, steps),
+            "gospa_parts": sets.parts(summary),
             "consistency": over_time.consistency(summary),
             **{f"{name}_over_time": over_time.squares(result, steps, name) for name in over_time.SQUARES},
         }
@@ -131,7 +133,7 @@ def error_over_seconds(summary: pd.DataFrame, unit: str = "") -> Figure:
 
 
 def trajectory(result: StudyResult, names: Sequence[str] | None = None) -> Figure:
-    """Draw the first run: truth, estimates and particles, one panel per filter.
+    """Draw the first run: truth, estimates and particles, or of many targets detections, one panel per filter.
 
     Parameters
     ----------

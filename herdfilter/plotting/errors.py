@@ -9,7 +9,7 @@ import numpy as np
 
 from herdfilter._figures import INK, QUIET, Style, log_axis
 from herdfilter.evaluation.columns import BY_NAME
-from herdfilter.evaluation.summary import error_measures
+from herdfilter.evaluation.summary import error_measure, error_measures
 from herdfilter.plotting.drawing import Drawing, Panel
 from herdfilter.plotting.limits import HIGHEST_RATIO, point_beyond
 from herdfilter.plotting.style import styles
@@ -36,7 +36,7 @@ def over_particles(
         ),
         (4.4, 3.9),
         xlabel="particles",
-        ylabel=error_label(unit),
+        ylabel=error_label(unit, "GOSPA" if error_measure(summary) == "gospa" else "error"),
         share=False,
         legend=True,
         height=3.6,
@@ -52,7 +52,7 @@ def over_seconds(summary: pd.DataFrame, unit: str = "", highest: float = np.inf)
         ),
         (4.4, 3.9),
         xlabel="milliseconds per step, median over runs",
-        ylabel=error_label(unit),
+        ylabel=error_label(unit, "GOSPA" if error_measure(summary) == "gospa" else "error"),
         share=False,
         legend=True,
         height=3.6,
@@ -97,9 +97,9 @@ def pareto(summary: pd.DataFrame, measure: str) -> pd.DataFrame:
     return summary.loc[front]
 
 
-def error_label(unit: str) -> str:
+def error_label(unit: str, name: str = "error") -> str:
     """Label of an axis of errors."""
-    return "error, median over runs" + (f" ({unit})" if unit else "")
+    return f"{name}, median over runs" + (f" ({unit})" if unit else "")
 
 
 def _over_particles(

@@ -36,6 +36,8 @@ def highest_error(result: StudyResult) -> float:
     """Return the largest error worth drawing; the best filter is always below it."""
     if result.study.family is not None:
         return HIGHEST_SCALED
+    if result.trajectory.recording.many:
+        return np.inf  # distances of sets are cut off
     truth = result.trajectory.recording.truth
     extent = np.linalg.norm(np.ptp(truth[:, list(result.study.scenario.dims(truth.shape[1]))], axis=0))
     medians: pd.Series[Any] = result.summary.groupby("filter")[

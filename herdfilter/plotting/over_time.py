@@ -64,7 +64,7 @@ def errors(result: StudyResult, steps: pd.DataFrame) -> Drawing | None:
         title=f"{BY_NAME[measure].title}, {result.study.runs} runs, n = {steps['n_particles'].iloc[0]}\n"
         f"median (thin) and middle half of the runs; {thick}{first} in grey",
         xlabel=result.study.scenario.time_label,
-        ylabel=error_label(result.study.scenario.unit),
+        ylabel=error_label(result.study.scenario.unit, "GOSPA" if measure == "gospa" else "error"),
     )
 
 

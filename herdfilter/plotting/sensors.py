@@ -43,6 +43,7 @@ def of_scenario(scenario: Scenario) -> tuple[str, Array] | None:
         not str(scenario.model["type"]).isidentifier()
         or scenario.models is not None
         or scenario.data is not None
+        or scenario.imports
     ):
         return None
     return sensors(scenario.build_model())

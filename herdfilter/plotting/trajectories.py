@@ -12,6 +12,7 @@ from herdfilter._checks import Array
 from herdfilter._figures import INK, Style
 from herdfilter.evaluation.results import StudyResult
 from herdfilter.evaluation.summary import error_measure
+from herdfilter.plotting import sets
 from herdfilter.plotting.drawing import Drawing, Panel
 from herdfilter.plotting.limits import path_limits
 from herdfilter.plotting.sensors import of_scenario
@@ -26,7 +27,7 @@ SNAPSHOTS = 6  # times at which the particles of a path in the plane are drawn
 
 def over_time(result: StudyResult) -> bool:
     """Whether a trajectory is drawn against time."""
-    return result.study.scenario.view == "time" or result.trajectory.recording.truth.shape[1] == 1
+    return result.study.scenario.view == "time" or result.trajectory.recording.truth.shape[-1] == 1
 
 
 def paths(result: StudyResult, names: Sequence[str] | None = None) -> Drawing:
@@ -36,6 +37,8 @@ def paths(result: StudyResult, names: Sequence[str] | None = None) -> Drawing:
     timed = over_time(result)
     dims = (0,) if timed else scenario.plane
     shown_names = list(names or first_and_best(result))
+    if shown.recording.many:
+        return sets.paths(result, shown_names)
     draw = _against_time if timed else _in_plane
     places = None if timed else of_scenario(scenario)
     limits = _limits(result, shown_names, dims, None if places is None else places[1])
@@ -121,6 +124,7 @@ def _in_plane(result: StudyResult, name: str, style: Style, limits: Limits, plac
     """Path in the plane of the scenario's two dimensions, with particles at a few times and the sensors."""
     shown, plane = result.trajectory, list(result.study.scenario.plane)
     truth = shown.recording.truth
+    sets.mark_detections(ax, shown.positions)
     moments = np.unique(np.linspace(0, len(truth) - 1, SNAPSHOTS).astype(int))
     if name in shown.particles:
         weights = shown.weights[name][moments] if name in shown.weights else None

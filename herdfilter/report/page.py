@@ -166,7 +166,9 @@ def _descriptions(result: StudyResult, summary: pd.DataFrame) -> dict[str, Any]:
         "window": min(LONGEST_WINDOW, steps) if over_time(result) else None,
         "steps": steps,
         "weighted": bool(result.trajectory.weights),
-        "dimension": result.trajectory.recording.truth.shape[1],
+        "dimension": result.trajectory.recording.truth.shape[-1],
+        "many": result.trajectory.recording.many,
+        "detections": result.trajectory.positions is not None,
         "singular": {
             row["filter"]: int(row["nees_singular"])
             for _, row in summary[summary["n_particles"] == summary["n_particles"].max()].iterrows()

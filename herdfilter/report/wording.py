@@ -141,11 +141,16 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
         else ", ".join(scenario.labels[i] if i < len(scenario.labels) else f"state {i + 1}" for i in dims)
     )
     unit = f", in {scenario.unit}" if scenario.unit else ""
+    measured = (
+        f"root mean square over the steps of a run of the distance from the posterior mean, over {over}{unit}"
+    )
+    if (many := scenario.targets) is not None:
+        measured = (
+            f"GOSPA of order {many.gospa_order:g}, and OSPA of order {many.ospa_order:g}, of estimates and targets over "
+            f"{over}{unit}; cutoff {many.cutoff:g}; mean over the steps of a run"
+        )
     lines = [
-        (
-            "error",
-            f"root mean square over the steps of a run of the distance from the posterior mean, over {over}{unit}",
-        ),
+        ("error", measured),
         ("reference", "; ".join([reference(scenario), *(floor(summary) if scenario.models is None else [])])),
         (
             "intervals",

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import LARGEST, Array, as_numbers, shown
+from herdfilter._checks import Array, shown
 from herdfilter.angles import wrap_angles
 from herdfilter.models.contract import Model, observation_circular
 from herdfilter.models.sensors import Sensor, sensed
+from herdfilter.models.with_clutter import WithClutter, as_scan
 
 BESIDE_MISSED = 1e-6
 """A detection is let into a gate, however far it is, if it is likelier than this beside the hypothesis of a miss."""
@@ -36,47 +37,33 @@ class Detecting(NamedTuple):
     clutter_density: float
 
     @classmethod
-    def by(cls, model: Any, sensor: Sensor | None) -> Detecting:
+    def by(cls, model: WithClutter, sensor: Sensor | None) -> Detecting:
         """Read what the model says, or a sensor."""
         if sensor is None:
-            return cls(None, float(model.detection_probability), float(model.clutter_density))
-        detected = getattr(sensor, "detection_probability", None)
-        clutter = getattr(sensor, "clutter_density", None)
-        if detected is None or clutter is None:
+            return cls(None, model.detection_probability, model.clutter_density)
+        scanning = sensed(model.model, sensor)
+        if not isinstance(scanning, WithClutter):
             raise ValueError(
-                "sensor: expected one with detection_probability and clutter_density, as it gives a scan, got "
-                f"{shown(detected)} and {shown(clutter)}"
+                "sensor: expected one that gives scans, with detection_probability and clutter_density, got "
+                f"{shown(sensor)}"
             )
-        one: Any = copy.copy(sensor)
-        for name in ("detection_probability", "clutter_density"):
-            object.__setattr__(one, name, None)
-        return cls(one, float(detected), float(clutter))
+        one = replace(sensor, detection_probability=None, clutter_density=None, region=None)
+        return cls(one, scanning.detection_probability, scanning.clutter_density)
 
 
 def detections(scan: ArrayLike, size: int | None, step: int) -> Array:
-    """Return a scan as an array (k, m); an empty one is a scan without detections.
-
-    `size` is the number m of entries of a detection, where it is known. A vector is a scan of numbers, if m is 1.
-    """
+    """Return a scan as an array (k, m), where m is `size`, if that is known; an empty one is a scan without detections."""
     try:
-        z = as_numbers("scan", scan, (None, size))
-    except ValueError:
-        raise ValueError(f"scan: expected {_wanted(size)}, got {shown(scan)} at step {step}") from None
-    if z.size == 0 and z.ndim <= 2:
+        z = as_scan(scan, step)
+    except ValueError as error:
+        raise ValueError(f"scan: {str(error).removeprefix('z: ')}") from None
+    if not len(z):
         return np.zeros((0, 0 if size is None else size))
-    if z.ndim == 1 and size == 1:
-        z = z[:, None]
-    if z.ndim != 2 or (size is not None and z.shape[1] != size):
-        raise ValueError(f"scan: expected {_wanted(size)}, got shape {z.shape} at step {step}")
-    wrong = ~(np.abs(z) <= LARGEST).all(axis=1)  # NaN, too
-    if wrong.any():
-        j = int(np.argmax(wrong))
-        raise ValueError(f"scan: expected finite numbers, got {z[j]} as detection {j} at step {step}")
+    if size is not None and z.shape[1] != size:
+        raise ValueError(
+            f"scan: expected detections of length {size}, as the sensor gives, got shape {np.shape(scan)} at step {step}"
+        )
     return z
-
-
-def _wanted(size: int | None) -> str:
-    return f"detections (k, {'m' if size is None else size}), k from 0, all of the same length"
 
 
 class Gate:

@@ -15,7 +15,8 @@ from herdfilter.association import associate
 from herdfilter.catalogue import make_filter
 from herdfilter.filters._times import as_duration
 from herdfilter.filters.series import Late, Reading, Watcher, series
-from herdfilter.models.sensors import Sensor, sensed
+from herdfilter.models.sensors import Sensor
+from herdfilter.models.with_clutter import WithClutter
 from herdfilter.tracking._newborn import StartedFrom, appearing, standing
 from herdfilter.tracking._scan import Detecting
 from herdfilter.tracking._update import Rules, scanned
@@ -77,7 +78,7 @@ class LMBTracker:
 
     def __init__(
         self,
-        model: Any,
+        model: WithClutter,
         birth: Sequence[Birth] | BirthFromMeasurements = (),
         survival_probability: float = 0.99,
         association: Any = "exact",
@@ -90,8 +91,7 @@ class LMBTracker:
         max_tracks: int = 200,
         gate_probability: float = 1 - 1e-9,
     ) -> None:
-        needed = ("model", "detection_probability", "clutter_density")
-        if not all(hasattr(model, name) for name in needed):
+        if not isinstance(model, WithClutter):
             raise TypeError(
                 "model: expected a herdfilter.models.WithClutter, which says how detections come about, got "
                 f"{type(model).__name__}"
@@ -174,7 +174,6 @@ class LMBTracker:
             raise RuntimeError("update: the tracker stands at the initial state, step 0; call predict first")
         tracks = self.tracks
         if scan is not None:
-            sensed(self.model.model, sensor)
             by = Detecting.by(self.model, sensor)
             fixed = not isinstance(self.birth, BirthFromMeasurements)
             rules = Rules(self.association, self.gate_probability, self.prune, fixed)

@@ -11,7 +11,7 @@ import pytest
 @cache
 def assignments(n_tracks, n_columns):
     """All assignments that use no measurement twice, shape (A, T)."""
-    every = np.array(list(itertools.product(range(n_columns), repeat=n_tracks)))
+    every = np.array(list(itertools.product(range(n_columns), repeat=n_tracks)), dtype=int)
     ordered = np.sort(every, axis=1)
     return every[~((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] > 0)).any(axis=1)]
 

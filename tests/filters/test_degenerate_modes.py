@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from herdfilter.catalogue.specifications import catalogue, resolve_filters
+from herdfilter.catalogue.specifications import of_one_target, resolve_filters
 from herdfilter.filters import DegenerateWeightsError
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.mixture import GaussianMixture
@@ -233,7 +233,7 @@ LIKELIHOODS = {
     "likelihood without a step": changed(log_likelihood=lambda self, z, x: np.zeros(len(x))),
 }
 
-FILTERS = resolve_filters(catalogue())
+FILTERS = resolve_filters(of_one_target())
 KALMAN = {name for name, spec in FILTERS.items() if spec.filter != "ParticleFilter"}
 OF_FULL_RANK = {"guided", "kalman-mixture-kh", "kalman-mixture-random"}  # they weigh by transition densities
 ON_A_LINE = {"herded-quantile", "kalman-mixture-quantile"}  # for states of one dimension

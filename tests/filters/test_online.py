@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from herdfilter.catalogue.specifications import catalogue, resolve_filters
+from herdfilter.catalogue.specifications import of_one_target, resolve_filters
 from herdfilter.models import BearingsTracking, LinearGaussian, linear_chain
 from herdfilter.models.contract import simulate
 
@@ -31,7 +31,7 @@ def revived(online):
     return pickle.loads(pickle.dumps(online))
 
 
-@pytest.mark.parametrize("name", catalogue())
+@pytest.mark.parametrize("name", of_one_target())
 def test_a_filter_resumes_where_it_was(name):
     """Copied and pickled, between steps and after a prediction."""
     on_a_line = name.endswith("-quantile")  # for states of one dimension

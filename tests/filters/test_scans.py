@@ -1,7 +1,6 @@
 """Scans of detections: the exact posterior, by enumeration of what is of the state, and the model alone where nothing is left open."""
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,7 +52,14 @@ def test_the_posterior_is_the_sum_over_all_histories(name, n, within):
     """Mean, variance and evidence, all relative to exact ones."""
     mean, variance, log_likelihood = enumerated(SCANS)
     result = hf.make_filter(name, hf.models.WithClutter(LINE, P, KAPPA), n, rng=1).run(SCANS)
-    print(result.means[-1, 0], mean, result.covariances[-1, 0, 0], variance, result.log_likelihood, log_likelihood)
+    print(
+        result.means[-1, 0],
+        mean,
+        result.covariances[-1, 0, 0],
+        variance,
+        result.log_likelihood,
+        log_likelihood,
+    )
     assert result.means[-1, 0] == pytest.approx(mean, abs=within * np.sqrt(variance))
     assert result.covariances[-1, 0, 0] == pytest.approx(variance, rel=2 * within)
     assert result.log_likelihood == pytest.approx(log_likelihood, abs=2 * within)

@@ -1,0 +1,119 @@
+"""Association by the k best assignments."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_count
+from herdfilter.association._clusters import Integers, Method, checked, no_assignment
+
+
+@dataclass(frozen=True)
+class KBest(Method):
+    """Marginals over the k assignments of largest weight in each cluster, as if there were no others.
+
+    Found by `k_best_assignments`. What is missing is at most the weight of the assignments left out: exact where k covers
+    them all, far off where many are about equally likely. The log evidence is a lower bound.
+
+    Parameters
+    ----------
+    k : int
+        Assignments to keep in each cluster.
+    """
+
+    k: int = 100
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", as_count("k", self.k))
+
+    def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
+        """Return the marginals of one cluster and its log evidence."""
+        assignments, log_weights = k_best_assignments(ratios, self.k)
+        return weighed(assignments, log_weights, ratios.shape)
+
+
+def weighed(assignments: Integers, log_weights: Array, shape: tuple[int, ...]) -> tuple[Array, float]:
+    """Marginals over distinct assignments, shape (k, T), and the log of their total weight."""
+    weights = np.exp(log_weights - log_weights.max())
+    total = weights.sum()
+    found = np.zeros(shape)
+    for t in range(shape[0]):
+        found[t] = np.bincount(assignments[:, t], weights, shape[1]) / total
+    return found, float(np.log(total) + log_weights.max())
+
+
+def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
+    """Return the assignments of largest weight, best first.
+
+    Murty (1968), "An algorithm for ranking all the assignments in order of increasing cost": the assignments that are not
+    the best one fall into as many sets as there are tracks, and the best of each is the solution of an assignment problem
+    of its own (`scipy.optimize.linear_sum_assignment`); about k times T of them are solved.
+
+    Parameters
+    ----------
+    ratios : array_like, shape (T, 1 + M)
+        As for `marginals`; an assignment with a ratio of 0 is none.
+    k : int
+        How many; fewer are returned where there are no more.
+
+    Returns
+    -------
+    assignments : ndarray of int, shape (k, T)
+        For each track the column it has: 0 for no measurement, 1 + j for measurement j.
+    log_weights : ndarray, shape (k,)
+        Logarithms of the products of the ratios, not increasing.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not of the stated kind, or there is no assignment of positive weight.
+    """
+    matrix, k = checked(ratios), as_count("k", k)
+    tracks, n = len(matrix), matrix.shape[1] - 1
+    costs = np.full((tracks, n + tracks), np.inf)  # every track has a column of its own for no measurement
+    with np.errstate(divide="ignore"):
+        costs[:, :n] = -np.log(matrix[:, 1:])
+        costs[np.arange(tracks), n + np.arange(tracks)] = -np.log(matrix[:, 0])
+
+    rows = np.arange(tracks)
+    best = _solved(costs)
+    if best is None:
+        raise no_assignment()
+    # Sets of assignments by the cost of their best one: tracks before `fixed` have the same columns in all of the set, the
+    # track there has none of the forbidden columns, those after it are free. The order keeps the heap from comparing arrays.
+    heap: list[tuple[float, int, Integers, int, list[int]]] = [(costs[rows, best].sum(), 0, best, 0, [])]
+    found: list[Integers] = []
+    log_weights: list[float] = []
+    order = 0
+    while heap and len(found) < k:
+        cost, _, columns, fixed, forbidden = heapq.heappop(heap)
+        found.append(columns)
+        log_weights.append(-cost)
+        for t in range(fixed, tracks):
+            no_more = [*(forbidden if t == fixed else []), int(columns[t])]
+            rest = np.delete(np.arange(n + tracks), columns[:t])
+            part = costs[t:, rest]
+            part[0, np.isin(rest, no_more)] = np.inf
+            other = _solved(part)
+            if other is not None:
+                order += 1
+                whole = np.concatenate([columns[:t], rest[other]])
+                heapq.heappush(heap, (costs[rows, whole].sum(), order, whole, t, no_more))
+    assignments = np.array(found, dtype=np.int64).reshape(len(found), tracks) + 1
+    assignments[assignments > n] = 0
+    return assignments, np.array(log_weights)
+
+
+def _solved(costs: Array) -> Integers | None:
+    """Return the columns of least total cost; None where every assignment costs infinitely much."""
+    from scipy.optimize import linear_sum_assignment
+
+    try:
+        return linear_sum_assignment(costs)[1]
+    except ValueError:
+        return None

@@ -1,0 +1,47 @@
+"""Association by random Gibbs sampling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from herdfilter._checks import Array, as_count, as_generator, one_of
+from herdfilter.association._clusters import Method
+from herdfilter.association._sweeps import ESTIMATES, Estimate, estimated, scaled, sweeps
+
+
+@dataclass(frozen=True)
+class RandomGibbs(Method):
+    """Random Gibbs sampling: each track in turn draws from what the others leave.
+
+    Parameters
+    ----------
+    sweeps : int
+        Over all tracks of a cluster, from all missed.
+    estimate : {"conditionals", "counts", "joint"}
+        Marginals are averages of the conditional probabilities (Rao-Blackwell), relative frequencies of the states after
+        each sweep, or sums over the distinct ones of these states, weighed by their products of ratios.
+
+    Raises
+    ------
+    ValueError
+        From `marginals`: if a track that competes with others has a first column of 0.
+    """
+
+    sweeps: int = 1000
+    estimate: Estimate = "conditionals"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sweeps", as_count("sweeps", self.sweeps))
+        one_of("estimate", self.estimate, ESTIMATES)
+
+    def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
+        """Return the marginals of one cluster, and the log evidence if the estimate is "joint"."""
+        rows = scaled(ratios)
+        tracks = len(rows)
+        uniforms = as_generator(rng).random((self.sweeps, tracks))
+        codes = np.zeros(rows.shape, np.uint64)
+        found = sweeps(rows, uniforms, self.sweeps, codes, np.zeros(rows.shape, np.bool_), np.zeros(tracks))
+        return estimated(self.estimate, ratios, *found)

@@ -1,0 +1,91 @@
+"""Association by random and by herded Gibbs sampling."""
+
+import numpy as np
+import pytest
+
+from herdfilter import association
+from herdfilter.association import HerdedGibbs, RandomGibbs
+
+PUBLISHED = {"key": "assignment", "first_visit": "argmax"}
+
+
+def distance(p, q):
+    """Mean total variation of the tracks' marginals."""
+    return 0.5 * np.abs(p - q).sum(axis=1).mean()
+
+
+@pytest.fixture(scope="module")
+def example():
+    """Example of Wolf and Baum (2020): four tracks, four measurements."""
+    means = np.array([(1.5, 2), (3.5, 1), (5.5, 3), (6, 2)])
+    measurements = np.array([(1.25, 2.4), (1.65, 1.3), (3.2, 3.4), (5.4, 2.5)])
+    squared = ((measurements - means[:, None]) ** 2).sum(axis=-1) / 1.25  # P + R = I + 0.25 I
+    likelihoods = np.exp(-0.5 * squared) / (2 * np.pi * 1.25)
+    return association.ratios(likelihoods, 0.95, 4 / 28, existence=[1, 0.6, 1, 0.9])
+
+
+def test_the_published_example_converges(brute, example):
+    exact = brute.marginals(example)
+    np.testing.assert_allclose(association.marginals(example), exact, rtol=0, atol=1e-12)
+    for estimate in ("conditionals", "counts", "joint"):
+        for options in ({}, PUBLISHED):
+            found = HerdedGibbs(10_000, estimate=estimate, **options).marginals(example)
+            assert distance(found, exact) < 0.001
+
+
+def test_two_tracks_by_hand():
+    """Herding with the published key: conditionals 1/2, 1/2 alone, and 1, 0 where the other has the measurement."""
+    ratios = [[1.0, 1.0], [1.0, 1.0]]
+    # Sweeps: (0, 0): ties go to the lowest; (1, 0): the first now has more weight on 1, the second no choice; (0, 1); ...
+    np.testing.assert_allclose(HerdedGibbs(1, **PUBLISHED).marginals(ratios), [[0.5, 0.5], [0.5, 0.5]])
+    np.testing.assert_allclose(HerdedGibbs(2, **PUBLISHED).marginals(ratios), [[0.5, 0.5], [0.75, 0.25]])
+    np.testing.assert_allclose(
+        HerdedGibbs(2, estimate="counts", **PUBLISHED).marginals(ratios), [[0.5, 0.5], [1, 0]]
+    )
+
+
+def test_random_sampling_draws_in_proportion(brute):
+    """The argmax of U p, which some take for a draw from p, would give the first measurement 0.85 in place of 0.7."""
+    ratios = np.array([[0.7, 0.2, 0.1], [0.7, 0.2, 0.1]])
+    found = RandomGibbs(20_000, "counts").marginals(ratios, 0)
+    np.testing.assert_allclose(found, brute.marginals(ratios), atol=0.015)
+
+
+def test_random_sampling_is_that_of_the_generator(example):
+    one = association.marginals(example, RandomGibbs(50), rng=3)
+    np.testing.assert_array_equal(one, association.marginals(example, RandomGibbs(50), rng=3))
+    assert (one != association.marginals(example, RandomGibbs(50), rng=4)).any()
+
+
+def test_herding_needs_no_random_number(example):
+    one = association.marginals(example, HerdedGibbs(50), rng=3)
+    np.testing.assert_array_equal(one, association.marginals(example, HerdedGibbs(50), rng=4))
+
+
+def test_herding_is_nearer_than_chance(brute):
+    errors = []
+    for seed in range(20):
+        ratios = np.random.default_rng(seed).exponential(size=(4, 5))
+        exact = brute.marginals(ratios)
+        errors.append(
+            [distance(m.marginals(ratios, seed), exact) for m in (HerdedGibbs(300), RandomGibbs(300))]
+        )
+    herded, drawn = np.mean(errors, axis=0)
+    assert herded < 0.5 * drawn
+
+
+def test_the_evidence_of_collected_assignments_is_a_lower_bound(example):
+    exact = association.associate(example).log_evidence
+    bounds = [
+        association.associate(example, HerdedGibbs(n, estimate="joint")).log_evidence
+        for n in (10, 100, 10_000)
+    ]
+    assert bounds == sorted(bounds)
+    assert exact - 2e-3 < bounds[-1] < exact
+    assert np.isnan(association.associate(example, HerdedGibbs(10)).log_evidence)
+
+
+def test_a_track_that_cannot_be_missed_is_refused():
+    with pytest.raises(ValueError, match=r"ratios: Gibbs .* expects a positive first column.* take Exact"):
+        HerdedGibbs().marginals([[0, 1, 1], [1, 1, 1]])
+    np.testing.assert_array_equal(HerdedGibbs().marginals([[0, 1, 0], [1, 0, 1]]), [[0, 1, 0], [0.5, 0, 0.5]])

@@ -1,0 +1,99 @@
+"""What holds for every method of association, and what is refused."""
+
+import numpy as np
+import pytest
+
+from herdfilter import association
+from herdfilter.association import BeliefPropagation, Exact, HerdedGibbs, KBest, RandomGibbs
+
+METHODS = ["exact", "belief-propagation", "k-best", "random-gibbs", "herded-gibbs"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+class TestEveryMethod:
+    def test_rows_are_probabilities_and_nothing_is_used_twice(self, method):
+        ratios = np.random.default_rng(0).exponential(size=(5, 5))
+        ratios[:, 2] *= 50  # all want it
+        found = association.marginals(ratios, method, rng=0)
+        assert (found >= 0).all()
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+        assert (found[:, 1:].sum(axis=0) < 1 + 1e-6).all() or method == "random-gibbs"
+        assert found[:, 1:].sum(axis=0)[1] > 0.8
+
+    def test_tracks_that_do_not_compete_are_exact(self, method):
+        ratios = np.array([[1, 2, 0, 0, 0], [3, 0, 1, 1, 0], [2, 0, 0, 0, 0.0]])
+        exact = [[1 / 3, 2 / 3, 0, 0, 0], [0.6, 0, 0.2, 0.2, 0], [1, 0, 0, 0, 0]]
+        found = association.associate(ratios, method, rng=0)
+        np.testing.assert_allclose(found.marginals, exact, rtol=1e-14)
+        assert found.log_evidence == pytest.approx(np.log(3 * 5 * 2))
+
+    def test_clusters_are_independent(self, method):
+        """The first cluster does not feel what stands beside it, be it before or after it in the matrix."""
+        rng = np.random.default_rng(1)
+        ratios = np.zeros((5, 6))
+        ratios[:, 0] = 1
+        ratios[:3, 1:4], ratios[3:, 4:] = rng.exponential(size=(3, 3)), rng.exponential(size=(2, 2))
+        found = association.marginals(ratios, method, rng=7)
+        np.testing.assert_allclose(found[:3, :4], association.marginals(ratios[:3, :4], method, rng=7))
+
+    def test_rows_may_have_any_scale(self, method):
+        ratios = np.random.default_rng(2).exponential(size=(3, 4))
+        scale = np.array([[1e-300], [1.0], [1e300]])
+        found = association.marginals(scale * ratios, method, rng=0)
+        np.testing.assert_allclose(found, association.marginals(ratios, method, rng=0), atol=1e-8)
+
+    def test_nothing_to_associate(self, method):
+        assert association.marginals(np.empty((0, 4)), method).shape == (0, 4)
+        np.testing.assert_array_equal(association.marginals([[0.3], [5.0]], method), [[1.0], [1.0]])
+        found = association.marginals(
+            [[1, 0, 1], [1, 0, 1.0]], method, rng=0
+        )  # a measurement that is nobody's
+        np.testing.assert_array_equal(found[:, 1], 0)
+
+    @pytest.mark.parametrize(
+        ("ratios", "message"),
+        [
+            ([1.0, 2.0], r"ratios: expected shape \(\*, \*\), got \(2,\)"),
+            (np.empty((2, 0)), r"ratios: expected a first column .* got \(2, 0\)"),
+            ([[1, np.nan]], "ratios: expected finite numbers, got 1 non-finite"),
+            ([[1, np.inf]], "ratios: expected finite numbers, got 1 non-finite"),
+            ([[1, 2], [1, -2]], "ratios: expected no negative entry, got -2 in row 1, column 1"),
+            ([[1, 2], [0, 0]], "ratios: expected rows with a positive finite sum, got 0 in row 1"),
+            ([[1e308, 1e308]], "ratios: expected rows with a positive finite sum, got inf in row 0"),
+            ([["a", "b"]], "ratios: expected numbers"),
+        ],
+    )
+    def test_bad_ratios_are_named(self, method, ratios, message):
+        with pytest.raises(ValueError, match=message) as error:
+            association.marginals(ratios, method)
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("method", ["exact", "belief-propagation", "k-best"])
+def test_more_tracks_in_need_than_measurements(method):
+    with pytest.raises(ValueError, match=r"expected an assignment of positive weight, got none"):
+        association.marginals([[0, 1.0], [0, 2.0]], method)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: association.marginals([[1.0]], "exakt"), "method: unknown 'exakt'; did you mean 'exact'"),
+        (lambda: association.marginals([[1.0]], Exact), "method: expected one of exact, .* an instance"),
+        (lambda: association.marginals([[1.0]], 3), "method: expected one of"),
+        (lambda: association.marginals([[1.0, 1], [1, 1]], "random-gibbs", rng="x"), "rng: expected"),
+        (lambda: Exact(0), "max_sets: expected an integer of at least 1, got 0"),
+        (lambda: BeliefPropagation(tolerance=0), "tolerance: expected a positive"),
+        (lambda: BeliefPropagation(max_iterations=1.5), "max_iterations: expected an integer"),
+        (lambda: KBest(0), "k: expected an integer"),
+        (lambda: RandomGibbs(0), "sweeps: expected an integer"),
+        (lambda: RandomGibbs(estimate="count"), "estimate: unknown 'count'; did you mean 'counts'"),
+        (lambda: HerdedGibbs(sweeps=True), "sweeps: expected an integer"),
+        (lambda: HerdedGibbs(key="sets"), "key: unknown 'sets'; did you mean 'set'"),
+        (lambda: HerdedGibbs(first_visit="first"), "first_visit: unknown"),
+        (lambda: HerdedGibbs(neglect=-1), "neglect: expected a positive"),
+    ],
+)
+def test_wrong_options_are_named(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        wrong()

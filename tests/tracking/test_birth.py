@@ -1,0 +1,130 @@
+"""Births: at known places, and where detections are."""
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
+
+
+@pytest.mark.parametrize("name", ["ekf", "auto-kh", "kalman-mixture-random"])
+def test_a_birth_stands_where_it_is_said_to_be(name, walk, cluttered):
+    """Components of different shapes; filters of one Gaussian have their moments, and particles about them."""
+    covariances = np.array([[[4.0, 1.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 9.0]]])
+    mixture = hf.GaussianMixture([0.3, 0.7], [[-3.0, 0.0], [3.0, 1.0]], covariances)
+    tracker = LMBTracker(cluttered(walk), [Birth(0.1, mixture)], filter=name, n_particles=400, rng=1)
+    tracker.predict()
+    (born,) = tracker.tracks
+    assert (born.label, born.existence) == ((1, 0), 0.1)
+    tolerance = 1e-12 if name == "ekf" else 0.15
+    spread = np.sqrt(np.diagonal(mixture.covariance))
+    np.testing.assert_allclose(born.mean / spread, mixture.mean / spread, atol=tolerance)
+    np.testing.assert_allclose(
+        born.covariance / np.outer(spread, spread),
+        mixture.covariance / np.outer(spread, spread),
+        atol=2 * tolerance,
+    )
+
+
+def test_deterministic_particles_are_born_with_the_detection_in_view(walk, cluttered, gaussian):
+    """A birth 1000 times as wide as the noise: 20 particles have the moments of the Kalman filter."""
+    wide = Birth(0.1, gaussian(0, 0, variance=700.0**2))
+    kalman, particles = (
+        LMBTracker(cluttered(walk, 0.9, 1e-9), [wide], filter=name, n_particles=20)
+        for name in ("ekf", "auto-kh")
+    )
+    for tracker in (kalman, particles):
+        tracker.predict()
+        tracker.update([[900.0, -400.0]])
+    for one, other in zip(kalman.tracks, particles.tracks, strict=True):
+        assert one.existence == pytest.approx(other.existence, rel=1e-9)
+        np.testing.assert_allclose(one.mean, other.mean, atol=1e-3)
+        np.testing.assert_allclose(one.covariance, other.covariance, atol=1e-3)
+
+
+def test_what_a_detection_alone_tells_of_a_linear_model_is_kalmans_update():
+    model = hf.models.LinearGaussian(
+        F=np.eye(4),
+        H=np.eye(4)[:2],
+        Q=np.eye(4),
+        R=[[2.0, 0.5], [0.5, 1.0]],
+        initial_mean=np.zeros(4),
+        initial_covariance=np.eye(4),
+    )
+    prior = hf.GaussianMixture([1.0], [[1.0, 2.0, 3.0, 4.0]], np.diag([50.0, 60.0, 4.0, 5.0]))
+    z = np.array([[3.0, -2.0], [8.0, 9.0]])
+    means, covariances = BirthFromMeasurements(prior).located(model, z, 1)
+    P, H = prior.covariances[0], model.H
+    K = P @ H.T @ np.linalg.inv(H @ P @ H.T + model.R)
+    np.testing.assert_allclose(means, prior.means + (z - prior.means @ H.T) @ K.T, rtol=1e-9)
+    for covariance in covariances:
+        np.testing.assert_allclose(covariance, P - K @ H @ P, rtol=1e-9, atol=1e-9)
+
+
+SEEN = hf.Sensor(
+    lambda x: np.column_stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])]),
+    np.diag([1.0, 0.01**2]),
+    circular=[1],
+)
+
+
+@pytest.mark.parametrize("bearing", [0.4, 3.14, -2.0])
+def test_a_detection_of_radar_points_to_where_it_was_made(bearing, walk):
+    """To mean and covariance of range and bearing, turned into the plane, with a prior as wide as the sea."""
+    prior = hf.GaussianMixture([1.0], [[0.0, 0.0]], 1e8 * np.eye(2))
+
+    def state(z):
+        return z[:, :1] * np.column_stack([np.cos(z[:, 1]), np.sin(z[:, 1])])
+
+    means, covariances = BirthFromMeasurements(prior, state=state).located(
+        SEEN.on(walk), np.array([[500.0, bearing]]), 1
+    )
+    along, across = (
+        np.array([np.cos(bearing), np.sin(bearing)]),
+        np.array([-np.sin(bearing), np.cos(bearing)]),
+    )
+    np.testing.assert_allclose(means[0], 500 * along, atol=0.01)
+    np.testing.assert_allclose(
+        [along @ covariances[0] @ along, across @ covariances[0] @ across], [1, 25], rtol=0.01
+    )
+
+
+def test_a_target_is_found_where_no_birth_was_foreseen(walk, cluttered):
+    """A track from the step after its first detection on; the expected number of births is shared out over clutter."""
+    anywhere = hf.GaussianMixture([1.0], [[0.0, 0.0]], 1e4 * np.eye(2))
+    births = BirthFromMeasurements(anywhere, expected=0.2, most=0.15)
+    tracker = LMBTracker(cluttered(walk, 0.95, 1e-4), births, filter="ekf")
+    rng = np.random.default_rng(7)
+    scans = [[[60.0, -30.0] + rng.normal(size=2), rng.uniform(-100, 100, 2)] for _ in range(6)]
+    tracker.predict()
+    assert tracker.tracks == []
+    tracker.update(scans[0])
+    tracker.predict()
+    assert [track.existence for track in tracker.tracks] == pytest.approx([0.1, 0.1])
+    np.testing.assert_allclose(tracker.tracks[0].mean, scans[0][0], atol=0.05)
+    for scan in scans[1:]:
+        tracker.update(scan)
+        tracker.predict()
+    found = max(tracker.tracks, key=lambda track: track.existence)
+    assert found.label == (2, 0)
+    assert found.existence > 0.9
+    np.testing.assert_allclose(found.mean, [60, -30], atol=2)
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "expected"),
+    [
+        (lambda g: Birth(1.5, g), ValueError, "probability: expected a probability from 0 to 1, got 1.5"),
+        (lambda g: Birth(0.5, 3.0), TypeError, "initial: expected a herdfilter.GaussianMixture, got 3.0"),
+        (lambda g: BirthFromMeasurements(None), TypeError, "prior: expected a herdfilter.GaussianMixture"),
+        (lambda g: BirthFromMeasurements(g, expected=0), ValueError, "expected: expected a positive"),
+        (
+            lambda g: BirthFromMeasurements(hf.GaussianMixture([1.0], [[0.0]], [[0.0]])),
+            ValueError,
+            "positive definite",
+        ),
+    ],
+)
+def test_what_is_wrong_with_births_is_named(build, error, expected, gaussian):
+    with pytest.raises(error, match=expected):
+        build(gaussian(0, 0))

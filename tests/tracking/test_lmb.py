@@ -1,0 +1,301 @@
+"""The labelled multi-Bernoulli tracker beside single filters, and beside recursions written out here."""
+
+import copy
+from itertools import product
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.tracking import Birth, LMBTracker
+
+NOT_USED = 0
+"""Seed of deterministic trackers."""
+
+
+def scans_of(steps, seed, places=((0.0, 0.0),), detected=1.0, clutter=0, half=10.0):
+    """Detections of targets that stand still, and clutter in a square, in any order."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(steps):
+        own = [np.array(x) + 0.7 * rng.normal(size=2) for x in places if rng.random() < detected]
+        z = np.array([*own, *rng.uniform(-half, half, size=(rng.poisson(clutter), 2))]).reshape(-1, 2)
+        found.append(rng.permutation(z))
+    return found
+
+
+def same(one, other, places=None):
+    assert one.labels == other.labels
+    for field in ("means", "covariances", "existence"):
+        for a, b in zip(getattr(one, field), getattr(other, field), strict=True):
+            if places is None:
+                np.testing.assert_array_equal(a, b)
+            else:
+                np.testing.assert_allclose(a, b, rtol=10.0**-places, atol=10.0**-places)
+
+
+@pytest.mark.parametrize("name", ["ukf", "auto-kh", "bootstrap"])
+def test_one_certain_target_without_clutter_is_the_single_filter(name, walk, cluttered, gaussian):
+    model = cluttered(walk, 1.0, 0.0)
+    tracker = LMBTracker(model, (), 1.0, filter=name, rng=3, initial=[Birth(1.0, walk.initial)])
+    alone = copy.deepcopy(tracker.tracks[0].filter)
+    scans = scans_of(5, 1)
+    found, expected = tracker.run(scans), alone.run([z[0] for z in scans])
+    np.testing.assert_array_equal(np.concatenate(found.means), expected.means)
+    np.testing.assert_array_equal(np.concatenate(found.covariances), expected.covariances)
+    assert found.labels == [[(0, 0)]] * 5
+    np.testing.assert_array_equal(found.cardinality, 1.0)
+
+
+def written_out(tracks, z, r, model):
+    """One step of the tracker for Gaussian tracks (mean, covariance), by all assignments in turn."""
+    walk, detected, clutter = model.model, model.detection_probability, model.clutter_density
+    r, own = [0.99 * one for one in r], []
+    tracks = [(mean, P + walk.Q) for mean, P in tracks]
+    for mean, P in tracks:
+        S = P + walk.R
+        K = P @ np.linalg.inv(S)
+        g = [
+            np.exp(-0.5 * (w - mean) @ np.linalg.solve(S, w - mean)) / np.sqrt(np.linalg.det(2 * np.pi * S))
+            for w in z
+        ]
+        moved = [(mean, P), *((mean + K @ (w - mean), P - K @ S @ K.T) for w in z)]
+        own.append((moved, [1.0, *g]))
+    # of each track: dead, missed, or one of the detections
+    weights = [
+        [1 - q, q * (1 - detected), *(q * detected * g / clutter for g in gs[1:])]
+        for q, (_, gs) in zip(r, own, strict=True)
+    ]
+    sums = [np.zeros(2 + len(z)) for _ in tracks]
+    for choice in product(range(2 + len(z)), repeat=len(tracks)):
+        taken = [c for c in choice if c > 1]
+        if len(set(taken)) == len(taken):
+            joint = np.prod([w[c] for w, c in zip(weights, choice, strict=True)])
+            for total, c in zip(sums, choice, strict=True):
+                total[c] += joint
+    new_tracks, new_r = [], []
+    for total, (moved, _) in zip(sums, own, strict=True):
+        new_r.append(total[1:].sum() / total.sum())
+        shares = total[1:] / total[1:].sum()
+        mean = sum(s * m for s, (m, _) in zip(shares, moved, strict=True))
+        P = sum(s * (C + np.outer(m - mean, m - mean)) for s, (m, C) in zip(shares, moved, strict=True))
+        new_tracks.append((mean, P))
+    return new_tracks, new_r
+
+
+@pytest.mark.parametrize("association", ["exact", "belief-propagation"])
+def test_gaussian_tracks_follow_the_recursion_written_out(association, walk, cluttered, gaussian):
+    """With one track, where belief propagation is exact, or two."""
+    model = cluttered(walk, 0.8, 0.02)
+    starts = [Birth(0.7, gaussian(0, 0)), Birth(0.9, gaussian(2, 0))][: 1 + (association == "exact")]
+    tracker = LMBTracker(
+        model, (), association=association, filter="ekf", initial=starts, gate_probability=1, prune=0
+    )
+    tracks = [(one.initial.means[0], one.initial.covariances[0]) for one in starts]
+    r = [one.probability for one in starts]
+    for z in scans_of(4, 5, [(0, 0), (2, 0)], 0.8, clutter=1, half=3.0):
+        tracker.predict()
+        tracker.update(z)
+        tracks, r = written_out(tracks, z, r, model)
+        for track, (mean, P), q in zip(tracker.tracks, tracks, r, strict=True):
+            np.testing.assert_allclose(track.mean, mean, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(track.covariance, P, rtol=0, atol=1e-12)
+            assert track.existence == pytest.approx(q, abs=1e-12)
+
+
+def test_the_gate_costs_no_accuracy(walk, cluttered, gaussian):
+    model = cluttered(walk, 0.9, 0.05)
+    births = [Birth(0.1, gaussian(0, 0)), Birth(0.1, gaussian(6, 0))]
+    scans = scans_of(6, 8, [(0, 0), (6, 0)], 0.9, clutter=15)
+    gated, all_ = (
+        LMBTracker(model, births, filter="ekf", gate_probability=p, report=0.0).run(scans)
+        for p in (1 - 1e-9, 1.0)
+    )
+    same(gated, all_, places=4)
+    np.testing.assert_allclose(gated.cardinality, all_.cardinality, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["auto-kh", "ukf"])
+def test_targets_are_counted_and_keep_their_labels(name, walk, cluttered, gaussian):
+    """One target stands to the left at all times, another to the right from step 6 to step 15."""
+    rng = np.random.default_rng(2)
+    scans = []
+    for k in range(1, 21):
+        places = [(-20.0, 0.0)] + [(20.0, 0.0)] * (6 <= k <= 15)
+        (z,) = scans_of(1, rng, places, 0.98, clutter=2, half=30.0)
+        scans.append(z)
+    births = [Birth(0.01, gaussian(-20, 0)), Birth(0.01, gaussian(20, 0))]
+    tracker = LMBTracker(cluttered(walk, 0.98, 2 / 3600), births, filter=name, n_particles=50)
+    found = tracker.run(scans)
+    counts = np.array([len(labels) for labels in found.labels])
+    left = [label for label, path in found.trajectories().items() if np.nanmean(path[:, 0]) < 0]
+    right = [label for label, path in found.trajectories().items() if np.nanmean(path[:, 0]) > 0]
+    assert len(left) == len(right) == 1
+    # after the first miss a target is still there with 0.99 * 0.02 / (1 - 0.99 * 0.98), more probable than not
+    np.testing.assert_array_equal(np.flatnonzero(counts == 2) + 1, np.arange(6, 17))
+    assert counts.min() == 1
+    assert counts.max() == 2
+    assert found.cardinality[6:15].mean() == pytest.approx(2, abs=0.1)
+
+
+def test_without_detections_existence_falls_by_its_formula(walk, cluttered):
+    tracker = LMBTracker(cluttered(walk, 0.6), (), 0.9, filter="ekf", initial=[Birth(0.8, walk.initial)])
+    r = 0.8
+    for _ in range(4):
+        tracker.predict()
+        tracker.update([])
+        r *= 0.9
+        r *= 0.4 / (1 - 0.6 * r)
+        assert tracker.cardinality == pytest.approx(r, rel=1e-13)
+    alone = hf.make_filter("ekf", walk)
+    alone.run([None] * 4)
+    np.testing.assert_allclose(tracker.tracks[0].covariance, alone.covariance, rtol=1e-13)
+
+
+def test_no_scan_is_not_a_scan_of_nothing(walk, cluttered):
+    tracker = LMBTracker(cluttered(walk), (), 0.9, filter="ekf", initial=[Birth(0.8, walk.initial)])
+    assert tracker.run([None, None]).cardinality == pytest.approx([0.8 * 0.9, 0.8 * 0.9**2])
+
+
+def test_half_a_time_twice_is_one_time(walk, cluttered):
+    """Of survival, and of births at the same place."""
+    halves, whole = (
+        LMBTracker(
+            cluttered(walk), [Birth(0.2, walk.initial)], 0.8, filter="ekf", initial=[Birth(0.5, walk.initial)]
+        )
+        for _ in range(2)
+    )
+    halves.run([None, None], dt=0.5)
+    whole.run([None])
+    assert halves.tracks[0].existence == pytest.approx(whole.tracks[0].existence)
+    nobody = [np.prod([1 - t.existence for t in tracker.tracks if t.label[0]]) for tracker in (halves, whole)]
+    first = 1 - np.sqrt(0.8)  # may have died again in the second half
+    assert nobody[1] == pytest.approx(0.8)
+    assert nobody[0] == pytest.approx((1 - first) * (1 - first * np.sqrt(0.8)))
+
+
+def test_nothing_comes_of_no_births_and_no_targets(walk, cluttered):
+    found = LMBTracker(cluttered(walk)).run(scans_of(3, 1, clutter=3))
+    assert found.labels == [[], [], []]
+    assert [mean.shape for mean in found.means] == [(0, 2)] * 3
+    np.testing.assert_array_equal(found.cardinality, 0.0)
+    assert len(found.to_dataframe()) == 0
+
+
+def test_a_deterministic_tracker_uses_no_random_number(walk, cluttered, gaussian):
+    births = [Birth(0.2, gaussian(0, 0)), Birth(0.2, gaussian(3, 0))]
+    scans = scans_of(4, 4, [(0, 0), (3, 0)], 0.9, clutter=2, half=4.0)
+    model = cluttered(walk, 0.9, 2 / 64)
+    one, other = (LMBTracker(model, births, n_particles=20, rng=seed).run(scans) for seed in (1, 2))
+    assert one.names()
+    same(one, other)
+
+
+def test_the_order_of_detections_does_not_matter(walk, cluttered, gaussian):
+    births = [Birth(0.2, gaussian(0, 0)), Birth(0.2, gaussian(3, 0))]
+    scans = scans_of(4, 4, [(0, 0), (3, 0)], 0.9, clutter=2, half=4.0)
+    model = cluttered(walk, 0.9, 2 / 64)
+    one, other = (LMBTracker(model, births, filter="ukf").run(s) for s in (scans, [z[::-1] for z in scans]))
+    same(one, other, places=9)
+
+
+def test_what_came_before_an_error_is_kept(walk, cluttered):
+    model = cluttered(walk)
+    scans = [*scans_of(3, 1), [[1.0, 2.0, 3.0]], *scans_of(1, 1)]
+    tracker = LMBTracker(model, [Birth(0.9, walk.initial)], filter="ekf")
+    with pytest.raises(
+        ValueError, match=r"scan: expected detections of length 2.* got shape \(1, 3\) at step 4"
+    ) as caught:
+        tracker.run(scans)
+    expected = LMBTracker(model, [Birth(0.9, walk.initial)], filter="ekf").run(scans[:3])
+    same(caught.value.result, expected)
+
+
+@pytest.mark.parametrize(
+    ("scan", "expected"),
+    [
+        (
+            [[1.0, 2.0], [3.0]],
+            r"scan: expected a scan, detections \(k, m\) of one length, got lengths 1, 2 at step 1",
+        ),
+        (
+            [[1.0]],
+            r"scan: expected detections of length 2, as the sensor gives, got shape \(1, 1\) at step 1",
+        ),
+        ([1.0, 2.0], r"scan: expected detections of length 2, as the sensor gives, got shape \(2,\)"),
+        (
+            [[0.0, 0.0], [np.nan, 0.0]],
+            r"scan: expected a scan, detections \(k, m\) of finite numbers, got \[nan, 0\.0\] at step 1",
+        ),
+        ("near", "scan: expected a scan"),
+    ],
+)
+def test_a_scan_that_is_none_is_named_in_one_line(scan, expected, walk, cluttered):
+    tracker = LMBTracker(cluttered(walk), [Birth(0.9, walk.initial)], filter="ekf")
+    tracker.predict()
+    before = tracker.tracks
+    with pytest.raises(ValueError, match=expected) as caught:
+        tracker.update(scan)
+    assert "\n" not in str(caught.value)
+    assert tracker.tracks is before
+
+
+def test_impossible_scans_are_named(walk, cluttered, gaussian):
+    sure = LMBTracker(cluttered(walk, 1.0), (), 1.0, filter="ekf", initial=[Birth(1.0, walk.initial)])
+    sure.predict()
+    with pytest.raises(
+        ValueError, match=r"expected a detection of track \(0, 0\).*survival probability below 1"
+    ):
+        sure.update([])
+    clear = LMBTracker(cluttered(walk, 0.9, 0.0), (), filter="ekf", initial=[Birth(1.0, walk.initial)])
+    clear.predict()
+    with pytest.raises(ValueError, match="as the clutter density is zero, got .* as detection"):
+        clear.update([[0.0, 0.0], [1.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "expected"),
+    [
+        ({"birth": 3}, TypeError, "birth: expected a list of herdfilter.tracking.Birth"),
+        ({"birth": [0.3]}, TypeError, "birth: expected a list of herdfilter.tracking.Birth"),
+        (
+            {"survival_probability": 1.1},
+            ValueError,
+            "survival_probability: expected a probability from 0 to 1",
+        ),
+        ({"association": "exct"}, ValueError, "did you mean 'exact'"),
+        ({"filter": "ufk"}, ValueError, "did you mean 'ukf'"),
+        (
+            {"filter": lambda model, n, rng: object()},
+            TypeError,
+            "filter: expected one that can stand for several",
+        ),
+        ({"max_tracks": 0}, ValueError, "max_tracks: expected an integer of at least 1"),
+        (
+            {"initial": [Birth(1, hf.GaussianMixture([1.0], [[0.0]], [[1.0]]))]},
+            ValueError,
+            "states of 2 dimensions",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_tracker_is_named(options, error, expected, walk, cluttered):
+    given = {"birth": [Birth(0.1, walk.initial)], **options}
+    with pytest.raises(error, match=expected):
+        LMBTracker(cluttered(walk), **given)
+
+
+def test_a_model_without_clutter_is_named(walk):
+    with pytest.raises(TypeError, match="model: expected a herdfilter.models.WithClutter"):
+        LMBTracker(walk, ())
+
+
+def test_most_probable_tracks_are_kept(walk, cluttered, gaussian):
+    births = [Birth(r, gaussian(x, 0)) for r, x in [(0.1, 0), (0.4, 50), (0.2, 100), (0.3, 150)]]
+    tracker = LMBTracker(cluttered(walk), births, filter="ekf", max_tracks=2)
+    tracker.run([[]])
+    assert [track.label for track in tracker.tracks] == [(1, 1), (1, 3)]
+
+
+def test_a_scan_before_the_first_step_is_refused(walk, cluttered):
+    with pytest.raises(RuntimeError, match="call predict first"):
+        LMBTracker(cluttered(walk)).update([])
