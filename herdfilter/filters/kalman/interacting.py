@@ -110,6 +110,16 @@ class ModeBelief:
             means, covariances, self.mode_probabilities, observation_circular(own[0], means.shape[1])
         )
 
+    def combined(self, others: Sequence[ModeBelief], weights: Array, circular: tuple[int, ...]) -> ModeBelief:
+        """Average the probabilities of the modes, and take the moments of the mixture in each."""
+        joint = weights[:, None] * np.array([other.mode_probabilities for other in others])
+        after = joint.sum(axis=0)
+        parts = []
+        for j, part in enumerate(self.parts):
+            own = joint[:, j] / after[j] if after[j] > 0 else weights
+            parts.append(part.combined([other.parts[j] for other in others], own, circular))
+        return replace(self, mode_probabilities=after, parts=tuple(parts))
+
     def _merged(self, weights: Array) -> tuple[Array, Array]:
         means = np.array([part.mean for part in self.parts])
         covariances = np.array([part.covariance for part in self.parts])

@@ -61,6 +61,13 @@ class AuxiliaryProposal(BootstrapProposal):
             ("transition", "noise_dim"),
         )
 
+    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
+        """See `Proposal`. Particles keep their weights, unless more or fewer are wanted."""
+        if len(cloud) == cloud.successors:
+            return super().propose(move, cloud, rng)
+        chosen = self.resampling.chosen(cloud.weights, cloud.successors, rng)
+        return Cloud.equal(move.sample(cloud.particles[chosen], rng))
+
     def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
         at_centres = seen.log_likelihood(_centres(move, cloud.particles))
@@ -68,8 +75,8 @@ class AuxiliaryProposal(BootstrapProposal):
         total = np.logaddexp.reduce(first)
         # where the observation excludes every centre, all that is left is to move on without it
         if total == -np.inf:
-            moved = move.sample(cloud.particles, rng)
-            return Cloud(moved, cloud.log_weights + seen.log_likelihood(moved))
+            unguided = self.propose(move, cloud, rng)
+            return unguided.reweighted(seen.log_likelihood(unguided.particles))
         ancestors = self.resampling.chosen(np.exp(first - total), cloud.successors, rng)
         moved = move.sample(cloud.particles[ancestors], rng)
         second = seen.log_likelihood(moved) - at_centres[ancestors]
