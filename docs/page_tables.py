@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import page_adapters
+import page_association
 import page_default
 import page_stonesoup
 import pandas as pd
@@ -211,6 +212,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_step": partial(wide, "speed_step", "filter", "model", "ms", 2),
     "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
     **page_adapters.TABLES,
+    **page_association.TABLES,
     **page_default.TABLES,
     **page_stonesoup.TABLES,
     **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig2", "fig3", "fig4", "fig5")},
