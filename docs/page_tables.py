@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import page_adapters
+import page_association
 import page_default
 import page_stonesoup
 import pandas as pd
@@ -214,6 +215,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
     "speed_tracker": partial(plain, "speed_tracker"),
     **page_adapters.TABLES,
+    **page_association.TABLES,
     **page_default.TABLES,
     **page_stonesoup.TABLES,
     **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig2", "fig3", "fig4", "fig5")},

@@ -392,6 +392,15 @@ def test_smoothers_are_measured_against_exact_means(study, benchmark_module):
     np.testing.assert_allclose(*found, atol=3e-7)
 
 
+def test_association_is_measured_against_exact_marginals(benchmark_module):
+    table = benchmark_module("associations").measured("dense", 3, range(4), sweeps=(50,)).set_index("method")
+    assert table.loc["exact", "variation"] == 0
+    assert 0 < table.loc["herded Gibbs", "variation_low"] < table.loc["random Gibbs", "variation"]
+    herded = table.loc["herded Gibbs"]
+    assert herded["ratio"] == pytest.approx(herded["variation"] / table.loc["random Gibbs", "variation"])
+    assert herded["ratio_low"] < herded["ratio"] < herded["ratio_high"]
+
+
 def test_figures_of_the_literature_are_set_beside_ours(study):
     table = study("bench_known", "published", "--scenarios", "ungm", "--most", 2)["published"]
     assert table["filter"].to_list() == ["bootstrap"]
