@@ -109,7 +109,9 @@ def test_the_gate_costs_no_accuracy(walk, cluttered, gaussian):
     births = [Birth(0.1, gaussian(0, 0)), Birth(0.1, gaussian(6, 0))]
     scans = scans_of(6, 8, [(0, 0), (6, 0)], 0.9, clutter=15)
     gated, all_ = (
-        LMBTracker(model, births, filter="ekf", gate_probability=p, report=0.0).run(scans)
+        LMBTracker(model, births, association="exact", filter="ekf", gate_probability=p, report=0.0).run(
+            scans
+        )
         for p in (1 - 1e-9, 1.0)
     )
     same(gated, all_, places=4)
