@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -169,3 +169,22 @@ def _iterated(
     kept = np.eye(len(prior)) - gains @ slopes
     noises = spread - slopes @ cross
     return about, kept @ covariance @ kept.transpose(0, 2, 1) + gains @ noises @ gains.transpose(0, 2, 1)
+
+
+def as_births(name: str, given: Any) -> tuple[Birth, ...]:
+    """Return births as a tuple."""
+    try:
+        births = tuple(given)
+    except TypeError:
+        births = (None,)
+    if not all(isinstance(one, Birth) for one in births):
+        more = ", or BirthFromMeasurements(prior)" if name == "birth" else ""
+        raise TypeError(
+            f"{name}: expected a list of herdfilter.tracking.Birth(probability, initial){more}, got {shown(given)}"
+        )
+    return births
+
+
+def birth_places(birth: Sequence[Birth] | BirthFromMeasurements) -> list[GaussianMixture]:
+    """Return the distributions of states that births start from."""
+    return [birth.prior] if isinstance(birth, BirthFromMeasurements) else [one.initial for one in birth]
