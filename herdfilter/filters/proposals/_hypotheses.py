@@ -29,8 +29,8 @@ UNGUIDED = 0.1
 """Share of the particles for what guides none, beyond its share of the posterior: if the detections were judged wrongly,
 there are particles for them all the same (a defensive mixture, Hesterberg 1995)."""
 
-LEAST = 3
-"""Fewest particles that a detection guides."""
+GRAIN = 20
+"""Quotas are whole multiples of this part of the particles: small ones are of little use, and points of few sizes are kept."""
 
 NEGLIGIBLE = 1e-6
 """Share of the posterior below which a detection is not looked at."""
@@ -99,7 +99,7 @@ def expected(model: WithClutter, seen: Observation, ahead: Cloud) -> tuple[float
 def shared(missed: float, detected: Array, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Share out n particles: quotas (1 + k,), and which detections join the first hypothesis, that of the missed state.
 
-    Quotas are largest remainders of the shares of the evidence, of which the first gets `UNGUIDED` more.
+    Quotas are largest remainders of the shares of the evidence, of which the first gets `UNGUIDED` more, in `GRAIN` parts.
     """
     logs = np.concatenate([[missed], detected])
     peak = logs.max()
@@ -109,12 +109,14 @@ def shared(missed: float, detected: Array, n: int) -> tuple[np.ndarray, np.ndarr
     shares /= shares.sum()
     defended = (1 - UNGUIDED) * shares
     defended[0] += UNGUIDED
-    quotas = largest_remainders(defended, n)
-    quotas[1:][quotas[1:] < LEAST] = 0
+    grain = max(1, n // GRAIN)
+    quotas = grain * largest_remainders(defended, n // grain)
     rest = np.flatnonzero((quotas[1:] == 0) & (shares[1:] > NEGLIGIBLE))
     if missed == -np.inf and not len(rest):
         shares = shares * (quotas > 0)
-        return rest, largest_remainders(shares / shares.sum(), n)
+        quotas = grain * largest_remainders(shares / shares.sum(), n // grain)
+        quotas[quotas.argmax()] += n - quotas.sum()
+        return rest, quotas
     quotas[0] = n - quotas[1:].sum()
     return rest, quotas
 
