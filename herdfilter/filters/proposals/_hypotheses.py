@@ -29,8 +29,8 @@ UNGUIDED = 0.1
 """Share of the particles for what guides none, beyond its share of the posterior: if the detections were judged wrongly,
 there are particles for them all the same (a defensive mixture, Hesterberg 1995)."""
 
-GRAIN = 20
-"""Quotas are whole multiples of this part of the particles: small ones are of little use, and points of few sizes are kept."""
+LEAST = 2
+"""Fewest particles that a detection guides."""
 
 NEGLIGIBLE = 1e-6
 """Share of the posterior below which a detection is not looked at."""
@@ -56,7 +56,7 @@ def guided(
     if quotas[0]:
         part = _part(proposal, move, cloud, int(quotas[0]), rng)
         left = Observation(_Left(seen.model, rest), seen.z, seen.step, None)
-        part = proposal.propose(move, part, rng)
+        part = getattr(proposal, "unguided", proposal.propose)(move, part, rng)
         part = part.reweighted(left.log_likelihood(part.particles))
         parts.append((part, left.level or 0.0))
     return _together(parts, seen)
@@ -99,7 +99,7 @@ def expected(model: WithClutter, seen: Observation, ahead: Cloud) -> tuple[float
 def shared(missed: float, detected: Array, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Share out n particles: quotas (1 + k,), and which detections join the first hypothesis, that of the missed state.
 
-    Quotas are largest remainders of the shares of the evidence, of which the first gets `UNGUIDED` more, in `GRAIN` parts.
+    Quotas are largest remainders of the shares of the evidence, of which the first gets `UNGUIDED` more.
     """
     logs = np.concatenate([[missed], detected])
     peak = logs.max()
@@ -109,16 +109,21 @@ def shared(missed: float, detected: Array, n: int) -> tuple[np.ndarray, np.ndarr
     shares /= shares.sum()
     defended = (1 - UNGUIDED) * shares
     defended[0] += UNGUIDED
-    grain = max(1, n // GRAIN)
-    quotas = grain * largest_remainders(defended, n // grain)
+    quotas = largest_remainders(defended, n)
+    quotas[1:] = _rounded(quotas[1:])
     rest = np.flatnonzero((quotas[1:] == 0) & (shares[1:] > NEGLIGIBLE))
     if missed == -np.inf and not len(rest):
-        shares = shares * (quotas > 0)
-        quotas = grain * largest_remainders(shares / shares.sum(), n // grain)
+        quotas[0] = 0
         quotas[quotas.argmax()] += n - quotas.sum()
-        return rest, quotas
-    quotas[0] = n - quotas[1:].sum()
+    else:
+        quotas[0] = n - quotas[1:].sum()
     return rest, quotas
+
+
+def _rounded(quotas: np.ndarray) -> np.ndarray:
+    """Quotas rounded down to few sizes, by a quarter at most: points of N(0, I) are kept for each size."""
+    step = 2 ** np.maximum(np.floor(np.log2(np.maximum(quotas, 1))).astype(np.int64) - 2, 0)
+    return np.where(quotas < LEAST, 0, quotas // step * step)
 
 
 def _part(
