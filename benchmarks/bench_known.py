@@ -10,6 +10,7 @@ likelihood  where the maximum of a filter's log-likelihood lies, over three para
 roughness   how rough log-likelihoods are along a parameter: the standard deviation of second differences of (estimate -
             exact) on a grid, and on a grid ten times as fine. Of a smooth one they fall by 1000, of jumps hardly.
 smoothers   smoothed means against the exact ones, of series whose seeds are claims.
+harbour     real radar and lidar against GPS: what the sensors are like, and filters and trackers on their scans.
 association marginals of association by every method against the exact ones, over --matrices random matrices.
 
 python benchmarks/bench_known.py [PARTS] [--filters bootstrap ...] [--particles 100] [--runs 50]    all unless some are named
@@ -22,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import associations
+import harbour as harbours
 import likelihoods
 import numpy as np
 import pandas as pd
@@ -179,12 +181,25 @@ def association(args) -> None:
             show(f"Marginals of association, {family}, {tracks} tracks", table, 180)
 
 
+def harbour(args) -> None:
+    """Write what the sensors of the harbour are like, and how filters and trackers do with them."""
+    table = save("harbour_sensors", harbours.sensors(args.data), args.results, options="harbour")
+    show("Sensors of the harbour", table)
+    if args.runs:
+        table = save("harbour", harbours.filters(args), args.results, options=f"harbour --runs {args.runs}")
+        show("One vessel", table)
+        both = harbours.trackers(args)
+        table = save("harbour_two", both, args.results, options=f"harbour --runs {args.runs}")
+        show("Two vessels", table)
+
+
 PARTS = {
     "published": published,
     "evidence": evidence,
     "likelihood": likelihood,
     "roughness": rough,
     "smoothers": smoothers,
+    "harbour": harbour,
     "association": association,
 }
 
