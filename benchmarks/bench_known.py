@@ -1,4 +1,4 @@
-"""Filters against what is known: figures of the literature, exact log-likelihoods, and their maxima.
+"""Filters and association against what is known: figures of the literature, exact log-likelihoods and marginals.
 
 published   every ``[[published]]`` entry of every scenario is run as it says; the last column tells whether ours is within
             the entry's tolerance.
@@ -10,6 +10,8 @@ likelihood  where the maximum of a filter's log-likelihood lies, over three para
 roughness   how rough log-likelihoods are along a parameter: the standard deviation of second differences of (estimate -
             exact) on a grid, and on a grid ten times as fine. Of a smooth one they fall by 1000, of jumps hardly.
 smoothers   smoothed means against the exact ones, of series whose seeds are claims.
+harbour     real radar and lidar against GPS: what the sensors are like, and filters and trackers on their scans.
+association marginals of association by every method against the exact ones, over --matrices random matrices.
 
 python benchmarks/bench_known.py [PARTS] [--filters bootstrap ...] [--particles 100] [--runs 50]    all unless some are named
 """
@@ -20,6 +22,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import associations
+import harbour as harbours
 import likelihoods
 import numpy as np
 import pandas as pd
@@ -167,12 +171,36 @@ def smoothers(args) -> None:
     show("Smoothed means, error", table)
 
 
+def association(args) -> None:
+    """Write the errors of the marginals of association."""
+    seeds = range(associations.CLAIMS + args.seed, associations.CLAIMS + args.seed + args.matrices)
+    for family in associations.FAMILIES:
+        for tracks in args.tracks:
+            table = associations.measured(family, tracks, seeds)
+            save("association", table, args.results, ["family", "tracks", "method", "sweeps"], "association")
+            show(f"Marginals of association, {family}, {tracks} tracks", table, 180)
+
+
+def harbour(args) -> None:
+    """Write what the sensors of the harbour are like, and how filters and trackers do with them."""
+    table = save("harbour_sensors", harbours.sensors(args.data), args.results, options="harbour")
+    show("Sensors of the harbour", table)
+    if args.runs:
+        table = save("harbour", harbours.filters(args), args.results, options=f"harbour --runs {args.runs}")
+        show("One vessel", table)
+        both = harbours.trackers(args)
+        table = save("harbour_two", both, args.results, options=f"harbour --runs {args.runs}")
+        show("Two vessels", table)
+
+
 PARTS = {
     "published": published,
     "evidence": evidence,
     "likelihood": likelihood,
     "roughness": rough,
     "smoothers": smoothers,
+    "harbour": harbour,
+    "association": association,
 }
 
 
@@ -197,6 +225,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         default=list(smoothed.CASES),
         help="models of the smoothers",
     )
+    options.add_argument("--matrices", type=int, default=100, help="of the association")
+    options.add_argument("--tracks", type=int, nargs="+", default=list(associations.TRACKS))
     args = options.parse_args(arguments)
     announce(args.seed)
     args.stores.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from herdfilter.models.bearings import BearingsTracking
 from herdfilter.models.bearings_only import BearingsOnly
 from herdfilter.models.circling_range import CirclingRange
+from herdfilter.models.constant_velocity import ConstantVelocity
 from herdfilter.models.coordinated_turn import CoordinatedTurn
 from herdfilter.models.double_well import DoubleWell
 from herdfilter.models.from_functions import FunctionModel, from_functions
@@ -27,6 +28,7 @@ __all__ = [
     "BearingsOnly",
     "BearingsTracking",
     "CirclingRange",
+    "ConstantVelocity",
     "CoordinatedTurn",
     "DoubleWell",
     "FunctionModel",

@@ -17,7 +17,7 @@ from herdfilter.filters._times import as_duration
 from herdfilter.filters.series import Late, Reading, Watcher, series
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.with_clutter import WithClutter
-from herdfilter.tracking._newborn import StartedFrom, appearing, standing
+from herdfilter.tracking._newborn import appearing, standing, started_from
 from herdfilter.tracking._scan import Detecting
 from herdfilter.tracking._update import Rules, scanned
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements, Left, as_probability
@@ -275,7 +275,7 @@ class LMBTracker:
                     f"birth: expected states of {dim} dimensions, as of the model, got {one.initial.dim}"
                 )
         if starts:
-            online = self._make(StartedFrom(self.model.model, starts[0].initial))
+            online = self._make(started_from(self.model.model, starts[0].initial))
             missing = [name for name in ("predicted_observation", "combined") if not hasattr(online, name)]
             if missing:
                 raise TypeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -159,6 +160,18 @@ class HistoryBelief:
         mean = np.concatenate(means)
         circular = observation_circular(own, mean.shape[1])
         return merged(mean, np.concatenate(covariances), np.concatenate(weights), circular)
+
+    def combined(
+        self, others: Sequence[HistoryBelief], weights: Array, circular: tuple[int, ...]
+    ) -> HistoryBelief:
+        """Take the histories of all; the next step makes room."""
+        return replace(
+            self,
+            weights=np.concatenate([w * other.weights for w, other in zip(weights, others, strict=True)]),
+            means=np.concatenate([other.means for other in others]),
+            covariances=np.concatenate([other.covariances for other in others]),
+            modes=np.concatenate([other.modes for other in others]),
+        )
 
 
 def selected(weights: Array, room: int) -> tuple[NDArray[np.int64], Array]:

@@ -61,6 +61,11 @@ class AuxiliaryProposal(BootstrapProposal):
             ("transition", "noise_dim"),
         )
 
+    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
+        """See `Proposal`."""
+        another_number = cloud.successors != len(cloud)
+        return super().propose(move, self.resampling.resample(cloud, rng) if another_number else cloud, rng)
+
     def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
         at_centres = seen.log_likelihood(_centres(move, cloud.particles))
@@ -68,8 +73,8 @@ class AuxiliaryProposal(BootstrapProposal):
         total = np.logaddexp.reduce(first)
         # where the observation excludes every centre, all that is left is to move on without it
         if total == -np.inf:
-            moved = move.sample(cloud.particles, rng)
-            return Cloud(moved, cloud.log_weights + seen.log_likelihood(moved))
+            blind = self.propose(move, cloud, rng)
+            return blind.reweighted(seen.log_likelihood(blind.particles))
         ancestors = self.resampling.chosen(np.exp(first - total), cloud.successors, rng)
         moved = move.sample(cloud.particles[ancestors], rng)
         second = seen.log_likelihood(moved) - at_centres[ancestors]

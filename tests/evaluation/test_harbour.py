@@ -1,0 +1,121 @@
+"""What the sensors of the harbour are like: constants put into made-up scans are found again; real ones, where at hand."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from herdfilter.evaluation.data.autoferry import AutoferryData
+from herdfilter.evaluation.harbour import load_harbour, sensor_constants, sightings, velocities
+
+PLACES = [Path(__file__).parents[2].parent / "shared" / "data", Path(os.environ.get("HERDFILTER_DATA", "-"))]
+FOLDER = next((place for place in PLACES if (place / "autoferry").is_dir()), None)
+REAL = pytest.mark.skipif(FOLDER is None, reason="no folder autoferry in ../shared/data or HERDFILTER_DATA")
+DELAY, SD, DETECTED, CLUTTER = 2.0, 3.0, 0.7, 2e-5
+
+
+@pytest.fixture(scope="module")
+def made_up():
+    """Two vessels on straight courses, 100 m apart, and a radar whose constants are known."""
+    rng, time = np.random.default_rng(5), np.arange(0.0, 1500.0)
+    courses = np.array([[3.0, 1.0], [-2.0, 2.0]])
+    truth = np.array([[0.0, 0.0], [4000.0, 0.0]]) + time[:, None, None] * courses
+    scans = []
+    for positions in truth:
+        seen = np.array([p for p in positions - DELAY * courses if rng.random() < DETECTED]).reshape(-1, 2)
+        around = [p + rng.uniform(-80, 80, (rng.poisson(CLUTTER * 160**2), 2)) for p in positions]
+        scans.append(np.vstack([seen + SD * rng.standard_normal(seen.shape), *around]))
+    return AutoferryData(9, 0.0, time, ["radar"] * len(time), scans, np.zeros((len(time), 2)), truth)
+
+
+def test_constants_of_a_sensor_are_found(made_up):
+    """To three standard errors, with the false alarms that the gate of 20 m takes in where the vessel is missed."""
+    found = sensor_constants(made_up, "radar")
+    scans = 2 * len(made_up)
+    false = (1 - DETECTED) * (1 - np.exp(-CLUTTER * np.pi * 20**2))
+    expected = DETECTED + false
+    error = np.sqrt(expected * (1 - expected) / scans)
+    assert found.detection_probability == pytest.approx(expected, abs=3 * error)
+    squared_speed = (10.0 + 8.0) / 2
+    spread = 20**2 / 4 + DELAY**2 * squared_speed / 2  # of what is spread evenly over the gate
+    sd = np.sqrt((DETECTED * SD**2 + false * spread) / expected)
+    assert found.sd == pytest.approx(sd, rel=0.05)
+    pulled = DELAY * DETECTED / expected  # false alarms are not late
+    assert found.delay == pytest.approx(pulled, abs=3 * sd / np.sqrt(scans * expected * squared_speed))
+    area = np.pi * (60**2 - 20**2)
+    assert found.clutter_density == pytest.approx(CLUTTER, abs=3 * np.sqrt(CLUTTER / (scans * area)))
+
+
+def test_what_lies_near_the_other_vessel_is_neither_clutter_nor_of_this_one():
+    """Two vessels 30 m apart, with a detection between them, and one of the other vessel on its far side."""
+    truth = np.zeros((3, 2, 2))
+    truth[:, 1, 0] = 30.0
+    truth[:, :, 1] += np.arange(3.0)[:, None]
+    scan = np.array([[16.0, 1.0], [40.0, 1.0]])
+    data = AutoferryData(9, 0.0, np.arange(3.0), ["radar"] * 3, [scan] * 3, np.zeros((3, 2)), truth)
+    one, other = (sightings(data, "radar", vessel) for vessel in (1, 2))
+    assert np.isnan(one.error).all()
+    np.testing.assert_array_equal(one.others, 0)
+    np.testing.assert_allclose(other.error[1], [10.0, 0.0])
+    # the two gates of 20 m overlap in the lens of two circles 30 m apart
+    lens = 2 * 20**2 * np.arccos(15 / 20) - 15 * np.sqrt(4 * 20**2 - 30**2)
+    assert one.area[0] == pytest.approx(np.pi * (60**2 - 2 * 20**2) + lens, rel=0.01)
+
+
+def test_velocities_are_those_of_the_path():
+    time = np.array([0.0, 0.4, 1.7, 2.0, 3.1, 5.0])
+    path = np.column_stack([3 * time, 7 - 2 * time])
+    path[3] = np.nan
+    expected = np.tile([3.0, -2.0], (6, 1))
+    expected[3] = np.nan
+    np.testing.assert_allclose(velocities(time, path), expected, rtol=1e-12)
+
+
+@REAL
+@pytest.mark.parametrize(("recording", "other"), [(2, 4), (4, 2)])
+def test_what_the_sensors_are_like_comes_from_the_other_recording(recording, other):
+    """The scans that are tracked in tell nothing of it: half of them lead to the same constants."""
+    whole = load_harbour(FOLDER, recording, other, vessel=1)
+    half = load_harbour(FOLDER, recording, other, vessel=1, max_scans=100)
+    assert half.constants == whole.constants
+    assert len(half.scans) == 100
+    with pytest.raises(ValueError, match="constants_from: expected another recording"):
+        load_harbour(FOLDER, recording, recording)
+
+
+@REAL
+@pytest.mark.parametrize("vessel", [1, 2])
+def test_tracking_starts_with_the_first_detection_of_the_vessel(vessel):
+    harbour = load_harbour(FOLDER, 2, 4, vessel)
+    assert harbour.truth.shape == (len(harbour.scans), 4)
+    assert np.isfinite(harbour.truth).all()
+    assert (harbour.dt > 0).all()
+    off = (harbour.initial["initial_mean"] - harbour.truth[0])[:2]
+    assert (
+        off @ np.linalg.solve(harbour.initial["initial_covariance"][:2, :2], off) < 14
+    )  # 0.999 of chi-square
+    moved = np.diff(harbour.truth[:, :2], axis=0) / harbour.dt[1:, None]
+    assert np.median(np.linalg.norm(moved - harbour.truth[1:, 2:], axis=1)) < 0.3, "m/s"
+
+
+@REAL
+def test_the_radar_shows_vessels_where_they_were_two_seconds_ago():
+    """In both recordings, of different courses; the lidar is less than a second late."""
+    for recording, other in ((2, 4), (4, 2)):
+        constants = load_harbour(FOLDER, recording, other).constants
+        assert 1.7 < constants["radar"].delay < 2.7
+        assert abs(constants["lidar"].delay) < 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"vessel": 3}, "vessel: expected 1 or 2, got 3"),
+        ({"sensors": ["radar", "daylight"]}, "sensors: expected radar and lidar, which see positions"),
+        ({"max_scans": 0}, "max_scans: expected an integer of at least 1, got 0"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        load_harbour(FOLDER, **arguments)
