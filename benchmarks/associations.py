@@ -1,9 +1,10 @@
 """Marginals of association by every method, beside the exact ones.
 
-Two families of random matrices. `scan`: the setting of the example of Wolf and Baum (2020), tracks of covariance I uniform on 7
-units of area each, existing with probability 0.5 to 1, P_D = 0.95, R = I / 4, one false alarm a track; nothing is gated out.
-`dense`: T tracks and T measurements whose ratios, that of none included, are independent exponential numbers: all compete
-for all. The error is the total variation of a track's marginals, in the mean over tracks; seeds of claims start at a million.
+Two families of random matrices. `scan`: the setting of the example of Wolf and Baum (2020), tracks of covariance I uniform
+on 7 units of area each, existing with probability 0.5 to 1, P_D = 0.95, R = I / 4, one false alarm a track; nothing is gated
+out. `dense`: T tracks and T measurements whose ratios, that of none included, are independent exponential numbers: all
+compete for all. The error is the total variation of a track's marginals, in the mean over tracks. Seeds of claims start at
+a million.
 """
 
 from __future__ import annotations

@@ -80,6 +80,12 @@ def test_growth_in_time_and_memory(run, benchmark_module, monkeypatch):
     assert (table["seconds"] > 0).all()
 
 
+def test_a_step_of_a_tracker_in_time_and_memory(run):
+    table = run("bench_speed", "tracker", "--quick")["speed_tracker"]
+    assert (table["detections"] == 2 * table["tracks"]).all()
+    assert (table[["ms", "MB"]] > 0).all(axis=None)
+
+
 def test_fitted_exponent_is_that_of_a_power_law(benchmark_module):
     sizes = [100, 1000, 2000, 4000]
     fit = benchmark_module("growth").exponent(sizes, [9.0, *(n**1.5 for n in sizes[1:])])
@@ -386,6 +392,15 @@ def test_smoothers_are_measured_against_exact_means(study, benchmark_module):
     line = module.hf.models.LinearGaussian([[0.9]], [[1.0]], [[0.5]], [[0.7]], [1.0], [[2.0]])
     found = [module.exact_means(module.Case(line, 4, grid=grid), z) for grid in (None, (-9.0, 9.0, 401))]
     np.testing.assert_allclose(*found, atol=3e-7)
+
+
+def test_association_is_measured_against_exact_marginals(benchmark_module):
+    table = benchmark_module("associations").measured("dense", 3, range(4), sweeps=(50,)).set_index("method")
+    assert table.loc["exact", "variation"] == 0
+    assert 0 < table.loc["herded Gibbs", "variation_low"] < table.loc["random Gibbs", "variation"]
+    herded = table.loc["herded Gibbs"]
+    assert herded["ratio"] == pytest.approx(herded["variation"] / table.loc["random Gibbs", "variation"])
+    assert herded["ratio_low"] < herded["ratio"] < herded["ratio_high"]
 
 
 def test_figures_of_the_literature_are_set_beside_ours(study):

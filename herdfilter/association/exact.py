@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from herdfilter._checks import Array, as_count
-from herdfilter.association._clusters import Integers, Method, no_assignment
+from herdfilter.association._clusters import ClusterMethod, Integers, Method, check_method, no_assignment
 from herdfilter.association._frontier import WORD, Gate, Plan, plan
 
 
@@ -28,17 +28,23 @@ class Exact(Method):
     max_ways : int
         The largest number of ways from one set to the next, over all tracks, before `marginals` raises an error. A million
         take about half a second and 30 MB.
+    otherwise : object, optional
+        The method for clusters that need more; by default they raise an error.
 
     Raises
     ------
     ValueError
-        From `marginals`: if a cluster needs more than `max_ways`, or has no assignment of positive weight.
+        From `marginals`: if a cluster needs more than `max_ways` and there is no other method, or if it has no assignment
+        of positive weight.
     """
 
     max_ways: int = 10_000_000
+    otherwise: ClusterMethod | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_ways", as_count("max_ways", self.max_ways))
+        if self.otherwise is not None:
+            check_method("otherwise", self.otherwise)
 
     def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
         """Return the marginals of one cluster and its log evidence."""
@@ -54,10 +60,12 @@ class Exact(Method):
                 transposed, _, found[:, 0], log_sum = self._sums(pairs.T, nothing, alone, by_measurement)
                 found[:, 1:] = transposed.T
         except _TooLargeError as error:
+            if self.otherwise is not None:
+                return self.otherwise.cluster(ratios, rng)
             raise ValueError(
                 f"ratios: a cluster of {len(ratios)} tracks and {len(nothing)} measurements they share {error} "
                 f"where max_ways allows {self.max_ways:,}; take BeliefPropagation() or HerdedGibbs(), gate more narrowly, "
-                "or give Exact a larger max_ways"
+                "or give Exact a larger max_ways or one of these as `otherwise`"
             ) from None
         return found, log_sum
 

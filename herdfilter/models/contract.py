@@ -111,8 +111,8 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
     met = [names for names in alternatives if has(model, names)]
     if not met and jumps(model):
         raise TypeError(
-            f"model: {user} knows no modes, and {kind(model)} jumps between {len(model.models)}; take "
-            "herdfilter.InteractingMultipleModel or a ParticleFilter"
+            f"model: {user} knows no modes, and {kind(model)} jumps between {len(model.models)}; those who "
+            "know some are ParticleFilter, InteractingMultipleModel and MixtureKalmanFilter"
         )
     if not met:
         wanted = ", or ".join(" and ".join(names) for names in alternatives)
@@ -415,10 +415,10 @@ def sample_modes(model: Model, steps: int, rng: np.random.Generator | int) -> ND
     path = np.zeros(steps + 1, dtype=np.int64)
     if len(model.models) == 1:  # no random number: as the model alone
         return path
-    weights = model.initial_modes
+    below, rows = np.cumsum(model.initial_modes), np.cumsum(model.transition_matrix, axis=1)
     for k, u in enumerate(rng.random(steps + 1)):
-        path[k] = min(int(np.searchsorted(np.cumsum(weights), u, side="right")), len(weights) - 1)
-        weights = model.transition_matrix[path[k]]
+        path[k] = np.searchsorted(below, u * below[-1], side="right")
+        below = rows[path[k]]
     return path
 
 

@@ -66,3 +66,12 @@ def test_a_cluster_that_is_too_large_is_refused_with_its_cost():
         match=rf"12 tracks and 13 .* needs {ways:,} ways .* step 3 of 13 .* allows 1,000; take Bel",
     ):
         association.Exact(max_ways=1000).marginals(np.ones((12, 14)))
+
+
+def test_clusters_that_are_too_large_may_have_another_method():
+    ratios = np.zeros((5, 6))
+    ratios[:, 0] = 1
+    ratios[:2, 1:3] = ratios[2:, 3:] = 1
+    both = association.Exact(max_ways=12, otherwise=association.KBest(1)).marginals(ratios)
+    np.testing.assert_allclose(both[:2], association.marginals(ratios)[:2])
+    assert set(both[2:].ravel()) == {0, 1}

@@ -164,7 +164,7 @@ class HistoryBelief:
     def combined(
         self, others: Sequence[HistoryBelief], weights: Array, circular: tuple[int, ...]
     ) -> HistoryBelief:
-        """Unite the histories, each with its weight times that of its belief; the next step chooses from all."""
+        """Take the histories of all; the next step makes room."""
         return replace(
             self,
             weights=np.concatenate([w * other.weights for w, other in zip(weights, others, strict=True)]),

@@ -24,8 +24,8 @@ class InteractingMultipleModel(KalmanFilter):
 
     With the probabilities :math:`\mu_i` of the modes, those predicted are :math:`c_j = \sum_i \mu_i T_{ij}`. The filter of
     mode j starts from one Gaussian with the moments of the mixture of all, of weights :math:`\mu_i T_{ij} / c_j`. It
-    predicts and updates by the model of its mode. Then :math:`\mu_j` becomes :math:`c_j` times the density of the observation
-    that it predicted, normalised. Mean and covariance are those of the mixture; angles are averaged on the circle.
+    predicts and updates by the model of its mode. Then :math:`\mu_j` becomes :math:`c_j` times the density that it predicted
+    for the observation, normalised. Mean and covariance are those of the mixture; angles are averaged on the circle.
 
     Parameters
     ----------
@@ -111,14 +111,13 @@ class ModeBelief:
         )
 
     def combined(self, others: Sequence[ModeBelief], weights: Array, circular: tuple[int, ...]) -> ModeBelief:
-        """Average the probabilities of the modes, and take the moments of the mixture in each."""
+        """Combine the beliefs about each mode by themselves."""
         joint = weights[:, None] * np.array([other.mode_probabilities for other in others])
-        after = joint.sum(axis=0)
-        parts = []
+        total, parts = joint.sum(axis=0), []
         for j, part in enumerate(self.parts):
-            own = joint[:, j] / after[j] if after[j] > 0 else weights
-            parts.append(part.combined([other.parts[j] for other in others], own, circular))
-        return replace(self, mode_probabilities=after, parts=tuple(parts))
+            shares = joint[:, j] / total[j] if total[j] > 0 else weights
+            parts.append(part.combined([other.parts[j] for other in others], shares, circular))
+        return ModeBelief(total, tuple(parts), circular)
 
     def _merged(self, weights: Array) -> tuple[Array, Array]:
         means = np.array([part.mean for part in self.parts])

@@ -62,11 +62,9 @@ class AuxiliaryProposal(BootstrapProposal):
         )
 
     def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
-        """See `Proposal`. Particles keep their weights, unless more or fewer are wanted."""
-        if len(cloud) == cloud.successors:
-            return super().propose(move, cloud, rng)
-        chosen = self.resampling.chosen(cloud.weights, cloud.successors, rng)
-        return Cloud.equal(move.sample(cloud.particles[chosen], rng))
+        """See `Proposal`."""
+        another_number = cloud.successors != len(cloud)
+        return super().propose(move, self.resampling.resample(cloud, rng) if another_number else cloud, rng)
 
     def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
@@ -75,8 +73,8 @@ class AuxiliaryProposal(BootstrapProposal):
         total = np.logaddexp.reduce(first)
         # where the observation excludes every centre, all that is left is to move on without it
         if total == -np.inf:
-            unguided = self.propose(move, cloud, rng)
-            return unguided.reweighted(seen.log_likelihood(unguided.particles))
+            blind = self.propose(move, cloud, rng)
+            return blind.reweighted(seen.log_likelihood(blind.particles))
         ancestors = self.resampling.chosen(np.exp(first - total), cloud.successors, rng)
         moved = move.sample(cloud.particles[ancestors], rng)
         second = seen.log_likelihood(moved) - at_centres[ancestors]

@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 
 from herdfilter._checks import Array, one_of
 from herdfilter.angles import moments
-from herdfilter.filters._parts import check_part, returned
+from herdfilter.filters._parts import check_part
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.gaussian import observation_moments, predicted_gaussians
 from herdfilter.filters.kalman.unscented import UNSCENTED
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.proposals._hypotheses import guided
 from herdfilter.filters.proposals.base import ObservingProposal, Proposal
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.resampling.base import Indices
 from herdfilter.models._derived import gaussian_log_density
-from herdfilter.models.contract import OBSERVED, Model, has, in_mode, jumps, kind
+from herdfilter.models.contract import OBSERVED, Model, has, has_scans, in_mode, jumps, kind
 from herdfilter.samplers.mapped import largest_remainders
 
 EVEN = 0.1
@@ -178,11 +179,21 @@ class ModeProposal:
             return source
         scheme = SystematicResampling() if self.resampling is None else self.resampling
         resampled = scheme.resample(source, rng, move.circular)
-        return returned(resampled, scheme, "resample", (source.successors, source.particles.shape[1]))
+        if len(resampled) != source.successors:
+            raise ValueError(
+                "resampling: expected a scheme that makes as many particles as it is asked for, such as "
+                f"SystematicResampling(), got {type(scheme).__name__}, which makes as many as there are"
+            )
+        return resampled
 
 
 class _Observing(ModeProposal):
     """The same for a proposal that looks at the observation."""
+
+    @property
+    def takes_scans(self) -> bool:
+        """See `ObservingProposal`."""
+        return getattr(self.proposal, "takes_scans", False)
 
     def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
@@ -190,7 +201,7 @@ class _Observing(ModeProposal):
 
         def carry(onward: Move, part: Cloud, mode: int) -> Cloud:
             own = seen.in_mode(mode)
-            moved = proposal.guide(onward, part, own, rng)
+            moved = guided(proposal, onward, part, own, rng)
             seen.level = own.level  # for all modes the same
             return moved
 
@@ -238,7 +249,7 @@ def _foreseen(onward: list[Move], sources: dict[int, Cloud], masses: Array, seen
 
 def _log_evidence(move: Move, cloud: Cloud, seen: Observation) -> float:
     """Log-density of an observation as the moments of weighted particles predict it; 0 where they predict none."""
-    if move.simulated_only or not has(seen.model, OBSERVED):
+    if move.simulated_only or has_scans(seen.model) or not has(seen.model, OBSERVED):
         return 0.0
     mean, covariance = moments(cloud.particles, cloud.weights, move.circular)
     means, covariances, _ = predicted_gaussians(move, mean[None], covariance[None], UNSCENTED)

@@ -49,10 +49,12 @@ class RegularisedResampling:
         n, d = particles.shape
         spread = np.full(n, 1 / n) if weights.max() > 1 - CONCENTRATED else weights
         covariance = moments(particles, spread, circular)[1] / max(1 - spread @ spread, CONCENTRATED)
-        ancestors = SystematicResampling().ancestors(weights, rng)
+        ancestors = SystematicResampling().chosen(weights, cloud.successors, rng)
         x = particles[ancestors]
         repeated = np.bincount(ancestors, minlength=n)[ancestors] > 1
         width = self.scale * n ** (-1 / (d + 4))
         noise = rng.standard_normal((np.count_nonzero(repeated), d))
         x[repeated] += width * noise @ covariance_factor(covariance).T
-        return Cloud.equal(wrap_angles(x, circular))
+        moved = Cloud.equal(wrap_angles(x, circular))
+        moved.modes = None if cloud.modes is None else cloud.modes[ancestors]
+        return moved

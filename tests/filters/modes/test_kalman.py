@@ -1,0 +1,194 @@
+"""Kalman filters of models that jump: interacting multiple models, and histories of modes."""
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.filters.kalman.histories import selected
+
+Z = [[0.3], None, [1.1], [-0.4]]
+
+
+@pytest.mark.parametrize("filter_class", [hf.InteractingMultipleModel, hf.MixtureKalmanFilter])
+@pytest.mark.parametrize("jump", [True, False])
+@pytest.mark.parametrize(("rule", "alone"), [("unscented", "ukf"), ("extended", "ekf"), ("cubature", "ckf")])
+def test_one_mode_is_its_kalman_filter_to_the_last_bit(filter_class, rule, alone, jump):
+    model = hf.models.CoordinatedTurn()
+    _, z = hf.simulate(model, 4, rng=1)
+    z[2] = np.nan
+    given = hf.models.JumpMarkov([model], [[1.0]]) if jump else model
+    ours, theirs = filter_class(given, rule=rule).run(z), hf.make_filter(alone, model).run(z)
+    np.testing.assert_array_equal(ours.means, theirs.means)
+    np.testing.assert_array_equal(ours.covariances, theirs.covariances)
+    np.testing.assert_array_equal(ours.log_likelihoods, theirs.log_likelihoods)
+    np.testing.assert_array_equal(ours.mode_probabilities, np.ones((4, 1)))
+
+
+def test_interacting_models_are_those_of_filterpy(linear_modes):
+    kalman = pytest.importorskip("filterpy.kalman", reason="filterpy is not installed")
+    model = linear_modes(11, count=3)
+    _, z = hf.simulate(model, 12, rng=2)
+    filters = []
+    for one in model.models:
+        kf = kalman.KalmanFilter(dim_x=2, dim_z=1)
+        kf.x, kf.P, kf.F, kf.H, kf.Q, kf.R = np.zeros(2), one.initial_covariance, one.F, one.H, one.Q, one.R
+        filters.append(kf)
+    theirs = kalman.IMMEstimator(filters, model.initial_modes, model.transition_matrix)
+    ours = hf.InteractingMultipleModel(model)
+    for value in z:
+        theirs.predict()
+        theirs.update(value)
+        ours.predict()
+        ours.update(value)
+        np.testing.assert_allclose(ours.mode_probabilities, theirs.mu, rtol=1e-10)
+        np.testing.assert_allclose(ours.mean, theirs.x, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(ours.covariance, theirs.P, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("sensors", [1, 2])
+def test_histories_are_exact_while_there_is_room(linear_modes, enumerated, sensors):
+    model = linear_modes(12, sensors=sensors)
+    _, z = hf.simulate(model, 7, rng=3)
+    means, covariances, modes, log_densities = enumerated(model, z)
+    result = hf.MixtureKalmanFilter(model, 2**7).run(z)
+    np.testing.assert_allclose(result.means, means, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(result.covariances, covariances, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(result.mode_probabilities, modes, rtol=1e-9)
+    np.testing.assert_allclose(result.log_likelihoods, log_densities, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("count", "dim"), [(2, 2), (2, 4), (3, 2)])
+def test_200_histories_of_10_steps_are_within_one_percent(linear_modes, enumerated, count, dim):
+    """Of up to 59,049; means in posterior standard deviations."""
+    model = linear_modes(13, count, dim)
+    _, z = hf.simulate(model, 10, rng=4)
+    means, covariances, modes, log_densities = enumerated(model, z)
+    result = hf.MixtureKalmanFilter(model, 200).run(z)
+    spread = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
+    np.testing.assert_allclose(result.means / spread, means / spread, atol=0.01)
+    np.testing.assert_allclose(result.mode_probabilities, modes, atol=0.01)
+    assert result.log_likelihood == pytest.approx(log_densities.sum(), rel=0.01)
+
+
+def test_selected_histories_keep_their_weights_or_share_those_of_the_rest():
+    rng = np.random.default_rng(5)
+    for room in (1, 7, 30):
+        weights = rng.dirichlet(np.full(40, 0.3))
+        chosen, kept = selected(weights, room)
+        assert len(chosen) == room == len(np.unique(chosen))
+        assert kept.sum() == pytest.approx(1.0)
+        level = kept.min()
+        assert np.minimum(weights / level, 1).sum() == pytest.approx(room)
+        large = weights > level * (1 + 1e-9)
+        np.testing.assert_array_equal(kept[np.isin(chosen, np.flatnonzero(large))], weights[large])
+        np.testing.assert_allclose(kept[~np.isin(chosen, np.flatnonzero(large))], level)
+    np.testing.assert_array_equal(selected(np.array([0.5, 0.0, 0.5]), 2)[0], [0, 2])
+
+
+class Compass:
+    """A heading about the seam of the circle; the modes turn by their rate."""
+
+    dim, circular, observation_circular = 1, (0,), (0,)
+
+    def __init__(self, rate):
+        self.rate = rate
+        self.initial = hf.GaussianMixture([1.0], [[np.pi - 0.02]], [[0.01]])
+
+    def transition_mean(self, x, dt, control, step):
+        return x + self.rate
+
+    def transition_covariance(self, dt, step):
+        return np.array([[0.01]])
+
+    def observation_mean(self, x, step):
+        return x
+
+    def observation_covariance(self, step):
+        return np.array([[0.04]])
+
+
+@pytest.mark.parametrize("name", ["imm", "mkf", "auto-kh"])
+def test_angles_do_not_know_where_zero_is(name):
+    """The same track across the seam and away from it."""
+    rates, z = (0.1, -0.1), np.array([[3.2], [3.35], [3.3], [3.1]])
+    results = []
+    for turn in (0.0, 2.0):
+        moving = [Compass(rate) for rate in rates]
+        for one in moving:
+            one.initial = hf.GaussianMixture([1.0], [[np.pi - 0.02 + turn]], [[0.01]])
+        model = hf.models.JumpMarkov(moving, [[0.9, 0.1], [0.2, 0.8]])
+        results.append(hf.make_filter(name, model, 30).run((z + turn + np.pi) % (2 * np.pi) - np.pi))
+    apart = (results[1].means - results[0].means - 2.0 + np.pi) % (2 * np.pi) - np.pi
+    np.testing.assert_allclose(apart, 0, atol=1e-9)
+    np.testing.assert_allclose(results[0].mode_probabilities, results[1].mode_probabilities, atol=1e-9)
+    np.testing.assert_allclose(results[0].covariances, results[1].covariances, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["imm", "mkf"])
+def test_sensors_and_missing_observations(linear_modes, name):
+    """A sensor does what the modes' own functions do; without an observation probabilities follow the chain."""
+    model = linear_modes(14)
+    sensor = hf.Sensor(lambda x: x @ model.models[0].H.T, model.models[0].R)
+    own, by_sensor = hf.make_filter(name, model, 50), hf.make_filter(name, model, 50)
+    for z in Z:
+        before = own.mode_probabilities
+        own.predict()
+        by_sensor.predict()
+        np.testing.assert_allclose(own.mode_probabilities, before @ model.transition_matrix)
+        expected = own.predicted_observation()
+        for ours, theirs in zip(by_sensor.predicted_observation(sensor), expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+        own.update(z)
+        by_sensor.update(z, sensor=sensor)
+        np.testing.assert_allclose(own.mean, by_sensor.mean, rtol=1e-9)
+        np.testing.assert_allclose(own.mode_probabilities, by_sensor.mode_probabilities, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["imm", "mkf"])
+def test_hypotheses_are_combined_with_their_modes(linear_modes, name):
+    model = linear_modes(14)
+    filters = [hf.make_filter(name, model, 50) for _ in range(2)]
+    for kf, z in zip(filters, ([0.5], [-2.0]), strict=True):
+        kf.predict()
+        kf.update(z)
+    weights = np.array([0.25, 0.75])
+    one = filters[0].combined(filters, weights)
+    mean = 0.25 * filters[0].mean + 0.75 * filters[1].mean
+    apart = filters[0].mean - filters[1].mean
+    between = 0.25 * 0.75 * np.outer(apart, apart)
+    np.testing.assert_allclose(one.mean, mean)
+    np.testing.assert_allclose(
+        one.covariance, 0.25 * filters[0].covariance + 0.75 * filters[1].covariance + between
+    )
+    np.testing.assert_allclose(
+        one.mode_probabilities, weights @ [filters[0].mode_probabilities, filters[1].mode_probabilities]
+    )
+
+
+def test_a_scan_is_taken_up_by_interacting_models(linear_modes):
+    """A sure detection is an observation; a scan far away is clutter."""
+    model, z = linear_modes(15), [[0.3], [1.1]]
+    sure = hf.make_filter("imm", hf.models.WithClutter(model, 1.0, 0.0)).run([[v] for v in z])
+    np.testing.assert_array_equal(sure.means, hf.make_filter("imm", model).run(z).means)
+    far = hf.make_filter("imm", hf.models.WithClutter(model, 0.9, 0.1)).run([[[1e3]], []])
+    np.testing.assert_allclose(far.means, hf.make_filter("imm", model).run([None, None]).means, atol=1e-12)
+    with pytest.raises(TypeError, match="z: expected a filter for scans"):
+        hf.make_filter("mkf", hf.models.WithClutter(model, 0.9, 0.1)).run([[[0.0]]])
+
+
+def test_smoothers_of_one_gaussian_take_none_of_several(linear_modes):
+    imm = hf.InteractingMultipleModel(linear_modes(0))
+    with pytest.raises(
+        TypeError, match=r"rts_smoother expected a Kalman filter that keeps a Gaussian .* got Inter"
+    ):
+        hf.rts_smoother(imm, imm.run(Z))
+
+
+@pytest.mark.parametrize("filter_class", [hf.InteractingMultipleModel, hf.MixtureKalmanFilter])
+def test_bad_input_is_named(linear_modes, filter_class):
+    with pytest.raises(ValueError, match="rule: unknown 'unsented'; did you mean 'unscented'"):
+        filter_class(linear_modes(0), rule="unsented")
+    with pytest.raises(TypeError, match=f"model: {filter_class.__name__} needs"):
+        filter_class(hf.models.JumpMarkov([hf.models.StochasticVolatility()], [[1.0]]))
+    with pytest.raises(ValueError, match="n_particles: expected an integer of at least 1"):
+        hf.MixtureKalmanFilter(linear_modes(0), 0)

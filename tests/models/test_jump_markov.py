@@ -1,0 +1,115 @@
+"""Models that jump between modes: what they say of themselves, and how they are simulated."""
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.models.contract import in_mode, sample_modes
+
+
+def still(mean=0.0, noise=1e-12, seen=1.0):
+    """A state that hardly moves, seen with a factor."""
+    return hf.models.LinearGaussian([[1.0]], [[seen]], [[noise]], [[1e-12]], [mean], [[1e-12]])
+
+
+def rising(rate):
+    return hf.models.from_functions(lambda x: x + rate, lambda x: x, [[1e-12]], [[1e-12]], [0.0], [[1e-12]])
+
+
+def test_a_state_moves_as_the_mode_of_each_step_says():
+    model = hf.models.JumpMarkov([rising(1.0), rising(-2.0)], np.full((2, 2), 0.5))
+    truth, z = hf.simulate(model, 4, rng=0, modes=[0, 0, 1, 1, 0])
+    np.testing.assert_allclose(truth[:, 0], [1, -1, -3, -2], atol=1e-4)
+    np.testing.assert_allclose(z, truth, atol=1e-4)
+
+
+def test_each_mode_sees_the_state_in_its_own_way():
+    model = hf.models.JumpMarkov([still(1.0), still(1.0, seen=5.0)], np.full((2, 2), 0.5))
+    truth, z = hf.simulate(model, 3, rng=0, modes=[0, 1, 0, 1])
+    np.testing.assert_allclose(z[:, 0] / truth[:, 0], [5, 1, 5], atol=1e-4)
+
+
+def test_modes_are_a_markov_chain():
+    T = np.array([[0.9, 0.1], [0.3, 0.7]])
+    model = hf.models.JumpMarkov([still(), still()], T, [0.2, 0.8])
+    path = sample_modes(model, 5000, rng=1)
+    for i in range(2):
+        followed = path[1:][path[:-1] == i]
+        assert np.mean(followed == 1) == pytest.approx(T[i, 1], abs=5 * np.sqrt(0.25 / len(followed)))
+    rng = np.random.default_rng(0)
+    first = [sample_modes(model, 1, rng)[0] for _ in range(500)]
+    assert np.mean(first) == pytest.approx(0.8, abs=0.09)
+
+
+def test_one_mode_is_simulated_as_its_model():
+    alone = hf.models.CoordinatedTurn()
+    for ours, theirs in zip(
+        hf.simulate(hf.models.JumpMarkov([alone], [[1.0]]), 5, rng=3),
+        hf.simulate(alone, 5, rng=3),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_initial_state_is_that_of_any_mode():
+    model = hf.models.JumpMarkov([still(-1.0), still(3.0)], np.eye(2), [0.25, 0.75])
+    assert model.initial.mean == pytest.approx(2.0)
+    box = hf.models.UniformBox([0.0], [1.0])
+    moving = [rising(0.0), rising(1.0)]
+    for one in moving:
+        one.initial = box
+    drawn = hf.models.JumpMarkov(moving, np.eye(2)).initial.sample(50, np.random.default_rng(0))
+    assert drawn.shape == (50, 1) and ((drawn >= 0) & (drawn <= 1)).all()
+
+
+def test_observation_functions_in_common_are_those_of_the_model():
+    alike = hf.models.JumpMarkov([hf.models.CoordinatedTurn(turn_density=q) for q in (1e-6, 1e-3)], np.eye(2))
+    x = alike.initial.sample(3, np.random.default_rng(0))
+    np.testing.assert_array_equal(alike.observation_mean(x, 1), alike.models[0].observation_mean(x, 1))
+    unlike = hf.models.JumpMarkov([still(), still(seen=2.0)], np.eye(2))
+    assert not any(hasattr(unlike, name) for name in ("observation_mean", "log_likelihood"))
+
+
+def test_what_is_wrapped_around_a_model_is_wrapped_around_its_mode():
+    model = hf.models.JumpMarkov([still(), still()], np.eye(2))
+    scanned = in_mode(hf.models.WithClutter(model, 0.9, 0.1), 1)
+    assert scanned.model is model.models[1]
+    assert scanned.detection_probability == 0.9
+    sensor = hf.Sensor(lambda x: 2 * x, [[1.0]])
+    seen = in_mode(sensor.on(model), 1)
+    assert seen.transition_mean.__self__ is model.models[1]
+    assert seen.observation_mean(np.ones((1, 1)), 1) == 2.0
+
+
+two = [still(), still()]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (([], np.eye(0)), "models: expected at least one"),
+        ((3, np.eye(1)), "models: expected a sequence of models, got 3"),
+        ((two, np.eye(3)), r"transition_matrix: expected shape \(2, 2\), got \(3, 3\)"),
+        ((two, [[0.5, 0.4], [0, 1]]), r"transition_matrix: expected rows .* got \[0.5, 0.4\] in row 0"),
+        ((two, [[1, 0], [1.5, -0.5]]), r"transition_matrix: .* in row 1"),
+        ((two, np.eye(2), [1, 0, 0]), r"initial_modes: expected shape \(2,\)"),
+        ((two, np.eye(2), [1, -1]), "initial_modes: expected non-negative"),
+        (
+            ([*two, hf.models.CoordinatedTurn()], np.eye(3)),
+            r"models: expected the same dim .* got 5 of models\[2\]",
+        ),
+        (([hf.models.CoordinatedTurn, 1], np.eye(2)), "model: expected an instance, got the class"),
+    ],
+)
+def test_bad_input_is_named_on_one_line(arguments, complaint):
+    with pytest.raises((TypeError, ValueError), match=complaint) as error:
+        hf.models.JumpMarkov(*arguments)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("modes", [[0, 1], [0, 1, 2], [0, 1.5, 1]])
+def test_a_path_that_is_none_is_named(modes):
+    with pytest.raises(ValueError, match="modes: expected the mode, from 0 to 1, at each of steps 0 to 2"):
+        hf.simulate(hf.models.JumpMarkov(two, np.eye(2)), 2, rng=0, modes=modes)
+    with pytest.raises(ValueError, match="modes: expected None, as LinearGaussian has none"):
+        hf.simulate(two[0], 2, rng=0, modes=modes)
