@@ -16,7 +16,7 @@ SCANS = [[[0.3], [2.5]], [], [[-1.0], [1.2], [6.0]], [[1.0]]]
 
 
 def enumerated(scans, line=LINE):
-    """Posterior mean and variance at the last step, and the log-likelihood of all, summed over histories of Kalman filters."""
+    """Posterior mean and variance at the last step, and the log-likelihood of all, over histories of Kalman filters."""
     F, H, Q, R = line.F[0, 0], line.H[0, 0], line.Q[0, 0], line.R[0, 0]
     terms = []
     for history in itertools.product(*[range(1 + len(scan)) for scan in scans]):
