@@ -49,8 +49,8 @@ class LMBTracker:
     survival_probability : float
         That a target is still there after a time of 1.
     association : str or object
-        Method of `herdfilter.association`, such as ``HerdedGibbs()``; unless given the exact one, and belief propagation
-        where too many tracks compete for that.
+        Method of `herdfilter.association`, such as ``HerdedGibbs()``; unless given exact, and by belief propagation where
+        too many tracks compete for that.
     filter : str or callable
         Name in the catalogue, or ``(model, n_particles, rng)`` -> a filter.
     n_particles : int
