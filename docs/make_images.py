@@ -20,14 +20,14 @@ from PIL import Image
 import herdfilter as hf
 from herdfilter.evaluation.engine import run_study
 from herdfilter.evaluation.recording import record
-from herdfilter.evaluation.scenario import load_scenario, scenario_files
+from herdfilter.evaluation.scenario import Scenario, load_scenario, scenario_files
 from herdfilter.evaluation.statistics import median_interval
-from herdfilter.evaluation.study import Study, plan_study
+from herdfilter.evaluation.study import plan_study
 from herdfilter.paper import FIGURES, reproduce
-from herdfilter.plotting import plot_track, styles
+from herdfilter.plotting import plot_track, styles, trajectory
 from herdfilter.plotting.sensors import sensors
 from herdfilter.plotting.style import dimension_label
-from herdfilter.plotting.trajectories import mark_ends, mark_sensors, paths
+from herdfilter.plotting.trajectories import mark_ends, mark_sensors
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 from common import RESULTS, load, save
@@ -181,8 +181,8 @@ OBSERVED = {  # what the first entries of an observation are
 def scenario(name: str) -> Figure:
     """Draw one run of a scenario: the truth, the estimate of a filter without random numbers, and what it was shown."""
     shown = load_scenario(name)
-    if shown.model["type"] == "WithClutter":
-        return scans(plan_study(shown, shown.filters[0], max(shown.particles), 1))
+    if shown.model["type"] == "WithClutter" or (shown.data or {}).get("type") == "autoferry":
+        return over_detections(shown)
     who = next(known for known in ("augmented-kh", "mixture-chg", *shown.filters) if known in shown.filters)
     study = plan_study(shown, who, max(shown.particles), 1)
     model = study.build_model()
@@ -225,9 +225,11 @@ def scenario(name: str) -> Figure:
     return figure
 
 
-def scans(study: Study) -> Figure:
-    """Draw one run of a scenario in clutter: the truth, the estimates of a filter, and the detections of all scans."""
-    return paths(run_study(study), list(study.filters)).whole
+def over_detections(shown: Scenario) -> Figure:
+    """Draw the first run of a scenario of scans: the first filter's estimates, or labelled tracks, over all detections."""
+    who = next(known for known in ("auto-kh", *shown.filters) if known in shown.filters)
+    result = run_study(plan_study(shown, who, max(shown.particles), 1))
+    return trajectory(result)
 
 
 def main(names: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 
 from herdfilter import ContinuousHerdedGibbs, GaussianMixture, KernelHerding, Points, herding_error
+from herdfilter.evaluation.harbour import load_harbour
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 REFERENCE = Path(__file__).parent / "reference" / "authors_samples.json"
@@ -405,3 +407,22 @@ def test_figures_of_the_literature_are_set_beside_ours(study):
     table = study("bench_known", "published", "--scenarios", "ungm", "--most", 2)["published"]
     assert table["filter"].to_list() == ["bootstrap"]
     assert table["runs"].to_list() == [2]
+
+
+def test_sensors_of_the_harbour_are_those_of_the_scenarios(study):
+    """What the table shows of a recording is what a filter is told in the other one."""
+    places = (
+        Path(__file__).parents[1].parent / "shared" / "data",
+        Path(os.environ.get("HERDFILTER_DATA", "-")),
+    )
+    folder = next((place for place in places if (place / "autoferry").is_dir()), None)
+    if folder is None:
+        pytest.skip("no folder autoferry in ../shared/data or HERDFILTER_DATA")
+    table = study("bench_known", "harbour", "--runs", 0, "--data", folder)["harbour_sensors"]
+    both = table[table["vessel"] == "both"].set_index(["recording", "sensor"])
+    for recording, other in ((2, 4), (4, 2)):
+        for sensor, known in load_harbour(folder, recording, other).constants.items():
+            row = both.loc[(other, sensor)]
+            assert row["delay"] == pytest.approx(known.delay, rel=1e-3)
+            assert row["detected"] == pytest.approx(known.detection_probability, rel=1e-3)
+    assert both.loc[(2, "radar"), "scans"] == 2 * 70

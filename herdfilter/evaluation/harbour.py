@@ -267,7 +267,7 @@ def load_harbour(
 
 
 def _within(scan: Array, own_ship: Array, bounds: Array | None, close: float) -> Array:
-    """Detections (k, 2) within the bounds that are not close to the own ship."""
+    """Return the detections (k, 2) within the bounds that are not close to the own ship."""
     kept = np.linalg.norm(scan - own_ship, axis=1) >= close
     if bounds is not None:
         kept &= ((scan >= bounds[:, 0]) & (scan <= bounds[:, 1])).all(axis=1)

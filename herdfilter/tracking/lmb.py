@@ -42,7 +42,8 @@ class LMBTracker:
     survival_probability : float
         That a target is still there after a time of 1.
     association : str or object
-        Method of `herdfilter.association`, such as ``"exact"`` or ``HerdedGibbs()``.
+        Method of `herdfilter.association`, such as ``HerdedGibbs()``; unless given exact, and by belief propagation where
+        too many tracks compete for that.
     filter : str or callable
         Name in the catalogue, or ``(model, n_particles, rng)`` -> a filter.
     n_particles : int
@@ -81,7 +82,7 @@ class LMBTracker:
         model: WithClutter,
         birth: Sequence[Birth] | BirthFromMeasurements = (),
         survival_probability: float = 0.99,
-        association: Any = "exact",
+        association: Any = "auto",
         filter: str | Callable[[Any, int, np.random.Generator], Any] = "auto-kh",  # noqa: A002
         n_particles: int = 100,
         rng: np.random.Generator | int | None = None,

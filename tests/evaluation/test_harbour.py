@@ -1,13 +1,17 @@
 """What the sensors of the harbour are like: constants put into made-up scans are found again; real ones, where at hand."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from herdfilter.evaluation.data.autoferry import AutoferryData
+import herdfilter as hf
+from herdfilter.evaluation.data.autoferry import AutoferryData, load_autoferry
 from herdfilter.evaluation.harbour import load_harbour, sensor_constants, sightings, velocities
+from herdfilter.evaluation.recording import load_data
+from herdfilter.evaluation.scenario import load_scenario
 
 PLACES = [Path(__file__).parents[2].parent / "shared" / "data", Path(os.environ.get("HERDFILTER_DATA", "-"))]
 FOLDER = next((place for place in PLACES if (place / "autoferry").is_dir()), None)
@@ -108,11 +112,52 @@ def test_the_radar_shows_vessels_where_they_were_two_seconds_ago():
         assert abs(constants["lidar"].delay) < 1
 
 
+def shortened(name, scans):
+    """The scenario of that name with as many scans."""
+    scenario = load_scenario(name)
+    return replace(scenario, data={**scenario.data, "max_scans": scans})
+
+
+@REAL
+def test_one_vessel_is_tracked_by_two_sensors_at_times_of_their_own():
+    """By a Kalman filter that weights its detections; the engine does what the filter does with the readings."""
+    scenario = shortened("harbour", 80)
+    data = load_data(scenario, FOLDER)
+    recording, model = data.recording, scenario.build_model(**data.model_arguments)
+    assert len({id(sensor) for sensor in recording.sensors}) == 2
+    observations, told = recording.input
+    result = hf.make_filter("ukf", model, rng=0).run(observations, **told)
+    np.testing.assert_allclose(result.times.astype(float), recording.times)
+    off = np.linalg.norm((result.means - recording.truth)[:, :2], axis=1)
+    row = hf.compare(scenario, filters=["ukf"], runs=1, data=FOLDER).iloc[0]
+    assert row["rmse"] == pytest.approx(np.sqrt((off**2).mean()), rel=1e-9)
+    assert row["rmse"] < 5
+
+
+@REAL
+def test_both_vessels_get_tracks_of_their_own():
+    """GOSPA is far below that of no track at all, which is the cutoff: 20 m of two vessels, by half of its square each."""
+    row = hf.compare(shortened("harbour_two", 20), filters=["lmb-ukf"], runs=1, data=FOLDER).iloc[0]
+    assert row["gospa"] < 12
+
+
+@REAL
+def test_detections_outside_the_area_and_of_the_own_ship_are_left_out():
+    area = np.array([[-180.0, 110.0], [-640.0, -330.0]])
+    whole, part = load_harbour(FOLDER), load_harbour(FOLDER, area=area, nearest=30.0)
+    own = load_autoferry(FOLDER).own_ship
+    for before, after, ship in zip(whole.scans, part.scans, own, strict=True):
+        inside = ((before > area[:, 0]) & (before < area[:, 1])).all(axis=1)
+        np.testing.assert_array_equal(after, before[inside & (np.linalg.norm(before - ship, axis=1) > 30)])
+    assert part.constants == whole.constants
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"vessel": 3}, "vessel: expected 1 or 2, got 3"),
         ({"sensors": ["radar", "daylight"]}, "sensors: expected radar and lidar, which see positions"),
+        ({"area": [[1.0, 0.0], [0.0, 1.0]]}, r"area: expected rows \(least, largest\) of north and east"),
         ({"max_scans": 0}, "max_scans: expected an integer of at least 1, got 0"),
     ],
 )
