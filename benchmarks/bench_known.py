@@ -10,6 +10,7 @@ likelihood  where the maximum of a filter's log-likelihood lies, over three para
 roughness   how rough log-likelihoods are along a parameter: the standard deviation of second differences of (estimate -
             exact) on a grid, and on a grid ten times as fine. Of a smooth one they fall by 1000, of jumps hardly.
 smoothers   smoothed means against the exact ones, of series whose seeds are claims.
+modes       filters of random models that jump between modes, against the exact posterior; herded modes over random ones.
 
 python benchmarks/bench_known.py [PARTS] [--filters bootstrap ...] [--particles 100] [--runs 50]    all unless some are named
 """
@@ -21,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import likelihoods
+import manoeuvres
 import numpy as np
 import pandas as pd
 import smoothers as smoothed
@@ -38,6 +40,7 @@ from herdfilter.evaluation.study import plan_study
 FILTERS = ["bootstrap", "sqmc", "auxiliary", "guided", "herded-random", "mixture-random", "augmented-random"]
 FILTERS += ["mixture-kh", "herded-kh", "herded-chg", "augmented-kh", "kalman-mixture-kh"]
 FILTERS += ["guided-augmented-em-kh", "guided-augmented-gauss-kh", "auto-kh"]
+FAMILIES = ["linear", "nonlinear"]
 STATISTICS = {"mean": np.mean, "median": np.median, "rms": lambda values: np.sqrt(np.mean(np.square(values)))}
 
 
@@ -167,12 +170,22 @@ def smoothers(args) -> None:
     show("Smoothed means, error", table)
 
 
+def modes(args) -> None:
+    """Write the errors of filters of models that jump."""
+    first = manoeuvres.CLAIMS + args.seed
+    for family in args.families:
+        table = manoeuvres.overview(family, range(first, first + args.models), args.mode_particles)
+        save("modes", table, args.results, ["family", "filter", "n"], "modes")
+        show(f"Modes, {family}", table)
+
+
 PARTS = {
     "published": published,
     "evidence": evidence,
     "likelihood": likelihood,
     "roughness": rough,
     "smoothers": smoothers,
+    "modes": modes,
 }
 
 
@@ -197,6 +210,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         default=list(smoothed.CASES),
         help="models of the smoothers",
     )
+    options.add_argument("--models", type=int, default=100, help="that jump, of each family")
+    options.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES, help="of those models")
+    options.add_argument("--mode-particles", type=int, nargs="+", default=[50, 200])
     args = options.parse_args(arguments)
     announce(args.seed)
     args.stores.mkdir(parents=True, exist_ok=True)

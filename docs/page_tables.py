@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import page_adapters
 import page_default
+import page_modes
 import page_stonesoup
 import pandas as pd
 from page_format import RESULTS, interval, markdown, number, read
@@ -212,6 +213,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
     **page_adapters.TABLES,
     **page_default.TABLES,
+    **page_modes.TABLES,
     **page_stonesoup.TABLES,
     **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig2", "fig3", "fig4", "fig5")},
 }
