@@ -11,12 +11,10 @@ def modes() -> str:
     """Write errors of filters against the exact posterior, and those of herded modes over random ones."""
     rows = []
     for _, row in read("modes").iterrows():
-        errors = [number(row[name]) for name in ("error", "error_90", "modes", "log_likelihood")]
+        cells = [number(row[name]) for name in ("error", "error_90", "modes", "log_likelihood")]
+        cells += [percent(row["within"]), interval(row, "ratio"), number(row["ms"])]
         name = f"`{row['filter']}`" if ", " not in row["filter"] else f"`{row['filter'].replace(', ', '`, ')}"
-        rows.append(
-            [row["family"], row["models"], name, row["n"] or "", *errors, percent(row["within"])]
-            + [interval(row, "ratio"), number(row["ms"])]
-        )
+        rows.append([row["family"], row["models"], name, row["n"] or "", *cells])
     heads = ["modes", "models", "filter", "n", "mean, sd", "of 90 %", "probabilities", "log-likelihood"]
     return markdown([*heads, "within 1 %", "to random modes", "ms a step"], rows, "modes")
 

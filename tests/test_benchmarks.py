@@ -386,6 +386,13 @@ def test_smoothers_are_measured_against_exact_means(study, benchmark_module):
     np.testing.assert_allclose(*found, atol=3e-7)
 
 
+def test_filters_of_models_that_jump_are_measured_against_all_histories(study):
+    small = ["--families", "linear", "--models", 2, "--mode-particles", 60]
+    table = study("bench_known", "modes", *small)["modes"].set_index("filter")
+    assert table.loc["mkf", "error"] < 0.5 * table.loc["bootstrap", "error"]
+    assert table.loc["auto-kh", "ratio"] < 1
+
+
 def test_figures_of_the_literature_are_set_beside_ours(study):
     table = study("bench_known", "published", "--scenarios", "ungm", "--most", 2)["published"]
     assert table["filter"].to_list() == ["bootstrap"]
