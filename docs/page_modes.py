@@ -16,7 +16,7 @@ def modes() -> str:
         name = f"`{row['filter']}`" if ", " not in row["filter"] else f"`{row['filter'].replace(', ', '`, ')}"
         rows.append([row["family"], row["models"], name, row["n"] or "", *cells])
     heads = ["modes", "models", "filter", "n", "mean, sd", "of 90 %", "probabilities", "log-likelihood"]
-    return markdown([*heads, "within 1 %", "to random modes", "ms a step"], rows, "modes")
+    return markdown([*heads, "within 1 %", "to random modes", "ms per step"], rows, "modes")
 
 
 TABLES: dict[str, Callable[[], str]] = {"modes": modes}

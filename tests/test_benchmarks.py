@@ -387,7 +387,7 @@ def test_smoothers_are_measured_against_exact_means(study, benchmark_module):
 
 
 def test_filters_of_models_that_jump_are_measured_against_all_histories(study):
-    small = ["--families", "linear", "--models", 2, "--mode-particles", 60]
+    small = ["--families", "linear", "--models", 1, "--mode-particles", 60]
     table = study("bench_known", "modes", *small)["modes"].set_index("filter")
     assert table.loc["mkf", "error"] < 0.5 * table.loc["bootstrap", "error"]
     assert table.loc["auto-kh", "ratio"] < 1
