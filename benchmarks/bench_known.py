@@ -12,6 +12,7 @@ roughness   how rough log-likelihoods are along a parameter: the standard deviat
 smoothers   smoothed means against the exact ones, of series whose seeds are claims.
 harbour     real radar and lidar against GPS: what the sensors are like, and filters and trackers on their scans.
 association marginals of association by every method against the exact ones, over --matrices random matrices.
+modes       filters of random models that jump between modes, against the exact posterior; herded modes over random ones.
 
 python benchmarks/bench_known.py [PARTS] [--filters bootstrap ...] [--particles 100] [--runs 50]    all unless some are named
 """
@@ -25,6 +26,7 @@ from pathlib import Path
 import associations
 import harbour as harbours
 import likelihoods
+import manoeuvres
 import numpy as np
 import pandas as pd
 import smoothers as smoothed
@@ -42,6 +44,7 @@ from herdfilter.evaluation.study import plan_study
 FILTERS = ["bootstrap", "sqmc", "auxiliary", "guided", "herded-random", "mixture-random", "augmented-random"]
 FILTERS += ["mixture-kh", "herded-kh", "herded-chg", "augmented-kh", "kalman-mixture-kh"]
 FILTERS += ["guided-augmented-em-kh", "guided-augmented-gauss-kh", "auto-kh"]
+FAMILIES = ["linear", "nonlinear"]
 STATISTICS = {"mean": np.mean, "median": np.median, "rms": lambda values: np.sqrt(np.mean(np.square(values)))}
 
 
@@ -193,6 +196,15 @@ def harbour(args) -> None:
         show("Two vessels", table)
 
 
+def modes(args) -> None:
+    """Write the errors of filters of models that jump."""
+    first = manoeuvres.CLAIMS + args.seed
+    for family in args.families:
+        table = manoeuvres.overview(family, range(first, first + args.models), args.mode_particles)
+        save("modes", table, args.results, ["family", "filter", "n"], "modes")
+        show(f"Modes, {family}", table)
+
+
 PARTS = {
     "published": published,
     "evidence": evidence,
@@ -201,6 +213,7 @@ PARTS = {
     "smoothers": smoothers,
     "harbour": harbour,
     "association": association,
+    "modes": modes,
 }
 
 
@@ -227,6 +240,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options.add_argument("--matrices", type=int, default=100, help="of the association")
     options.add_argument("--tracks", type=int, nargs="+", default=list(associations.TRACKS))
+    options.add_argument("--models", type=int, default=100, help="that jump, of each family")
+    options.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES, help="of those models")
+    options.add_argument("--mode-particles", type=int, nargs="+", default=[50, 200])
     args = options.parse_args(arguments)
     announce(args.seed)
     args.stores.mkdir(parents=True, exist_ok=True)
