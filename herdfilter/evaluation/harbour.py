@@ -151,8 +151,9 @@ def velocities(time: Array, path: Array) -> Array:
 
 def _area(to_other: Array) -> float:
     """Square metres of the surroundings of a vessel that are near neither it nor the other one, `to_other` (2,) from it."""
-    kept = np.linalg.norm(_GRID - np.nan_to_num(to_other, nan=np.inf), axis=1) > GATE
-    return float(kept.sum() * _CELL**2)
+    if not np.linalg.norm(to_other) < SURROUNDINGS + GATE:
+        return float(np.pi * (SURROUNDINGS**2 - GATE**2))
+    return float((np.hypot(*(_GRID - to_other).T) > GATE).sum() * _CELL**2)
 
 
 _CELL = 2.0

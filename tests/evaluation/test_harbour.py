@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from herdfilter.evaluation.scenario import load_scenario
 PLACES = [Path(__file__).parents[2].parent / "shared" / "data", Path(os.environ.get("HERDFILTER_DATA", "-"))]
 FOLDER = next((place for place in PLACES if (place / "autoferry").is_dir()), None)
 REAL = pytest.mark.skipif(FOLDER is None, reason="no folder autoferry in ../shared/data or HERDFILTER_DATA")
+harbour = cache(partial(load_harbour, FOLDER))
 DELAY, SD, DETECTED, CLUTTER = 2.0, 3.0, 0.7, 2e-5
 
 
@@ -80,7 +82,7 @@ def test_velocities_are_those_of_the_path():
 @pytest.mark.parametrize(("recording", "other"), [(2, 4), (4, 2)])
 def test_what_the_sensors_are_like_comes_from_the_other_recording(recording, other):
     """The scans that are tracked in tell nothing of it: half of them lead to the same constants."""
-    whole = load_harbour(FOLDER, recording, other, vessel=1)
+    whole = harbour(recording, other, 1)
     half = load_harbour(FOLDER, recording, other, vessel=1, max_scans=100)
     assert half.constants == whole.constants
     assert len(half.scans) == 100
@@ -91,23 +93,21 @@ def test_what_the_sensors_are_like_comes_from_the_other_recording(recording, oth
 @REAL
 @pytest.mark.parametrize("vessel", [1, 2])
 def test_tracking_starts_with_the_first_detection_of_the_vessel(vessel):
-    harbour = load_harbour(FOLDER, 2, 4, vessel)
-    assert harbour.truth.shape == (len(harbour.scans), 4)
-    assert np.isfinite(harbour.truth).all()
-    assert (harbour.dt > 0).all()
-    off = (harbour.initial["initial_mean"] - harbour.truth[0])[:2]
-    assert (
-        off @ np.linalg.solve(harbour.initial["initial_covariance"][:2, :2], off) < 14
-    )  # 0.999 of chi-square
-    moved = np.diff(harbour.truth[:, :2], axis=0) / harbour.dt[1:, None]
-    assert np.median(np.linalg.norm(moved - harbour.truth[1:, 2:], axis=1)) < 0.3, "m/s"
+    task = harbour(2, 4, vessel)
+    assert task.truth.shape == (len(task.scans), 4)
+    assert np.isfinite(task.truth).all()
+    assert (task.dt > 0).all()
+    off = (task.initial["initial_mean"] - task.truth[0])[:2]
+    assert off @ np.linalg.solve(task.initial["initial_covariance"][:2, :2], off) < 14  # 0.999 of chi-square
+    moved = np.diff(task.truth[:, :2], axis=0) / task.dt[1:, None]
+    assert np.median(np.linalg.norm(moved - task.truth[1:, 2:], axis=1)) < 0.3, "m/s"
 
 
 @REAL
 def test_the_radar_shows_vessels_where_they_were_two_seconds_ago():
     """In both recordings, of different courses; the lidar is less than a second late."""
     for recording, other in ((2, 4), (4, 2)):
-        constants = load_harbour(FOLDER, recording, other).constants
+        constants = harbour(recording, other, 1).constants
         assert 1.7 < constants["radar"].delay < 2.7
         assert abs(constants["lidar"].delay) < 1
 
