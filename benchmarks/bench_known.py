@@ -11,6 +11,7 @@ roughness   how rough log-likelihoods are along a parameter: the standard deviat
             exact) on a grid, and on a grid ten times as fine. Of a smooth one they fall by 1000, of jumps hardly.
 smoothers   smoothed means against the exact ones, of series whose seeds are claims.
 harbour     real radar and lidar against GPS: what the sensors are like, and filters and trackers on their scans.
+clutter     lost tracks of one target in clutter, over --targets random tracks.
 association marginals of association by every method against the exact ones, over --matrices random matrices.
 modes       filters of random models that jump between modes, against the exact posterior; herded modes over random ones.
 
@@ -24,6 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import associations
+import clutter as cluttered
 import harbour as harbours
 import likelihoods
 import manoeuvres
@@ -184,6 +186,15 @@ def association(args) -> None:
             show(f"Marginals of association, {family}, {tracks} tracks", table, 180)
 
 
+def clutter(args) -> None:
+    """Write how many tracks of one target in clutter are lost."""
+    for in_gate in args.in_gate:
+        for name, n in cluttered.FILTERS:
+            table = cluttered.lost(in_gate, name, n, args.targets, args.seed, args.workers)
+            table = save("clutter", table, args.results, ["in_gate", "filter", "n"], "clutter")
+            show("Lost tracks in clutter", table)
+
+
 def harbour(args) -> None:
     """Write what the sensors of the harbour are like, and how filters and trackers do with them."""
     table = save("harbour_sensors", harbours.sensors(args.data), args.results, options="harbour")
@@ -212,6 +223,7 @@ PARTS = {
     "roughness": rough,
     "smoothers": smoothers,
     "harbour": harbour,
+    "clutter": clutter,
     "association": association,
     "modes": modes,
 }
@@ -237,6 +249,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         choices=smoothed.CASES,
         default=list(smoothed.CASES),
         help="models of the smoothers",
+    )
+    options.add_argument("--targets", type=int, default=100, help="of the clutter")
+    options.add_argument(
+        "--in-gate", type=float, nargs="+", default=[5.0, 1.0], help="false detections in a gate"
     )
     options.add_argument("--matrices", type=int, default=100, help="of the association")
     options.add_argument("--tracks", type=int, nargs="+", default=list(associations.TRACKS))

@@ -32,6 +32,10 @@ there are particles for them all the same (a defensive mixture, Hesterberg 1995)
 LEAST = 2
 """Fewest particles that a detection guides."""
 
+EACH = 20
+"""Fewest particles for each of the hypotheses that count, ``1 / sum p^2`` of them: with fewer, parts would be so small that
+guidance loses more than it gains, and no particle is guided."""
+
 NEGLIGIBLE = 1e-6
 """Share of the posterior below which a detection is not looked at."""
 
@@ -107,6 +111,8 @@ def shared(missed: float, detected: Array, n: int) -> tuple[np.ndarray, np.ndarr
         return np.arange(len(detected)), np.eye(1, len(logs), dtype=np.int64)[0] * n
     shares = np.exp(logs - peak)
     shares /= shares.sum()
+    if n * (shares @ shares) < min(EACH, n):
+        return np.flatnonzero(shares[1:] > NEGLIGIBLE), np.eye(1, len(logs), dtype=np.int64)[0] * n
     defended = (1 - UNGUIDED) * shares
     defended[0] += UNGUIDED
     quotas = largest_remainders(defended, n)
