@@ -18,7 +18,7 @@ targets; see trackers.py. Means over runs, with 95 % intervals.
 python benchmarks/bench_peers.py [samplers] [--sizes 16 64 256 1024] [--dims 2 4] [--seeds 3] [--patience 30]
 python benchmarks/bench_peers.py thin [--sample 10000] [--thin-dims 2 5 10 20]
 python benchmarks/bench_peers.py adapters [--libraries filterpy particles stonesoup] [--runs 50]
-python benchmarks/bench_peers.py trackers [--scenarios crossing meeting] [--trackers lmb-ukf ...] [--runs 100] [--workers 2]
+python benchmarks/bench_peers.py trackers [--scenarios crossing meeting] [--trackers lmb-ukf ...] [--peers LMB ...] [--runs 100]
 """
 
 from __future__ import annotations
@@ -183,6 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--many", type=int, default=2**14, help="particles of filterpy's references")
     options.add_argument("--scenarios", nargs="+", default=["crossing", "meeting"], help="with trackers")
     options.add_argument("--trackers", nargs="+", default=list(sets.OURS), help="of ours")
+    options.add_argument("--peers", nargs="+", default=[""], help="trackers of others whose names begin so")
     options.add_argument("--particles", type=int, default=100, help="of each track of ours")
     options.add_argument("--workers", type=int, default=1)
     args = options.parse_args(arguments)

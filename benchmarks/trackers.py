@@ -246,7 +246,7 @@ PEERS: dict[str, tuple[str, Callable[[Task, Sequence[np.ndarray], int], Estimate
         lambda task, scans, seed: lmb_of_robertson(task, scans, "gibbs", seed),
     ),
     "JPDA (Stone Soup)": ("stonesoup", lambda task, scans, seed: jpda_of_stone_soup(task, scans)),
-    "bootstrap, n = 1,000, nearest neighbours (Stone Soup)": (
+    "nearest neighbours, bootstrap, n = 1,000 (Stone Soup)": (
         "stonesoup",
         lambda task, scans, seed: particles_of_stone_soup(task, scans, 1000, seed),
     ),
@@ -262,9 +262,10 @@ OURS = ("lmb-ukf", "lmb-bp", "lmb-herded-gibbs", "lmb-random-gibbs", "lmb-auto-k
 """Names in the catalogue."""
 
 
-def installed() -> list[str]:
-    """Names of the peers whose library is installed."""
-    return [name for name, (module, _) in PEERS.items() if find_spec(module) is not None]
+def installed(beginnings: Sequence[str]) -> list[str]:
+    """Names of the peers that begin so, and whose library is installed."""
+    chosen = {name: module for name, (module, _) in PEERS.items() if name.startswith(tuple(beginnings))}
+    return [name for name, module in chosen.items() if find_spec(module) is not None]
 
 
 class Peer:
@@ -306,7 +307,7 @@ def measured(args: argparse.Namespace) -> Iterator[pd.DataFrame]:
     for name in args.scenarios:
         scenario = load_scenario(name)
         filters: dict[str, Any] = {one: one for one in args.trackers}
-        filters |= {one: partial(Peer, one, task_of(scenario)) for one in installed()}
+        filters |= {one: partial(Peer, one, task_of(scenario)) for one in installed(args.peers)}
         table = hf.compare(
             scenario, filters, args.particles, args.runs, args.seed, workers=args.workers, progress=True
         )
