@@ -1,4 +1,4 @@
-"""Filters against what is known: figures of the literature, exact log-likelihoods, and their maxima.
+"""Filters and association against what is known: figures of the literature, exact log-likelihoods and marginals.
 
 published   every ``[[published]]`` entry of every scenario is run as it says; the last column tells whether ours is within
             the entry's tolerance.
@@ -10,6 +10,9 @@ likelihood  where the maximum of a filter's log-likelihood lies, over three para
 roughness   how rough log-likelihoods are along a parameter: the standard deviation of second differences of (estimate -
             exact) on a grid, and on a grid ten times as fine. Of a smooth one they fall by 1000, of jumps hardly.
 smoothers   smoothed means against the exact ones, of series whose seeds are claims.
+harbour     real radar and lidar against GPS: what the sensors are like, and filters and trackers on their scans.
+clutter     lost tracks of one target in clutter, over --targets random tracks.
+association marginals of association by every method against the exact ones, over --matrices random matrices.
 modes       filters of random models that jump between modes, against the exact posterior; herded modes over random ones.
 
 python benchmarks/bench_known.py [PARTS] [--filters bootstrap ...] [--particles 100] [--runs 50]    all unless some are named
@@ -21,6 +24,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import associations
+import clutter as cluttered
+import harbour as harbours
 import likelihoods
 import manoeuvres
 import numpy as np
@@ -170,6 +176,37 @@ def smoothers(args) -> None:
     show("Smoothed means, error", table)
 
 
+def association(args) -> None:
+    """Write the errors of the marginals of association."""
+    seeds = range(associations.CLAIMS + args.seed, associations.CLAIMS + args.seed + args.matrices)
+    for family in associations.FAMILIES:
+        for tracks in args.tracks:
+            table = associations.measured(family, tracks, seeds)
+            save("association", table, args.results, ["family", "tracks", "method", "sweeps"], "association")
+            show(f"Marginals of association, {family}, {tracks} tracks", table, 180)
+
+
+def clutter(args) -> None:
+    """Write how many tracks of one target in clutter are lost."""
+    for in_gate in args.in_gate:
+        for name, n in cluttered.FILTERS:
+            table = cluttered.lost(in_gate, name, n, args.targets, args.seed, args.workers)
+            table = save("clutter", table, args.results, ["in_gate", "filter", "n"], "clutter")
+            show("Lost tracks in clutter", table)
+
+
+def harbour(args) -> None:
+    """Write what the sensors of the harbour are like, and how filters and trackers do with them."""
+    table = save("harbour_sensors", harbours.sensors(args.data), args.results, options="harbour")
+    show("Sensors of the harbour", table)
+    if args.runs:
+        table = save("harbour", harbours.filters(args), args.results, options=f"harbour --runs {args.runs}")
+        show("One vessel", table)
+        both = harbours.trackers(args)
+        table = save("harbour_two", both, args.results, options=f"harbour --runs {args.runs}")
+        show("Two vessels", table)
+
+
 def modes(args) -> None:
     """Write the errors of filters of models that jump."""
     first = manoeuvres.CLAIMS + args.seed
@@ -185,6 +222,9 @@ PARTS = {
     "likelihood": likelihood,
     "roughness": rough,
     "smoothers": smoothers,
+    "harbour": harbour,
+    "clutter": clutter,
+    "association": association,
     "modes": modes,
 }
 
@@ -210,6 +250,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         default=list(smoothed.CASES),
         help="models of the smoothers",
     )
+    options.add_argument("--targets", type=int, default=100, help="of the clutter")
+    options.add_argument(
+        "--in-gate", type=float, nargs="+", default=[5.0, 1.0], help="false detections in a gate"
+    )
+    options.add_argument("--matrices", type=int, default=100, help="of the association")
+    options.add_argument("--tracks", type=int, nargs="+", default=list(associations.TRACKS))
     options.add_argument("--models", type=int, default=100, help="that jump, of each family")
     options.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES, help="of those models")
     options.add_argument("--mode-particles", type=int, nargs="+", default=[50, 200])

@@ -12,7 +12,7 @@ one thread, compiled, points computed anew.
 see adapters.py. Errors are to a reference posterior mean, in posterior standard deviations; ratios are medians of those of
 runs to the library's first filter.
 
-`trackers`: labelled multi-Bernoulli trackers of ours beside those of other libraries, on the same scans of the scenarios of many
+`trackers`: ours, labelled multi-Bernoulli, beside those of other libraries, on the same scans of the scenarios of many
 targets; see trackers.py. Means over runs, with 95 % intervals.
 
 python benchmarks/bench_peers.py [samplers] [--sizes 16 64 256 1024] [--dims 2 4] [--seeds 3] [--patience 30]

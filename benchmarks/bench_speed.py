@@ -6,6 +6,7 @@ components   milliseconds per sample where there are as many components as point
 growth       seconds and memory against the number of points, up to 100,000; a process for each size
 step         milliseconds of one filter step on two cheap models, d = 4, beside the package `particles`
 tracks       milliseconds to build a filter, for many tracks
+tracker      milliseconds and memory of one step of a tracker, up to 100 tracks and 200 detections
 
 python benchmarks/bench_speed.py [PARTS] [--quick]    all parts unless some are named
 """
@@ -22,6 +23,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import crowd
 import growth
 import naive
 import numpy as np
@@ -201,6 +203,7 @@ PARTS: dict[str, tuple[Callable[[argparse.Namespace], pd.DataFrame], list[str]]]
     "growth": (growth.measured, ["sampler", "bandwidth", "n"]),
     "step": (step, ["filter", "model"]),
     "tracks": (tracks, ["filter", "model"]),
+    "tracker": (crowd.measured, ["filter", "association", "tracks"]),
 }
 
 

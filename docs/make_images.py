@@ -18,12 +18,13 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import herdfilter as hf
+from herdfilter.evaluation.engine import run_study
 from herdfilter.evaluation.recording import record
-from herdfilter.evaluation.scenario import load_scenario, scenario_files
+from herdfilter.evaluation.scenario import Scenario, load_scenario, scenario_files
 from herdfilter.evaluation.statistics import median_interval
 from herdfilter.evaluation.study import plan_study
 from herdfilter.paper import FIGURES, reproduce
-from herdfilter.plotting import plot_track, styles
+from herdfilter.plotting import plot_track, styles, trajectory
 from herdfilter.plotting.sensors import sensors
 from herdfilter.plotting.style import dimension_label
 from herdfilter.plotting.trajectories import mark_ends, mark_sensors
@@ -180,6 +181,8 @@ OBSERVED = {  # what the first entries of an observation are
 def scenario(name: str) -> Figure:
     """Draw one run of a scenario: the truth, the estimate of a filter without random numbers, and what it was shown."""
     shown = load_scenario(name)
+    if shown.model["type"] == "WithClutter" or (shown.data or {}).get("type") == "autoferry":
+        return over_detections(shown)
     who = next(known for known in ("augmented-kh", "mixture-chg", *shown.filters) if known in shown.filters)
     study = plan_study(shown, who, max(shown.particles), 1)
     model = study.build_model()
@@ -220,6 +223,13 @@ def scenario(name: str) -> Figure:
     beside.set_xlabel(shown.time_label)
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=9)
     return figure
+
+
+def over_detections(shown: Scenario) -> Figure:
+    """Draw the first run of a scenario of scans: the first filter's estimates, or labelled tracks, over all detections."""
+    who = next(known for known in ("auto-kh", *shown.filters) if known in shown.filters)
+    result = run_study(plan_study(shown, who, max(shown.particles), 1))
+    return trajectory(result)
 
 
 def main(names: list[str]) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import page_adapters
+import page_association
 import page_default
+import page_harbour
 import page_modes
 import page_stonesoup
 import pandas as pd
@@ -53,11 +55,13 @@ def catalogue_entries() -> dict[str, dict[str, object]]:
 
 
 def catalogue(n: int = 100, scenarios: Iterable[str] = ("ungm", "lorenz63", "bearings", "linear-d4")) -> str:
-    """Write every filter of the catalogue with its parts and its error over that of bootstrap."""
+    """Write every filter of one target in the catalogue with its parts and its error over that of bootstrap."""
     table = read("study")
     at_n = table[table["n"] == n].set_index(["filter", "scenario"])
     rows = []
     for name, parts in catalogue_entries().items():
+        if "tracker" in parts:
+            continue
         built = [str(parts[key]) for key in ("filter", "proposal", "resampling") if key in parts]
         cells = [
             number(at_n.loc[(name, s), "to_bootstrap"]) if (name, s) in at_n.index else "" for s in scenarios
@@ -211,8 +215,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_growth": partial(plain, "speed_growth"),
     "speed_step": partial(wide, "speed_step", "filter", "model", "ms", 2),
     "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
+    "speed_tracker": partial(plain, "speed_tracker"),
     **page_adapters.TABLES,
+    **page_association.TABLES,
     **page_default.TABLES,
+    **page_harbour.TABLES,
     **page_modes.TABLES,
     **page_stonesoup.TABLES,
     **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig2", "fig3", "fig4", "fig5")},

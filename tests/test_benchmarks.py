@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 
 from herdfilter import ContinuousHerdedGibbs, GaussianMixture, KernelHerding, Points, herding_error
+from herdfilter.evaluation.harbour import load_harbour
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 REFERENCE = Path(__file__).parent / "reference" / "authors_samples.json"
@@ -76,6 +78,12 @@ def test_growth_in_time_and_memory(run, benchmark_module, monkeypatch):
     table = run("bench_speed", "growth", "--quick", "--largest", 100)["speed_growth"]
     assert set(table["sampler"]) == {"KH", "CHG"}
     assert (table["seconds"] > 0).all()
+
+
+def test_a_step_of_a_tracker_in_time_and_memory(run):
+    table = run("bench_speed", "tracker", "--quick")["speed_tracker"]
+    assert (table["detections"] == 2 * table["tracks"]).all()
+    assert (table[["ms", "MB"]] > 0).all(axis=None)
 
 
 def test_fitted_exponent_is_that_of_a_power_law(benchmark_module):
@@ -386,6 +394,15 @@ def test_smoothers_are_measured_against_exact_means(study, benchmark_module):
     np.testing.assert_allclose(*found, atol=3e-7)
 
 
+def test_association_is_measured_against_exact_marginals(benchmark_module):
+    table = benchmark_module("associations").measured("dense", 3, range(4), sweeps=(50,)).set_index("method")
+    assert table.loc["exact", "variation"] == 0
+    assert 0 < table.loc["herded Gibbs", "variation_low"] < table.loc["random Gibbs", "variation"]
+    herded = table.loc["herded Gibbs"]
+    assert herded["ratio"] == pytest.approx(herded["variation"] / table.loc["random Gibbs", "variation"])
+    assert herded["ratio_low"] < herded["ratio"] < herded["ratio_high"]
+
+
 def test_filters_of_models_that_jump_are_measured_against_all_histories(study):
     small = ["--families", "linear", "--models", 1, "--mode-particles", 60]
     table = study("bench_known", "modes", *small)["modes"].set_index("filter")
@@ -397,3 +414,22 @@ def test_figures_of_the_literature_are_set_beside_ours(study):
     table = study("bench_known", "published", "--scenarios", "ungm", "--most", 2)["published"]
     assert table["filter"].to_list() == ["bootstrap"]
     assert table["runs"].to_list() == [2]
+
+
+def test_sensors_of_the_harbour_are_those_of_the_scenarios(study):
+    """What the table shows of a recording is what a filter is told in the other one."""
+    places = (
+        Path(__file__).parents[1].parent / "shared" / "data",
+        Path(os.environ.get("HERDFILTER_DATA", "-")),
+    )
+    folder = next((place for place in places if (place / "autoferry").is_dir()), None)
+    if folder is None:
+        pytest.skip("no folder autoferry in ../shared/data or HERDFILTER_DATA")
+    table = study("bench_known", "harbour", "--runs", 0, "--data", folder)["harbour_sensors"]
+    both = table[table["vessel"] == "both"].set_index(["recording", "sensor"])
+    for recording, other in ((2, 4), (4, 2)):
+        for sensor, known in load_harbour(folder, recording, other).constants.items():
+            row = both.loc[(other, sensor)]
+            assert row["delay"] == pytest.approx(known.delay, rel=1e-3)
+            assert row["detected"] == pytest.approx(known.detection_probability, rel=1e-3)
+    assert both.loc[(2, "radar"), "scans"] == 2 * 70

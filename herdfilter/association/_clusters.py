@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_array
+from herdfilter._checks import Array, as_array, shown
 
 Indices = NDArray[np.intp]
 Integers = NDArray[np.int64]
@@ -49,6 +49,13 @@ class Method:
     def marginals(self, ratios: ArrayLike, rng: Any = None) -> Array:
         """Marginals, shape (T, 1 + M), of a matrix of ratios: see `herdfilter.association.marginals`."""
         return solved(self, ratios, rng).marginals  # type: ignore[arg-type]
+
+
+def check_method(name: str, value: Any, names: Iterable[str] = ()) -> None:
+    """Raise ValueError unless a value can solve clusters."""
+    if isinstance(value, type) or not hasattr(value, "cluster"):
+        known = f"one of {', '.join(names)}, or " if names else ""
+        raise ValueError(f"{name}: expected {known}an instance such as Exact(), got {shown(value)}")
 
 
 def solved(method: ClusterMethod, ratios: ArrayLike, rng: Any) -> Association:

@@ -39,7 +39,7 @@ class BeliefPropagation(Method):
     """
 
     tolerance: float = 1e-10
-    max_iterations: int = 10_000
+    max_iterations: int = 2_000
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, one_of, shown
-from herdfilter.association._clusters import Association, ClusterMethod, solved
+from herdfilter._checks import Array, one_of
+from herdfilter.association._clusters import Association, ClusterMethod, check_method, solved
 from herdfilter.association.belief_propagation import BeliefPropagation
 from herdfilter.association.exact import Exact
 from herdfilter.association.herded_gibbs import HerdedGibbs
@@ -17,6 +18,7 @@ from herdfilter.association.random_gibbs import RandomGibbs
 
 METHODS: dict[str, Callable[[], ClusterMethod]] = {
     "exact": Exact,
+    "auto": partial(Exact, max_ways=300_000, otherwise=BeliefPropagation()),
     "belief-propagation": BeliefPropagation,
     "k-best": KBest,
     "random-gibbs": RandomGibbs,
@@ -39,8 +41,9 @@ def marginals(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any
         Column 1 + j: likelihood of measurement j next to that of it being clutter; 0 outside the gate. `ratios` of this
         package makes it.
     method : str or object
-        ``"exact"``, ``"belief-propagation"``, ``"k-best"``, ``"random-gibbs"``, ``"herded-gibbs"``, or an instance of one
-        of the classes with options, such as ``HerdedGibbs(sweeps=1000)``.
+        ``"exact"``, ``"auto"`` (exact where a cluster takes no more than a fraction of a second, else belief propagation),
+        ``"belief-propagation"``, ``"k-best"``, ``"random-gibbs"``, ``"herded-gibbs"``, or an instance of one of the classes
+        with options, such as ``HerdedGibbs(sweeps=1000)``.
     rng : numpy.random.Generator, int or None
         For the methods that draw.
 
@@ -68,8 +71,5 @@ def associate(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any
     """
     if isinstance(method, str):
         return solved(METHODS[one_of("method", method, METHODS)](), ratios, rng)
-    if isinstance(method, type) or not hasattr(method, "cluster"):
-        raise ValueError(
-            f"method: expected one of {', '.join(METHODS)}, or an instance such as Exact(), got {shown(method)}"
-        )
+    check_method("method", method, METHODS)
     return solved(method, ratios, rng)

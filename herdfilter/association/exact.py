@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from herdfilter._checks import Array, as_count
-from herdfilter.association._clusters import Method, no_assignment
-from herdfilter.association._frontier import WORD, Plan, plan
-
-Integers = NDArray[np.int64]
+from herdfilter.association._clusters import ClusterMethod, Integers, Method, check_method, no_assignment
+from herdfilter.association._frontier import WORD, Gate, Plan, plan
 
 
 @dataclass(frozen=True)
@@ -28,33 +25,48 @@ class Exact(Method):
 
     Parameters
     ----------
-    max_sets : int
-        The largest number of sets to hold at once; beyond it `marginals` raises an error.
+    max_ways : int
+        The largest number of ways from one set to the next, over all tracks, before `marginals` raises an error. A million
+        take about half a second and 30 MB.
+    otherwise : object, optional
+        The method for clusters that need more; by default they raise an error.
 
     Raises
     ------
     ValueError
-        From `marginals`: if a cluster needs more sets than `max_sets`, or has no assignment of positive weight.
+        From `marginals`: if a cluster needs more than `max_ways` and there is no other method, or if it has no assignment
+        of positive weight.
     """
 
-    max_sets: int = 200_000
+    max_ways: int = 10_000_000
+    otherwise: ClusterMethod | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "max_sets", as_count("max_sets", self.max_sets))
+        object.__setattr__(self, "max_ways", as_count("max_ways", self.max_ways))
+        if self.otherwise is not None:
+            check_method("otherwise", self.otherwise)
 
     def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
         """Return the marginals of one cluster and its log evidence."""
         with np.errstate(divide="ignore"):
             logs = np.log(ratios)
+        alone, pairs, nothing = logs[:, 0], logs[:, 1:], np.zeros(ratios.shape[1] - 1)
         by_track, by_measurement = plan(ratios[:, 1:] > 0), plan(ratios[:, 1:].T > 0)
         found = np.empty_like(ratios)
-        if by_track.log_cost <= by_measurement.log_cost:
-            left = np.zeros(ratios.shape[1] - 1)
-            found[:, 1:], found[:, 0], _, log_sum = self._sums(logs[:, 1:], logs[:, 0], left, by_track)
-        else:
-            left = np.zeros(ratios.shape[1] - 1)
-            pairs, _, found[:, 0], log_sum = self._sums(logs[:, 1:].T, left, logs[:, 0], by_measurement)
-            found[:, 1:] = pairs.T
+        try:
+            if by_track.log_cost <= by_measurement.log_cost:
+                found[:, 1:], found[:, 0], _, log_sum = self._sums(pairs, alone, nothing, by_track)
+            else:
+                transposed, _, found[:, 0], log_sum = self._sums(pairs.T, nothing, alone, by_measurement)
+                found[:, 1:] = transposed.T
+        except _TooLargeError as error:
+            if self.otherwise is not None:
+                return self.otherwise.cluster(ratios, rng)
+            raise ValueError(
+                f"ratios: a cluster of {len(ratios)} tracks and {len(nothing)} measurements they share {error} "
+                f"where max_ways allows {self.max_ways:,}; take BeliefPropagation() or HerdedGibbs(), gate more narrowly, "
+                "or give Exact a larger max_ways or one of these as `otherwise`"
+            ) from None
         return found, log_sum
 
     def _sums(
@@ -64,18 +76,19 @@ class Exact(Method):
         log_weights: Array = np.zeros(1)
         steps = []
         sets = np.zeros((1, plan.words), np.int64)
+        ways = 0
         for i, row in enumerate(plan.order):
+            ways += len(sets) * (1 + len(plan.columns[i]))
+            if ways > self.max_ways:
+                raise _TooLargeError(
+                    f"needs {ways:,} ways from set to set up to step {i + 1} of {len(plan.order)}"
+                )
             step = _step(sets, plan, i, pairs[row], row_alone[row], column_alone)
             steps.append((log_weights, step))
             sets = step.sets
-            if len(sets) > self.max_sets:
-                raise ValueError(self._too_large(pairs.shape, i + 1, len(sets)))
-            log_weights = _log_sums(
-                (log_weights[:, None] + step.log_weights).ravel(), step.target.ravel(), len(sets)
-            )
+            onwards = log_weights[:, None] + step.log_weights
+            log_weights = _log_sums(onwards.ravel(), step.target.ravel(), len(sets))
         log_total = float(log_weights[0])
-        if log_total == -np.inf:
-            raise no_assignment()
 
         pair, row_left, column_left = np.zeros(pairs.shape), np.zeros(len(pairs)), np.zeros(pairs.shape[1])
         to_come = np.zeros(1)
@@ -86,18 +99,15 @@ class Exact(Method):
             pair[row, step.columns] = posterior[:, 1:].sum(axis=0)
             for column, unused in step.closed:
                 column_left[column] = posterior[unused].sum()
+            highest = onwards.max(axis=1)
+            highest[highest == -np.inf] = 0.0
             with np.errstate(divide="ignore"):
-                highest = onwards.max(axis=1)
-                highest[highest == -np.inf] = 0.0
                 to_come = highest + np.log(np.exp(onwards - highest[:, None]).sum(axis=1))
         return pair, row_left, column_left, log_total
 
-    def _too_large(self, shape: tuple[int, int], done: int, n_sets: int) -> str:
-        return (
-            f"ratios: a cluster of {shape[0]} by {shape[1]} tracks and measurements needs {n_sets:,} sets after {done} "
-            f"of {shape[0]} steps, where max_sets allows {self.max_sets:,}; take BeliefPropagation() or "
-            "HerdedGibbs(), gate more narrowly, or give Exact a larger max_sets"
-        )
+
+class _TooLargeError(Exception):
+    pass
 
 
 class _Step(NamedTuple):
@@ -105,9 +115,7 @@ class _Step(NamedTuple):
     target: Integers  # (S, 1 + c): the set reached from each set by leaving the row alone, and by each column
     log_weights: Array  # (S, 1 + c)
     sets: Integers  # the sets reached
-    closed: list[
-        tuple[int, NDArray[np.bool_]]
-    ]  # columns no later row can have, and where they are left alone
+    closed: list[tuple[int, Gate]]  # columns that no later row can have, and where they are left alone
 
 
 def _step(sets: Integers, plan: Plan, i: int, pairs: Array, row_alone: float, column_alone: Array) -> _Step:

@@ -50,7 +50,9 @@ class HerdedGibbs(Method):
 
     Notes
     -----
-    As published: ``HerdedGibbs(sweeps, key="assignment", first_visit="argmax", estimate="joint")``.
+    As published: ``HerdedGibbs(sweeps, key="assignment", first_visit="argmax", estimate="joint")``. It gives the numbers of
+    the authors' program where all tracks exist for certain; that program tells a track that is dead from one that is missed,
+    which are one alternative here.
     """
 
     sweeps: int = 1000

@@ -21,7 +21,7 @@ def list_files() -> None:
     from herdfilter.evaluation.data.files import DATA_FILES
 
     for name, known in DATA_FILES.items():
-        click.echo(f"{known.data_set:8} {name:12} {known.base_url} ({known.licence})")
+        click.echo(f"{known.data_set:9} {name:26} {known.base_url} ({known.licence})")
 
 
 @data.command()

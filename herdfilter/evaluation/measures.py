@@ -142,8 +142,8 @@ def nees_singular(run: Evidence) -> float:
 
 
 def state_dim(run: Evidence) -> float:
-    """Dimension of the state."""
-    return float(run.model.dim)
+    """Dimension of the state; NaN of many targets."""
+    return np.nan if run.recording.many else float(run.model.dim)
 
 
 def nis(run: Evidence) -> float:
@@ -157,8 +157,8 @@ def nis_inside(run: Evidence) -> float:
 
 
 def entries_observed(run: Evidence) -> float:
-    """Count the entries observed in the run."""
-    return float(run.nis_degrees.sum())
+    """Count the entries observed in the run; NaN of scans."""
+    return float(run.nis_degrees.sum()) if run.recording.scans is None else np.nan
 
 
 def mean_energy_distance(run: Evidence) -> float:

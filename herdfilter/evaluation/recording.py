@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ from herdfilter._checks import Array, one_of, shown
 from herdfilter._one_line import fields_in_line
 from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.evaluation.data import load_plaza, load_uav
+from herdfilter.evaluation.harbour import load_harbour
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.models.contract import simulate, simulate_observations, simulated_controls
+from herdfilter.models.sensors import Sensor
 from herdfilter.tracking.simulation import simulate_scans
 
 Observations = Array | list[Array]
@@ -35,12 +37,15 @@ class Recording:
         Time from one step to the next.
     controls : ndarray of shape (T, c), optional
         Control inputs of the transitions.
+    sensors : sequence of Sensor, length T, optional
+        What each observation is of, where it is not of the model's own observation functions.
     """
 
     truth: Array
     observations: Observations
     dt: float | Array = 1.0
     controls: Array | None = None
+    sensors: Sequence[Sensor] | None = None
 
     __repr__ = fields_in_line
 
@@ -62,6 +67,14 @@ class Recording:
         """Time of every step since the initial state, shape (T,)."""
         return np.cumsum(np.broadcast_to(self.dt, len(self)))
 
+    @property
+    def input(self) -> tuple[Any, dict[str, Any]]:
+        """What the ``run`` of a filter takes: observations, or readings of sensors, and what is told beside them."""
+        if self.sensors is None:
+            return self.observations, {"dt": self.dt, "controls": self.controls}
+        readings = list(zip(self.times, self.sensors, self.observations, strict=True))
+        return readings, {"controls": self.controls}
+
     def first(self, steps: int) -> Recording:
         """Return the first `steps` steps."""
         return Recording(
@@ -69,6 +82,7 @@ class Recording:
             self.observations[:steps],
             self.dt if np.ndim(self.dt) == 0 else np.asarray(self.dt)[:steps],
             None if self.controls is None else self.controls[:steps],
+            None if self.sensors is None else self.sensors[:steps],
         )
 
 
@@ -108,7 +122,15 @@ def _uav(folder: Path | None, **options: Any) -> DataSet:
     return DataSet(Recording(truth, np.empty((len(truth), 0))))
 
 
+def _harbour(folder: Path | None, **options: Any) -> DataSet:
+    data = load_harbour(folder, **options)
+    sensors = {name: data.constants[name].sensor for name in set(data.sensors)}
+    recording = Recording(data.truth, data.scans, data.dt, sensors=[sensors[name] for name in data.sensors])
+    return DataSet(recording, data.initial)
+
+
 DATA_SETS: dict[str, tuple[Callable[..., Any], Callable[..., DataSet]]] = {
+    "autoferry": (load_harbour, _harbour),
     "plaza": (load_plaza, _plaza),
     "uav": (load_uav, _uav),
 }

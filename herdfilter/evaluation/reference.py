@@ -68,10 +68,8 @@ def _large(
     Likelihoods are averaged, not their logs: each filter's is unbiased (Del Moral 2004, "Feynman-Kac formulae").
     """
     build = serving(filter, model)
-    results = [
-        build(model, n, seeded).run(recording.observations, dt=recording.dt, controls=recording.controls)
-        for seeded in rng.spawn(repeats)
-    ]
+    observations, told = recording.input
+    results = [build(model, n, seeded).run(observations, **told) for seeded in rng.spawn(repeats)]
     means, spread = _averaged(np.array([result.means for result in results]), circular_dims(model))
     error = np.sqrt(np.diagonal(spread, axis1=1, axis2=2) / repeats)
     # A filter's covariance is about its own mean, and too small by the variance of that, which the spread gives back.
@@ -202,7 +200,9 @@ def compute_reference(
         model_key = (cache.bare(model), cache.sources(model))
     except Exception:  # typed in at a prompt, or an object that cannot be copied
         return compute()
-    seen = (recording.observations, recording.dt, recording.controls)
+    seen: tuple[Any, ...] = (recording.observations, recording.dt, recording.controls)
+    if recording.sensors is not None:
+        seen += ([cache.bare(sensor) for sensor in recording.sensors],)
     decided_by = (_FORM, model_key, seen, dict(scenario.reference), cache.generator_state(rng))
     read = partial(from_arrays, steps=len(recording), dim=model.dim)
     return cache.remembered(compute, to_arrays, read, *decided_by)

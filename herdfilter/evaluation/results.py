@@ -41,7 +41,7 @@ class Trajectory:
     weights : dict
         Filter name -> their weights (T, n), of those that keep them.
     positions : list of ndarray, each (k, 2), or None
-        Detections of every scan where they are positions in the plane that is drawn; None where they are something else.
+        Detections of every scan in the plane that is drawn; None where they do not lie in a plane.
     """
 
     recording: Recording
@@ -77,7 +77,7 @@ class Trajectory:
             {name: arrays[name, what] for name in names if (name, what) in arrays}
             for what in ("estimates", "particles", "weights")
         )
-        positions = recording.scans if "positions" in common else None
+        positions = unpacked(common["positions"], common["scan_sizes"]) if "positions" in common else None
         return cls(recording, reference, n_particles, estimates, particles, weights, positions)
 
     @classmethod

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array, as_array
+from herdfilter.evaluation.positions import positions
 from herdfilter.evaluation.recording import Recording, packed
 from herdfilter.evaluation.reference import Reference
 from herdfilter.evaluation.sets import labelled_estimates
@@ -21,21 +21,8 @@ def feed(particle_filter: Any, recording: Recording, keep_particles: bool = Fals
     """Run a filter over a recording; particles are asked for where the filter can keep them."""
     can_keep = keep_particles and "keep_particles" in inspect.signature(particle_filter.run).parameters
     options = {"keep_particles": True} if can_keep else {}
-    return particle_filter.run(
-        recording.observations, dt=recording.dt, controls=recording.controls, **options
-    )
-
-
-def sees_positions(model: Any, recording: Recording, plane: tuple[int, int]) -> bool:
-    """Whether a detection without noise is the position in the plane that is drawn."""
-    dim = recording.truth.shape[-1]
-    if max(plane) >= dim or not hasattr(model, "observation_mean"):
-        return False
-    states = recording.truth.reshape(-1, dim)
-    states = states[np.isfinite(states).all(axis=1)]
-    with suppress(Exception):  # a model of the user's own
-        return len(states) > 0 and np.array_equal(model.observation_mean(states, 1), states[:, list(plane)])
-    return False
+    observations, told = recording.input
+    return particle_filter.run(observations, **told, **options)
 
 
 def shown_of(
@@ -50,8 +37,9 @@ def shown_of(
         shown["", "observations"] = recording.observations
     else:
         shown |= {("", name): values for name, values in packed(recording.scans).items()}
-        if sees_positions(model, recording, study.scenario.plane):
-            shown["", "positions"] = np.array(1.0)
+        seen = positions(model, recording, study.scenario.plane)
+        if seen is not None:
+            shown["", "positions"] = np.concatenate(seen)
     if recording.controls is not None:
         shown["", "controls"] = recording.controls
     if reference is not None:

@@ -138,7 +138,7 @@ class Targets:
     def __post_init__(self) -> None:
         if isinstance(self.births, tuple) and not self.births:
             raise ValueError(
-                "[targets]: expected [[targets.births]], got none: no target would ever be found"
+                "[targets] births: expected at least one, got none: no target would ever be found"
             )
         as_positive("[targets] cutoff", self.cutoff)
         _check_probability("survival_probability", self.survival_probability)

@@ -62,10 +62,11 @@ def watch(estimator: Any, recording: Recording, steps: Collection[int] = (), nis
         Whether to compare every observation, unless it is a scan, with its prediction. That takes a fraction of a step,
         but for a proposal that looks at the observation a whole prediction, which it does not otherwise make.
     """
-    watcher = _Watcher(frozenset(steps), nis and recording.scans is None)
+    watcher = _Watcher(frozenset(steps), nis and recording.scans is None and recording.sensors is None)
     options = {"watcher": watcher} if "watcher" in inspect.signature(estimator.run).parameters else {}
+    observations, told = recording.input
     start = time.perf_counter()
-    result = estimator.run(recording.observations, dt=recording.dt, controls=recording.controls, **options)
+    result = estimator.run(observations, **told, **options)
     seconds = time.perf_counter() - start - watcher.seconds
     innovations = _normalised_innovations(estimator, recording, watcher.predictions)
     return Watched(result, seconds, *innovations, watcher.particles)

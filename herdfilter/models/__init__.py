@@ -3,6 +3,7 @@
 from herdfilter.models.bearings import BearingsTracking
 from herdfilter.models.bearings_only import BearingsOnly
 from herdfilter.models.circling_range import CirclingRange
+from herdfilter.models.constant_velocity import ConstantVelocity
 from herdfilter.models.contract import sample_modes
 from herdfilter.models.coordinated_turn import CoordinatedTurn
 from herdfilter.models.double_well import DoubleWell
@@ -28,6 +29,7 @@ __all__ = [
     "BearingsOnly",
     "BearingsTracking",
     "CirclingRange",
+    "ConstantVelocity",
     "CoordinatedTurn",
     "DoubleWell",
     "FunctionModel",

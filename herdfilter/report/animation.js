@@ -5,15 +5,21 @@
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const plane = data.low.length === 2;
   const TRAIL = 40; // steps of the time axis in view
+  const FADING = 5; // steps for which detections fade
   const steps = data.steps.length;
   let at = 0, timer = null;
 
   const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  function places(text) {
+    const raw = new DataView(bytes(text).buffer);
+    return Uint16Array.from({ length: raw.byteLength / 2 }, (_, i) => raw.getUint16(2 * i, true));
+  }
   for (const filter of Object.values(data.filters)) {
-    const raw = new DataView(bytes(filter.particles).buffer);
-    filter.places = Uint16Array.from({ length: raw.byteLength / 2 }, (_, i) => raw.getUint16(2 * i, true));
+    filter.places = places(filter.particles);
     filter.diameters = filter.sizes ? bytes(filter.sizes) : null;
   }
+  const detections = places(data.detections), from = [0]; // where the detections of a step begin
+  for (const count of data.scans || []) from.push(from[from.length - 1] + count);
   const css = (name, fallback) => getComputedStyle(document.documentElement).getPropertyValue(name).trim() || fallback;
   const inside = (code) => code > 0 && code < 65535; // the end values stand for what lies beyond
   const value = (code, dim) => data.low[dim] + (code / 65535) * (data.high[dim] - data.low[dim]);
@@ -36,7 +42,7 @@
     }
     let [x, y] = data.low.map((low, d) => (low + data.high[d]) / 2);
     let scale = Math.max((data.high[0] - data.low[0]) / width, (data.high[1] - data.low[1]) / height);
-    if (near.checked) {
+    if (near?.checked) {
       [x, y] = data.centre[at];
       scale = Math.min(scale, (2 * data.near) / Math.min(width, height));
     }
@@ -85,10 +91,10 @@
     pen.rect(frame.left, frame.top, frame.right - frame.left, frame.bottom - frame.top);
     pen.clip();
     const dims = data.low.length, n = filter.drawn;
-    const from = plane ? at : Math.max(0, at - TRAIL);
+    const first = plane ? at : Math.max(0, at - TRAIL);
     const gap = Math.min(18, (X(data.times[1] || 1) - X(data.times[0])) * 0.75);
     pen.fillStyle = color;
-    for (let t = from; t <= at; t++) {
+    for (let t = first; t <= at; t++) {
       const fade = plane ? 1 : 0.25 + 0.75 * Math.max(0, 1 - (at - t) / 3);
       for (let i = 0; i < n; i++) {
         const k = (t * n + i) * dims, size = filter.diameters ? filter.diameters[t * n + i] / 64 : 1;
@@ -105,44 +111,64 @@
       }
     }
     pen.globalAlpha = 1;
-    const path = (points, stroke, line, dash) => {
+    const there = (p) => p[0] !== null;
+    const place = (p, t) => (plane ? [X(p[0]), Y(p[1])] : [X(data.times[t]), Y(p[0])]);
+    const path = (states, j, stroke, line, dash) => {
       pen.strokeStyle = stroke;
       pen.lineWidth = line;
       pen.setLineDash(dash);
       pen.beginPath();
-      for (let t = plane ? 0 : Math.max(0, at - TRAIL); t <= at; t++) {
-        const place = plane ? [X(points[t][0]), Y(points[t][1])] : [X(data.times[t]), Y(points[t][0])];
-        pen.lineTo(...place);
+      let on = false; // a target that is away leaves a gap
+      for (let t = plane ? 0 : first; t <= at; t++) {
+        const here = there(states[t][j]);
+        if (here && !on) pen.moveTo(...place(states[t][j], t));
+        else if (here) pen.lineTo(...place(states[t][j], t));
+        on = here;
       }
       pen.stroke();
       pen.setLineDash([]);
     };
-    path(data.truth, ink, 1.2, [4, 3]);
-    path(filter.estimate, color, 2, []);
-    const place = (p) => (plane ? [X(p[0]), Y(p[1])] : [X(data.times[at]), Y(p[0])]);
     const mark = (p, draw) => {
       pen.save();
-      pen.translate(...place(p));
+      pen.translate(...place(p, at));
       pen.beginPath();
       draw();
       pen.restore();
     };
+    const hue = (j) => {
+      const color = data.hues[j % data.hues.length];
+      return data.several ? css(`--c${color.slice(1)}`, color) : css(filter.variable, filter.color);
+    };
+    data.truth[at].forEach((_, j) => path(data.truth, j, ink, 1.2, [4, 3]));
+    filter.estimate[at].forEach((_, j) => path(filter.estimate, j, hue(j), 2, []));
     pen.strokeStyle = ink;
+    for (let t = Math.max(0, at - (plane ? FADING : TRAIL)); data.scans && t <= at; t++) { // rings: a track may lie beneath
+      pen.globalAlpha = t === at ? 0.95 : plane ? 0.4 * (1 - (at - t) / (FADING + 1)) : 0.4;
+      pen.lineWidth = t === at ? 1.4 : 1;
+      for (let i = from[t]; i < from[t + 1]; i++) {
+        const code = detections.subarray(i * dims, (i + 1) * dims);
+        if (!code.every(inside)) continue;
+        pen.beginPath();
+        pen.arc(...place(Array.from(code, value), t), 3.2, 0, 7);
+        pen.stroke();
+      }
+    }
+    pen.globalAlpha = 1;
     pen.lineWidth = 2;
-    mark(data.truth[at], () => {
+    for (const p of data.truth[at].filter(there)) mark(p, () => {
       for (const s of [-1, 1]) { pen.moveTo(-5, -5 * s); pen.lineTo(5, 5 * s); }
       pen.stroke();
     });
     if (data.exact && plane) mark(data.centre[at], () => { pen.rotate(Math.PI / 4); pen.strokeRect(-4.5, -4.5, 9, 9); });
-    mark(filter.estimate[at], () => {
+    filter.estimate[at].forEach((p, j) => there(p) && mark(p, () => {
       pen.arc(0, 0, 4.5, 0, 7);
-      pen.fillStyle = color;
+      pen.fillStyle = hue(j);
       pen.fill();
       pen.strokeStyle = css("--paper", "#fff");
       pen.stroke();
-    });
+    }));
     pen.restore();
-    canvas.setAttribute("aria-label", `Particles of ${name} at step ${data.steps[at]}`);
+    canvas.setAttribute("aria-label", `${data.scans ? "Tracks" : "Particles"} of ${name} at step ${data.steps[at]}`);
   }
 
   function show() {

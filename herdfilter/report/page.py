@@ -188,4 +188,5 @@ def _animation(result: StudyResult) -> dict[str, Any] | None:
         .replace("<", "\\u003c")
         .replace("&", "\\u0026")
     )
-    return {"json": _markup(text), "data": data}
+    particles = any(entry["drawn"] for entry in data["filters"].values())
+    return {"json": _markup(text), "data": data, "particles": particles}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import OBSERVATION, Model
+from herdfilter.models.contract import OBSERVATION, Model, jumps, only_mode
+from herdfilter.models.jump_markov import JumpMarkov, with_modes
 
 Make = Callable[[Model], Any]
 """A filter for a model."""
@@ -18,9 +19,9 @@ Make = Callable[[Model], Any]
 
 def standing(make: Make, model: Model, initial: Any, step: int) -> Any:
     """Return a filter whose state at `step`, before any transition, is distributed as `initial`."""
-    online = make(StartedFrom(model, initial))
+    online = make(started_from(model, initial))
     _ = online.mean  # particles are drawn when they are first needed
-    online.model, online.step = model, step
+    online.model, online.step = _as_held(online, model), step
     return online
 
 
@@ -30,11 +31,50 @@ def appearing(make: Make, model: Model, initial: GaussianMixture, step: int) -> 
     It has got there by a move of its own, so that a proposal which looks at the observation places particles with the
     detection in view: a birth may be anywhere in a wide area, a detection tells where.
     """
-    online = make(Appearing(model, initial))
+    online = make(_appearing(model, initial))
     online.step = step - 1
     online.predict()
-    online.model = model
+    online.model = _as_held(online, model)
     return online
+
+
+def check_filter(make: Make, model: Model, places: Sequence[GaussianMixture]) -> None:
+    """Build one filter, which names what the model lacks, or what is no filter for tracks that start at these places."""
+    for place in places:
+        if place.dim != model.dim:
+            raise ValueError(
+                f"birth: expected states of {model.dim} dimensions, as of the model, got {place.dim}"
+            )
+    if not places:
+        return
+    online = make(started_from(model, places[0]))
+    missing = [name for name in ("predicted_observation", "combined") if not hasattr(online, name)]
+    if missing:
+        raise TypeError(
+            f"filter: expected one that can stand for several hypotheses, got {type(online).__name__}, which has no "
+            f"{' and no '.join(missing)}"
+        )
+
+
+def started_from(model: Model, initial: Any) -> Model:
+    """Return a model that starts from another initial distribution, in whatever mode."""
+    if not jumps(model):
+        return StartedFrom(model, initial)
+    modes = [StartedFrom(one, initial) for one in model.models]
+    return JumpMarkov(modes, model.transition_matrix, model.initial_modes)
+
+
+def _appearing(model: Model, initial: GaussianMixture) -> Model:
+    """Return the model of a state that appears, in a mode that it keeps meanwhile."""
+    if not jumps(model):
+        return Appearing(model, initial)
+    modes = [Appearing(one, initial) for one in model.models]
+    return JumpMarkov(modes, np.eye(len(modes)), model.initial_modes)
+
+
+def _as_held(online: Any, model: Model) -> Model:
+    """Return the model in the form in which a filter holds it: with modes, or as one mode alone."""
+    return with_modes(model, type(online).__name__) if jumps(online.model) else only_mode(model)
 
 
 class StartedFrom:

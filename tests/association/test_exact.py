@@ -42,7 +42,7 @@ def test_a_long_chain_of_tracks_is_a_matter_of_two_open_measurements():
     matchings = [1, 1]
     while len(matchings) < 2 * n + 2:
         matchings.append(matchings[-1] + matchings[-2])
-    found = association.associate(ratios, association.Exact(max_sets=8))
+    found = association.associate(ratios, association.Exact(max_ways=2000))
     assert found.log_evidence == pytest.approx(math.log(matchings[-1]), rel=1e-14)
 
 
@@ -59,7 +59,19 @@ def test_tracks_that_are_never_missed_take_turns():
 
 
 def test_a_cluster_that_is_too_large_is_refused_with_its_cost():
+    """Sets of at most 0, 1, 2 of 12 tracks, and for each the 13 alternatives of the next measurement."""
+    ways = (1 + (1 + 12) + (1 + 12 + 66)) * 13
     with pytest.raises(
-        ValueError, match=r"of 12 by 12 .* needs 299 sets after .* max_sets allows 100; take Bel"
+        ValueError,
+        match=rf"12 tracks and 13 .* needs {ways:,} ways .* step 3 of 13 .* allows 1,000; take Bel",
     ):
-        association.Exact(max_sets=100).marginals(np.ones((12, 13)))
+        association.Exact(max_ways=1000).marginals(np.ones((12, 14)))
+
+
+def test_clusters_that_are_too_large_may_have_another_method():
+    ratios = np.zeros((5, 6))
+    ratios[:, 0] = 1
+    ratios[:2, 1:3] = ratios[2:, 3:] = 1
+    both = association.Exact(max_ways=12, otherwise=association.KBest(1)).marginals(ratios)
+    np.testing.assert_allclose(both[:2], association.marginals(ratios)[:2])
+    assert set(both[2:].ravel()) == {0, 1}

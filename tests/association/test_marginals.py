@@ -6,7 +6,7 @@ import pytest
 from herdfilter import association
 from herdfilter.association import BeliefPropagation, Exact, HerdedGibbs, KBest, RandomGibbs
 
-METHODS = ["exact", "belief-propagation", "k-best", "random-gibbs", "herded-gibbs"]
+METHODS = ["exact", "auto", "belief-propagation", "k-best", "random-gibbs", "herded-gibbs"]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -82,7 +82,8 @@ def test_more_tracks_in_need_than_measurements(method):
         (lambda: association.marginals([[1.0]], Exact), "method: expected one of exact, .* an instance"),
         (lambda: association.marginals([[1.0]], 3), "method: expected one of"),
         (lambda: association.marginals([[1.0, 1], [1, 1]], "random-gibbs", rng="x"), "rng: expected"),
-        (lambda: Exact(0), "max_sets: expected an integer of at least 1, got 0"),
+        (lambda: Exact(0), "max_ways: expected an integer of at least 1, got 0"),
+        (lambda: Exact(otherwise="exact"), "otherwise: expected an instance such as Exact.., got 'exact'"),
         (lambda: BeliefPropagation(tolerance=0), "tolerance: expected a positive"),
         (lambda: BeliefPropagation(max_iterations=1.5), "max_iterations: expected an integer"),
         (lambda: KBest(0), "k: expected an integer"),

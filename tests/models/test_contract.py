@@ -13,6 +13,7 @@ from herdfilter.models import (
     BearingsOnly,
     BearingsTracking,
     CirclingRange,
+    ConstantVelocity,
     CoordinatedTurn,
     DoubleWell,
     LandmarkLocalisation,
@@ -64,6 +65,9 @@ CASES = {
     "radar": Case(RadarTracking(), dt=0.5),
     "range only": Case(RangeOnly([[0, 0], [20, 0], [5, 15]]), dt=0.5, control=[0.4, -0.1, 0.2]),
     "bearings only": Case(BearingsOnly(), dt=1.5),
+    "constant velocity": Case(
+        ConstantVelocity(0.3, 2.0, [1.0, -2.0, 3.0, 0.5], np.diag([4.0, 1.0, 2.0, 0.5])), dt=1.7
+    ),
     "coordinated turn": Case(CoordinatedTurn(), dt=1.5),
     "re-entry": Case(BallisticReentry(), dt=0.3),
     "stochastic volatility": Case(StochasticVolatility()),

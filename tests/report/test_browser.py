@@ -1,5 +1,8 @@
 """The report in a real browser, from disk: no complaint, no request, all in view, and what should move does."""
 
+import base64
+import json
+import re
 import shutil
 from functools import cache
 from io import BytesIO
@@ -166,3 +169,43 @@ def test_the_animation_moves_when_played_and_only_then(opened):
     page.locator("#step").fill("0")
     assert page.text_content("#now").startswith("step 1 of")
     assert heard == []
+
+
+def test_tracks_move_over_detections(browser, report_of, tmp_path):
+    """The page of a plane with other data: two labels, one of which appears late, a target that leaves, and scans."""
+    text = report_of("xy").read_text(encoding="utf-8")
+    head, data, tail = re.split(
+        r'(?<=id="animation-data">)(.*?)(?=</script>)', text, maxsplit=1, flags=re.DOTALL
+    )
+    made = json.loads(data)
+    steps = len(made["steps"])
+    path = [[[made["low"][0] * (1 - k / steps), made["high"][1] * k / steps]] for k in range(steps)]
+    away = [[None, None]]
+    made["truth"] = [one + (one if k < 12 else away) for k, one in enumerate(path)]
+    made |= {
+        "several": True,
+        "scans": [k % 3 for k in range(steps)],
+        "centre": None,
+        "near": None,
+        "exact": False,
+    }
+    codes = np.linspace(20_000, 45_000, 2 * sum(made["scans"])).astype("<u2")
+    made["detections"] = base64.b64encode(codes.tobytes()).decode()
+    for entry in made["filters"].values():
+        entry |= {"particles": "", "sizes": "", "drawn": 0}
+        entry["estimate"] = [(away if k < 8 else one) + one for k, one in enumerate(path)]
+    place = tmp_path / "report.html"
+    head = re.sub(r'<label class="toggle">.*?</label>', "", head)  # there is no close-up of many
+    place.write_text(head + json.dumps(made) + tail, encoding="utf-8")
+    page = browser.new_page()
+    heard = []
+    page.on("console", lambda message: heard.append(message.text))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.goto(place.as_uri())
+    pictures = []
+    for step in (7, 8, 9):  # scans of 1, 2 and no detections
+        page.locator("#step").fill(str(step))
+        pictures.append(page.locator("canvas").first.screenshot())
+    assert heard == []
+    assert len(set(pictures)) == 3
+    page.close()

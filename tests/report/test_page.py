@@ -12,6 +12,7 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.evaluation.engine import run_study
+from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.study import plan_study
 from herdfilter.report import write_report
 from herdfilter.report.animation import MOST_STEPS, animation
@@ -202,6 +203,48 @@ def test_what_is_left_out_of_a_long_animation_is_said(result):
     data = animation(dataclasses.replace(result, trajectory=long), ["bootstrap", "herded-kh"])
     assert len(data["times"]) == MOST_STEPS
     assert "every third step and 300 of 600 particles" in data["omitted"]
+
+
+def test_tracks_of_many_targets_move_over_detections(result):
+    """Made-up: one target leaves at half time, a second label appears, and scans are of no, one or many detections."""
+    shown, rng = result.trajectory, np.random.default_rng(0)
+    steps = 2 * MOST_STEPS + 1
+    truth = np.cumsum(rng.standard_normal((steps, 2, 2)), axis=0)
+    truth[steps // 2 :, 1] = np.nan
+    tracks = truth[:, [0, 1, 1]] + 0.1
+    tracks[:10, 2] = np.nan
+    scans = [rng.uniform(-30, 30, (k % 4, 2)) for k in range(steps)]
+    many = dataclasses.replace(
+        shown,
+        recording=Recording(truth, scans),
+        reference=None,
+        estimates={"bootstrap": tracks},
+        particles={},
+        weights={},
+        positions=scans,
+    )
+    data = animation(dataclasses.replace(result, trajectory=many), ["bootstrap"])
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+    assert data["several"]
+    assert data["near"] is None
+    codes = np.frombuffer(base64.b64decode(data["detections"]), "<u2").reshape(-1, 2)
+    low, high = np.array(data["low"]), np.array(data["high"])
+    inside = ((codes > 0) & (codes < 65535)).all(axis=1)
+    assert sum(data["scans"]) == len(codes) == sum(len(scan) for scan in scans), (
+        "also those of steps left out"
+    )
+    np.testing.assert_allclose(
+        (low + codes / 65535 * (high - low))[inside],
+        np.concatenate(scans)[inside],
+        atol=2e-5 * np.ptp([low, high]),
+    )
+    ends = np.cumsum([len(scan) for scan in scans])[:: len(scans) // len(data["steps"]) + 1]
+    np.testing.assert_array_equal(np.cumsum(data["scans"]), ends)
+    at = data["steps"].index(10)
+    assert data["filters"]["bootstrap"]["estimate"][at][2] == [None, None]
+    np.testing.assert_allclose(data["filters"]["bootstrap"]["estimate"][at][:2], tracks[9, :2], rtol=1e-5)
+    assert data["truth"][-1][1] == [None, None]
+    assert "with the detections of all" in data["omitted"]
 
 
 def test_what_was_not_measured_is_said_in_a_line(scenario, constant):

@@ -95,7 +95,7 @@ def test_a_target_is_found_where_no_birth_was_foreseen(walk, cluttered):
     births = BirthFromMeasurements(anywhere, expected=0.2, most=0.15)
     tracker = LMBTracker(cluttered(walk, 0.95, 1e-4), births, filter="ekf")
     rng = np.random.default_rng(7)
-    scans = [[[60.0, -30.0] + rng.normal(size=2), rng.uniform(-100, 100, 2)] for _ in range(6)]
+    scans = [[rng.normal([60.0, -30.0]), rng.uniform(-100, 100, 2)] for _ in range(6)]
     tracker.predict()
     assert tracker.tracks == []
     tracker.update(scans[0])

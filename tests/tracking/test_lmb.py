@@ -1,13 +1,14 @@
 """The labelled multi-Bernoulli tracker beside single filters, and beside recursions written out here."""
 
 import copy
+import pickle
 from itertools import product
 
 import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.tracking import Birth, LMBTracker
+from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
 
 NOT_USED = 0
 """Seed of deterministic trackers."""
@@ -108,7 +109,9 @@ def test_the_gate_costs_no_accuracy(walk, cluttered, gaussian):
     births = [Birth(0.1, gaussian(0, 0)), Birth(0.1, gaussian(6, 0))]
     scans = scans_of(6, 8, [(0, 0), (6, 0)], 0.9, clutter=15)
     gated, all_ = (
-        LMBTracker(model, births, filter="ekf", gate_probability=p, report=0.0).run(scans)
+        LMBTracker(model, births, association="exact", filter="ekf", gate_probability=p, report=0.0).run(
+            scans
+        )
         for p in (1 - 1e-9, 1.0)
     )
     same(gated, all_, places=4)
@@ -174,6 +177,27 @@ def test_half_a_time_twice_is_one_time(walk, cluttered):
     assert nobody[0] == pytest.approx((1 - first) * (1 - first * np.sqrt(0.8)))
 
 
+def test_a_sensor_that_sees_what_the_model_sees_tells_the_same(walk, cluttered, gaussian):
+    """At its own rate: where it is silent nothing is missed."""
+
+    def identity(x):
+        return np.broadcast_to(np.eye(2), (len(x), 2, 2))
+
+    radar = hf.Sensor(lambda x: x, walk.R, jacobian=identity, detection_probability=0.8, clutter_density=0.02)
+    births = [Birth(0.1, gaussian(0, 0))]
+    scans = scans_of(6, 5, [(0, 0)], 0.8, clutter=1, half=3.0)
+    readings = [(float(k), radar, z) for k, z in enumerate(scans, 1)]
+    own, seen = (LMBTracker(cluttered(walk, 0.8, 0.02), births, filter="ekf") for _ in range(2))
+    same(own.run(scans), seen.run(readings), places=12)
+    other = hf.Sensor(lambda x: x[:, :1], [[0.3]], detection_probability=0.5, clutter_density=0.1)
+    both = LMBTracker(cluttered(walk, 0.8, 0.02), births, filter="ekf")
+    found = both.run([*readings[:2], (2.0, other, [[0.1]]), (3.5, other, []), (3.5, radar, None)])
+    assert found.steps.tolist() == [1, 2, 2, 3, 3]
+    assert found.cardinality[3] == found.cardinality[4]
+    with pytest.raises(ValueError, match="sensor: expected one that gives scans"):
+        both.update([], hf.Sensor(lambda x: x, walk.R))
+
+
 def test_nothing_comes_of_no_births_and_no_targets(walk, cluttered):
     found = LMBTracker(cluttered(walk)).run(scans_of(3, 1, clutter=3))
     assert found.labels == [[], [], []]
@@ -189,6 +213,26 @@ def test_a_deterministic_tracker_uses_no_random_number(walk, cluttered, gaussian
     one, other = (LMBTracker(model, births, n_particles=20, rng=seed).run(scans) for seed in (1, 2))
     assert one.names()
     same(one, other)
+
+
+def test_a_tracker_resumes_where_it_was(walk, cluttered, gaussian):
+    """Copied and pickled, after a scan and after a prediction, random filters included."""
+    births = BirthFromMeasurements(gaussian(0, 0, variance=30.0), expected=1.0, most=0.5)
+    tracker = LMBTracker(cluttered(walk, 0.9, 2 / 64), births, filter="bootstrap", n_particles=20, rng=1)
+    *scans, last, final = scans_of(4, 4, [(0, 0), (3, 0)], 0.9, clutter=2, half=4.0)
+    tracker.run(scans)
+    others = [copy.deepcopy(tracker), pickle.loads(pickle.dumps(tracker))]
+    for one in (tracker, *others):
+        one.predict()
+        one.update(last)
+    tracker.predict()
+    for other in others:
+        other.predict()
+        assert other.update(final).labels
+    expected = tracker.update(final)
+    for other in others:
+        np.testing.assert_array_equal(other.record.means, expected.means)
+        np.testing.assert_array_equal(other.record.existence, expected.existence)
 
 
 def test_the_order_of_detections_does_not_matter(walk, cluttered, gaussian):
@@ -249,8 +293,21 @@ def test_impossible_scans_are_named(walk, cluttered, gaussian):
         sure.update([])
     clear = LMBTracker(cluttered(walk, 0.9, 0.0), (), filter="ekf", initial=[Birth(1.0, walk.initial)])
     clear.predict()
-    with pytest.raises(ValueError, match="as the clutter density is zero, got .* as detection"):
+    with pytest.raises(ValueError, match=r"as the clutter density is zero, got .* as detection"):
         clear.update([[0.0, 0.0], [1.0, 0.0]])
+
+
+@pytest.mark.parametrize("association", ["exact", "herded-gibbs"])
+def test_without_clutter_every_detection_is_of_a_target(association, walk, cluttered, gaussian):
+    """Of one that is known, or of a birth."""
+    starts = [Birth(1.0, gaussian(0, 0)), Birth(1.0, gaussian(2, 0))]
+    births = [Birth(0.01, gaussian(1, 1))]
+    tracker = LMBTracker(
+        cluttered(walk, 0.9, 0.0), births, association=association, filter="ekf", initial=starts
+    )
+    tracker.predict()
+    tracker.update([[0.0, 0.5], [2.0, 0.0], [1.0, 0.5]])
+    assert tracker.cardinality == pytest.approx(3, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +342,7 @@ def test_what_is_wrong_with_a_tracker_is_named(options, error, expected, walk, c
 
 
 def test_a_model_without_clutter_is_named(walk):
-    with pytest.raises(TypeError, match="model: expected a herdfilter.models.WithClutter"):
+    with pytest.raises(TypeError, match="model: expected a herdfilter"):
         LMBTracker(walk, ())
 
 

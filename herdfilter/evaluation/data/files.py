@@ -15,6 +15,7 @@ from herdfilter.evaluation.cache import user_cache
 
 _GTSAM = "https://raw.githubusercontent.com/borglab/gtsam/4.2.0/examples/Data"
 _STONE_SOUP = "https://raw.githubusercontent.com/dstl/Stone-Soup/v1.9.1/docs/demos"
+_AUTOFERRY = "https://raw.githubusercontent.com/Autoferry/sensor_fusion_dataset/319ed9a587be01ac68e5b5a8233316c5f5ac79bf"
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,30 @@ DATA_FILES: dict[str, DataFile] = {
     ),
     "UAV_Rot.csv": DataFile(
         "uav", _STONE_SOUP, "c20845069a8bc1e4226ad630797a266228d41ad00cb237d233ca00dca2da2043", "MIT"
+    ),
+    "scenario2_detections.json": DataFile(
+        "autoferry",
+        f"{_AUTOFERRY}/scenario2",
+        "461d2eefb5d66d08b6288ba5b4c644cc3118bcfcdbfe2c2a5ad84bb85d3ad6ef",
+        "CC0",
+    ),
+    "scenario2_groundTruth.json": DataFile(
+        "autoferry",
+        f"{_AUTOFERRY}/scenario2",
+        "18fa16bd82fa82724ca9608bdf7ea2e5ec5a654dc4e52d4eac61c08edb0a1865",
+        "CC0",
+    ),
+    "scenario4_detections.json": DataFile(
+        "autoferry",
+        f"{_AUTOFERRY}/scenario4",
+        "4b55a394f1a3e6a7416655996494de1c7d2bbfb1a28963884d6a8d713f23f62e",
+        "CC0",
+    ),
+    "scenario4_groundTruth.json": DataFile(
+        "autoferry",
+        f"{_AUTOFERRY}/scenario4",
+        "8ae0a4d3871a54cb3d0c7d41ec14b56564c7d0011236cf3a0d8a3d3dea4743bf",
+        "CC0",
     ),
 }
 """Name of a file -> what is known of it."""
@@ -163,8 +188,10 @@ def _find(folder: Path, file: str) -> Path:
     """Path of a file in a folder, or an error that tells what is there instead."""
     if not folder.is_dir():
         raise FileNotFoundError(f"data folder: expected a folder with {file}, got {folder}: no such folder")
-    if not (folder / file).is_file():
-        there = sorted(entry.name for entry in folder.iterdir())
-        shown = ", ".join(there[:5]) + (f" and {len(there) - 5} more" if len(there) > 5 else "")
-        raise FileNotFoundError(f"data folder: expected {file} in {folder}, got {shown or 'an empty folder'}")
-    return folder / file
+    own = folder / (DATA_FILES[file].data_set if file in DATA_FILES else "")  # a folder of the data set's own
+    for place in (folder, own):
+        if (place / file).is_file():
+            return place / file
+    there = sorted(entry.name for entry in folder.iterdir())
+    shown = ", ".join(there[:5]) + (f" and {len(there) - 5} more" if len(there) > 5 else "")
+    raise FileNotFoundError(f"data folder: expected {file} in {folder}, got {shown or 'an empty folder'}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._one_line import fields_in_line
-from herdfilter.angles import unwrap_angles, wrap_angles
+from herdfilter.angles import merged, unwrap_angles, wrap_angles
 from herdfilter.filters.kalman._association import associated
 from herdfilter.filters.kalman._update import updated
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
@@ -110,9 +110,9 @@ class GaussianBelief:
         self, others: Sequence[GaussianBelief], weights: Array, circular: tuple[int, ...]
     ) -> GaussianBelief:
         """Take mean and covariance of the mixture."""
-        means = unwrap_angles(np.array([other.mean for other in others]), weights, circular)
-        mixture = GaussianMixture.trusted(weights, means, np.array([other.covariance for other in others]))
-        return GaussianBelief(wrap_angles(mixture.mean, circular), mixture.covariance, self.rule)
+        means = np.array([other.mean for other in others])
+        covariances = np.array([other.covariance for other in others])
+        return GaussianBelief(*merged(means, covariances, weights, circular), self.rule)
 
 
 def predicted_gaussians(

@@ -12,6 +12,7 @@ from herdfilter._checks import Array, as_count, one_of
 from herdfilter._covariances import floored
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.cloud import Cloud
+from herdfilter.filters.resampling.base import picked
 
 NEGLIGIBLE = 1e-12  # of a particle's share; a weight under it is lost in the rounding of the programme
 OPTIONS: Any = {"primal_feasibility_tolerance": 1e-10}  # how exactly weights are met; HiGHS takes no less
@@ -55,6 +56,9 @@ class OptimalTransportResampling:
     def resample(self, cloud: Cloud, rng: np.random.Generator, circular: Sequence[int] = ()) -> Cloud:
         """Return equally weighted averages of particles, in the order of the particles moved; `rng` is not used."""
         n, d = cloud.particles.shape
+        if cloud.successors != n:  # there is no plan between different numbers: chosen at even steps
+            steps = (np.arange(cloud.successors) + 0.5) / cloud.successors
+            return Cloud.equal(cloud.particles[picked(cloud.weights, steps)])
         if d > 1 and n > self.largest:
             raise ValueError(
                 f"particles: expected at most {self.largest} for optimal transport in {d} dimensions, got {n}; "

@@ -1,0 +1,107 @@
+"""Marginals of association by every method, beside the exact ones.
+
+Two families of random matrices. `scan`: the setting of the example of Wolf and Baum (2020), tracks of covariance I uniform
+on 7 units of area each, existing with probability 0.5 to 1, P_D = 0.95, R = I / 4, one false alarm a track; nothing is gated
+out. `dense`: T tracks and T measurements whose ratios, that of none included, are independent exponential numbers: all
+compete for all. The error is the total variation of a track's marginals, in the mean over tracks. Seeds of claims start at
+a million.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from common import timed
+from scipy.stats import bootstrap
+
+from herdfilter import association
+from herdfilter.association import BeliefPropagation, Exact, HerdedGibbs, KBest, RandomGibbs
+from herdfilter.evaluation.statistics import bootstrap_interval
+
+CLAIMS = 1_000_000
+TRACKS = (2, 4, 6, 12)
+SWEEPS = (100, 300, 1000)
+BASE = "random Gibbs"
+EXACT = Exact(max_ways=10**8)
+ONCE: dict[str, object] = {
+    "exact": EXACT,
+    "belief propagation": BeliefPropagation(),
+    "100 best": KBest(100),
+}
+SWEPT: dict[str, Callable[[int], object]] = {
+    BASE: RandomGibbs,
+    "herded Gibbs": HerdedGibbs,
+    "herded Gibbs, whole sets": lambda n: HerdedGibbs(n, neglect=0),
+    "random Gibbs, counted": lambda n: RandomGibbs(n, estimate="counts"),
+    "herded Gibbs, counted": lambda n: HerdedGibbs(n, estimate="counts"),
+    "herded Gibbs, published key, counted": lambda n: HerdedGibbs(
+        n, key="assignment", first_visit="argmax", estimate="counts"
+    ),
+    "herded Gibbs, as published": lambda n: HerdedGibbs(
+        n, key="assignment", first_visit="argmax", estimate="joint"
+    ),
+}
+
+
+def scan(seed: int, tracks: int) -> np.ndarray:
+    """Ratios of predicted tracks and a scan, nothing gated out."""
+    rng = np.random.default_rng([seed, tracks])
+    side, clutter, noise = np.sqrt(7.0 * tracks), 1 / 7, 0.25
+    means, existence = rng.uniform(0, side, (tracks, 2)), rng.uniform(0.5, 1, tracks)
+    seen = (rng.random(tracks) < existence) & (rng.random(tracks) < 0.95)
+    detections = means[seen] + np.sqrt(1 + noise) * rng.standard_normal((np.count_nonzero(seen), 2))
+    measured = np.concatenate([detections, rng.uniform(0, side, (rng.poisson(tracks), 2))])
+    squared = ((measured - means[:, None]) ** 2).sum(axis=-1) / (1 + noise)
+    return association.ratios(np.exp(-squared / 2) / (2 * np.pi * (1 + noise)), 0.95, clutter, existence)
+
+
+def dense(seed: int, tracks: int) -> np.ndarray:
+    """Ratios of tracks that all compete for all measurements."""
+    return np.random.default_rng([seed, tracks]).exponential(size=(tracks, 1 + tracks))
+
+
+FAMILIES = {"scan": scan, "dense": dense}
+
+
+def measured(family: str, tracks: int, seeds: range, sweeps: tuple[int, ...] = SWEEPS) -> pd.DataFrame:
+    """Mean total variation with its 95 % interval, over that of random Gibbs sampling, and milliseconds, by method."""
+    matrices = [FAMILIES[family](seed, tracks) for seed in seeds]
+    exact = [association.marginals(matrix, EXACT) for matrix in matrices]
+
+    def errors(method: object) -> tuple[np.ndarray, float]:
+        found, seconds = [], []
+        for seed, matrix, right in zip(seeds, matrices, exact, strict=True):
+            spent, marginals = timed(lambda m=matrix, s=seed: association.marginals(m, method, rng=s))
+            found.append(0.5 * np.abs(marginals - right).sum(axis=1).mean())
+            seconds.append(spent)
+        return np.array(found), 1e3 * float(np.median(seconds))
+
+    methods = [(name, 0, method) for name, method in ONCE.items()]
+    methods += [(name, n, make(n)) for n in sweeps for name, make in SWEPT.items()]
+    rows, base = [], {}
+    for name, n, method in methods:
+        values, ms = errors(method)
+        base |= {n: values} if name == BASE else {}
+        row = {"family": family, "tracks": tracks, "method": name, "sweeps": n, "matrices": len(matrices)}
+        low, high = bootstrap_interval(values, np.mean)
+        row |= {"variation": values.mean(), "variation_low": low, "variation_high": high}
+        rows.append(row | (ratio(values, base[n]) if n and name != BASE else {}) | {"ms": ms})
+    return pd.DataFrame(rows)
+
+
+def ratio(values: np.ndarray, base: np.ndarray) -> dict[str, float]:
+    """Ratio of the means over the same matrices, and its 95 % bootstrap interval."""
+    interval = bootstrap(
+        (values, base),
+        lambda x, y, axis: x.mean(axis=axis) / y.mean(axis=axis),
+        paired=True,
+        n_resamples=2000,
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    return {
+        "ratio": values.mean() / base.mean(),
+        "ratio_low": float(interval.low),
+        "ratio_high": float(interval.high),
+    }

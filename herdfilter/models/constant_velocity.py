@@ -1,0 +1,115 @@
+"""A target of nearly constant velocity whose position is observed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array
+from herdfilter._one_line import fields_in_line
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models._fields import as_matrix_covariance, as_partial_observation, assign, assign_positive
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantVelocity:
+    r"""Target of nearly constant velocity in a space of any dimension m, whose position is observed.
+
+    The state is position and velocity, (p, v), d = 2 m. The velocity is that of a white acceleration:
+
+    .. math:: p_k = p_{k-1} + \Delta v_{k-1} + w_p, \quad v_k = v_{k-1} + w_v, \quad y_k = p_k + N(0, \sigma^2 I)
+
+    with noise of the covariance :math:`q \begin{pmatrix} \Delta^3 / 3 & \Delta^2 / 2 \\ \Delta^2 / 2 & \Delta \end{pmatrix}`
+    in each direction, for any time :math:`\Delta` between two steps.
+
+    Parameters
+    ----------
+    spectral_density : float
+        q of the acceleration, in m^2/s^3: the velocity changes by :math:`\sqrt{q \Delta}` in each direction.
+    position_sd : float
+        Standard deviation of an observed position in each direction; where positions come from a `herdfilter.Sensor`, that
+        says its own.
+    initial_mean : array_like, shape (d,)
+        Mean of the state at step 0.
+    initial_covariance : array_like, shape (d, d)
+        Covariance of the state at step 0.
+
+    Raises
+    ------
+    ValueError
+        If a number is not positive, shapes do not fit together or the covariance is none.
+
+    Notes
+    -----
+    Bar-Shalom, Li and Kirubarajan (2001), "Estimation with applications to tracking and navigation", section 6.2.2.
+    """
+
+    spectral_density: float
+    position_sd: float
+    initial_mean: Array
+    initial_covariance: Array
+
+    partial_observations = True
+
+    __repr__ = fields_in_line
+
+    def __post_init__(self) -> None:
+        assign_positive(self, "spectral_density", "position_sd")
+        mean = as_array("initial_mean", self.initial_mean, (None,))
+        if len(mean) < 2 or len(mean) % 2:
+            raise ValueError(
+                f"initial_mean: expected positions and as many velocities, got {len(mean)} numbers"
+            )
+        assign(
+            self,
+            initial_mean=mean,
+            initial_covariance=as_matrix_covariance("initial_covariance", self.initial_covariance, len(mean)),
+        )
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the state."""
+        return len(self.initial_mean)
+
+    @cached_property
+    def initial(self) -> GaussianMixture:
+        """Distribution of the state at step 0."""
+        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
+
+    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """States (n, d) moved on at constant velocity for a time `dt`; `control` is not used."""
+        m = self.dim // 2
+        return np.hstack([x[:, :m] + dt * x[:, m:], x[:, m:]])
+
+    def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """Jacobian of `transition_mean`, (n, d, d), the same at all states."""
+        jacobian = np.kron([[1.0, dt], [0.0, 1.0]], np.eye(self.dim // 2))
+        return np.broadcast_to(jacobian, (len(x), *jacobian.shape))
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the integrated white acceleration over a time `dt`, (d, d)."""
+        one = [[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]
+        return self.spectral_density * np.kron(one, np.eye(self.dim // 2))
+
+    def observation_mean(self, x: Array, step: int) -> Array:
+        """Return the position, (n, d) -> (n, m)."""
+        return x[:, : self.dim // 2]
+
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """Jacobian of `observation_mean`, (n, m, d), the same at all states."""
+        jacobian = np.eye(self.dim // 2, self.dim)
+        return np.broadcast_to(jacobian, (len(x), *jacobian.shape))
+
+    def observation_covariance(self, step: int) -> Array:
+        """Covariance of an observed position, (m, m)."""
+        return self.position_sd**2 * np.eye(self.dim // 2)
+
+    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
+        """Log-density of the finite entries of a position `z`, shape (m,); (n, d) -> (n,)."""
+        z, kept = as_partial_observation(z, self.dim // 2)
+        residual = (z - x[:, : self.dim // 2])[:, kept] / self.position_sd
+        return -0.5 * (residual**2).sum(axis=1) - len(kept) * np.log(self.position_sd * np.sqrt(2 * np.pi))

@@ -1,0 +1,65 @@
+"""Simulated targets and scans have the distributions of the model."""
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.tracking.simulation import simulate_path, simulate_scans
+
+F, Q = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[0.3, 0.1], [0.1, 0.2]])
+LINE = hf.models.LinearGaussian(F, [[1.0, 0.0]], Q, [[1e-12]], [0.0, 0.0], np.eye(2))
+
+
+def cluttered(detection_probability=1.0, clutter_density=0.0, region=((-50.0, 150.0),)):
+    return hf.models.WithClutter(LINE, detection_probability, clutter_density, region=region)
+
+
+def test_without_misses_and_clutter_a_scan_is_the_targets_that_are_there():
+    truth = np.array([[[1.0, 0.0], [5.0, 0.0]], [[2.0, 0.0], [np.nan, np.nan]], [[np.nan, np.nan]] * 2])
+    scans = simulate_scans(cluttered(), truth, 1)
+    assert [len(scan) for scan in scans] == [2, 1, 0]
+    np.testing.assert_allclose(np.sort(scans[0][:, 0]), [1, 5], atol=1e-4)
+    np.testing.assert_allclose(scans[1][:, 0], [2], atol=1e-4)
+
+
+def test_misses_and_false_alarms_are_as_many_as_the_model_says_and_in_the_region():
+    T, rate = 4000, 3.0
+    truth = np.full((T, 2, 2), 1000.0)  # outside of the region
+    scans = simulate_scans(cluttered(0.8, rate / 200), truth, 2)
+    seen = np.array([(scan > 150).sum() for scan in scans])
+    false = np.array([(scan < 150).sum() for scan in scans])
+    assert seen.mean() == pytest.approx(1.6, abs=4 * np.sqrt(2 * 0.16 / T))
+    assert false.mean() == pytest.approx(rate, abs=4 * np.sqrt(rate / T))
+    assert false.var() == pytest.approx(rate, abs=6 * rate * np.sqrt(2 / T))
+    places = np.concatenate([scan[scan < 150] for scan in scans])
+    assert -50 <= places.min() < -49 < 149 < places.max() <= 150
+    assert places.mean() == pytest.approx(50, abs=4 * 200 / np.sqrt(12 * len(places)))
+
+
+def test_a_path_without_noise_follows_the_transition_forward_and_back():
+    path = simulate_path(LINE, np.array([2.0, 0.5]), 4, range(1, 8), np.random.default_rng(0), noise=False)
+    np.testing.assert_allclose(path[3], [2.0, 0.5])
+    np.testing.assert_allclose(path[1:], path[:-1] @ F.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("at", [0, 400])
+def test_a_path_has_the_noise_of_the_model_forward_and_back(at):
+    path = simulate_path(LINE, np.zeros(2), at, range(1, 401), np.random.default_rng(3))
+    noise = path[1:] - path[:-1] @ F.T
+    np.testing.assert_allclose(np.cov(noise.T), Q, atol=0.08)  # four standard errors
+    assert np.abs(noise.mean(axis=0)).max() < 4 * np.sqrt(0.3 / 400)
+
+
+def test_what_cannot_be_simulated_is_named():
+    with pytest.raises(
+        TypeError, match=r"model: expected a herdfilter.models.WithClutter, got LinearGaussian"
+    ):
+        simulate_scans(LINE, np.zeros((1, 1, 2)), 0)
+    with pytest.raises(ValueError, match="region: expected WithClutter"):
+        simulate_scans(cluttered(region=None), np.zeros((1, 1, 2)), 0)
+    with pytest.raises(ValueError, match=r"region: expected bounds of shape \(1, 2\), got \(2, 2\)"):
+        simulate_scans(cluttered(region=[[0, 1], [0, 1]]), np.zeros((1, 1, 2)), 0)
+    with pytest.raises(ValueError, match=r"truth: expected shape \(\*, \*, 2\)"):
+        simulate_scans(cluttered(), np.zeros((1, 2)), 0)
+    with pytest.raises(ValueError, match="back in time needs a linear transition, UNGM has none"):
+        simulate_path(hf.models.UNGM(), np.zeros(1), 3, range(1, 4), np.random.default_rng(0))
