@@ -11,7 +11,9 @@ roughness   how rough log-likelihoods are along a parameter: the standard deviat
             exact) on a grid, and on a grid ten times as fine. Of a smooth one they fall by 1000, of jumps hardly.
 smoothers   smoothed means against the exact ones, of series whose seeds are claims.
 harbour     real radar and lidar against GPS: what the sensors are like, and filters and trackers on their scans.
+clutter     lost tracks of one target in clutter, over --targets random tracks.
 association marginals of association by every method against the exact ones, over --matrices random matrices.
+modes       filters of random models that jump between modes, against the exact posterior; herded modes over random ones.
 
 python benchmarks/bench_known.py [PARTS] [--filters bootstrap ...] [--particles 100] [--runs 50]    all unless some are named
 """
@@ -23,8 +25,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import associations
+import clutter as cluttered
 import harbour as harbours
 import likelihoods
+import manoeuvres
 import numpy as np
 import pandas as pd
 import smoothers as smoothed
@@ -42,6 +46,7 @@ from herdfilter.evaluation.study import plan_study
 FILTERS = ["bootstrap", "sqmc", "auxiliary", "guided", "herded-random", "mixture-random", "augmented-random"]
 FILTERS += ["mixture-kh", "herded-kh", "herded-chg", "augmented-kh", "kalman-mixture-kh"]
 FILTERS += ["guided-augmented-em-kh", "guided-augmented-gauss-kh", "auto-kh"]
+FAMILIES = ["linear", "nonlinear"]
 STATISTICS = {"mean": np.mean, "median": np.median, "rms": lambda values: np.sqrt(np.mean(np.square(values)))}
 
 
@@ -181,6 +186,15 @@ def association(args) -> None:
             show(f"Marginals of association, {family}, {tracks} tracks", table, 180)
 
 
+def clutter(args) -> None:
+    """Write how many tracks of one target in clutter are lost."""
+    for in_gate in args.in_gate:
+        for name, n in cluttered.FILTERS:
+            table = cluttered.lost(in_gate, name, n, args.targets, args.seed, args.workers)
+            table = save("clutter", table, args.results, ["in_gate", "filter", "n"], "clutter")
+            show("Lost tracks in clutter", table)
+
+
 def harbour(args) -> None:
     """Write what the sensors of the harbour are like, and how filters and trackers do with them."""
     table = save("harbour_sensors", harbours.sensors(args.data), args.results, options="harbour")
@@ -193,6 +207,15 @@ def harbour(args) -> None:
         show("Two vessels", table)
 
 
+def modes(args) -> None:
+    """Write the errors of filters of models that jump."""
+    first = manoeuvres.CLAIMS + args.seed
+    for family in args.families:
+        table = manoeuvres.overview(family, range(first, first + args.models), args.mode_particles)
+        save("modes", table, args.results, ["family", "filter", "n"], "modes")
+        show(f"Modes, {family}", table)
+
+
 PARTS = {
     "published": published,
     "evidence": evidence,
@@ -200,7 +223,9 @@ PARTS = {
     "roughness": rough,
     "smoothers": smoothers,
     "harbour": harbour,
+    "clutter": clutter,
     "association": association,
+    "modes": modes,
 }
 
 
@@ -225,8 +250,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         default=list(smoothed.CASES),
         help="models of the smoothers",
     )
+    options.add_argument("--targets", type=int, default=100, help="of the clutter")
+    options.add_argument(
+        "--in-gate", type=float, nargs="+", default=[5.0, 1.0], help="false detections in a gate"
+    )
     options.add_argument("--matrices", type=int, default=100, help="of the association")
     options.add_argument("--tracks", type=int, nargs="+", default=list(associations.TRACKS))
+    options.add_argument("--models", type=int, default=100, help="that jump, of each family")
+    options.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES, help="of those models")
+    options.add_argument("--mode-particles", type=int, nargs="+", default=[50, 200])
     args = options.parse_args(arguments)
     announce(args.seed)
     args.stores.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -26,20 +27,23 @@ TRACKERS = [
 def measured(args: argparse.Namespace) -> pd.DataFrame:
     """Milliseconds and megabytes of a tracker's step, predict and update.
 
-    As many tracks as targets, which move at about constant velocity and are seen with a standard deviation of 10; one half of
-    the detections is clutter. Times are medians over the steps after the first; memory is the most that Python and numpy held
-    during a run beyond what they held before.
+    As many tracks as targets, which move at about constant velocity and are seen with a standard deviation of 10; one half
+    of the detections is clutter. Times are medians over the steps after the first; memory is the most that Python and numpy
+    held during a run beyond what they held before.
     """
     rows = []
     for tracks in (5,) if args.quick else (25, 100):
         model, starts, scans = crowd(tracks, 3 if args.quick else 12, np.random.default_rng(args.seed))
         for name, association in TRACKERS[: 2 if args.quick else None]:
-
-            def tracker(name: str = name, association: str = association) -> LMBTracker:
-                return LMBTracker(
-                    model, (), association=association, filter=name, n_particles=100, rng=1, initial=starts
-                )
-
+            tracker = partial(
+                LMBTracker,
+                model,
+                association=association,
+                filter=name,
+                n_particles=100,
+                rng=1,
+                initial=starts,
+            )
             times = stepped(tracker(), scans)[1:]
             tracemalloc.start()
             before = tracemalloc.get_traced_memory()[0]

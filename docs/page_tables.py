@@ -13,6 +13,7 @@ import page_adapters
 import page_association
 import page_default
 import page_harbour
+import page_modes
 import page_stonesoup
 import pandas as pd
 from page_format import RESULTS, interval, markdown, number, read
@@ -219,6 +220,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_association.TABLES,
     **page_default.TABLES,
     **page_harbour.TABLES,
+    **page_modes.TABLES,
     **page_stonesoup.TABLES,
     **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig2", "fig3", "fig4", "fig5")},
 }

@@ -403,6 +403,13 @@ def test_association_is_measured_against_exact_marginals(benchmark_module):
     assert herded["ratio_low"] < herded["ratio"] < herded["ratio_high"]
 
 
+def test_filters_of_models_that_jump_are_measured_against_all_histories(study):
+    small = ["--families", "linear", "--models", 1, "--mode-particles", 60]
+    table = study("bench_known", "modes", *small)["modes"].set_index("filter")
+    assert table.loc["mkf", "error"] < 0.5 * table.loc["bootstrap", "error"]
+    assert table.loc["auto-kh", "ratio"] < 1
+
+
 def test_figures_of_the_literature_are_set_beside_ours(study):
     table = study("bench_known", "published", "--scenarios", "ungm", "--most", 2)["published"]
     assert table["filter"].to_list() == ["bootstrap"]

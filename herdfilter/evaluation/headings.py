@@ -68,6 +68,8 @@ def headings(summary: pd.DataFrame, scenario: Scenario) -> list[Heading]:
     if summary["filter"].nunique() > 1:
         shown.append(Heading("ratio", f"ratio to {summary['baseline'].iloc[0]}", brief=True))
     for column in COLUMNS:
+        if column.name == "diverged" and scenario.targets is not None:
+            continue  # runs that failed, which are counted by themselves
         if column.label and summary[column.name].notna().any():
             label = column.label.format(unit=unit)
             shown.append(Heading(column.name, label, column.format, column.brief))

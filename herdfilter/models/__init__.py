@@ -4,6 +4,7 @@ from herdfilter.models.bearings import BearingsTracking
 from herdfilter.models.bearings_only import BearingsOnly
 from herdfilter.models.circling_range import CirclingRange
 from herdfilter.models.constant_velocity import ConstantVelocity
+from herdfilter.models.contract import sample_modes
 from herdfilter.models.coordinated_turn import CoordinatedTurn
 from herdfilter.models.double_well import DoubleWell
 from herdfilter.models.from_functions import FunctionModel, from_functions
@@ -47,4 +48,5 @@ __all__ = [
     "from_functions",
     "linear_chain",
     "random_model",
+    "sample_modes",
 ]

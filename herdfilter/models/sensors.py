@@ -190,9 +190,9 @@ def sensed(model: Model, sensor: Sensor | None) -> Model:
 
 
 def unobserved(model: Model) -> bool:
-    """Whether a model, or each of its modes, has no observation function at all: then sensors are to tell about it."""
+    """Whether a model, or one of its modes, has no observation function at all: then sensors are to tell about it."""
     if jumps(model):
-        return all(unobserved(in_mode(model, mode)) for mode in range(len(model.models)))
+        return any(unobserved(in_mode(model, mode)) for mode in range(len(model.models)))
     return not any(hasattr(model, name) for names in SEEN for name in names)
 
 

@@ -100,8 +100,8 @@ def paths(result: StudyResult, names: Sequence[str]) -> Drawing:
     shown, scenario = result.trajectory, result.study.scenario
     plane = list(scenario.plane)
     truth = shown.recording.truth[..., plane]
-    drawn = np.concatenate([shown.estimates[name][..., plane].reshape(-1, 2) for name in names])
-    limits = path_limits(truth[np.isfinite(truth).all(axis=2)], drawn, np.empty((0, 2)))
+    nowhere = np.empty((0, 2))  # false estimates may be anywhere
+    limits = path_limits(truth[np.isfinite(truth).all(axis=2)], nowhere, nowhere)
     return Drawing(
         tuple(
             Panel(f"{name}, n = {shown.n_particles}", partial(_paths, result, name, limits)) for name in names

@@ -164,7 +164,7 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
     for line in definition(scenario):
         name, _, meaning = line.partition(": ")
         lines.append((name, f"{meaning}; {failed}"))
-    if scenario.divergence is None:
+    if scenario.divergence is None and scenario.targets is None:
         lines.append(("diverged", "the scenario has no bound: only runs that failed count"))
     for column in COLUMNS:
         if column.label and column.name != "diverged" and summary[column.name].notna().any():

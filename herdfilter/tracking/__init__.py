@@ -4,6 +4,7 @@ from herdfilter.tracking.birth import Birth, BirthFromMeasurements
 from herdfilter.tracking.lmb import LMBTracker
 from herdfilter.tracking.metrics import GOSPA, gospa, label_switches, ospa
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
+from herdfilter.tracking.simulation import simulate_scans
 from herdfilter.tracking.track import Track
 
 __all__ = [
@@ -17,4 +18,5 @@ __all__ = [
     "gospa",
     "label_switches",
     "ospa",
+    "simulate_scans",
 ]

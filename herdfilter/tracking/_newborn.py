@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +36,24 @@ def appearing(make: Make, model: Model, initial: GaussianMixture, step: int) -> 
     online.predict()
     online.model = _as_held(online, model)
     return online
+
+
+def check_filter(make: Make, model: Model, places: Sequence[GaussianMixture]) -> None:
+    """Build one filter, which names what the model lacks, or what is no filter for tracks that start at these places."""
+    for place in places:
+        if place.dim != model.dim:
+            raise ValueError(
+                f"birth: expected states of {model.dim} dimensions, as of the model, got {place.dim}"
+            )
+    if not places:
+        return
+    online = make(started_from(model, places[0]))
+    missing = [name for name in ("predicted_observation", "combined") if not hasattr(online, name)]
+    if missing:
+        raise TypeError(
+            f"filter: expected one that can stand for several hypotheses, got {type(online).__name__}, which has no "
+            f"{' and no '.join(missing)}"
+        )
 
 
 def started_from(model: Model, initial: Any) -> Model:

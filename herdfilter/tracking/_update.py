@@ -15,8 +15,9 @@ from herdfilter.tracking._bernoulli import ratios, updated
 from herdfilter.tracking._scan import BESIDE_MISSED, Detecting, Gate, detections
 from herdfilter.tracking.track import Track
 
-UNEXPLAINED = 1e-6
-"""Probability of a detection without a track that is put down to rounding, where there is no clutter."""
+UNEXPLAINED = 0.5
+"""Expected number of detections without a track up to which there is none, where there is no clutter: it is an integer, but
+for what an approximate association gets wrong."""
 
 
 class Update(NamedTuple):
@@ -79,8 +80,8 @@ def scanned(
         matrix[:, 1:][matrix[:, 1:] < BESIDE_MISSED * matrix[:, :1]] = 0.0
     _check_detected(matrix, tracks, step)
     marginals = associate(matrix, rules.association, rng).marginals
-    left = np.clip(1 - marginals[:, 1:].sum(axis=0), 0.0, 1.0)
-    if by.clutter_density == 0 and rules.explained and (left > UNEXPLAINED).any():
+    left = 1 - marginals[:, 1:].sum(axis=0)
+    if by.clutter_density == 0 and rules.explained and left.sum() > UNEXPLAINED:
         j = int(np.argmax(left))
         raise ValueError(
             f"scan: expected detections of tracks alone, as the clutter density is zero, got {z[j]} as detection {j} at "
@@ -92,7 +93,7 @@ def scanned(
         for track, r, missing, own, shares in zip(tracks, after, unseen, seen, weights, strict=True)
         if r >= rules.prune
     ]
-    return Update(kept, z, left)
+    return Update(kept, z, np.clip(left, 0.0, 1.0))
 
 
 def _combined(missing: Hypothesis, own: dict[int, Hypothesis], shares: Array) -> Any:

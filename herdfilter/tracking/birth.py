@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import Array, as_positive, shown
+from herdfilter._checks import Array, as_array, as_positive, shown
 from herdfilter._one_line import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.extended import linearised
 from herdfilter.filters.kalman.gaussian import observation_moments
-from herdfilter.filters.observation import Observation
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import OBSERVED, Model, circular_dims, require
+from herdfilter.models.contract import OBSERVED, Model, circular_dims, observation_circular, require
 from herdfilter.models.sensors import Sensor, sensed
 
 
@@ -137,41 +136,55 @@ class BirthFromMeasurements:
     def located(self, model: Model, z: Array, step: int) -> tuple[Array, Array]:
         """Means (k, d) and covariances (k, d, d) of the state given each detection (k, m) alone."""
         require(model, "BirthFromMeasurements", OBSERVED)
-        circular = circular_dims(model)
         prior, covariance = self.prior.means[0], self.prior.distinct_covariances
-        means = np.tile(prior, (len(z), 1))
+        about = np.tile(prior, (len(z), 1))
         if self.state is not None:
-            means = np.asarray(self.state(z), dtype=float)
-            if means.shape != (len(z), len(prior)):
-                raise ValueError(
-                    f"state: expected states of shape {(len(z), len(prior))}, got shape {means.shape}"
-                )
-        covariances = np.empty((len(z), len(prior), len(prior)))
-        for j, detection in enumerate(z):
-            means[j], covariances[j] = _iterated(model, detection, step, prior, covariance, means[j])
-        return wrap_angles(means, circular), covariances
+            about = as_array("state", self.state(z), about.shape)
+        means, covariances = _iterated(model, z, step, prior, covariance, about)
+        return wrap_angles(means, circular_dims(model)), covariances
 
 
 REPEATS = 20
 """Most repetitions of an update about its own result."""
 
+SETTLED = 1e-16
+"""Squared move, in standard deviations of the prior, after which there is none."""
+
 
 def _iterated(
     model: Model, z: Array, step: int, prior: Array, covariance: Array, about: Array
 ) -> tuple[Array, Array]:
-    """Update a Gaussian with the observation function linearised about a state, again and again about the result."""
-    inverse = np.linalg.inv(covariance[0])
+    """Update N(prior, covariance[0]) with each detection (k, m), linearised about a state (k, d), then about the result."""
+    inverse, circular = np.linalg.inv(covariance[0]), observation_circular(model, z.shape[1])
     for _ in range(REPEATS):
-        predicted, spread, cross = observation_moments(model, about[None], covariance, linearised, step)
-        slope = (inverse @ cross[0]).T
-        noise = spread[0] - slope @ cross[0]
-        seen = Observation(model, z, step)
-        residual = seen.residuals(predicted)[0] - slope @ (prior - about)
-        gain = np.linalg.solve(spread[0], cross[0].T).T
-        moved = prior + gain @ residual
-        change = (moved - about) @ inverse @ (moved - about)
+        predicted, spread, cross = observation_moments(model, about, covariance, linearised, step)
+        slopes = (inverse @ cross).transpose(0, 2, 1)
+        gains = np.linalg.solve(spread, cross.transpose(0, 2, 1)).transpose(0, 2, 1)
+        left = wrap_angles(z - predicted, circular) - (slopes @ (prior - about)[:, :, None])[:, :, 0]
+        moved = prior + (gains @ left[:, :, None])[:, :, 0]
+        change = np.einsum("ki,ij,kj->k", moved - about, inverse, moved - about)
         about = moved
-        if change < 1e-16:
+        if change.max(initial=0.0) < SETTLED:
             break
-    kept = np.eye(len(prior)) - gain @ slope
-    return about, kept @ covariance[0] @ kept.T + gain @ noise @ gain.T
+    kept = np.eye(len(prior)) - gains @ slopes
+    noises = spread - slopes @ cross
+    return about, kept @ covariance @ kept.transpose(0, 2, 1) + gains @ noises @ gains.transpose(0, 2, 1)
+
+
+def as_births(name: str, given: Any) -> tuple[Birth, ...]:
+    """Return births as a tuple."""
+    try:
+        births = tuple(given)
+    except TypeError:
+        births = (None,)
+    if not all(isinstance(one, Birth) for one in births):
+        more = ", or BirthFromMeasurements(prior)" if name == "birth" else ""
+        raise TypeError(
+            f"{name}: expected a list of herdfilter.tracking.Birth(probability, initial){more}, got {shown(given)}"
+        )
+    return births
+
+
+def birth_places(birth: Sequence[Birth] | BirthFromMeasurements) -> list[GaussianMixture]:
+    """Return the distributions of states that births start from."""
+    return [birth.prior] if isinstance(birth, BirthFromMeasurements) else [one.initial for one in birth]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_count, as_generator, shown
+from herdfilter._checks import Array, as_count, as_generator
 from herdfilter._one_line import one_line
 from herdfilter.association import associate
 from herdfilter.catalogue import make_filter
@@ -17,10 +17,17 @@ from herdfilter.filters._times import as_duration
 from herdfilter.filters.series import Late, Reading, Watcher, series
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.with_clutter import WithClutter
-from herdfilter.tracking._newborn import appearing, standing, started_from
+from herdfilter.tracking._newborn import appearing, check_filter, standing
 from herdfilter.tracking._scan import Detecting
 from herdfilter.tracking._update import Rules, scanned
-from herdfilter.tracking.birth import Birth, BirthFromMeasurements, Left, as_probability
+from herdfilter.tracking.birth import (
+    Birth,
+    BirthFromMeasurements,
+    Left,
+    as_births,
+    as_probability,
+    birth_places,
+)
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
 from herdfilter.tracking.track import Label, Track
 
@@ -42,7 +49,7 @@ class LMBTracker:
     survival_probability : float
         That a target is still there after a time of 1.
     association : str or object
-        Method of `herdfilter.association`, such as ``HerdedGibbs()``; unless given the exact one, and belief propagation where
+        Method of `herdfilter.association`, such as ``HerdedGibbs()``; unless given exact, and by belief propagation where
         too many tracks compete for that.
     filter : str or callable
         Name in the catalogue, or ``(model, n_particles, rng)`` -> a filter.
@@ -98,7 +105,7 @@ class LMBTracker:
                 f"{type(model).__name__}"
             )
         self.model = model
-        self.birth = birth if isinstance(birth, BirthFromMeasurements) else _births("birth", birth)
+        self.birth = birth if isinstance(birth, BirthFromMeasurements) else as_births("birth", birth)
         self.survival_probability = as_probability("survival_probability", survival_probability)
         self.association, self.filter = association, filter
         associate(np.ones((1, 1)), association)  # names a method that is none
@@ -111,8 +118,9 @@ class LMBTracker:
         self.step = 0
         self.record: TrackingRecord | None = None
         self._left: list[Left] = []  # what the scans of this step leave to births
-        starts = _births("initial", initial)
-        self._check(starts)
+        starts = as_births("initial", initial)
+        places = birth_places(self.birth)
+        check_filter(self._make, model.model, [*places, *(one.initial for one in starts)])
         self.tracks = [self._standing((0, i), one) for i, one in enumerate(starts)]
 
     @property
@@ -262,37 +270,3 @@ class LMBTracker:
         if isinstance(self.filter, str):
             return make_filter(self.filter, model, self.n_particles, rng)
         return self.filter(model, self.n_particles, rng)
-
-    def _check(self, starts: Sequence[Birth]) -> None:
-        """Build one filter, which names what the model lacks, or what is no filter for tracks."""
-        if isinstance(self.birth, BirthFromMeasurements):
-            starts = [Birth(self.birth.most, self.birth.prior), *starts]
-        else:
-            starts = [*self.birth, *starts]
-        dim = self.model.model.dim
-        for one in starts:
-            if one.initial.dim != dim:
-                raise ValueError(
-                    f"birth: expected states of {dim} dimensions, as of the model, got {one.initial.dim}"
-                )
-        if starts:
-            online = self._make(started_from(self.model.model, starts[0].initial))
-            missing = [name for name in ("predicted_observation", "combined") if not hasattr(online, name)]
-            if missing:
-                raise TypeError(
-                    f"filter: expected one that can stand for several hypotheses, got {type(online).__name__}, which has no "
-                    f"{' and no '.join(missing)}"
-                )
-
-
-def _births(name: str, given: Any) -> tuple[Birth, ...]:
-    try:
-        births = tuple(given)
-    except TypeError:
-        births = (None,)
-    if not all(isinstance(one, Birth) for one in births):
-        more = ", or BirthFromMeasurements(prior)" if name == "birth" else ""
-        raise TypeError(
-            f"{name}: expected a list of herdfilter.tracking.Birth(probability, initial){more}, got {shown(given)}"
-        )
-    return births

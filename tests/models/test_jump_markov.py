@@ -59,7 +59,8 @@ def test_the_initial_state_is_that_of_any_mode():
     for one in moving:
         one.initial = box
     drawn = hf.models.JumpMarkov(moving, np.eye(2)).initial.sample(50, np.random.default_rng(0))
-    assert drawn.shape == (50, 1) and ((drawn >= 0) & (drawn <= 1)).all()
+    assert drawn.shape == (50, 1)
+    assert ((drawn >= 0) & (drawn <= 1)).all()
 
 
 def test_observation_functions_in_common_are_those_of_the_model():

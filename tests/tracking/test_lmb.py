@@ -1,13 +1,14 @@
 """The labelled multi-Bernoulli tracker beside single filters, and beside recursions written out here."""
 
 import copy
+import pickle
 from itertools import product
 
 import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.tracking import Birth, LMBTracker
+from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
 
 NOT_USED = 0
 """Seed of deterministic trackers."""
@@ -108,7 +109,9 @@ def test_the_gate_costs_no_accuracy(walk, cluttered, gaussian):
     births = [Birth(0.1, gaussian(0, 0)), Birth(0.1, gaussian(6, 0))]
     scans = scans_of(6, 8, [(0, 0), (6, 0)], 0.9, clutter=15)
     gated, all_ = (
-        LMBTracker(model, births, filter="ekf", gate_probability=p, report=0.0).run(scans)
+        LMBTracker(model, births, association="exact", filter="ekf", gate_probability=p, report=0.0).run(
+            scans
+        )
         for p in (1 - 1e-9, 1.0)
     )
     same(gated, all_, places=4)
@@ -212,6 +215,26 @@ def test_a_deterministic_tracker_uses_no_random_number(walk, cluttered, gaussian
     same(one, other)
 
 
+def test_a_tracker_resumes_where_it_was(walk, cluttered, gaussian):
+    """Copied and pickled, after a scan and after a prediction, random filters included."""
+    births = BirthFromMeasurements(gaussian(0, 0, variance=30.0), expected=1.0, most=0.5)
+    tracker = LMBTracker(cluttered(walk, 0.9, 2 / 64), births, filter="bootstrap", n_particles=20, rng=1)
+    *scans, last, final = scans_of(4, 4, [(0, 0), (3, 0)], 0.9, clutter=2, half=4.0)
+    tracker.run(scans)
+    others = [copy.deepcopy(tracker), pickle.loads(pickle.dumps(tracker))]
+    for one in (tracker, *others):
+        one.predict()
+        one.update(last)
+    tracker.predict()
+    for other in others:
+        other.predict()
+        assert other.update(final).labels
+    expected = tracker.update(final)
+    for other in others:
+        np.testing.assert_array_equal(other.record.means, expected.means)
+        np.testing.assert_array_equal(other.record.existence, expected.existence)
+
+
 def test_the_order_of_detections_does_not_matter(walk, cluttered, gaussian):
     births = [Birth(0.2, gaussian(0, 0)), Birth(0.2, gaussian(3, 0))]
     scans = scans_of(4, 4, [(0, 0), (3, 0)], 0.9, clutter=2, half=4.0)
@@ -272,6 +295,19 @@ def test_impossible_scans_are_named(walk, cluttered, gaussian):
     clear.predict()
     with pytest.raises(ValueError, match=r"as the clutter density is zero, got .* as detection"):
         clear.update([[0.0, 0.0], [1.0, 0.0]])
+
+
+@pytest.mark.parametrize("association", ["exact", "herded-gibbs"])
+def test_without_clutter_every_detection_is_of_a_target(association, walk, cluttered, gaussian):
+    """Of one that is known, or of a birth."""
+    starts = [Birth(1.0, gaussian(0, 0)), Birth(1.0, gaussian(2, 0))]
+    births = [Birth(0.01, gaussian(1, 1))]
+    tracker = LMBTracker(
+        cluttered(walk, 0.9, 0.0), births, association=association, filter="ekf", initial=starts
+    )
+    tracker.predict()
+    tracker.update([[0.0, 0.5], [2.0, 0.0], [1.0, 0.5]])
+    assert tracker.cardinality == pytest.approx(3, abs=0.02)
 
 
 @pytest.mark.parametrize(

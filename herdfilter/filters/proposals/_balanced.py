@@ -29,7 +29,7 @@ class BalancedPoints:
         return Points.trusted(balanced_noise(n, mixture.dim, 0), np.full(n, 1.0 / n))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def balanced_noise(n: int, dim: int, turn: int) -> Array:
     """Return n points of N(0, I), (n, dim), always the same; any run of successive ones is spread like the whole.
 

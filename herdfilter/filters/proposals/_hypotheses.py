@@ -29,8 +29,12 @@ UNGUIDED = 0.1
 """Share of the particles for what guides none, beyond its share of the posterior: if the detections were judged wrongly,
 there are particles for them all the same (a defensive mixture, Hesterberg 1995)."""
 
-LEAST = 3
+LEAST = 2
 """Fewest particles that a detection guides."""
+
+EACH = 20
+"""Fewest particles for each of the hypotheses that count, ``1 / sum p^2`` of them: with fewer, parts would be so small that
+guidance loses more than it gains, and no particle is guided."""
 
 NEGLIGIBLE = 1e-6
 """Share of the posterior below which a detection is not looked at."""
@@ -56,7 +60,7 @@ def guided(
     if quotas[0]:
         part = _part(proposal, move, cloud, int(quotas[0]), rng)
         left = Observation(_Left(seen.model, rest), seen.z, seen.step, None)
-        part = proposal.propose(move, part, rng)
+        part = getattr(proposal, "unguided", proposal.propose)(move, part, rng)
         part = part.reweighted(left.log_likelihood(part.particles))
         parts.append((part, left.level or 0.0))
     return _together(parts, seen)
@@ -107,16 +111,25 @@ def shared(missed: float, detected: Array, n: int) -> tuple[np.ndarray, np.ndarr
         return np.arange(len(detected)), np.eye(1, len(logs), dtype=np.int64)[0] * n
     shares = np.exp(logs - peak)
     shares /= shares.sum()
+    if n * (shares @ shares) < min(EACH, n):
+        return np.flatnonzero(shares[1:] > NEGLIGIBLE), np.eye(1, len(logs), dtype=np.int64)[0] * n
     defended = (1 - UNGUIDED) * shares
     defended[0] += UNGUIDED
     quotas = largest_remainders(defended, n)
-    quotas[1:][quotas[1:] < LEAST] = 0
+    quotas[1:] = _rounded(quotas[1:])
     rest = np.flatnonzero((quotas[1:] == 0) & (shares[1:] > NEGLIGIBLE))
     if missed == -np.inf and not len(rest):
-        shares = shares * (quotas > 0)
-        return rest, largest_remainders(shares / shares.sum(), n)
-    quotas[0] = n - quotas[1:].sum()
+        quotas[0] = 0
+        quotas[quotas.argmax()] += n - quotas.sum()
+    else:
+        quotas[0] = n - quotas[1:].sum()
     return rest, quotas
+
+
+def _rounded(quotas: np.ndarray) -> np.ndarray:
+    """Quotas rounded down to few sizes, by a quarter at most: points of N(0, I) are kept for each size."""
+    step = 2 ** np.maximum(np.floor(np.log2(np.maximum(quotas, 1))).astype(np.int64) - 2, 0)
+    return np.where(quotas < LEAST, 0, quotas // step * step)
 
 
 def _part(

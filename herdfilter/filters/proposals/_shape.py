@@ -39,7 +39,14 @@ class Shape(NamedTuple):
 
     @classmethod
     def of(cls, move: Move, cloud: Cloud) -> Shape:
-        """Return the shape of a cloud."""
+        """Return the shape of a cloud, which is found out once: several detections may be looked at from there."""
+        known = vars(cloud).get("_shape")
+        if known is None:
+            known = vars(cloud)["_shape"] = cls._found(move, cloud)
+        return known
+
+    @classmethod
+    def _found(cls, move: Move, cloud: Cloud) -> Shape:
         fitted = GaussianFit().fit(cloud.particles, cloud.weights, move.circular)
         mean, root = fitted.means[0], fitted.factors[0]
         x = unwrap_angles(cloud.particles, cloud.weights, move.circular)

@@ -91,6 +91,20 @@ class AutomaticProposal:
                 return Cloud.equal(moved)
         return (self._line if self._on_line(move) else self._ranked).propose(move, cloud, rng)
 
+    def unguided(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
+        """Propose, and widen the particles where `guide` would: for a part of a scan's hypotheses that nothing guides."""
+        if move.simulated_only or self._on_line(move):
+            return self.propose(move, cloud, rng)
+        shape = Shape.of(move, cloud)
+        points, shares = UNSCENTED.points(move.model.dim + move.noise_dim)
+        if shape.gaussian:
+            return self._ranked.moved(Source.gaussian(move, shape.mean, shape.root), rng, cloud.successors)
+        ahead = Source.gaussian(move, shape.mean, shape.root).at_all(points)
+        if shape.width > 0 and noise_share(ahead[0], shares, move) < len(cloud) ** -0.5:
+            source = Source.kernels(move, cloud, shape.mean, shape.root, shape.width)
+            return self._ranked.moved(source, rng, cloud.successors)
+        return self._ranked.propose(move, cloud, rng)
+
     def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
         if move.simulated_only or not has(seen.model, OBSERVED):

@@ -1,0 +1,85 @@
+"""One target in clutter: lost tracks of filters beside bootstrap with ten times the particles.
+
+A target of nearly constant velocity in the plane (sd of the acceleration 5 m/s^2, of a position 10 m, steps of 1 s), P_D = 0.9, and
+so much clutter that a gate of probability 0.99 about the prediction of a Kalman filter without clutter holds --in-gate false
+detections in the mean, drawn in a window of 24 standard deviations about the target. A track is lost if the RMSE of the
+position over the last quarter exceeds five of them. Seeds start at a million.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+
+import herdfilter as hf
+
+CLAIMS, STEPS, DETECTED = 1_000_000, 30, 0.9
+GATE = 9.21  # chi-square of two degrees of freedom at 0.99
+LOST = 5.0  # standard deviations of a predicted detection
+FILTERS = (
+    ("bootstrap", 1000),
+    ("auto-kh", 100),
+    ("ukf", 1),
+    ("bootstrap", 100),
+    ("ranked", 100),
+    ("guided", 100),
+)
+
+_BLOCK = np.array([[1.0, 1.0], [0.0, 1.0]])
+MOVING = hf.models.LinearGaussian(
+    F=np.kron(np.eye(2), _BLOCK),
+    H=np.array([[1.0, 0, 0, 0], [0, 0, 1, 0]]),
+    Q=25.0 * np.kron(np.eye(2), [[0.25, 0.5], [0.5, 1.0]]),
+    R=100.0 * np.eye(2),
+    initial_mean=[0.0, 10.0, 0.0, 0.0],
+    initial_covariance=np.diag([100.0, 25.0, 100.0, 25.0]),
+)
+
+
+def predicted_sd() -> float:
+    """Standard deviation of an entry of a predicted detection, without clutter, once it has settled."""
+    kf = hf.UnscentedKalmanFilter(MOVING)
+    for _ in range(20):
+        kf.predict()
+        covariance = kf.predicted_observation()[1]
+        kf.update([0.0, 0.0])
+    return float(np.sqrt(covariance[0, 0]))
+
+
+def simulated(seed: int, in_gate: float, sd: float) -> tuple[np.ndarray, list[np.ndarray], object]:
+    """Truth, scans and the model of a run."""
+    rng = np.random.default_rng(seed)
+    truth, detections = hf.simulate(MOVING, STEPS, rng)
+    density, half = in_gate / (np.pi * GATE * sd**2), 12 * sd
+    scans = []
+    for x, z in zip(truth, detections, strict=True):
+        clutter = x[[0, 2]] + rng.uniform(-half, half, (rng.poisson(density * 4 * half**2), 2))
+        scans.append(np.vstack([clutter, z[None][: int(rng.random() < DETECTED)]]))
+    return truth, scans, hf.models.WithClutter(MOVING, DETECTED, density)
+
+
+def run(seed: int, in_gate: float, name: str, n: int, sd: float) -> tuple[float, float]:
+    """RMSE of the position over the last quarter, and the log-likelihood."""
+    truth, scans, model = simulated(seed, in_gate, sd)
+    result = hf.make_filter(name, model, n, rng=seed).run(scans)
+    squared = ((result.means[:, [0, 2]] - truth[:, [0, 2]]) ** 2).sum(axis=1)
+    return float(np.sqrt(squared[-(STEPS // 4) :].mean())), float(result.log_likelihood)
+
+
+def lost(in_gate: float, name: str, n: int, runs: int, seed: int, workers: int) -> pd.DataFrame:
+    """One row: how many tracks a filter loses."""
+    sd = predicted_sd()
+    one = delayed(partial(run, in_gate=in_gate, name=name, n=n, sd=sd))
+    out = np.array(Parallel(n_jobs=workers)(one(CLAIMS + seed + k) for k in range(runs)))
+    row = {
+        "in_gate": in_gate,
+        "filter": name,
+        "n": n,
+        "runs": runs,
+        "lost": int((out[:, 0] > LOST * sd).sum()),
+    }
+    row |= {"rmse_median": np.median(out[:, 0]), "log_likelihood": out[:, 1].mean()}
+    return pd.DataFrame([row])

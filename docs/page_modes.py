@@ -1,0 +1,22 @@
+"""The table of the page about models that jump, from what `benchmarks/bench_known.py modes` leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from page_format import interval, markdown, number, percent, read
+
+
+def modes() -> str:
+    """Write errors of filters against the exact posterior, and those of herded modes over random ones."""
+    rows = []
+    for _, row in read("modes").iterrows():
+        cells = [number(row[name]) for name in ("error", "error_90", "modes", "log_likelihood")]
+        cells += [percent(row["within"]), interval(row, "ratio"), number(row["ms"])]
+        name = f"`{row['filter']}`" if ", " not in row["filter"] else f"`{row['filter'].replace(', ', '`, ')}"
+        rows.append([row["family"], row["models"], name, row["n"] or "", *cells])
+    heads = ["modes", "models", "filter", "n", "mean, sd", "of 90 %", "probabilities", "log-likelihood"]
+    return markdown([*heads, "within 1 %", "to random modes", "ms per step"], rows, "modes")
+
+
+TABLES: dict[str, Callable[[], str]] = {"modes": modes}

@@ -1,0 +1,107 @@
+"""Missed detections and clutter: what a scan may be, how it is simulated, and what is refused."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.models import WithClutter
+
+LINE = hf.models.LinearGaussian([[1.0]], [[1.0]], [[1.0]], [[0.04]], [0.0], [[4.0]])
+PLANE = hf.models.LinearGaussian(np.eye(2), np.eye(2), np.eye(2), np.eye(2), [0.0, 1.0], np.eye(2))
+X = np.array([[0.0, 1.0], [2.0, -1.0], [0.5, 0.5]])
+
+
+def test_the_likelihood_is_a_sum_over_what_may_be_of_the_state():
+    scan = np.array([[0.2, 0.9], [3.0, 3.0]])
+    g = np.array([np.exp(-0.5 * ((z - X) ** 2).sum(axis=1)) / (2 * np.pi) for z in scan])
+    model = WithClutter(PLANE, 0.9, 0.1)
+    np.testing.assert_allclose(np.exp(model.log_likelihood(scan, X, 1)), 0.1 + 0.9 * g.sum(axis=0) / 0.1)
+    np.testing.assert_allclose(np.exp(model.log_likelihood(np.empty((0, 2)), X, 1)), 0.1)
+    np.testing.assert_allclose(np.exp(WithClutter(PLANE, 0.9, 0).log_likelihood(scan[:1], X, 1)), 0.9 * g[0])
+
+
+def test_a_likelihood_of_the_models_own_is_used():
+    model = WithClutter(hf.models.StochasticVolatility(), 0.9, 0.1)
+    x = np.array([[0.0], [1.0]])
+    g = np.exp(model.model.log_likelihood(np.array([0.3]), x, 1))
+    np.testing.assert_allclose(np.exp(model.log_likelihood([[0.3]], x, 1)), 0.1 + 9 * g)
+
+
+def test_what_is_simulated_has_the_numbers_asked_for():
+    model = WithClutter(PLANE, 0.7, 0.01, region=[[100, 120], [100, 120]])  # clutter far from the states
+    _, scans = hf.simulate(model, 600, rng=1)
+    seen = np.array([(scan < 100).any(axis=1).sum() for scan in scans])
+    clutter = np.array([len(scan) for scan in scans]) - seen
+    assert seen.max() == 1
+    assert seen.mean() == pytest.approx(0.7, abs=4 * np.sqrt(0.21 / 600))
+    assert clutter.mean() == pytest.approx(4.0, abs=4 * np.sqrt(4 / 600))
+    assert clutter.var() == pytest.approx(4.0, rel=0.3)
+
+
+def test_flat_scans_are_of_one_entry_each():
+    model = WithClutter(LINE, 0.9, 0.1)
+    flat, rows = (model.log_likelihood(z, X[:, :1], 1) for z in ([0.5, 1.0], [[0.5], [1.0]]))
+    np.testing.assert_array_equal(flat, rows)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_it_can_be_copied(duplicate):
+    model = duplicate(WithClutter(PLANE, 0.9, 0.1))
+    assert (model.dim, model.detection_probability, model.clutter_density) == (2, 0.9, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("z", "message"),
+    [
+        (
+            [[1.0, 2.0], [3.0]],
+            r"z: expected a scan, detections \(k, m\) of one length, got lengths 1, 2 at step 1",
+        ),
+        ([[1.0, np.nan]], r"z: expected a scan.* of finite numbers, got \[1.0, nan\] at step 1; leave"),
+        ([[1.0, np.inf]], r"of finite numbers, got \[1.0, inf\]"),
+        ([[1.0, 2.0, 3.0]] * 2, r"z: expected .*2.*got .*3"),
+        (3.0, r"z: expected a scan, detections \(k, m\), got shape \(\) at step 1"),
+        ("a", r"z: expected a scan, detections \(k, m\) of one length, got 'a' at step 1"),
+    ],
+)
+@pytest.mark.parametrize("name", ["bootstrap", "auto-kh", "ukf"])
+def test_scans_that_are_none_are_named(name, z, message):
+    pf = hf.make_filter(name, WithClutter(PLANE, 0.9, 0.1), 20, rng=1)
+    pf.predict()
+    with pytest.raises(ValueError, match=message) as caught:
+        pf.update(z)
+    assert "\n" not in str(caught.value)
+
+
+def test_surplus_detections_without_clutter_are_named():
+    pf = hf.make_filter("auto-kh", WithClutter(PLANE, 0.9, 0.0), 20, rng=1)
+    pf.predict()
+    with pytest.raises(ValueError, match="at most one detection, as clutter_density is 0, got 2 at step 1"):
+        pf.update(X[:2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0.0, 0.1), "detection_probability: expected a number above 0, up to 1, got 0"),
+        ((1.1, 0.1), "detection_probability: .* got 1.1"),
+        ((np.nan, 0.1), "detection_probability: .* got nan"),
+        ((0.9, -1.0), "clutter_density: expected a finite number of at least 0, got -1"),
+        ((0.9, np.inf), "clutter_density: .* got inf"),
+        ((0.9, 0.1, [[1.0, 0.0]]), "region: expected rows"),
+    ],
+)
+def test_numbers_out_of_range_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        WithClutter(PLANE, *arguments)
+    with pytest.raises(ValueError, match=message):
+        hf.Sensor(lambda x: x, np.eye(2), (), None, None, *arguments)
+
+
+def test_a_region_is_asked_for_where_clutter_is_simulated():
+    with pytest.raises(ValueError, match="region: expected bounds"):
+        hf.simulate(WithClutter(PLANE, 0.9, 0.1), 3, rng=0)
+    assert len(hf.simulate(WithClutter(PLANE, 0.9, 0.0), 3, rng=0)[1]) == 3
