@@ -144,7 +144,7 @@ def test_both_vessels_get_tracks_of_their_own():
 @REAL
 def test_detections_outside_the_area_and_of_the_own_ship_are_left_out():
     area = np.array([[-180.0, 110.0], [-640.0, -330.0]])
-    whole, part = load_harbour(FOLDER), load_harbour(FOLDER, area=area, nearest=30.0)
+    whole, part = harbour(2, 4), load_harbour(FOLDER, area=area, nearest=30.0)
     own = load_autoferry(FOLDER).own_ship
     for before, after, ship in zip(whole.scans, part.scans, own, strict=True):
         inside = ((before > area[:, 0]) & (before < area[:, 1])).all(axis=1)
