@@ -18,7 +18,7 @@ targets; see trackers.py. Means over runs, with 95 % intervals.
 python benchmarks/bench_peers.py [samplers] [--sizes 16 64 256 1024] [--dims 2 4] [--seeds 3] [--patience 30]
 python benchmarks/bench_peers.py thin [--sample 10000] [--thin-dims 2 5 10 20]
 python benchmarks/bench_peers.py adapters [--libraries filterpy particles stonesoup] [--runs 50]
-python benchmarks/bench_peers.py trackers [--scenarios crossing meeting] [--trackers lmb-ukf ...] [--peers LMB ...] [--runs 100]
+python benchmarks/bench_peers.py trackers [--scenarios crossing meeting] [--trackers lmb-ukf ...] [--peers LMB ...]
 """
 
 from __future__ import annotations

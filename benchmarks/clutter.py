@@ -1,9 +1,9 @@
 """One target in clutter: lost tracks of filters beside bootstrap with ten times the particles.
 
-A target of nearly constant velocity in the plane (sd of the acceleration 5 m/s^2, of a position 10 m, steps of 1 s), P_D = 0.9, and
-so much clutter that a gate of probability 0.99 about the prediction of a Kalman filter without clutter holds --in-gate false
-detections in the mean, drawn in a window of 24 standard deviations about the target. A track is lost if the RMSE of the
-position over the last quarter exceeds five of them. Seeds start at a million.
+A target of nearly constant velocity in the plane (sd of the acceleration 5 m/s^2, of a position 10 m, steps of 1 s), P_D =
+0.9, and so much clutter that a gate of probability 0.99 about the prediction of a Kalman filter without clutter holds
+--in-gate false detections in the mean, drawn in a window of 24 standard deviations about the target. A track is lost if the
+RMSE of the position over the last quarter exceeds five of them. Seeds start at a million.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MOVING = hf.models.LinearGaussian(
 
 
 def predicted_sd() -> float:
-    """Standard deviation of an entry of a predicted detection, without clutter, once it has settled."""
+    """Return the standard deviation of an entry of a predicted detection, without clutter, once it has settled."""
     kf = hf.UnscentedKalmanFilter(MOVING)
     for _ in range(20):
         kf.predict()

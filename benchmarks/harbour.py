@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from common import mean_with_interval
 
 import herdfilter as hf
 from herdfilter.evaluation.data import load_autoferry
@@ -82,26 +83,19 @@ def trackers(args: argparse.Namespace) -> pd.DataFrame:
             told = {"recording": recording, "constants_from": other, "sensors": by}
             one = replace(scenario, data={**(scenario.data or {}), **told})
             table = hf.compare(one, runs=args.runs, seed=args.seed, workers=args.workers, data=args.data)
-            means = table.groupby(["filter", "n_particles"], sort=False)[
-                [
-                    "gospa",
-                    "gospa_localisation",
-                    "gospa_missed",
-                    "gospa_false",
-                    "ospa",
-                    "label_switches",
-                    "ms_per_step",
-                ]
-            ].mean()
-            for (name, n), row in means.iterrows():
-                rows.append(
-                    {
-                        "recording": recording,
-                        "sensors": " ".join(by),
-                        "filter": name,
-                        "n": n,
-                        "runs": args.runs,
-                    }
-                    | row.to_dict()
-                )
+            for (name, n), runs in table.groupby(["filter", "n_particles"], sort=False):
+                row = {
+                    "recording": recording,
+                    "sensors": " ".join(by),
+                    "filter": name,
+                    "n": n,
+                    "runs": len(runs),
+                }
+                for measure in ("gospa", "ospa"):
+                    mean, low, high = mean_with_interval(runs[measure].to_numpy())
+                    row |= {measure: mean, f"{measure}_low": low, f"{measure}_high": high}
+                rows.append(row | runs[list(_PARTS)].mean().to_dict())
     return pd.DataFrame(rows)
+
+
+_PARTS = ("gospa_localisation", "gospa_missed", "gospa_false", "label_switches", "ms_per_step")

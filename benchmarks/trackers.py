@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from common import mean_with_interval
 
 import herdfilter as hf
 from herdfilter.evaluation.scenario import Scenario, load_scenario
@@ -324,14 +325,9 @@ def _row(scenario: str, tracker: str, runs: pd.DataFrame) -> dict[str, Any]:
         "failed": int((runs["error"] != "").sum()),
     }
     for name in ("gospa", "ospa"):
-        row[name], row[f"{name}_low"], row[f"{name}_high"] = _with_interval(runs[name].dropna().to_numpy())
+        row[name], row[f"{name}_low"], row[f"{name}_high"] = mean_with_interval(
+            runs[name].dropna().to_numpy()
+        )
     for name in ("gospa_localisation", "gospa_missed", "gospa_false", "label_switches", "cardinality_error"):
         row[name] = runs[name].mean()
     return row | {"ms_per_scan": runs["ms_per_step"].median()}
-
-
-def _with_interval(values: np.ndarray) -> tuple[float, float, float]:
-    """Mean over runs, with the 95 % interval of 2,000 bootstrap samples of them."""
-    rng = np.random.default_rng(0)
-    means = values[rng.integers(len(values), size=(2000, len(values)))].mean(axis=1)
-    return float(values.mean()), *(float(q) for q in np.quantile(means, (0.025, 0.975)))

@@ -189,7 +189,24 @@ def paper(name: str) -> str:
     return markdown(kept, rows, f"paper_{name}")
 
 
+def clutter() -> str:
+    """Write how many tracks of one target in clutter each filter loses."""
+    rows = [
+        [
+            row.filter,
+            row.n if row.n > 1 else "",
+            number(row.in_gate),
+            f"{row.lost} of {row.runs}",
+            number(row.rmse_median, 3),
+        ]
+        for row in read("clutter").itertuples()
+    ]
+    heads = ["filter", "n", "false detections in the gate", "tracks lost", "median RMSE at the end (m)"]
+    return markdown(heads, rows, "clutter")
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "clutter": clutter,
     "demo": demo,
     "catalogue": catalogue,
     "study": study,

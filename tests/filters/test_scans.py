@@ -16,7 +16,7 @@ SCANS = [[[0.3], [2.5]], [], [[-1.0], [1.2], [6.0]], [[1.0]]]
 
 
 def enumerated(scans, line=LINE):
-    """Posterior mean and variance at the last step, and the log-likelihood of all, over histories of Kalman filters."""
+    """Posterior mean and variance at the last step, and the log-likelihood: a sum over histories of Kalman filters."""
     F, H, Q, R = line.F[0, 0], line.H[0, 0], line.Q[0, 0], line.R[0, 0]
     terms = []
     for history in itertools.product(*[range(1 + len(scan)) for scan in scans]):
@@ -50,14 +50,6 @@ def test_the_posterior_is_the_sum_over_all_histories(name, n, within):
     """Mean, variance and evidence, all relative to exact ones."""
     mean, variance, log_likelihood = enumerated(SCANS)
     result = hf.make_filter(name, hf.models.WithClutter(LINE, P, KAPPA), n, rng=1).run(SCANS)
-    print(
-        result.means[-1, 0],
-        mean,
-        result.covariances[-1, 0, 0],
-        variance,
-        result.log_likelihood,
-        log_likelihood,
-    )
     assert result.means[-1, 0] == pytest.approx(mean, abs=within * np.sqrt(variance))
     assert result.covariances[-1, 0, 0] == pytest.approx(variance, rel=2 * within)
     assert result.log_likelihood == pytest.approx(log_likelihood, abs=2 * within)
