@@ -25,7 +25,6 @@ FILTERS = (
     ("ukf", 1),
     ("bootstrap", 100),
     ("ranked", 100),
-    ("guided", 100),
 )
 
 _BLOCK = np.array([[1.0, 1.0], [0.0, 1.0]])
