@@ -182,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--runs", type=int, default=50, help="of the adapters' filters, and of trackers")
     options.add_argument("--many", type=int, default=2**14, help="particles of filterpy's references")
     options.add_argument("--scenarios", nargs="+", default=["crossing", "meeting"], help="with trackers")
-    options.add_argument("--trackers", nargs="+", default=list(sets.OURS), help="of ours")
+    options.add_argument("--trackers", nargs="*", default=list(sets.OURS), help="of ours")
     options.add_argument("--peers", nargs="+", default=[""], help="trackers of others whose names begin so")
     options.add_argument("--particles", type=int, default=100, help="of each track of ours")
     options.add_argument("--workers", type=int, default=1)
