@@ -262,7 +262,7 @@ CONFIRM, MISSED, LOST = 3, 2, 10.0
 position, in that of a detection. Of 18 settings near the least OSPA on a run of either scenario, of seed 0."""
 
 MERGE = {"crossing": 4.0}
-"""Squared distance at which the other LMB tracker merges Gaussians; elsewhere it merges none, which does better on the meeting: the
+"""Squared distance at which the other LMB tracker merges Gaussians; elsewhere none, which does better on the meeting: the
 best of five settings of its thresholds on the first three runs of seed 0."""
 
 OURS = ("lmb-ukf", "lmb-bp", "lmb-herded-gibbs", "lmb-random-gibbs", "lmb-auto-kh", "lmb-bootstrap")

@@ -126,7 +126,9 @@ class BirthFromMeasurements:
         births = []
         for scan in scans:
             kept = scan.unexplained > 0
-            rates = self.expected * dt * scan.unexplained[kept] / total if kept.any() else np.empty(0)
+            if not kept.any():  # of an empty scan, too
+                continue
+            rates = self.expected * dt * scan.unexplained[kept] / total
             located = self.located(sensed(model, scan.sensor), scan.z[kept], step)
             for rate, mean, covariance in zip(rates, *located, strict=True):
                 place = GaussianMixture.trusted(np.ones(1), mean[None], covariance)
