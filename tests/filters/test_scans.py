@@ -40,9 +40,9 @@ def enumerated(scans, line=LINE):
 @pytest.mark.parametrize(
     ("name", "n", "within"),
     [
-        ("auto-kh", 400, 0.02),
-        ("ranked", 400, 0.03),
-        ("guided", 3000, 0.06),
+        ("auto-kh", 400, 0.01),
+        ("ranked", 400, 0.02),
+        ("guided", 3000, 0.05),
         ("bootstrap", 10000, 0.08),
     ],
 )
