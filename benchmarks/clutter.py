@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from scipy.stats import binomtest
 
 import herdfilter as hf
 
@@ -21,6 +22,7 @@ GATE = 9.21  # chi-square of two degrees of freedom at 0.99
 LOST = 5.0  # standard deviations of a predicted detection
 FILTERS = (
     ("bootstrap", 1000),
+    ("mkf", 100),
     ("auto-kh", 100),
     ("ukf", 1),
     ("bootstrap", 100),
@@ -80,5 +82,7 @@ def lost(in_gate: float, name: str, n: int, runs: int, seed: int, workers: int) 
         "runs": runs,
         "lost": int((out[:, 0] > LOST * sd).sum()),
     }
+    interval = binomtest(row["lost"], runs).proportion_ci(method="wilson")
+    row |= {"lost_low": runs * interval.low, "lost_high": runs * interval.high}
     row |= {"rmse_median": np.median(out[:, 0]), "log_likelihood": out[:, 1].mean()}
     return pd.DataFrame([row])

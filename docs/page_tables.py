@@ -196,7 +196,7 @@ def clutter() -> str:
             row.filter,
             row.n if row.n > 1 else "",
             number(row.in_gate),
-            f"{row.lost} of {row.runs}",
+            f"{row.lost} of {row.runs} ({row.lost_low:.0f}, {row.lost_high:.0f})",
             number(row.rmse_median, 3),
         ]
         for row in read("clutter").itertuples()

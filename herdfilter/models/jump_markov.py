@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -167,6 +168,9 @@ def with_modes(model: contract.Model, user: str) -> contract.Model:
     if contract.jumps(model):
         return model
     contract.check_state(model, user)
+    if contract.has_scans(model) and dataclasses.is_dataclass(model):  # of the only mode, as of several
+        wrapper: Any = model
+        return dataclasses.replace(wrapper, model=JumpMarkov([wrapper.model], [[1.0]]))
     return JumpMarkov([model], [[1.0]])
 
 

@@ -40,6 +40,7 @@ def enumerated(scans, line=LINE):
 @pytest.mark.parametrize(
     ("name", "n", "within"),
     [
+        ("mkf", 400, 1e-9),
         ("auto-kh", 400, 0.01),
         ("ranked", 400, 0.02),
         ("guided", 3000, 0.05),
@@ -63,7 +64,7 @@ def test_a_grid_takes_scans():
     assert result.log_likelihood == pytest.approx(log_likelihood, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "auto-kh", "ranked", "guided", "ukf", "ekf", "ckf"])
+@pytest.mark.parametrize("name", ["bootstrap", "auto-kh", "ranked", "guided", "ukf", "ekf", "ckf", "mkf"])
 def test_without_clutter_and_misses_it_is_the_model_alone(name):
     """To the last bit: a scan of one detection, which is of the state."""
     z = np.random.default_rng(3).normal(size=(6, 2))

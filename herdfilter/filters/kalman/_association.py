@@ -1,6 +1,8 @@
-"""Probabilistic data association: Kalman's update where any of several detections, or none, may be of the state."""
+"""Kalman's update where any of several detections, or none, may be of the state: all in one Gaussian, or one by one."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -50,3 +52,43 @@ def associated(
     spread = (shares * residuals.T) @ residuals - np.outer(whole, whole)
     after = covariance - shares.sum() * gain @ cross.T + gain @ spread @ gain.T
     return mean + gain @ whole, after, evidence
+
+
+def branches(
+    seen: Observation, means: Array, covariances: Array, predicted: Array, observed: Array, cross: Array
+) -> tuple[Array, Callable[[Array, Array], tuple[Array, Array]]]:
+    """Logarithms of the terms of a scan's likelihood, and what Kalman's update makes of the state for each.
+
+    Parameters
+    ----------
+    seen : Observation
+        A scan (k, m), by a `WithClutter`.
+    means, covariances, predicted, observed, cross : ndarray
+        As for `associated`, each for n states.
+
+    Returns
+    -------
+    terms : ndarray, shape (1 + k, n)
+        Of a miss, and of each detection.
+    update : callable
+        ``(i, h)`` -> means and covariances (c, d), (c, d, d) of the states with indices i (c,) by the terms h (c,).
+    """
+    model, scan = seen.model, seen.z
+    missed, detected = model.log_factors(len(scan), seen.step)
+    terms = np.full((1 + len(scan), len(means)), missed)
+    if not len(scan):
+        return terms, lambda i, h: (means[i], covariances[i])
+    terms[1:] = detected + detection_log_densities(model, scan, predicted, observed, seen.step)
+    gains = np.linalg.solve(observed, cross.transpose(0, 2, 1)).transpose(0, 2, 1)
+    after = covariances - gains @ cross.transpose(0, 2, 1)
+    circular = observation_circular(model, predicted.shape[1])
+
+    def update(i: Array, h: Array) -> tuple[Array, Array]:
+        residuals = wrap_angles(scan[h - 1] - predicted[i], circular)
+        moved = means[i] + (gains[i] @ residuals[:, :, None])[:, :, 0]
+        miss = h == 0
+        return np.where(miss[:, None], means[i], moved), np.where(
+            miss[:, None, None], covariances[i], after[i]
+        )
+
+    return terms, update

@@ -1,9 +1,10 @@
-"""The mixture Kalman filter: histories of modes, a Kalman filter for each of those that are kept."""
+"""The mixture Kalman filter: histories of modes and associations, a Kalman filter for each of those that are kept."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from herdfilter._checks import Array, as_count
 from herdfilter._one_line import fields_in_line
 from herdfilter.angles import merged, wrap_angles
+from herdfilter.filters.kalman._association import branches
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.gaussian import (
     MomentRule,
@@ -22,20 +24,22 @@ from herdfilter.filters.kalman.interacting import initial_beliefs, reweighted
 from herdfilter.filters.kalman.mixture import moment_rule
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
-from herdfilter.models.contract import Model, circular_dims, in_mode, observation_circular
+from herdfilter.models.contract import Model, circular_dims, has_scans, in_mode, observation_circular
 from herdfilter.models.jump_markov import with_modes
 
 
 class MixtureKalmanFilter(KalmanFilter):
-    r"""Particles that are histories of modes, each with the Kalman filter of its history (Chen and Liu 2000).
+    r"""Particles that are histories of modes and associations, each with its Kalman filter (Chen and Liu 2000).
 
     Every history is followed by all modes: a step makes J histories of one, with its weight times T and times the density of
-    the observation that their Kalman filters predict. No more than n of them go on to the next step, chosen as by Fearnhead
-    and Clifford (2003). With c such that :math:`\sum_k \min(w_k / c, 1) = n`, those of weights above c are kept as they
-    are. The others stand in the order of their histories, and as many as there is room for are taken at even steps of the
-    sum of their weights, with the weight c each. No random number is used, and no history is there twice.
+    the observation that their Kalman filters predict. A scan makes 1 + k of each: one of a miss, and one of every
+    detection, with their terms of the likelihood (`herdfilter.models.WithClutter`). No more than n of them go on to the
+    next step, chosen as by Fearnhead and Clifford (2003). With c such that :math:`\sum_k \min(w_k / c, 1) = n`, those of
+    weights above c are kept as they are. The others stand in the order of their histories, and as many as there is room
+    for are taken at even steps of the sum of their weights, with the weight c each. No random number is used, and no
+    history is there twice.
 
-    On linear Gaussian modes this is exact for as long as there is room for all histories, and close to it after.
+    On linear Gaussian models this is exact for as long as there is room for all histories, and close to it after.
 
     Parameters
     ----------
@@ -135,6 +139,8 @@ class HistoryBelief:
 
     def updated(self, seen: Observation) -> tuple[HistoryBelief, float]:
         """Kalman's update of each history, and Bayes' of their weights."""
+        if has_scans(seen.model):
+            return self._divided(seen)
         means, covariances = np.empty_like(self.means), np.empty_like(self.covariances)
         log_densities = np.empty(len(self.weights))
         for j in np.unique(self.modes):
@@ -146,6 +152,37 @@ class HistoryBelief:
         weights, log_density = reweighted(self.weights, log_densities)
         means = wrap_angles(means, self.circular)
         return replace(self, weights=weights, means=means, covariances=covariances), log_density
+
+    def _divided(self, seen: Observation) -> tuple[HistoryBelief, float]:
+        """Divide each history by what a scan holds of the state: nothing, or one of the detections."""
+        parts: list[tuple[int, Any]] = []
+        logs = []
+        for j in np.unique(self.modes):
+            of, own = self.modes == j, seen.in_mode(int(j))
+            given = self.means[of], self.covariances[of]
+            terms, update = branches(
+                own, *given, *observation_moments(own.model, *given, self.rule, seen.step)
+            )
+            with np.errstate(divide="ignore"):
+                logs.append(np.log(self.weights[of]) + terms)
+            parts.append((int(j), update))
+        evidence = float(np.logaddexp.reduce(np.concatenate([one.ravel() for one in logs])))
+        if evidence == -np.inf:  # out of the reach of all
+            return self, evidence
+        shares = [np.exp(one - evidence) for one in logs]
+        kept = [np.nonzero(one.T > NEGLIGIBLE) for one in shares]
+        states = [update(*which) for (_, update), which in zip(parts, kept, strict=True)]
+        weights = np.concatenate([one.T[which] for one, which in zip(shares, kept, strict=True)])
+        divided = replace(
+            self,
+            weights=weights / weights.sum(),
+            means=wrap_angles(np.concatenate([means for means, _ in states]), self.circular),
+            covariances=np.concatenate([covariances for _, covariances in states]),
+            modes=np.concatenate(
+                [np.full(len(means), j) for (j, _), (means, _) in zip(parts, states, strict=True)]
+            ),
+        )
+        return divided, evidence
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
         """Mean (k,) and covariance (k, k) of the observation, its noise included."""
@@ -172,6 +209,10 @@ class HistoryBelief:
             covariances=np.concatenate([other.covariances for other in others]),
             modes=np.concatenate([other.modes for other in others]),
         )
+
+
+NEGLIGIBLE = 1e-12
+"""Weight of a history below which it is left out at once."""
 
 
 def selected(weights: Array, room: int) -> tuple[NDArray[np.int64], Array]:

@@ -172,8 +172,23 @@ def test_a_scan_is_taken_up_by_interacting_models(linear_modes):
     np.testing.assert_array_equal(sure.means, hf.make_filter("imm", model).run(z).means)
     far = hf.make_filter("imm", hf.models.WithClutter(model, 0.9, 0.1)).run([[[1e3]], []])
     np.testing.assert_allclose(far.means, hf.make_filter("imm", model).run([None, None]).means, atol=1e-12)
-    with pytest.raises(TypeError, match="z: expected a filter for scans"):
-        hf.make_filter("mkf", hf.models.WithClutter(model, 0.9, 0.1)).run([[[0.0]]])
+
+
+def test_histories_of_modes_and_associations_are_followed_together(linear_modes):
+    """Two modes that are alike are one; what is far away is clutter, whatever the mode."""
+    model, kept = linear_modes(15), 2000
+    scans = [[[0.3], [2.0]], [], [[-1.0], [1.0]]]
+    twice = hf.models.JumpMarkov([model.models[0]] * 2, [[0.7, 0.3], [0.4, 0.6]])
+    alone, both = (
+        hf.make_filter("mkf", hf.models.WithClutter(one, 0.9, 0.1), kept).run(scans)
+        for one in (model.models[0], twice)
+    )
+    np.testing.assert_allclose(both.means, alone.means, atol=1e-12)
+    assert both.log_likelihood == pytest.approx(alone.log_likelihood, abs=1e-12)
+    far = hf.make_filter("mkf", hf.models.WithClutter(model, 0.9, 0.1), kept).run([[[1e3]], []])
+    unseen = hf.make_filter("mkf", model, kept).run([None, None])
+    np.testing.assert_allclose(far.means, unseen.means, atol=1e-12)
+    np.testing.assert_allclose(far.mode_probabilities, unseen.mode_probabilities, atol=1e-12)
 
 
 def test_smoothers_of_one_gaussian_take_none_of_several(linear_modes):
