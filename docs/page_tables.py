@@ -15,6 +15,7 @@ import page_default
 import page_harbour
 import page_modes
 import page_stonesoup
+import page_trackers
 import pandas as pd
 from page_format import RESULTS, interval, markdown, number, read
 from page_random import random_models
@@ -239,5 +240,6 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_harbour.TABLES,
     **page_modes.TABLES,
     **page_stonesoup.TABLES,
+    **page_trackers.TABLES,
     **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig2", "fig3", "fig4", "fig5")},
 }

@@ -17,7 +17,7 @@ from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.series import Late, Reading, Watcher, run, series
-from herdfilter.models.contract import OBSERVED, Model, circular_dims, require
+from herdfilter.models.contract import OBSERVED, Model, circular_dims, has_scans, require
 from herdfilter.models.sensors import Sensor, sensed, unobserved
 
 
@@ -159,6 +159,11 @@ class KalmanFilter:
             modes = getattr(belief, "mode_probabilities", None)
             covariance = belief.covariance
             record = StepRecord(self.step, mean, covariance, belief.ess, False, increment, outcome, modes)
+        if seen is not None and has_scans(seen.model) and increment == -np.inf:
+            raise ValueError(
+                f"z: expected a scan that holds the target, as it is detected for certain, got {shown(z)} at step "
+                f"{self.step}; give the model a detection_probability below 1"
+            )
         if not all(np.isfinite(part).all() for part in (mean, record.covariance, increment)):
             raise ValueError(
                 f"z: expected an observation that leaves moments and log-likelihood finite, got {shown(z)} at step "
