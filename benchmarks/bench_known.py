@@ -200,10 +200,17 @@ def harbour(args) -> None:
     table = save("harbour_sensors", harbours.sensors(args.data), args.results, options="harbour")
     show("Sensors of the harbour", table)
     if args.runs:
-        table = save("harbour", harbours.filters(args), args.results, options=f"harbour --runs {args.runs}")
+        table = save(
+            "harbour",
+            harbours.filters(args),
+            args.results,
+            options=f"harbour --runs {args.runs} --seed {args.seed}",
+        )
         show("One vessel", table)
         both = harbours.trackers(args)
-        table = save("harbour_two", both, args.results, options=f"harbour --runs {args.runs}")
+        table = save(
+            "harbour_two", both, args.results, options=f"harbour --runs {args.runs} --seed {args.seed}"
+        )
         show("Two vessels", table)
 
 

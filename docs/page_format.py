@@ -42,12 +42,13 @@ def number(value: float, digits: int = 2) -> str:
     return f"{float(text):,.0f}" if "e+" in text and abs(value) < 1e6 else text
 
 
-def interval(row: pd.Series, name: str) -> str:
+def interval(row: pd.Series, name: str, digits: int = 2) -> str:
     """Write a value with its interval."""
-    text = number(row[name])
-    if text in {"", "0"} or pd.isna(row[f"{name}_low"]) or row[f"{name}_low"] == row[f"{name}_high"]:
+    text = number(row[name], digits)
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    if text in {"", "0"} or pd.isna(low) or low == high:
         return text
-    return f"{text} ({number(row[f'{name}_low'])}, {number(row[f'{name}_high'])})"
+    return f"{text} ({number(low, digits)}, {number(high, digits)})"
 
 
 def percent(value: float) -> str:

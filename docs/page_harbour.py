@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from page_format import RESULTS, markdown, number, percent, read
+from page_format import interval, markdown, number, percent, read
 
 
 def sensors() -> str:
@@ -37,8 +37,6 @@ def sensors() -> str:
 
 def one() -> str:
     """Write how filters track one vessel."""
-    if not (RESULTS / "harbour.csv").is_file():
-        return NOT_YET
     rows = [
         [row.recording, row.vessel, f"`{row.filter}`, {row.n}", percent(row.lost)]
         + [number(value) for value in (row.rmse, row.anees, row.ms)]
@@ -50,26 +48,16 @@ def one() -> str:
 
 def two() -> str:
     """Write how trackers do with both vessels."""
-    if not (RESULTS / "harbour_two.csv").is_file():
-        return NOT_YET
-    parts = [
-        "gospa",
-        "gospa_localisation",
-        "gospa_missed",
-        "gospa_false",
-        "ospa",
-        "label_switches",
-        "ms_per_step",
-    ]
     rows = [
         [row["recording"], row["sensors"].replace(" ", ", "), f"`{row['filter']}`, {row['n']}"]
-        + [number(row[name]) for name in parts]
+        + [interval(row, "gospa", 3)]
+        + [number(row[name], 3) for name in ("gospa_localisation", "gospa_missed", "gospa_false")]
+        + [interval(row, "ospa", 3)]
+        + [number(row[name]) for name in ("label_switches", "ms_per_step")]
         for _, row in read("harbour_two").iterrows()
     ]
     heads = ["GOSPA (m)", "localisation", "missed", "false", "OSPA (m)", "label switches", "ms a scan"]
     return markdown(["recording", "sensors", "tracker", *heads], rows, "harbour_two")
 
-
-NOT_YET = "Not measured yet: `python benchmarks/bench_known.py harbour --seed 1000000 --runs 20`.\n"
 
 TABLES = {"harbour_sensors": sensors, "harbour": one, "harbour_two": two}

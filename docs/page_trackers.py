@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from page_format import markdown, number, read
+from page_format import interval, markdown, number, read
 
 
 def trackers(scenario: str) -> str:
@@ -13,19 +13,13 @@ def trackers(scenario: str) -> str:
     table = read("trackers").query("scenario == @scenario").sort_values("gospa")
     rows = [
         [f"`{row.tracker}`" if row.tracker.startswith("lmb-") else row.tracker, row.runs]
-        + [_interval(row, name) for name in ("gospa", "ospa")]
+        + [interval(row, name, 3) for name in ("gospa", "ospa")]
         + [number(value, 3) for value in (row.gospa_localisation, row.gospa_missed, row.gospa_false)]
         + [number(row.label_switches), number(row.ms_per_scan)]
         for row in (one for _, one in table.iterrows())
     ]
     parts = ["localisation", "missed", "false", "label switches", "ms a scan"]
     return markdown(["tracker", "runs", "GOSPA", "OSPA", *parts], rows, "trackers")
-
-
-def _interval(row: object, name: str) -> str:
-    """Write a mean with its interval, with three digits."""
-    rounded = {key: float(f"{row[key]:.3g}") for key in (name, f"{name}_low", f"{name}_high")}  # type: ignore[index]
-    return f"{rounded[name]:g} ({rounded[f'{name}_low']:g}, {rounded[f'{name}_high']:g})"
 
 
 TABLES: dict[str, Callable[[], str]] = {
