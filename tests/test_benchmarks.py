@@ -433,3 +433,18 @@ def test_sensors_of_the_harbour_are_those_of_the_scenarios(study):
             assert row["delay"] == pytest.approx(known.delay, rel=1e-3)
             assert row["detected"] == pytest.approx(known.detection_probability, rel=1e-3)
     assert both.loc[(2, "radar"), "scans"] == 2 * 70
+
+
+def test_trackers_of_others_are_told_what_ours_are_told(benchmark_module):
+    pytest.importorskip("stonesoup", reason="Stone Soup, whose tracker is run, is not installed")
+    trackers = benchmark_module("trackers")
+    task = trackers.task_of(trackers.load_scenario("crossing"))
+    assert task.clutter_rate == pytest.approx(30)
+    assert (task.volume, task.detection_probability, len(task.births)) == (4e6, 0.98, 4)
+    assert trackers.installed(["none of these"]) == []
+    path = np.array([[10.0 * k, -5.0 * k] for k in range(6)])  # from the first place of birth
+    scans = [np.vstack([x, [900.0, 900.0]]) for x in path]
+    jpda = trackers.Peer("JPDA (Stone Soup)", task, None, 100, np.random.default_rng(0))
+    result = jpda.run(scans)
+    assert [len(labels) for labels in result.labels] == [0, 0, 1, 1, 1, 1]
+    np.testing.assert_allclose(result.means[-1][0][[0, 2]], path[-1], atol=1.0)
