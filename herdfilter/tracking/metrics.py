@@ -93,7 +93,7 @@ def gospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 2.0,
 def ospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 1.0) -> float:
     r"""Return the optimal sub-pattern assignment (OSPA) distance of estimates to targets, a mean over the larger set.
 
-    .. math:: d^p = \frac{1}{n} \left(\min_\pi \sum_{i=1}^{m} \min(d(x_i, y_{\pi(i)}), c)^p + c^p (n - m)\right), \qquad m \le n
+    .. math:: d^p = \frac{1}{n} \min_\pi \sum_{i=1}^{m} \min(d(x_i, y_{\pi(i)}), c)^p + \frac{n - m}{n} c^p, \qquad m \le n
 
     Two empty sets are 0 apart.
 
