@@ -18,8 +18,8 @@ from herdfilter.filters import *
 from herdfilter.fitting import *
 from herdfilter.likelihood import MaximumLikelihood, RoughLikelihoodWarning, maximise_likelihood
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import simulate
 from herdfilter.models.sensors import Sensor
+from herdfilter.models.simulation import simulate
 from herdfilter.points import Points
 from herdfilter.samplers import *
 

@@ -15,8 +15,8 @@ from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.evaluation.data import load_plaza, load_uav
 from herdfilter.evaluation.harbour import load_harbour
 from herdfilter.evaluation.scenario import Scenario
-from herdfilter.models.contract import simulate, simulate_observations, simulated_controls
 from herdfilter.models.sensors import Sensor
+from herdfilter.models.simulation import simulate, simulate_observations, simulated_controls
 from herdfilter.tracking.simulation import simulate_scans
 
 Observations = Array | list[Array]

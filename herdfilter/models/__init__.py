@@ -4,7 +4,6 @@ from herdfilter.models.bearings import BearingsTracking
 from herdfilter.models.bearings_only import BearingsOnly
 from herdfilter.models.circling_range import CirclingRange
 from herdfilter.models.constant_velocity import ConstantVelocity
-from herdfilter.models.contract import sample_modes
 from herdfilter.models.coordinated_turn import CoordinatedTurn
 from herdfilter.models.double_well import DoubleWell
 from herdfilter.models.from_functions import FunctionModel, from_functions
@@ -19,6 +18,7 @@ from herdfilter.models.random import RandomModel, random_model
 from herdfilter.models.range_only import RangeOnly
 from herdfilter.models.range_tracking import RangeTracking
 from herdfilter.models.reentry import BallisticReentry
+from herdfilter.models.simulation import sample_modes
 from herdfilter.models.stochastic_volatility import StochasticVolatility
 from herdfilter.models.ungm import UNGM
 from herdfilter.models.with_clutter import WithClutter

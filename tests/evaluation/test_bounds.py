@@ -10,7 +10,7 @@ import herdfilter as hf
 from herdfilter.evaluation import posterior_cramer_rao_bound
 from herdfilter.evaluation.bounds import _initial_bound
 from herdfilter.models import UNGM, BearingsTracking, LinearGaussian, UniformBox, linear_chain
-from herdfilter.models.contract import simulate
+from herdfilter.models.simulation import simulate
 
 SMOOTH = LinearGaussian(
     F=[[1.0, 0.3], [-0.2, 0.9]],

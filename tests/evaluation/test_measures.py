@@ -15,7 +15,7 @@ from herdfilter.evaluation.reference import compute_reference, snapshot_steps
 from herdfilter.evaluation.scenario import Divergence
 from herdfilter.evaluation.watch import Watched
 from herdfilter.models import UNGM
-from herdfilter.models.contract import simulate
+from herdfilter.models.simulation import simulate
 
 OF_SETS = {"gospa", "gospa_localisation", "gospa_missed", "gospa_false", "ospa", "cardinality"}
 OF_SETS |= {"label_switches", "cardinality_error"}

@@ -8,7 +8,7 @@ import herdfilter as hf
 from herdfilter.evaluation.metrics import energy_distance_on_line, inside_ellipsoid, normalised_squares
 from herdfilter.evaluation.statistics import bootstrap_interval, chi_square_band
 from herdfilter.models import LinearGaussian
-from herdfilter.models.contract import simulate
+from herdfilter.models.simulation import simulate
 
 TRACK = LinearGaussian(
     F=[[1.0, 1.0], [0.0, 1.0]],

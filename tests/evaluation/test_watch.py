@@ -11,7 +11,7 @@ from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.statistics import chi_square_band
 from herdfilter.evaluation.watch import watch
 from herdfilter.models import UNGM, BearingsTracking, linear_chain
-from herdfilter.models.contract import simulate
+from herdfilter.models.simulation import simulate
 
 CHAIN = linear_chain(2)
 FILTERS = {

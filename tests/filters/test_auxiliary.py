@@ -14,7 +14,7 @@ from herdfilter.filters import (
 )
 from herdfilter.fitting import GaussianFit
 from herdfilter.models import UNGM, LinearGaussian
-from herdfilter.models.contract import simulate
+from herdfilter.models.simulation import simulate
 from herdfilter.samplers import RandomSampling
 
 OBSERVATIONS = [[0.4], [1.1], None, [2.0]]

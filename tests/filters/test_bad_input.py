@@ -14,7 +14,7 @@ from herdfilter.filters import (
 from herdfilter.fitting import GaussianFit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import UNGM
-from herdfilter.models.contract import simulate
+from herdfilter.models.simulation import simulate
 from herdfilter.samplers import RandomSampling
 
 

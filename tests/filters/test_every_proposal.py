@@ -17,7 +17,7 @@ from herdfilter.filters import (
     proposals,
 )
 from herdfilter.models import LinearGaussian
-from herdfilter.models.contract import simulate
+from herdfilter.models.simulation import simulate
 
 PLANE = LinearGaussian(
     F=[[0.9, 0.2], [-0.2, 0.9]],

@@ -18,7 +18,7 @@ from herdfilter.filters import (
 from herdfilter.fitting import GaussianFit, KernelDensityFit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import UNGM, LinearGaussian
-from herdfilter.models.contract import simulate
+from herdfilter.models.simulation import simulate
 from herdfilter.points import Points
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling
 

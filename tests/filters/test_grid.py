@@ -9,7 +9,7 @@ import pytest
 from herdfilter.filters.exact import GridFilter
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import UNGM, LinearGaussian, RangeOnly, UniformBox
-from herdfilter.models.contract import simulate
+from herdfilter.models.simulation import simulate
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "ungm_exact.json"
 

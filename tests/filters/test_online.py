@@ -10,7 +10,7 @@ import pytest
 
 from herdfilter.catalogue.specifications import of_one_target, resolve_filters
 from herdfilter.models import BearingsTracking, LinearGaussian, linear_chain
-from herdfilter.models.contract import simulate
+from herdfilter.models.simulation import simulate
 
 MODEL = BearingsTracking(initial_covariance=np.diag([0.1, 0.1, 0.5, 0.5]))
 OBSERVATIONS = simulate(MODEL, 12, 8, dt=0.1)[1]

@@ -18,7 +18,7 @@ from herdfilter.filters.proposals._scrambled_sobol import (
 )
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import LinearGaussian, RangeOnly
-from herdfilter.models.contract import simulate
+from herdfilter.models.simulation import simulate
 
 LINE = LinearGaussian(
     F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]]

@@ -8,7 +8,7 @@ import pytest
 
 from herdfilter.filters import ParticleFilter, UnscentedKalmanFilter
 from herdfilter.filters.series import series
-from herdfilter.models.contract import simulate
+from herdfilter.models.simulation import simulate
 
 START = datetime(2024, 3, 31, 0, 59, 30)
 SECONDS = [0.5, 2.0, 62.25]

@@ -31,9 +31,9 @@ from herdfilter.models.contract import (
     propagate,
     sample_initial,
     sample_observation,
-    simulate,
     wrap_angles,
 )
+from herdfilter.models.simulation import simulate
 
 
 @dataclass

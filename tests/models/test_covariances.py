@@ -7,6 +7,7 @@ import herdfilter as hf
 from herdfilter.filters.kalman.mixture import kalman_mixture
 from herdfilter.models import contract
 from herdfilter.models._answers import _known
+from herdfilter.models.simulation import simulate_observations
 
 WRONG = {
     "negative": (-np.eye(2), "positive semi-definite matrices, got an eigenvalue of -1"),
@@ -68,7 +69,7 @@ MOVES = {
 }
 LOOKS = {
     "simulation": MOVES["simulation"],
-    "observations of a given truth": lambda model: contract.simulate_observations(model, np.array(Z), RNG),
+    "observations of a given truth": lambda model: simulate_observations(model, np.array(Z), RNG),
     "mixture": lambda model: kalman_mixture(model, Plane.initial, np.array(Z[0]), 3),
     "ensemble": lambda model: hf.EnsembleKalmanFilter(model, 5, rng=1).run(Z),
     "Kalman": MOVES["Kalman"],

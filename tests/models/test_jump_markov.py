@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.models.contract import in_mode, sample_modes
+from herdfilter.models.contract import in_mode
+from herdfilter.models.simulation import sample_modes
 
 
 def still(mean=0.0, noise=1e-12, seen=1.0):

@@ -7,7 +7,8 @@ import herdfilter as hf
 from herdfilter.evaluation.recording import record
 from herdfilter.evaluation.scenario import load_scenario
 from herdfilter.models import LandmarkLocalisation
-from herdfilter.models.contract import simulate, simulated_controls, wrap_angles
+from herdfilter.models.contract import wrap_angles
+from herdfilter.models.simulation import simulate, simulated_controls
 
 
 def drive(pose, control, dt=1.0):

@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import t as student
 
 from herdfilter.models import RangeOnly
-from herdfilter.models.contract import sample_observation, simulate
+from herdfilter.models.contract import sample_observation
+from herdfilter.models.simulation import simulate
 
 BEACONS = [[0.0, 0.0], [30.0, 0.0], [0.0, 40.0]]
 

@@ -1,0 +1,121 @@
+"""Simulation of a model: trajectories with their modes, control inputs and observations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdfilter._checks import Array, as_array, as_count, as_generator, as_positive, shown
+from herdfilter.angles import wrap_angles
+from herdfilter.models.contract import (
+    ADDITIVE,
+    MODES,
+    Model,
+    check_state,
+    circular_dims,
+    has_scans,
+    in_mode,
+    jumps,
+    kind,
+    require,
+    sample_initial,
+    sample_observation,
+    sample_transition,
+)
+
+
+def simulated_controls(model: Model, steps: int) -> Array | None:
+    """Return the control inputs of simulated transitions to steps 1 to `steps`, (steps, c); None if the model has none."""
+    if not hasattr(model, "control"):
+        return None
+    return np.array([model.control(step) for step in range(1, steps + 1)], dtype=np.float64)
+
+
+def simulate_observations(model: Model, truth: Array, rng: np.random.Generator) -> Any:
+    """Draw the observation of a given state at each of steps 1 to T, (T, d) -> (T, k), or a list of T scans."""
+    drawn = [sample_observation(model, x[None], rng, step)[0] for step, x in enumerate(truth, 1)]
+    return drawn if has_scans(model) else np.array(drawn)
+
+
+def simulate(
+    model: Model,
+    steps: int,
+    rng: np.random.Generator | int,
+    dt: float = 1.0,
+    initial: ArrayLike | None = None,
+    modes: ArrayLike | None = None,
+) -> tuple[Array, Any]:
+    """Simulate a trajectory and its observations at `steps` steps, `dt` apart, with the inputs of `simulated_controls`.
+
+    Parameters
+    ----------
+    model : object
+        A model with a transition and with ``sample_observation``, or ``observation_mean`` and ``observation_covariance``.
+    steps : int
+    rng : numpy.random.Generator or int
+        Source of the random draws, or a seed.
+    dt : float
+    initial : array_like, shape (d,), optional
+        State at step 0; drawn from the model's initial distribution unless given.
+    modes : array_like of int, shape (steps + 1,), optional
+        Mode at each of steps 0 to `steps` of a model that jumps between some; drawn unless given. `sample_modes` draws them,
+        too: so they are known.
+
+    Returns
+    -------
+    truth, observations : ndarray, shapes (steps, d) and (steps, k)
+        At steps 1 to `steps`; the observations are a list of arrays (k, m) where they are scans.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the model lacks what simulation needs; if `steps`, `dt`, `initial` or `modes` is not as above.
+    """
+    steps, dt, rng = as_count("steps", steps), as_positive("dt", dt), as_generator(rng)
+    moving = _moving(model, steps, rng, modes)
+    for one in {id(one): one for one in moving}.values():
+        check_state(one, "simulation", *(("sample",) if initial is None else ()))
+        require(one, "simulation", ("transition",), ADDITIVE, ("sample_transition",))
+    if initial is None:
+        x = sample_initial(moving[0], 1, rng)
+    else:
+        x = wrap_angles(as_array("initial", initial, (model.dim,))[None], circular_dims(model))
+    controls, truth, observations = simulated_controls(model, steps), [], []
+    for step in range(1, steps + 1):
+        control = None if controls is None else controls[step - 1]
+        x = sample_transition(moving[step], x, rng, dt, control, step)
+        truth.append(x[0])
+        observations.append(sample_observation(moving[step], x, rng, step)[0])
+    return np.array(truth), observations if has_scans(model) else np.array(observations)
+
+
+def sample_modes(model: Model, steps: int, rng: np.random.Generator | int) -> NDArray[np.int64]:
+    """Draw the mode at each of steps 0 to `steps` of a model that jumps between some, (steps + 1,)."""
+    require(model, "sample_modes", MODES)
+    steps, rng = as_count("steps", steps), as_generator(rng)
+    path = np.zeros(steps + 1, dtype=np.int64)
+    if len(model.models) == 1:  # no random number: as the model alone
+        return path
+    below, rows = np.cumsum(model.initial_modes), np.cumsum(model.transition_matrix, axis=1)
+    for k, u in enumerate(rng.random(steps + 1)):
+        path[k] = np.searchsorted(below, u * below[-1], side="right")
+        below = rows[path[k]]
+    return path
+
+
+def _moving(model: Model, steps: int, rng: np.random.Generator, modes: ArrayLike | None) -> list[Model]:
+    """Return the model that holds at each of steps 0 to `steps`."""
+    if not jumps(model):
+        if modes is not None:
+            raise ValueError(f"modes: expected None, as {kind(model)} has none, got {shown(modes)}")
+        return [model] * (steps + 1)
+    known = [in_mode(model, mode) for mode in range(len(model.models))]
+    path = sample_modes(model, steps, rng) if modes is None else np.asarray(modes)
+    if path.shape != (steps + 1,) or not np.isin(path, np.arange(len(known))).all():
+        raise ValueError(
+            f"modes: expected the mode, from 0 to {len(known) - 1}, at each of steps 0 to {steps}, shape {(steps + 1,)}, "
+            f"got {shown(modes)}"
+        )
+    return [known[int(mode)] for mode in path]
