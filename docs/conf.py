@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "tables"))
 
 import docutils
 import scenario_text
@@ -28,9 +28,12 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build"]
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+exclude_patterns = ["_build", "gallery", "sg_execution_times.rst"]
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 default_role = "autolink"  # `name` in a docstring is a link where there is such an object
 
@@ -41,6 +44,21 @@ autodoc_typehints = "none"  # numpydoc sections give the types
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
 add_module_names = False
+
+# The scripts in docs/gallery are run by every build; a page, a notebook and the script itself go to docs/examples.
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "examples",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "min_reported_time": 0,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "plot_gallery": True,
+    "image_scrapers": ("matplotlib",),
+    "reset_modules": ("matplotlib",),
+}
 
 html_theme = "furo"
 html_title = f"herdfilter {version}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
 
 def read(name: str) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from page_format import RESULTS, interval, markdown, number, read
 from page_random import random_models
 from page_samplers import far, hostile, peers, quality, repairs, rivals, thinning
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 CATALOGUE = ROOT / "herdfilter" / "catalogue" / "filters.toml"
 TITLES = {"ungm": "UNGM", "lorenz63": "Lorenz-63", "bearings": "bearings"}
 TITLES |= {f"linear-d{d}": f"linear, d = {d}" for d in range(1, 7)}

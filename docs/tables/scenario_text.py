@@ -34,7 +34,7 @@ def _section(scenario: Scenario, path: Path) -> str:
         facts["published"] = "; ".join(map(_published, scenario.published))
     lines = [f"## `{scenario.name}`: {scenario.title}", "", scenario.source, ""]
     image = Path("images") / f"scenario_{scenario.name}.png"
-    if (Path(__file__).parent / image).is_file():
+    if (Path(__file__).parents[1] / image).is_file():
         lines += [f"![A run of {scenario.name}: truth, estimate and observations]({image.as_posix()})", ""]
     lines += [f"{name}\n: {fact}\n" for name, fact in facts.items()]
     lines += [f"The file, `{path.parent.name.removeprefix('_')}/{path.name}`:", "", "```toml"]
