@@ -27,6 +27,7 @@ from studies import BASELINE, RIVAL, measured, models_cell, models_folder, of_mo
 
 from herdfilter.evaluation import over_models
 from herdfilter.evaluation.scenario import load_scenario, scenario_files
+from herdfilter.models import random_model
 
 DEFAULT, COUNTERPART = "auto-kh", "auto-random"
 FILTERS = (BASELINE, RIVAL, DEFAULT, COUNTERPART, "ranked")
@@ -73,6 +74,7 @@ def equal(args) -> None:
     middle = args.particles[len(args.particles) // 2]
     at_n = table[table["n_particles"] == middle]
     wide = pd.DataFrame({"n": middle, "kind": at_n.groupby("model")["kind"].max()})
+    wide.insert(1, "d", [random_model(seed).dim for seed in wide.index])
     for name in args.filters:
         wide[name] = ratios(at_n, name, BASELINE)["ratio"].reindex(wide.index)
     save("default_models", wide.reset_index(), args.results, options=command("equal", args))

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
+Table = tuple[list[str], list[list[object]]]
+"""Headings and rows."""
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from page_format import interval, markdown, number, percent, read
 
 
-def modes() -> str:
+def modes(n: int = 50) -> str:
     """Write errors of filters against the exact posterior, and those of herded modes over random ones."""
     rows = []
-    for _, row in read("modes").iterrows():
+    for _, row in read("modes").query("n in (0, @n)").iterrows():
         cells = [number(row[name]) for name in ("error", "error_90", "modes", "log_likelihood")]
         cells += [percent(row["within"]), interval(row, "ratio"), number(row["ms"])]
         name = f"`{row['filter']}`" if ", " not in row["filter"] else f"`{row['filter'].replace(', ', '`, ')}"

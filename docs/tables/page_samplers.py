@@ -92,9 +92,11 @@ def thinning() -> str:
     return markdown(["m", "method", *heads, "seconds"], rows, "thinning")
 
 
-def far(samplers: tuple[str, ...] = ("kh", "chg", "kh-one-kernel", "sobol")) -> str:
+def far(
+    samplers: tuple[str, ...] = ("kh", "chg", "kh-one-kernel", "sobol"), dims: tuple[int, ...] = (2, 8)
+) -> str:
     """Deviations of the farthest point from the nearer of two modes, by their distance."""
-    table = read("far").query("sampler in @samplers")
+    table = read("far").query("sampler in @samplers and d in @dims")
     wide = table.pivot_table(index=["sampler", "d"], columns="distance", values="farthest", sort=False)
     rows = [
         [f"`{name}`", d, *(number(v, 2) for v in row)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -12,24 +11,28 @@ import numpy as np
 import page_adapters
 import page_association
 import page_default
+import page_guide
 import page_harbour
 import page_modes
 import page_stonesoup
 import page_trackers
+import page_views
 import pandas as pd
+from page_catalogue import TITLES, catalogue_entries
 from page_format import RESULTS, interval, markdown, number, read
 from page_random import random_models
 from page_samplers import far, hostile, peers, quality, repairs, rivals, thinning
 
 ROOT = Path(__file__).parents[2]
-CATALOGUE = ROOT / "herdfilter" / "catalogue" / "filters.toml"
-TITLES = {"ungm": "UNGM", "lorenz63": "Lorenz-63", "bearings": "bearings"}
-TITLES |= {f"linear-d{d}": f"linear, d = {d}" for d in range(1, 7)}
 YES_NO = {"True": "yes", "False": "no"}
 FOUR = ("bootstrap", "herded-kh", "herded-chg", "auto-kh")
 """Filters of the README."""
 SHOWN = ("auto-kh", "kalman-mixture-kh", "herded-kh", "augmented-kh", "sqmc")
-"""Filters of the study's page; all others are in its large table."""
+COUNTS = (20, 100, 500)
+"""Filters and numbers of particles on the study's page; all others are in its data file."""
+WEIGHED = ("bootstrap", "sqmc", "guided", "mixture-random", "mixture-kh", "herded-kh", "augmented-kh")
+WEIGHED += ("kalman-mixture-kh", "guided-augmented-gauss-kh")
+"""Filters on the page whose evidence is compared; all others are in its data file."""
 
 
 def demo() -> str:
@@ -50,34 +53,12 @@ def excerpt(text: str, filters: Iterable[str] = FOUR) -> str:
     return "\n".join(kept).strip("\n") + "\n"
 
 
-def catalogue_entries() -> dict[str, dict[str, object]]:
-    """Return the catalogue of filters."""
-    return tomllib.loads(CATALOGUE.read_text(encoding="utf-8"))
-
-
-def catalogue(n: int = 100, scenarios: Iterable[str] = ("ungm", "lorenz63", "bearings", "linear-d4")) -> str:
-    """Write every filter of one target in the catalogue with its parts and its error over that of bootstrap."""
-    table = read("study")
-    at_n = table[table["n"] == n].set_index(["filter", "scenario"])
-    rows = []
-    for name, parts in catalogue_entries().items():
-        if "tracker" in parts:
-            continue
-        built = [str(parts[key]) for key in ("filter", "proposal", "resampling") if key in parts]
-        cells = [
-            number(at_n.loc[(name, s), "to_bootstrap"]) if (name, s) in at_n.index else "" for s in scenarios
-        ]
-        rows.append([f"`{name}`", ", ".join(f"`{part}`" for part in built), *cells])
-    return markdown(["name", "parts", *(TITLES[s] for s in scenarios)], rows, "study")
-
-
 def study() -> str:
     """Ratios to bootstrap of some filters at all particle counts."""
     table = read("study").set_index(["filter", "n", "scenario"])
-    counts = sorted({n for _, n, _ in table.index if n <= 500})
     rows = []
     for name in SHOWN:
-        for n in counts:
+        for n in COUNTS:
             known = [(name, n, s) in table.index for s in TITLES]
             cells = [
                 interval(table.loc[(name, n, s)], "to_bootstrap") if there else ""
@@ -87,9 +68,18 @@ def study() -> str:
     return markdown(["filter", "n", *TITLES.values()], rows, "study")
 
 
-def wide(source: str, row: str, column: str, value: str, digits: int = 3, names: dict | None = None) -> str:
+def wide(
+    source: str,
+    row: str,
+    column: str,
+    value: str,
+    digits: int = 3,
+    names: dict | None = None,
+    leave_out: tuple[str, ...] = (),
+) -> str:
     """Write a results file with one column spread out."""
     table = read(source)
+    table = table[~table[row].isin(leave_out)]
     columns = list(dict.fromkeys(table[column]))
     cells = table.set_index([row, column])[value]
     rows = [
@@ -97,6 +87,18 @@ def wide(source: str, row: str, column: str, value: str, digits: int = 3, names:
         for name in dict.fromkeys(table[row])
     ]
     return markdown([row, *((names or {}).get(c, f"{c}") for c in columns)], rows, source)
+
+
+def speed_growth() -> str:
+    """Seconds of a sample, by the number of points."""
+    table = read("speed_growth")
+    counts = sorted(table["n"].unique())
+    cells = table.set_index(["sampler", "bandwidth", "n"])["seconds"]
+    rows = [
+        [name, bandwidth, *(number(cells.get((name, bandwidth, n), np.nan)) for n in counts)]
+        for name, bandwidth in dict.fromkeys(zip(table["sampler"], table["bandwidth"], strict=True))
+    ]
+    return markdown(["sampler", "bandwidth", *(f"n = {n:,}" for n in counts)], rows, "speed_growth")
 
 
 def plain(source: str, digits: int = 3) -> str:
@@ -122,7 +124,7 @@ def evidence() -> str:
 
     rows = [
         [f"`{name}`", *(cell(cells.loc[(name, m)]) for m in models)]
-        for name in dict.fromkeys(table["filter"])
+        for name in WEIGHED
     ]
     return markdown(["filter", *(TITLES.get(m, m) for m in models)], rows, "evidence")
 
@@ -186,6 +188,8 @@ def paper(name: str) -> str:
     """Write a table of a figure of the paper, without columns that say nothing."""
     table = read(f"paper_{name}")
     kept = table.loc[:, (table.nunique() > 1) | (table.iloc[0] != "not stated")]
+    if name == "fig5":
+        kept = kept[~kept["d"].isin((4, 6, 15, 25))]  # they are in its data file
     rows = [[number(v, 3) if isinstance(v, float) else v for v in row] for row in kept.to_numpy(dtype=object)]
     return markdown(kept, rows, f"paper_{name}")
 
@@ -209,7 +213,6 @@ def clutter() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "clutter": clutter,
     "demo": demo,
-    "catalogue": catalogue,
     "study": study,
     "quality": quality,
     "rivals": rivals,
@@ -230,16 +233,18 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_samplers": partial(wide, "speed_samplers", "sampler", "d", "median", 3, {2: "d = 2"}),
     "speed_plain": partial(plain, "speed_plain"),
     "speed_components": partial(plain, "speed_components"),
-    "speed_growth": partial(plain, "speed_growth"),
-    "speed_step": partial(wide, "speed_step", "filter", "model", "ms", 2),
+    "speed_growth": speed_growth,
+    "speed_step": partial(wide, "speed_step", "filter", "model", "ms", 2, leave_out=("herded-chg",)),
     "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
     "speed_tracker": partial(plain, "speed_tracker"),
     **page_adapters.TABLES,
     **page_association.TABLES,
     **page_default.TABLES,
+    **page_guide.TABLES,
     **page_harbour.TABLES,
     **page_modes.TABLES,
     **page_stonesoup.TABLES,
     **page_trackers.TABLES,
+    **page_views.TABLES,
     **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig2", "fig3", "fig4", "fig5")},
 }

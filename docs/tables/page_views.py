@@ -1,0 +1,85 @@
+"""Long tables: data files that a page shows in a box that can be sorted and searched.
+
+A view is a results file as it is, or a file in this folder that is made of one and is easier to read: ``VIEWS`` says which.
+``python docs/make_pages.py`` writes the latter, and puts the box, what made the results file, and the link to it where a page says
+``<!-- table: view_NAME -->``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import page_catalogue
+import page_default
+from page_format import RESULTS, Table, measured, read
+
+FOLDER = Path(__file__).parent
+RAW = "../benchmarks/results"
+"""The folder of the results files, seen from a page."""
+
+
+def files() -> Table:
+    """Every results file, with the command that makes it."""
+    log = read("measured")
+    rows: list[list[object]] = [
+        [link(row.table), len(read(row.table)), row.date, f"`{row.command}`"] for row in log.itertuples()
+    ]
+    return ["file", "rows", "measured on", "command"], rows
+
+
+MADE: dict[str, tuple[str, Callable[[], Table]]] = {
+    "files": ("measured", files),
+    "catalogue": ("study", page_catalogue.catalogue),
+    "random_filters": ("default", page_default.default_all),
+    "random_kinds": ("default_models", page_default.kinds),
+}
+"""Name of a view -> the results file it is made of, and what makes it."""
+AS_THEY_ARE = (
+    "default_models",
+    "default_budget",
+    "study",
+    "quality",
+    "far",
+    "modes",
+    "trackers",
+    "association",
+    "evidence",
+    "smoothers",
+    "thinning",
+    "speed_step",
+)
+"""Results files that are views themselves."""
+
+
+def link(name: str) -> str:
+    """Write a link that downloads a results file."""
+    return f"{{download}}`{name}.csv <{RAW}/{name}.csv>`"
+
+
+def view(name: str) -> str:
+    """Write the box of a view, and below it where its numbers are from."""
+    source = MADE[name][0] if name in MADE else name
+    path = f"tables/{name}.csv" if name in MADE else f"{RAW}/{name}.csv"
+    box = f"```{{csv-table}}\n:file: {path}\n:header-rows: 1\n:class: sortable\n```\n"
+    if name == "files":
+        return box
+    return f"{box}\nThe data: {link(source)}, {len(read(source)):,} rows. {measured(source)}\n"
+
+
+def written() -> dict[Path, str]:
+    """Return the text of every file in this folder that is made of a results file."""
+    return {FOLDER / f"{name}.csv": _csv(*make()) for name, (_, make) in MADE.items()}
+
+
+def _csv(heads: list[str], rows: list[list[object]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([heads, *rows])
+    return text.getvalue()
+
+
+TABLES = {f"view_{name}": partial(view, name) for name in (*MADE, *AS_THEY_ARE)}
+assert all((RESULTS / f"{name}.csv").is_file() for name in AS_THEY_ARE)
