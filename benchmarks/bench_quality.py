@@ -8,6 +8,8 @@ python benchmarks/bench_quality.py [--dims 1 2 4 8 16] [--sizes 20 100 300 1000]
                                    [--mixtures 40] [--workers W] [--again]
 python benchmarks/bench_quality.py --factors 0.8 1.1 1.4 2 2.8    kernel herding at these widths c n^(-1/(d + 1)): the rule
 python benchmarks/bench_quality.py --hostile 4000                 two modes far apart; random mixtures from seed 2,000,000 on
+python benchmarks/bench_quality.py --kernels Haswell Sandybridge Nehalem --mixtures 5
+                                                                  how far points and filters differ between kernels of OpenBLAS
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from common import announce, load, parser, random_mixture, save, show, timed, whitened
 from hostile import CLAIMS, far_modes, random_mixtures
 from joblib import Parallel, delayed
+from kernels import compare, compute
 
 import herdfilter as hf
 
@@ -151,10 +155,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument(
         "--hostile", type=int, metavar="N", help="only these: far modes, and N random mixtures"
     )
+    options.add_argument("--kernels", nargs="+", metavar="NAME", help="only these, of OpenBLAS: are points the same?")
+    options.add_argument("--compute", type=Path, help=argparse.SUPPRESS)
     args = options.parse_args(arguments)
+    if args.compute:
+        return compute(args.compute, case, args.families, args.mixtures)
     announce(args.seed)
     if args.hostile:
         return hostile(args)
+    if args.kernels:
+        table = compare(__file__, args.kernels, args.mixtures)
+        made = f"--kernels {' '.join(args.kernels)} --mixtures {args.mixtures}"
+        return show("Kernels of OpenBLAS", save("kernels", table, args.results, options=made), 160)
     samplers = [f"kh-{c:g}" for c in args.factors] if args.factors else args.samplers
     with Parallel(args.workers) as pool:
         for cell in cells(args, samplers):

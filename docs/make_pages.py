@@ -2,8 +2,8 @@
 
 What stands between ``<!-- table: NAME -->`` and ``<!-- end -->`` on a page is made by the function of that name in
 tables/page_tables.py, and never typed. The results files are written by the scripts in benchmarks/, those of the paper's figures by
-make_images.py; demo.txt is taken from results/demo/table.txt, which ``make demo`` leaves. ``--check`` only names the pages
-that are not up to date.
+make_images.py; demo.txt is taken from results/demo/table.txt, which ``make demo`` leaves. Long tables are CSV files in docs/tables
+that pages show: see tables/page_views.py. ``--check`` only names the files that are not up to date.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent / "tables"))
 
 from page_format import RESULTS
 from page_tables import ROOT, TABLES, excerpt
+from page_views import written
 
 DEMO = ROOT / "results" / "demo" / "table.txt"
 BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.S)
@@ -37,13 +38,13 @@ def main(arguments: list[str]) -> int:
     if DEMO.is_file() and not check:
         text = excerpt(DEMO.read_text(encoding="utf-8"))
         (RESULTS / "demo.txt").write_text(text, encoding="utf-8")
+    made = written() | {page: filled(page.read_text(encoding="utf-8")) for page in pages()}
     changed = []
-    for page in pages():
-        text = page.read_text(encoding="utf-8")
-        if filled(text) != text:
-            changed.append(page.name)
+    for path, text in made.items():
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            changed.append(path.name)
             if not check:
-                page.write_text(filled(text), encoding="utf-8")
+                path.write_text(text, encoding="utf-8")
     print("not up to date:" if check else "written:", ", ".join(changed) or "none")
     return int(check and bool(changed))
 

@@ -12,14 +12,18 @@ document.addEventListener("DOMContentLoaded", () => {
     field.addEventListener("input", () => {
       const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
       for (const row of body.rows) {
-        const cells = [...row.cells].slice(0, 3).map((cell) => cell.textContent.trim().toLowerCase());
-        row.hidden = !words.every((word) => cells.some((text) => (isNaN(word) ? text.includes(word) : text === word)));
+        const cells = [...row.cells].map((cell) => cell.textContent.trim().toLowerCase());
+        const first = cells.slice(0, 4); // a number is a count, a dimension or a seed, and no error
+        row.hidden = !words.every((word) =>
+          isNaN(word) ? cells.some((text) => text.includes(word)) : first.includes(word)
+        );
       }
     });
 
     const value = (row, k) => {
       const text = row.cells[k].textContent.trim();
-      return text === "" || isNaN(text) ? text : Number(text);
+      const number = text.match(/^-?[\d,]*\.?\d+(e[-+]?\d+)?(?=$|[ %(])/i); // with an interval or without
+      return number ? Number(number[0].replaceAll(",", "")) : text;
     };
     const compare = (a, b) => {
       if ((a === "") !== (b === "")) return a === "" ? 1 : -1; // empty cells stay below

@@ -256,9 +256,21 @@ def losses() -> str:
     return markdown(["where", f"`{DEFAULT}`, n = {N} unless said"], rows)
 
 
+def kernels() -> str:
+    """Write how many results are the same in another kernel of OpenBLAS."""
+    table = read("kernels")
+    rows = [
+        [f"`{row.what}`", f"{row.kernel}, {row.other}", row.sets, row.same, row.close, number(row.largest), percent(row.energy)]
+        for row in table.itertuples()
+    ]
+    heads = ["", "kernels", "sets or runs", "the same", "to 1e-4", "largest, sd", "energy distance"]
+    return markdown(heads, rows, "kernels")
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "guide_filters": filters,
     "guide_samplers": samplers,
     "guide_counts": counts,
     "guide_losses": losses,
+    "guide_kernels": kernels,
 }
