@@ -112,7 +112,7 @@ def default_beside(n: int = SHOWN) -> str:
     """Write what is measured beside the error of the mean, with as many particles."""
     table = over(read("default").query("n == @n"))
     rows = [[f"`{row['filter']}`", *_beside(row)] for _, row in table.iterrows()]
-    return markdown(["filter", *BESIDE], rows, "default")
+    return markdown(["filter", *BESIDE], rows)
 
 
 def _beside(row: pd.Series) -> list[str]:
@@ -129,7 +129,7 @@ def default_again() -> str:
             row.above,
             row.stay,
             percent(row.share),
-            "" if pd.isna(row.largest) else row.largest,
+            "" if pd.isna(row.largest) else row.largest.split("; ")[0],
         ]
         for row in read("default_again").itertuples()
     ]
@@ -178,7 +178,7 @@ def default_exponent() -> str:
             row.solved,
             number(row.exponent_50),
             f"{number(row.exponent_10)} to {number(row.exponent_90)}",
-            row.worst,
+            row.worst.split("; ")[0],
         ]
         for row in over(read("default_exponent")).itertuples()
     ]
