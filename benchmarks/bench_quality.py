@@ -9,7 +9,7 @@ python benchmarks/bench_quality.py [--dims 1 2 4 8 16] [--sizes 20 100 300 1000]
 python benchmarks/bench_quality.py --factors 0.8 1.1 1.4 2 2.8    kernel herding at these widths c n^(-1/(d + 1)): the rule
 python benchmarks/bench_quality.py --hostile 4000                 two modes far apart; random mixtures from seed 2,000,000 on
 python benchmarks/bench_quality.py --kernels Haswell Sandybridge Nehalem --mixtures 5
-                                                                  how far points and filters differ between kernels of OpenBLAS
+                                                                  how far results differ between kernels of OpenBLAS
 """
 
 from __future__ import annotations
@@ -155,7 +155,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument(
         "--hostile", type=int, metavar="N", help="only these: far modes, and N random mixtures"
     )
-    options.add_argument("--kernels", nargs="+", metavar="NAME", help="only these, of OpenBLAS: are points the same?")
+    options.add_argument(
+        "--kernels", nargs="+", metavar="NAME", help="only these, of OpenBLAS: are points the same?"
+    )
     options.add_argument("--compute", type=Path, help=argparse.SUPPRESS)
     args = options.parse_args(arguments)
     if args.compute:

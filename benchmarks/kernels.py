@@ -1,8 +1,8 @@
 """How far deterministic points and filters differ between kernels of OpenBLAS, which round matrix products differently.
 
-What a process computes is written to a file; a process of its own is started for every kernel, because it is chosen once, when
-NumPy is loaded: ``OPENBLAS_CORETYPE``. That stands for other processors, as far as one machine can. What comes in is cut to nine
-digits, so that it is the same everywhere.
+A kernel is chosen once, when NumPy is loaded (``OPENBLAS_CORETYPE``), so that each has a process of its own, which writes
+what it computes to a file. They stand for other processors, as far as one machine can. What comes in is cut to nine digits,
+so that it is the same everywhere.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ def compare(script: str, names: Sequence[str], mixtures: int) -> pd.DataFrame:
             pairs = [(ours[key], theirs[key]) for key in sets]
             off = [_matched(*pair) if what in SAMPLERS else np.abs(pair[0] - pair[1]).max() for pair in pairs]
             close = sum(x <= CLOSE for x in off)
-            worth = [abs(theirs[f"energy|{key}"] / ours[f"energy|{key}"] - 1) for key in sets if what in SAMPLERS]
+            worth = [
+                abs(theirs[f"energy|{key}"] / ours[f"energy|{key}"] - 1) for key in sets if what in SAMPLERS
+            ]
             rows.append((what, first, other, len(sets), same, close, max(off), max(worth, default=np.nan)))
     names = ["what", "kernel", "other", "sets", "same", "close", "largest", "energy"]
     return pd.DataFrame(rows, columns=names)

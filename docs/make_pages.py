@@ -2,8 +2,8 @@
 
 What stands between ``<!-- table: NAME -->`` and ``<!-- end -->`` on a page is made by the function of that name in
 tables/page_tables.py, and never typed. The results files are written by the scripts in benchmarks/, those of the paper by
-make_images.py; demo.txt is taken from results/demo/table.txt, which ``make demo`` leaves. Long tables are CSV files in docs/tables
-that pages show: see tables/page_views.py. ``--check`` only names the files that are not up to date.
+make_images.py; demo.txt is taken from results/demo/table.txt, which ``make demo`` leaves. Long tables are CSV files that
+pages show: see tables/page_views.py. ``--check`` only names the files that are not up to date.
 """
 
 from __future__ import annotations

@@ -187,6 +187,24 @@ def test_quality_counts_where_a_sampler_fails(run, benchmark_module):
     assert tables["hostile"].set_index("sampler")["worse"]["kh"] == 0
 
 
+def test_points_are_compared_between_kernels_in_whichever_order(benchmark_module, monkeypatch):
+    kernels = benchmark_module("kernels")
+    x = np.arange(20.0).reshape(10, 2)
+    points = {"first": x, "reversed": x[::-1] + np.array((3e-5, 4e-5)), "the same": x}
+
+    def process(command, env, check):
+        key = "KernelHerding|toy"
+        own = points[env["OPENBLAS_CORETYPE"]]
+        np.savez(command[command.index("--compute") + 1], **{key: own, f"energy|{key}": own[0, 0] + 1})
+
+    monkeypatch.setattr(kernels.subprocess, "run", process)
+    found = kernels.compare("script.py", list(points), mixtures=1).set_index("other")
+    assert found["same"].to_dict() == {"reversed": 0, "the same": 1}
+    assert found["close"].to_list() == [1, 1]
+    assert found["largest"].to_list() == pytest.approx([5e-5, 0.0])
+    assert found["energy"].to_list() == pytest.approx([18.0, 0.0], abs=1e-4)
+
+
 TOY = ["--scenarios", "linear-d1", "--particles", 5, 10, "--more", 20, "--runs", 2]
 
 

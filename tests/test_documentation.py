@@ -151,13 +151,16 @@ def test_data_files_of_long_tables_are_those_of_the_results_files(make_pages):
 
 def test_every_long_table_is_shown_and_can_be_downloaded(make_pages):
     shown = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    assert {f"view_{path.stem}" for path in make_pages.written()} <= {name for name, _ in BLOCK.findall(shown)}
+    assert {f"view_{path.stem}" for path in make_pages.written()} <= {
+        name for name, _ in BLOCK.findall(shown)
+    }
     for path in re.findall(r"\{download\}`[\w.]+ <(.*?)>`|^:file: (.*)$", shown, re.M):
         assert (ROOT / "docs" / "".join(path)).is_file()
 
 
 def choices(page_guide):
-    return {row[0]: row[1] for row in (line.strip("| ").split(" | ") for line in page_guide.filters().split("\n")[2:-1])}
+    lines = page_guide.filters().replace("[", "").split("\n")[2:-1]
+    return {row[0].split("]")[0]: row[1] for row in (line.strip("| ").split(" | ") for line in lines)}
 
 
 def test_the_guide_chooses_by_the_figures(make_pages, monkeypatch):

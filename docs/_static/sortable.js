@@ -8,7 +8,7 @@ document.addEventListener("DOMContentLoaded", () => {
     field.type = "search";
     field.placeholder = "keep rows with all of these words";
     field.setAttribute("aria-label", field.placeholder);
-    table.before(field);
+    (table.closest(".table-wrapper") ?? table).before(field);
     field.addEventListener("input", () => {
       const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
       for (const row of body.rows) {

@@ -51,8 +51,8 @@ def default_all() -> Table:
 
 def _models(table: pd.DataFrame) -> str:
     first = table.iloc[0]
-    text = f"n = {first['n']}; {first['models']} models, {first['compared']} of them compared; the reference is uncertain at "
-    return text + f"{table['uncertain'].max()}."
+    text = f"n = {first['n']}; {first['models']} models, {first['compared']} of them compared; "
+    return text + f"the reference is uncertain at {table['uncertain'].max()}."
 
 
 def default_targets() -> str:

@@ -13,6 +13,7 @@ import page_association
 import page_default
 import page_guide
 import page_harbour
+import page_limits
 import page_modes
 import page_stonesoup
 import page_trackers
@@ -122,10 +123,7 @@ def evidence() -> str:
             return number(row["mean"])
         return f"{number(row['mean'])} ({number(row['sd'])}); {interval(row, 'log_mean')}"
 
-    rows = [
-        [f"`{name}`", *(cell(cells.loc[(name, m)]) for m in models)]
-        for name in WEIGHED
-    ]
+    rows = [[f"`{name}`", *(cell(cells.loc[(name, m)]) for m in models)] for name in WEIGHED]
     return markdown(["filter", *(TITLES.get(m, m) for m in models)], rows, "evidence")
 
 
@@ -242,6 +240,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_default.TABLES,
     **page_guide.TABLES,
     **page_harbour.TABLES,
+    **page_limits.TABLES,
     **page_modes.TABLES,
     **page_stonesoup.TABLES,
     **page_trackers.TABLES,

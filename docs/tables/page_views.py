@@ -1,8 +1,8 @@
 """Long tables: data files that a page shows in a box that can be sorted and searched.
 
-A view is a results file as it is, or a file in this folder that is made of one and is easier to read: ``VIEWS`` says which.
-``python docs/make_pages.py`` writes the latter, and puts the box, what made the results file, and the link to it where a page says
-``<!-- table: view_NAME -->``.
+A view is a results file as it is, or a file in this folder that is made of one and is easier to read (``MADE``).
+``python docs/make_pages.py`` writes the latter, and puts the box, what made the results file, and the link to it where a
+page says ``<!-- table: view_NAME -->``.
 """
 
 from __future__ import annotations
