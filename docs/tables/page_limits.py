@@ -46,12 +46,12 @@ def losses() -> str:
     wrong = [percent(1 - equal.loc[(name, N), "variance_right"]) for name in (DEFAULT, RANDOM_DRAWS)]
     rows = [
         [
-            "equal time, cheap model",
+            "[equal time, cheap model](herding.md#within-a-budget-of-time)",
             f"within 1 ms per step {interval(own, 'ratio')} of the error of the best random filter; on {own['none']} of "
             f"{own['models']} models no count fits",
         ],
         [
-            "very many particles",
+            "[very many particles](herding.md#more-particles)",
             f"n = {many:,}: {number(growth.loc[many, 'time'])} times the time of `bootstrap`, "
             f"{number(growth.loc[many, 'time_worst'])} at worst; error {number(growth.loc[many, 'to_bootstrap'])}",
         ],
@@ -65,31 +65,31 @@ def losses() -> str:
             f"error {number(mean(simulable))} of `bootstrap`'s, more on {percent((simulable > 1).mean())} of the models",
         ],
         [
-            "few particles, bearings only, d = 4",
+            "[few particles, bearings only](herding.md#the-named-scenarios)",
             f"n = 50: {interval(bearings.loc[50], 'to_bootstrap')} of the error of `bootstrap`; n = 100: "
             f"{interval(bearings.loc[100], 'to_bootstrap')}",
         ],
         [
-            "sparse clutter",
+            "[sparse clutter](clutter.md#what-it-is-worth)",
             f"{lost}; `mkf` {clutter.loc[('mkf', N), 'lost']}, `bootstrap` with 1,000 particles "
             f"{clutter.loc[(RANDOM_DRAWS, 1000), 'lost']}",
         ],
         [
-            "two boats side by side, one filter",
-            f"{percent(boats[DEFAULT])} of the runs lost, `bootstrap` {percent(boats[RANDOM_DRAWS])}: without chance all runs "
-            "make the same mistake",
+            "[two boats side by side, one filter](harbour.md#one-vessel)",
+            f"{percent(boats[DEFAULT])} of the runs lost, `bootstrap` {percent(boats[RANDOM_DRAWS])}: without chance all "
+            "runs make the same mistake",
         ],
         [
-            "the variance",
+            "[the variance](herding.md#what-is-claimed)",
             f"not within 0.8 and 1.25 of the true one on {wrong[0]} of the models, `bootstrap` {wrong[1]}",
         ],
         [
-            "single models",
+            "[single models](herding.md#where-it-loses)",
             f"shown to be worse than `bootstrap` on {again['stay'].max()} of {again['models'].max()}, by up to "
             f"{number(again['worst'].max())} times",
         ],
         [
-            "association where targets meet",
+            "[association where targets meet](many_targets.md#measured)",
             f"GOSPA {interval(meeting.loc['lmb-herded-gibbs'], 'gospa', 3)}; with random Gibbs sampling "
             f"{interval(meeting.loc['lmb-random-gibbs'], 'gospa', 3)}",
         ],

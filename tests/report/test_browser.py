@@ -6,6 +6,7 @@ import re
 import shutil
 from functools import cache
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -208,4 +209,38 @@ def test_tracks_move_over_detections(browser, report_of, tmp_path):
         pictures.append(page.locator("canvas").first.screenshot())
     assert heard == []
     assert len(set(pictures)) == 3
+    page.close()
+
+
+SORTABLE = """
+<div class="table-wrapper sortable"><table class="sortable">
+<thead><tr><th>filter</th><th>n</th><th>error</th><th>share</th></tr></thead>
+<tbody>
+<tr><td>auto-kh</td><td>100</td><td>0.2 (0.15, 0.26)</td><td>14 %</td></tr>
+<tr><td>bootstrap</td><td>1000</td><td>1</td><td>0 %</td></tr>
+<tr><td>sqmc</td><td>100</td><td></td><td>100 %</td></tr>
+<tr><td>ranked</td><td>50</td><td>9.1e-05 (8e-05, 1,000)</td><td>13 %</td></tr>
+</tbody></table></div>
+"""
+
+
+def test_tables_of_the_documentation_sort_by_number_and_keep_the_rows_with_all_words(browser, tmp_path):
+    script = (Path(__file__).parents[2] / "docs" / "_static" / "sortable.js").read_text(encoding="utf-8")
+    (tmp_path / "page.html").write_text(f"<script>{script}</script>{SORTABLE}", encoding="utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+
+    def shown():
+        return page.locator("tbody tr:visible td:first-child").all_inner_texts()
+
+    page.click("th:nth-child(3)")
+    assert shown() == ["ranked", "auto-kh", "bootstrap", "sqmc"]  # an empty cell stays below
+    page.click("th:nth-child(3)")
+    assert shown() == ["bootstrap", "auto-kh", "ranked", "sqmc"]
+    page.click("th:nth-child(4)")
+    assert shown() == ["bootstrap", "ranked", "auto-kh", "sqmc"]
+    page.fill("input", "100")  # a number is meant as it is, and not as a part of another
+    assert shown() == ["auto-kh", "sqmc"]
+    page.fill("input", "100 kh")
+    assert shown() == ["auto-kh"]
     page.close()
