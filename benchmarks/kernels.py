@@ -42,7 +42,7 @@ def compute(path: Path, case: Case, families: Sequence[str], mixtures: int) -> N
                     for seed in range(mixtures):
                         mixture = _cut(case(family, d, seed))
                         points = sampler.sample(mixture, n)
-                        key = f"{name}|{family}, {d}, {n}, {seed}"
+                        key = f"{name}, {'d = 8' if d == 8 else 'd up to 4'}|{family}, {d}, {n}, {seed}"
                         found[key] = points.x
                         found[f"energy|{key}"] = np.array(hf.energy_distance(points, mixture))
     for scenario in SCENARIOS:
@@ -79,18 +79,21 @@ def compare(script: str, names: Sequence[str], mixtures: int) -> pd.DataFrame:
     ours = tables[first]
     for what in dict.fromkeys(key.split("|")[0] for key in ours if not key.startswith("energy")):
         sets = [key for key in ours if key.startswith(f"{what}|")]
+        worths = [key for key in ours if key.startswith(f"energy|{what}|")]  # of points, and of no filter
         for other in others:
             theirs = tables[other]
             same = sum(np.array_equal(ours[key], theirs[key]) for key in sets)
-            pairs = [(ours[key], theirs[key]) for key in sets]
-            off = [_matched(*pair) if what in SAMPLERS else np.abs(pair[0] - pair[1]).max() for pair in pairs]
+            distance = _matched if worths else _farthest
+            off = [distance(ours[key], theirs[key]) for key in sets]
             close = sum(x <= CLOSE for x in off)
-            worth = [
-                abs(theirs[f"energy|{key}"] / ours[f"energy|{key}"] - 1) for key in sets if what in SAMPLERS
-            ]
-            rows.append((what, first, other, len(sets), same, close, max(off), max(worth, default=np.nan)))
+            worth = max((abs(theirs[key] / ours[key] - 1) for key in worths), default=np.nan)
+            rows.append((what, first, other, len(sets), same, close, max(off), worth))
     names = ["what", "kernel", "other", "sets", "same", "close", "largest", "energy"]
     return pd.DataFrame(rows, columns=names)
+
+
+def _farthest(x: np.ndarray, y: np.ndarray) -> float:
+    return float(np.abs(x - y).max())
 
 
 def _matched(x: np.ndarray, y: np.ndarray) -> float:

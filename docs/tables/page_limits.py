@@ -108,7 +108,7 @@ def kernels() -> str:
     }
     rows = [
         [
-            f"`{name}`",
+            "`{}`{}{}".format(*name.partition(", ")),
             group["sets"].max(),
             *(", ".join(map(f, group[column])).strip(", ") for column, f in write.items()),
         ]
