@@ -15,7 +15,7 @@ from herdfilter.cli import main
 from herdfilter.evaluation.scenario import scenario_files
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 @pytest.fixture(params=PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
