@@ -1,9 +1,10 @@
 """Draw the figures of the documentation from fresh computation: ``python docs/make_images.py [samplers] [filters] ...``.
 
 `scenario_ungm` and so on, one run of each scenario, `samplers` and the pictures of the theory (`herding_step`,
-`gibbs_target` and so on) take seconds; real data are downloaded, or looked for in HERDFILTER_DATA. `filters` (20 runs of three scenarios at
-four particle counts) takes some minutes, `paper_fig1` to `paper_fig5`, the figures of `herdfilter paper` and their tables, a
-minute together. `random_models` is drawn from what `python benchmarks/bench_default.py` found. The drawing is in figures/.
+`gibbs_target` and so on) take seconds; real data are downloaded, or looked for in HERDFILTER_DATA. `filters` (20 runs of
+three scenarios at four particle counts) takes some minutes, `paper_fig1` to `paper_fig5`, the figures of `herdfilter paper`
+and their tables, a minute together. `random_models` is drawn from what `python benchmarks/bench_default.py` found. The
+drawing is in figures/, a file for each group.
 """
 
 from __future__ import annotations
