@@ -26,7 +26,7 @@ def discrete(longest: int = 20_000, chains: int = 20) -> Figure:
     sizes = np.unique(np.geomspace(10, longest, 28).astype(int))
     herded = _distances(hf.discrete.HerdedGibbs.from_joint(table).sample(longest), table, sizes)
     random = [_distances(_chain(table, longest, seed), table, sizes) for seed in range(chains)]
-    figure = Figure(figsize=(6.4, 3.4))
+    figure = Figure(figsize=(9.6, 3.3))
     ax = figure.subplots()
     ax.plot(
         sizes, np.median(random, axis=0), color=INK, linestyle="--", label="random Gibbs sampling, median"
