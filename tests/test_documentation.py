@@ -29,6 +29,12 @@ def make_pages(monkeypatch):
     return importlib.import_module("make_pages")
 
 
+@pytest.fixture
+def make_images(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    return importlib.import_module("make_images")
+
+
 def command_lines(text):
     for block in re.findall(r"^```(?:shell|console)\n(.*?)^```", text, re.M | re.S):
         for line in block.replace("\\\n", " ").splitlines():
@@ -118,6 +124,12 @@ def test_rates_are_per_something(page):
     assert RATES.findall(text) == []
     assert RATES.search("two sweeps a point")
     assert not RATES.search("two sweeps per point, and a run")
+
+
+def test_every_picture_is_drawn_by_a_command_and_small(make_images):
+    pictures = list((ROOT / "docs" / "images").glob("*.png"))
+    assert {path.stem for path in pictures} <= set(make_images.figures())
+    assert [path.name for path in pictures if path.stat().st_size > 120_000] == []
 
 
 def test_tables_are_those_of_the_results_files(page, make_pages):

@@ -19,7 +19,7 @@ import page_trackers
 import pandas as pd
 from page_format import RESULTS, interval, markdown, number, read
 from page_random import random_models
-from page_samplers import far, hostile, peers, quality, repairs, rivals, thinning
+from page_samplers import far, hostile, peers, quality, rates, repairs, rivals, thinning
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = ROOT / "herdfilter" / "catalogue" / "filters.toml"
@@ -212,6 +212,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "catalogue": catalogue,
     "study": study,
     "quality": quality,
+    "rates": rates,
     "rivals": rivals,
     "repairs": repairs,
     "far": far,
