@@ -99,6 +99,7 @@ def mathml(translator, node: nodes.math | nodes.math_block) -> None:
     from docutils.utils.math.latex2mathml import tex2mathml
 
     text = node.astext().replace(r"\dots", r"\ldots")
+    text = re.sub(r"\s*\\tag\{(\w+)\}", r" \\qquad (\1)", text)  # the number of an equation
     try:
         translator.body.append(tex2mathml(text, as_block=isinstance(node, nodes.math_block)))
     except MathError as error:

@@ -6,6 +6,7 @@ sampling (Wolf and Baum, "Continuous Herded Gibbs Sampling", 2021) from Gaussian
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
         marginal_smoother,
         rts_smoother,
     )
+
+logging.getLogger(__name__).addHandler(
+    logging.NullHandler()
+)  # silent unless the program that uses it sets up logging
 
 __all__ = [
     "ConditionalError",

@@ -15,7 +15,7 @@ from herdfilter.cli import main
 from herdfilter.evaluation.scenario import scenario_files
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 @pytest.fixture(params=PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -27,6 +27,12 @@ def page(request):
 def make_pages(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     return importlib.import_module("make_pages")
+
+
+@pytest.fixture
+def make_images(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    return importlib.import_module("make_images")
 
 
 def command_lines(text):
@@ -63,6 +69,8 @@ def test_filters_named_are_in_the_catalogue(page):
 def test_relative_links_lead_somewhere(page):
     prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", prose):
+        if target.startswith("examples/"):  # made of the gallery's scripts when the pages are built
+            target = f"gallery/{Path(target).stem}.py".replace("index.py", "README.rst")
         assert (page.parent / target).exists(), target
 
 
@@ -118,6 +126,12 @@ def test_rates_are_per_something(page):
     assert not RATES.search("two sweeps per point, and a run")
 
 
+def test_every_picture_is_drawn_by_a_command_and_small(make_images):
+    pictures = list((ROOT / "docs" / "images").glob("*.png"))
+    assert {path.stem for path in pictures} <= set(make_images.figures())
+    assert [path.name for path in pictures if path.stat().st_size > 120_000] == []
+
+
 def test_tables_are_those_of_the_results_files(page, make_pages):
     text = page.read_text(encoding="utf-8")
     assert make_pages.filled(text) == text, "run: python docs/make_pages.py"
@@ -132,7 +146,7 @@ def test_pages_are_short(page):
     text = page.read_text(encoding="utf-8")
     prose = FENCE.sub("", BLOCK.sub("", text)).split("\n## Sources")[0]
     assert len(prose.encode()) <= 12_000
-    assert len(text.encode()) <= (6000 if page.name == "README.md" else 16_000)
+    assert len(text.encode()) <= (6000 if page.name == "README.md" else 18_000)
 
 
 def test_tables_on_pages_are_short(page):

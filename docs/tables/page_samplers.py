@@ -59,6 +59,15 @@ def repairs(family: str = "5 components", n: int = 100) -> str:
     return markdown(["sampler", *(f"d = {d}" for d in cells)], rows, "quality")
 
 
+def rates() -> str:
+    """Exponents with which the herding error falls, by sampler, dimension and kernel, from Fig. 3 of the paper."""
+    table = read("paper_fig3")
+    cells = table.set_index(["sampler", "d", "sigma_k"])["E falls as t^-"].unstack([1, 2], sort=False)
+    heads = [f"d = {d}, {k} kernel" if k == "auto" else f"d = {d}, $\\sigma_k$ = {k}" for d, k in cells]
+    rows = [[name, *(number(-v) for v in row)] for name, row in cells.iterrows()]
+    return markdown(["sampler", *heads], rows, "paper_fig3")
+
+
 def peers(n: int = 64) -> str:
     """Herding error and energy distance of samplers at one number of points, both times 1000."""
     table = read("peers").query("n == @n")

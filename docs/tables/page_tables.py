@@ -22,7 +22,7 @@ import pandas as pd
 from page_catalogue import TITLES, catalogue_entries
 from page_format import RESULTS, interval, markdown, number, read
 from page_random import random_models
-from page_samplers import far, hostile, peers, quality, repairs, rivals, thinning
+from page_samplers import far, hostile, peers, quality, rates, repairs, rivals, thinning
 
 ROOT = Path(__file__).parents[2]
 YES_NO = {"True": "yes", "False": "no"}
@@ -213,6 +213,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "demo": demo,
     "study": study,
     "quality": quality,
+    "rates": rates,
     "rivals": rivals,
     "repairs": repairs,
     "far": far,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import click
 
 from herdfilter._version import __version__
@@ -26,8 +28,14 @@ The shell completes commands, scenarios and filters after this line:
     epilog=_COMPLETION,
 )
 @click.version_option(__version__, package_name="herdfilter")
-def main() -> None:
+@click.option(
+    "--log", type=click.Choice(["debug", "info", "warning"]), help="Log what happens, on the error output."
+)
+def main(log: str | None) -> None:
     """Particle filters with herded (deterministic) particles, compared with random ones."""
+    if log is not None:
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        logging.getLogger("herdfilter").setLevel(log.upper())
 
 
 for command in (compare, show, export, scenarios, filters, paper, data):

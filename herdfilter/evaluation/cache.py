@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import copy
 import inspect
+import logging
 import os
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +23,8 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._version import __version__
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -48,7 +52,9 @@ def remembered(
         return compute()
     with suppress(Exception):  # there is none, or whatever a damaged archive leads to
         return from_arrays(_read(file))
+    begin = time.perf_counter()
     value = compute()
+    _log.info("a reference was computed in %.1f s: %s", time.perf_counter() - begin, file)
     with suppress(OSError):  # a full disk, or a folder removed in the meantime
         _write(file, to_arrays(value))
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -28,6 +29,8 @@ from herdfilter.evaluation.study import Study
 from herdfilter.evaluation.tasks import Key, Outcome, Task
 from herdfilter.evaluation.watch import watch
 from herdfilter.filters.results import DegenerateWeightsError
+
+_log = logging.getLogger(__name__)
 
 _WARM_UP_STEPS = 20
 
@@ -83,6 +86,7 @@ def run_study(
             kept.begin(scheduler)
             work, places = partial(perform, study), min(workers, len(tasks))
             executor = make_executor(work, scheduler, places, run_timeout)
+            _log.info("%s: %d runs to make, %d in the store", study.scenario.name, len(tasks), len(finished))
             try:
                 if "://" not in scheduler and (progress or workers > 1) and run_timeout is None:
                     _compile(study, progress)
@@ -90,7 +94,17 @@ def run_study(
                 with told(counter, progress):
                     for outcomes in distribute(tasks, executor):
                         kept.add(outcomes)
-                        counter.add(len(outcomes), sum(one.row["error"] != "" for one in outcomes))
+                        failed = [one for one in outcomes if one.row["error"] != ""]
+                        counter.add(len(outcomes), len(failed))
+                        for one in failed:
+                            task = one.task
+                            _log.warning(
+                                "%s, n = %d, run %d failed: %s",
+                                task.filter,
+                                task.n_particles,
+                                task.run,
+                                one.row["error"],
+                            )
             finally:
                 executor.close()
         return kept.result()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+_log = logging.getLogger(__name__)
 
 EVERY = 2.5
 """Seconds after which a line is written in a log; on a terminal and in a notebook one line is drawn anew all the time."""
@@ -112,6 +115,7 @@ def stage(name: str, visible: bool = True) -> Iterator[None]:
     begin = time.monotonic()
     with told(lambda seconds: f"{name} ({seconds:.0f} s)", visible):
         yield
+    _log.info("%s: done in %.1f s", name, time.monotonic() - begin)
     if visible and time.monotonic() - begin >= _PATIENCE and not notebook():  # there it stands already
         say(f"{name}: done in {time.monotonic() - begin:.0f} s")
 

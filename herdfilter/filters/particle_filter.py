@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -25,6 +26,8 @@ from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Out
 from herdfilter.filters.series import Late, Reading, Watcher, run, series
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, has, in_mode, only_mode
 from herdfilter.models.sensors import Sensor, sensed, to_check
+
+_log = logging.getLogger(__name__)
 
 LEAST_UNITED = 0.01
 """Least weight of a cloud that is united with others, in those of one of its particles."""
@@ -148,6 +151,7 @@ class ParticleFilter:
         uneven = not self.proposal.absorbs_weights and (cloud.ess < least or len(cloud) != cloud.successors)
         if uneven:
             resampled = self.resampling.resample(cloud, self.rng, self._circular)
+            _log.debug("step %d: resampled, effective sample size %.1f", self.step, cloud.ess)
             cloud = self._checked(resampled, self.resampling, "resample")
         move = Move(self.model, dt, control, self.step + 1)
         if self._observing is not None:
@@ -198,6 +202,11 @@ class ParticleFilter:
                 raise DegenerateWeightsError(self.step, self.n_particles)
             else:
                 outcome = Outcome.DEGENERATE
+                _log.warning(
+                    "step %d: the likelihood vanishes at all %d particles; the prediction is kept",
+                    self.step,
+                    self.n_particles,
+                )
         self._settle()
         self.log_likelihood += increment
         cloud = self._current()

@@ -111,8 +111,10 @@ def series(
 
 
 def is_reading(entry: Any) -> bool:
-    """Whether an entry of a series is (time, sensor, observation)."""
-    return _is_triple(entry) and isinstance(entry[1], Sensor)
+    """Whether an entry of a series is (time, sensor, observation); None for a sensor tells a tuple, and no list, from numbers."""
+    return _is_triple(entry) and (
+        isinstance(entry[1], Sensor) or (isinstance(entry, tuple) and entry[1] is None)
+    )
 
 
 def _is_triple(entry: Any) -> bool:

@@ -25,7 +25,7 @@ SIGMA_K = 0.5
 
 @dataclass(frozen=True, eq=False)
 class WeightFunction:
-    """The function that coordinate `i` of the next point maximises, from its definition (docs/samplers.md).
+    """The function that coordinate `i` of the next point maximises, from its definition (docs/theory_gibbs.md).
 
     ``(t + 1) / t  E[k(x_i, X_i) | x_rest]  -  sum_s w_s k(x_i, x_i^s) / c`` with ``w_s = k(x_rest, x_rest^s)`` and
     ``c = sum_s w_s``; the kernel has unit peak.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -30,6 +31,8 @@ from herdfilter.tracking.birth import (
 )
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
 from herdfilter.tracking.track import Label, Track
+
+_log = logging.getLogger(__name__)
 
 
 class LMBTracker:
@@ -190,10 +193,12 @@ class LMBTracker:
             self._left = [*self._left, Left(by.sensor, *left)]
         if len(tracks) > self.max_tracks:
             least = sorted((track.existence for track in tracks), reverse=True)[self.max_tracks - 1]
+            _log.info("step %d: %d of %d tracks kept, max_tracks", self.step, self.max_tracks, len(tracks))
             tracks = [track for track in tracks if track.existence >= least][: self.max_tracks]
         reported = [track for track in tracks if track.existence >= self.report]
         self.tracks = tracks
         self.record = TrackingRecord.of(self.step, tracks, reported, self.model.model.dim)
+        _log.debug("step %d: %d tracks, %d of them reported", self.step, len(tracks), len(reported))
         return self.record
 
     def run(

@@ -96,6 +96,12 @@ def test_times_may_be_numbers_dates_or_durations(times, start):
     assert list(result.times[::2]) == list(times)
 
 
+def test_readings_may_all_be_of_the_models_own_observation():
+    own, times = hf.UnscentedKalmanFilter(STACKED), [1.0, 2.5, 3.0, 4.0]
+    result = own.run([(t, None, z) for t, z in zip(times, Z, strict=True)])
+    np.testing.assert_array_equal(result.means, hf.UnscentedKalmanFilter(STACKED).run(Z, times=times).means)
+
+
 @pytest.mark.parametrize("name", ["ukf", "enkf", "bootstrap", "auto-kh", "kalman-mixture-kh", "sqmc"])
 def test_late_readings_are_taken_up_in_their_places_to_the_last_bit(name):
     arriving = [(1.0, FIRST, [0.4]), (4.0, SECOND, [9.0]), (2.5, FIRST, [2.5]), (3.0, SECOND, [3.0])]

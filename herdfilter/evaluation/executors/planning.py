@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,6 +11,8 @@ from itertools import groupby
 
 from herdfilter.evaluation.executors.base import BATCH_SECONDS, Batch, Executor, Place
 from herdfilter.evaluation.tasks import Outcome, Task, failed
+
+_log = logging.getLogger(__name__)
 
 
 def distribute(tasks: Iterable[Task], executor: Executor) -> Iterator[list[Outcome]]:
@@ -109,6 +112,7 @@ class _Plan:
         return back.outcomes
 
     def _after_death(self, tasks: Sequence[Task], attempts: int) -> list[Outcome]:
+        _log.warning("a process died with %d runs to make; they are tried again, each on its own", len(tasks))
         if len(tasks) > 1:
             self.suspects.extend(tasks)
             return []
