@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 from page_default import DEFAULT, ORDER, mean
-from page_format import interval, markdown, number, read
+from page_format import markdown, number, read
 from page_samplers import over_families
 
 RANDOM_DRAWS = "bootstrap"
@@ -24,24 +24,24 @@ def filters() -> str:
     rows = [
         _random("a model you know little of", "herding.md"),
         _nearly_linear(),
-        _random("one mode, sensor linear in the state", "herding.md#where-it-loses", *one_mode),
+        _random("one mode, linear sensor", "herding.md#where-it-loses", *one_mode),
         _random("a state of one dimension", "one_dimension.md", dims=1),
         _random(
-            "several modes: wells, or a prior of far Gaussians",
+            "several far modes",
             "filters.md#fits",
             ("wells", "multimodal prior"),
         ),
         _random(
-            "counts, or noise of heavy tails",
+            "counts, or heavy tails",
             "model.md#noise-that-depends-on-the-state",
             ("counts", "heavy-tailed"),
         ),
-        _random("a transition that can only be simulated", "model.md#the-contract", ("only simulable",)),
+        _random("only simulation possible", "model.md#the-contract", ("only simulable",)),
         _jumps(),
         _clutter(),
         _targets(),
-        _budget("little time per step, cheap model", 1.0, 0.0),
-        _budget("little time per step, dear model", 5.0, 2.0),
+        _budget("little time, cheap model", 1.0, 0.0),
+        _budget("little time, dear model", 5.0, 2.0),
     ]
     return markdown(["your problem", "take", "measured; errors over that of `bootstrap`"], rows)
 
@@ -72,8 +72,8 @@ def _nearly_linear() -> Row:
     ours, kalman = table.loc[DEFAULT], table.loc["ukf"]
     ratio = (kalman["rmse"] / ours["rmse"]).max()
     time = (kalman["ms"] / ours["ms"]).mean()
-    text = f"real radar: error at most {ratio:.2f} of `{DEFAULT}`'s, in {number(time)} of its time"
-    return ["[linear or nearly so, Gaussian noise](kalman.md)", "`ukf`", text]
+    text = f"real radar: {ratio:.2f} of `{DEFAULT}`'s error at most, {number(time)} of its time"
+    return ["[linear, or nearly so](kalman.md)", "`ukf`", text]
 
 
 def _jumps(n: int = 50) -> Row:
@@ -81,24 +81,18 @@ def _jumps(n: int = 50) -> Row:
     table = table[~table["filter"].str.contains("random")]
     errors = {family: group.set_index("filter")["error"] for family, group in table.groupby("family")}
     best = {family: found.idxmin() for family, found in errors.items()}
-    names = f"`{best['linear']}` if the modes are linear, else `{best['nonlinear']}`"
-    text = "; ".join(
-        f"{family}: off by {number(found[best[family]])} sd, `{RANDOM_DRAWS}` {number(found[RANDOM_DRAWS])}"
-        for family, found in errors.items()
-    )
-    return ["[jumps between modes of motion](manoeuvres.md)", names, text]
+    own = " and ".join(number(errors[family][name]) for family, name in best.items())
+    random = " and ".join(number(errors[family][RANDOM_DRAWS]) for family in best)
+    names = f"`{best['linear']}` if linear, else `{best['nonlinear']}`"
+    return ["[jumps between motions](manoeuvres.md)", names, f"off by {own} sd; `{RANDOM_DRAWS}` {random}"]
 
 
 def _clutter() -> Row:
-    table = read("clutter").query("n <= @N")
-    lost = table.groupby("filter")["lost"].sum().sort_values()
+    lost = read("clutter").query("n <= @N").groupby("filter")["lost"].sum()
     sparse = read("clutter").query("in_gate == 1").set_index(["filter", "n"])
-    best = lost.index[0]
-    others = [(DEFAULT, N), ("ukf", 1), (RANDOM_DRAWS, N)]
-    beside = ", ".join(f"`{name}` {sparse.loc[(name, n), 'lost']}" for name, n in others)
-    text = (
-        f"{sparse.loc[(best, N), 'lost']} tracks lost of {sparse['runs'].iloc[0]} in sparse clutter, {beside}"
-    )
+    best = lost.idxmin()
+    beside = ", ".join(f"`{name}` {sparse.loc[(name, N), 'lost']}" for name in (DEFAULT, RANDOM_DRAWS))
+    text = f"{sparse.loc[(best, N), 'lost']} of {sparse['runs'].iloc[0]} tracks lost, if sparse; {beside}"
     return ["[one target in clutter](clutter.md)", f"`{best}`", text]
 
 
@@ -108,7 +102,7 @@ def _targets(scenario: str = "meeting") -> Row:
     ours = table[table.index.str.startswith("lmb-")].sort_values("gospa")
     equal = ours[ours["gospa_low"] <= ours["gospa_high"].iloc[0]]
     theirs = table.loc["JPDA (Stone Soup)"]
-    text = f"six that meet: GOSPA {number(equal['gospa'].iloc[0])}, `lmb-ukf` {number(ours.loc['lmb-ukf', 'gospa'])}"
+    text = f"GOSPA {number(equal['gospa'].iloc[0])}; `lmb-ukf` {number(ours.loc['lmb-ukf', 'gospa'])}"
     text += f", JPDA of Stone Soup {number(theirs['gospa'])}"
     return ["[many targets](many_targets.md#measured)", _named(sorted(equal.index)), text]
 
@@ -117,9 +111,9 @@ def _budget(what: str, ms: float, us: float) -> Row:
     table = read("default_budget").query("budget == @ms and us_per_particle == @us")
     table = table[table["filter"] != "auto-random"].set_index("filter")
     best = table.loc[table["none"] == 0, "ratio"].idxmin()
-    ours = interval(table.loc[DEFAULT], "ratio")
-    more = f" ({us:g} us more for each particle)" if us else ""
-    text = f"{ms:g} ms{more}: over the best random filter's error {number(table.loc[best, 'ratio'])}, `{DEFAULT}` {ours}"
+    ours, theirs = (number(table.loc[name, "ratio"]) for name in (best, DEFAULT))
+    more = f" at {us:g} us more per particle" if us else ""
+    text = f"in {ms:g} ms{more}: {ours} of the best random one's, `{DEFAULT}` {theirs}"
     return [f"[{what}](herding.md#within-a-budget-of-time)", f"`{best}`", text]
 
 
