@@ -111,7 +111,7 @@ def series(
 
 
 def is_reading(entry: Any) -> bool:
-    """Whether an entry of a series is (time, sensor, observation); None for a sensor tells a tuple, and no list, from numbers."""
+    """Whether an entry is (time, sensor, observation), in a tuple if the sensor is None: a list may be of numbers."""
     return _is_triple(entry) and (
         isinstance(entry[1], Sensor) or (isinstance(entry, tuple) and entry[1] is None)
     )
