@@ -2,13 +2,13 @@
 Two sensors at different rates
 ==============================
 
-A boat crosses a bay. A radar sees it every four seconds, a camera at another place every half second, and the radar's readings
-come late. One filter takes them all.
+A boat crosses a bay. A radar sees it every four seconds, a camera at another place every half second, and what the radar saw
+arrives late. One filter takes all readings.
 """
 
 # %%
-# The model says how the boat moves, sensors say what is seen of it. A radar measures range and bearing, a camera the bearing
-# alone, but sharply.
+# The model says how the boat moves, sensors say what is seen of it. The radar measures range and bearing, the camera the
+# bearing alone, but sharply.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,6 +25,7 @@ lighthouse = np.array([-100.0, 0.0])  # where the camera stands; the radar is at
 
 
 def bearing(x, place):
+    """Return the angle at which the boat is seen from a place."""
     return np.arctan2(x[:, 1] - place[1], x[:, 0] - place[0])
 
 
@@ -45,8 +46,8 @@ of_camera = [(t, camera, z) for t, z in zip(time, seen["camera"], strict=True)]
 of_radar = [(t, radar, z) for t, z in zip(time[7::8], seen["radar"][7::8], strict=True)]
 
 # %%
-# `run` takes readings of any mixture of sensors, one row of the result for each. Those whose time lies before that of the one
-# ahead of them are late: ``late="replay"`` takes them up in their places.
+# :meth:`run <herdfilter.ParticleFilter.run>` takes readings of all sensors together; the result has a row for each. Those
+# that come after one of a later time are late. With ``late="replay"`` they are taken up in their places.
 
 arrival = [t for t, _, _ in of_camera] + [t + 2.3 for t, _, _ in of_radar]
 both = [(of_camera + of_radar)[k] for k in np.argsort(arrival, kind="stable")]
@@ -68,13 +69,12 @@ for ax, (name, run) in zip(axes, runs.items(), strict=True):
 axes[0].legend(fontsize="small")
 
 # %%
-# The ellipses hold 95 % of the probability. The camera does not tell how far away the boat is: the ellipses are long, and the
-# filter needs more particles to fill them. The radar is rough, and there are four seconds to its next reading. Each sees what
-# the other does not. Below is which reading came when, and how well the position was known at that time.
+# The ellipses hold 95 % of the probability. The camera does not tell how far away the boat is: the ellipses are long, and
+# the filter needs more particles to fill them. The radar is rough, and there are four seconds to its next reading. Each sees
+# what the other does not. Below is which reading came when, and how well the position was known at that time.
 
-fig, (above, below) = plt.subplots(
-    2, 1, figsize=(8, 4), sharex=True, height_ratios=[1, 3], layout="constrained"
-)
+fig = plt.figure(figsize=(8, 4), layout="constrained")
+above, below = fig.subplots(2, 1, sharex=True, height_ratios=[1, 3])
 taken = np.array([t for t, _, _ in of_radar])
 above.plot(time, np.zeros(len(time)), "|", color="black")
 above.plot(taken, np.ones(len(taken)), "|", color="black", label="taken")
@@ -89,5 +89,7 @@ below.set(xlabel="time (s)", ylabel="standard deviation\nof the position (m)", y
 below.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
 
 # %%
-# Where readings come one by one, `Replay` does the same in a loop. Next: :doc:`/sensors` has that, readings with dates, and
-# sensors that move; :doc:`/clutter` has sensors that miss the boat or see what is not there.
+# Where readings come one by one, :class:`herdfilter.Replay` does the same in a loop.
+#
+# Next: :doc:`/sensors` has that, readings with dates, and sensors that move. :doc:`/clutter` has sensors that miss the boat,
+# or see what is not there.
