@@ -43,16 +43,12 @@ model = hf.models.WithClutter(
 )
 modes = np.repeat([0, 1, 0], [16, 15, 15])  # at steps 0 to 45
 truth, scans = hf.simulate(model, steps=45, rng=5, modes=modes)
-results = {
-    name: hf.make_filter(name, model, n_particles=100, rng=0).run(scans)
-    for name in ("auto-kh", "bootstrap", "imm")
-}
+names = ["auto-kh", "bootstrap", "imm"]
+results = {name: hf.make_filter(name, model, n_particles=100, rng=0).run(scans) for name in names}
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
-for scan in scans:
-    left.plot(
-        scan[:, 0] * np.cos(scan[:, 1]), scan[:, 0] * np.sin(scan[:, 1]), ".", color="0.4", markersize=2
-    )
+distance, bearing = np.vstack(scans).T
+left.plot(distance * np.cos(bearing), distance * np.sin(bearing), ".", color="0.4", markersize=2)
 left.plot(0, 0, "^", color="tab:red", label="radar")
 left.set(title="what the radar saw in 45 scans", xlabel="x (m)", ylabel="y (m)", aspect="equal")
 left.legend(loc="upper right")
@@ -63,34 +59,39 @@ right.set(title="auto-kh with 100 particles", xlabel="x (m)", ylabel="", aspect=
 right.legend()
 
 # %%
-# A filter of a model that jumps gives the probability of each mode. It takes a few steps to believe in a turn, and a few more
-# to believe in its end. Beside the two particle filters is an interacting multiple model (``imm``), one Kalman filter for each
+# Filters of a model that jumps give the probability of each mode. They take a few steps to believe in a turn, and a few more
+# to believe in its end. Beside two particle filters is an interacting multiple model (``imm``): a Kalman filter for each
 # mode.
+
+
+def errors(result):
+    """Return how far each estimate is from the true position."""
+    return np.linalg.norm((result.means - truth)[:, [0, 2]], axis=1)
+
 
 step = np.arange(1, 46)
 fig, (above, below) = plt.subplots(2, 1, figsize=(8, 4.6), sharex=True, layout="constrained")
 above.fill_between(step, modes[1:], step="mid", color="0.9", label="the aircraft turns")
 for name, result in results.items():
     above.plot(step, result.mode_probabilities[:, 1], label=name)
-    error = np.linalg.norm((result.means - truth)[:, [0, 2]], axis=1)
-    below.plot(step, error, label=f"{name}: {np.sqrt(np.mean(error**2)):.1f} m")
+    below.plot(step, errors(result), label=f"{name}: {np.sqrt(np.mean(errors(result) ** 2)):.1f} m")
 above.set(ylabel="probability of a turn", ylim=(0, 1))
 above.legend(fontsize="small")
 below.set(xlabel="step", ylabel="error of the position (m)", ylim=(0, None))
 below.legend(fontsize="small", title="root mean square")
 
 # %%
-# In this run herded particles are ahead of random ones, and no better than Kalman filters, which take a fraction of the time:
-# in either mode the motion is nearly linear. But one run proves nothing. Here is the bootstrap filter again, on the same scans
-# with other random numbers:
+# In this run herded particles are ahead of random ones. They are no better than Kalman filters, which take a fraction of the
+# time: in either mode the motion is nearly linear. But one run proves nothing. Here is the bootstrap filter again, on the
+# same scans with other random numbers:
 
 for seed in range(1, 9):
-    means = hf.make_filter("bootstrap", model, n_particles=100, rng=seed).run(scans).means
-    print(f"{np.sqrt(np.mean(np.sum((means - truth)[:, [0, 2]] ** 2, axis=1))):.1f} m")
+    again = hf.make_filter("bootstrap", model, n_particles=100, rng=seed).run(scans)
+    print(f"bootstrap, seed {seed}: {np.sqrt(np.mean(errors(again) ** 2)):.1f} m")
 
 # %%
-# And other flights differ more than that. :func:`herdfilter.compare` runs filters on many of them, and says with intervals
-# what the difference is.
+# Some of them are ahead of all others above. Flights differ, too: :func:`herdfilter.compare` takes many, and says with
+# intervals what the difference between filters is.
 #
-# Next: :doc:`/manoeuvres` and :doc:`/clutter` say which filter to take, from hundreds of runs; with more than one aircraft,
-# :doc:`/tracking`.
+# Next: :doc:`/manoeuvres` and :doc:`/clutter` say which filter to take, from many runs. More than one aircraft is the matter
+# of :doc:`/tracking`.
