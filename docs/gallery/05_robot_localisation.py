@@ -52,8 +52,8 @@ fig.supxlabel("x (m)", fontsize="medium")
 # Below are more runs, which differ in the particles they begin with. Ten times as many do not save the bootstrap filter.
 
 more = {
-    "bootstrap": ("tab:orange", [resampling, *(localise("bootstrap", seed) for seed in range(1, 8))]),
-    "bootstrap, 3,000 particles": ("tab:red", [localise("bootstrap", seed, n=3000) for seed in range(4)]),
+    "bootstrap": ("tab:orange", [resampling, *(localise("bootstrap", seed) for seed in range(1, 4))]),
+    "bootstrap, 3,000 particles": ("tab:red", [localise("bootstrap", seed, n=3000) for seed in range(3)]),
     "mixture-random": ("tab:blue", [drawing, *(localise("mixture-random", seed) for seed in range(1, 8))]),
 }
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained")
