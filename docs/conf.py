@@ -63,7 +63,6 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "plot_gallery": True,
-    "capture_repr": ("_repr_html_",),  # of what stands last in a cell: a table, not a legend's address
     "image_scrapers": ("matplotlib",),
     "reset_modules": ("matplotlib",),
 }

@@ -46,7 +46,7 @@ for k, z in enumerate(measured):
     missing += record.outcome is hf.Outcome.MISSING
     estimate[k], sd[k] = pf.mean[0], np.sqrt(pf.covariance[0, 0])
 
-print(missing, "measurements were missing; the last step:", record)
+print(missing, "measurements were missing; what became of the last one:", record.outcome.value)
 
 # %%
 # The band is two standard deviations (sd) to each side. It widens while nothing is seen, and closes when the camera is back.
