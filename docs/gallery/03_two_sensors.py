@@ -64,6 +64,7 @@ for ax, (name, run) in zip(axes, runs.items(), strict=True):
     ax.plot(0, 0, "^", color="tab:red", label="radar")
     ax.plot(*lighthouse, "v", color="tab:green", label="camera")
     ax.set(title=name, xlabel="east (m)", ylabel="north (m)", aspect="equal")
+    ax.label_outer()
 axes[0].legend(fontsize="small")
 
 # %%

@@ -45,11 +45,11 @@ for row, (name, run) in zip(axes, {"bootstrap": resampling, "mixture-random": dr
 fig.supxlabel("x (m)", fontsize="medium")
 
 # %%
-# After three seconds both know where the robot is. It stands still for most of a minute, so any heading is as likely as any
-# other. The bootstrap filter has kept the few headings of the particles that were near by chance. When the robot drives off,
-# none of them is right. The fit has made headings anew.
+# After three seconds both know about where the robot is. It stands still for most of a minute, so any heading is as likely as
+# any other. The bootstrap filter has kept the few headings of the particles that were near by chance. When the robot drives
+# off, none of them is right. The fit has made headings anew.
 #
-# Below are more runs, which differ in the particles they begin with. Ten times as many do not save the bootstrap filter.
+# Below are runs with other random numbers, too. Ten times as many particles do not save the bootstrap filter.
 
 more = {
     "bootstrap": ("tab:orange", [resampling, *(localise("bootstrap", seed) for seed in range(1, 4))]),
