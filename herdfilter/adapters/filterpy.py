@@ -100,8 +100,10 @@ def from_filterpy(
     >>> kf.Q, kf.R = 0.01 * np.eye(2), np.array([[0.25]])
     >>> model = from_filterpy(kf)
     >>> truth, z = hf.simulate(model, 20, rng=1)
-    >>> hf.make_filter("auto-kh", model, n_particles=30).run(z).means.shape
-    (20, 2)
+    >>> kf.x, kf.P = model.initial.mean, model.initial.covariance
+    >>> means = [(kf.predict(), kf.update(one), kf.x)[2] for one in z]
+    >>> print(np.allclose(hf.ExtendedKalmanFilter(model).run(z).means, means))
+    True
     """
     kind = _kind(kf)
     given = {

@@ -90,7 +90,7 @@ def compare(
 
     Examples
     --------
-    >>> table = hf.compare("linear_gaussian", ["bootstrap", "ukf"], particles=[20], runs=3, seed=0)
+    >>> table = hf.compare("linear_gaussian", ["bootstrap", "ukf"], particles=[20], runs=2, seed=0)
     >>> print(table.groupby("filter")["reference_error"].median().round(6) > 0)  # the UKF is exact
     filter
     bootstrap     True

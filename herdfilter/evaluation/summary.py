@@ -47,7 +47,7 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
 
     Examples
     --------
-    >>> table = hf.compare("linear_gaussian", ["bootstrap", "ukf"], particles=[20], runs=3, seed=0)
+    >>> table = hf.compare("linear_gaussian", ["bootstrap", "ukf"], particles=[20], runs=2, seed=0)
     >>> summary = hf.evaluation.summarise(table, baseline="bootstrap")
     >>> print((summary.set_index("filter")["ratio"] < 0.1).to_dict())  # the UKF is exact here
     {'bootstrap': False, 'ukf': True}

@@ -187,8 +187,8 @@ def trajectory(result: StudyResult, names: Sequence[str] | None = None) -> Figur
     --------
     >>> from herdfilter.evaluation.engine import run_study
     >>> from herdfilter.evaluation.study import plan_study
-    >>> result = run_study(plan_study("linear_gaussian", ["bootstrap", "ukf"], particles=[20], runs=1))
-    >>> figure = hf.plotting.trajectory(result, ["bootstrap"])
+    >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
+    >>> figure = hf.plotting.trajectory(result)
     >>> len(figure.axes)
     1
     """
