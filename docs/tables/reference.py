@@ -1,7 +1,7 @@
 """The pages of the reference: every public name once, on the page that names its module.
 
-A page in docs/reference says ``<!-- names: MODULE ... -->`` where the names of these modules and of those below them belong; the
-longest name that fits decides. What no page asks for, or no module has, is an error of the build.
+A page in docs/reference says ``<!-- names: MODULE ... -->`` where the names of these modules and of those below them
+belong; the longest name that fits decides. A name without a page, or a page without names, is an error of the build.
 """
 
 from __future__ import annotations

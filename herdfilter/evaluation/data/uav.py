@@ -74,11 +74,11 @@ def load_uav(
 
     Examples
     --------
-    >>> from pathlib import Path
+    >>> import pandas as pd
     >>> from herdfilter.evaluation.data import load_uav
-    >>> rows = ["timestamp,latitude,longitude,altitude (m)"]
-    >>> rows += [f"{k},{50 + 1e-4 * k},8.0,{100 + k}" for k in range(4)]  # north and up
-    >>> _ = Path("UAV_Rot.csv").write_text("\\n".join(rows))
+    >>> k = np.arange(4)  # north and up
+    >>> fixes = {"latitude": 50 + 1e-4 * k, "longitude": 8.0, "altitude (m)": 100 + k}
+    >>> pd.DataFrame({"timestamp": k, **fixes}).to_csv("UAV_Rot.csv", index=False)
     >>> print(load_uav(".").truth[:, :3].round(1) + 0.0)
     [[ 0.  11.1  1. ]
      [ 0.  22.2  2. ]
