@@ -67,7 +67,7 @@ def test_every_page_is_in_the_overview(reference):
     }
     text = reference.overview(reference.overview_text())
     for full in listed(reference):
-        assert text.count(f"<{full}>`") == 1
+        assert text.count(f"   * - :py:obj:`{full.removeprefix('herdfilter.')} <{full}>`") == 1
     assert "autoclass:: KernelHerding\n" in reference.page("samplers", "<!-- names: herdfilter.samplers -->")
 
 

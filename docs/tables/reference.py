@@ -17,6 +17,7 @@ from types import FunctionType
 from typing import Any
 
 from public_names import defined_in, is_shared, public_names
+from reference_links import place_of
 from sphinx.pycode import ModuleAnalyzer
 
 from herdfilter.models.contract import OBSERVATION
@@ -179,8 +180,14 @@ def constant_text(full: str, found: Any) -> str:
 
 
 def first_line(full: str, found: Any) -> str:
-    """Return the first line of a docstring."""
-    return (inspect.getdoc(found) or "").split("\n")[0] if is_shared(found) else constant_text(full, found)
+    """Return the first line of a docstring, its names as links from wherever it is shown."""
+    line = (inspect.getdoc(found) or "").split("\n")[0] if is_shared(found) else constant_text(full, found)
+
+    def linked(code: re.Match[str]) -> str:
+        place = place_of(code[1], full.rpartition(".")[0])
+        return f":py:obj:`{code[1]} <{place}>`" if place else code[0]
+
+    return re.sub(r"(?<![`:])`([^`]+)`(?!`)", linked, line)
 
 
 def entry(full: str, found: Any) -> str:
