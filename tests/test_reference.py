@@ -16,7 +16,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 @pytest.fixture
 def tables(monkeypatch):
     """The scripts that fill the pages."""
-    for library in ("sphinx", "stonesoup", "particles"):
+    for library in ("sphinx", "stonesoup"):
         pytest.importorskip(library, reason=f"the optional library {library} is not installed")
     monkeypatch.syspath_prepend(str(DOCS / "tables"))
     return importlib.import_module

@@ -54,14 +54,7 @@ LEFT_OUT = {
     "herdfilter.association": {"cluster"},
     "herdfilter.evaluation.scenario": {"initial_truth", "modules", "plane", "steps_of"},
     "herdfilter.evaluation.store": {"check"},
-    "herdfilter.evaluation.study": {
-        "described",
-        "filter_rng",
-        "keys",
-        "recording_rng",
-        "reference_rng",
-        "tasks",
-    },
+    "herdfilter.evaluation.study": {"described", "filter_rng", "recording_rng", "reference_rng"},
     "herdfilter.evaluation.targets": {"check_beside_model", "simulate_truth"},
     "herdfilter.filters.proposals": {"absorbs_weights", "check", "guide", "initial", "propose", "takes_scans"}
     | {"looked_ahead", "moved", "noise", "unguided"},

@@ -31,9 +31,8 @@ class Place:
     Examples
     --------
     >>> from herdfilter.evaluation.targets import Place
-    >>> place = Place(probability=0.02, mean=[0.0, 100.0], sd=[50.0, 10.0])
-    >>> place.told.probability
-    0.02
+    >>> Place(probability=0.02, mean=[0.0, 100.0], sd=[50.0, 10.0])
+    Place(probability=0.02, mean=[0.0, 100.0], sd=[50.0, 10.0])
     """
 
     probability: float
@@ -67,8 +66,8 @@ class Anywhere:
     --------
     >>> from herdfilter.evaluation.targets import Anywhere
     >>> births = Anywhere(expected=0.1, mean=[0.0, 0.0], sd=[100.0, 5.0])
-    >>> type(births.told).__name__
-    'BirthFromMeasurements'
+    >>> births.most  # of a single detection, the largest probability of a birth
+    0.1
     """
 
     expected: float
