@@ -30,6 +30,8 @@ from herdfilter.evaluation.tasks import Key, Outcome, Task
 from herdfilter.evaluation.watch import watch
 from herdfilter.filters.results import DegenerateWeightsError
 
+__all__ = ["run_study"]
+
 _log = logging.getLogger(__name__)
 
 _WARM_UP_STEPS = 20
@@ -72,6 +74,14 @@ def run_study(
         If a cluster is asked for and distributed is not installed.
     ConnectionError
         If the cluster cannot be reached, or is lost.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.engine import run_study
+    >>> from herdfilter.evaluation.study import plan_study
+    >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
+    >>> result.runs["rmse"].notna().tolist()
+    [True]
     """
     from herdfilter.evaluation.store import open_store
 

@@ -19,6 +19,16 @@ class TracksError(RuntimeError):
         Of all tracks, in their order; of one that failed, the steps before, or None.
     errors : dict
         Index of a track -> what was raised.
+
+    Examples
+    --------
+    >>> model = hf.models.UNGM()
+    >>> tracks = [hf.simulate(model, 5, rng=0)[1], np.zeros((5, 3))]  # the second has too many columns
+    >>> try:
+    ...     hf.run_many(lambda k: hf.make_filter("bootstrap", model, 20, rng=k), tracks)
+    ... except hf.TracksError as error:
+    ...     print(list(error.errors), len(error.results[0]))
+    [1] 5
     """
 
     def __init__(self, results: list[FilterResult | None], errors: dict[int, Exception]) -> None:
@@ -71,10 +81,9 @@ def run_many(
 
     Examples
     --------
-    >>> import herdfilter as hf
     >>> model = hf.models.UNGM()
     >>> tracks = [hf.simulate(model, 10, rng=seed)[1] for seed in range(3)]
-    >>> results = run_many(lambda k: hf.make_filter("auto-kh", model, 20), tracks)
+    >>> results = hf.run_many(lambda k: hf.make_filter("auto-kh", model, 20), tracks)
     >>> [len(result) for result in results]
     [10, 10, 10]
     """

@@ -38,13 +38,25 @@ from herdfilter.evaluation.scenario import Scenario, load_scenario, scenario_fro
 from herdfilter.evaluation.scenario_fields import check_beside_model
 from herdfilter.evaluation.tasks import Key, Task
 
+__all__ = ["Study", "plan_study"]
+
 # What a seed is for.
 _RECORDING, _REFERENCE, _FILTER = range(3)
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Everything that decides the outcome of a comparison; made by `plan_study`."""
+    """Everything that decides the outcome of a comparison; made by `plan_study`.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.study import plan_study
+    >>> study = plan_study("linear_gaussian", ["bootstrap", "ukf"], particles=[20, 40], runs=3)
+    >>> len(study.tasks), study.tasks[0]
+    (12, Task(filter='bootstrap', n_particles=20, run=0))
+    >>> study.describe()["seed"]
+    0
+    """
 
     scenario: Scenario
     filters: Mapping[str, FilterFactory]
@@ -172,6 +184,13 @@ def plan_study(
         If the model lacks a function that a filter needs.
     FileNotFoundError
         If the scenario's file or its data are not there.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.study import plan_study
+    >>> study = plan_study("linear_gaussian", ["bootstrap", "ukf"], particles=[20, 40], runs=3)
+    >>> study.particles, study.runs, list(study.filters)
+    ((20, 40), 3, ['bootstrap', 'ukf'])
     """
     scenario = load_scenario(scenario)
     check_data_folder(scenario, data)

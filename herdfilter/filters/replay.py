@@ -38,8 +38,7 @@ class Replay:
 
     Examples
     --------
-    >>> import herdfilter as hf
-    >>> tracker = Replay(hf.make_filter("auto-kh", hf.models.UNGM(), n_particles=20), lag=5.0)
+    >>> tracker = hf.Replay(hf.make_filter("auto-kh", hf.models.UNGM(), n_particles=20), lag=5.0)
     >>> for time, z in [(1, [0.2]), (3, [1.5]), (2, [4.0])]:  # the last one is late
     ...     record = tracker.update(time, z)
     >>> record.step, tracker.filter.step

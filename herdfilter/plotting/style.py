@@ -33,10 +33,18 @@ STYLES = {
     "guided-augmented-gauss-kh": Style("#6A3D9A", "D", "-"),
     "sqmc": Style("#000000", "*", "-"),
 }
+"""Name of a filter of the catalogue -> how its line is drawn."""
 
 
 def styles(names: Iterable[str]) -> dict[str, Style]:
-    """Style of every filter: the catalogue's own, and for others what the catalogue leaves over."""
+    """Style of every filter: the catalogue's own, and for others what the catalogue leaves over.
+
+    Examples
+    --------
+    >>> styles = hf.plotting.styles(["bootstrap", "my-own"])
+    >>> styles["bootstrap"].color, styles["my-own"].color != styles["bootstrap"].color
+    ('#6b6b6b', True)
+    """
     names = list(names)
     taken = {STYLES[name].color for name in names if name in STYLES}
     vivid = [style for style in STYLES.values() if style.color != "#6b6b6b" and style.linestyle != ":"]
