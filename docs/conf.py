@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "tables"))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "tables")]
 
 import docutils
+import gallery_data
 import scenario_text
 from docutils import nodes
 from sphinx.util import logging
@@ -46,10 +48,14 @@ autodoc_class_signature = "mixed"
 add_module_names = False
 
 # The scripts in docs/gallery are run by every build; a page, a notebook and the script itself go to docs/examples.
+# Those that need data which are not on this machine are shown only, and say so.
+data_folder = gallery_data.folder()
+os.environ["HERDFILTER_DATA"] = str(data_folder)
+not_run = gallery_data.missing(data_folder)
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "examples",
-    "filename_pattern": r"\.py$",
+    "filename_pattern": gallery_data.pattern(not_run),
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "min_reported_time": 0,
@@ -70,11 +76,14 @@ html_theme_options = {"source_edit_link": "", "top_of_page_buttons": []}
 
 
 def fill_in(app, docname: str, source: list[str]) -> None:
-    """Put the scenarios' own words and numbers into their page."""
+    """Put the scenarios' own words and numbers into their page, and into an example that it was not run."""
     if docname == "scenarios":
         for path in scenario_text.paths():
             app.env.note_dependency(str(path))
         source[0] = source[0].replace("<!-- scenarios -->", scenario_text.markdown())
+    folder, _, name = docname.rpartition("/")
+    if folder == "examples" and name in not_run:
+        source[0] = gallery_data.note(source[0], not_run[name])
 
 
 def plain_docstring(app, what, name, obj, options, lines: list[str]) -> None:
