@@ -20,7 +20,7 @@ def folder() -> Path:
 
 
 def needed(script: Path) -> list[str]:
-    """Data files that an example needs: those whose names stand in it."""
+    """Return the data files that an example needs: those whose names stand in it."""
     text = script.read_text(encoding="utf-8")
     return [file for file in DATA_FILES if file in text]
 
@@ -45,7 +45,8 @@ def note(page: str, files: list[str]) -> str:
         return page
     sets = sorted({DATA_FILES[file].data_set for file in files})
     commands = " and ".join(f"``herdfilter data fetch {name}``" for name in sets)
-    text = f".. note::\n\n   Not run by this build, which did not find {', '.join(files)}: {commands} brings the data.\n"
+    names = " and ".join(f"``{file}``" for file in files)
+    text = f".. note::\n\n   Not run when these pages were built, for want of {names}. The data come by {commands}.\n"
     return re.sub(r"^=+\n", lambda line: f"{line[0]}\n{text}\n", page, count=1, flags=re.M)
 
 
