@@ -14,9 +14,10 @@ demo: $(VENV)/.installed       ## the main job: samplers compared in a particle 
 test: $(VENV)/.installed-dev   ## the test suite
 	$(BIN)/pytest -n auto --dist loadfile
 
-check: $(VENV)/.installed-dev  ## formatting, lint, types
+check: $(VENV)/.installed-dev  ## formatting, lint, spelling, types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 
 format: $(VENV)/.installed-dev
@@ -26,8 +27,9 @@ format: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-bench  ## the studies behind the published figures; long
 	for study in benchmarks/bench_*.py; do $(BIN)/python $$study || exit 1; done
 
-docs: $(VENV)/.installed-dev   ## the documentation as HTML in docs/_build
+docs: $(VENV)/.installed-dev   ## the documentation as HTML in docs/_build; the gallery is run, links and widths are checked
 	$(BIN)/sphinx-build -W -q docs docs/_build
+	$(BIN)/python docs/check_site.py docs/_build
 
 # $(call told,TEXT,COMMAND): a command that says nothing for long, with a dot every two seconds to tell that it works.
 define told
@@ -66,5 +68,5 @@ $(VENV)/.installed-bench: $(VENV)/.installed-dev
 	@touch $@
 
 clean:                         ## what was made, compiled loops included
-	rm -rf $(VENV) results docs/_build
+	rm -rf $(VENV) results docs/_build docs/examples
 	find herdfilter -name '*.nb[ci]' -delete

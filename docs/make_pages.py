@@ -1,7 +1,7 @@
 """Fill the tables of README.md and docs/*.md from benchmarks/results: ``python docs/make_pages.py``.
 
 What stands between ``<!-- table: NAME -->`` and ``<!-- end -->`` on a page is made by the function of that name in
-tables/page_tables.py, and never typed. The results files are written by the scripts in benchmarks/, those of the paper's figures by
+tables/page_tables.py, and never typed. The results files are written by the scripts in benchmarks/, those of the paper by
 make_images.py; demo.txt is taken from results/demo/table.txt, which ``make demo`` leaves. ``--check`` only names the pages
 that are not up to date.
 """

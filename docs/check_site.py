@@ -1,0 +1,91 @@
+"""Look over the built pages: ``python docs/check_site.py docs/_build``, the last step of ``make docs``.
+
+Two things are checked: that every link inside the site, with its anchor, leads somewhere; and, where a Chromium is
+installed, that no page is wider than its window, be it of a desk (1280 pixels) or of a phone (390), so that no text is cut.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+WIDTHS = (1280, 390)
+WIDER = """() => {
+    const boxes = [document.documentElement, document.querySelector(".content")];
+    return boxes.some((box) => box && box.scrollWidth > box.clientWidth + 1);
+}"""
+
+
+class Page(HTMLParser):
+    """The links of a page, and the anchors that others may link to."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors: set[str] = {""}
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        """Note where the tag links to and the anchor that it is."""
+        found = dict(attributes)
+        self.anchors |= {found[key] or "" for key in ("id", "name") if key in found}
+        self.links += [found[key] or "" for key in ("href", "src") if key in found and tag != "base"]
+
+
+def broken_links(site: Path) -> list[str]:
+    """Name the links that lead to no file of the site, or to no anchor of its page."""
+    pages = {path.resolve(): Page(path) for path in site.rglob("*.html")}
+    broken = []
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            anchors = pages[target].anchors if target in pages else {unquote(parts.fragment)}
+            if not target.exists() or unquote(parts.fragment) not in anchors:
+                broken.append(f"{path.relative_to(site.resolve())}: the link {link} leads nowhere")
+    return broken
+
+
+def wide_pages(site: Path) -> list[str]:
+    """Name the pages that are wider than a window; none where there is no browser to ask."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        print("playwright is not installed: the widths of the pages were not checked")
+        return []
+    browser_path = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser_path is None:
+        print("no Chromium is installed: the widths of the pages were not checked")
+        return []
+    wide = []
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
+        for width in WIDTHS:
+            window = browser.new_page(viewport={"width": width, "height": 900})
+            for path in sorted(site.rglob("*.html")):
+                window.goto(path.resolve().as_uri())
+                if window.evaluate(WIDER):
+                    wide.append(f"{path.relative_to(site)}: wider than a window of {width} pixels")
+        browser.close()
+    return wide
+
+
+def main(site: Path) -> int:
+    """Print what is wrong; 1 if anything is."""
+    if not (site / "index.html").is_file():
+        print(f"{site}: no built pages here; build them with: make docs")
+        return 1
+    wrong = broken_links(site) + wide_pages(site)
+    print(
+        "\n".join(wrong) or f"{len(list(site.rglob('*.html')))} pages: links and widths are as they should be"
+    )
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
