@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent / "tables"))
 
 import docutils
 import gallery_data
+import gallery_shown
 import scenario_text
 from docutils import nodes
 from sphinx.util import logging
@@ -63,13 +64,15 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "plot_gallery": True,
-    "image_scrapers": ("matplotlib",),
+    "image_scrapers": ("matplotlib", gallery_shown.last_value),
+    "ignore_repr_types": "matplotlib|pathlib",
     "reset_modules": ("matplotlib",),
 }
 
 html_theme = "furo"
 html_title = f"herdfilter {version}"
-html_static_path = ["_static"]
+gallery_shown.PAGES.mkdir(parents=True, exist_ok=True)
+html_static_path = ["_static", "examples/pages"]
 html_css_files = ["page.css"]
 html_js_files = ["sortable.js"]
 html_math_renderer = "mathml" if docutils.__version_info__ >= (0, 22) else "mathjax"

@@ -1,0 +1,36 @@
+"""What an example shows beyond the figures of pyplot, where a block ends with it: a figure of no window, a page of HTML."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from sphinx_gallery.scrapers import figure_rst
+
+PAGES = Path(__file__).parent / "examples" / "pages"
+"""Folder of the pages of HTML; its files become static ones of the site."""
+
+FRAME = """
+.. raw:: html
+
+    <iframe src="../_static/{name}" title="{name}" loading="lazy" style="width: 100%; height: 42rem; border: 1px solid"></iframe>
+    <p><a href="../_static/{name}">The same, as a page of its own</a></p>
+"""
+
+
+def last_value(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
+    """Show what a block of code ends with, as a notebook does: a scraper of sphinx-gallery, which returns reStructuredText."""
+    body = ast.parse(block.content).body
+    value = block_vars["example_globals"]["___"] if body and isinstance(body[-1], ast.Expr) else None
+    if isinstance(value, Figure) and value.canvas.manager is None:  # those of pyplot are found without this
+        image = next(block_vars["image_path_iterator"])
+        value.savefig(image)
+        return str(figure_rst([image], gallery_conf["src_dir"]))
+    if isinstance(value, Path) and value.suffix == ".html":
+        name = f"{Path(block_vars['src_file']).stem}.html"
+        shutil.copyfile(value, PAGES / name)
+        return FRAME.format(name=name)
+    return ""
