@@ -64,9 +64,10 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "plot_gallery": True,
-    "image_scrapers": ("matplotlib", gallery_shown.last_value),
+    "image_scrapers": ("matplotlib", "gallery_shown.last_value"),
     "ignore_repr_types": "matplotlib|pathlib",
-    "reset_modules": ("matplotlib",),
+    "reset_modules": ("matplotlib", "gallery_shown.plain_docutils"),
+    "reset_modules_order": "both",
 }
 
 html_theme = "furo"

@@ -7,7 +7,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from docutils.parsers.rst.directives import register_directive
+from docutils.parsers.rst.directives.body import MathBlock
 from matplotlib.figure import Figure
+from sphinx.directives.patches import MathDirective
 from sphinx_gallery.scrapers import figure_rst
 
 PAGES = Path(__file__).parent / "examples" / "pages"
@@ -34,3 +37,8 @@ def last_value(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, A
         shutil.copyfile(value, PAGES / name)
         return FRAME.format(name=name)
     return ""
+
+
+def plain_docutils(gallery_conf: dict[str, Any], fname: str, when: str) -> None:
+    """Give docutils its own equations back while an example runs: Sphinx's work in its pages only, and reports have some."""
+    register_directive("math", MathBlock if when == "before" else MathDirective)
