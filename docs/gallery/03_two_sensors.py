@@ -1,0 +1,95 @@
+"""
+Two sensors at different rates
+==============================
+
+A boat crosses a bay. A radar sees it every four seconds, a camera at another place every half second, and what the radar saw
+arrives late. One filter takes all readings.
+"""
+
+# %%
+# The model says how the boat moves, sensors say what is seen of it. The radar measures range and bearing, the camera the
+# bearing alone, but sharply.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import herdfilter as hf
+
+boat = hf.models.ConstantVelocity(
+    spectral_density=0.1,
+    position_sd=1.0,  # of the model's own observation, which nothing here uses
+    initial_mean=[50.0, 250.0, 5.0, -1.0],  # position in m, velocity in m/s
+    initial_covariance=np.diag([50.0, 50.0, 1.0, 1.0]) ** 2,
+)
+lighthouse = np.array([-100.0, 0.0])  # where the camera stands; the radar is at the origin
+
+
+def bearing(x, place):
+    """Return the angle at which the boat is seen from a place."""
+    return np.arctan2(x[:, 1] - place[1], x[:, 0] - place[0])
+
+
+radar = hf.Sensor(
+    mean=lambda x: np.column_stack([np.hypot(x[:, 0], x[:, 1]), bearing(x, (0, 0))]),
+    covariance=np.diag([5.0, 0.06]) ** 2,
+    circular=[1],  # the bearing is an angle
+)
+camera = hf.Sensor(lambda x: bearing(x, lighthouse)[:, None], [[0.02**2]], circular=[0])
+
+# %%
+# A simulated crossing of a minute. Every reading is a tuple of time, sensor and what was measured.
+
+truth, _ = hf.simulate(boat, steps=120, rng=5, dt=0.5)
+time = 0.5 * np.arange(1, 121)
+seen = {"radar": radar.sample(truth, rng=6), "camera": camera.sample(truth, rng=7)}
+of_camera = [(t, camera, z) for t, z in zip(time, seen["camera"], strict=True)]
+of_radar = [(t, radar, z) for t, z in zip(time[7::8], seen["radar"][7::8], strict=True)]
+
+# %%
+# :meth:`run <herdfilter.ParticleFilter.run>` takes readings of all sensors together; the result has a row for each. Those
+# that come after one of a later time are late. With ``late="replay"`` they are taken up in their places.
+
+arrival = [t for t, _, _ in of_camera] + [t + 2.3 for t, _, _ in of_radar]
+both = [(of_camera + of_radar)[k] for k in np.argsort(arrival, kind="stable")]
+runs = {
+    "radar alone": hf.make_filter("auto-kh", boat, n_particles=300).run(of_radar),
+    "camera alone": hf.make_filter("auto-kh", boat, n_particles=1000).run(
+        of_camera
+    ),  # a long posterior takes more
+    "both": hf.make_filter("auto-kh", boat, n_particles=300).run(both, late="replay"),
+}
+
+fig, axes = plt.subplots(1, 3, figsize=(9.5, 2.9), sharex=True, sharey=True, layout="constrained")
+for ax, (name, run) in zip(axes, runs.items(), strict=True):
+    hf.plotting.plot_track(truth, ax=ax, color="black", linewidth=1, label="truth")
+    hf.plotting.plot_track(run.means, run.covariances, ax=ax, label="estimate", ends=True)
+    ax.plot(0, 0, "^", color="tab:red", label="radar")
+    ax.plot(*lighthouse, "v", color="tab:green", label="camera")
+    ax.set(title=name, xlabel="east (m)", ylabel="north (m)" if ax is axes[0] else "", aspect="equal")
+axes[0].legend(fontsize="small")
+
+# %%
+# The ellipses hold 95 % of the probability. The camera does not tell how far away the boat is: the ellipses are long, and
+# the filter needs more particles to fill them. The radar is rough, and there are four seconds to its next reading. Each sees
+# what the other does not. Below is which reading came when, and how well the position was known at that time.
+
+fig = plt.figure(figsize=(8, 4), layout="constrained")
+above, below = fig.subplots(2, 1, sharex=True, height_ratios=[1, 3])
+taken = np.array([t for t, _, _ in of_radar])
+above.plot(time, np.zeros(len(time)), "|", color="black")
+above.plot(taken, np.ones(len(taken)), "|", color="black", label="taken")
+above.plot(taken + 2.3, np.ones(len(taken)), ">", color="tab:red", markersize=4, label="arrived")
+above.hlines(np.ones(len(taken)), taken, taken + 2.3, color="tab:red", linewidth=1)
+above.set(yticks=[0, 1], yticklabels=["camera", "radar"], ylim=(-0.5, 1.5))
+above.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+for name, run in runs.items():
+    sd = np.sqrt(run.covariances[:, 0, 0] + run.covariances[:, 1, 1])
+    below.plot(run.times, sd, drawstyle="steps-post", label=name)
+below.set(xlabel="time (s)", ylabel="standard deviation\nof the position (m)", ylim=(0, 100))
+below.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+
+# %%
+# Where readings come one by one, :class:`herdfilter.Replay` does the same in a loop.
+#
+# Next: :doc:`/sensors` has that, readings with dates, and sensors that move. :doc:`/clutter` has sensors that miss the boat,
+# or see what is not there.
