@@ -12,10 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent / "tables"))
 
 import docutils
 import gallery_data
-<<<<<<< HEAD
 import gallery_shown
-=======
->>>>>>> gal1
 import scenario_text
 from docutils import nodes
 from sphinx.util import logging

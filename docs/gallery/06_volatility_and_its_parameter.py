@@ -70,9 +70,8 @@ fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.plot(close, log_likelihoods(bootstrap, close), ".-", label="bootstrap")
 ax.plot(wide, log_likelihoods(quantile_filter, wide), "o-", label="quantiles")
 ax.plot(wide, log_likelihoods(grid, wide), "k--", label="exact")
-ax.errorbar(
-    found.theta, found.log_likelihood, xerr=found.standard_errors, fmt="s", color="C3", capsize=4, label="maximum"
-)
+estimate, error = found.theta, found.standard_errors
+ax.errorbar(estimate, found.log_likelihood, xerr=error, fmt="C3s", capsize=4, label="maximum")
 ax.axvline(0.9, color="grey", linestyle=":", label="truth")
 ax.set(xlabel="rho", ylabel="log-likelihood")
 ax.legend()

@@ -80,8 +80,10 @@ ax.legend()
 # 20 m each, and a price for every boat that is missed and every track that is of neither boat.
 
 gospa = [
-    hf.tracking.gospa(truth, means[:, :2], cutoff=20) for truth, means in zip(data.truth, result.means, strict=True)
+    hf.tracking.gospa(truth, means[:, :2], cutoff=20)
+    for truth, means in zip(data.truth, result.means, strict=True)
 ]
+missed_or_false = [np.sqrt(at.missed + at.false) for at in gospa]
 table = result.to_dataframe()
 
 fig, (top, bottom) = plt.subplots(2, 1, figsize=(8, 5), sharex=True, layout="constrained")
@@ -89,8 +91,8 @@ for label, rows in table.groupby(["birth", "number"]):
     top.plot(rows["time"], rows["existence"], ".", label=f"track {label}")
 top.set(ylabel="existence")
 top.legend()
-bottom.plot(data.time, [at.distance for at in gospa], color="k")
-bottom.fill_between(data.time, 0, [np.sqrt(at.missed + at.false) for at in gospa], alpha=0.3, label="missed and false")
+bottom.plot(data.time, [at.distance for at in gospa], color="k", label="all")
+bottom.fill_between(data.time, 0, missed_or_false, alpha=0.3, label="missed and false")
 bottom.set(xlabel="time (s)", ylabel="GOSPA (m)")
 bottom.legend()
 
