@@ -86,6 +86,5 @@ for name, distance in {"bootstrap": away, "herded": herded}.items():
 # %%
 # One run of one model proves little. Let the weight start at ``x0=[1.4, 0.0]``: it may then swing beyond a right angle,
 # where two angles have the same sine. The posterior is no longer close to a Gaussian, and herding gains less.
-#
 # Next: :doc:`/herding` says when herding helps, and when not, on many models. :doc:`/running` has all that a loop may meet,
 # :doc:`/model` all that a model may be.

@@ -41,21 +41,19 @@ camera = hf.Sensor(lambda x: bearing(x, lighthouse)[:, None], [[0.02**2]], circu
 
 truth, _ = hf.simulate(boat, steps=120, rng=5, dt=0.5)
 time = 0.5 * np.arange(1, 121)
-seen = {"radar": radar.sample(truth, rng=6), "camera": camera.sample(truth, rng=7)}
-of_camera = [(t, camera, z) for t, z in zip(time, seen["camera"], strict=True)]
-of_radar = [(t, radar, z) for t, z in zip(time[7::8], seen["radar"][7::8], strict=True)]
+of_camera = [(t, camera, z) for t, z in zip(time, camera.sample(truth, rng=7), strict=True)]
+of_radar = [(t, radar, z) for t, z in zip(time, radar.sample(truth, rng=6), strict=True)][7::8]
 
 # %%
 # :meth:`run <herdfilter.ParticleFilter.run>` takes readings of all sensors together; the result has a row for each. Those
 # that come after one of a later time are late. With ``late="replay"`` they are taken up in their places.
 
-arrival = [t for t, _, _ in of_camera] + [t + 2.3 for t, _, _ in of_radar]
+delay = 2.3  # from the moment that the radar sees to the moment that it says so
+arrival = [t for t, _, _ in of_camera] + [t + delay for t, _, _ in of_radar]
 both = [(of_camera + of_radar)[k] for k in np.argsort(arrival, kind="stable")]
 runs = {
     "radar alone": hf.make_filter("auto-kh", boat, n_particles=300).run(of_radar),
-    "camera alone": hf.make_filter("auto-kh", boat, n_particles=1000).run(
-        of_camera
-    ),  # a long posterior takes more
+    "camera alone": hf.make_filter("auto-kh", boat, n_particles=1000).run(of_camera),
     "both": hf.make_filter("auto-kh", boat, n_particles=300).run(both, late="replay"),
 }
 
@@ -65,7 +63,8 @@ for ax, (name, run) in zip(axes, runs.items(), strict=True):
     hf.plotting.plot_track(run.means, run.covariances, ax=ax, label="estimate", ends=True)
     ax.plot(0, 0, "^", color="tab:red", label="radar")
     ax.plot(*lighthouse, "v", color="tab:green", label="camera")
-    ax.set(title=name, xlabel="east (m)", ylabel="north (m)" if ax is axes[0] else "", aspect="equal")
+    ax.set(title=name, xlabel="east (m)", ylabel="", aspect="equal")
+axes[0].set_ylabel("north (m)")
 axes[0].legend(fontsize="small")
 
 # %%
@@ -76,11 +75,11 @@ axes[0].legend(fontsize="small")
 fig = plt.figure(figsize=(8, 4), layout="constrained")
 above, below = fig.subplots(2, 1, sharex=True, height_ratios=[1, 3])
 taken = np.array([t for t, _, _ in of_radar])
-above.plot(time, np.zeros(len(time)), "|", color="black")
-above.plot(taken, np.ones(len(taken)), "|", color="black", label="taken")
-above.plot(taken + 2.3, np.ones(len(taken)), ">", color="tab:red", markersize=4, label="arrived")
-above.hlines(np.ones(len(taken)), taken, taken + 2.3, color="tab:red", linewidth=1)
-above.set(yticks=[0, 1], yticklabels=["camera", "radar"], ylim=(-0.5, 1.5))
+above.plot(time, ["camera"] * len(time), "|", color="black")
+above.plot(taken, ["radar"] * len(taken), "|", color="black", label="taken")
+above.plot(taken + delay, ["radar"] * len(taken), ">", color="tab:red", markersize=4, label="arrived")
+above.hlines(["radar"] * len(taken), taken, taken + delay, color="tab:red", linewidth=1)
+above.margins(y=0.5)
 above.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
 for name, run in runs.items():
     sd = np.sqrt(run.covariances[:, 0, 0] + run.covariances[:, 1, 1])
@@ -90,6 +89,5 @@ below.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
 
 # %%
 # Where readings come one by one, :class:`herdfilter.Replay` does the same in a loop.
-#
 # Next: :doc:`/sensors` has that, readings with dates, and sensors that move. :doc:`/clutter` has sensors that miss the boat,
 # or see what is not there.

@@ -49,19 +49,16 @@ results = {name: hf.make_filter(name, model, n_particles=100, rng=0).run(scans) 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 distance, bearing = np.vstack(scans).T
 left.plot(distance * np.cos(bearing), distance * np.sin(bearing), ".", color="0.4", markersize=2)
-left.plot(0, 0, "^", color="tab:red", label="radar")
-left.set(title="what the radar saw in 45 scans", xlabel="x (m)", ylabel="y (m)", aspect="equal")
-left.legend(loc="upper right")
-found = results["auto-kh"]
+left.plot(0, 0, "^", color="tab:red")
+left.set(title="what the radar (triangle) saw in 45 scans", xlabel="x (m)", ylabel="y (m)", aspect="equal")
 hf.plotting.plot_track(truth, ax=right, dims=(0, 2), color="black", linewidth=1, label="truth")
-hf.plotting.plot_track(found.means, found.covariances, right, dims=(0, 2), label="estimate", ends=True)
+hf.plotting.plot_track(results["auto-kh"].means, ax=right, dims=(0, 2), label="estimate", ends=True)
 right.set(title="auto-kh with 100 particles", xlabel="x (m)", ylabel="", aspect="equal")
 right.legend()
 
 # %%
 # Filters of a model that jumps give the probability of each mode. They take a few steps to believe in a turn, and a few more
-# to believe in its end. Beside two particle filters is an interacting multiple model (``imm``): a Kalman filter for each
-# mode.
+# to believe in its end. The third one here has a Kalman filter for each mode (``imm``, interacting multiple model).
 
 
 def errors(result):
@@ -92,6 +89,5 @@ for seed in range(1, 9):
 # %%
 # Some of them are ahead of all others above. Flights differ, too: :func:`herdfilter.compare` takes many, and says with
 # intervals what the difference between filters is.
-#
 # Next: :doc:`/manoeuvres` and :doc:`/clutter` say which filter to take, from many runs. More than one aircraft is the matter
 # of :doc:`/tracking`.
