@@ -19,13 +19,13 @@ PAGES = Path(__file__).parent / "examples" / "pages"
 FRAME = """
 .. raw:: html
 
-    <iframe src="../_static/{name}" title="{name}" loading="lazy" style="width: 100%; height: 42rem; border: 1px solid"></iframe>
+    <iframe src="../_static/{name}" title="{name}" loading="lazy"></iframe>
     <p><a href="../_static/{name}">The same, as a page of its own</a></p>
 """
 
 
 def last_value(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
-    """Show what a block of code ends with, as a notebook does: a scraper of sphinx-gallery, which returns reStructuredText."""
+    """Return what a block of code ends with, to be shown as in a notebook: a scraper of sphinx-gallery."""
     body = ast.parse(block.content).body
     value = block_vars["example_globals"]["___"] if body and isinstance(body[-1], ast.Expr) else None
     if isinstance(value, Figure) and value.canvas.manager is None:  # those of pyplot are found without this

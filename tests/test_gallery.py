@@ -45,7 +45,8 @@ def test_an_example_has_a_title_and_says_what_it_is_about(script):
     title, line, empty, *rest = (
         ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
     ).split("\n")
-    assert title and line == "=" * len(title) and not empty
+    assert line == "=" * len(title) != ""
+    assert not empty
     assert re.match(r"[A-Z].*\w\w.*[.?]$", " ".join(rest), re.S)
 
 
@@ -53,7 +54,8 @@ def test_an_example_is_short_and_ends_with_what_to_read_next(script):
     text = script.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= MOST_LINES
     *_, last = re.split(r"^# %%", text, flags=re.M)
-    assert ":doc:`" in last and not ast.parse(last).body  # words alone
+    assert ":doc:`" in last
+    assert not ast.parse(last).body  # words alone
 
 
 def test_pages_linked_to_exist(script):
@@ -120,7 +122,7 @@ def test_what_an_example_calls_exists_and_takes_these_arguments(script):
     ("code", "error"),
     [
         ("hf.models.NoSuchModel()", AttributeError),
-        ("hf.thin(x, 3, wieghts=w)", TypeError),
+        ("hf.thin(x, 3, weight=w)", TypeError),
         ("hf.thin(x)", TypeError),
         ("hf.thin(x, 3, None, (), 0, 0, 0, 0, 0)", TypeError),
     ],

@@ -2,8 +2,8 @@
 Volatility and its parameter
 ============================
 
-The returns of a share are calm for weeks, then wild. How wild they are today is a hidden state; how long a wild time lasts is a
-parameter. A filter finds the first, and its likelihood finds the second.
+The returns of a share are calm for weeks, then wild. How wild they are today is a hidden state; how long a wild time
+lasts is a parameter. A filter finds the first, and its likelihood finds the second.
 """
 
 # %%
@@ -16,17 +16,20 @@ import herdfilter as hf
 
 
 def volatility(rho):
+    """Return the model."""
     return hf.models.StochasticVolatility(mu=-1.0, rho=rho, sigma=0.5)
 
 
 truth, returns = hf.simulate(volatility(0.9), steps=150, rng=3)
 
 # %%
-# A return has mean zero whatever the state, so that a Kalman filter learns nothing from it. A particle filter does: from how
-# large it is. This one has no random numbers. It puts its particles at quantiles of what the state may be next.
+# A return has mean zero whatever the state, so that a Kalman filter learns nothing from it. A particle filter does:
+# from how large it is. This one has no random numbers. It puts its particles at quantiles of what the state may be
+# next.
 
 
 def quantile_filter(rho):
+    """Return a filter without random numbers."""
     return hf.ParticleFilter(volatility(rho), 100, hf.HerdedProposal(hf.QuantileSampling()))
 
 
@@ -49,19 +52,23 @@ found = hf.maximise_likelihood(
 print(found)
 
 # %%
-# What made the search easy is the shape of the log-likelihood. Here it is along ``rho``: by the filter above, by a bootstrap
-# filter with as many particles and one fixed seed, and the exact one, which a grid gives as the state has one dimension.
+# What made the search easy is the shape of the log-likelihood. Here it is along ``rho``: by the filter above, by a
+# bootstrap filter with as many particles and one fixed seed, and the exact one, which a grid gives as the state has one
+# dimension.
 
 
 def bootstrap(rho):
+    """Return a filter with random numbers, the same ones every time."""
     return hf.ParticleFilter(volatility(rho), 100, rng=0)
 
 
 def grid(rho):
+    """Return the exact filter."""
     return hf.GridFilter(volatility(rho), lower=-14.0, upper=12.0, points=211)
 
 
 def log_likelihoods(build, rhos):
+    """Run a filter for each value of the parameter."""
     return [build(rho).run(returns).log_likelihood for rho in rhos]
 
 
@@ -77,9 +84,10 @@ ax.set(xlabel="rho", ylabel="log-likelihood")
 ax.legend()
 
 # %%
-# The bootstrap filter's line is jagged: when ``rho`` moves a little, another particle survives somewhere, and all that comes
-# after is different. A fixed seed does not help. Its highest point is an accident. The line of the quantiles is smooth and near
-# the exact one.
+# The bootstrap filter's line is jagged: when ``rho`` moves a little, another particle survives somewhere, and all that
+# comes after is different. A fixed seed does not help. Its highest point is an accident. The line of the quantiles is
+# smooth and near the exact one.
 #
-# Several parameters are found in the same way. Which filters are smooth, and how near their maximum is to the exact one, says
-# :doc:`/likelihood`. What a bootstrap filter is good for, a Markov chain over parameters, stands there as well.
+# Several parameters are found in the same way. Which filters are smooth, and how near their maximum is to the exact
+# one, says :doc:`/likelihood`. What a bootstrap filter is good for, a Markov chain over parameters, stands there as
+# well.

@@ -17,6 +17,7 @@ rng = np.random.default_rng(0)
 
 
 def log_density(x):
+    """Return the logarithm of the density, up to a constant."""
     return -0.5 * (x[0] ** 2 / 4 + 4 * (x[1] - 0.5 * x[0] ** 2) ** 2)
 
 
@@ -27,8 +28,8 @@ for t in range(1, len(chain)):
     chain[t] = there if accepted else chain[t - 1]
 
 # %%
-# The usual way is to keep every 100th point. :func:`~herdfilter.thin` chooses the points that represent the chain best. It returns
-# their indices, so that whatever else belongs to the points is thinned with them.
+# The usual way is to keep every 100th point. :func:`~herdfilter.thin` chooses the points that represent the chain best.
+# It returns their indices, so that whatever else belongs to the points is thinned with them.
 
 every = np.arange(99, 5000, 100)
 chosen = hf.thin(chain, 50)
@@ -41,12 +42,12 @@ for ax, kept, name in ((axes[0], every, "every 100th"), (axes[1], chosen, "hf.th
     ax.set_title(f"{name}: {distance:.4f}")
 
 # %%
-# The number above each picture is the energy distance to the whole chain. Every 100th point comes in clumps and leaves holes,
-# much as random draws do.
+# The number above each picture is the energy distance to the whole chain. Every 100th point comes in clumps and leaves
+# holes, much as random draws do.
 #
-# An average over the few now takes the place of one over all. Its error is its distance from the average over the whole chain, in
-# standard deviations of what is averaged. With every k-th point it depends on where one starts: the line is the root mean
-# square over all k starts.
+# An average over the few now takes the place of one over all. Its error is its distance from the average over the whole
+# chain, in standard deviations of what is averaged. With every k-th point it depends on where one starts: the line is
+# the root mean square over all k starts.
 
 functions = {
     "first coordinate": chain[:, 0],
@@ -68,7 +69,8 @@ axes[0].set_ylabel("error")
 axes[0].legend(loc="lower left")
 
 # %%
-# What is not smooth, such as whether a point lies to the left of -2, gains least: 50 points can only say it in steps of 1/50.
+# What is not smooth, such as whether a point lies to the left of -2, gains least: 50 points can only say it in steps of
+# 1/50.
 #
-# With ``weights`` the particles of a filter are thinned in the same way, and ``circular`` names angles. How it works, and how it
-# compares with other methods in up to 20 dimensions: :doc:`/thinning`.
+# With ``weights`` the particles of a filter are thinned in the same way, and ``circular`` names angles. How it works,
+# and how it compares with other methods in up to 20 dimensions: :doc:`/thinning`.

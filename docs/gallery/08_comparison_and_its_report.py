@@ -2,13 +2,14 @@
 A comparison and its report
 ===========================
 
-Which of three filters is best for a problem, and is the difference more than luck? Ten runs of each, a table, figures, and a page that
-can be sent to somebody.
+Which of three filters is best for a problem, and is the difference more than luck? Ten runs of each, a table, figures,
+and a page that can be sent to somebody.
 """
 
 # %%
-# A scenario is a file: model, truth, numbers of particles. ``herdfilter scenarios`` lists them. ``ungm`` is a classic, whose
-# posterior often has two modes. In each run every filter sees the same observations.
+# A scenario is a file: model, truth, numbers of particles. ``herdfilter scenarios`` lists them. ``ungm`` is a classic,
+# whose posterior often has two modes. In each run every filter sees the same observations:
+# one with random numbers, one with points of a Sobol sequence, and one with herded points.
 
 from pathlib import Path
 from tempfile import mkdtemp
@@ -22,9 +23,9 @@ filters = ["bootstrap", "sqmc", "auto-kh"]
 table = hf.compare("ungm", filters, particles=[20, 50], runs=10, store=folder / "study.sqlite")
 
 # %%
-# The table is a DataFrame with a row per run: pandas does the rest. ``reference_error`` is the distance of a filter's mean from the
-# exact posterior mean, which is found on a grid. That is what filters differ in; ``rmse``, the distance from the truth, is mostly
-# what the observations do not tell.
+# The table is a DataFrame with a row per run: pandas does the rest. ``reference_error`` is the distance of a filter's
+# mean from the exact posterior mean, which is found on a grid. That is what filters differ in; ``rmse``, the distance
+# from the truth, is mostly what the observations do not tell.
 
 table.groupby(["n_particles", "filter"])[["reference_error", "rmse", "ms_per_step"]].median()
 
@@ -36,7 +37,8 @@ with open_for_reading(folder) as store:
 print(result.verdict)
 
 # %%
-# Figures are functions of :mod:`herdfilter.plotting`. A marker is a median over the runs, a bar its 95 % interval.
+# Functions of :mod:`herdfilter.plotting` return figures, which a notebook shows and ``savefig`` writes to a file. A marker is
+# a median over the runs, a bar its 95 % interval.
 
 hf.plotting.error_over_particles(result.summary, slopes=result.slopes)
 
@@ -46,17 +48,17 @@ hf.plotting.error_over_particles(result.summary, slopes=result.slopes)
 hf.plotting.trajectory(result)
 
 # %%
-# The report has all of that and more in one file: what is shown and what is not, the error over time, an animation of the
-# particles, how each filter was built. It needs no network, and can be sent by mail.
+# The report has all of that and more in one file: what is shown and what is not, the error over time, an animation of
+# the particles, how each filter was built. It needs no network, and can be sent by mail.
 
 write_report(result, folder)
 
 # %%
-# One command does the same, and writes each figure to a file, too:
+# One command does the same, and writes all figures to files:
 #
 # .. code-block:: shell
 #
 #    herdfilter compare ungm --filters bootstrap,sqmc,auto-kh --particles 20,50 --runs 10 --out results
 #
-# What the parts of the report say: :doc:`/report`. What is measured, and how intervals are made: :doc:`/evaluation`. A scenario of
-# your own: :doc:`/scenarios`.
+# What the parts of the report say: :doc:`/report`. What is measured, and how intervals are made: :doc:`/evaluation`. A
+# scenario of your own: :doc:`/scenarios`.

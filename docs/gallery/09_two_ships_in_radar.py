@@ -2,14 +2,16 @@
 Two ships in real radar
 =======================
 
-A radar on a small ferry turns. Each turn gives echoes: of two boats, of the shore, of other boats, of nothing. How many boats are
-there, where are they, and which is which? The recording is real, and the two boats carried GPS, so that the answer can be checked.
+A radar on a small ferry turns. Each turn gives echoes: of two boats, of the shore, of other boats, of nothing. How
+many boats are there, where are they, and which is which? The recording is real, and the two boats carried GPS, so that
+the answer can be checked.
 """
 
 # %%
-# Recording 2 of Helgesen, Vasstein, Brekke and Stahl (2022), from the harbour of Trondheim: ``scenario2_detections.json`` and
-# ``scenario2_groundTruth.json``, which ``herdfilter data fetch autoferry`` downloads (public domain). Positions are in metres, north
-# and east. We look at the water where the two boats go, without the wake of the ferry itself.
+# Recording 2 of Helgesen, Vasstein, Brekke and Stahl (2022), from the harbour of Trondheim:
+# ``scenario2_detections.json`` and ``scenario2_groundTruth.json``, which ``herdfilter data fetch autoferry`` downloads
+# (public domain). Positions are in metres, north and east. We look only at the water where these two boats go, since the
+# others have no GPS, and not at the wake of the ferry itself.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,9 +28,10 @@ scans = [
 print(f"{len(scans)} scans in {data.time[-1]:.0f} s, with {sum(map(len, scans))} echoes")
 
 # %%
-# How a boat moves: with a velocity that changes slowly. How the radar sees it: 2.5 s late, to 2.4 m, in four turns of five, among
-# false echoes. These numbers were found in another recording.
+# How a boat moves: with a velocity that changes slowly. How the radar sees it: 2.5 s late, to 2.4 m, in four turns of
+# five, among false echoes. These numbers were found in another recording.
 
+echoes = {"detection_probability": 0.8, "clutter_density": 1e-5}  # false ones per square metre
 boat = hf.models.ConstantVelocity(
     spectral_density=0.05,
     position_sd=2.4,
@@ -36,33 +39,32 @@ boat = hf.models.ConstantVelocity(
     initial_covariance=np.diag([150.0, 150.0, 3.0, 3.0]) ** 2,
 )
 radar = hf.Sensor(
-    lambda x: x[:, :2] - 2.5 * x[:, 2:],
+    lambda x: x[:, :2] - 2.5 * x[:, 2:],  # where the boat was
     2.4**2 * np.eye(2),
-    detection_probability=0.8,
-    clutter_density=1e-5,  # false echoes per square metre
+    **echoes,
 )
 
 # %%
-# The tracker is not told that there are two. Wherever an echo belongs to no track, a new one may start, with a small probability.
+# The tracker is not told that there are two. Wherever an echo belongs to no track, a new one may start, with a small
+# probability.
 
 tracker = hf.tracking.LMBTracker(
-    hf.models.WithClutter(boat, detection_probability=0.8, clutter_density=1e-5),
+    hf.models.WithClutter(boat, **echoes),
     hf.tracking.BirthFromMeasurements(boat.initial, expected=0.01),
     survival_probability=0.999,
     filter="ukf",
 )
 readings = [(time, radar, scan) for time, scan in zip(data.time, scans, strict=True)]
 result = tracker.run(readings, start=-1.7)
-print(result)
 
 # %%
-# Grey crosses are the echoes of all scans, dashed lines the boats by GPS, and coloured lines the tracks. A track keeps its label: the
-# step at which it began, and a number.
+# Grey crosses are the echoes of all scans, dashed lines the boats by GPS, and coloured lines the tracks. A track keeps
+# its label: the step at which it began, and a number.
 
 tracks = result.trajectories()
 fig, ax = plt.subplots(figsize=(7, 6), layout="constrained")
-echoes = np.concatenate(scans)
-ax.plot(echoes[:, 1], echoes[:, 0], "x", color="0.7", markersize=4, label="echoes")
+east, north = np.concatenate(scans)[:, ::-1].T
+ax.plot(east, north, "x", color="0.7", markersize=4, label="echoes")
 ax.plot(data.own_ship[:, 1], data.own_ship[:, 0], color="0.7", label="ferry")
 for vessel, name in enumerate(["leisure craft", "research vessel"]):
     ax.plot(data.truth[:, vessel, 1], data.truth[:, vessel, 0], "k--", linewidth=1)
@@ -73,11 +75,12 @@ ax.set(xlabel="east (m)", ylabel="north (m)", aspect="equal")
 ax.legend()
 
 # %%
-# The leisure craft passes behind the larger ship, where the radar does not see it. Its track is in doubt, is found again on the
-# other side, and is still the same track. In the north a third boat without GPS, or the shore, makes a short track.
+# The leisure craft passes behind the larger ship, where the radar does not see it. Its track is in doubt, is found
+# again on the other side, and is still the same track. In the north a third boat without GPS, or the shore, makes a
+# short track.
 #
-# The probability that a boat exists says so, too. Below it is GOSPA, one number for how wrong the whole picture is: distances, up to
-# 20 m each, and a price for every boat that is missed and every track that is of neither boat.
+# The probability that a boat exists says so, too. Below it is GOSPA, one number for how wrong the whole picture is:
+# distances, up to 20 m each, and a price for every boat that is missed and every track that is of neither boat.
 
 gospa = [
     hf.tracking.gospa(truth, means[:, :2], cutoff=20)
@@ -91,13 +94,15 @@ for label, rows in table.groupby(["birth", "number"]):
     top.plot(rows["time"], rows["existence"], ".", label=f"track {label}")
 top.set(ylabel="existence")
 top.legend()
-bottom.plot(data.time, [at.distance for at in gospa], color="k", label="all")
+bottom.plot(data.time, [at.distance for at in gospa], "k", label="all")
 bottom.fill_between(data.time, 0, missed_or_false, alpha=0.3, label="missed and false")
 bottom.set(xlabel="time (s)", ylabel="GOSPA (m)")
 bottom.legend()
 
 # %%
-# At the start the error is large: the first echoes of the research vessel, 36 m long, lie 20 m and more from its antenna.
+# At the start the error is large: the first echoes of the research vessel, 36 m long, lie 20 m and more from its
+# antenna.
 #
-# ``herdfilter compare harbour_two`` runs the same with other filters in the tracks and writes a report with an animation. What the
-# radar and a lidar are like, and where all of this fails: :doc:`/harbour`. Trackers for other scenes: :doc:`/tracking`.
+# ``herdfilter compare harbour_two --out results`` runs the same with other filters in the tracks and writes a report with
+# an animation. What radar and lidar are like, and where all of this fails: :doc:`/harbour`. Trackers for other scenes:
+# :doc:`/tracking`.
