@@ -20,7 +20,7 @@ def volatility(rho):
     return hf.models.StochasticVolatility(mu=-1.0, rho=rho, sigma=0.5)
 
 
-truth, returns = hf.simulate(volatility(0.9), steps=150, rng=3)
+truth, returns = hf.simulate(volatility(0.9), steps=120, rng=5)
 
 # %%
 # A return has mean zero whatever the state, so that a Kalman filter learns nothing from it. A particle filter does:
@@ -72,7 +72,7 @@ def log_likelihoods(build, rhos):
     return [build(rho).run(returns).log_likelihood for rho in rhos]
 
 
-close, wide = np.linspace(0.72, 0.98, 53), np.linspace(0.72, 0.98, 14)
+close, wide = np.linspace(0.72, 0.98, 53), np.linspace(0.72, 0.98, 11)
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.plot(close, log_likelihoods(bootstrap, close), ".-", label="bootstrap")
 ax.plot(wide, log_likelihoods(quantile_filter, wide), "o-", label="quantiles")

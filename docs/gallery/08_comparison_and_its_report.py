@@ -37,8 +37,8 @@ with open_for_reading(folder) as store:
 print(result.verdict)
 
 # %%
-# Functions of :mod:`herdfilter.plotting` return figures, which a notebook shows and ``savefig`` writes to a file. A marker is
-# a median over the runs, a bar its 95 % interval.
+# Functions of :mod:`herdfilter.plotting` return figures, which a notebook shows and ``savefig`` writes to a file. A marker
+# is a median over the runs, a bar its 95 % interval.
 
 hf.plotting.error_over_particles(result.summary, slopes=result.slopes)
 
