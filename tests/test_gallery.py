@@ -9,8 +9,10 @@ import inspect
 import re
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from matplotlib.figure import Figure
 
 import herdfilter
 from herdfilter.cli import main
@@ -31,6 +33,25 @@ def script(request):
 def gallery_data(monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
     return importlib.import_module("gallery_data")
+
+
+@pytest.fixture
+def shown(monkeypatch, tmp_path):
+    """What the gallery shows of a block of code that ends with a value."""
+    pytest.importorskip("sphinx_gallery", reason="the documentation is not built without")
+    monkeypatch.syspath_prepend(str(DOCS))
+    gallery_shown = importlib.import_module("gallery_shown")
+    monkeypatch.setattr(gallery_shown, "PAGES", tmp_path)
+
+    def show(content, value):
+        images = iter([str(tmp_path / "image.png")])
+        known = {"___": value, "figure": value}
+        block_vars = {"example_globals": known, "image_path_iterator": images, "src_file": "08_report.py"}
+        return gallery_shown.last_value(
+            SimpleNamespace(content=content), block_vars, {"src_dir": str(tmp_path)}
+        )
+
+    return show
 
 
 def prose(text):
@@ -153,3 +174,15 @@ def test_examples_of_real_data_name_their_files(gallery_data, script):
     """Otherwise a machine without the data would run them."""
     loads = re.search(r"\bload_(plaza|uav|autoferry|harbour)\b", script.read_text(encoding="utf-8"))
     assert bool(gallery_data.needed(script)) == bool(loads)
+
+
+def test_a_figure_of_no_window_is_shown_where_a_block_ends_with_it(shown, tmp_path):
+    assert "image.png" in shown("figure", Figure(figsize=(1, 1)))
+    assert (tmp_path / "image.png").stat().st_size > 0
+    assert shown("figure = 1", Figure()) == ""
+
+
+def test_a_report_is_shown_where_a_block_ends_with_its_path(shown, tmp_path):
+    (tmp_path / "report.html").write_text("a report", encoding="utf-8")
+    assert '<iframe src="../_static/08_report.html"' in shown("page", tmp_path / "report.html")
+    assert (tmp_path / "08_report.html").read_text(encoding="utf-8") == "a report"

@@ -9,7 +9,7 @@ and a page that can be sent to somebody.
 # %%
 # A scenario is a file: model, truth, numbers of particles. ``herdfilter scenarios`` lists them. ``ungm`` is a classic,
 # whose posterior often has two modes. In each run every filter sees the same observations:
-# one with random numbers, one with points of a Sobol sequence, and one with herded points.
+# one with random numbers, one with points of a Sobol sequence, and one with quantiles.
 
 from pathlib import Path
 from tempfile import mkdtemp
@@ -19,7 +19,7 @@ from herdfilter.evaluation.store import open_for_reading
 from herdfilter.report import write_report
 
 folder = Path(mkdtemp())  # yours may be Path("results")
-filters = ["bootstrap", "sqmc", "auto-kh"]
+filters = ["bootstrap", "sqmc", "herded-quantile"]
 table = hf.compare("ungm", filters, particles=[20, 50], runs=10, store=folder / "study.sqlite")
 
 # %%
@@ -58,7 +58,7 @@ write_report(result, folder)
 #
 # .. code-block:: shell
 #
-#    herdfilter compare ungm --filters bootstrap,sqmc,auto-kh --particles 20,50 --runs 10 --out results
+#    herdfilter compare ungm --filters bootstrap,sqmc,herded-quantile --particles 20,50 --runs 10 --out results
 #
 # What the parts of the report say: :doc:`/report`. What is measured, and how intervals are made: :doc:`/evaluation`. A
 # scenario of your own: :doc:`/scenarios`.
