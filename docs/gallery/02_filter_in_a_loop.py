@@ -46,7 +46,7 @@ for k, z in enumerate(measured):
     missing += record.outcome is hf.Outcome.MISSING
     estimate[k], sd[k] = pf.mean[0], np.sqrt(pf.covariance[0, 0])
 
-print(f"{missing} measurements were missing; the last step: {record}")
+print(missing, "measurements were missing; what became of the last one:", record.outcome.value)
 
 # %%
 # The band is two standard deviations (sd) to each side. It widens while nothing is seen, and closes when the camera is back.
@@ -80,11 +80,12 @@ ax.plot(time, herded, color="tab:blue", label="herded (auto-kh): the same in eve
 ax.set(xlabel="time (s)", ylabel="distance from the reference\n(posterior standard deviations)")
 ax.legend(fontsize="small")
 
-for name, distance in {"bootstrap": away, "herded": herded}.items():
-    print(f"{name}, root mean square: {np.sqrt(np.mean(distance**2)):.3f}")
+rms = np.round([np.sqrt(np.mean(away**2)), np.sqrt(np.mean(herded**2))], 3)
+print("root mean squares of the bootstrap filters and of the herded one:", rms)
 
 # %%
 # One run of one model proves little. Let the weight start at ``x0=[1.4, 0.0]``: it may then swing beyond a right angle,
 # where two angles have the same sine. The posterior is no longer close to a Gaussian, and herding gains less.
+#
 # Next: :doc:`/herding` says when herding helps, and when not, on many models. :doc:`/running` has all that a loop may meet,
 # :doc:`/model` all that a model may be.

@@ -63,8 +63,8 @@ for ax, (name, run) in zip(axes, runs.items(), strict=True):
     hf.plotting.plot_track(run.means, run.covariances, ax=ax, label="estimate", ends=True)
     ax.plot(0, 0, "^", color="tab:red", label="radar")
     ax.plot(*lighthouse, "v", color="tab:green", label="camera")
-    ax.set(title=name, xlabel="east (m)", ylabel="", aspect="equal")
-axes[0].set_ylabel("north (m)")
+    ax.set(title=name, xlabel="east (m)", ylabel="north (m)", aspect="equal")
+    ax.label_outer()
 axes[0].legend(fontsize="small")
 
 # %%
@@ -72,7 +72,7 @@ axes[0].legend(fontsize="small")
 # the filter needs more particles to fill them. The radar is rough, and there are four seconds to its next reading. Each sees
 # what the other does not. Below is which reading came when, and how well the position was known at that time.
 
-fig = plt.figure(figsize=(8, 4), layout="constrained")
+fig = plt.figure(figsize=(8.5, 4), layout="constrained")
 above, below = fig.subplots(2, 1, sharex=True, height_ratios=[1, 3])
 taken = np.array([t for t, _, _ in of_radar])
 above.plot(time, ["camera"] * len(time), "|", color="black")
@@ -80,14 +80,14 @@ above.plot(taken, ["radar"] * len(taken), "|", color="black", label="taken")
 above.plot(taken + delay, ["radar"] * len(taken), ">", color="tab:red", markersize=4, label="arrived")
 above.hlines(["radar"] * len(taken), taken, taken + delay, color="tab:red", linewidth=1)
 above.margins(y=0.5)
-above.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
 for name, run in runs.items():
     sd = np.sqrt(run.covariances[:, 0, 0] + run.covariances[:, 1, 1])
     below.plot(run.times, sd, drawstyle="steps-post", label=name)
 below.set(xlabel="time (s)", ylabel="standard deviation\nof the position (m)", ylim=(0, 100))
-below.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+fig.legend(loc="outside right upper", fontsize="small")
 
 # %%
 # Where readings come one by one, :class:`herdfilter.Replay` does the same in a loop.
+#
 # Next: :doc:`/sensors` has that, readings with dates, and sensors that move. :doc:`/clutter` has sensors that miss the boat,
 # or see what is not there.

@@ -60,18 +60,13 @@ right.legend()
 # Filters of a model that jumps give the probability of each mode. They take a few steps to believe in a turn, and a few more
 # to believe in its end. The third one here has a Kalman filter for each mode (``imm``, interacting multiple model).
 
-
-def errors(result):
-    """Return how far each estimate is from the true position."""
-    return np.linalg.norm((result.means - truth)[:, [0, 2]], axis=1)
-
-
 step = np.arange(1, 46)
 fig, (above, below) = plt.subplots(2, 1, figsize=(8, 4.6), sharex=True, layout="constrained")
 above.fill_between(step, modes[1:], step="mid", color="0.9", label="the aircraft turns")
 for name, result in results.items():
     above.plot(step, result.mode_probabilities[:, 1], label=name)
-    below.plot(step, errors(result), label=f"{name}: {np.sqrt(np.mean(errors(result) ** 2)):.1f} m")
+    error = np.linalg.norm((result.means - truth)[:, [0, 2]], axis=1)
+    below.plot(step, error, label=f"{name}: {np.sqrt(np.mean(error**2)):.1f} m")
 above.set(ylabel="probability of a turn", ylim=(0, 1))
 above.legend(fontsize="small")
 below.set(xlabel="step", ylabel="error of the position (m)", ylim=(0, None))
@@ -84,10 +79,12 @@ below.legend(fontsize="small", title="root mean square")
 
 for seed in range(1, 9):
     again = hf.make_filter("bootstrap", model, n_particles=100, rng=seed).run(scans)
-    print(f"bootstrap, seed {seed}: {np.sqrt(np.mean(errors(again) ** 2)):.1f} m")
+    error = np.linalg.norm((again.means - truth)[:, [0, 2]], axis=1)
+    print(f"bootstrap, seed {seed}: {np.sqrt(np.mean(error**2)):.1f} m")
 
 # %%
 # Some of them are ahead of all others above. Flights differ, too: :func:`herdfilter.compare` takes many, and says with
 # intervals what the difference between filters is.
+#
 # Next: :doc:`/manoeuvres` and :doc:`/clutter` say which filter to take, from many runs. More than one aircraft is the matter
 # of :doc:`/tracking`.
