@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent / "tables"))
 
 import docutils
 import gallery_data
+import gallery_shown
 import public_names
 import reference
 import reference_links
@@ -66,13 +67,16 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "plot_gallery": True,
-    "image_scrapers": ("matplotlib",),
-    "reset_modules": ("matplotlib",),
+    "image_scrapers": ("matplotlib", "gallery_shown.last_value"),
+    "ignore_repr_types": "matplotlib|pathlib",
+    "reset_modules": ("matplotlib", "gallery_shown.plain_docutils"),
+    "reset_modules_order": "both",
 }
 
 html_theme = "furo"
 html_title = f"herdfilter {version}"
-html_static_path = ["_static"]
+gallery_shown.PAGES.mkdir(parents=True, exist_ok=True)
+html_static_path = ["_static", "examples/pages"]
 html_css_files = ["page.css"]
 html_js_files = ["sortable.js"]
 copybutton_exclude = ".linenos, .gp, .go"  # of an example what is typed, not what is printed

@@ -48,3 +48,6 @@ for name in ("kernel herding", "herded Gibbs"):
     ax.loglog(sizes, distances, "o-", label=name)
 ax.set(xlabel="number of points", ylabel="energy distance")
 ax.legend()
+
+# %%
+# What herding is, with the equations: :doc:`/herding`. All samplers, and which one suits: :doc:`/samplers`.

@@ -1,0 +1,188 @@
+"""The examples of the gallery as texts: they can be read as pages, and what they call exists and takes these arguments.
+
+The build of the documentation runs them.
+"""
+
+import ast
+import importlib
+import inspect
+import re
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from matplotlib.figure import Figure
+
+import herdfilter
+from herdfilter.cli import main
+from herdfilter.evaluation.data import DATA_FILES
+from herdfilter.evaluation.scenario import scenario_files
+
+DOCS = Path(__file__).parent.parent / "docs"
+SCRIPTS = sorted((DOCS / "gallery").glob("*.py"))
+MOST_LINES = 110
+
+
+@pytest.fixture(params=SCRIPTS, ids=lambda path: path.stem)
+def script(request):
+    return request.param
+
+
+@pytest.fixture
+def gallery_data(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    return importlib.import_module("gallery_data")
+
+
+@pytest.fixture
+def shown(monkeypatch, tmp_path):
+    """What the gallery shows of a block of code that ends with a value."""
+    pytest.importorskip("sphinx_gallery", reason="the documentation is not built without")
+    monkeypatch.syspath_prepend(str(DOCS))
+    gallery_shown = importlib.import_module("gallery_shown")
+    monkeypatch.setattr(gallery_shown, "PAGES", tmp_path)
+
+    def show(content, value):
+        images = iter([str(tmp_path / "image.png")])
+        known = {"___": value, "figure": value}
+        block_vars = {"example_globals": known, "image_path_iterator": images, "src_file": "08_report.py"}
+        return gallery_shown.last_value(
+            SimpleNamespace(content=content), block_vars, {"src_dir": str(tmp_path)}
+        )
+
+    return show
+
+
+def prose(text):
+    """The docstring and the comments that begin with ``# %%``, as reStructuredText."""
+    blocks = re.findall(r"^# %%[^\n]*\n((?:#[^\n]*\n?)*)", text, re.M)
+    return "\n\n".join(
+        [ast.get_docstring(ast.parse(text)) or "", *(re.sub("^# ?", "", b, flags=re.M) for b in blocks)]
+    )
+
+
+def test_an_example_has_a_title_and_says_what_it_is_about(script):
+    title, line, empty, *rest = (
+        ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
+    ).split("\n")
+    assert line == "=" * len(title) != ""
+    assert not empty
+    assert re.match(r"[A-Z].*\w\w.*[.?]$", " ".join(rest), re.S)
+
+
+def test_an_example_is_short_and_ends_with_what_to_read_next(script):
+    text = script.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MOST_LINES
+    *_, last = re.split(r"^# %%", text, flags=re.M)
+    assert ":doc:`" in last
+    assert not ast.parse(last).body  # words alone
+
+
+def test_pages_linked_to_exist(script):
+    for target in re.findall(r":doc:`(?:[^<`]*<)?([^>`]+)>?`", prose(script.read_text(encoding="utf-8"))):
+        place = DOCS / target.removeprefix("/") if target.startswith("/") else DOCS / "examples" / target
+        written = DOCS / "gallery" / f"{place.name}.py" if place.parent == DOCS / "examples" else place
+        assert written.with_suffix(".md").exists() or written.with_suffix(".py").exists(), target
+
+
+def test_commands_shown_are_understood(script):
+    text = prose(script.read_text(encoding="utf-8"))
+    for line in re.findall(r"(?:``|^ +)herdfilter ([^`\n]+)", text, re.M):
+        name, *arguments = shlex.split(line)
+        scenario = main.commands[name].make_context(name, arguments).params.get("scenario")
+        assert scenario is None or scenario in scenario_files(), line
+
+
+def bound(tree):
+    """Name -> object of the package, of the imports of an example."""
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {
+                name.asname: herdfilter for name in node.names if name.name == "herdfilter" and name.asname
+            }
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "herdfilter":
+            module = importlib.import_module(node.module)
+            found |= {name.asname or name.name: getattr(module, name.name) for name in node.names}
+    return found
+
+
+def resolved(node, names):
+    """The object of the package that an expression such as ``hf.models.UNGM`` stands for; None if it is of no package.
+
+    Raises AttributeError where the package has no such name.
+    """
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    if not isinstance(node, ast.Attribute) or (owner := resolved(node.value, names)) is None:
+        return None
+    return getattr(owner, node.attr)
+
+
+def check_calls(text):
+    """Return how many calls of the package there are; AttributeError, TypeError for a name or an argument that is not."""
+    tree = ast.parse(text)
+    names, calls = bound(tree), 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            resolved(node, names)
+        if isinstance(node, ast.Call) and (called := resolved(node.func, names)) is not None:
+            keywords = {word.arg: None for word in node.keywords}
+            if None not in keywords and not any(isinstance(value, ast.Starred) for value in node.args):
+                inspect.signature(called).bind(*node.args, **keywords)
+                calls += 1
+    return calls
+
+
+def test_what_an_example_calls_exists_and_takes_these_arguments(script):
+    assert check_calls(script.read_text(encoding="utf-8")) > 0
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("hf.models.NoSuchModel()", AttributeError),
+        ("hf.thin(x, 3, weight=w)", TypeError),
+        ("hf.thin(x)", TypeError),
+        ("hf.thin(x, 3, None, (), 0, 0, 0, 0, 0)", TypeError),
+    ],
+)
+def test_calls_that_cannot_work_are_found(code, error):
+    with pytest.raises(error):
+        check_calls(f"import herdfilter as hf\n{code}")
+
+
+def test_an_example_is_run_where_its_data_are(gallery_data, tmp_path):
+    gallery, place = tmp_path / "gallery", tmp_path / "data"
+    file = next(iter(DATA_FILES))
+    gallery.mkdir()
+    place.mkdir()
+    (gallery / "1_needs.py").write_text(f'"""Of ``{file}``."""', encoding="utf-8")
+    (gallery / "2_needs_nothing.py").write_text("", encoding="utf-8")
+
+    assert gallery_data.missing(place, gallery) == {"1_needs": [file]}
+    pattern = gallery_data.pattern({"1_needs": [file]})
+    assert [path.stem for path in sorted(gallery.glob("*")) if re.search(pattern, str(path))] == [
+        "2_needs_nothing"
+    ]
+    (place / file).touch()
+    assert gallery_data.missing(place, gallery) == {}
+
+
+def test_examples_of_real_data_name_their_files(gallery_data, script):
+    """Otherwise a machine without the data would run them."""
+    loads = re.search(r"\bload_(plaza|uav|autoferry|harbour)\b", script.read_text(encoding="utf-8"))
+    assert bool(gallery_data.needed(script)) == bool(loads)
+
+
+def test_a_figure_of_no_window_is_shown_where_a_block_ends_with_it(shown, tmp_path):
+    assert "image.png" in shown("figure", Figure(figsize=(1, 1)))
+    assert (tmp_path / "image.png").stat().st_size > 0
+    assert shown("figure = 1", Figure()) == ""
+
+
+def test_a_report_is_shown_where_a_block_ends_with_its_path(shown, tmp_path):
+    (tmp_path / "report.html").write_text("a report", encoding="utf-8")
+    assert '<iframe src="../_static/08_report.html"' in shown("page", tmp_path / "report.html")
+    assert (tmp_path / "08_report.html").read_text(encoding="utf-8") == "a report"
