@@ -21,8 +21,8 @@ class Proposal(Protocol):
 
     Examples
     --------
-    A proposal of one's own: pairs of particles get opposite noise. So 50 random numbers serve 100 particles, whose mean moves
-    with the transition exactly. All else is that of the bootstrap proposal.
+    A proposal of one's own: pairs of particles get opposite noise. So 50 random numbers serve 100 particles, whose mean
+    moves with the transition exactly. All else is that of the bootstrap proposal.
 
     >>> class Antithetic(hf.BootstrapProposal):
     ...     def propose(self, move, cloud, rng):

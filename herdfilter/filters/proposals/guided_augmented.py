@@ -57,8 +57,8 @@ class GuidedAugmentedProposal(AugmentedProposal):
 
     Examples
     --------
-    On a linear Gaussian model it is the Kalman filter, with as few as 20 particles: the Kalman filter chooses the points, and
-    mapped points have its moments.
+    On a linear Gaussian model it is the Kalman filter, with as few as 20 particles: the Kalman filter chooses points, and
+    mapped ones have its moments.
 
     >>> model = hf.models.linear_chain(2)
     >>> truth, z = hf.simulate(model, steps=10, rng=1)

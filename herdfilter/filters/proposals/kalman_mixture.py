@@ -56,8 +56,8 @@ class KalmanMixtureProposal:
 
     Examples
     --------
-    A range thirty times as sharp as the prediction is wide: points are drawn from the thin arc that it leaves, where those of
-    `HerdedProposal` would hardly be.
+    A range thirty times as sharp as the prediction is wide: points are drawn from the thin arc that it leaves, where those
+    of `HerdedProposal` would hardly be.
 
     >>> model = hf.models.CirclingRange(range_sd=0.01)
     >>> truth, z = hf.simulate(model, steps=10, rng=1)
