@@ -9,6 +9,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent / "tables"))
 
 import docutils
+import public_names
+import reference
+import reference_links
 import scenario_text
 from docutils import nodes
 from sphinx.util import logging
@@ -65,12 +68,20 @@ html_title = f"herdfilter {version}"
 html_static_path = ["_static"]
 html_css_files = ["page.css"]
 html_js_files = ["sortable.js"]
+copybutton_exclude = ".linenos, .gp, .go"  # of an example what is typed, not what is printed
 html_math_renderer = "mathml" if docutils.__version_info__ >= (0, 22) else "mathjax"
 html_theme_options = {"source_edit_link": "", "top_of_page_buttons": []}
 
 
 def fill_in(app, docname: str, source: list[str]) -> None:
-    """Put the scenarios' own words and numbers into their page."""
+    """Put the scenarios' own words and numbers into their page, and the public names into the pages of the reference."""
+    if docname == "api":
+        source[0] = reference.overview(source[0])
+    if docname.startswith("reference/"):
+        source[0] = reference.page(docname.removeprefix("reference/"), source[0])
+    if docname == "api" or docname.startswith("reference/"):
+        for module in ["public_names", "reference", *public_names.public_modules()]:
+            app.env.note_dependency(sys.modules[module].__file__)
     if docname == "scenarios":
         for path in scenario_text.paths():
             app.env.note_dependency(str(path))
@@ -108,6 +119,8 @@ def mathml(translator, node: nodes.math | nodes.math_block) -> None:
 
 def setup(app) -> None:
     """Connect the functions above."""
+    app.add_role("autolink", reference_links.LinkRole(), override=True)
+    app.add_transform(reference_links.LinkedCode)
     app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))
     app.connect("autodoc-process-signature", bare_protocol)
     app.connect("source-read", fill_in)

@@ -8,6 +8,8 @@ import numpy as np
 
 from herdfilter._checks import Array
 
+__all__ = ["merged", "moments", "unwrap_angles", "wrap_angles"]
+
 
 def wrap_angles(x: Array, circular: Sequence[int]) -> Array:
     """Wrap the circular dimensions of points (..., d), in radians, into [-pi, pi); the others stay as they are."""

@@ -13,6 +13,8 @@ from herdfilter._checks import Array, as_array, as_covariance, as_positive, one_
 from herdfilter._covariances import floored, rank
 from herdfilter.mixture import GaussianMixture
 
+__all__ = ["BandwidthRule", "Scott", "Silverman", "Whitened", "kernel_covariance", "scale_rule"]
+
 
 @runtime_checkable
 class BandwidthRule(Protocol):

@@ -19,6 +19,8 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler
 
+__all__ = ["SamplerError", "check_sampler", "hostile_mixture", "random_mixture"]
+
 Sizes = Callable[[int, int], Iterable[int]]
 """``(dim, components) -> numbers of points`` that a sampler can give; components of weight zero are not counted."""
 

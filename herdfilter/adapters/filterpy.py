@@ -13,6 +13,8 @@ from herdfilter.adapters._circles import check_addition, check_mean, circular_en
 from herdfilter.adapters._filterpy_parts import Linear, Matrix, Predicted, Slopes, Timed
 from herdfilter.models.from_functions import FunctionModel
 
+__all__ = ["from_filterpy"]
+
 POINTS = ("UnscentedKalmanFilter", "CubatureKalmanFilter", "EnsembleKalmanFilter")
 """Filters with functions ``fx`` and ``hx``."""
 

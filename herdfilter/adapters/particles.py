@@ -16,6 +16,8 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import AutomaticProposal, ObservingProposal, Proposal
 from herdfilter.filters.results import DegenerateWeightsError
 
+__all__ = ["HerdedFilter", "from_particles"]
+
 try:
     from particles.state_space_models import Bootstrap, StateSpaceModel
 

@@ -27,6 +27,8 @@ from herdfilter.evaluation.statistics import (
     total,
 )
 
+__all__ = ["Column"]
+
 
 def digits(number: float) -> str:
     """Write a number with three digits."""

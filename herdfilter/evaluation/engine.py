@@ -29,6 +29,8 @@ from herdfilter.evaluation.tasks import Key, Outcome, Task
 from herdfilter.evaluation.watch import watch
 from herdfilter.filters.results import DegenerateWeightsError
 
+__all__ = ["run_study"]
+
 _WARM_UP_STEPS = 20
 
 

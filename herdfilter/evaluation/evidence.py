@@ -24,6 +24,8 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import circular_dims, wrap_angles
 from herdfilter.points import Points
 
+__all__ = ["Evidence"]
+
 
 @dataclass(frozen=True, eq=False)
 class Evidence:

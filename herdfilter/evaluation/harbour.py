@@ -12,6 +12,8 @@ from herdfilter._checks import Array, as_array, as_count, shown
 from herdfilter.evaluation.data.autoferry import VESSELS, AutoferryData, load_autoferry
 from herdfilter.models.sensors import Sensor
 
+__all__ = ["Harbour", "SensorConstants", "load_harbour", "sensor_constants"]
+
 GATE = 20.0
 """Metres from a vessel's antenna within which the nearest detection counts as the vessel's; the larger one is 36 m long."""
 

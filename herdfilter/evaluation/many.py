@@ -71,10 +71,9 @@ def run_many(
 
     Examples
     --------
-    >>> import herdfilter as hf
     >>> model = hf.models.UNGM()
     >>> tracks = [hf.simulate(model, 10, rng=seed)[1] for seed in range(3)]
-    >>> results = run_many(lambda k: hf.make_filter("auto-kh", model, 20), tracks)
+    >>> results = hf.run_many(lambda k: hf.make_filter("auto-kh", model, 20), tracks)
     >>> [len(result) for result in results]
     [10, 10, 10]
     """

@@ -9,6 +9,8 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.models.contract import wrap_angles
 
+__all__ = ["energy_distance_on_line", "inside_ellipsoid", "normalised_squares", "root_mean", "squared_error"]
+
 
 def squared_error(estimate: Array, target: Array, dims: Sequence[int], circular: Sequence[int] = ()) -> Array:
     """Squared Euclidean distance at every step over the dimensions named, angles wrapped; (T, d) -> (T,)."""

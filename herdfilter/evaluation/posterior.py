@@ -11,6 +11,8 @@ from herdfilter._checks import Array, as_array
 from herdfilter._one_line import fields_in_line
 from herdfilter.mixture import GaussianMixture
 
+__all__ = ["LineDensity", "Reference"]
+
 SNAPSHOTS = 10
 """Steps of a run at which the exact posterior is kept, where there is one."""
 

@@ -19,6 +19,8 @@ from herdfilter.models.sensors import Sensor
 from herdfilter.models.simulation import simulate, simulate_observations, simulated_controls
 from herdfilter.tracking.simulation import simulate_scans
 
+__all__ = ["DataSet", "Recording"]
+
 Observations = Array | list[Array]
 """Of all steps (T, k); or a list of T scans (m, k), each with any number m of detections."""
 

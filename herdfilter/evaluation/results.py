@@ -23,6 +23,8 @@ from herdfilter.evaluation.tasks import Key
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["StudyResult", "Trace", "Trajectory"]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:

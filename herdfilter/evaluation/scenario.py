@@ -92,6 +92,8 @@ from herdfilter.evaluation.criteria import Divergence, Published
 from herdfilter.evaluation.scenario_fields import check_depth, check_fields
 from herdfilter.evaluation.targets import Targets
 
+__all__ = ["Scenario", "load_scenario"]
+
 
 @dataclass(frozen=True)
 class Scenario:

@@ -12,6 +12,8 @@ from herdfilter.evaluation.statistics import mean_interval
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["fitted_slopes"]
+
 MEASURES = ("reference_error", "reference_error_sd", "rmse", "gospa")
 
 

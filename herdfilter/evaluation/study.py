@@ -38,6 +38,8 @@ from herdfilter.evaluation.scenario import Scenario, load_scenario, scenario_fro
 from herdfilter.evaluation.scenario_fields import check_beside_model
 from herdfilter.evaluation.tasks import Key, Task
 
+__all__ = ["Study", "plan_study"]
+
 # What a seed is for.
 _RECORDING, _REFERENCE, _FILTER = range(3)
 

@@ -14,6 +14,8 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements
 from herdfilter.tracking.simulation import simulate_path
 
+__all__ = ["Anywhere", "Place", "Targets", "Track"]
+
 
 @dataclass(frozen=True)
 class Place:

@@ -19,6 +19,8 @@ from herdfilter.evaluation.recording import Recording
 from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.models.contract import observation_circular, takes_partial
 
+__all__ = ["Watched", "watch"]
+
 
 @dataclass(frozen=True, eq=False)
 class Watched:

@@ -41,6 +41,8 @@ from herdfilter.models._answers import Covariance, covariance, covariances, rows
 from herdfilter.models._derived import gaussian_log_density
 from herdfilter.models._signatures import check_signature, takes_state
 
+__all__ = ["predictive_mixture", "propagate", "require", "sample_initial", "sample_transition"]
+
 Model = Any  # an object that follows the contract above; checked by `require` at the point of use
 
 ADDITIVE = ("transition_mean", "transition_covariance")

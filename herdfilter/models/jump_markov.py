@@ -64,9 +64,8 @@ class JumpMarkov:
 
     Examples
     --------
-    >>> import herdfilter as hf
     >>> quiet, lively = (hf.models.CoordinatedTurn(turn_density=q) for q in (1e-6, 1e-3))
-    >>> model = JumpMarkov([quiet, lively], [[0.95, 0.05], [0.1, 0.9]])
+    >>> model = hf.models.JumpMarkov([quiet, lively], [[0.95, 0.05], [0.1, 0.9]])
     >>> truth, z = hf.simulate(model, steps=20, rng=1)
     >>> pf = hf.make_filter("auto-kh", model, n_particles=50)
     >>> pf.run(z).mode_probabilities.shape

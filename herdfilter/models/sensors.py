@@ -52,8 +52,9 @@ class Sensor:
 
     Examples
     --------
-    >>> radar = Sensor(lambda x: np.column_stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])]),
-    ...                np.diag([1.0, 0.01]), circular=[1])
+    >>> def range_and_bearing(x):
+    ...     return np.column_stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])])
+    >>> radar = hf.Sensor(range_and_bearing, np.diag([1.0, 0.01]), circular=[1])
     >>> radar.sample([[3.0, 4.0]], rng=0).shape
     (1, 2)
     """

@@ -55,8 +55,8 @@ class WithClutter:
 
     Examples
     --------
-    >>> import herdfilter as hf
-    >>> turning = WithClutter(hf.models.CoordinatedTurn(), 0.9, 1e-3, region=[[0, 3000], [-np.pi, np.pi]])
+    >>> region = [[0, 3000], [-np.pi, np.pi]]
+    >>> turning = hf.models.WithClutter(hf.models.CoordinatedTurn(), 0.9, 1e-3, region=region)
     >>> truth, scans = hf.simulate(turning, steps=20, rng=1)
     >>> len(scans), scans[0].shape[1]
     (20, 2)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+__all__ = ["Reproduction", "reproduce"]
+
 FIGURES = {
     "fig1": "Fig. 1: points from a mixture of five Gaussians, sigma_k = 0.5",
     "fig2": "Fig. 2: the herding weight function of one coordinate",

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+__all__ = ["Drawing", "Panel"]
+
 
 PART = 4.2  # width of a panel by itself, in inches: as wide as a phone shows with readable letters
 

@@ -33,6 +33,7 @@ STYLES = {
     "guided-augmented-gauss-kh": Style("#6A3D9A", "D", "-"),
     "sqmc": Style("#000000", "*", "-"),
 }
+"""Name of a filter of the catalogue -> how its line is drawn."""
 
 
 def styles(names: Iterable[str]) -> dict[str, Style]:

@@ -108,8 +108,7 @@ class FixedLagSmoother:
 
     Examples
     --------
-    >>> import herdfilter as hf
-    >>> smoother = FixedLagSmoother(hf.ExtendedKalmanFilter(hf.models.UNGM()), lag=2)
+    >>> smoother = hf.FixedLagSmoother(hf.ExtendedKalmanFilter(hf.models.UNGM()), lag=2)
     >>> for z in [[0.2], [1.5], [4.0]]:
     ...     smoother.predict()
     ...     record = smoother.update(z)

@@ -156,6 +156,7 @@ def from_stonesoup(
     Examples
     --------
     >>> from stonesoup.models.transition.linear import ConstantVelocity
+    >>> from herdfilter.adapters.stone_soup import from_stonesoup
     >>> model = from_stonesoup(ConstantVelocity(noise_diff_coeff=0.3))
     >>> model.transition_mean(np.array([[0.0, 1.0]]), 2.0, None, 1)
     array([[2., 1.]])

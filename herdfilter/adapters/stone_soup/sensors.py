@@ -111,6 +111,8 @@ def readings(
     --------
     >>> from datetime import datetime
     >>> from stonesoup.models.measurement.linear import LinearGaussian
+    >>> from stonesoup.types.detection import Detection
+    >>> from herdfilter.adapters.stone_soup import readings
     >>> position = LinearGaussian(ndim_state=2, mapping=[0], noise_covar=[[1.0]])
     >>> time, sensor, z = readings([Detection([[3.0]], datetime(2030, 1, 1), position)])[0]
     >>> sensor.mean(np.array([[2.0, 0.5]])), z
