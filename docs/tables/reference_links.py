@@ -61,7 +61,14 @@ def reference_to(full: str, text: str, docname: str) -> pending_xref:
     """Return a link that is plain code where the reference has no such name."""
     code = nodes.literal(text, text, classes=["xref", "py", "py-obj"])
     return pending_xref(
-        "", code, refdomain="py", reftype="obj", reftarget=full, refdoc=docname, refexplicit=True, refwarn=False
+        "",
+        code,
+        refdomain="py",
+        reftype="obj",
+        reftarget=full,
+        refdoc=docname,
+        refexplicit=True,
+        refwarn=False,
     )
 
 
