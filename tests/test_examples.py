@@ -19,13 +19,6 @@ FILES = [path for path in sorted(ROOT.rglob("*.py")) if ">>> " in path.read_text
 LIBRARIES = {"stone_soup": "stonesoup", "particles": "particles"}  # of the adapters
 
 WITHOUT_EXAMPLES = (
-    # one half
-    "herdfilter.filters",
-    "herdfilter.likelihood",
-    "herdfilter.models",
-    "herdfilter.smoothing",
-    "herdfilter.tracking",
-    #
     # the other half
     "herdfilter._conditional_line",
     "herdfilter._figures",
