@@ -19,6 +19,7 @@ class Cloud:
     Parameters
     ----------
     particles : ndarray, shape (n, d)
+        States; not copied.
     log_weights : ndarray, shape (n,)
         Logarithms of weights, which sum to 1. What `ObservingProposal.guide` returns is not `normalised`.
     modes : ndarray of int, shape (n,), optional

@@ -47,16 +47,20 @@ def simulate(
     initial: ArrayLike | None = None,
     modes: ArrayLike | None = None,
 ) -> tuple[Array, Any]:
-    """Simulate a trajectory and its observations at `steps` steps, `dt` apart, with the inputs of `simulated_controls`.
+    """Simulate a trajectory and its observations at `steps` steps, `dt` apart.
+
+    A model with a function ``control(step)`` moves with these inputs; a filter of the observations is to be told them.
 
     Parameters
     ----------
     model : object
         A model with a transition and with ``sample_observation``, or ``observation_mean`` and ``observation_covariance``.
     steps : int
+        Number of steps, at least 1.
     rng : numpy.random.Generator or int
         Source of the random draws, or a seed.
     dt : float
+        Time between two steps, in the model's unit.
     initial : array_like, shape (d,), optional
         State at step 0; drawn from the model's initial distribution unless given.
     modes : array_like of int, shape (steps + 1,), optional
@@ -110,7 +114,26 @@ def simulate(
 
 
 def sample_modes(model: Model, steps: int, rng: np.random.Generator | int) -> NDArray[np.int64]:
-    """Draw the mode at each of steps 0 to `steps` of a model that jumps between some, (steps + 1,).
+    """Draw the mode at each of steps 0 to `steps` of a model that jumps between some.
+
+    Parameters
+    ----------
+    model : object
+        With ``models``, ``transition_matrix`` and ``initial_modes``, such as `JumpMarkov`.
+    steps : int
+        Number of steps after step 0.
+    rng : numpy.random.Generator or int
+        Source of the random draws, or a seed.
+
+    Returns
+    -------
+    ndarray of int, shape (steps + 1,)
+        Indices of ``model.models``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the model has no modes, or `steps` is not a positive integer.
 
     Examples
     --------

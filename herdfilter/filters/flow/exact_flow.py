@@ -16,6 +16,17 @@ from herdfilter.models.jacobians import VectorFunction, differences
 def pseudo_times(steps: int, ratio: float = 1.2) -> Array:
     """Return 0 = l_0 < ... < l_steps = 1, each difference `ratio` times the one before (Li and Coates 2017).
 
+    Parameters
+    ----------
+    steps : int
+        Number of differences, at least 1.
+    ratio : float
+        1.2 in the literature.
+
+    Returns
+    -------
+    ndarray, shape (steps + 1,)
+
     Examples
     --------
     >>> from herdfilter.filters.flow import pseudo_times

@@ -30,6 +30,11 @@ class AugmentedProposal:
     sampler : Sampler
         Mixture to points; ``MappedSampling(KernelHerding())`` costs about as much as random draws.
 
+    Raises
+    ------
+    TypeError
+        If a part is not of its kind; in a filter, if the model's transition can only be simulated.
+
     Examples
     --------
     Points in five dimensions of the state and five of the noise, herded once and then mapped; the initial particles are

@@ -57,6 +57,11 @@ class AutomaticProposal:
         In place of quantiles and balanced points: ``RandomSampling()`` gives the random counterpart of this proposal, which
         shows what the points themselves contribute.
 
+    Raises
+    ------
+    TypeError
+        If `sampler` has no method ``sample``.
+
     See Also
     --------
     RankedProposal, HerdedProposal, KalmanMixtureProposal, QuantileSampling

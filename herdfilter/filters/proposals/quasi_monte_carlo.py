@@ -37,6 +37,13 @@ class SequentialQuasiMonteCarlo:
     Powers of two serve best as number of particles: other numbers take the first n points of the next larger set, which
     are less even.
 
+    Raises
+    ------
+    TypeError
+        In a filter, if the model's transition can only be simulated.
+    ValueError
+        In a filter, if the state has more than 62 dimensions.
+
     Notes
     -----
     Gerber and Chopin (2015), "Sequential quasi Monte Carlo", Journal of the Royal Statistical Society B 77. The paper takes

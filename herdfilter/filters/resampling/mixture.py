@@ -25,6 +25,13 @@ class MixtureResampling:
     sampler : Sampler
         Mixture to points: random draws give the regularised particle filter, a herding sampler a deterministic one.
 
+    Raises
+    ------
+    TypeError
+        If a part is not of its kind.
+    ValueError
+        From `resample`, if the sampler returns another number of points than asked for, or negative weights.
+
     Examples
     --------
     New particles from one Gaussian, herded: no two are alike, and their mean is that of the weighted ones.
