@@ -89,13 +89,14 @@ def fill_in(app, docname: str, source: list[str]) -> None:
 
 
 def plain_docstring(app, what, name, obj, options, lines: list[str]) -> None:
-    """Show a fenced block of a docstring as a literal block."""
+    """Show a fenced block of a docstring as a literal block, and make links of the pages that it names."""
     text = re.sub(
         r"^```\w*\n(.*?)^```",
         lambda block: "::\n\n" + re.sub("^", "    ", block[1], flags=re.M),
         "\n".join(lines),
         flags=re.M | re.S,
     )
+    text = re.sub(r"(?<![`\w/])docs/(\w+)\.md\b", r":doc:`/\1`", text)
     lines[:] = text.split("\n")
 
 

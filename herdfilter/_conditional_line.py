@@ -33,6 +33,15 @@ class ConditionalError(ValueError):
         The state at which it was asked for.
     integral : float or None
         Its integral over the bounds, where it came that far.
+
+    Examples
+    --------
+    >>> flat = [lambda values, x: np.full(len(values), 0.5)]  # integrates to 2 over [0, 4]
+    >>> try:
+    ...     hf.ConditionalHerdedGibbs(bandwidth=0.5).herd(flat, n=5, start=[1.0], bounds=[[0, 4]])
+    ... except hf.ConditionalError as error:
+    ...     print(error.coordinate, round(error.integral, 2))
+    0 2.0
     """
 
     def __init__(self, message: str, coordinate: int, x: Array, integral: float | None = None) -> None:

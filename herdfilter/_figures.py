@@ -17,7 +17,15 @@ INK, QUIET, FAINT = "#1b1b1b", "#8f8f8f", "#dedede"
 
 
 class Style(NamedTuple):
-    """How a filter or sampler is drawn, the same in every figure."""
+    """How a filter or sampler is drawn, the same in every figure.
+
+    Examples
+    --------
+    >>> from herdfilter.plotting import Style
+    >>> style = Style("#0072B2", "o", "-")
+    >>> style.color, style.marker, style.linestyle
+    ('#0072B2', 'o', '-')
+    """
 
     color: str
     marker: str

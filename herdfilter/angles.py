@@ -12,7 +12,14 @@ __all__ = ["merged", "moments", "unwrap_angles", "wrap_angles"]
 
 
 def wrap_angles(x: Array, circular: Sequence[int]) -> Array:
-    """Wrap the circular dimensions of points (..., d), in radians, into [-pi, pi); the others stay as they are."""
+    """Wrap the circular dimensions of points (..., d), in radians, into [-pi, pi); the others stay as they are.
+
+    Examples
+    --------
+    >>> from herdfilter.angles import wrap_angles
+    >>> print(np.degrees(wrap_angles(np.radians([[190.0, 190.0]]), circular=[1])).round(6))
+    [[ 190. -170.]]
+    """
     if not circular:
         return x
     wrapped = np.array(x, dtype=float)
@@ -25,6 +32,13 @@ def unwrap_angles(x: Array, weights: Array, circular: Sequence[int]) -> Array:
     """Move the circular dimensions of weighted points (..., n, d) to within pi of their circular mean, each set by itself.
 
     In the result, whose angles may leave [-pi, pi), means, covariances and mixture fits may treat every dimension alike.
+
+    Examples
+    --------
+    >>> from herdfilter.angles import unwrap_angles
+    >>> angles = np.radians([[160.0], [170.0], [-170.0]])
+    >>> print(np.degrees(unwrap_angles(angles, np.full(3, 1 / 3), circular=[0]))[:, 0].round(6))
+    [160. 170. 190.]
     """
     if not circular:
         return x
@@ -37,7 +51,16 @@ def unwrap_angles(x: Array, weights: Array, circular: Sequence[int]) -> Array:
 
 
 def moments(x: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Array, Array]:
-    """Mean (d,), its angles wrapped, and covariance (d, d) of weighted points (n, d)."""
+    """Mean (d,), its angles wrapped, and covariance (d, d) of weighted points (n, d).
+
+    Examples
+    --------
+    >>> from herdfilter.angles import moments
+    >>> angles = np.radians([[170.0], [-170.0]])  # 20 degrees apart, on either side of 180
+    >>> mean, covariance = moments(angles, np.array([0.5, 0.5]), circular=[0])
+    >>> print(np.abs(np.degrees(mean)).round(6), np.degrees(np.sqrt(covariance)).round(6))
+    [180.] [[10.]]
+    """
     x = unwrap_angles(x, weights, circular)
     mean = weights @ x
     centred = x - mean
@@ -50,6 +73,14 @@ def merged(
     """Mean (d,), its angles wrapped, and covariance (d, d) of a mixture of means (K, d) and covariances (K, d, d).
 
     One part alone is returned to the last bit.
+
+    Examples
+    --------
+    >>> from herdfilter.angles import merged
+    >>> half = np.array([0.5, 0.5])
+    >>> mean, covariance = merged(np.array([[-1.0], [1.0]]), np.ones((2, 1, 1)), half)
+    >>> print(mean, covariance)
+    [0.] [[2.]]
     """
     if len(means) == 1:
         return means[0], covariances[0]

@@ -18,7 +18,20 @@ __all__ = ["BandwidthRule", "Scott", "Silverman", "Whitened", "kernel_covariance
 
 @runtime_checkable
 class BandwidthRule(Protocol):
-    """Anything that chooses a kernel covariance for a number of points from a mixture."""
+    """Anything that chooses a kernel covariance for a number of points from a mixture.
+
+    Examples
+    --------
+    >>> class TenthOfTheSpread:
+    ...     # A kernel a tenth as wide as the mixture, whatever the number of points
+    ...     def covariance(self, mixture, n):
+    ...         return 0.01 * mixture.covariance
+    >>> isinstance(TenthOfTheSpread(), hf.bandwidths.BandwidthRule)
+    True
+    >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[4.0]]])
+    >>> print(hf.bandwidths.kernel_covariance(TenthOfTheSpread(), mixture, 50))
+    [[0.04]]
+    """
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
         """Return the kernel covariance K, shape (d, d), positive definite, for `n` points from `mixture`."""
@@ -37,6 +50,11 @@ def scale_rule(n: int, dim: int) -> float:
     herded filters on UNGM and linear Gaussian models: c = 1.4, 2.2, 2.6, 2.4, 2.1 for d = 1, 2, 4, 8, 16 lies at the upper
     end of the widths that give herded points a small energy distance to the target. Smaller widths leave the tails out, and
     a filter that herds with them becomes overconfident.
+
+    Examples
+    --------
+    >>> [round(hf.bandwidths.scale_rule(n, dim=2), 3) for n in (10, 100, 1000)]
+    [1.021, 0.474, 0.22]
     """
     constant = float(np.interp(np.log2(dim), [0, 1, 2, 3, 4], [1.4, 2.2, 2.6, 2.4, 2.1]))
     return constant * n ** (-1.0 / (dim + 1))
@@ -58,6 +76,16 @@ class Whitened:
     metric : {"mixture", "diagonal", "components"}
         C: the covariance of the whole mixture, its diagonal alone, or the average covariance of the components. Each is
         floored where it is rank-deficient.
+
+    Examples
+    --------
+    >>> rule = hf.bandwidths.Whitened(constant=1.0)
+    >>> [round(rule.width(n, dim=1), 3) for n in (4, 25, 100)]  # 1 / sqrt(n)
+    [0.5, 0.2, 0.1]
+    >>> mixture = hf.GaussianMixture([1.0], [[0, 0]], np.diag([100.0, 1.0]))
+    >>> print(hf.bandwidths.Whitened(constant=1.0, metric="diagonal").covariance(mixture, 8).round(3))
+    [[25.    0.  ]
+     [ 0.    0.25]]
     """
 
     constant: float | None = None
@@ -91,7 +119,14 @@ class Whitened:
 
 @dataclass(frozen=True)
 class Scott:
-    """Scott's rule (1992) of kernel density estimation: ``h = n^(-1/(d+4))`` in whitened coordinates."""
+    """Scott's rule (1992) of kernel density estimation: ``h = n^(-1/(d+4))`` in whitened coordinates.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[4.0]]])
+    >>> print(np.sqrt(hf.bandwidths.Scott().covariance(mixture, 32)))  # 2 * 32 ** (-1 / 5)
+    [[1.]]
+    """
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
         """Return the kernel covariance, shape (d, d)."""
@@ -100,7 +135,16 @@ class Scott:
 
 @dataclass(frozen=True)
 class Silverman:
-    """Silverman's rule (1986) of kernel density estimation: ``h = (4 / (n (d+2)))^(1/(d+4))`` in whitened coordinates."""
+    """Silverman's rule (1986) of kernel density estimation: ``h = (4 / (n (d+2)))^(1/(d+4))`` in whitened coordinates.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[4.0]]])
+    >>> print(np.sqrt(hf.bandwidths.Silverman().covariance(mixture, 32)).round(3))
+    [[1.059]]
+    >>> hf.KernelHerding(bandwidth=hf.bandwidths.Silverman())
+    KernelHerding(bandwidth=Silverman(), weights='equal', kernel=Gaussian())
+    """
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
         """Return the kernel covariance, shape (d, d)."""
@@ -150,6 +194,14 @@ def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) ->
 
     ``"auto"`` is `Whitened`, another rule answers for itself, a number sigma_k gives ``sigma_k^2 I``, d numbers the widths
     of the dimensions, a matrix is taken as it is.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([1.0], [[0, 0]], np.diag([100.0, 1.0]))
+    >>> print(hf.bandwidths.kernel_covariance(0.5, mixture, 20).tolist())  # the same width everywhere
+    [[0.25, 0.0], [0.0, 0.25]]
+    >>> print(hf.bandwidths.kernel_covariance("auto", mixture, 20).round(3).tolist())
+    [[65.689, 0.0], [0.0, 0.657]]
     """
     d = mixture.dim
     bandwidth = check_bandwidth(bandwidth)

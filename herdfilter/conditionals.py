@@ -51,6 +51,16 @@ class ConditionalHerdedGibbs:
     ------
     ValueError
         If an argument is not of the stated kind.
+
+    Examples
+    --------
+    >>> def given_the_other(values, other):
+    ...     return np.exp(-0.5 * ((values - 0.6 * other) / 0.8) ** 2) / (0.8 * np.sqrt(2 * np.pi))
+    >>> conditionals = [lambda v, x: given_the_other(v, x[1]), lambda v, x: given_the_other(v, x[0])]
+    >>> sampler = hf.ConditionalHerdedGibbs(bandwidth=0.4)
+    >>> points = sampler.herd(conditionals, n=60, start=[0, 0], bounds=[[-6, 6], [-6, 6]])
+    >>> print(abs(points.mean).max().round(1), points.covariance[0, 1].round(1))  # exactly 0, 0.6
+    0.0 0.6
     """
 
     bandwidth: float | ArrayLike

@@ -49,6 +49,18 @@ class GaussianMixture:
     ValueError
         If a shape does not fit, a weight is negative or not finite, a covariance is not positive semi-definite, or a
         variance lies between 0 and 1e-280, where digits are lost.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([0.75, 0.25], means=[[0, 0], [4, 0]], covariances=np.eye(2))
+    >>> print(mixture.mean, mixture.covariance.tolist())
+    [1. 0.] [[4.0, 0.0], [0.0, 1.0]]
+    >>> print(mixture.log_density([[0, 0], [4, 0]]).round(2))
+    [-2.13 -3.22]
+    >>> mixture.marginal([0])
+    GaussianMixture(components=2, dim=1, shared)
+    >>> print(mixture.conditional([0], [4.0]).weights.round(4))  # where the first coordinate is 4
+    [0.001 0.999]
     """
 
     weights: Array

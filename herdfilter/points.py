@@ -28,6 +28,15 @@ class Points:
     ------
     ValueError
         If shapes do not fit, or weights are negative (unless `signed`), not finite, or sum to zero.
+
+    Examples
+    --------
+    >>> points = hf.Points([[0.0, 0.0], [2.0, 1.0], [4.0, 2.0]], weights=[1, 2, 1])
+    >>> print(points.weights, points.mean)
+    [0.25 0.5  0.25] [2. 1.]
+    >>> print(points.covariance)
+    [[2.  1. ]
+     [1.  0.5]]
     """
 
     x: Array

@@ -36,6 +36,17 @@ class SamplerError(AssertionError):
         What is wrong, by the name of the check.
     passed : list of str
         Names of the checks that passed.
+
+    Examples
+    --------
+    >>> class AtTheMean:
+    ...     def sample(self, mixture, n, rng=None):
+    ...         return hf.Points(np.tile(mixture.mean, (n, 1)))
+    >>> try:
+    ...     hf.testing.check_sampler(AtTheMean(), dims=(1,), largest=10)
+    ... except hf.testing.SamplerError as error:
+    ...     print(sorted(error.failures)[:2])
+    ['far components']
     """
 
     def __init__(self, sampler: str, failures: dict[str, list[str]], passed: list[str]) -> None:
@@ -107,6 +118,12 @@ def check_sampler(
         An AssertionError that lists each failed check with what was expected and what came.
     ValueError
         If a promise is not of the stated kind.
+
+    Examples
+    --------
+    >>> passed = hf.testing.check_sampler(hf.SobolSampling(), dims=(1,), largest=10)
+    >>> "determinism" in passed
+    True
     """
     if affine is not None:
         one_of("affine", affine, ("unit", "any"))
@@ -137,7 +154,16 @@ def check_sampler(
 
 
 def random_mixture(seed: int, dim: int, components: int = 5) -> GaussianMixture:
-    """Overlapping components of random shape, of total variance about 10 a dimension."""
+    """Overlapping components of random shape, of total variance about 10 a dimension.
+
+    Examples
+    --------
+    >>> mixture = hf.testing.random_mixture(seed=1, dim=2, components=3)
+    >>> mixture
+    GaussianMixture(components=3, dim=2)
+    >>> hf.energy_distance(hf.KernelHerding().sample(mixture, 20), mixture) < 0.1
+    True
+    """
     rng = np.random.default_rng(seed)
     roots = rng.standard_normal((components, dim, dim))
     covariances = roots @ roots.transpose(0, 2, 1) / dim + 0.2 * np.eye(dim)
@@ -151,6 +177,11 @@ def hostile_mixture(seed: int) -> GaussianMixture:
 
     Up to 20 components in up to 8 dimensions, a tenth of a standard deviation to 10,000 apart, with even or uneven weights;
     alike, of sizes four orders of magnitude apart, long and narrow, or without extent along some directions.
+
+    Examples
+    --------
+    >>> [hf.testing.hostile_mixture(seed) for seed in (1, 2)]
+    [GaussianMixture(components=13, dim=2, shared), GaussianMixture(components=5, dim=8)]
     """
     rng = np.random.default_rng([seed, 77])
     dim, components = int(rng.choice([1, 2, 3, 4, 6, 8])), int(rng.integers(1, 21))

@@ -1,7 +1,7 @@
 """The pages of the reference: every public name once, on the page that names its module.
 
-A page in docs/reference says ``<!-- names: MODULE ... -->`` where the names of these modules and of those below them belong; the
-longest name that fits decides. What no page asks for, or no module has, is an error of the build.
+A page in docs/reference says ``<!-- names: MODULE ... -->`` where the names of these modules and of those below them
+belong; the longest name that fits decides. A name without a page, or a page without names, is an error of the build.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from types import FunctionType
 from typing import Any
 
 from public_names import defined_in, is_shared, public_names
+from reference_links import place_of
 from sphinx.pycode import ModuleAnalyzer
 
 from herdfilter.models.contract import OBSERVATION
@@ -53,14 +54,7 @@ LEFT_OUT = {
     "herdfilter.association": {"cluster"},
     "herdfilter.evaluation.scenario": {"initial_truth", "modules", "plane", "steps_of"},
     "herdfilter.evaluation.store": {"check"},
-    "herdfilter.evaluation.study": {
-        "described",
-        "filter_rng",
-        "keys",
-        "recording_rng",
-        "reference_rng",
-        "tasks",
-    },
+    "herdfilter.evaluation.study": {"described", "filter_rng", "recording_rng", "reference_rng"},
     "herdfilter.evaluation.targets": {"check_beside_model", "simulate_truth"},
     "herdfilter.filters.proposals": {"absorbs_weights", "check", "guide", "initial", "propose", "takes_scans"}
     | {"looked_ahead", "moved", "noise", "unguided"},
@@ -179,8 +173,14 @@ def constant_text(full: str, found: Any) -> str:
 
 
 def first_line(full: str, found: Any) -> str:
-    """Return the first line of a docstring."""
-    return (inspect.getdoc(found) or "").split("\n")[0] if is_shared(found) else constant_text(full, found)
+    """Return the first line of a docstring, its names as links from wherever it is shown."""
+    line = (inspect.getdoc(found) or "").split("\n")[0] if is_shared(found) else constant_text(full, found)
+
+    def linked(code: re.Match[str]) -> str:
+        place = place_of(code[1], full.rpartition(".")[0])
+        return f":py:obj:`{code[1]} <{place}>`" if place else code[0]
+
+    return re.sub(r"(?<![`:])`([^`]+)`(?!`)", linked, line)
 
 
 def entry(full: str, found: Any) -> str:

@@ -90,6 +90,20 @@ def from_filterpy(
     Our unscented and extended Kalman filters on the converted model give filterpy's numbers, unless it averages angles by
     their sines and cosines: ours averages them as numbers about that direction, as the unscented transform means it. Q
     does not depend on `dt`, as it does not in filterpy.
+
+    Examples
+    --------
+    >>> from filterpy.kalman import KalmanFilter
+    >>> from herdfilter.adapters.filterpy import from_filterpy
+    >>> kf = KalmanFilter(dim_x=2, dim_z=1)
+    >>> kf.F, kf.H = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[1.0, 0.0]])
+    >>> kf.Q, kf.R = 0.01 * np.eye(2), np.array([[0.25]])
+    >>> model = from_filterpy(kf)
+    >>> truth, z = hf.simulate(model, 20, rng=1)
+    >>> kf.x, kf.P = model.initial.mean, model.initial.covariance
+    >>> means = [(kf.predict(), kf.update(one), kf.x)[2] for one in z]
+    >>> print(np.allclose(hf.ExtendedKalmanFilter(model).run(z).means, means))
+    True
     """
     kind = _kind(kf)
     given = {

@@ -71,6 +71,14 @@ def from_particles(
     ValueError
         If states have named fields, or the observation depends on the state before; within a filter, if a covariance that is
         the same for all states at the first times depends on the state at a later one.
+
+    Examples
+    --------
+    >>> from particles.state_space_models import StochVol
+    >>> from herdfilter.adapters.particles import from_particles
+    >>> model = from_particles(StochVol(mu=-1.0, rho=0.9, sigma=0.3))
+    >>> print(model.transition_mean(np.array([[0.0]]), 1.0, None, 1))  # mu + rho (x - mu)
+    [[-1.]]
     """
     if not isinstance(ssm, StateSpaceModel):
         got = f"the class {ssm.__name__}" if isinstance(ssm, type) else shown(ssm)
@@ -111,6 +119,20 @@ class HerdedFilter(Bootstrap):
         the library has ``Bootstrap``.
     DegenerateWeightsError
         Within `SMC`, if all weights vanish.
+
+    Examples
+    --------
+    >>> import particles
+    >>> from particles.state_space_models import StochVol
+    >>> from herdfilter.adapters.particles import HerdedFilter
+    >>> np.random.seed(0)
+    >>> states, data = StochVol().simulate(10)
+    >>> smc = particles.SMC(fk=HerdedFilter(StochVol(), data), N=50)
+    >>> smc.run()
+    >>> same = particles.SMC(fk=HerdedFilter(StochVol(), data), N=50)
+    >>> same.run()
+    >>> bool(smc.logLt == same.logLt)  # no random number is left
+    True
     """
 
     def __init__(

@@ -26,6 +26,15 @@ class Association:
     log_evidence : float
         Logarithm of the sum of the weights of all assignments. Exact for `Exact`, an approximation for
         `BeliefPropagation`, a lower bound for methods that collect assignments, NaN for the others.
+
+    Examples
+    --------
+    >>> found = hf.association.associate([[0.1, 2.0], [0.5, 1.0]])  # two tracks, one detection
+    >>> print(found.marginals.round(3))
+    [[0.13  0.87 ]
+     [0.913 0.087]]
+    >>> round(found.log_evidence, 3)  # log(0.1 * 0.5 + 2.0 * 0.5 + 0.1 * 1.0)
+    0.14
     """
 
     marginals: Array
@@ -33,7 +42,19 @@ class Association:
 
 
 class ClusterMethod(Protocol):
-    """What an association method has to offer: the solution of one cluster."""
+    """What an association method has to offer: the solution of one cluster.
+
+    Examples
+    --------
+    >>> class NearestNeighbour:
+    ...     # The heaviest assignment alone
+    ...     def cluster(self, ratios, rng):
+    ...         best = hf.association.k_best_assignments(ratios, 1)[0][0]
+    ...         return np.eye(ratios.shape[1])[best], float("nan")
+    >>> print(hf.association.marginals([[0.1, 2.0, 1.0], [0.1, 1.0, 2.0]], NearestNeighbour()))
+    [[0. 1. 0.]
+     [0. 0. 1.]]
+    """
 
     def cluster(self, ratios: Array, rng: Any) -> tuple[Array, float]:
         """Return marginals of the same shape, and the log evidence or NaN.

@@ -13,7 +13,18 @@ from herdfilter.association._clusters import Method, no_assignment
 
 
 class AssociationWarning(RuntimeWarning):
-    """An association method stopped before it had settled."""
+    """An association method stopped before it had settled.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> hurried = hf.association.BeliefPropagation(max_iterations=1)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     p = hf.association.marginals([[0.1, 2.0, 1.0], [0.1, 1.0, 2.0]], hurried)
+    >>> print(caught[0].category.__name__)
+    AssociationWarning
+    """
 
 
 @dataclass(frozen=True)
@@ -36,6 +47,16 @@ class BeliefPropagation(Method):
     ------
     ValueError
         From `marginals`: if a cluster has no assignment of positive weight.
+
+    Examples
+    --------
+    >>> ratios = [[0.1, 2.0, 1.0], [0.1, 1.0, 2.0]]
+    >>> print(hf.association.marginals(ratios, hf.association.BeliefPropagation()).round(3))
+    [[0.079 0.855 0.067]
+     [0.079 0.067 0.855]]
+    >>> print(hf.association.marginals(ratios, "exact").round(3))
+    [[0.055 0.749 0.196]
+     [0.055 0.196 0.749]]
     """
 
     tolerance: float = 1e-10

@@ -57,6 +57,15 @@ def marginals(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any
     ValueError
         If `ratios` has the wrong shape, an entry that is negative or not finite, or a row of zeros; if no assignment has a
         positive weight; if the method is not known, or is exact and a cluster is too large for it.
+
+    Examples
+    --------
+    >>> p = hf.association.marginals([[0.1, 2.0, 0.0], [0.1, 1.0, 2.0]])
+    >>> print(p.round(3))  # a row for each track; the first column: no measurement
+    [[0.069 0.931 0.   ]
+     [0.047 0.022 0.931]]
+    >>> print(p.sum(axis=1))
+    [1. 1.]
     """
     return associate(ratios, method, rng).marginals
 
@@ -68,6 +77,12 @@ def associate(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any
     -------
     Association
         With attributes `marginals`, shape (T, 1 + M), and `log_evidence`, NaN where the method has none.
+
+    Examples
+    --------
+    >>> found = hf.association.associate([[0.1, 2.0]])  # one track, one detection
+    >>> print(found.marginals.round(3), round(found.log_evidence, 3))  # log(0.1 + 2.0)
+    [[0.048 0.952]] 0.742
     """
     if isinstance(method, str):
         return solved(METHODS[one_of("method", method, METHODS)](), ratios, rng)

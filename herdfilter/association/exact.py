@@ -36,6 +36,13 @@ class Exact(Method):
     ValueError
         From `marginals`: if a cluster needs more than `max_ways` and there is no other method, or if it has no assignment
         of positive weight.
+
+    Examples
+    --------
+    >>> ratios = [[0.1, 2.0, 1.0], [0.1, 1.0, 2.0]]
+    >>> print(hf.association.marginals(ratios, hf.association.Exact()).round(3))
+    [[0.055 0.749 0.196]
+     [0.055 0.196 0.749]]
     """
 
     max_ways: int = 10_000_000

@@ -53,6 +53,14 @@ class HerdedGibbs(Method):
     As published: ``HerdedGibbs(sweeps, key="assignment", first_visit="argmax", estimate="joint")``. It gives the numbers of
     the authors' program where all tracks exist for certain; that program tells a track that is dead from one that is missed,
     which are one alternative here.
+
+    Examples
+    --------
+    >>> ratios = [[0.1, 2.0, 1.0], [0.1, 1.0, 2.0]]
+    >>> exact = hf.association.marginals(ratios)
+    >>> found = hf.association.marginals(ratios, hf.association.HerdedGibbs(sweeps=500))
+    >>> print(np.abs(found - exact).max() < 0.01)
+    True
     """
 
     sweeps: int = 1000

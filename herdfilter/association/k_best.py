@@ -24,6 +24,13 @@ class KBest(Method):
     ----------
     k : int
         Assignments to keep in each cluster.
+
+    Examples
+    --------
+    >>> ratios = [[0.1, 2.0, 1.0], [0.1, 1.0, 2.0]]
+    >>> print(hf.association.marginals(ratios, hf.association.KBest(k=2)).round(3))
+    [[0.  0.8 0.2]
+     [0.  0.2 0.8]]
     """
 
     k: int = 100
@@ -72,6 +79,15 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     ------
     ValueError
         If an argument is not of the stated kind, or there is no assignment of positive weight.
+
+    Examples
+    --------
+    >>> ratios = [[0.1, 2.0, 1.0], [0.1, 1.0, 2.0]]
+    >>> assignments, log_weights = hf.association.k_best_assignments(ratios, k=3)
+    >>> assignments.tolist()
+    [[1, 2], [2, 1], [1, 0]]
+    >>> print(np.exp(log_weights).round(3))
+    [4.  1.  0.2]
     """
     matrix, k = checked(ratios), as_count("k", k)
     tracks, n = len(matrix), matrix.shape[1] - 1

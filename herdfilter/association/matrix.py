@@ -39,6 +39,13 @@ def ratios(
     ------
     ValueError
         If an argument has the wrong shape or range, or a ratio overflows.
+
+    Examples
+    --------
+    >>> likelihoods = [[0.8, 0.0], [0.1, 0.4]]  # of two measurements, given each of two tracks
+    >>> print(hf.association.ratios(likelihoods, 0.9, clutter_density=0.1).round(3))
+    [[0.1 7.2 0. ]
+     [0.1 0.9 3.6]]
     """
     g = as_array("likelihoods", likelihoods, (None, None))
     if (g < 0).any():

@@ -28,6 +28,14 @@ class RandomGibbs(Method):
     ------
     ValueError
         From `marginals`: if a track that competes with others has a first column of 0.
+
+    Examples
+    --------
+    >>> ratios = [[0.1, 2.0, 1.0], [0.1, 1.0, 2.0]]
+    >>> exact = hf.association.marginals(ratios)
+    >>> found = hf.association.marginals(ratios, hf.association.RandomGibbs(sweeps=500), rng=0)
+    >>> print(np.abs(found - exact).max() < 0.1)
+    True
     """
 
     sweeps: int = 1000

@@ -125,7 +125,16 @@ def blamed_on(part: str) -> Iterator[None]:
 
 @cache
 def catalogue() -> dict[str, dict[str, Any]]:
-    """Read the shared filters, name -> table of keywords."""
+    """Read the shared filters, name -> table of keywords.
+
+    Examples
+    --------
+    >>> entry = hf.catalogue.catalogue()["bootstrap"]
+    >>> print(entry["proposal"], entry["resampling"])
+    BootstrapProposal() SystematicResampling()
+    >>> "auto-kh" in hf.catalogue.catalogue()
+    True
+    """
     return tomllib.loads((files("herdfilter.catalogue") / "filters.toml").read_text(encoding="utf-8"))
 
 
@@ -209,6 +218,15 @@ def resolve_filters(
     ------
     ValueError
         If a name is unknown (with the nearest known one), a key is unknown, or no filter is named.
+
+    Examples
+    --------
+    >>> factories = hf.catalogue.resolve_filters(["bootstrap", "auto-kh"])
+    >>> list(factories)
+    ['bootstrap', 'auto-kh']
+    >>> pf = factories["bootstrap"](hf.models.UNGM(), 50, np.random.default_rng(0))
+    >>> len(pf.particles)
+    50
     """
     known = known_filters(own)
     if isinstance(filters, str):

@@ -20,11 +20,19 @@ def energy_distance(points: Points, mixture: GaussianMixture | Points) -> float:
     state first where its dimensions differ in unit. Memory stays bounded: pairs are summed in blocks.
 
     In place of the mixture, a sample as `Points`, of which `points` may be members: the distance between the two, exactly.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[1.0]]])
+    >>> round(hf.energy_distance(hf.Points([[0.0]]), mixture), 4)
+    0.4674
+    >>> round(hf.energy_distance(hf.Points([[-0.7], [0.7]]), mixture), 4)
+    0.1431
     """
     check_pair(points, mixture, samples=True)
     if isinstance(mixture, Points):
         own = _mean_distance(points) + _mean_distance(mixture)
-        return max(2 * _cross_distance(points, mixture) - own, 0.0)
+        return float(max(2 * _cross_distance(points, mixture) - own, 0.0))
     x, means, cov = points.x, mixture.means, mixture.distinct_covariances
     if mixture.shared:  # in the principal axes of the one covariance
         values, axes = np.linalg.eigh(cov[0])
@@ -34,7 +42,8 @@ def energy_distance(points: Points, mixture: GaussianMixture | Points) -> float:
     for m in range(len(mixture)):
         norms = expected_norms(x - means[m], cov if mixture.shared else cov[m : m + 1])
         cross += mixture.weights[m] * float(points.weights @ norms)
-    return max(2 * cross - _component_distance(mixture.weights, means, cov) - _mean_distance(points), 0.0)
+    own = _component_distance(mixture.weights, means, cov) + _mean_distance(points)
+    return float(max(2 * cross - own, 0.0))
 
 
 def expected_energy_distance(mixture: GaussianMixture, n: int) -> float:
@@ -44,6 +53,15 @@ def expected_energy_distance(mixture: GaussianMixture, n: int) -> float:
     ------
     ValueError
         If `n` is not a positive integer.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[1.0]]])
+    >>> round(hf.expected_energy_distance(mixture, 10), 4)  # 2 / sqrt(pi) / 10
+    0.1128
+    >>> herded = hf.KernelHerding().sample(mixture, 10)
+    >>> hf.energy_distance(herded, mixture) < 0.1 * hf.expected_energy_distance(mixture, 10)
+    True
     """
     n = as_count("n", n)
     cov = as_mixture("mixture", mixture).distinct_covariances

@@ -56,6 +56,17 @@ def optimal_weights(
     K is singular to rounding where points lie close together next to the kernel. Signed weights are therefore computed with
     1e-10 added to its diagonal, which limits them in size (`JITTER`). On the simplex no jitter is needed: a point that
     depends on others, to 1e-11 in squared distance, keeps the weight 0.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[1.0]]])
+    >>> x = np.array([[-2.0], [0.0], [2.0]])
+    >>> weights = hf.optimal_weights(x, mixture, kernel_covariance=np.eye(1))
+    >>> print(weights.round(3))
+    [0.17 0.66 0.17]
+    >>> optimal, equal = hf.Points(x, weights), hf.Points(x)
+    >>> hf.herding_error(optimal, mixture, 1.0) < hf.herding_error(equal, mixture, 1.0)
+    True
     """
     one_of("constraint", constraint, ("simplex", "sum", "none"))
     d = as_mixture("mixture", mixture).dim
@@ -79,7 +90,14 @@ def optimal_weights(
 
 
 def simplex_weights(gram: Array, z: Array) -> Array:
-    """Non-negative weights of sum 1 that minimise ``w' gram w - 2 z' w``."""
+    """Non-negative weights of sum 1 that minimise ``w' gram w - 2 z' w``.
+
+    Examples
+    --------
+    >>> gram = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]])
+    >>> print(hf.simplex_weights(gram, np.array([0.6, 0.4, 0.1])).round(3))
+    [0.7 0.1 0.2]
+    """
     n = len(z)
     weights = np.zeros(n)
     # Of a kernel that falls from 0, such as -r; where weights sum to 1, a constant changes nothing.
@@ -90,7 +108,15 @@ def simplex_weights(gram: Array, z: Array) -> Array:
 
 
 def kernel_matrix(x: Array, covariance: Array, kernel: Kernel | None = None) -> Array:
-    """Gram matrix of a unit-peak kernel of the given covariance, Gaussian by default; (n, d) -> (n, n)."""
+    """Gram matrix of a unit-peak kernel of the given covariance, Gaussian by default; (n, d) -> (n, n).
+
+    Examples
+    --------
+    >>> print(hf.kernel_matrix(np.array([[0.0], [1.0], [2.0]]), np.eye(1)).round(3))
+    [[1.    0.607 0.135]
+     [0.607 1.    0.607]
+     [0.135 0.607 1.   ]]
+    """
     z = np.linalg.solve(np.linalg.cholesky(covariance), x.T)
     squared = np.zeros((len(x), len(x)))
     for axis in z:

@@ -62,6 +62,14 @@ def sliced_wasserstein(
     ------
     ValueError
         If dimensions differ, the order is neither 1 nor 2, or a direction has no length.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([1.0], [[0, 0]], np.eye(2))
+    >>> points = hf.KernelHerding().sample(mixture, 20)
+    >>> random = hf.RandomSampling().sample(mixture, 20, rng=0)
+    >>> hf.sliced_wasserstein(points, mixture) < hf.sliced_wasserstein(random, mixture)
+    True
     """
     if isinstance(order, bool) or order not in (1, 2):
         raise ValueError(f"order: expected 1 or 2, got {order!r}")

@@ -33,6 +33,15 @@ class DictionaryFullError(RuntimeError):
         The states completed before, without the burn-in; a valid sample, only shorter than asked for.
     vectors, n_bytes : int
         Weight vectors in the dictionary, and what they occupy.
+
+    Examples
+    --------
+    >>> table = np.arange(1.0, 9.0).reshape(2, 2, 2)
+    >>> try:
+    ...     hf.discrete.HerdedGibbs.from_joint(table, max_vectors=3).sample(10)
+    ... except hf.discrete.DictionaryFullError as error:
+    ...     print(error.vectors, len(error.states))
+    3 1
     """
 
     def __init__(self, vectors: int, n_bytes: int, states: States) -> None:
@@ -83,6 +92,14 @@ class HerdedGibbs:
     ------
     ValueError
         If an argument is not of the stated kind.
+
+    Examples
+    --------
+    >>> table = np.array([[0.4, 0.1], [0.2, 0.3]])  # joint probabilities of two binary variables
+    >>> states = hf.discrete.HerdedGibbs.from_joint(table).sample(500, burn_in=50)
+    >>> print((np.histogram2d(*states.T, bins=2)[0] / 500).round(2))
+    [[0.4 0.1]
+     [0.2 0.3]]
     """
 
     conditional: Conditional

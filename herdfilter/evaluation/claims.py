@@ -52,6 +52,18 @@ def claims(
             be infinite or NaN where runs failed.
         ``better``
             The filter claimed to be better; empty where the interval holds equality, or there is none.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({
+    ...     "filter": 6 * ["a"] + 6 * ["b"], "n_particles": 100, "run": 2 * list(range(6)),
+    ...     "reference_error": [1.0, 1.1, 0.9, 1.2, 1.0, 0.8, 2.0, 2.4, 1.9, 2.5, 2.2, 1.7],
+    ...     "rmse": 3.0, "error": "",
+    ... })
+    >>> print(hf.evaluation.claims(table)[["a", "b", "ratio", "better"]].round(2).to_string(index=False))
+    a b  ratio better
+    a b   0.47      a
     """
     import pandas as pd
 

@@ -76,6 +76,13 @@ class Column:
         Whether it differs from one machine, and one hour, to the next.
     of_reference : bool
         Whether it is known without the filter's result, so that a failed run has it.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.columns import Column
+    >>> column = Column("steps", "How many steps the run has.", lambda run: len(run.recording))
+    >>> column.name, column.format(12.345)
+    ('steps', '12.3')
     """
 
     name: str

@@ -87,6 +87,15 @@ def compare(
         If the model lacks a function that a filter needs, or a file or the data are not there.
     ImportError, ConnectionError
         If distributed is not installed, or the cluster cannot be reached.
+
+    Examples
+    --------
+    >>> table = hf.compare("linear_gaussian", ["bootstrap", "ukf"], particles=[20], runs=2, seed=0)
+    >>> print(table.groupby("filter")["reference_error"].median().round(6) > 0)  # the UKF is exact
+    filter
+    bootstrap     True
+    ukf          False
+    Name: reference_error, dtype: bool
     """
     if not (store is None or (isinstance(store, (str, Path)) and str(store))):
         raise ValueError(f"store: expected the path of a file, got {shown(store)}")

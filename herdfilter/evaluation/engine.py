@@ -71,6 +71,14 @@ def run_study(
         If a cluster is asked for and distributed is not installed.
     ConnectionError
         If the cluster cannot be reached, or is lost.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.engine import run_study
+    >>> from herdfilter.evaluation.study import plan_study
+    >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
+    >>> result.runs["rmse"].notna().tolist()
+    [True]
     """
     from herdfilter.evaluation.store import open_store
 

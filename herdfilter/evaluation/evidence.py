@@ -47,6 +47,19 @@ class Evidence:
         Time that the filter took.
     watched : Watched or None
         What was seen on the way; without it there are no innovations and no energy distance.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.evidence import Evidence
+    >>> from herdfilter.evaluation.recording import Recording
+    >>> from herdfilter.evaluation.scenario import load_scenario
+    >>> scenario = load_scenario("linear_gaussian")
+    >>> model = scenario.build_model()
+    >>> truth, z = hf.simulate(model, 10, rng=1)
+    >>> result = hf.make_filter("ukf", model).run(z)
+    >>> run = Evidence(scenario, model, Recording(truth, z), result=result)
+    >>> print(run.truth.shape, np.allclose(run.truth, ((result.means - truth) ** 2).sum(axis=1)))
+    (10,) True
     """
 
     scenario: Scenario

@@ -41,6 +41,14 @@ class SensorConstants:
         Share of the scans that have a detection of a vessel.
     clutter_density : float
         Other detections per square metre and scan in the surroundings of a vessel.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.harbour import SensorConstants
+    >>> radar = SensorConstants(delay=0.5, sd=4.0, detection_probability=0.9, clutter_density=1e-4)
+    >>> moving_north = np.array([[100.0, 50.0, 2.0, 0.0]])
+    >>> print(radar.sensor.mean(moving_north))  # seen where it was half a second ago
+    [[99. 50.]]
     """
 
     delay: float
@@ -122,7 +130,21 @@ def sightings(data: AutoferryData, sensor: str, vessel: int) -> Sightings:
 
 
 def sensor_constants(data: AutoferryData, sensor: str) -> SensorConstants:
-    """Estimate what a sensor is like in a recording, of both vessels together."""
+    """Estimate what a sensor is like in a recording, of both vessels together.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.data import AutoferryData
+    >>> from herdfilter.evaluation.harbour import sensor_constants
+    >>> time = np.arange(20.0)
+    >>> path = np.stack([2 * time, 0 * time], axis=1)  # north at 2 m/s
+    >>> truth = np.stack([path, path + 1000.0], axis=1)
+    >>> scans = [place + [[-1.0, 0.0]] for place in path]  # of the first vessel only, a metre behind
+    >>> data = AutoferryData(2, 0.0, time, ["radar"] * 20, scans, np.full((20, 2), -100.0), truth)
+    >>> constants = sensor_constants(data, "radar")
+    >>> print(round(constants.delay, 3), constants.detection_probability)
+    0.5 0.5
+    """
     seen = [sightings(data, sensor, vessel) for vessel in VESSELS]
     error, velocity = (np.concatenate([getattr(one, name) for one in seen]) for name in ("error", "velocity"))
     found = np.isfinite(error[:, 0])
@@ -183,6 +205,17 @@ class Harbour:
     initial : dict
         Mean and covariance of the state of one vessel at the detection that its tracking starts with, as ``initial_mean``
         (4,) and ``initial_covariance`` (4, 4); empty of both vessels.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.harbour import Harbour, SensorConstants
+    >>> radar = SensorConstants(delay=0.0, sd=4.0, detection_probability=0.9, clutter_density=1e-4)
+    >>> harbour = Harbour(
+    ...     dt=np.ones(2), scans=[np.array([[30.0, 40.0]]), np.empty((0, 2))],
+    ...     sensors=["radar", "radar"], constants={"radar": radar}, truth=np.zeros((2, 4)), initial={},
+    ... )
+    >>> [len(scan) for scan in harbour.scans]
+    [1, 0]
     """
 
     dt: Array
@@ -228,6 +261,27 @@ def load_harbour(
     ------
     FileNotFoundError, OSError, ValueError
         See `load_autoferry`; ValueError if both recordings are the same one, or a vessel is not seen.
+
+    Examples
+    --------
+    >>> import json
+    >>> from pathlib import Path
+    >>> from herdfilter.evaluation.harbour import load_harbour
+    >>> for number in (2, 4):  # to track in, and to learn from
+    ...     scans, fixes = [], []
+    ...     for k in range(20):
+    ...         place = [50.0 + 2 * k, 40.0 + (k % 2)]
+    ...         scans.append({"sensorID": 2, "time": k, "ownshipPosition": [0, 0],
+    ...                       "measurement": [[place[0]], [place[1]]]})
+    ...         fixes.append([{"targetID": 1, "time": k, "position": [50.0 + 2 * k, 40.5, 0.0]},
+    ...                       {"targetID": 2, "time": k, "position": [500.0, 500.0, 0.0]}])
+    ...     _ = Path(f"scenario{number}_detections.json").write_text(json.dumps(scans))
+    ...     _ = Path(f"scenario{number}_groundTruth.json").write_text(json.dumps(fixes))
+    >>> harbour = load_harbour(".", recording=2, constants_from=4, vessel=1, sensors=["radar"])
+    >>> len(harbour.scans), round(harbour.constants["radar"].sd, 1)
+    (19, 0.4)
+    >>> print(harbour.truth[0].round(1))
+    [52.  40.5  2.   0. ]
     """
     sensors = tuple(sensors)
     limit = None if max_scans is None else as_count("max_scans", max_scans)

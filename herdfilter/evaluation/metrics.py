@@ -13,12 +13,27 @@ __all__ = ["energy_distance_on_line", "inside_ellipsoid", "normalised_squares", 
 
 
 def squared_error(estimate: Array, target: Array, dims: Sequence[int], circular: Sequence[int] = ()) -> Array:
-    """Squared Euclidean distance at every step over the dimensions named, angles wrapped; (T, d) -> (T,)."""
+    """Squared Euclidean distance at every step over the dimensions named, angles wrapped; (T, d) -> (T,).
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.metrics import squared_error
+    >>> estimate, target = np.array([[3.0, 0.1]]), np.array([[0.0, 2 * np.pi]])
+    >>> print(squared_error(estimate, target, dims=[0, 1], circular=[1]).round(4))
+    [9.01]
+    """
     return (wrap_angles(estimate - target, circular)[:, list(dims)] ** 2).sum(axis=1)
 
 
 def root_mean(squared: Array) -> float:
-    """Square root of the mean."""
+    """Square root of the mean.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.metrics import root_mean
+    >>> print(round(root_mean(np.array([16.0, 16.0, 4.0])), 3))  # the root of 12
+    3.464
+    """
     return float(np.sqrt(np.mean(squared)))
 
 
@@ -38,6 +53,12 @@ def normalised_squares(errors: Array, covariances: Array) -> Array:
         Of mean d where the covariances are right, and chi-square with d degrees of freedom where the errors are Gaussian,
         too. NaN where a covariance is singular: particles that lie in a subspace give no finite number for errors
         outside.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.metrics import normalised_squares
+    >>> print(normalised_squares(np.array([[2.0, 1.0]]), np.diag([4.0, 1.0])[None]))
+    [2.]
     """
     result = np.full(len(errors), np.nan)
     sd = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0))
@@ -56,7 +77,15 @@ _SINGULAR = 1e-12
 
 
 def inside_ellipsoid(squares: Array, degrees: Array, level: float = 0.95) -> float:
-    """Share of normalised squares (T,) within the ellipsoid of probability `level` of a Gaussian; NaN is left out."""
+    """Share of normalised squares (T,) within the ellipsoid of probability `level` of a Gaussian; NaN is left out.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.metrics import inside_ellipsoid
+    >>> squares = np.array([0.5, 3.0, 5.9, 6.1])  # the quantile of chi-square with 2 degrees is 5.99
+    >>> print(inside_ellipsoid(squares, np.full(4, 2.0)))
+    0.75
+    """
     from scipy.special import chdtri
 
     some = np.isfinite(squares)
@@ -80,6 +109,14 @@ def energy_distance_on_line(x: Array, weights: Array, edges: Array, masses: Arra
     -------
     float
         In the unit of `x`; exact, and for n independent draws of mean ``E|X - X'| / n``.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.metrics import energy_distance_on_line
+    >>> edges, masses = np.array([0.0, 1.0]), np.array([1.0])  # uniform on [0, 1]
+    >>> middle = energy_distance_on_line(np.array([0.5]), np.ones(1), edges, masses)
+    >>> print(round(float(middle), 4))  # 2 * (2 / 24)
+    0.1667
     """
     order = np.argsort(x)
     ends = np.sort(np.concatenate([x, edges]))

@@ -57,6 +57,15 @@ def over_time(
             At the steps that have it.
 
         NaN where no run has a value.
+
+    Examples
+    --------
+    >>> squared = np.array([[1.0, 4.0], [9.0, 4.0]])  # two runs of two steps
+    >>> frame = hf.evaluation.over_time({("bootstrap", 100): {"truth": squared}})
+    >>> print(frame[["step", "runs", "rmse"]].round(3).to_string(index=False))
+     step  runs  rmse
+        1     2 2.236
+        2     2 2.000
     """
     import pandas as pd
 

@@ -27,6 +27,13 @@ class LineDensity:
         Of the cells, increasing.
     masses : ndarray, shape (N,)
         Probability of each cell; they sum to 1.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.posterior import LineDensity
+    >>> density = LineDensity(edges=np.array([0.0, 1.0, 3.0]), masses=np.array([0.25, 0.75]))
+    >>> print(density.masses / np.diff(density.edges))  # in each cell
+    [0.25  0.375]
     """
 
     edges: Array
@@ -52,6 +59,13 @@ class Reference:
     posteriors : dict
         Place of a step, from 0 -> the exact posterior there, of a few steps (`snapshot_steps`); a grid has them in one
         dimension only.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.posterior import Reference
+    >>> reference = Reference(np.zeros((10, 2)), log_likelihood=-20.0, error=np.full((10, 2), 0.1))
+    >>> round(reference.sd([0, 1]), 4)  # of a mean over both dimensions
+    0.1414
     """
 
     means: Array

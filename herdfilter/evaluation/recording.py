@@ -41,6 +41,16 @@ class Recording:
         Control inputs of the transitions.
     sensors : sequence of Sensor, length T, optional
         What each observation is of, where it is not of the model's own observation functions.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.recording import Recording
+    >>> truth, z = hf.simulate(hf.models.UNGM(), 10, rng=1)
+    >>> recording = Recording(truth, z, dt=0.5)
+    >>> len(recording), len(recording.first(4))
+    (10, 4)
+    >>> print(recording.times[-1])
+    5.0
     """
 
     truth: Array
@@ -104,6 +114,14 @@ class DataSet:
     """Real data: the recording, and the arguments that the model takes from it.
 
     The recording is the same in every run; without observations (T, 0), they are simulated anew in each.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.recording import DataSet, Recording
+    >>> truth, z = hf.simulate(hf.models.UNGM(), 10, rng=1)
+    >>> data = DataSet(Recording(truth, z), model_arguments={"beacons": [[0.0, 0.0]]})
+    >>> sorted(data.model_arguments), len(data.recording)
+    (['beacons'], 10)
     """
 
     recording: Recording

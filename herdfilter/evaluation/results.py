@@ -44,6 +44,15 @@ class Trajectory:
         Filter name -> their weights (T, n), of those that keep them.
     positions : list of ndarray, each (k, 2), or None
         Detections of every scan in the plane that is drawn; None where they do not lie in a plane.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.engine import run_study
+    >>> from herdfilter.evaluation.study import plan_study
+    >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
+    >>> trajectory = result.trajectory
+    >>> trajectory.estimates["bootstrap"].shape, trajectory.particles["bootstrap"].shape
+    ((100, 2), (100, 20, 2))
     """
 
     recording: Recording
@@ -94,6 +103,13 @@ class Trace:
     """Median over runs of the error at every step (T,), against truth and reference (None without one).
 
     Of many targets the error against the truth is the GOSPA distance.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.results import Trace
+    >>> trace = Trace(truth=np.array([0.9, 1.1]), reference=np.array([0.2, 0.1]))
+    >>> trace.reference.tolist()
+    [0.2, 0.1]
     """
 
     truth: Array
@@ -120,6 +136,14 @@ class StudyResult:
         What was planned (`Study.describe`); `study` has the runs that all filters have finished.
     sessions : sequence of mapping
         ``started``, ``executor``, ``versions`` and ``machine`` of every time that somebody worked on it.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.engine import run_study
+    >>> from herdfilter.evaluation.study import plan_study
+    >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
+    >>> len(result.runs), result.series["bootstrap", 20]["truth"].shape
+    (1, (1, 100))
     """
 
     study: Study

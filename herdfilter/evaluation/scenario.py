@@ -107,6 +107,20 @@ class Scenario:
         Where the file lies; paths in it are relative to this folder.
     filter : mapping
         The scenario's own filters, name -> table of keywords.
+
+    Examples
+    --------
+    >>> scenario = hf.evaluation.Scenario(
+    ...     name="volatility",
+    ...     title="Ten days of a volatile price",
+    ...     model={"type": "StochasticVolatility"},
+    ...     steps=10,
+    ... )
+    >>> scenario.build_model().dim
+    1
+    >>> table = hf.compare(scenario, ["bootstrap"], particles=[20], runs=2)
+    >>> table["rmse"].notna().tolist()
+    [True, True]
     """
 
     name: str
@@ -223,6 +237,13 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
         If the name or a key is unknown (with the nearest known one), or a value does not fit.
     FileNotFoundError
         If a path was given and there is no such file.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.scenario import load_scenario
+    >>> scenario = load_scenario("ungm")
+    >>> scenario.steps, scenario.build_model()
+    (100, UNGM(process_variance=10.0, observation_variance=1.0, initial_variance=5.0))
     """
     if isinstance(scenario, Scenario):
         return scenario

@@ -44,6 +44,18 @@ def fitted_slopes(table: pd.DataFrame, measure: str = "reference_error", level: 
     ------
     ValueError
         If the measure is unknown or the level is no probability.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from herdfilter.evaluation.slopes import fitted_slopes
+    >>> table = pd.DataFrame([
+    ...     {"filter": "random", "n_particles": n, "run": run, "reference_error": (1 + run) / n**0.5}
+    ...     for n in (10, 100, 1000) for run in range(3)
+    ... ])
+    >>> print(fitted_slopes(table)[["filter", "runs", "slope"]].round(3).to_string(index=False))
+    filter  runs  slope
+    random     3   -0.5
     """
     import pandas as pd
 

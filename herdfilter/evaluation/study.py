@@ -46,7 +46,17 @@ _RECORDING, _REFERENCE, _FILTER = range(3)
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Everything that decides the outcome of a comparison; made by `plan_study`."""
+    """Everything that decides the outcome of a comparison; made by `plan_study`.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.study import plan_study
+    >>> study = plan_study("linear_gaussian", ["bootstrap", "ukf"], particles=[20, 40], runs=3)
+    >>> len(study.tasks), study.tasks[0]
+    (12, Task(filter='bootstrap', n_particles=20, run=0))
+    >>> study.describe()["seed"]
+    0
+    """
 
     scenario: Scenario
     filters: Mapping[str, FilterFactory]
@@ -174,6 +184,13 @@ def plan_study(
         If the model lacks a function that a filter needs.
     FileNotFoundError
         If the scenario's file or its data are not there.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.study import plan_study
+    >>> study = plan_study("linear_gaussian", ["bootstrap", "ukf"], particles=[20, 40], runs=3)
+    >>> study.particles, study.runs, list(study.filters)
+    ((20, 40), 3, ['bootstrap', 'ukf'])
     """
     scenario = load_scenario(scenario)
     check_data_folder(scenario, data)

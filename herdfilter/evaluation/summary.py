@@ -44,6 +44,13 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
             Likewise the error minus the baseline's.
 
         Columns of measures that the table lacks are NaN.
+
+    Examples
+    --------
+    >>> table = hf.compare("linear_gaussian", ["bootstrap", "ukf"], particles=[20], runs=2, seed=0)
+    >>> summary = hf.evaluation.summarise(table, baseline="bootstrap")
+    >>> print((summary.set_index("filter")["ratio"] < 0.1).to_dict())  # the UKF is exact here
+    {'bootstrap': False, 'ukf': True}
     """
     import pandas as pd
 

@@ -27,6 +27,12 @@ class Place:
         That there is one, in (0, 1].
     mean, sd : sequence of float
         Mean and standard deviations of its state, each (d,).
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.targets import Place
+    >>> Place(probability=0.02, mean=[0.0, 100.0], sd=[50.0, 10.0])
+    Place(probability=0.02, mean=[0.0, 100.0], sd=[50.0, 10.0])
     """
 
     probability: float
@@ -55,6 +61,13 @@ class Anywhere:
         Of the state of a new target before it is detected, each (d,).
     most : float
         Largest probability of a new track.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.targets import Anywhere
+    >>> births = Anywhere(expected=0.1, mean=[0.0, 0.0], sd=[100.0, 5.0])
+    >>> births.most  # of a single detection, the largest probability of a birth
+    0.1
     """
 
     expected: float
@@ -90,6 +103,12 @@ class Track:
         Steps from which and to which the target is there; to the end unless given.
     at : int, optional
         The step before `first` unless given; where it is later, the target is simulated back in time from there.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.targets import Track
+    >>> Track(initial=[0.0, 1.0], first=5, last=20)
+    Track(initial=[0.0, 1.0], sd=None, first=5, last=20, at=None)
     """
 
     initial: Sequence[float]
@@ -127,6 +146,14 @@ class Targets:
         Whether the true targets have the noise of the transition.
     gospa_order, ospa_order : float
         Orders p of the distances.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.targets import Place, Targets, Track
+    >>> births = (Place(0.02, mean=[0.0, 0.0], sd=[50.0, 5.0]),)
+    >>> targets = Targets(births, cutoff=20.0, tracks=(Track([0.0, 1.0]), Track([10.0, -1.0], first=5)))
+    >>> [track.first for track in targets.tracks], targets.survival_probability
+    ([1, 5], 0.99)
     """
 
     births: tuple[Place, ...] | Anywhere

@@ -19,6 +19,18 @@ class Fit(Protocol):
 
     Angle-valued dimensions are unwrapped about their circular mean before the fit, so that the component means may lie
     outside [-pi, pi); whoever draws from the mixture wraps the draws.
+
+    Examples
+    --------
+    >>> class TwiceAsWide:
+    ...     # One Gaussian of the particles' mean, with twice their covariance
+    ...     def fit(self, particles, weights, circular=()):
+    ...         points = hf.Points(particles, weights)
+    ...         return hf.GaussianMixture([1.0], [points.mean], 2 * points.covariance)
+    >>> isinstance(TwiceAsWide(), hf.Fit)
+    True
+    >>> print(TwiceAsWide().fit([[-1.0], [1.0]], [0.5, 0.5]).covariance)
+    [[2.]]
     """
 
     def fit(self, particles: Array, weights: Array, circular: Sequence[int] = ()) -> GaussianMixture:

@@ -63,6 +63,13 @@ class DivisiveFit:
     ------
     ValueError
         If a parameter is not as described.
+
+    Examples
+    --------
+    >>> x = np.concatenate([np.linspace(-6, -4, 40), np.linspace(4, 6, 20)])[:, None]
+    >>> mixture = hf.DivisiveFit().fit(x, np.full(60, 1 / 60))
+    >>> print(mixture.weights.round(3), mixture.means[:, 0].round(2))
+    [0.333 0.667] [ 5. -5.]
     """
 
     significance: float = 0.01

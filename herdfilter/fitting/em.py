@@ -63,6 +63,13 @@ class EMFit:
     ------
     ValueError
         If a parameter is not as described.
+
+    Examples
+    --------
+    >>> x = np.concatenate([np.linspace(-6, -4, 40), np.linspace(4, 6, 20)])[:, None]
+    >>> mixture = hf.EMFit(n_components=2).fit(x, np.full(60, 1 / 60))
+    >>> print(np.sort(mixture.weights).round(3), np.sort(mixture.means[:, 0]).round(2))
+    [0.333 0.667] [-5.  5.]
     """
 
     n_components: int | str

@@ -19,6 +19,12 @@ class GaussianFit:
     """Moment matching, as in the Gaussian particle filter (Kotecha and Djuric 2003).
 
     Particles in a plane, or in one place, get a little width: no eigenvalue of the correlation matrix is below 1e-8.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianFit().fit(np.array([[0.0], [1.0], [4.0]]), np.array([0.25, 0.5, 0.25]))
+    >>> print(len(mixture), mixture.mean, mixture.covariance)
+    1 [1.5] [[2.25]]
     """
 
     def fit(

@@ -17,6 +17,23 @@ class Kernel(Protocol):
     ``value(r^2) = sum_j weights_j exp(-rates_j r^2 / 2)``, a finite sum or the quadrature of an integral. Under a
     Gaussian mixture each term has its expectation in closed form, so the expectation of the kernel is a sum of as many
     terms as the quadrature has nodes (`herdfilter.kernels.KernelMean`).
+
+    Examples
+    --------
+    >>> class TwoWidths:
+    ...     # The average of Gaussian kernels of widths 1 and 2
+    ...     def value(self, squared):
+    ...         return 0.5 * np.exp(-squared / 2) + 0.5 * np.exp(-squared / 8)
+    ...
+    ...     def slope(self, squared):
+    ...         return -0.25 * np.exp(-squared / 2) - 0.0625 * np.exp(-squared / 8)
+    ...
+    ...     def scales(self):
+    ...         return np.array([1.0, 0.25]), np.array([0.5, 0.5])
+    >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[1.0]]])
+    >>> points = hf.Points([[-1.0], [0.0], [1.0]])
+    >>> round(hf.herding_error(points, mixture, 0.5, kernel=TwoWidths()), 3)
+    0.13
     """
 
     def value(self, squared: Array) -> Array:
@@ -39,6 +56,16 @@ def as_kernel(name: str, kernel: Any) -> Kernel:
     ------
     TypeError
         If it is a class, or lacks a method: a kernel without `scales` has no expectation to herd from.
+
+    Examples
+    --------
+    >>> hf.kernels.as_kernel("kernel", hf.kernels.Matern())
+    Matern(nu=1.5)
+    >>> try:
+    ...     hf.kernels.as_kernel("kernel", "gaussian")
+    ... except TypeError as error:
+    ...     print(error)
+    kernel: expected a kernel with value, slope and scales, got 'gaussian' without value, slope, scales
     """
     if isinstance(kernel, type):
         raise TypeError(f"{name}: expected an instance, got the class {kernel.__name__}")

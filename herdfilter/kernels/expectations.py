@@ -13,7 +13,13 @@ _BLOCK = 2**21  # numbers held at once
 
 
 def log_normaliser(covariance: Array) -> float:
-    """Log of ``1 / sqrt((2 pi)^d |K|)``, the constant between the unit-peak Gaussian kernel and the Gaussian density."""
+    """Log of ``1 / sqrt((2 pi)^d |K|)``, the constant between the unit-peak Gaussian kernel and the Gaussian density.
+
+    Examples
+    --------
+    >>> print(round(hf.kernels.log_normaliser(4 * np.eye(1)), 4), -0.5 * np.log(2 * np.pi * 4).round(4))
+    -1.6121 -1.6121
+    """
     return float(-0.5 * (len(covariance) * np.log(2 * np.pi) + np.linalg.slogdet(covariance)[1]))
 
 
@@ -29,6 +35,13 @@ class KernelMean:
     kernel : Kernel
     weights, means, covariances : ndarray, shapes (M,), (M, d) and (M, d, d) or (1, d, d)
         The mixture.
+
+    Examples
+    --------
+    >>> from herdfilter.kernels import Gaussian, KernelMean
+    >>> mean = KernelMean(Gaussian(), np.ones(1), np.zeros((1, 1)), np.eye(1)[None])  # X from N(0, 1)
+    >>> print(mean(np.array([[0.0], [1.0]])).round(4))  # at 0 it is 1 / sqrt(2)
+    [0.7071 0.5507]
     """
 
     def __init__(self, kernel: Kernel, weights: Array, means: Array, covariances: Array) -> None:
@@ -84,6 +97,12 @@ def expected_kernel(
     For the Gaussian kernel the closed form is
     ``sum_i w_i sqrt(|K| / |S_i + K|) exp(-(x - m_i)' (S_i + K)^-1 (x - m_i) / 2)``; the published one (Wolf and Baum) lacks
     the square root. For other kernels see `KernelMean`.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[1.0]]])
+    >>> print(hf.kernels.expected_kernel(mixture, np.array([[0.0], [2.0]]), np.eye(1)).round(4))
+    [0.7071 0.2601]
     """
     if kernel is None or kernel == Gaussian():
         return np.exp(mixture.convolve(covariance).log_density(x) - log_normaliser(covariance))
@@ -93,7 +112,14 @@ def expected_kernel(
 
 
 def expected_kernel_pair(mixture: GaussianMixture, covariance: Array, kernel: Kernel | None = None) -> float:
-    """``E_p[k(X, X')]`` for two independent draws from the mixture, unit-peak kernel."""
+    """``E_p[k(X, X')]`` for two independent draws from the mixture, unit-peak kernel.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[1.0]]])
+    >>> round(hf.kernels.expected_kernel_pair(mixture, np.eye(1)), 4)  # 1 / sqrt(3)
+    0.5774
+    """
     if kernel is None or kernel == Gaussian():
         return float(np.exp(-log_normaliser(covariance)) * density_product(mixture, covariance))
     _, frame = in_kernel_frame(mixture, covariance)
@@ -105,7 +131,14 @@ def expected_kernel_pair(mixture: GaussianMixture, covariance: Array, kernel: Ke
 
 
 def density_product(mixture: GaussianMixture, covariance: Array | None = None) -> float:
-    """Integral of p(x) p(y) N(x - y; 0, covariance), or of p(x)^2 without a covariance."""
+    """Integral of p(x) p(y) N(x - y; 0, covariance), or of p(x)^2 without a covariance.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[1.0]]])
+    >>> print(round(hf.kernels.density_product(mixture), 4), round(0.5 / np.sqrt(np.pi), 4))
+    0.2821 0.2821
+    """
     extra = 0.0 if covariance is None else covariance
     total = 0.0
     for weight, mean, cov in zip(mixture.weights, mixture.means, mixture.covariances, strict=True):

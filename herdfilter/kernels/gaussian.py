@@ -11,7 +11,16 @@ from herdfilter._checks import Array
 
 @dataclass(frozen=True)
 class Gaussian:
-    """``k = exp(-r^2 / 2)``: the kernel of the samplers' compiled loops."""
+    """``k = exp(-r^2 / 2)``: the kernel of the samplers' compiled loops.
+
+    Examples
+    --------
+    >>> print(hf.kernels.Gaussian().value(np.array([0.0, 1.0, 4.0])).round(3))  # at distances 0, 1, 2
+    [1.    0.607 0.135]
+    >>> print(hf.kernel_matrix(np.array([[0.0], [2.0]]), np.array([[4.0]])).round(3))  # of width 2
+    [[1.    0.607]
+     [0.607 1.   ]]
+    """
 
     def value(self, squared: Array) -> Array:
         """Kernel at squared distances."""

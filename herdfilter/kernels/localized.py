@@ -23,6 +23,12 @@ class LocalizedCumulative:
     ----------
     largest : float
         The upper limit b of the widths, in bandwidths; 10 is usual for standard normal targets.
+
+    Examples
+    --------
+    >>> kernel = hf.kernels.LocalizedCumulative(largest=1.0)
+    >>> print(kernel.value(np.array([0.0, 1.0, 4.0])).round(3))
+    [1.    0.518 0.148]
     """
 
     largest: float = 10.0

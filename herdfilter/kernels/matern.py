@@ -23,6 +23,13 @@ class Matern:
     ----------
     nu : float
         Smoothness, at most 30: 0.5 is the Laplace kernel ``exp(-r)``, the limit of large nu the Gaussian.
+
+    Examples
+    --------
+    >>> print(hf.kernels.Matern(nu=1.5).value(np.array([0.0, 1.0, 4.0])).round(3))
+    [1.    0.483 0.14 ]
+    >>> hf.kernels.Matern(nu=0.5) == hf.kernels.Laplace()
+    True
     """
 
     nu: float = 1.5
@@ -69,5 +76,13 @@ def _scales(nu: float) -> tuple[Array, Array]:
 
 
 def Laplace() -> Matern:  # noqa: N802  a kernel by name, as the others
-    """Laplace kernel ``k = exp(-r)``: `Matern` of order 1/2."""
+    """Laplace kernel ``k = exp(-r)``: `Matern` of order 1/2.
+
+    Examples
+    --------
+    >>> hf.kernels.Laplace()
+    Matern(nu=0.5)
+    >>> print(hf.kernels.Laplace().value(np.array([0.0, 1.0, 4.0])).round(3))
+    [1.    0.368 0.135]
+    """
     return Matern(0.5)

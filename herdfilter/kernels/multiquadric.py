@@ -19,6 +19,13 @@ class InverseMultiquadric:
     ----------
     exponent : float
         1/2 is the inverse multiquadric proper, 1 the Cauchy kernel.
+
+    Examples
+    --------
+    >>> print(hf.kernels.InverseMultiquadric().value(np.array([0.0, 3.0, 99.0])))  # a long tail
+    [1.  0.5 0.1]
+    >>> hf.KernelHerding(kernel=hf.kernels.InverseMultiquadric(exponent=1.0))
+    KernelHerding(bandwidth='auto', weights='equal', kernel=InverseMultiquadric(exponent=1.0))
     """
 
     exponent: float = 0.5
@@ -41,7 +48,13 @@ class InverseMultiquadric:
 
 @dataclass(frozen=True)
 class Student:
-    """``k = (1 + r^2 / df)^(-(df + 1) / 2)``, the shape of Student's density with `df` degrees of freedom."""
+    """``k = (1 + r^2 / df)^(-(df + 1) / 2)``, the shape of Student's density with `df` degrees of freedom.
+
+    Examples
+    --------
+    >>> print(hf.kernels.Student(df=3.0).value(np.array([0.0, 3.0, 9.0])))
+    [1.     0.25   0.0625]
+    """
 
     df: float = 3.0
 

@@ -41,6 +41,13 @@ class Reproduction:
         The comparison, in a few lines; its last column is what the paper states.
     numbers : pandas.DataFrame
         Everything the figure shows.
+
+    Examples
+    --------
+    >>> from herdfilter.paper import reproduce
+    >>> reproduction = reproduce("fig2", quick=True)
+    >>> reproduction.name, reproduction.table.columns[-1]
+    ('fig2', 'paper')
     """
 
     name: str
@@ -85,6 +92,13 @@ def reproduce(name: str, seed: int = 0, quick: bool = False) -> Reproduction:
     ------
     ValueError
         If the name is unknown or the seed is not a non-negative integer.
+
+    Examples
+    --------
+    >>> from herdfilter.paper import reproduce
+    >>> reproduction = reproduce("fig2", quick=True)
+    >>> reproduction.title
+    'Fig. 2: the herding weight function of one coordinate'
     """
     one_of("figure", name, FIGURES)
     part = import_module(f"herdfilter.paper.{name}")

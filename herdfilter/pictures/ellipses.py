@@ -50,6 +50,13 @@ def plot_ellipse(
     ------
     ValueError
         If a shape does not fit, or `mass` is no probability.
+
+    Examples
+    --------
+    >>> ax = hf.plotting.plot_ellipse([1.0, 2.0], np.diag([4.0, 1.0]), mass=0.95)
+    >>> ellipse = ax.patches[0]
+    >>> print(np.sort([ellipse.width, ellipse.height]).round(2))  # twice 2.45 standard deviations
+    [4.9  9.79]
     """
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Ellipse

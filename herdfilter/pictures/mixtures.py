@@ -50,6 +50,13 @@ def plot_mixture(
     ------
     TypeError, ValueError
         If it is no mixture, a dimension does not exist, a level is no probability, or the marginal has no density.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([0.5, 0.5], [[-2, 0], [2, 0]], np.eye(2))
+    >>> ax = hf.plotting.plot_mixture(mixture)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('x0', 'x1')
     """
     shown_dims = chosen(dims, as_mixture("mixture", mixture).dim)
     masses = sorted({as_mass("levels", level) for level in levels}, reverse=True)

@@ -42,6 +42,13 @@ def plot_points(
     ------
     ValueError
         If shapes do not fit or a dimension does not exist.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([0.5, 0.5], [[-2, 0], [2, 0]], np.eye(2))
+    >>> ax = hf.plotting.plot_mixture(mixture)
+    >>> ax = hf.plotting.plot_points(hf.KernelHerding().sample(mixture, 20), ax=ax)
+    >>> ax.figure.savefig("points.png")
     """
     x, w = located(points, weights)
     shown_dims, ax = chosen(dims, x.shape[1]), axes_or_new(ax)

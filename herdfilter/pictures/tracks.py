@@ -70,6 +70,16 @@ def plot_track(
     ------
     ValueError
         If a shape does not fit, a dimension does not exist, or a number is out of range.
+
+    Examples
+    --------
+    >>> model = hf.models.BearingsTracking()
+    >>> truth, z = hf.simulate(model, 10, rng=1)
+    >>> result = hf.make_filter("ekf", model).run(z)
+    >>> ax = hf.plotting.plot_track(result.means, result.covariances, every=5)
+    >>> ax = hf.plotting.plot_track(truth, ax=ax, color="black")
+    >>> len(ax.lines), len(ax.patches)  # two paths, two ellipses
+    (2, 2)
     """
     path = as_array("means", means, (None, None), finite=False)
     steps, d = path.shape
@@ -128,6 +138,14 @@ def plot_state_over_time(
     ------
     ValueError
         If a shape does not fit, the dimension does not exist, or `mass` is no probability.
+
+    Examples
+    --------
+    >>> truth, z = hf.simulate(hf.models.UNGM(), 10, rng=1)
+    >>> result = hf.make_filter("bootstrap", hf.models.UNGM(), 50, rng=1).run(z)
+    >>> ax = hf.plotting.plot_state_over_time(result, truth=truth)
+    >>> ax.get_xlabel()
+    'time'
     """
     means = as_array("means", result.means, (None, None), finite=False)
     (dim,) = chosen((dim,), means.shape[1])

@@ -44,6 +44,15 @@ def drawings(result: StudyResult) -> dict[str, Drawing]:
     """Plan what a study has to show, by the names of the files; what was not measured is left out.
 
     Models of a family have units, and often lengths, of their own: of them nothing is drawn over time.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.engine import run_study
+    >>> from herdfilter.evaluation.study import plan_study
+    >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20, 40], runs=1))
+    >>> plans = hf.plotting.drawings(result)
+    >>> "error_over_particles" in plans, "sets_over_time" in plans
+    (True, False)
     """
     import pandas as pd
 
@@ -77,6 +86,16 @@ def save_figures(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
     folder : Path
     plans : dict, optional
         What `drawings` made of it, if it is at hand.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from herdfilter.evaluation.engine import run_study
+    >>> from herdfilter.evaluation.study import plan_study
+    >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
+    >>> plans = {"paths": hf.plotting.drawings(result)["trajectory"]}
+    >>> [path.name for path in hf.plotting.save_figures(result, Path("."), plans)]
+    ['paths.png', 'paths.svg']
     """
     paths = []
     for name, plan in (drawings(result) if plans is None else plans).items():
@@ -99,6 +118,15 @@ def error_over_time(result: StudyResult, n_particles: int | None = None) -> Figu
     ------
     ValueError
         If no filter finished a run with so many.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.engine import run_study
+    >>> from herdfilter.evaluation.study import plan_study
+    >>> result = run_study(plan_study("linear_gaussian", ["bootstrap", "ukf"], particles=[20], runs=1))
+    >>> figure = hf.plotting.error_over_time(result)
+    >>> len(figure.axes)  # a panel for each filter
+    2
     """
     plan = over_time.errors(result, over_time.steps_at(result, n_particles))
     if plan is None:
@@ -120,6 +148,13 @@ def error_over_particles(
     slopes : dict, optional
         Measure (``reference_error``, ``rmse``) -> what `herdfilter.evaluation.slopes.fitted_slopes` returns; drawn as
         lines in place of those from median to median.
+
+    Examples
+    --------
+    >>> table = hf.compare("linear_gaussian", ["bootstrap"], particles=[20, 40], runs=1)
+    >>> figure = hf.plotting.error_over_particles(hf.evaluation.summarise(table))
+    >>> len(figure.axes)  # against the truth, and against the exact posterior
+    2
     """
     return errors.over_particles(summary, unit, slopes).figure()
 
@@ -128,6 +163,13 @@ def error_over_seconds(summary: pd.DataFrame, unit: str = "") -> Figure:
     """Error against wall-clock time per step, log-log: medians over runs with 95 % intervals; one marker per particle count.
 
     Rings mark the Pareto front: no other filter and particle count is both faster and more accurate.
+
+    Examples
+    --------
+    >>> table = hf.compare("linear_gaussian", ["bootstrap"], particles=[20, 40], runs=1)
+    >>> figure = hf.plotting.error_over_seconds(hf.evaluation.summarise(table))
+    >>> figure.axes[0].get_xscale()
+    'log'
     """
     return errors.over_seconds(summary, unit).figure()
 
@@ -140,5 +182,14 @@ def trajectory(result: StudyResult, names: Sequence[str] | None = None) -> Figur
     result : StudyResult
     names : sequence of str, optional
         Filters to draw; unless given, the first one and the best of the others, by median error.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.engine import run_study
+    >>> from herdfilter.evaluation.study import plan_study
+    >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
+    >>> figure = hf.plotting.trajectory(result)
+    >>> len(figure.axes)
+    1
     """
     return trajectories.paths(result, names).figure()

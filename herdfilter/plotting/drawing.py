@@ -31,6 +31,16 @@ class Panel:
         Draws into the axes it is given.
     color : str, optional
         Of the title.
+
+    Examples
+    --------
+    >>> from herdfilter.plotting.drawing import Drawing, Panel
+    >>> x = np.linspace(0, 1, 5)
+    >>> square = Panel("square", lambda ax: ax.plot(x, x**2))
+    >>> root = Panel("root", lambda ax: ax.plot(x, x**0.5))
+    >>> figure = Drawing((square, root), size=(3.0, 2.0)).figure()
+    >>> [ax.get_title() for ax in figure.axes]
+    ['square', 'root']
     """
 
     title: str
@@ -56,6 +66,13 @@ class Drawing:
         Whether the whole figure has a legend, that of its first panel.
     height : float
         Of a panel by itself, `PART` inches wide.
+
+    Examples
+    --------
+    >>> from herdfilter.plotting.drawing import Drawing, Panel
+    >>> panel = Panel("square", lambda ax: ax.plot([0, 1, 2], [0, 1, 4]))
+    >>> drawing = Drawing((panel,), size=(3.0, 2.0), xlabel="x")
+    >>> drawing.figure().savefig("square.png")
     """
 
     panels: tuple[Panel, ...]

@@ -37,7 +37,14 @@ STYLES = {
 
 
 def styles(names: Iterable[str]) -> dict[str, Style]:
-    """Style of every filter: the catalogue's own, and for others what the catalogue leaves over."""
+    """Style of every filter: the catalogue's own, and for others what the catalogue leaves over.
+
+    Examples
+    --------
+    >>> styles = hf.plotting.styles(["bootstrap", "my-own"])
+    >>> styles["bootstrap"].color, styles["my-own"].color != styles["bootstrap"].color
+    ('#6b6b6b', True)
+    """
     names = list(names)
     taken = {STYLES[name].color for name in names if name in STYLES}
     vivid = [style for style in STYLES.values() if style.color != "#6b6b6b" and style.linestyle != ":"]

@@ -50,6 +50,16 @@ def write_report(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
     ------
     OSError
         If the folder takes no files.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from herdfilter.evaluation.engine import run_study
+    >>> from herdfilter.evaluation.study import plan_study
+    >>> from herdfilter.report import write_report
+    >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
+    >>> write_report(result, Path("."), plans={}).name
+    'report.html'
     """
     path = Path(folder) / FILE_NAME
     text = render(result, plans).encode()

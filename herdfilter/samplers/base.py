@@ -18,6 +18,19 @@ class Sampler(Protocol):
     kind; on others, up to what their rounding makes of it.
 
     A sampler that does not serve every dimension says so by an attribute ``largest_dim``; proposals ask for it before a run.
+
+    Examples
+    --------
+    >>> class Corners:
+    ...     # Four points at one standard deviation of every coordinate
+    ...     def sample(self, mixture, n=4, rng=None):
+    ...         signs = np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]])
+    ...         return hf.Points(mixture.mean + signs * np.sqrt(np.diag(mixture.covariance)))
+    >>> isinstance(Corners(), hf.Sampler)
+    True
+    >>> points = Corners().sample(hf.GaussianMixture([1.0], [[5, 0]], np.diag([4.0, 1.0])))
+    >>> print(points.mean, points.covariance.tolist())
+    [5. 0.] [[4.0, 0.0], [0.0, 1.0]]
     """
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:

@@ -58,6 +58,15 @@ class ContinuousHerdedGibbs:
     -----
     With the bandwidth ``"auto"``, the smoothed target and no given start, components far apart or of very different size are
     sampled group by group, and the points then placed again in all coordinates at once, as those of `KernelHerding` are.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([0.5, 0.5], [[-1, 0], [3, 2]], np.eye(2))
+    >>> points = hf.ContinuousHerdedGibbs().sample(mixture, 50)
+    >>> hf.energy_distance(points, mixture) < 0.2 * hf.expected_energy_distance(mixture, 50)
+    True
+    >>> print(points.mean.round(1))  # of the mixture: 1 and 1
+    [1. 1.]
     """
 
     target: Literal["smoothed", "paper"] = "smoothed"

@@ -31,6 +31,15 @@ class LCDSampling:
         Largest width of the localized cumulative distribution, in standard deviations.
     iterations : int
         At most so many steps of the descent.
+
+    Examples
+    --------
+    >>> gaussian = hf.GaussianMixture([1.0], [[2.0]], [[[4.0]]])
+    >>> points = hf.LCDSampling(iterations=50).sample(gaussian, 5)
+    >>> print(np.sort(points.x[:, 0]).round(2))
+    [-0.96  0.88  2.    3.12  4.96]
+    >>> print(points.mean.round(6), points.covariance.round(6))
+    [2.] [[4.]]
     """
 
     largest: float = 10.0

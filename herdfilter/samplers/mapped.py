@@ -35,6 +35,13 @@ class MappedSampling:
     ------
     TypeError
         If `sampler` is a class or has no method ``sample``; later, if that does not return `Points`.
+
+    Examples
+    --------
+    >>> narrow = hf.GaussianMixture([0.75, 0.25], [[-50, 0], [50, 0]], 0.01 * np.eye(2))
+    >>> points = hf.MappedSampling(hf.KernelHerding()).sample(narrow, 20)
+    >>> print(points.mean[0].round(6), np.sum(points.x[:, 0] < 0))
+    -25.0 15
     """
 
     sampler: Sampler

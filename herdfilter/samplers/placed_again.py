@@ -44,6 +44,14 @@ class PlacedAgain:
     ------
     TypeError, ValueError
         If an argument is not of the stated kind; later, if the sampler's points have unequal weights.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([0.5, 0.5], [[-1, 0], [3, 2]], np.eye(2))
+    >>> herding = hf.KernelHerding()
+    >>> once, again = herding.sample(mixture, 20), hf.PlacedAgain(herding).sample(mixture, 20)
+    >>> hf.energy_distance(again, mixture) < hf.energy_distance(once, mixture)
+    True
     """
 
     sampler: Sampler

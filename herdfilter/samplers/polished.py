@@ -43,6 +43,14 @@ class Polished:
     ------
     TypeError, ValueError
         If an argument is not of the stated kind.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([0.5, 0.5], [[-1, 0], [3, 2]], np.eye(2))
+    >>> herded = hf.KernelHerding(0.8).sample(mixture, 20)
+    >>> polished = hf.Polished(hf.KernelHerding(0.8), bandwidth=0.8).sample(mixture, 20)
+    >>> hf.herding_error(polished, mixture, 0.8) < 0.7 * hf.herding_error(herded, mixture, 0.8)
+    True
     """
 
     sampler: Sampler

@@ -26,6 +26,12 @@ class QuantileSampling:
 
     Deterministic, and at a price that grows with the number of components plus the number of points: 1000 of each take less
     than a millisecond.
+
+    Examples
+    --------
+    >>> points = hf.QuantileSampling().sample(hf.GaussianMixture([1.0], [[0.0]], [[[1.0]]]), 5)
+    >>> print(points.x[:, 0].round(3) + 0.0)
+    [-1.282 -0.524  0.     0.524  1.282]
     """
 
     largest_dim: ClassVar[int] = 1

@@ -39,6 +39,13 @@ class RandomGibbs:
     ------
     ValueError
         If `sweeps` is not an integer of at least 1, or `burn_in` one of at least 0.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([1.0], [[5, 2]], [[[1, 0.6], [0.6, 1]]])
+    >>> points = hf.RandomGibbs().sample(mixture, 400, rng=1)
+    >>> print(points.mean.round(1), points.covariance[0, 1].round(1))
+    [4.9 2. ] 0.7
     """
 
     sweeps: int = 1

@@ -37,6 +37,16 @@ class Reweighted:
     ------
     TypeError, ValueError
         If an argument is not of the stated kind.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([0.5, 0.5], [[-1, 0], [3, 2]], np.eye(2))
+    >>> random = hf.RandomSampling().sample(mixture, 20, rng=0)
+    >>> weighted = hf.Reweighted(hf.RandomSampling()).sample(mixture, 20, rng=0)
+    >>> np.array_equal(weighted.x, random.x)  # the same points, with other weights
+    True
+    >>> hf.energy_distance(weighted, mixture) < 0.5 * hf.energy_distance(random, mixture)
+    True
     """
 
     sampler: Sampler

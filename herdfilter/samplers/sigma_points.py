@@ -41,6 +41,16 @@ class SigmaPoints:
     ------
     ValueError
         If `kind` is unknown or `kappa` is not a finite number.
+
+    Examples
+    --------
+    >>> gaussian = hf.GaussianMixture([1.0], [[1, 2]], np.diag([4.0, 1.0]))
+    >>> unscented = hf.SigmaPoints()
+    >>> points = unscented.sample(gaussian, unscented.size(gaussian))
+    >>> print(points.mean, points.covariance.round(12).tolist())
+    [1. 2.] [[4.0, 0.0], [0.0, 1.0]]
+    >>> len(points)
+    5
     """
 
     kind: Literal["unscented", "cubature"] = "unscented"

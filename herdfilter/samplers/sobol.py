@@ -36,6 +36,13 @@ class SobolSampling:
     scramble : bool
         Scramble at random (linear matrix scramble and digital shift, Matousek 1998): the points are then random ones, each
         distributed as the mixture, with averages that have no bias. `sample` draws the scramble from its `rng`.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([0.5, 0.5], [[-1, 0], [3, 2]], np.eye(2))
+    >>> points = hf.SobolSampling().sample(mixture, 64)
+    >>> hf.energy_distance(points, mixture) < 0.2 * hf.expected_energy_distance(mixture, 64)
+    True
     """
 
     scramble: bool = False

@@ -43,6 +43,18 @@ class StoneSoupModel:
     ------
     TypeError, ValueError
         If a part cannot be converted; the error names its class and says why.
+
+    Examples
+    --------
+    >>> from stonesoup.models.measurement.linear import LinearGaussian
+    >>> from stonesoup.models.transition.linear import ConstantVelocity
+    >>> from herdfilter.adapters.stone_soup import StoneSoupModel
+    >>> position = LinearGaussian(ndim_state=2, mapping=[0], noise_covar=[[1.0]])
+    >>> model = StoneSoupModel(ConstantVelocity(noise_diff_coeff=0.3), position)
+    >>> print(model.transition_mean(np.array([[1.0, 2.0]]), 0.5, None, 1))
+    [[2. 2.]]
+    >>> print(model.observation_mean(np.array([[1.0, 2.0]]), 1))
+    [[1.]]
     """
 
     def __init__(

@@ -61,6 +61,21 @@ class HerdfilterProposal(TheirProposal):
     See Also
     --------
     herdfilter.adapters.stone_soup.HerdfilterResampler : for a proposal that does not take the particles as a whole.
+
+    Examples
+    --------
+    >>> from datetime import datetime, timedelta
+    >>> from stonesoup.models.transition.linear import ConstantVelocity
+    >>> from stonesoup.predictor.particle import ParticlePredictor
+    >>> from stonesoup.types.state import GaussianState
+    >>> from herdfilter.adapters.stone_soup import HerdfilterProposal
+    >>> transition, start = ConstantVelocity(0.05), datetime(2030, 1, 1)
+    >>> proposal = HerdfilterProposal(transition)
+    >>> prior = proposal.initial(GaussianState([0, 1], np.diag([1.5, 0.5]), timestamp=start), 40)
+    >>> predictor = ParticlePredictor(transition, proposal=proposal)
+    >>> predicted = predictor.predict(prior, timestamp=start + timedelta(seconds=2))
+    >>> print(np.ravel(predicted.mean).round(1))  # exactly 2 and 1
+    [2. 1.]
     """
 
     transition_model: TransitionModel = Property(doc="Transition model, with additive Gaussian noise.")

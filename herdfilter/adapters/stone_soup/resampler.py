@@ -38,6 +38,16 @@ class HerdfilterResampler(TheirResampler):
     ------
     TypeError, ValueError
         If the scheme is none, the fraction is out of range, or the particles cannot be resampled by it.
+
+    Examples
+    --------
+    >>> from stonesoup.types.state import ParticleState, StateVectors
+    >>> from herdfilter.adapters.stone_soup import HerdfilterResampler
+    >>> weights = np.array([0.01, 0.97, 0.01, 0.01])
+    >>> particles = ParticleState(StateVectors([[0.0, 1.0, 2.0, 3.0]]), weight=weights)
+    >>> resampled = HerdfilterResampler(hf.SystematicResampling(), seed=0).resample(particles)
+    >>> np.ravel(resampled.state_vector).tolist()
+    [1.0, 1.0, 1.0, 1.0]
     """
 
     resampling: Any = Property(default=None, doc="Scheme of herdfilter; default `SystematicResampling`.")

@@ -46,6 +46,17 @@ class AutoferryData:
     truth : ndarray, shape (T, 2, 2)
         Where the GPS antenna of each vessel is at the time of the scan, in the harbour's frame: (scan, vessel, north and
         east). NaN where there is no fix close enough in time.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.data import AutoferryData
+    >>> data = AutoferryData(
+    ...     scenario=2, start=0.0, time=np.array([0.0]), sensors=["radar"],
+    ...     scans=[np.array([[30.0, 40.0]])], own_ship=np.zeros((1, 2)),
+    ...     truth=np.array([[[31.0, 40.0], [60.0, 40.0]]]),
+    ... )
+    >>> print(np.linalg.norm(data.scans[0] - data.truth[0, 0], axis=1))  # from the first vessel
+    [1.]
     """
 
     scenario: int
@@ -92,6 +103,19 @@ def load_autoferry(
         If a sensor is unknown, a number does not fit, or a file is not what it should be.
     OSError
         If the download fails.
+
+    Examples
+    --------
+    >>> import json
+    >>> from pathlib import Path
+    >>> from herdfilter.evaluation.data import load_autoferry
+    >>> scan = {"sensorID": 2, "time": 0, "ownshipPosition": [0, 0], "measurement": [[30.0], [40.0]]}
+    >>> fixes = [{"targetID": k, "time": 0, "position": [30.0 * k, 40.0, 0.0]} for k in (1, 2)]
+    >>> _ = Path("scenario2_detections.json").write_text(json.dumps([scan]))
+    >>> _ = Path("scenario2_groundTruth.json").write_text(json.dumps([fixes]))
+    >>> data = load_autoferry(".")
+    >>> data.sensors, data.scans[0].tolist(), data.truth[0].tolist()
+    (['radar'], [[30.0, 40.0]], [[30.0, 40.0], [60.0, 40.0]])
     """
     number = as_count("scenario", scenario)
     limit = None if max_scans is None else as_count("max_scans", max_scans)

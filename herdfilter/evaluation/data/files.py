@@ -32,6 +32,12 @@ class DataFile:
         Its checksum.
     licence : str
         Licence of the repository.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.data import DATA_FILES
+    >>> DATA_FILES["UAV_Rot.csv"].data_set, DATA_FILES["UAV_Rot.csv"].licence
+    ('uav', 'MIT')
     """
 
     data_set: str
@@ -139,6 +145,15 @@ def fetch(
         If the download fails or the folder cannot be written.
     ImportError
         If something is to be downloaded, and pooch is not installed.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.data import fetch
+    >>> try:
+    ...     fetch("Plaza1.mat")
+    ... except ValueError as error:
+    ...     print(error)
+    file: unknown 'Plaza1.mat'; did you mean 'Plaza1_.mat'?
     """
     known = DATA_FILES[one_of("file", file, DATA_FILES)]
     folder = user_cache() if to is None else Path(to).expanduser()

@@ -40,6 +40,20 @@ class PlazaData:
         Beacon (row in `beacons`) and range in metres.
     truth : ndarray, shape (T, 3)
         Surveyed x m, y m and heading rad in [-pi, pi) at the time of the range.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.data import PlazaData
+    >>> time = np.array([1.0, 2.0])
+    >>> data = PlazaData(
+    ...     beacons=np.array([[10.0, 0.0]]), beacon_ids=np.array([7]), time=time, dt=np.ones(2),
+    ...     controls=np.zeros((2, 3)), observations=np.array([[0, 10.0], [0, 10.0]]),
+    ...     truth=np.zeros((2, 3)),
+    ... )
+    >>> len(data)
+    2
+    >>> print(data.beacon_ids[data.observations[:, 0].astype(int)])  # whose ranges they are
+    [7 7]
     """
 
     beacons: Array
@@ -86,6 +100,20 @@ def load_plaza(
         If the name is unknown, a number does not fit, or the file is not what it should be.
     OSError
         If the download fails.
+
+    Examples
+    --------
+    >>> from scipy.io import savemat
+    >>> from herdfilter.evaluation.data import load_plaza
+    >>> time = np.arange(5.0)
+    >>> pose = np.column_stack([time, time, 0 * time, 0 * time])  # time, x, y, heading
+    >>> odometry = np.column_stack([time, np.ones(5), 0 * time])  # time, distance, turn
+    >>> ranges = np.column_stack([time, 0 * time, 7 + 0 * time, 10 - time])  # time, robot, beacon, range
+    >>> beacons = [[7.0, 10.0, 0.0]]  # number, x, y
+    >>> savemat("Plaza1_.mat", {"GT": pose, "DR": odometry, "TL": beacons, "TD": ranges})
+    >>> data = load_plaza(".", max_ranges=3)
+    >>> print(data.beacons, data.observations.tolist())
+    [[10.  0.]] [[0.0, 10.0], [0.0, 9.0], [0.0, 8.0]]
     """
     name = one_of("name", name, _TURNED)
     limit = None if max_ranges is None else as_count("max_ranges", max_ranges)

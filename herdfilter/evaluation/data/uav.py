@@ -28,6 +28,13 @@ class UAVData:
         Time since the first fix, in seconds: 1, 2, ...
     truth : ndarray, shape (T, 6)
         Position east, north and up of the first fix in metres, and velocity in m/s, by central differences.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.data import UAVData
+    >>> flight = UAVData(np.array([50.0, 8.0, 100.0]), time=np.arange(1.0, 4.0), truth=np.zeros((3, 6)))
+    >>> len(flight)
+    3
     """
 
     origin: Array
@@ -64,6 +71,18 @@ def load_uav(
         If a number does not fit, or the file is not what it should be.
     OSError
         If the download fails.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from herdfilter.evaluation.data import load_uav
+    >>> k = np.arange(4)  # north and up
+    >>> fixes = {"latitude": 50 + 1e-4 * k, "longitude": 8.0, "altitude (m)": 100 + k}
+    >>> pd.DataFrame({"timestamp": k, **fixes}).to_csv("UAV_Rot.csv", index=False)
+    >>> print(load_uav(".").truth[:, :3].round(1) + 0.0)
+    [[ 0.  11.1  1. ]
+     [ 0.  22.2  2. ]
+     [ 0.  33.4  3. ]]
     """
     limit = None if max_steps is None else as_count("max_steps", max_steps)
     time, fixes = _read(str(locate("UAV_Rot.csv", folder, base_url)))

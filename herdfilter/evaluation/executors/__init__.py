@@ -26,7 +26,19 @@ __all__ = [
 
 
 def check_scheduler(scheduler: str | None) -> str:
-    """Return the scheduler if it is one: ``local``, ``dask`` or an address such as ``tcp://host:8786``."""
+    """Return the scheduler if it is one: ``local``, ``dask`` or an address such as ``tcp://host:8786``.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.executors import check_scheduler
+    >>> check_scheduler(None)
+    'local'
+    >>> try:
+    ...     check_scheduler("slurm")
+    ... except ValueError as error:
+    ...     print(error)
+    scheduler: unknown 'slurm'; expected one of local, dask, tcp://host:port
+    """
     if scheduler is None:
         return "local"
     if isinstance(scheduler, str) and "://" in scheduler:
@@ -48,6 +60,15 @@ def make_executor(
     """Return the executor for a scheduler that `check_scheduler` has passed.
 
     With a limit of time the work is done by processes that can be killed, wherever their places are.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.executors import make_executor
+    >>> from herdfilter.evaluation.tasks import Task
+    >>> executor = make_executor(lambda tasks: [], "local", workers=1)
+    >>> executor.submit(executor.places()[0], [Task("bootstrap", 20, run=0)])
+    >>> [batch.tasks for batch in executor.wait()]
+    [[Task(filter='bootstrap', n_particles=20, run=0)]]
     """
     workers = as_count("workers", workers)
     if run_timeout is not None and scheduler == "local":

@@ -21,7 +21,16 @@ Work = Callable[[Sequence[Task]], list[Outcome] | None]
 
 @dataclass(frozen=True)
 class Batch:
-    """What came back from a place: the outcomes of its first tasks, or None if the process that did them has died."""
+    """What came back from a place: the outcomes of its first tasks, or None if the process that did them has died.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.executors import Batch
+    >>> from herdfilter.evaluation.tasks import Task
+    >>> lost = Batch(place="worker 1", tasks=[Task("bootstrap", 20, run=0)], outcomes=None)
+    >>> lost.outcomes is None  # its process has died
+    True
+    """
 
     place: Place
     tasks: Sequence[Task]
@@ -35,6 +44,29 @@ class Executor(Protocol):
     ----------
     attempts : int
         How often a task alone may take a process down before it counts as failed.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.executors import Batch, distribute
+    >>> from herdfilter.evaluation.tasks import Outcome, Task
+    >>> class OneAfterTheOther:
+    ...     attempts = 1
+    ...
+    ...     def places(self):
+    ...         return ["here"]
+    ...
+    ...     def submit(self, place, tasks):
+    ...         outcomes = [Outcome(task, {"error": ""}, {}, {}, 0.0, 0.0) for task in tasks]
+    ...         self.done = [Batch(place, tasks, outcomes)]
+    ...
+    ...     def wait(self):
+    ...         return self.done
+    ...
+    ...     def close(self):
+    ...         pass
+    >>> tasks = [Task("bootstrap", 20, run) for run in range(3)]
+    >>> sum(len(batch) for batch in distribute(tasks, OneAfterTheOther()))
+    3
     """
 
     attempts: int

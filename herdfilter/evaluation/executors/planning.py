@@ -17,6 +17,17 @@ def distribute(tasks: Iterable[Task], executor: Executor) -> Iterator[list[Outco
 
     A run stays at one place, so that its recording and reference are made once, unless others would stand idle for longer
     than making them again takes. Tasks whose process died are tried again, each on its own, `Executor.attempts` times.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.executors import distribute, make_executor
+    >>> from herdfilter.evaluation.tasks import Outcome, Task
+    >>> def work(tasks):
+    ...     return [Outcome(task, {"error": ""}, {}, {}, 0.0, 0.0) for task in tasks]
+    >>> tasks = [Task("bootstrap", 20, run) for run in range(3)]
+    >>> batches = distribute(tasks, make_executor(work, "local", workers=1))
+    >>> [outcome.task.run for batch in batches for outcome in batch]
+    [0, 1, 2]
     """
     plan = _Plan(tasks)
     busy: set[Place] = set()

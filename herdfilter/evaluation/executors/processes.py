@@ -66,7 +66,13 @@ class LocalProcesses:
 
 
 def end_idle_processes() -> None:
-    """End the processes that wait for another study."""
+    """End the processes that wait for another study.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.executors import end_idle_processes
+    >>> end_idle_processes()  # frees their memory; the next study starts new ones
+    """
     while _idle_pools:
         _idle_pools.pop().shutdown(wait=False, kill_workers=True)
 

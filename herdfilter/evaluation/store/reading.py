@@ -56,6 +56,15 @@ class Store:
     path : Path or None
         The file; without one the store is in memory.
     connection : sqlite3.Connection
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.store import open_for_reading
+    >>> file = "study.sqlite"
+    >>> table = hf.compare("linear_gaussian", ["bootstrap"], particles=[20], runs=1, store=file)
+    >>> with open_for_reading(file) as store:
+    ...     print(store.table().equals(table), len(store.finished()), len(store.sessions()))
+    True 1 1
     """
 
     def __init__(self, path: Path | None, connection: sqlite3.Connection) -> None:
@@ -252,6 +261,17 @@ def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store
         If there is none.
     StoreError
         If it is not a store, is damaged, has another version, or, unless `empty` ones are welcome, holds nothing yet.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from herdfilter.evaluation.store import open_for_reading, open_store
+    >>> from herdfilter.evaluation.study import plan_study
+    >>> study = plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=2)
+    >>> open_store(Path("study.sqlite"), study).close()
+    >>> with open_for_reading(".") as store:  # the folder stands for its study.sqlite
+    ...     print(store.begun(), store.description()["runs"])
+    True 2
     """
     path = Path(path)
     if path.is_dir():

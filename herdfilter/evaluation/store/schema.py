@@ -53,7 +53,19 @@ OWN = (
 
 
 class StoreError(ValueError):
-    """A store that cannot be used: not one, damaged, of another version or another study, or not writable."""
+    """A store that cannot be used: not one, damaged, of another version or another study, or not writable.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from herdfilter.evaluation.store import StoreError, open_for_reading
+    >>> _ = Path("study.sqlite").write_text("no store")
+    >>> try:
+    ...     open_for_reading("study.sqlite")
+    ... except StoreError as error:
+    ...     print(error)
+    study.sqlite: not a store of herdfilter, or damaged (file is not a database)
+    """
 
 
 def connected(path: Path, options: str = "") -> sqlite3.Connection:

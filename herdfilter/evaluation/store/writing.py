@@ -54,6 +54,17 @@ class WritableStore(Store):
     connection : sqlite3.Connection
     lock : int, optional
         File descriptor that keeps a second writer out.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from herdfilter.evaluation.store import open_store
+    >>> from herdfilter.evaluation.study import plan_study
+    >>> study = plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=2)
+    >>> with open_store(Path("study.sqlite"), study) as store:
+    ...     store.begin("by hand")
+    ...     print(len(store.finished()), store.sessions()[0]["executor"])
+    0 by hand
     """
 
     def __init__(self, path: Path | None, connection: sqlite3.Connection, lock: int | None = None) -> None:
@@ -144,6 +155,15 @@ def open_store(path: Path | None, study: Study, resume: bool = False) -> Writabl
     StoreError
         If there is a store with finished runs and `resume` is false, if it is another study's, damaged or of another
         version, if another process writes into it, or if the folder takes no files.
+
+    Examples
+    --------
+    >>> from herdfilter.evaluation.store import open_store
+    >>> from herdfilter.evaluation.study import plan_study
+    >>> study = plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=2)
+    >>> with open_store(None, study) as store:  # in memory
+    ...     print(store.name, store.finished())
+    memory set()
     """
     description = json.loads(json.dumps(study.describe()))
     if path is None:

@@ -1,0 +1,135 @@
+"""The reference has every public name once, and a name in code leads there under whichever of its names it is called."""
+
+import importlib
+import re
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import herdfilter
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    """The scripts that fill the pages."""
+    for library in ("sphinx", "stonesoup"):
+        pytest.importorskip(library, reason=f"the optional library {library} is not installed")
+    monkeypatch.syspath_prepend(str(DOCS / "tables"))
+    return importlib.import_module
+
+
+@pytest.fixture
+def reference(tables):
+    return tables("reference")
+
+
+def listed(reference):
+    return [full for parts in reference.contents().values() for names in parts.values() for full in names]
+
+
+def test_every_public_name_stands_in_the_reference_once(reference, tables):
+    found = tables("public_names").public_names()
+    assert Counter(listed(reference)) == Counter(found.keys())
+    shown = {id(thing) for thing in found.values()}
+    for module in tables("public_names").public_modules():
+        holder = importlib.import_module(module)
+        for name in holder.__all__:
+            thing = getattr(holder, name)
+            assert isinstance(thing, ModuleType) or id(thing) in shown or f"{module}.{name}" in found
+
+
+def test_names_of_the_package_itself_keep_their_short_names(reference):
+    own = {name for name in herdfilter.__all__ if not isinstance(getattr(herdfilter, name), ModuleType)}
+    assert {full.removeprefix("herdfilter.") for full in listed(reference) if full.count(".") == 1} == own
+
+
+def test_nothing_private_is_shown(reference):
+    assert [name for name in listed(reference) if re.search(r"(^|\.)_", name)] == []
+    assert [name for name in reference.members(herdfilter.GaussianMixture) if name.startswith("_")] == []
+
+
+def test_methods_are_shown_once_where_they_are_told(reference):
+    assert {"predict", "update", "run", "mean"} <= set(reference.members(herdfilter.ParticleFilter))
+    assert reference.members(herdfilter.KernelHerding) == ["sample"]
+    assert set(reference.members(herdfilter.Proposal)) == {"absorbs_weights", "check", "initial", "propose"}
+    assert reference.members(herdfilter.BootstrapProposal) == []  # that is the contract's
+    assert "trusted" not in reference.members(herdfilter.Points)
+    assert "weights" not in reference.members(herdfilter.GaussianMixture)  # among its attributes
+
+
+def test_every_page_is_in_the_overview(reference):
+    assert {path.name for path in reference.pages()} == {
+        path.name for path in (DOCS / "reference").glob("*.md")
+    }
+    text = reference.overview(reference.overview_text())
+    for full in listed(reference):
+        assert text.count(f"   * - :py:obj:`{full.removeprefix('herdfilter.')} <{full}>`") == 1
+    assert "autoclass:: KernelHerding\n" in reference.page("samplers", "<!-- names: herdfilter.samplers -->")
+
+
+def test_name_without_a_page_and_page_without_names_are_errors(reference, monkeypatch):
+    class Newcomer:
+        """Of a module that no page asks for."""
+
+    contents = reference.contents.__wrapped__  # not those at hand
+    Newcomer.__module__ = "herdfilter.newly"
+    monkeypatch.setattr(reference, "public_names", lambda: {"herdfilter.newly.Newcomer": Newcomer})
+    with pytest.raises(ValueError, match=r"herdfilter\.newly\.Newcomer .* is on no page of docs/reference"):
+        contents()
+    monkeypatch.setattr(reference, "public_names", dict)
+    with pytest.raises(ValueError, match=r"without public names: .*herdfilter\.samplers"):
+        contents()
+
+
+def test_constants_are_told_where_they_are_defined(reference):
+    from herdfilter.evaluation.store import FILE_NAME
+
+    told = reference.first_line("herdfilter.evaluation.store.FILE_NAME", FILE_NAME)
+    assert told == "Name of the store in an output folder."
+
+
+@pytest.mark.parametrize(
+    ("code", "place"),
+    [
+        ("hf.KernelHerding()", "herdfilter.KernelHerding"),
+        ("KernelHerding(bandwidth=0.5)", "herdfilter.KernelHerding"),
+        ("herdfilter.filters.ParticleFilter.run", "herdfilter.ParticleFilter.run"),
+        ("hf.plotting.plot_track", "herdfilter.plotting.plot_track"),
+        ("herdfilter.pictures.plot_track", "herdfilter.plotting.plot_track"),
+        ("hf.association.HerdedGibbs", "herdfilter.association.HerdedGibbs"),
+        ("HerdedGibbs", None),  # there are two
+        ("marginals", None),  # a word for many things
+        ("points.x", None),
+        ("hf.nothing", None),
+        ("a + b", None),
+    ],
+)
+def test_code_leads_to_its_place(tables, code, place):
+    assert tables("reference_links").place_of(code) == place
+
+
+def test_code_leads_to_a_neighbour_first(tables):
+    assert (
+        tables("reference_links").place_of("HerdedGibbs", "herdfilter.discrete")
+        == "herdfilter.discrete.HerdedGibbs"
+    )
+
+
+def test_names_that_pages_show_are_in_the_reference(tables):
+    """A page tells nobody to call what the reference does not have."""
+    unknown = set()
+    for path in sorted(DOCS.glob("*.md")):
+        code = re.findall(r"`(hf(?:\.\w+)+)[^`\n]*`", path.read_text(encoding="utf-8"))
+        unknown |= {name for name in code if not known(name, tables("reference_links").place_of)}
+    assert unknown == set()
+
+
+def known(name, place_of):
+    found = herdfilter
+    for part in name.split(".")[1:]:
+        found = getattr(found, part, None)
+    return isinstance(found, ModuleType) or place_of(name) is not None
