@@ -22,13 +22,17 @@ class TracksError(RuntimeError):
 
     Examples
     --------
+    The second track holds what is no number; the others are done.
+
     >>> model = hf.models.UNGM()
-    >>> tracks = [hf.simulate(model, 5, rng=0)[1], np.zeros((5, 3))]  # the second has too many columns
     >>> try:
-    ...     hf.run_many(lambda k: hf.make_filter("bootstrap", model, 20, rng=k), tracks)
+    ...     hf.run_many(lambda k: hf.ParticleFilter(model, n_particles=20, rng=k), [[0.1, 0.2], [0.1, np.inf], [0.3]])
     ... except hf.TracksError as error:
-    ...     print(list(error.errors), len(error.results[0]))
-    [1] 5
+    ...     print([len(result) for result in error.results])
+    ...     print(error.errors[1])
+    ...
+    [2, 1, 1]
+    z: expected finite numbers, or NaN where missing, got inf at step 2
     """
 
     def __init__(self, results: list[FilterResult | None], errors: dict[int, Exception]) -> None:
@@ -81,11 +85,13 @@ def run_many(
 
     Examples
     --------
+    Three tracks, each with a filter of its own, whose seed is that of the track:
+
     >>> model = hf.models.UNGM()
-    >>> tracks = [hf.simulate(model, 10, rng=seed)[1] for seed in range(3)]
-    >>> results = hf.run_many(lambda k: hf.make_filter("auto-kh", model, 20), tracks)
+    >>> tracks = [hf.simulate(model, steps, rng=1)[1] for steps in (10, 20, 30)]
+    >>> results = hf.run_many(lambda k: hf.ParticleFilter(model, n_particles=20, rng=k), tracks)
     >>> [len(result) for result in results]
-    [10, 10, 10]
+    [10, 20, 30]
     """
     if not callable(filter_factory):
         raise TypeError(

@@ -19,6 +19,7 @@ class Cloud:
     Parameters
     ----------
     particles : ndarray, shape (n, d)
+        States; not copied.
     log_weights : ndarray, shape (n,)
         Logarithms of weights, which sum to 1. What `ObservingProposal.guide` returns is not `normalised`.
     modes : ndarray of int, shape (n,), optional
@@ -26,6 +27,17 @@ class Cloud:
     successors : int, optional
         How many particles a proposal that absorbs weights, or a resampling scheme, makes of these; n unless given. So one
         part of what is believed gets its share of the particles, and the union of several parts is brought back to n.
+
+    Examples
+    --------
+    Three equal particles meet the likelihoods 1, 2 and 1, whose weighted sum is the evidence.
+
+    >>> cloud = hf.Cloud.equal(np.array([[0.0], [1.0], [3.0]]))
+    >>> posterior, log_evidence = cloud.reweighted(np.log([1.0, 2.0, 1.0])).normalised()
+    >>> np.round(posterior.weights, 12).tolist(), np.allclose(np.exp(log_evidence), 4 / 3)
+    ([0.25, 0.5, 0.25], True)
+    >>> round(cloud.ess, 6), round(posterior.ess, 6)
+    (3.0, 2.666667)
     """
 
     def __init__(

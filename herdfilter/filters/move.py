@@ -28,6 +28,17 @@ class Move(NamedTuple):
         Control input on the way.
     step : int
         Index of the step it leads to.
+
+    Examples
+    --------
+    What a proposal can ask about the way to the next step, here of half a second:
+
+    >>> move = hf.Move(hf.models.CoordinatedTurn(), dt=0.5)
+    >>> x = move.model.initial.sample(3, np.random.default_rng(0))
+    >>> move.sample(x, np.random.default_rng(0)).shape, move.noise_dim, move.additive, move.circular
+    ((3, 5), 5, True, ())
+    >>> np.allclose(move.push(x, np.zeros((3, 5))), move.mean(x)), np.allclose(move.factor @ move.factor.T, move.covariance)
+    (True, True)
     """
 
     model: contract.Model

@@ -31,6 +31,27 @@ class Observation:
     level : float or None
         What is taken from all log-likelihoods; None stands for the largest of those that are first asked for. Weights are
         the same without a constant, beside which a large one would leave no digits; it belongs to the evidence.
+
+    Examples
+    --------
+    Range and bearing of a target, of which the bearing is missing; the model's likelihood is derived from its mean and
+    covariance, so that the range counts alone.
+
+    >>> model = hf.models.from_functions(
+    ...     f=lambda x: x, h=lambda x: np.column_stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])]),
+    ...     Q=np.eye(2), R=np.diag([0.5, 0.1]), x0=[3, 4], P0=np.eye(2), observation_angles=[1],
+    ... )
+    >>> seen = hf.Observation.read(model, [5.0, np.nan], step=1)
+    >>> seen.kept.tolist(), seen.circular
+    ([0], (1,))
+    >>> values = seen.log_likelihood(np.array([[3.0, 4.0], [-4.0, 3.0], [5.0, 12.0]]))
+    >>> bool(values[0] == values[1] > values[2])
+    True
+
+    What is missing altogether is none:
+
+    >>> hf.Observation.read(model, [np.nan, np.nan], step=1) is None
+    True
     """
 
     model: contract.Model

@@ -70,6 +70,31 @@ class ParticleFilter:
     TypeError, ValueError
         If the model lacks a function that the proposal or the update needs, a part is not of its kind, or a number is out
         of range. The particles are drawn when they are first needed: what only a draw can show is raised then.
+
+    Examples
+    --------
+    A filter in a loop, on a model whose exact answer a grid gives. With 500 random particles the mean is off by far less
+    than the posterior is wide.
+
+    >>> model = hf.models.UNGM()
+    >>> truth, z = hf.simulate(model, steps=10, rng=1)
+    >>> pf = hf.ParticleFilter(model, n_particles=500, rng=0)
+    >>> for observation in z:
+    ...     pf.predict()
+    ...     record = pf.update(observation)
+    ...
+    >>> exact = hf.GridFilter(model, lower=-60, upper=60, points=601).run(z)
+    >>> pf.step, pf.particles.shape, np.allclose(pf.weights.sum(), 1)
+    (10, (500, 1), True)
+    >>> bool(abs(pf.mean[0] - exact.means[-1, 0]) < 0.5 * exact.covariances[-1, 0, 0] ** 0.5)
+    True
+
+    The same in one call with deterministic parts, of which 100 particles will do:
+
+    >>> pf = hf.ParticleFilter(model, n_particles=100, proposal=hf.AutomaticProposal())
+    >>> result = pf.run(z)
+    >>> abs(result.log_likelihood - exact.log_likelihood) < 0.5
+    True
     """
 
     def __init__(

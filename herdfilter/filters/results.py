@@ -16,7 +16,15 @@ from herdfilter.filters.views import Views
 
 
 class Outcome(Enum):
-    """What became of an observation."""
+    """What became of an observation.
+
+    Examples
+    --------
+    >>> model = hf.models.UNGM()
+    >>> result = hf.ParticleFilter(model, 50, rng=0).run([[0.2], None, [np.nan], [4.0]])
+    >>> [outcome.name for outcome in result.outcomes]
+    ['UPDATED', 'MISSING', 'MISSING', 'UPDATED']
+    """
 
     UPDATED = "updated"
     """The weights took up the observation."""
@@ -45,6 +53,16 @@ class StepRecord:
     outcome : Outcome
     mode_probabilities : ndarray, shape (J,), or None
         Of a model that jumps between J modes.
+
+    Examples
+    --------
+    >>> pf = hf.ParticleFilter(hf.models.CoordinatedTurn(), n_particles=50, rng=0)
+    >>> pf.predict()
+    >>> record = pf.update([1414.0, 0.785])
+    >>> record.step, record.mean.shape, record.covariance.shape, record.outcome.name
+    (1, (5,), (5, 5), 'UPDATED')
+    >>> record.log_likelihood == pf.log_likelihood, 1 <= record.ess <= 50, record.resampled
+    (True, True, False)
     """
 
     step: int
@@ -81,6 +99,18 @@ class FilterResult(Views):
         Indices of the angle-valued dimensions.
     mode_probabilities : ndarray, shape (T, J), or None
         Of a model that jumps between J modes.
+
+    Examples
+    --------
+    >>> model = hf.models.CoordinatedTurn()
+    >>> truth, z = hf.simulate(model, steps=20, rng=1)
+    >>> result = hf.ParticleFilter(model, n_particles=50, rng=0).run(z, keep_particles=True)
+    >>> result.means.shape, result.covariances.shape, result.particles.shape, result.weights.shape
+    ((20, 5), (20, 5, 5), (20, 50, 5), (20, 50))
+    >>> np.allclose(np.einsum("tn,tnd->td", result.weights, result.particles), result.means)
+    True
+    >>> result.steps[-1].item(), np.allclose(result.log_likelihoods.sum(), result.log_likelihood)
+    (20, True)
     """
 
     means: Array
@@ -158,6 +188,23 @@ class DegenerateWeightsError(RuntimeError):
         The step at which it happened.
     result : FilterResult or None
         In a batch run, the steps before.
+
+    Examples
+    --------
+    A detector rings within 1 of its place, and only there. Of a place that no particle is near the
+    filter can make nothing, and keeps its prediction.
+
+    >>> near = hf.Sensor(None, None, log_likelihood=lambda z, x: np.where(abs(x[:, 0] - z) < 1, 0.0, -np.inf))
+    >>> pf = hf.ParticleFilter(hf.models.linear_chain(1), n_particles=50, rng=0)
+    >>> pf.predict()
+    >>> try:
+    ...     pf.update(20.0, sensor=near)
+    ... except hf.DegenerateWeightsError as error:
+    ...     print(error.step, error.n)
+    ...
+    1 50
+    >>> pf.update(0.0, sensor=near).outcome.name
+    'UPDATED'
     """
 
     def __init__(self, step: int, n: int) -> None:

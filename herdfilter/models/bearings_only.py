@@ -52,6 +52,27 @@ class BearingsOnly:
     Gordon, Salmond and Smith (1993), "Novel approach to nonlinear/non-Gaussian Bayesian state estimation", IEE
     Proceedings F 140, the bearings-only tracking example, with time steps of 1. The defaults are the paper's; its prior
     is here that of the state one step before the first bearing.
+
+    Examples
+    --------
+    A target twice as far, and twice as fast, looks the same. The transition noise has rank two, and filters that push noise
+    through the transition can be used.
+
+    >>> model = hf.models.BearingsOnly()
+    >>> x = model.initial.sample(3, np.random.default_rng(0))
+    >>> np.allclose(model.observation_mean(x, step=1), model.observation_mean(2 * x, step=1))
+    True
+    >>> int(np.linalg.matrix_rank(model.transition_covariance(dt=1.0, step=1)))
+    2
+    >>> truth, z = hf.simulate(model, steps=24, rng=1)
+    >>> hf.ParticleFilter(model, n_particles=100, proposal=hf.RankedProposal()).run(z).means.shape
+    (24, 4)
+    >>> try:
+    ...     hf.ParticleFilter(model, n_particles=100, proposal=hf.GuidedProposal(), rng=0).run(z)
+    ... except ValueError as error:
+    ...     print(str(error).split(", got")[0])
+    ...
+    transition_covariance: GuidedProposal weighs points by transition densities and expected a positive definite matrix
     """
 
     acceleration_sd: float = 0.001

@@ -53,6 +53,18 @@ class CirclingRange:
     Notes
     -----
     Our own test.
+
+    Examples
+    --------
+    Of 1000 predicted particles less than 30 lie where the range says, within three of its standard deviations.
+
+    >>> model = hf.models.CirclingRange()
+    >>> truth, z = hf.simulate(model, steps=1, rng=1)
+    >>> pf = hf.ParticleFilter(model, n_particles=1000, rng=0)
+    >>> pf.predict()
+    >>> ranges = model.observation_mean(pf.particles, step=1)[:, 0]
+    >>> bool(np.sum(abs(ranges - z[0, 0]) < 3 * model.range_sd) < 30)
+    True
     """
 
     sensor: Array = field(default_factory=lambda: np.array([2.0, 0.0]))

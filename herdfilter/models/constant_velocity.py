@@ -46,6 +46,16 @@ class ConstantVelocity:
     Notes
     -----
     Bar-Shalom, Li and Kirubarajan (2001), "Estimation with applications to tracking and navigation", section 6.2.2.
+
+    Examples
+    --------
+    A target on a plane, of about 1 m/s along x, whose position is seen at uneven times.
+
+    >>> model = hf.models.ConstantVelocity(0.01, position_sd=0.1, initial_mean=[0, 0, 1, 0], initial_covariance=np.eye(4))
+    >>> z, times = [[1.0, 0.0], [1.5, 0.1], [4.0, 0.1]], [1.0, 1.5, 4.0]
+    >>> result = hf.ExtendedKalmanFilter(model).run(z, times=times)
+    >>> np.round(result.means[-1], 1).tolist()
+    [4.0, 0.1, 1.0, 0.0]
     """
 
     spectral_density: float

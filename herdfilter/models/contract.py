@@ -106,6 +106,19 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
     """Raise TypeError unless the model has all names of an alternative, as functions of the arguments of the contract.
 
     The error names what is missing, or the arguments expected.
+
+    Examples
+    --------
+    It says nothing where all is there, and else what is missing:
+
+    >>> from herdfilter.models.contract import require
+    >>> require(hf.models.UNGM(), "my filter", ["log_likelihood"])
+    >>> try:
+    ...     require(hf.models.UNGM(), "my filter", ["transition_log_density"])
+    ... except TypeError as error:
+    ...     print(error)
+    ...
+    model: my filter needs transition_log_density; UNGM has no transition_log_density
     """
     if isinstance(model, type):
         raise TypeError(f"model: expected an instance, got the class {model.__name__}")
@@ -206,7 +219,18 @@ def transition_factor(model: Model, dt: float, step: int) -> Array:
 
 
 def propagate(model: Model, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
-    """Push states (n, d) and standard normal noise (n, `noise_dim`) through the transition."""
+    """Push states (n, d) and standard normal noise (n, `noise_dim`) through the transition.
+
+    Examples
+    --------
+    The same noise takes the same state to the same place, and none to the mean; an angle beyond pi comes out wrapped.
+
+    >>> from herdfilter.models.contract import propagate
+    >>> model = hf.models.from_functions(lambda x: x + 1, None, Q=[[1]], R=None, x0=[0], P0=[[1]], angles=[0])
+    >>> x = propagate(model, np.array([[0.0], [3.0]]), np.zeros((2, 1)), 1.0, None, 1)
+    >>> np.allclose(x, [[1.0], [4.0 - 2 * np.pi]])
+    True
+    """
     if hasattr(model, "transition"):
         moved = rows("transition", model.transition(x, noise, dt, control, step), x.shape, step)
     else:
@@ -217,7 +241,18 @@ def propagate(model: Model, x: Array, noise: Array, dt: float, control: Any, ste
 def sample_transition(
     model: Model, x: Array, rng: np.random.Generator, dt: float, control: Any, step: int
 ) -> Array:
-    """Draw one successor of each state (n, d), by whichever of the three forms of transition the model has."""
+    """Draw one successor of each state (n, d), by whichever of the three forms of transition the model has.
+
+    Examples
+    --------
+    Successors of 1000 times the same state have the transition's mean and covariance.
+
+    >>> from herdfilter.models.contract import sample_transition
+    >>> x = np.ones((1000, 1))
+    >>> moved = sample_transition(hf.models.linear_chain(1), x, np.random.default_rng(0), 1.0, None, 1)
+    >>> np.allclose(moved.mean(), 0.42, atol=0.15), np.allclose(moved.var(), 1.0, atol=0.2)
+    (True, True)
+    """
     if hasattr(model, "transition") or has(model, ADDITIVE):
         return propagate(model, x, rng.standard_normal((len(x), noise_dim(model))), dt, control, step)
     moved = model.sample_transition(x, rng, dt, control, step)
@@ -225,7 +260,17 @@ def sample_transition(
 
 
 def sample_initial(model: Model, n: int, rng: np.random.Generator) -> Array:
-    """Draw `n` independent initial states (n, d)."""
+    """Draw `n` independent initial states (n, d).
+
+    Examples
+    --------
+    Positions around a known one, and any heading, in [-pi, pi):
+
+    >>> from herdfilter.models.contract import sample_initial
+    >>> x = sample_initial(hf.models.LandmarkLocalisation(), 5, np.random.default_rng(0))
+    >>> x.shape, bool((abs(x[:, 2]) <= np.pi).all())
+    ((5, 3), True)
+    """
     drawn = rows("model.initial", model.initial.sample(n, rng), (n, model.dim), 0)
     return wrap_angles(drawn, circular_dims(model))
 
@@ -334,6 +379,16 @@ def predictive_mixture(
     """Return the predictive density ``sum_i w_i N(f(x_i), Q)`` of a model with additive Gaussian transition noise.
 
     Angles of the means are unwrapped about their circular mean.
+
+    Examples
+    --------
+    Two weighted particles, and the density of where they go to:
+
+    >>> from herdfilter.models.contract import predictive_mixture
+    >>> x, weights = np.array([[0.0], [10.0]]), np.array([0.25, 0.75])
+    >>> mixture = predictive_mixture(hf.models.linear_chain(1), x, weights, 1.0, None, 1)
+    >>> mixture.weights.tolist(), np.round(mixture.means.ravel(), 6).tolist(), mixture.distinct_covariances.tolist()
+    ([0.25, 0.75], [0.0, 4.2], [[[1.0]]])
     """
     means = unwrap_angles(transition_mean(model, x, dt, control, step), weights, circular_dims(model))
     return GaussianMixture.trusted(weights, means, transition_covariance(model, dt, step))

@@ -59,6 +59,24 @@ class CoordinatedTurn:
     -----
     Arasaratnam and Haykin (2009), "Cubature Kalman filters", IEEE Transactions on Automatic Control 54, the example of
     tracking a manoeuvring aircraft, with time steps of 1 s. The defaults are the paper's.
+
+    Examples
+    --------
+    A full turn leads back to where it began, in position and velocity; and straight flight is no special case.
+
+    >>> model = hf.models.CoordinatedTurn()
+    >>> x = np.array([[1000.0, 300.0, 1000.0, 0.0, 0.1], [1000.0, 300.0, 1000.0, 0.0, 0.0]])
+    >>> moved = model.transition_mean(x, dt=2 * np.pi / 0.1, control=None, step=1)
+    >>> np.allclose(moved[0], x[0]), np.allclose(moved[1, 0], 1000 + 300 * 2 * np.pi / 0.1)
+    (True, True)
+
+    A filter is closer to the target than the radar's readings of its range:
+
+    >>> truth, z = hf.simulate(model, steps=100, rng=1)
+    >>> means = hf.UnscentedKalmanFilter(model).run(z).means
+    >>> ranges = model.observation_mean(truth, step=1)[:, 0]
+    >>> bool(np.std(model.observation_mean(means, step=1)[:, 0] - ranges) < np.std(z[:, 0] - ranges))
+    True
     """
 
     acceleration_density: float = 0.1

@@ -47,6 +47,22 @@ class DoubleWell:
     -----
     The system of Miller, Ghil and Gauthiez (1994), "Advanced data assimilation in strongly nonlinear dynamical systems",
     Journal of the Atmospheric Sciences 51. The numbers are ours.
+
+    Examples
+    --------
+    The slope leads from 0.1 to one well, and from -0.1 to the other. The prior is around both, and so are particles until an
+    observation comes.
+
+    >>> model = hf.models.DoubleWell()
+    >>> model.transition_mean(np.array([[0.1], [-0.1]]), dt=5.0, control=None, step=1).round(3).tolist()
+    [[1.0], [-1.0]]
+    >>> truth, z = hf.simulate(model, steps=20, dt=0.1, rng=1)
+    >>> np.flatnonzero(np.isfinite(z[:, 0])).tolist()
+    [9, 19]
+    >>> pf = hf.ParticleFilter(model, n_particles=200, rng=0)
+    >>> result = pf.run(z[:9], dt=0.1)
+    >>> bool(0.3 < np.mean(pf.particles > 0) < 0.7)
+    True
     """
 
     noise_rate: float = 0.8

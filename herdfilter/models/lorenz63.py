@@ -55,6 +55,21 @@ class Lorenz63:
     initial state, near the attractor with variance 2, is that of the same experiment in DAPPER (Raanes and
     others, 2024). Sakov's system has no transition noise. The noise is ours: without any, resampled particles
     stay copies of each other and every particle filter collapses.
+
+    Examples
+    --------
+    A millionth between two states has grown a thousandfold after 15 units of time. Observations hold a filter fast, whose
+    error is less than theirs.
+
+    >>> model = hf.models.Lorenz63()
+    >>> x = model.initial_mean + np.array([[0.0, 0.0, 0.0], [1e-6, 0.0, 0.0]])
+    >>> moved = model.transition_mean(x, dt=15.0, control=None, step=1)
+    >>> bool(np.linalg.norm(moved[0] - moved[1]) > 1e-3)
+    True
+    >>> truth, z = hf.simulate(model, steps=40, dt=0.25, rng=1)
+    >>> means = hf.UnscentedKalmanFilter(model).run(z, dt=0.25).means
+    >>> bool(np.std(means - truth) < np.std(z - truth))
+    True
     """
 
     sigma: float = 10.0

@@ -60,6 +60,25 @@ class Lorenz96:
     assimilation", Monthly Weather Review 138, figure 1, as DAPPER (Raanes and others, 2024) has it: ten
     variables, every second one observed every 0.05 time units with standard deviation 1.5. The initial state
     is ours. So is the noise of the transition: without any, resampled particles stay copies of each other.
+
+    Examples
+    --------
+    The state that equals the forcing everywhere stays as it is, but the least disturbance leads away from it.
+
+    >>> model = hf.models.Lorenz96(dim=6, observed_every=2)
+    >>> rest = np.full((1, 6), 8.0)
+    >>> np.allclose(model.transition_mean(rest, dt=5.0, control=None, step=1), rest)
+    True
+    >>> disturbed = rest + [0.001, 0, 0, 0, 0, 0]
+    >>> np.allclose(model.transition_mean(disturbed, dt=5.0, control=None, step=1), rest, atol=0.1)
+    False
+
+    Every second variable is seen, and a filter tells of all.
+
+    >>> truth, z = hf.simulate(model, steps=10, dt=0.05, rng=1)
+    >>> result = hf.EnsembleKalmanFilter(model, n_particles=40, rng=0).run(z, dt=0.05)
+    >>> z.shape, result.means.shape
+    ((10, 3), (10, 6))
     """
 
     dim: int = 10

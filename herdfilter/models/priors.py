@@ -24,6 +24,17 @@ class UniformBox:
     ------
     ValueError
         If the corners differ in shape or `upper` does not exceed `lower`.
+
+    Examples
+    --------
+    A room of 4 by 3 metres, and a robot that is somewhere in it:
+
+    >>> room = hf.models.UniformBox([0, 0], [4, 3])
+    >>> x = room.sample(1000, rng=0)
+    >>> bool((x >= 0).all() and (x <= [4, 3]).all()), np.allclose(x.mean(axis=0), [2, 1.5], atol=0.2)
+    (True, True)
+    >>> np.exp(room.log_density([[1, 1], [5, 1]])).round(4).tolist()
+    [0.0833, 0.0]
     """
 
     lower: Array

@@ -53,6 +53,20 @@ class RangeTracking:
     Notes
     -----
     The motion is that of `BearingsTracking`; sensors and numbers are our own test.
+
+    Examples
+    --------
+    With all sensors on the x axis a target and its mirror image look the same, and particles are on both sides.
+
+    >>> model = hf.models.RangeTracking()
+    >>> x = model.initial.sample(5, np.random.default_rng(0))
+    >>> np.allclose(model.observation_mean(x, step=1), model.observation_mean(x * [1, -1, 1, -1], step=1))
+    True
+    >>> truth, z = hf.simulate(model, steps=5, rng=1)
+    >>> pf = hf.ParticleFilter(model, n_particles=1000, rng=0)
+    >>> result = pf.run(z)
+    >>> bool(0.1 < pf.weights[pf.particles[:, 1] > 0].sum() < 0.9)
+    True
     """
 
     sensors: Array = field(default_factory=lambda: np.array([[-1.0, 0.0], [1.0, 0.0]]))

@@ -52,9 +52,18 @@ class Sensor:
 
     Examples
     --------
+    A radar, and a position reading now and then, of a target whose model has no observation of its own:
+
     >>> def range_and_bearing(x):
     ...     return np.column_stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])])
+    ...
     >>> radar = hf.Sensor(range_and_bearing, np.diag([1.0, 0.01]), circular=[1])
+    >>> position = hf.Sensor(lambda x: x[:, :2], 0.25 * np.eye(2))
+    >>> model = hf.models.from_functions(lambda x: x, None, Q=np.eye(2), R=None, x0=[3, 4], P0=4 * np.eye(2))
+    >>> readings = [(1.0, radar, [5.2, 0.9]), (1.0, position, [3.1, 4.2]), (2.5, radar, [5.0, 1.0])]
+    >>> result = hf.ParticleFilter(model, n_particles=200, rng=0).run(readings)
+    >>> result.steps.tolist(), result.times.tolist(), np.allclose(result.means[1], [3.1, 4.2], atol=1)
+    ([1, 1, 2], [1.0, 1.0, 2.5], True)
     >>> radar.sample([[3.0, 4.0]], rng=0).shape
     (1, 2)
     """

@@ -47,16 +47,20 @@ def simulate(
     initial: ArrayLike | None = None,
     modes: ArrayLike | None = None,
 ) -> tuple[Array, Any]:
-    """Simulate a trajectory and its observations at `steps` steps, `dt` apart, with the inputs of `simulated_controls`.
+    """Simulate a trajectory and its observations at `steps` steps, `dt` apart.
+
+    A model with a function ``control(step)`` moves with these inputs; a filter of the observations is to be told them.
 
     Parameters
     ----------
     model : object
         A model with a transition and with ``sample_observation``, or ``observation_mean`` and ``observation_covariance``.
     steps : int
+        Number of steps, at least 1.
     rng : numpy.random.Generator or int
         Source of the random draws, or a seed.
     dt : float
+        Time between two steps, in the model's unit.
     initial : array_like, shape (d,), optional
         State at step 0; drawn from the model's initial distribution unless given.
     modes : array_like of int, shape (steps + 1,), optional
@@ -72,6 +76,24 @@ def simulate(
     ------
     TypeError, ValueError
         If the model lacks what simulation needs; if `steps`, `dt`, `initial` or `modes` is not as above.
+
+    Examples
+    --------
+    A truth with its observations, the same for the same seed, and a filter on them:
+
+    >>> model = hf.models.CoordinatedTurn()
+    >>> truth, z = hf.simulate(model, steps=20, rng=1)
+    >>> truth.shape, z.shape, np.array_equal(truth, hf.simulate(model, steps=20, rng=1)[0])
+    ((20, 5), (20, 2), True)
+    >>> means = hf.UnscentedKalmanFilter(model).run(z).means
+    >>> bool(np.hypot(*(means - truth)[:, [0, 2]].T).mean() < 50)
+    True
+
+    From a state of one's own, in steps of half a second:
+
+    >>> truth, z = hf.simulate(model, steps=4, rng=1, dt=0.5, initial=[1000, 300, 1000, 0, 0])
+    >>> np.allclose(truth[:, 0], [1150, 1300, 1450, 1600], atol=10)
+    True
     """
     steps, dt, rng = as_count("steps", steps), as_positive("dt", dt), as_generator(rng)
     moving = _moving(model, steps, rng, modes)
@@ -92,7 +114,38 @@ def simulate(
 
 
 def sample_modes(model: Model, steps: int, rng: np.random.Generator | int) -> NDArray[np.int64]:
-    """Draw the mode at each of steps 0 to `steps` of a model that jumps between some, (steps + 1,)."""
+    """Draw the mode at each of steps 0 to `steps` of a model that jumps between some.
+
+    Parameters
+    ----------
+    model : object
+        With ``models``, ``transition_matrix`` and ``initial_modes``, such as `JumpMarkov`.
+    steps : int
+        Number of steps after step 0.
+    rng : numpy.random.Generator or int
+        Source of the random draws, or a seed.
+
+    Returns
+    -------
+    ndarray of int, shape (steps + 1,)
+        Indices of ``model.models``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the model has no modes, or `steps` is not a positive integer.
+
+    Examples
+    --------
+    The modes of a simulation, drawn beforehand and so known. In the long run a fourth of the steps is lively.
+
+    >>> quiet, lively = hf.models.CoordinatedTurn(turn_density=1e-6), hf.models.CoordinatedTurn(turn_density=1e-3)
+    >>> model = hf.models.JumpMarkov([quiet, lively], transition_matrix=[[0.9, 0.1], [0.3, 0.7]])
+    >>> modes = hf.models.sample_modes(model, steps=2000, rng=0)
+    >>> len(modes), np.allclose(np.mean(modes), 0.25, atol=0.08)
+    (2001, True)
+    >>> truth, z = hf.simulate(model, steps=20, rng=1, modes=modes[:21])
+    """
     require(model, "sample_modes", MODES)
     steps, rng = as_count("steps", steps), as_generator(rng)
     path = np.zeros(steps + 1, dtype=np.int64)

@@ -47,6 +47,21 @@ class StochasticVolatility:
     -----
     Pitt and Shephard (1999), "Filtering via simulation: auxiliary particle filters", Journal of the American Statistical
     Association 94. Their form is :math:`y = \beta e^{x / 2} \epsilon` with x of mean zero; :math:`\mu = 2 \log \beta`.
+
+    Examples
+    --------
+    A return of 0 makes a low volatility more likely, and a large one a high one. Kalman filters cannot learn that.
+
+    >>> model = hf.models.StochasticVolatility()
+    >>> quiet, wild = (hf.make_filter("auto-kh", model, 50).run([y, y, y]).means[-1, 0] for y in (0.0, 3.0))
+    >>> bool(quiet < model.mu < wild)
+    True
+    >>> try:
+    ...     hf.UnscentedKalmanFilter(model)
+    ... except TypeError as error:
+    ...     print(str(error).split("; ")[1])
+    ...
+    StochasticVolatility has no observation_mean and no observation_covariance
     """
 
     mu: float = -1.02

@@ -55,11 +55,16 @@ class WithClutter:
 
     Examples
     --------
+    A radar that misses one of ten, with false detections: a scan may hold any number, of which the filter makes what it can.
+
     >>> region = [[0, 3000], [-np.pi, np.pi]]
-    >>> turning = hf.models.WithClutter(hf.models.CoordinatedTurn(), 0.9, 1e-3, region=region)
-    >>> truth, scans = hf.simulate(turning, steps=20, rng=1)
-    >>> len(scans), scans[0].shape[1]
-    (20, 2)
+    >>> model = hf.models.WithClutter(hf.models.CoordinatedTurn(), 0.9, clutter_density=1e-4, region=region)
+    >>> truth, scans = hf.simulate(model, steps=20, rng=1)
+    >>> len(scans), {scan.shape[1] for scan in scans}, len({len(scan) for scan in scans}) > 1
+    (20, {2}, True)
+    >>> means = hf.UnscentedKalmanFilter(model).run(scans).means
+    >>> bool(np.median(np.hypot(*(means - truth)[:, [0, 2]].T)) < 30)
+    True
     """
 
     model: contract.Model

@@ -66,6 +66,19 @@ def marginal_smoother(
         but the ancestor leads to a state, and there is no density to weigh by.
     UnreachableStateError
         If a transition density of the model's own vanishes from all particles to a state that has weight.
+
+    Examples
+    --------
+    Particles with weights by all observations come close to what the exact smoother says of a linear Gaussian model.
+
+    >>> model = hf.models.linear_chain(1)
+    >>> truth, z = hf.simulate(model, steps=20, rng=1)
+    >>> pf = hf.ParticleFilter(model, n_particles=200, proposal=hf.RankedProposal())
+    >>> smoothed = hf.marginal_smoother(pf, pf.run(z, keep_particles=True))
+    >>> kf = hf.ExtendedKalmanFilter(model)
+    >>> exact = hf.rts_smoother(kf, kf.run(z))
+    >>> np.allclose(smoothed.means, exact.means, atol=0.1), np.allclose(smoothed.covariances, exact.covariances, atol=0.1)
+    (True, True)
     """
     model, user = model_of(model), "marginal_smoother"
     require_density(model, user)

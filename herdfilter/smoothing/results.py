@@ -27,6 +27,18 @@ class SmoothedResult(Views):
         Time of each row, as it was given to the filter.
     circular : tuple of int
         Indices of the angle-valued dimensions.
+
+    Examples
+    --------
+    Weights change, particles stay.
+
+    >>> pf = hf.ParticleFilter(hf.models.linear_chain(2), n_particles=50, proposal=hf.RankedProposal())
+    >>> filtered = pf.run([[0.5, 0.1], [1.0, -0.2], [0.3, 0.4]], keep_particles=True)
+    >>> smoothed = hf.marginal_smoother(pf, filtered)
+    >>> smoothed.means.shape, smoothed.covariances.shape, smoothed.particles.shape, smoothed.weights.shape
+    ((3, 2), (3, 2, 2), (3, 50, 2), (3, 50))
+    >>> np.array_equal(smoothed.particles, filtered.particles), np.allclose(smoothed.weights, filtered.weights)
+    (True, False)
     """
 
     means: Array
@@ -53,6 +65,29 @@ class UnreachableStateError(RuntimeError):
     ----------
     step : int
         The step whose particles all have a backward weight of zero.
+
+    Examples
+    --------
+    A model whose density contradicts its simulation: states grow by some units, and the density asks for hundreds.
+
+    >>> class Growing:
+    ...     dim, initial = 1, hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
+    ...     def sample_transition(self, x, rng, dt, control, step):
+    ...         return x + rng.exponential(size=x.shape)
+    ...     def transition_log_density(self, x_next, x, dt, control, step):
+    ...         grown = x_next - x[:, 0]
+    ...         return np.where(grown > 100, -grown, -np.inf)
+    ...     def log_likelihood(self, z, x, step):
+    ...         return -abs(z - x[:, 0])
+    ...
+    >>> pf = hf.ParticleFilter(Growing(), n_particles=50, rng=0)
+    >>> filtered = pf.run([1.0, 2.0, 3.0], keep_particles=True)
+    >>> try:
+    ...     hf.marginal_smoother(pf, filtered)
+    ... except hf.UnreachableStateError as error:
+    ...     print(error.step)
+    ...
+    2
     """
 
     def __init__(self, step: int, n: int) -> None:

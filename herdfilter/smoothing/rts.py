@@ -72,6 +72,19 @@ def rts_smoother(
     Notes
     -----
     Where the transition leaves no doubt, the predicted covariance is singular; its pseudo-inverse is used, which is exact.
+
+    Examples
+    --------
+    A level that stays, read four times: the filter knows it best at the end, the smoother as well from the start.
+
+    >>> model = hf.models.LinearGaussian([[1]], [[1]], Q=[[1e-9]], R=[[1]], initial_mean=[0], initial_covariance=[[100]])
+    >>> kf = hf.ExtendedKalmanFilter(model)
+    >>> filtered = kf.run([[2.1], [1.7], [2.4], [2.0]])
+    >>> smoothed = hf.rts_smoother(kf, filtered)
+    >>> np.round(filtered.means.ravel(), 2).tolist(), np.round(smoothed.means.ravel(), 2).tolist()
+    ([2.08, 1.89, 2.06, 2.04], [2.04, 2.04, 2.04, 2.04])
+    >>> np.allclose(smoothed.covariances, filtered.covariances[-1], atol=1e-6)
+    True
     """
     check_gaussian(filter, "rts_smoother")
     course = Course.of(filter.model, checked(result, filter.model), dt, controls, times)

@@ -35,6 +35,16 @@ class Trajectories(Views):
         Indices of the angle-valued dimensions.
     steps, times : ndarray, shape (T,), or None
         Time index and time of each row, as the filter's result has them.
+
+    Examples
+    --------
+    >>> pf = hf.ParticleFilter(hf.models.linear_chain(2), n_particles=50, rng=0)
+    >>> filtered = pf.run([[0.5, 0.1], [1.0, -0.2], [0.3, 0.4]], keep_particles=True)
+    >>> drawn = hf.backward_simulation(pf, filtered, n_trajectories=30, rng=0)
+    >>> drawn.x.shape, drawn.means.shape, drawn.covariances.shape, drawn.steps.tolist()
+    ((30, 3, 2), (3, 2), (3, 2, 2), [1, 2, 3])
+    >>> np.allclose(drawn.x.mean(axis=0), drawn.means)
+    True
     """
 
     x: Array
@@ -104,6 +114,19 @@ def backward_simulation(
         particle but the ancestor leads to a state, and there is no density to weigh by.
     UnreachableStateError
         If a transition density of the model's own vanishes from all particles to a state that was drawn.
+
+    Examples
+    --------
+    Whole trajectories can be asked anything; here, how high the state was at most. Means of every step cannot tell that.
+
+    >>> model = hf.models.linear_chain(1)
+    >>> truth, z = hf.simulate(model, steps=20, rng=1)
+    >>> pf = hf.ParticleFilter(model, n_particles=200, rng=0)
+    >>> filtered = pf.run(z, keep_particles=True)
+    >>> drawn = hf.backward_simulation(pf, filtered, n_trajectories=300, rng=0)
+    >>> highest = drawn.x[:, :, 0].max(axis=1)
+    >>> highest.shape, bool(drawn.means.max() < highest.mean())
+    ((300,), True)
     """
     model, user = model_of(model), "backward_simulation"
     require_density(model, user)

@@ -40,6 +40,15 @@ class Birth:
     ------
     TypeError, ValueError
         If the distribution is no mixture, or the probability none.
+
+    Examples
+    --------
+    A gate at the origin, through which a target comes in one of fifty steps; in ten of them, almost in one of five.
+
+    >>> gate = hf.GaussianMixture([1.0], [[0.0, 0.0]], np.diag([1.0, 4.0]))
+    >>> birth = hf.tracking.Birth(0.02, gate)
+    >>> round(birth.within(10.0).probability, 4), round(1 - 0.98**10, 4)
+    (0.1829, 0.1829)
     """
 
     probability: float
@@ -101,6 +110,22 @@ class BirthFromMeasurements:
     ------
     TypeError, ValueError
         If the prior is not one Gaussian, or a number is out of range.
+
+    Examples
+    --------
+    What a radar at the origin makes of a detection at 1 km due north: the place is that of the detection, to some metres; of
+    the velocity, and of the turn rate, nothing is known but the prior.
+
+    >>> model = hf.models.WithClutter(hf.models.CoordinatedTurn(), 0.9, clutter_density=1e-4)
+    >>> prior = hf.GaussianMixture([1.0], [[0.0] * 5], np.diag([2000.0, 100.0, 2000.0, 100.0, 0.05]) ** 2)
+    >>> def seen_there(z):
+    ...     x, y = z[:, 0] * np.cos(z[:, 1]), z[:, 0] * np.sin(z[:, 1])
+    ...     return np.column_stack([x, 0 * x, y, 0 * x, 0 * x])
+    ...
+    >>> births = hf.tracking.BirthFromMeasurements(prior, state=seen_there)
+    >>> (mean,), (covariance,) = births.located(model, np.array([[1000.0, np.pi / 2]]), step=1)
+    >>> np.allclose(mean[[0, 2]], [0, 1000], atol=1), np.sqrt(np.diagonal(covariance)).round(2).tolist()
+    (True, [3.16, 100.0, 10.0, 100.0, 0.05])
     """
 
     prior: GaussianMixture

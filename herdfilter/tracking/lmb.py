@@ -85,6 +85,21 @@ class LMBTracker:
     ------
     TypeError, ValueError
         If a part is not of its kind, a number is out of range, or the model lacks what the filter needs.
+
+    Examples
+    --------
+    Two targets on a line, one of them from the sixth scan on, and a false detection in the thirteenth: what the tracker
+    reports at the end are two, with one label each.
+
+    >>> walk = hf.models.ConstantVelocity(0.01, 0.5, initial_mean=[0, 0], initial_covariance=np.diag([100.0, 1.0]))
+    >>> model = hf.models.WithClutter(walk, detection_probability=0.95, clutter_density=0.005)
+    >>> scans = [[[k + 0.1], [-10.2]] if k > 4 else [[k + 0.1]] for k in range(20)]
+    >>> scans[12].append([27.0])
+    >>> births = hf.tracking.BirthFromMeasurements(walk.initial, expected=0.05)
+    >>> tracker = hf.tracking.LMBTracker(model, births, filter="ukf")
+    >>> result = tracker.run(scans)
+    >>> len(result.names()), np.round(np.sort(result.means[-1][:, 0])).tolist(), round(tracker.cardinality, 2)
+    (2, [-10.0, 19.0], 2.0)
     """
 
     def __init__(

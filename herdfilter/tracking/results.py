@@ -33,6 +33,21 @@ class TrackingRecord:
         Probabilities that the targets are there.
     cardinality : float
         Expected number of targets: the sum of the probabilities of all tracks, reported or not.
+
+    Examples
+    --------
+    A target, its detection and a false one; then an empty scan, which leaves doubt.
+
+    >>> walk = hf.models.ConstantVelocity(0.01, 0.5, initial_mean=[0, 1], initial_covariance=np.eye(2))
+    >>> model = hf.models.WithClutter(walk, detection_probability=0.9, clutter_density=0.01)
+    >>> tracker = hf.tracking.LMBTracker(model, filter="ukf", initial=[hf.tracking.Birth(0.9, walk.initial)])
+    >>> for scan in [[[1.2], [-20.0]], []]:
+    ...     tracker.predict()
+    ...     record = tracker.update(scan)
+    ...     print(record.labels, record.means.shape, record.covariances.shape, record.existence.round(2).tolist())
+    ...
+    [(0, 0)] (1, 2) (1, 2, 2) [0.99]
+    [(0, 0)] (1, 2) (1, 2, 2) [0.87]
     """
 
     step: int
@@ -76,6 +91,20 @@ class TrackingResult:
         Time of each scan, as it was given: numbers, durations or dates; sums of `dt` where that was given.
     dim : int
         Dimension d of a state.
+
+    Examples
+    --------
+    >>> walk = hf.models.ConstantVelocity(0.01, 0.5, initial_mean=[0, 1], initial_covariance=np.eye(2))
+    >>> model = hf.models.WithClutter(walk, detection_probability=0.9, clutter_density=0.01)
+    >>> tracker = hf.tracking.LMBTracker(model, filter="ukf", initial=[hf.tracking.Birth(0.9, walk.initial)])
+    >>> result = tracker.run([[[1.2]], [], [[2.9], [-20.0]]])
+    >>> result.names(), [mean.shape for mean in result.means], result.cardinality.round(2).tolist()
+    ([(0, 0)], [(1, 2), (1, 2), (1, 2)], [0.99, 0.87, 0.99])
+
+    The positions of a label:
+
+    >>> result.trajectories()[0, 0][:, 0].round(1).tolist()
+    [1.2, 2.3, 2.9]
     """
 
     labels: list[list[Label]]

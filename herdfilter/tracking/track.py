@@ -24,6 +24,19 @@ class Track:
         Probability that the target is there.
     filter : object
         A filter of the catalogue that holds the density of its state. It is replaced in the next step, not changed.
+
+    Examples
+    --------
+    A target that is there with probability 1/2, until a detection comes from where it should be.
+
+    >>> walk = hf.models.ConstantVelocity(0.01, 0.5, initial_mean=[0, 1], initial_covariance=np.eye(2))
+    >>> model = hf.models.WithClutter(walk, detection_probability=0.9, clutter_density=0.01)
+    >>> tracker = hf.tracking.LMBTracker(model, filter="ukf", initial=[hf.tracking.Birth(0.5, walk.initial)])
+    >>> tracker.predict()
+    >>> record = tracker.update([[1.2]])
+    >>> (track,) = tracker.tracks
+    >>> track.label, round(track.existence, 2), track.filter.mean.shape
+    ((0, 0), 0.96, (2,))
     """
 
     label: Label

@@ -14,7 +14,28 @@ from herdfilter.models.jacobians import VectorFunction, differences
 
 
 def pseudo_times(steps: int, ratio: float = 1.2) -> Array:
-    """Return 0 = l_0 < ... < l_steps = 1, each difference `ratio` times the one before (Li and Coates 2017)."""
+    """Return 0 = l_0 < ... < l_steps = 1, each difference `ratio` times the one before (Li and Coates 2017).
+
+    Parameters
+    ----------
+    steps : int
+        Number of differences, at least 1.
+    ratio : float
+        1.2 in the literature.
+
+    Returns
+    -------
+    ndarray, shape (steps + 1,)
+
+    Examples
+    --------
+    >>> from herdfilter.filters.flow import pseudo_times
+    >>> np.round(pseudo_times(3), 4).tolist()
+    [0.0, 0.2747, 0.6044, 1.0]
+    >>> steps = np.diff(pseudo_times(29))
+    >>> len(steps), np.allclose(steps[1:], 1.2 * steps[:-1])
+    (29, True)
+    """
     times = np.concatenate([[0.0], np.cumsum(ratio ** np.arange(steps))])
     return times / times[-1]
 
@@ -45,6 +66,19 @@ class ExactFlow:
         If the observation or what the model returns has the wrong shape, or is infinite; the first also in `migrate`.
     IndefiniteCovarianceError
         If the covariance of the observation is not positive definite.
+
+    Examples
+    --------
+    The prior N(0, 1) meets the observation 1 of noise 1: of the posterior N(1/2, 1/2) are the places that the flow takes
+    the offsets -1, 0 and 1 to.
+
+    >>> from herdfilter.filters.flow import ExactFlow, pseudo_times
+    >>> model = hf.models.linear_chain(1)
+    >>> seen = hf.Observation.read(model, [1.0], step=1)
+    >>> mean, offsets = np.zeros(1), np.array([[-1.0], [0.0], [1.0]])
+    >>> (moved,), log_determinants = ExactFlow(seen, pseudo_times(1)).migrate(np.eye(1), (mean, offsets))
+    >>> np.allclose(moved.ravel(), 0.5 + np.array([-1, 0, 1]) * 0.5**0.5), np.allclose(log_determinants, np.log(0.5) / 2)
+    (True, True)
     """
 
     def __init__(self, seen: Observation, times: Array) -> None:

@@ -76,6 +76,22 @@ class KalmanFilter:
         The last completed step.
     belief : Belief
         What the filter believes about the state.
+
+    Examples
+    --------
+    All of them are used alike: in a loop, or by ``run``.
+
+    >>> model = hf.models.linear_chain(2)
+    >>> kf = hf.ExtendedKalmanFilter(model)
+    >>> for z in [[0.5, -0.2], None, [1.0, 0.3]]:
+    ...     kf.predict()
+    ...     record = kf.update(z)
+    ...
+    >>> isinstance(kf, hf.filters.kalman.KalmanFilter), kf.step, kf.mean.shape, kf.covariance.shape
+    (True, 3, (2,), (2, 2))
+    >>> result = hf.ExtendedKalmanFilter(model).run([[0.5, -0.2], None, [1.0, 0.3]])
+    >>> np.array_equal(result.means[-1], kf.mean), np.isclose(result.log_likelihood, kf.log_likelihood).item()
+    (True, True)
     """
 
     def __init__(self, model: Model, belief: Belief) -> None:
@@ -267,6 +283,21 @@ class IndefiniteCovarianceError(RuntimeError):
         The step at which it happened.
     result : FilterResult or None
         In a batch run, the steps before.
+
+    Examples
+    --------
+    The centre of the sigma points has the weight -9, and the state is squared when it is seen.
+
+
+    >>> kf = hf.UnscentedKalmanFilter(hf.models.UNGM(), kappa=-0.9)
+    >>> try:
+    ...     kf.run([[0.2], [1.5], [4.0]])
+    ... except hf.IndefiniteCovarianceError as error:
+    ...     print(error)
+    ...     print(len(error.result), "steps were completed")
+    ...
+    step 1: the observation's covariance is not positive definite
+    0 steps were completed
     """
 
     def __init__(self, step: int, what: str) -> None:

@@ -36,6 +36,16 @@ class CubatureKalmanFilter(KalmanFilter):
     -----
     filterpy's ``CubatureKalmanFilter`` (2.0.0) updates with the points that it predicted, whose spread lacks the
     transition noise. Its gain is therefore wrong even for a linear model; the paper draws new points, as we do.
+
+    Examples
+    --------
+    It is the unscented filter whose centre has no weight.
+
+    >>> model = hf.models.CoordinatedTurn()
+    >>> truth, z = hf.simulate(model, steps=20, rng=1)
+    >>> cubature, unscented = hf.CubatureKalmanFilter(model).run(z), hf.UnscentedKalmanFilter(model, kappa=0.0).run(z)
+    >>> np.allclose(cubature.means, unscented.means), np.allclose(cubature.covariances, unscented.covariances)
+    (True, True)
     """
 
     def __init__(self, model: Model) -> None:

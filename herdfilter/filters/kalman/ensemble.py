@@ -57,6 +57,18 @@ class EnsembleKalmanFilter(KalmanFilter):
     -----
     filterpy's ``EnsembleKalmanFilter`` is not called: it draws from the global generator, loops over members in
     Python, knows no angles, and after an update its covariance is not that of its ensemble.
+
+    Examples
+    --------
+    A chaotic system of ten variables, of which every second is seen, with noise of standard deviation 1.5. The root mean
+    square error of all ten, once the ensemble of 80 has found them, is smaller.
+
+    >>> model = hf.models.Lorenz96(dim=10)
+    >>> truth, z = hf.simulate(model, steps=60, dt=0.05, rng=1)
+    >>> enkf = hf.EnsembleKalmanFilter(model, n_particles=80, rng=0)
+    >>> result = enkf.run(z, dt=0.05)
+    >>> enkf.particles.shape, bool(np.sqrt(np.mean((result.means[30:] - truth[30:]) ** 2)) < 1.5)
+    ((80, 10), True)
     """
 
     belief: _Ensemble

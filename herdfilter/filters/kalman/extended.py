@@ -36,6 +36,21 @@ class ExtendedKalmanFilter(KalmanFilter):
     -----
     Numbers are those of filterpy's ``ExtendedKalmanFilter``. That is not called: it needs the Jacobians and has no
     nonlinear transition.
+
+    Examples
+    --------
+    Kalman's filter where the model is linear: his recursion, written out for one number.
+
+    >>> model = hf.models.LinearGaussian(F=[[0.9]], H=[[1]], Q=[[0.5]], R=[[2]], initial_mean=[0], initial_covariance=[[1]])
+    >>> mean, variance = 0.0, 1.0
+    >>> for z in [1.2, 0.4, 2.0]:
+    ...     mean, variance = 0.9 * mean, 0.81 * variance + 0.5
+    ...     gain = variance / (variance + 2)
+    ...     mean, variance = mean + gain * (z - mean), (1 - gain) * variance
+    ...
+    >>> result = hf.ExtendedKalmanFilter(model).run([1.2, 0.4, 2.0])
+    >>> np.allclose(result.means[-1], mean), np.allclose(result.covariances[-1], variance)
+    (True, True)
     """
 
     def __init__(self, model: Model) -> None:

@@ -57,6 +57,18 @@ class MixtureKalmanFilter(KalmanFilter):
         If the model, or one of its modes, lacks a function.
     ValueError
         If a number is out of range or the rule unknown.
+
+    Examples
+    --------
+    A random walk whose steps are short or long. With room for all histories of modes the answer is exact, and eight of them
+    come close to it.
+
+    >>> short, long = (hf.models.LinearGaussian([[1]], [[1]], [[q]], [[1]], [0], [[1]]) for q in (0.01, 4.0))
+    >>> model = hf.models.JumpMarkov([short, long], [[0.9, 0.1], [0.2, 0.8]])
+    >>> z = [[0.1], [-0.2], [3.1], [6.0], [5.9]]
+    >>> exact, few = (hf.MixtureKalmanFilter(model, n).run(z) for n in (64, 8))
+    >>> np.round(exact.mode_probabilities[:, 1], 2).tolist(), np.allclose(few.means, exact.means, atol=0.05)
+    ([0.32, 0.2, 0.69, 0.96, 0.69], True)
     """
 
     def __init__(self, model: Model, n_particles: int = 100, rule: str | MomentRule = "unscented") -> None:

@@ -41,6 +41,16 @@ class InteractingMultipleModel(KalmanFilter):
         If the model, or one of its modes, lacks a function.
     ValueError
         If the rule is unknown.
+
+    Examples
+    --------
+    A target that goes straight or manoeuvres. Its positions on a line are those of a constant velocity, and then are not.
+
+    >>> steady, lively = (hf.models.ConstantVelocity(q, 0.5, [0, 1], 0.1 * np.eye(2)) for q in (1e-3, 10.0))
+    >>> model = hf.models.JumpMarkov([steady, lively], [[0.95, 0.05], [0.1, 0.9]])
+    >>> result = hf.InteractingMultipleModel(model).run([1.1, 1.9, 3.0, 4.1, 5.0, 9.0, 16.0])
+    >>> np.round(result.mode_probabilities[:, 1], 2).tolist()
+    [0.24, 0.1, 0.05, 0.03, 0.03, 0.97, 0.91]
     """
 
     def __init__(self, model: Model, rule: str | MomentRule = "unscented") -> None:

@@ -56,6 +56,19 @@ def kalman_mixture(
         If the covariance of the observation, or an updated one, is indefinite.
     ValueError
         If `z` or what the model returns has the wrong shape or is infinite, or the rule is unknown.
+
+    Examples
+    --------
+    Two guesses of a place, 0 and 4, and the observation 3 of it: what each predicts decides their weights.
+
+    >>> from herdfilter.filters.kalman import kalman_mixture
+    >>> prior = hf.GaussianMixture([0.5, 0.5], [[0.0], [4.0]], [[1.0]])
+    >>> posterior, log_evidence = kalman_mixture(hf.models.linear_chain(1), prior, np.array([3.0]), step=1)
+    >>> posterior.means.ravel().tolist()
+    [1.5, 3.5]
+    >>> density = np.exp(-0.25 * np.array([3.0 - 0.0, 3.0 - 4.0]) ** 2) / np.sqrt(4 * np.pi)
+    >>> np.allclose(posterior.weights, density / density.sum()), np.allclose(log_evidence, np.log(density.mean()))
+    (True, True)
     """
     seen = Observation.read(model, z, step, partial=True)
     if seen is None:

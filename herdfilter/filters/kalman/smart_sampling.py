@@ -37,6 +37,21 @@ class SmartSamplingKalmanFilter(KalmanFilter):
         If the model lacks a function.
     ValueError
         If `n_particles` is out of range; with noise that is not additive, only `predict` can tell.
+
+    Examples
+    --------
+    The state is N(1, 4) when its square is seen, with noise of variance 1: the mean of the observation is 5 and its variance
+    49. Points in pairs have the mean exactly; the variance is the better, the more points there are.
+
+    >>> model = hf.models.from_functions(lambda x: x, lambda x: x**2, Q=[[3.0]], R=[[1.0]], x0=[1.0], P0=[[1.0]])
+    >>> for n in [4, 20]:
+    ...     kf = hf.SmartSamplingKalmanFilter(model, n_particles=n)
+    ...     kf.predict()
+    ...     mean, covariance = kf.predicted_observation()
+    ...     print(round(mean.item(), 3), round(covariance.item()))
+    ...
+    5.0 29
+    5.0 43
     """
 
     def __init__(self, model: Model, n_particles: int = 100) -> None:

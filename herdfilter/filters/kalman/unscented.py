@@ -45,6 +45,20 @@ class UnscentedKalmanFilter(KalmanFilter):
     -----
     Numbers are those of filterpy's ``UnscentedKalmanFilter``. That is not called: it loops over points in Python,
     must be told how to average and subtract angles, and takes neither missing entries nor noise that is not additive.
+
+    Examples
+    --------
+    The state is N(1, 4) when its square is seen, with noise of variance 1: the mean of the observation is 5 and its variance
+    49. A linearisation misses both, sigma points with the kurtosis of a Gaussian neither.
+
+    >>> model = hf.models.from_functions(lambda x: x, lambda x: x**2, Q=[[3.0]], R=[[1.0]], x0=[1.0], P0=[[1.0]])
+    >>> for kf in [hf.ExtendedKalmanFilter(model), hf.UnscentedKalmanFilter(model, kappa=2.0)]:
+    ...     kf.predict()
+    ...     mean, covariance = kf.predicted_observation()
+    ...     print(round(mean.item(), 3), round(covariance.item(), 3))
+    ...
+    1.0 17.0
+    5.0 49.0
     """
 
     def __init__(self, model: Model, alpha: float = 1.0, beta: float = 0.0, kappa: float = 1.0) -> None:

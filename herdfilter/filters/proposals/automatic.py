@@ -57,9 +57,32 @@ class AutomaticProposal:
         In place of quantiles and balanced points: ``RandomSampling()`` gives the random counterpart of this proposal, which
         shows what the points themselves contribute.
 
+    Raises
+    ------
+    TypeError
+        If `sampler` has no method ``sample``.
+
     See Also
     --------
     RankedProposal, HerdedProposal, KalmanMixtureProposal, QuantileSampling
+
+    Examples
+    --------
+    On a linear Gaussian model it is the Kalman filter, with as few as 20 particles.
+
+    >>> model = hf.models.linear_chain(2)
+    >>> truth, z = hf.simulate(model, steps=10, rng=1)
+    >>> result = hf.ParticleFilter(model, n_particles=20, proposal=hf.AutomaticProposal()).run(z)
+    >>> kalman = hf.ExtendedKalmanFilter(model).run(z)
+    >>> np.allclose(result.means, kalman.means), np.allclose(result.log_likelihood, kalman.log_likelihood)
+    (True, True)
+
+    A squared observation leaves two modes. There particles stand for themselves, and both modes have some.
+
+    >>> pf = hf.ParticleFilter(hf.models.UNGM(), n_particles=50, proposal=hf.AutomaticProposal())
+    >>> result = pf.run([[5.0], [5.0]])
+    >>> bool((pf.particles < 0).any() and (pf.particles > 0).any())
+    True
     """
 
     sampler: Sampler | None = None

@@ -39,6 +39,20 @@ class AuxiliaryProposal(BootstrapProposal):
     ------
     TypeError
         If the scheme does not copy particles.
+
+    Examples
+    --------
+    Where the transition noise is small, what an observation says of the successors is known from the particles. Of 200 the
+    observation leaves an effective number of a few to a blind proposal, and of most to this one.
+
+    >>> model = hf.models.LinearGaussian([[1]], [[1]], Q=[[0.01]], R=[[0.04]], initial_mean=[0], initial_covariance=[[1]])
+    >>> for proposal in [hf.BootstrapProposal(), hf.AuxiliaryProposal()]:
+    ...     pf = hf.ParticleFilter(model, n_particles=200, proposal=proposal, rng=0)
+    ...     pf.predict()
+    ...     print(pf.update([1.5]).ess > 60)
+    ...
+    False
+    True
     """
 
     resampling: CopyingResampling = field(default_factory=SystematicResampling)

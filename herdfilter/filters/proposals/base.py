@@ -17,7 +17,26 @@ from herdfilter.samplers.base import Sampler, drawn
 
 @runtime_checkable
 class Proposal(Protocol):
-    """Anything that carries weighted particles through a transition."""
+    """Anything that carries weighted particles through a transition.
+
+    Examples
+    --------
+    A proposal of one's own: pairs of particles get opposite noise. So 50 random numbers serve 100 particles, whose mean
+    moves with the transition exactly. All else is that of the bootstrap proposal.
+
+    >>> class Antithetic(hf.BootstrapProposal):
+    ...     def propose(self, move, cloud, rng):
+    ...         noise = rng.standard_normal((len(cloud) // 2, move.noise_dim))
+    ...         return hf.Cloud(move.push(cloud.particles, np.concatenate([noise, -noise])), cloud.log_weights)
+    ...
+    >>> pf = hf.ParticleFilter(hf.models.linear_chain(1), n_particles=100, proposal=Antithetic(), rng=0)
+    >>> isinstance(pf.proposal, hf.Proposal)
+    True
+    >>> before = pf.mean
+    >>> pf.predict()
+    >>> np.allclose(pf.mean, 0.42 * before)
+    True
+    """
 
     @property
     def absorbs_weights(self) -> bool:
@@ -47,6 +66,23 @@ class ObservingProposal(Proposal, Protocol):
 
     Of a scan it is shown one detection at a time, each with a part of the particles, unless it has an attribute
     ``takes_scans`` that is true: it then needs no more of it than its likelihood.
+
+    Examples
+    --------
+    The least that one does is to move the particles and weigh them by what is seen. That is the bootstrap filter, to the
+    last bit; a better one looks at ``seen.z`` before it moves them.
+
+    >>> class Bootstrap(hf.BootstrapProposal):
+    ...     def guide(self, move, cloud, seen, rng):
+    ...         moved = self.propose(move, cloud, rng)
+    ...         return moved.reweighted(seen.log_likelihood(moved.particles))
+    ...
+    >>> isinstance(Bootstrap(), hf.ObservingProposal), isinstance(hf.BootstrapProposal(), hf.ObservingProposal)
+    (True, False)
+    >>> model, z = hf.models.UNGM(), [[0.2], [1.5], [4.0]]
+    >>> result = hf.ParticleFilter(model, 50, proposal=Bootstrap(), rng=0).run(z)
+    >>> np.array_equal(result.means, hf.ParticleFilter(model, 50, rng=0).run(z).means)
+    True
     """
 
     def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:

@@ -15,7 +15,26 @@ from herdfilter.models.contract import Model, require
 
 @dataclass(frozen=True)
 class BootstrapProposal:
-    """Draws from the transition density (Gordon, Salmond and Smith 1993); weights stay with their particles."""
+    """Draws from the transition density (Gordon, Salmond and Smith 1993); weights stay with their particles.
+
+    Examples
+    --------
+    It asks a model for nothing but draws from the transition and a likelihood: here steps of Laplace's distribution, and
+    an observation with noise of that kind.
+
+    >>> class Walk:
+    ...     dim = 1
+    ...     initial = hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
+    ...     def sample_transition(self, x, rng, dt, control, step):
+    ...         return x + rng.laplace(size=x.shape)
+    ...     def log_likelihood(self, z, x, step):
+    ...         return -abs(z - x[:, 0])
+    ...
+    >>> pf = hf.ParticleFilter(Walk(), n_particles=300, proposal=hf.BootstrapProposal(), rng=0)
+    >>> result = pf.run([1.0, 2.0, 3.0, 4.0])
+    >>> bool(abs(result.means[-1, 0] - 4.0) < 1)
+    True
+    """
 
     absorbs_weights: ClassVar[bool] = False
 

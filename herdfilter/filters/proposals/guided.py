@@ -39,6 +39,18 @@ class GuidedProposal(BootstrapProposal):
     ------
     ValueError
         If the rule is unknown; in a filter, if Q is rank-deficient, which has no density.
+
+    Examples
+    --------
+    A range thirty times as sharp as the prediction is wide. Of 100 particles moved without a look at it, it leaves an
+    effective number of less than ten; of those moved to where it points, several times as many.
+
+    >>> model = hf.models.CirclingRange(range_sd=0.01)
+    >>> truth, z = hf.simulate(model, steps=20, rng=1)
+    >>> blind = hf.ParticleFilter(model, 100, proposal=hf.BootstrapProposal(), rng=0, on_degeneracy="predict").run(z)
+    >>> guided = hf.ParticleFilter(model, 100, proposal=hf.GuidedProposal(), rng=0).run(z)
+    >>> bool(blind.ess.mean() < 10), bool(guided.ess.mean() > 20)
+    (True, True)
     """
 
     rule: str | MomentRule = "unscented"

@@ -41,6 +41,20 @@ class HerdedProposal:
     ------
     TypeError, ValueError
         If `sampler` has no method ``sample``, or the share is out of range.
+
+    Examples
+    --------
+    The root mean square error of the posterior means of a linear Gaussian model, against Kalman's: 64 herded points come
+    closer than as many random ones.
+
+    >>> model = hf.models.linear_chain(2)
+    >>> truth, z = hf.simulate(model, steps=20, rng=1)
+    >>> def error(proposal):
+    ...     result = hf.ParticleFilter(model, n_particles=64, proposal=proposal, rng=0).run(z)
+    ...     return np.sqrt(np.mean((result.means - hf.ExtendedKalmanFilter(model).run(z).means) ** 2))
+    ...
+    >>> bool(error(hf.HerdedProposal(hf.KernelHerding())) < 0.7 * error(hf.BootstrapProposal()))
+    True
     """
 
     sampler: Sampler

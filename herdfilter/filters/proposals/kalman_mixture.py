@@ -53,6 +53,20 @@ class KalmanMixtureProposal:
     TypeError, ValueError
         If a part is not of its kind, a share is out of range or the rule unknown; in a filter, ValueError if Q is
         rank-deficient, which has no density.
+
+    Examples
+    --------
+    A range thirty times as sharp as the prediction is wide: points are drawn from the thin arc that it leaves, where those
+    of `HerdedProposal` would hardly be.
+
+    >>> model = hf.models.CirclingRange(range_sd=0.01)
+    >>> truth, z = hf.simulate(model, steps=10, rng=1)
+    >>> for kind in [hf.HerdedProposal, hf.KalmanMixtureProposal]:
+    ...     pf = hf.ParticleFilter(model, 50, proposal=kind(hf.KernelHerding()), on_degeneracy="predict")
+    ...     print(kind.__name__, bool(pf.run(z).ess.mean() > 10))
+    ...
+    HerdedProposal False
+    KalmanMixtureProposal True
     """
 
     sampler: Sampler

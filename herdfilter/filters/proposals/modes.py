@@ -67,6 +67,27 @@ class ModeProposal:
     ------
     TypeError, ValueError
         If a part is not of its kind, or `modes` unknown; from the filter, if a resampling scheme has a number of its own.
+
+    Examples
+    --------
+    A target that goes straight or manoeuvres. A filter of such a model wraps its proposal by itself. The predicted
+    probabilities of the modes are those of the Markov chain, 0.5 * 0.95 + 0.5 * 0.1 and the rest, exactly.
+
+    >>> steady, lively = (hf.models.ConstantVelocity(q, 0.5, [0, 1], 0.1 * np.eye(2)) for q in (1e-3, 10.0))
+    >>> model = hf.models.JumpMarkov([steady, lively], [[0.95, 0.05], [0.1, 0.9]])
+    >>> pf = hf.ParticleFilter(model, n_particles=50, proposal=hf.RankedProposal())
+    >>> isinstance(pf.proposal, hf.ModeProposal)
+    True
+    >>> pf.predict()
+    >>> np.round(pf.mode_probabilities, 9).tolist()
+    [0.525, 0.475]
+
+    Labels that are drawn have these probabilities in the mean only.
+
+    >>> pf = hf.ParticleFilter(model, 51, proposal=hf.ModeProposal(hf.BootstrapProposal(), modes="random"), rng=0)
+    >>> pf.predict()
+    >>> np.allclose(pf.mode_probabilities, [0.525, 0.475]), np.allclose(pf.mode_probabilities, [0.525, 0.475], atol=0.3)
+    (False, True)
     """
 
     proposal: Proposal

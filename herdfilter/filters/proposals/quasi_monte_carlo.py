@@ -37,6 +37,13 @@ class SequentialQuasiMonteCarlo:
     Powers of two serve best as number of particles: other numbers take the first n points of the next larger set, which
     are less even.
 
+    Raises
+    ------
+    TypeError
+        In a filter, if the model's transition can only be simulated.
+    ValueError
+        In a filter, if the state has more than 62 dimensions.
+
     Notes
     -----
     Gerber and Chopin (2015), "Sequential quasi Monte Carlo", Journal of the Royal Statistical Society B 77. The paper takes
@@ -47,6 +54,19 @@ class SequentialQuasiMonteCarlo:
     The scramble (linear matrix scramble and digital shift, Matousek 1998) is that of ``scipy.stats.qmc.Sobol``, from whose
     direction numbers (Joe and Kuo 2008) the points are made here: to construct that generator anew takes several times as
     long as the rest of a step, and gives the same errors.
+
+    Examples
+    --------
+    The root mean square error of the posterior means of a linear Gaussian model, against Kalman's, with 256 particles:
+
+    >>> model = hf.models.linear_chain(1)
+    >>> truth, z = hf.simulate(model, steps=20, rng=1)
+    >>> def error(proposal):
+    ...     result = hf.ParticleFilter(model, n_particles=256, proposal=proposal, rng=0).run(z)
+    ...     return np.sqrt(np.mean((result.means - hf.ExtendedKalmanFilter(model).run(z).means) ** 2))
+    ...
+    >>> bool(error(hf.SequentialQuasiMonteCarlo()) < 0.6 * error(hf.BootstrapProposal()))
+    True
     """
 
     absorbs_weights: ClassVar[bool] = True

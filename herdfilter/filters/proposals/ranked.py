@@ -65,6 +65,22 @@ class RankedProposal:
     TypeError, ValueError
         If `sampler` has no method ``sample``, or the share is out of range; in a filter, if the state has more than 62
         dimensions, in which no place on a Hilbert curve can be told.
+
+    Examples
+    --------
+    The error of the posterior means of a linear Gaussian model, against Kalman's, falls faster than by half with four times
+    as many particles, and no random number is used.
+
+    >>> model = hf.models.linear_chain(2)
+    >>> truth, z = hf.simulate(model, steps=10, rng=1)
+    >>> kalman = hf.ExtendedKalmanFilter(model).run(z)
+    >>> errors = []
+    >>> for n in [50, 200, 800]:
+    ...     result = hf.ParticleFilter(model, n, proposal=hf.RankedProposal()).run(z)
+    ...     errors.append(np.sqrt(np.mean((result.means - kalman.means) ** 2)))
+    ...
+    >>> bool(errors[0] < 0.02), bool(errors[2] < errors[0] / 4)
+    (True, True)
     """
 
     sampler: Sampler | None = None

@@ -19,7 +19,23 @@ ROUNDING = 1e-12  # relative: a number of offspring this little below a whole on
 
 @runtime_checkable
 class Resampling(Protocol):
-    """Anything that replaces weighted particles by as many less unevenly weighted ones."""
+    """Anything that replaces weighted particles by as many less unevenly weighted ones.
+
+    Examples
+    --------
+    A scheme of one's own needs no base class. This one takes the heavier half twice.
+
+    >>> class HeavierHalf:
+    ...     def resample(self, cloud, rng, circular=()):
+    ...         heavier = np.argsort(cloud.weights)[len(cloud) // 2 :]
+    ...         return hf.Cloud.equal(np.repeat(cloud.particles[heavier], 2, axis=0))
+    ...
+    >>> isinstance(HeavierHalf(), hf.Resampling)
+    True
+    >>> pf = hf.ParticleFilter(hf.models.UNGM(), 50, resampling=HeavierHalf(), resample_below=1.0, rng=0)
+    >>> pf.run([[0.2], [1.5], [4.0]]).resampled.tolist()
+    [False, True, True]
+    """
 
     def resample(self, cloud: Cloud, rng: np.random.Generator, circular: Sequence[int] = ()) -> Cloud:
         """Return ``cloud.successors`` particles, as many as `cloud` has unless it says so, with weights that sum to 1."""
@@ -44,7 +60,20 @@ def whole_and_rest(weights: Array) -> tuple[Indices, Array]:
 
 
 class CopyingResampling(ABC):
-    """A scheme that copies particles; a subclass says which ones."""
+    """A scheme that copies particles; a subclass says which ones.
+
+    Examples
+    --------
+    A scheme that copies nothing but the heaviest particle:
+
+    >>> class Heaviest(hf.CopyingResampling):
+    ...     def ancestors(self, weights, rng):
+    ...         return np.full(len(weights), weights.argmax())
+    ...
+    >>> cloud = hf.Cloud.weighted(np.array([[1.0], [2.0], [3.0]]), np.array([0.5, 0.3, 0.2]))
+    >>> Heaviest().resample(cloud, rng=None).particles.ravel().tolist()
+    [1.0, 1.0, 1.0]
+    """
 
     @abstractmethod
     def ancestors(self, weights: Array, rng: np.random.Generator) -> Indices:

@@ -24,6 +24,29 @@ class MixtureResampling:
         Weighted particles to mixture, for instance `KernelDensityFit`.
     sampler : Sampler
         Mixture to points: random draws give the regularised particle filter, a herding sampler a deterministic one.
+
+    Raises
+    ------
+    TypeError
+        If a part is not of its kind.
+    ValueError
+        From `resample`, if the sampler returns another number of points than asked for, or negative weights.
+
+    Examples
+    --------
+    New particles from one Gaussian, herded: no two are alike, and their mean is that of the weighted ones.
+
+    >>> x, weights = np.arange(10.0)[:, None], np.arange(1.0, 11.0) / 55
+    >>> scheme = hf.MixtureResampling(hf.GaussianFit(), hf.MappedSampling(hf.KernelHerding()))
+    >>> new = scheme.resample(hf.Cloud.weighted(x, weights), rng=None)
+    >>> len(np.unique(new.particles)), np.allclose(new.weights @ new.particles, weights @ x)
+    (10, True)
+
+    In a filter, before every prediction from weights that are uneven:
+
+    >>> pf = hf.ParticleFilter(hf.models.UNGM(), 50, resampling=scheme, resample_below=1.0, rng=0)
+    >>> pf.run([[0.2], [1.5], [4.0]]).resampled.tolist()
+    [False, True, True]
     """
 
     fit: Fit

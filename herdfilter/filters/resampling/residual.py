@@ -28,6 +28,21 @@ class ResidualResampling(CopyingResampling):
     ------
     ValueError
         If `rest` is unknown.
+
+    Examples
+    --------
+    Ten particles, of which 5, 3 and 2 copies of the first three are expected: nothing is left to chance.
+
+    >>> weights = np.array([0.5, 0.3, 0.2, 0, 0, 0, 0, 0, 0, 0])
+    >>> hf.ResidualResampling().ancestors(weights, np.random.default_rng(0)).tolist()
+    [0, 0, 0, 0, 0, 1, 1, 1, 2, 2]
+
+    Of 1.5, 0.9 and 0.6 copies one of the first particle is certain, and two places are drawn.
+
+    >>> rng = np.random.default_rng(0)
+    >>> draws = [hf.ResidualResampling().ancestors(weights[:3], rng).tolist() for _ in range(400)]
+    >>> {draw.count(0) for draw in draws}
+    {1, 2, 3}
     """
 
     rest: Literal["multinomial", "systematic"] = "multinomial"

@@ -44,6 +44,16 @@ class OptimalTransportResampling:
         If `distance` is unknown or `largest` not a positive integer; from `resample`, if there are more particles.
     RuntimeError
         From `resample`, if the linear programme cannot be solved.
+
+    Examples
+    --------
+    Each of three new particles takes a third of all weight, from the nearest. The first takes it from the first alone, the
+    second from the first and the second in equal parts, and the last what is left. The mean stays 1.7.
+
+    >>> cloud = hf.Cloud.weighted(np.array([[1.0], [2.0], [3.0]]), np.array([0.5, 0.3, 0.2]))
+    >>> new = hf.OptimalTransportResampling().resample(cloud, rng=None)
+    >>> np.round(new.particles.ravel(), 6).tolist()
+    [1.0, 1.5, 2.6]
     """
 
     distance: Literal["whitened", "euclidean"] = "whitened"
