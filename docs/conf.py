@@ -7,8 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent / "tables"))
+sys.path.insert(0, str(Path(__file__).parent / "tools"))
 
 import docutils
 import gallery_data

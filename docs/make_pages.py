@@ -1,9 +1,9 @@
 """Fill the tables of README.md and docs/*.md from benchmarks/results: ``python docs/make_pages.py``.
 
 What stands between ``<!-- table: NAME -->`` and ``<!-- end -->`` on a page is made by the function of that name in
-tables/page_tables.py, and never typed. The results files are written by the scripts in benchmarks/, those of the paper by
+tools/page_tables.py, and never typed. The results files are written by the scripts in benchmarks/, those of the paper by
 make_images.py; demo.txt is taken from results/demo/table.txt, which ``make demo`` leaves. Long tables are CSV files that
-pages show: see tables/page_views.py. ``--check`` only names the files that are not up to date.
+pages show: see tools/page_views.py. ``--check`` only names the files that are not up to date.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "tables"))
+sys.path.insert(0, str(Path(__file__).parent / "tools"))
 
 from page_format import RESULTS
 from page_tables import ROOT, TABLES, excerpt

@@ -22,7 +22,7 @@ LIBRARIES = {"stone_soup": "stonesoup", "particles": "particles"}  # of the adap
 @pytest.fixture
 def public_names(monkeypatch):
     pytest.importorskip("stonesoup", reason="Stone Soup, of which some names are, is not installed")
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "docs" / "tables"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "docs" / "tools"))
     return importlib.import_module("public_names")
 
 

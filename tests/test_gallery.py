@@ -31,7 +31,7 @@ def script(request):
 
 @pytest.fixture
 def gallery_data(monkeypatch):
-    monkeypatch.syspath_prepend(str(DOCS))
+    monkeypatch.syspath_prepend(str(DOCS / "tools"))
     return importlib.import_module("gallery_data")
 
 
@@ -39,7 +39,7 @@ def gallery_data(monkeypatch):
 def shown(monkeypatch, tmp_path):
     """What the gallery shows of a block of code that ends with a value."""
     pytest.importorskip("sphinx_gallery", reason="the documentation is not built without")
-    monkeypatch.syspath_prepend(str(DOCS))
+    monkeypatch.syspath_prepend(str(DOCS / "tools"))
     gallery_shown = importlib.import_module("gallery_shown")
     monkeypatch.setattr(gallery_shown, "PAGES", tmp_path)
 

@@ -18,7 +18,7 @@ def tables(monkeypatch):
     """The scripts that fill the pages."""
     for library in ("sphinx", "stonesoup"):
         pytest.importorskip(library, reason=f"the optional library {library} is not installed")
-    monkeypatch.syspath_prepend(str(DOCS / "tables"))
+    monkeypatch.syspath_prepend(str(DOCS / "tools"))
     return importlib.import_module
 
 

@@ -52,6 +52,9 @@ found = hf.maximise_likelihood(
 print(found)
 
 # %%
+# The series is one of some thirty that were simulated, taken because its maximum lies near the truth; one series shows
+# how it is done, and not how well it does.
+#
 # What made the search easy is the shape of the log-likelihood. Here it is along ``rho``: by the filter above, by a
 # bootstrap filter with as many particles and one fixed seed, and the exact one, which a grid gives as the state has one
 # dimension.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, as_count, as_numbers, one_of, shown
+from herdfilter._one_line import fields_in_line
 from herdfilter.evaluation.data.files import locate
 
 SENSORS = {"lidar": 1, "radar": 2, "infrared": 3, "daylight": 4}
@@ -66,6 +67,8 @@ class AutoferryData:
     scans: list[Array]
     own_ship: Array
     truth: Array
+
+    __repr__ = fields_in_line
 
     def __len__(self) -> int:
         return len(self.time)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, as_count, one_of
+from herdfilter._one_line import fields_in_line
 from herdfilter.evaluation.data.files import locate
 from herdfilter.models.contract import wrap_angles
 
@@ -63,6 +64,8 @@ class PlazaData:
     controls: Array
     observations: Array
     truth: Array
+
+    __repr__ = fields_in_line
 
     def __len__(self) -> int:
         return len(self.time)

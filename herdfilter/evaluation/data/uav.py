@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import Array, as_count
+from herdfilter._one_line import fields_in_line
 from herdfilter.evaluation.data.files import locate
 
 SEMI_MAJOR_AXIS, FLATTENING = 6_378_137.0, 1 / 298.257223563
@@ -40,6 +41,8 @@ class UAVData:
     origin: Array
     time: Array
     truth: Array
+
+    __repr__ = fields_in_line
 
     def __len__(self) -> int:
         return len(self.time)

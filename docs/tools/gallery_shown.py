@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from sphinx.directives.patches import MathDirective
 from sphinx_gallery.scrapers import figure_rst
 
-PAGES = Path(__file__).parent / "examples" / "pages"
+PAGES = Path(__file__).parents[1] / "examples" / "pages"
 """Folder of the pages of HTML; its files become static ones of the site."""
 
 FRAME = """

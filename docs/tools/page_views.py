@@ -17,7 +17,7 @@ import page_catalogue
 import page_default
 from page_format import RESULTS, Table, measured, read
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[1] / "tables"
 RAW = "../benchmarks/results"
 """The folder of the results files, seen from a page."""
 

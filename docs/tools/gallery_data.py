@@ -9,7 +9,7 @@ from pathlib import Path
 from herdfilter.evaluation.cache import user_cache
 from herdfilter.evaluation.data.files import DATA_FILES, locate
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).parents[1]
 GALLERY = DOCS / "gallery"
 
 
