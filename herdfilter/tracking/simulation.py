@@ -39,7 +39,7 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
     Raises
     ------
     TypeError, ValueError
-        If the model says nothing of clutter or has no region for it, or the shape does not fit.
+        If the model says nothing of clutter or has no region (without any clutter, too), or the shape does not fit.
 
     Examples
     --------
