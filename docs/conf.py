@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from logging import getLogger
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "tools"))
@@ -22,6 +23,9 @@ from sphinx.util import logging
 from herdfilter import __version__
 
 logger = logging.getLogger(__name__)
+
+# A style of Pygments, when imported, has Python print every message of level INFO.
+getLogger("herdfilter").setLevel("WARNING")
 
 project = "herdfilter"
 author = "The herdfilter developers"
