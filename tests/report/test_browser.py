@@ -67,7 +67,7 @@ def written(labels, folder):
         steps=24,
         runs=6,
         particles=(10, 30),
-        filters=("bootstrap", "herded-kh", "guided-augmented-gauss-kh"),
+        filters=("bootstrap", "augmented-gauss-kh", "guided-augmented-gauss-kh"),
         labels=tuple(labels),
         reference={"type": "kalman"},
     )
