@@ -187,7 +187,7 @@ def test_a_trajectory_in_the_plane(result):
 
 
 def test_a_trajectory_over_time_shows_the_particles():
-    result = study(view="time")
+    result = study(view="time", particles=(10,), runs=1)
     figure = plotting.trajectory(result, ["augmented-kh"])
     (cloud,) = figure.axes[0].collections
     particles = result.trajectory.particles["augmented-kh"][:, :, 0]
