@@ -256,7 +256,7 @@ def test_named_scenarios_are_compared_at_equal_counts(study, tmp_path, monkeypat
         "HERDFILTER_CACHE", str(tmp_path / "cache")
     )  # one reference serves all counts and filters
     small = ["--part", "scenarios", "--scenarios", "stochastic_volatility", "--particles", 10, 20]
-    found = study("bench_default", *small, "--scenario-runs", 3)["default_scenarios"]
+    found = study("bench_default", *small, "--scenario-runs", 2)["default_scenarios"]
     assert found["n"].to_list() == [10, 20]
     assert (found[["to_bootstrap", "to_sqmc"]] > 0).all(axis=None)
 
