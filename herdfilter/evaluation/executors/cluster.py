@@ -54,7 +54,9 @@ class Cluster:
                 processes=True,
                 dashboard_address=None,
                 silence_logs="ERROR",
-                scheduler_kwargs={"allowed_failures": 0},  # what kills its worker is tried again by `distribute`
+                scheduler_kwargs={
+                    "allowed_failures": 0
+                },  # what kills its worker is tried again by `distribute`
                 preload=["herdfilter.evaluation.executors.undisturbed"],
             )
         try:
