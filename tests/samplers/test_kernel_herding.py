@@ -54,7 +54,7 @@ def shortfalls(mixture, bandwidth, n):
     result = []
     for t, point in enumerate(points):
         level = target - samples / (t + 1)
-        leading = np.argsort(level)[-40:][::4]
+        leading = np.argsort(level)[-40:][::-8]
         best = max(
             -minimize(objective.descent, grid[i], (points[:t],), jac=True, options={"gtol": 1e-9}).fun
             for i in leading
