@@ -16,6 +16,7 @@ import pytest
 import herdfilter as hf
 from herdfilter.evaluation.columns import TIMES
 from herdfilter.evaluation.engine import perform
+from herdfilter.evaluation.executors.cluster import Cluster
 from herdfilter.evaluation.executors.supervised import Supervised
 from herdfilter.evaluation.store import open_store
 from herdfilter.evaluation.study import plan_study
@@ -114,8 +115,9 @@ def test_a_death_is_told_from_a_hang(scenario):
     assert Supervised(partial(perform, study), 30.0)(study.tasks) is None
 
 
-def test_a_cluster_whose_only_worker_dies_goes_on(scenario):
+def test_a_cluster_whose_only_worker_dies_goes_on(scenario, monkeypatch):
     pytest.importorskip("distributed")
+    monkeypatch.setattr(Cluster, "attempts", 1)
     named = filters([DEATH]) | {"bootstrap": "bootstrap"}
     table = hf.compare(scenario, named, [10], runs=1, workers=1, scheduler="dask")
     assert list(table["error"]) == [DEATH[1], ""]
