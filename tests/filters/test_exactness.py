@@ -215,7 +215,7 @@ def test_noise_of_deficient_rank_is_refused_by_proposals_that_divide_by_its_dens
 
 def test_every_proposal_comes_close_to_the_kalman_filter(study, promised):
     """Mean, covariance and evidence, in posterior standard deviations."""
-    n, bound, runs = (100, 1.5, 6) if promised.deterministic else (300, 2.5, 12)
+    n, bound, runs = (100, 1.5, 6) if promised.deterministic else (300, 2.5, 8)
     assert (study.errors(n, promised.make, runs=runs) < bound * np.sqrt(study.model.dim / n)).all()
 
 
