@@ -10,6 +10,7 @@ ask for is computed once.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Iterator
@@ -24,6 +25,14 @@ from sybil.parsers.markdown import CodeBlockParser
 os.environ["HERDFILTER_CACHE"] = "off"
 for library in ("OMP", "OPENBLAS", "MKL"):  # before numpy loads
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+gc.disable()  # until all tests are collected: none of them becomes garbage, and to look for it takes an eighth of the time
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage among what tests make, not among the thousands of tests."""
+    gc.freeze()
+    gc.enable()
 
 
 def page(document: Document) -> Iterator[Region]:

@@ -95,8 +95,8 @@ def overhead(folder: Path, quick: bool) -> pd.DataFrame:
     rows = []
     for workers in (1, 2):
         for name in (None, f"overhead{workers}.sqlite"):
-            run_study(trivial_study(8), workers)  # starts and warms the processes
-            study = trivial_study(50 if quick else 500)
+            run_study(trivial_study(2 if quick else 8), workers)  # starts and warms the processes
+            study = trivial_study(10 if quick else 500)
             start = time.perf_counter()
             run_study(study, workers, store=None if name is None else folder / name)
             ms = 1e3 * (time.perf_counter() - start) / len(study.tasks)

@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from common import cpu_seconds, random_mixture, timed
-from scipy import stats
 
 from herdfilter import ContinuousHerdedGibbs, KernelHerding
 
@@ -88,6 +87,8 @@ def exponent(sizes: Sequence[int], values: Sequence[float]) -> tuple[float, floa
     points = np.log([(n, v) for n, v in zip(sizes, values, strict=True) if n >= FIT_FROM and v > 0])
     if len(points) < 3:
         return (float("nan"),) * 3
+    from scipy import stats  # which the processes of single sizes need not load
+
     fit = stats.linregress(*points.T)
     half = stats.t.ppf(0.975, len(points) - 2) * fit.stderr
     return fit.slope, fit.slope - half, fit.slope + half

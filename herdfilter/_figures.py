@@ -85,7 +85,9 @@ def settled(figure: Figure) -> Iterator[None]:
     """Lay a figure out once for all files that are made of it meanwhile; else each would have it drawn twice."""
     import matplotlib as mpl
 
-    figure.draw_without_rendering()
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
     with mpl.rc_context({"figure.constrained_layout.use": False}):  # which a file that is written puts back
         figure.set_layout_engine(None)
         yield

@@ -53,7 +53,7 @@ def scenario():
         steps=10,
         runs=6,
         particles=(10, 30),
-        filters=("bootstrap", "herded-kh"),
+        filters=("bootstrap", "augmented-gauss-kh"),
         reference={"type": "kalman"},
     )
 

@@ -125,7 +125,9 @@ def test_thinning_is_measured_beside_every_kth_point(run):
     assert (wide["thin"] < wide["every k-th"]).all()
 
 
-def test_filters_of_a_library_are_measured_beside_ours(run):
+def test_filters_of_a_library_are_measured_beside_ours(run, benchmark_module, monkeypatch):
+    for name, small in {"STEPS": 8, "N": 20}.items():
+        monkeypatch.setattr(benchmark_module("adapters_filterpy"), name, small)
     table = run("bench_peers", "adapters", "--libraries", "filterpy", "--runs", 1, "--many", 300)["adapters"]
     assert {"filterpy UKF", "ukf", "auto-kh, columns"} <= set(table["filter"])
     assert (table["ratio"] > 0).all()
@@ -274,7 +276,7 @@ def test_named_scenarios_are_compared_at_equal_counts(study, tmp_path, monkeypat
         "HERDFILTER_CACHE", str(tmp_path / "cache")
     )  # one reference serves all counts and filters
     small = ["--part", "scenarios", "--scenarios", "stochastic_volatility", "--particles", 10, 20]
-    found = study("bench_default", *small, "--scenario-runs", 3)["default_scenarios"]
+    found = study("bench_default", *small, "--scenario-runs", 2)["default_scenarios"]
     assert found["n"].to_list() == [10, 20]
     assert (found[["to_bootstrap", "to_sqmc"]] > 0).all(axis=None)
 

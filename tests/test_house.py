@@ -2,6 +2,7 @@
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import herdfilter
@@ -36,6 +37,7 @@ FLOORS = (
 """Folders and modules, from the roof to the ground; the package itself, which offers names of all floors, is none."""
 
 
+@cache
 def imports():
     """Module -> modules of this package that it imports, wherever in the file, for type checkers too."""
     files = {}
@@ -78,7 +80,7 @@ def test_imports_run_downwards_only():
 
 
 def test_no_import_goes_in_a_circle():
-    graph = imports()
+    graph = dict(imports())
     graph.pop("herdfilter")
     waiting = defaultdict(set)
     left = {module: len(wanted - {"herdfilter"}) for module, wanted in graph.items()}

@@ -13,7 +13,7 @@ from herdfilter._covariances import covariance_factor, floored
 from herdfilter.mixture import GaussianMixture, log_sums
 
 SEEDS = st.integers(0, 2**32 - 1)
-few = settings(max_examples=40, deadline=None, derandomize=True)
+few = settings(max_examples=20, deadline=None, derandomize=True)
 
 
 def random_covariance(rng, d, condition=30.0):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,14 @@ def _compile(study: Study, visible: bool) -> None:
                     feed(filter_, recording.first(_WARM_UP_STEPS))
 
 
+@lru_cache(maxsize=1)
+def _thread_pools(modules: int) -> Any:
+    """Return what limits the threads of the libraries that are loaded; looked for again when there are more modules."""
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()
+
+
 def perform(
     study: Study,
     tasks: Sequence[Task],
@@ -144,11 +153,9 @@ def perform(
     stage: Callable[[str], None] = lambda name: None,
 ) -> list[Outcome]:
     """Do tasks in turn until the time is over, at least one; return the outcomes. Tell which stage of a task begins."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     _local.stage = stage
     outcomes: list[Outcome] = []
-    with threadpool_limits(1):
+    with _thread_pools(len(sys.modules)).limit(limits=1):
         end = time.perf_counter() + seconds
         for task in tasks:
             outcomes.append(_perform(study, task))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from herdfilter._checks import as_count, one_of
+from herdfilter._figures import save
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,8 +60,7 @@ class Reproduction:
     def save(self, folder: Path) -> list[Path]:
         """Write the figure as PNG and SVG and the numbers as CSV into a folder; return the paths."""
         paths = [folder / f"{self.name}.{ending}" for ending in ("png", "svg", "csv")]
-        self.figure.savefig(paths[0], dpi=150)
-        self.figure.savefig(paths[1])
+        save(self.figure, *paths[:2])
         self.numbers.to_csv(paths[2], index=False)
         return paths
 

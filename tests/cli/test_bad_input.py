@@ -98,7 +98,7 @@ def test_a_fault_of_ones_own_model_names_the_line_and_leaves_nothing(tmp_path, b
     """Found before the work if it is in the first step, else in the first run."""
     (tmp_path / "walk.py").write_text(MODEL.replace("BAD_STEP", str(bad_step)))
     (tmp_path / "walk.toml").write_text(WALK)
-    before = {path for path in tmp_path.rglob("*") if path.suffix != ".pyc"}
+    before = {path for path in tmp_path.rglob("*") if "__pycache__" not in path.parts}
     out = tmp_path / "new" / "out"
     result = run("compare", str(tmp_path / "walk.toml"), "--workers", workers, "-q", "--out", str(out))
     assert result.exit_code == 2, result.output
@@ -106,7 +106,7 @@ def test_a_fault_of_ones_own_model_names_the_line_and_leaves_nothing(tmp_path, b
     assert "(walk.py, line 10, in " in result.stderr
     assert "Error: " in result.stderr
     assert result.stdout == ""
-    assert {path for path in tmp_path.rglob("*") if path.suffix != ".pyc"} == before
+    assert {path for path in tmp_path.rglob("*") if "__pycache__" not in path.parts} == before
 
 
 @pytest.mark.parametrize(

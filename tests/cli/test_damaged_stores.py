@@ -34,11 +34,13 @@ def run(*arguments):
     return CliRunner().invoke(main, [str(one) for one in arguments])
 
 
-@pytest.fixture(autouse=True)
-def no_figures(monkeypatch):
-    monkeypatch.setattr("herdfilter.plotting.drawings", lambda result: {})
-    monkeypatch.setattr("herdfilter.report.write_report", lambda result, out, plans: out / "report.html")
-    monkeypatch.setattr(schema, "BUSY_SECONDS", 0.1)
+@pytest.fixture(scope="module", autouse=True)
+def no_figures():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("herdfilter.plotting.drawings", lambda result: {})
+        patch.setattr("herdfilter.report.write_report", lambda result, out, plans: out / "report.html")
+        patch.setattr(schema, "BUSY_SECONDS", 0.1)
+        yield
 
 
 @pytest.fixture(scope="module")

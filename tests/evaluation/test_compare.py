@@ -41,7 +41,7 @@ def test_a_reference_of_many_particles_does_not_depend_on_the_number_of_workers(
 
 
 def test_a_filter_is_the_same_whatever_stands_beside_it(scenario):
-    table = hf.compare(scenario, filters=["herded-kh", "bootstrap"], particles=[30, 10])
+    table = hf.compare(scenario, filters=["augmented-gauss-kh", "bootstrap"], particles=[30, 10])
     alone = hf.compare(scenario, filters=["bootstrap"], particles=[10])
     beside = table[(table["filter"] == "bootstrap") & (table["n_particles"] == 10)]
     same(alone, beside.reset_index(drop=True))

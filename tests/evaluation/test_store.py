@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pandas as pd
@@ -112,11 +112,11 @@ def test_a_store_says_what_was_done_where(scenario, store):
         assert json.loads(versions)["numpy"] == np.__version__
         assert json.loads(machine)["cores"] == os.cpu_count()
         rmse = connection.execute("SELECT filter, avg(rmse) FROM runs GROUP BY filter").fetchall()
-    assert [name for name, _ in rmse] == ["bootstrap", "herded-kh"]
+    assert [name for name, _ in rmse] == ["augmented-gauss-kh", "bootstrap"]
     connection.close()
 
 
-@pytest.mark.parametrize("tasks", [0, 1, 9, 23])
+@pytest.mark.parametrize("tasks", [0, 9, 23])
 def test_resuming_neither_repeats_nor_loses_a_run(scenario, whole, store, monkeypatch, tasks):
     cut_off(monkeypatch, scenario, store, tasks)
     with open_for_reading(store) as kept:
@@ -139,7 +139,7 @@ def test_the_runs_that_all_filters_have_finished_can_be_looked_at(scenario, whol
         result = kept.result()
         assert len(kept.table()) == 10
     assert result.study.runs == 2
-    assert result.series["herded-kh", 30]["truth"].shape == (2, scenario.steps)
+    assert result.series["augmented-gauss-kh", 30]["truth"].shape == (2, scenario.steps)
     same(result.runs, whole[whole["run"] < 2].reset_index(drop=True))
 
 
@@ -180,7 +180,7 @@ def test_ended_at_any_moment_it_is_resumed_and_leaves_no_process(tmp_path, store
     ):
         process = subprocess.Popen([sys.executable, *arguments], stderr=subprocess.PIPE, text=True)
         while process.poll() is None and (not store.exists() or _done(store) < done):
-            time.sleep(0.02)
+            time.sleep(0.05)
         process.send_signal(number)
         told = process.stderr.read()  # until all that it has started have ended
         ends.append(process.wait())
@@ -235,9 +235,9 @@ def test_finished_runs_are_never_overwritten(scenario, store):
     [
         ({"seed": 1}, "seed: 0 there, 1 now"),
         ({"particles": [10]}, r"particles: \[10, 30\] there, \[10\] now"),
-        ({"filters": ["bootstrap"]}, "filters.herded-kh: .* there, nothing now"),
+        ({"filters": ["bootstrap"]}, "filters.augmented-gauss-kh: .* there, nothing now"),
         (
-            {"filters": {"bootstrap": {"resample_below": 0.9}, "herded-kh": "herded-kh"}},
+            {"filters": {"bootstrap": {"resample_below": 0.9}, "augmented-gauss-kh": "augmented-gauss-kh"}},
             "filters.bootstrap.options.* nothing there, 0.9 now",
         ),
         ({"steps": 11}, "scenario.steps: 10 there, 11 now"),
@@ -353,7 +353,7 @@ def test_a_store_that_is_none_is_told_and_left_alone(scenario, full, how, messag
     assert full.read_bytes() == before
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_damage_anywhere_is_told_or_does_no_harm(scenario, whole, full, seed):
     """Bytes overwritten at random: a clear error, or a table of the same runs (a single number has no check sum)."""
     rng, told = np.random.default_rng(seed), 0
@@ -398,26 +398,27 @@ def test_there_is_one_writer(scenario, store):
     open_store(store, study).close()
 
 
-FULL = """
-import resource, signal, sys
-import herdfilter as hf
-from herdfilter.evaluation import engine
-engine.perform.__defaults__ = (0.0,)  # every task a batch, so that some fit
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)
-hf.compare(sys.argv[1], store=sys.argv[2])
-"""
+@contextmanager
+def files_no_larger_than(size):
+    """As if the disk were full: what this process writes beyond that into a file is refused."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    told = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, told)
 
 
 @pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="no limit of file sizes here")
-def test_a_full_disk_is_told_and_what_was_finished_is_kept(tmp_path, store):
+def test_a_full_disk_is_told_and_what_was_finished_is_kept(tmp_path, store, monkeypatch):
     scenario = tmp_path / "walk.toml"
     scenario.write_text(WALK.replace("runs = 20", "runs = 10"))
-    arguments = [sys.executable, "-c", FULL, str(scenario), str(store), "110000"]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "study.sqlite: cannot be written (" in done.stderr
-    assert "what was finished before is kept" in done.stderr
+    monkeypatch.setattr(engine.perform, "__defaults__", (0.0,))  # every task a batch, so that some fit
+    told = r"study.sqlite: cannot be written \(.*what was finished before is kept"
+    with files_no_larger_than(110_000), pytest.raises(StoreError, match=told):
+        hf.compare(scenario, store=store)
     finished = _done(store)
     assert 0 < finished < 40
     with open_for_reading(store) as kept:

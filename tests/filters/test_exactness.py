@@ -76,7 +76,7 @@ class Study:
 
 @pytest.fixture(scope="module", params=[LINE, PLANE], ids=["one dimension", "two dimensions"])
 def study(request):
-    return Study(request.param, runs=20)
+    return Study(request.param, runs=12)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ def test_the_deterministic_filter_approaches_the_kalman_filter_faster(study):
         np.median(
             [
                 study.errors(
-                    n, lambda k=k: AugmentedProposal(GaussianFit(), MappedSampling(Turned(k))), runs=10
+                    n, lambda k=k: AugmentedProposal(GaussianFit(), MappedSampling(Turned(k))), runs=6
                 )
                 for k in range(12)
             ],
@@ -215,7 +215,7 @@ def test_noise_of_deficient_rank_is_refused_by_proposals_that_divide_by_its_dens
 
 def test_every_proposal_comes_close_to_the_kalman_filter(study, promised):
     """Mean, covariance and evidence, in posterior standard deviations."""
-    n, bound, runs = (100, 1.5, 8) if promised.deterministic else (300, 2.5, 20)
+    n, bound, runs = (100, 1.5, 6) if promised.deterministic else (300, 2.5, 8)
     assert (study.errors(n, promised.make, runs=runs) < bound * np.sqrt(study.model.dim / n)).all()
 
 

@@ -65,23 +65,23 @@ def held():
 
 @pytest.mark.parametrize("name", ["bootstrap", "herded-kh", "augmented-kh", "mixture-kh", "ukf"])
 def test_a_long_run_keeps_no_history(name):
-    """Memory after 200 steps is that after 20, to less than what 180 steps' particles would take.
+    """Memory after 100 steps is that after 20, to less than what 80 steps' particles would take.
 
-    Another filter takes the same 220 steps first: loading compiled code and filling caches, at whatever step, is no growth.
+    Another filter takes the same 120 steps first: loading compiled code and filling caches, at whatever step, is no growth.
     Neither is garbage that waits for its collection.
     """
     online, z = build(name), OBSERVATIONS[:1]
-    advance(build(name), np.repeat(z, 220, axis=0))
+    advance(build(name), np.repeat(z, 120, axis=0))
     advance(online, np.repeat(z, 20, axis=0))
     tracemalloc.start()
     try:
         advance(online, np.repeat(z, 20, axis=0))
         before = held()
-        advance(online, np.repeat(z, 180, axis=0))
+        advance(online, np.repeat(z, 80, axis=0))
         grown = held() - before
     finally:
         tracemalloc.stop()
-    assert grown < 180 * 15 * 4 * 8 / 4
+    assert grown < 80 * 15 * 4 * 8 / 4
 
 
 def test_an_error_on_the_way_hands_over_the_steps_completed():

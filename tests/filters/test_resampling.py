@@ -72,7 +72,7 @@ def test_random_schemes_are_unbiased(scheme):
     """Mean and second moments, over many seeds, are those of the weighted particles."""
     x, weights = particles(1)
     mean, covariance = moments(x, weights)
-    runs = 2000
+    runs = 1000
     means, products = np.empty((runs, 2)), np.empty((runs, 2, 2))
     for seed in range(runs):
         cloud = scheme.resample(Cloud.weighted(x, weights), np.random.default_rng(seed))

@@ -241,7 +241,7 @@ def test_the_likelihood_of_a_part_is_the_marginal(name):
     covariance = np.asarray(case.model.observation_covariance(1))
     centres = np.asarray(case.model.observation_mean(x, 1))[:, 0]
     for i in range(3):
-        values = centres[i] + np.sqrt(covariance[0, 0]) * np.linspace(-9, 9, 3001)
+        values = centres[i] + np.sqrt(covariance[0, 0]) * np.linspace(-9, 9, 301)
         density = [np.exp(case.model.log_likelihood([v, *z[1:]], x[i : i + 1], 1)[0]) for v in values]
         marginal = np.exp(case.model.log_likelihood([np.nan, *z[1:]], x[i : i + 1], 1)[0])
         assert np.trapezoid(density, values) == pytest.approx(marginal, rel=1e-6, abs=1e-300)

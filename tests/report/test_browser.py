@@ -66,9 +66,9 @@ def written(labels, folder):
         | {key: np.kron(np.eye(len(labels)), MODEL[key]).tolist() for key in "FHQR"}
         | {"initial_mean": [0.0] * len(labels), "initial_covariance": np.eye(len(labels)).tolist()},
         steps=24,
-        runs=6,
+        runs=4,
         particles=(10, 30),
-        filters=("bootstrap", "herded-kh", "guided-augmented-gauss-kh"),
+        filters=("bootstrap", "guided-augmented-gauss-kh"),
         labels=tuple(labels),
         reference={"type": "kalman"},
     )

@@ -81,8 +81,13 @@ def result(scenario):
 
 
 @pytest.fixture(scope="module")
-def text(result):
-    return render(result)
+def path(result, tmp_path_factory):
+    return write_report(result, tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="module")
+def text(path):
+    return path.read_text(encoding="utf-8")
 
 
 def animation_data(page):
@@ -90,11 +95,9 @@ def animation_data(page):
     return json.loads("".join(texts))
 
 
-def test_the_page_says_everything_once_and_needs_nothing(result, tmp_path):
-    path = write_report(result, tmp_path)
-    text = path.read_text(encoding="utf-8")
+def test_the_page_says_everything_once_and_needs_nothing(path, text):
     assert path.name == "report.html"
-    assert list(tmp_path.iterdir()) == [path]
+    assert list(path.parent.iterdir()) == [path]
     page = Page(text)
     headings = {
         "claims",

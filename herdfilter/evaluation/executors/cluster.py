@@ -54,6 +54,7 @@ class Cluster:
                 processes=True,
                 dashboard_address=None,
                 silence_logs="ERROR",
+                scheduler_kwargs={"allowed_failures": 0},  # `distribute` tries again itself
                 preload=["herdfilter.evaluation.executors.undisturbed"],
             )
         try:

@@ -7,6 +7,7 @@ import platform
 import sqlite3
 import sys
 from contextlib import suppress
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -23,6 +24,7 @@ _PACKAGES = (
 )
 
 
+@cache
 def versions() -> dict[str, str]:
     """Return the versions of Python, SQLite and the packages that matter."""
     found = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
