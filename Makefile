@@ -30,8 +30,8 @@ bench: $(VENV)/.installed-bench  ## the studies behind the published figures; lo
 	for study in benchmarks/bench_*.py; do $(BIN)/python $$study || exit 1; done
 
 docs: $(VENV)/.installed-dev   ## the documentation as HTML in docs/_build; the gallery is run, links and widths are checked
-	$(BIN)/sphinx-build -W -q docs docs/_build
-	$(BIN)/python docs/check_site.py docs/_build
+	@$(call told,Running the gallery and building the pages,$(BIN)/sphinx-build -W -q docs docs/_build)
+	@$(call told,Checking links and widths,$(BIN)/python docs/check_site.py docs/_build)
 
 # $(call told,TEXT,COMMAND): a command that says nothing for long, with a dot every two seconds to tell that it works.
 define told
