@@ -97,47 +97,35 @@ def _normalise(amounts, p):
     return total, 1.0 / squares
 
 
-def _division(
-    y: Array,
-    p: Array,
-    m: int,
-    effective: float,
-    changed: bool,
-    tails: int,
-    lines: Array,
-    parts: Array,
-    edges: Array,
-    least_part: float,
-) -> float:
+@njit(**CALLED, fastmath=SUMS)
+def _division(y, p, m, effective, changed, tails, lines, parts, edges, least_part):
     """Fill ``parts[0]`` with the part of each point that goes to the first of two components; return its weight.
 
     The weight is 0 where one component suffices.
     """
     d = len(y)
-    second, inside = np.eye(d), np.empty((len(edges) + 1, 4))
+    second, inside = np.empty((d, d)), np.empty((len(edges) + 1, 4))
+    for a in range(d):
+        for b in range(d):
+            second[a, b] = 1.0 if a == b else 0.0
     if changed:
-        second = (p[:m] * y[:, :m]) @ y[:, :m].T
-    best = -np.inf
-    for c in range(d + 2):  # every way to divide, then the best of them again
+        whole_moments(y, p, m, parts[1], second)
+    gain, best = 0.0, -np.inf
+    for c in range(d + 3):  # every way to divide, then the best of them again
+        again = c == d + 2
         if (c == d and d == 1) or (c == d + 1 and tails == 0):
             continue
-        _cut(lines, c, p, m, d, edges, inside, parts)
-        gain = maximise_two(y, p, m, parts, 1, second, effective, TRIAL)
-        if gain > best:
+        if not again:
+            threshold = _cut(lines, c, p, m, d, edges, inside)
+            for i in range(m):
+                parts[1, i] = 1.0 if lines[c, i] < threshold else 0.0
+        gain = maximise_two(y, p, m, parts, 0 if again else 1, second, effective, ROUNDS if again else TRIAL)
+        if gain > best and not again:
             best = gain
-            parts[0, :m] = parts[1, :m]
+            for i in range(m):
+                parts[0, i] = parts[1, i]
     if best == -np.inf:
         return 0.0
-    gain = maximise_two(y, p, m, parts, 0, second, effective, ROUNDS)
-    return _worth(p, m, parts, effective, gain, d, least_part)
-
-
-@njit(**CALLED)
-def _worth(p, m, parts, effective, gain, d, least_part):
-    """Round the parts in ``parts[0]`` to 0 and 1 where they are near, and return the first component's weight.
-
-    The weight is 0 where `gain` is not worth a second component.
-    """
     price = 1.0 - _price(effective, d)
     first = 0.0
     for side in range(2):
@@ -229,9 +217,9 @@ def _price(effective, d):
     return 0.5 * effective * d * (d + 3) / (effective - d - 2)
 
 
-@njit(**CALLED)
-def _cut(lines, c, p, m, d, edges, inside, parts):
-    """Fill ``parts[1]`` with 1 for the points below the best cut of line c, else 0: the two sides have the least ``sum_k p_k log |covariance_k|`` (Scott and Symons 1971).
+@njit(**INSIDE)
+def _cut(lines, c, p, m, d, edges, inside):
+    """Return where to cut line c: the two sides have the least ``sum_k p_k log |covariance_k|`` (Scott and Symons 1971).
 
     Along the radius, the last line, the two sides have one centre.
     """
@@ -265,5 +253,4 @@ def _cut(lines, c, p, m, d, edges, inside, parts):
                 score += part * np.log(square / part - (mean / part) ** 2 + step * step)
         if score < best:
             best, threshold = score, low + step * b
-    for i in range(m):
-        parts[1, i] = 1.0 if lines[c, i] < threshold else 0.0
+    return threshold

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
 SUMS = {"reassoc", "contract"}  # sums in several parts at once; the order is fixed when compiled
-CALLED = {"cache": True, "nogil": True, "error_model": "numpy"}
-INSIDE = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-FAST = INSIDE | {"fastmath": SUMS}
+
+# Options of loops that Python calls, of functions that only compiled code calls, and of those that it calls in one place:
+# these are made part of their caller before it is compiled, not compiled on their own first.
+CALLED: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+INSIDE: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+FAST: dict[str, Any] = INSIDE | {"fastmath": SUMS}
+ONCE: dict[str, Any] = FAST | {"inline": "always"}
+
 PATIENCE = 10  # rises of the likelihood to hope for
 
 

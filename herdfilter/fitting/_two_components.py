@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from herdfilter.fitting._em import CALLED, FAST, INSIDE, SUMS, _factorise
+from herdfilter.fitting._em import FAST, INSIDE, ONCE, _factorise
 
 FLOOR = 1e-6  # least variance in any direction, that of all points being 1
 CHANCE = 0.5  # rise of the log-likelihood of all points, that ends the iteration: less than another sample would change
@@ -36,7 +36,7 @@ def regular(covariance, floor, factor):
     return low
 
 
-@njit(**FAST)
+@njit(**ONCE)
 def _estimate(y, p, m, parts, row, second, contrast):
     """M-step: the two Gaussians of the points' parts in ``parts[row]``, and of the rest; `second` holds the moments of all.
 
@@ -91,7 +91,7 @@ def _estimate(y, p, m, parts, row, second, contrast):
     return base
 
 
-@njit(**CALLED, fastmath=SUMS)
+@njit(**ONCE)
 def maximise_two(y, p, m, parts, row, second, effective, rounds):
     """Turn the parts of the points in ``parts[row]`` into those of greater likelihood, in place.
 
