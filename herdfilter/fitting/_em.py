@@ -102,7 +102,7 @@ def maximise(z, w, seeds, widening, floor, least, shared, tolerance, max_iterati
     return weights[:count], means[:count], covariances[:count], history[:done]
 
 
-@njit(**FAST)
+@njit(**ONCE)
 def _weakest(shares, count, least):
     """Return the component with the smallest effective number of points, if that is below `least`; else -1."""
     weakest, fewest = -1, least
@@ -118,7 +118,7 @@ def _weakest(shares, count, least):
     return weakest
 
 
-@njit(**FAST)
+@njit(**ONCE)
 def _move_up(gap, count, weights, means, factors):
     """Close the gap that a component leaves."""
     d = means.shape[1]
@@ -130,7 +130,7 @@ def _move_up(gap, count, weights, means, factors):
                 factors[k, a, b] = factors[k + 1, a, b]
 
 
-@njit(**FAST)
+@njit(**ONCE)
 def _update(z, count, shares, widening, floor, shared, weights, means, covariances, factors):
     """M-step: the weights, means and covariances of greatest likelihood among covariances of eigenvalues >= `floor`."""
     d, n = z.shape
@@ -176,7 +176,7 @@ def _update(z, count, shares, widening, floor, shared, weights, means, covarianc
                 covariances[k, a, b], factors[k, a, b] = covariances[0, a, b], factors[0, a, b]
 
 
-@njit(**FAST)
+@njit(**ONCE)
 def _share_out(z, w, count, weights, means, factors, shares):
     """E-step: fill `shares` and return the mean log-likelihood of the points."""
     d, n = z.shape
