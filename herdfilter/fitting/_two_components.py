@@ -51,12 +51,13 @@ def _estimate(y, p, m, parts, row, second, contrast):
     contrast[:] = 0.0
     if not FLOOR < first < 1.0 - FLOOR:
         return -np.inf
-    inner, moments = np.empty((d, d)), np.zeros(d)
+    inner, moments = np.empty((d, d)), np.empty(d)
     for a in range(d):
+        moments[a] = 0.0
         for i in range(m):
             moments[a] += g[i] * y[a, i]
     whole_moments(y, g, m, parts[3], inner)
-    covariance, factor, inverse = np.empty((d, d)), np.zeros((d, d)), np.zeros((d, d))
+    covariance, factor, inverse = np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
     mean, base = np.empty(d), 0.0
     for side in range(2):
         part, sign = (first, 1.0) if side == 0 else (1.0 - first, -1.0)
