@@ -7,6 +7,8 @@ K restricted to them is kept as a Cholesky factor, to which a point is added or 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -14,8 +16,17 @@ DEPENDENT = (
     1e-11  # squared distance, of a unit, from the span of the free points under which a point is not added
 )
 
+# Options of functions that only compiled code calls; those called in one place become part of their caller.
+INSIDE: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+ONCE: dict[str, Any] = INSIDE | {"inline": "always"}
 
-@njit(cache=True, nogil=True)
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def correct_weights(gram, z, w, count, free, size, factor):
     """Make the first `count` weights optimal, starting from those there are; the number of free points is returned.
 
@@ -57,7 +68,7 @@ def correct_weights(gram, z, w, count, free, size, factor):
     return size
 
 
-@njit(cache=True, nogil=True)
+@njit(**ONCE)
 def _add(gram, free, size, factor, point):
     """Append a point to the free ones, unless it depends on them; returns their number."""
     row = factor[size]
@@ -75,7 +86,7 @@ def _add(gram, free, size, factor, point):
     return size + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**ONCE)
 def _remove(free, size, factor, place):
     """Take the free point at `place` out of the factor by plane rotations; returns the number left."""
     for i in range(place, size - 1):
@@ -94,7 +105,7 @@ def _remove(free, size, factor, place):
     return size - 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**ONCE)
 def _minimise(z, w, free, size, factor, work):
     """Minimise over the free points, dropping those whose weight reaches zero; their number, and z_i - (K w)_i on them."""
     goal, ones = work[0], work[1]
@@ -124,7 +135,7 @@ def _minimise(z, w, free, size, factor, work):
         size = _remove(free, size, factor, leaving)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _solve(factor, size, vector):
     """Solve (F F') y = vector in place."""
     for i in range(size):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from herdfilter.fitting._em import SUMS
+from herdfilter._checks import Array
+from herdfilter.fitting._em import CALLED, INSIDE, SUMS
 from herdfilter.fitting._two_components import maximise_two, regular, whole_moments
 
 NEGLIGIBLE = 1e-2  # part of a point under which all of it goes to the other component
@@ -14,76 +15,67 @@ ROUNDS = 4  # and after that
 ROOM = 16  # parts of points held at once, as a multiple of the points
 
 
-@njit(cache=True, nogil=True)
-def divide(z, w, floor, limits, edges, normal, most):
+def divide(
+    z: Array, w: Array, floor: float, limits: Array, edges: Array, normal: Array, most: int
+) -> tuple[Array, Array, Array]:
     """Return weights (K,), means (K, d) and covariances (K, d, d) of at most `most` components of the points z (d, n).
 
-    A component is a list of parts of points, ``items[start:end]`` and ``amounts[start:end]``. The lists that wait to be
-    looked at form a stack; the two halves of the list on top take its place.
+    A component is a list of parts of points: which points, and how much of each. The lists that wait to be looked at form a
+    stack; the two halves of the list on top take its place. This loop is not compiled: what it calls would be compiled
+    with it once more.
     """
     d, n = z.shape
     most = min(most, n // (d + 2) + 1)
     weights, means, covariances = np.empty(most), np.empty((most, d)), np.empty((most, d, d))
-    items, amounts = np.empty(ROOM * n, np.int64), np.empty(ROOM * n)
-    starts, ends, shares = np.zeros(most, np.int64), np.zeros(most, np.int64), np.full(most, most)
     room = np.empty((2 * d + 7, n))  # one piece of memory for all that has a number for each point
     y, lines, parts, p = room[:d], room[d : 2 * d + 2], room[2 * d + 2 : 2 * d + 6], room[2 * d + 6]
-    factor = np.zeros((d, d))
-    for i in range(n):
-        items[i], amounts[i] = i, w[i]
-    ends[0] = n
-    waiting, count = 1, 0
-    while waiting > 0:
-        waiting -= 1
-        start, allowed = starts[waiting], shares[waiting]
-        m = ends[waiting] - start
-        total, squares = 0.0, 0.0
-        for i in range(m):
-            total += amounts[start + i]
-        for i in range(m):
-            p[i] = amounts[start + i] / total
-            squares += p[i] * p[i]
-            for a in range(d):
-                y[a, i] = z[a, items[start + i]]
-        effective = 1.0 / squares
-        weights[count] = total
-        changed = _whiten(y, p, m, parts[0], floor, means[count], covariances[count], factor)
+    factor, skew = np.zeros((d, d)), np.empty(d)
+    waiting = [(np.arange(n), w.copy(), most)]
+    below, count = n, 0  # parts of points in the waiting lists, and components found
+    while waiting:
+        items, amounts, allowed = waiting.pop()
+        m = len(items)
+        below -= m
+        total, effective, changed = _whiten(
+            z, items, amounts, y, p, parts, floor, means[count], covariances[count], factor
+        )
         first = 0.0
         if allowed > 1 and effective > 2 * (d + 2):
-            least_part = NEGLIGIBLE if start + 2 * m <= len(items) else 0.5
-            first = _division(y, p, m, effective, changed, lines, parts, limits, edges, normal, least_part)
+            tails = _misfit(y, p, m, effective, lines, parts, skew, limits, edges, normal)
+            if tails >= 0:
+                least_part = NEGLIGIBLE if below + 2 * m <= ROOM * n else 0.5
+                first = _division(y, p, m, effective, changed, tails, lines, parts, edges, least_part)
         if first == 0.0:
+            weights[count] = total
             count += 1
             continue
-        top = start
-        for i in range(m):  # set aside what the halves are made of
-            lines[0, i], lines[1, i] = items[start + i], amounts[start + i]
-        for side in range(2):
-            starts[waiting] = top
-            for i in range(m):
-                part = parts[0, i] if side == 0 else 1.0 - parts[0, i]
-                if part > 0.0:
-                    items[top], amounts[top] = int(lines[0, i]), part * lines[1, i]
-                    top += 1
-            ends[waiting] = top
-            own = min(max(int(allowed * first + 0.5), 1), allowed - 1)
-            shares[waiting] = own if side == 0 else allowed - own
-            waiting += 1
+        share = parts[0, :m]
+        own = min(max(int(allowed * first + 0.5), 1), allowed - 1)
+        for part, most_here in ((share, own), (1.0 - share, allowed - own)):
+            kept = part.nonzero()[0]
+            waiting.append((items[kept], part[kept] * amounts[kept], most_here))
+            below += len(kept)
     return weights[:count], means[:count], covariances[:count]
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
-def _whiten(y, p, m, g, floor, mean, covariance, factor):
-    """Give the first m points y, in place, mean 0 and covariance I; return whether `floor` has changed the covariance."""
-    d = len(y)
+@njit(**CALLED, fastmath=SUMS)
+def _whiten(z, items, amounts, y, p, parts, floor, mean, covariance, factor):
+    """Fill p with the amounts, made to sum to 1, and y with their points, given mean 0 and covariance I.
+
+    Returns the sum of the amounts, their effective number and whether `floor` has changed the covariance.
+    """
+    d, m = len(y), len(items)
+    total, effective = _normalise(amounts, p)
     for a in range(d):
+        for i in range(m):
+            y[a, i] = z[a, items[i]]
         moment = 0.0
         for i in range(m):
             moment += p[i] * y[a, i]
         mean[a] = moment
         for i in range(m):
             y[a, i] -= moment
-    whole_moments(y, p, m, g, covariance)
+    whole_moments(y, p, m, parts[0], covariance)
     changed = regular(covariance, floor, factor)
     for a in range(d):
         for b in range(a):
@@ -91,28 +83,37 @@ def _whiten(y, p, m, g, floor, mean, covariance, factor):
                 y[a, i] -= factor[a, b] * y[b, i]
         for i in range(m):
             y[a, i] *= factor[a, a]
-    return changed
+    return total, effective, changed
 
 
-@njit(cache=True, nogil=True)
-def _division(y, p, m, effective, changed, lines, parts, limits, edges, normal, least_part):
+@njit(**INSIDE)
+def _normalise(amounts, p):
+    total, squares = 0.0, 0.0
+    for i in range(len(amounts)):
+        total += amounts[i]
+    for i in range(len(amounts)):
+        p[i] = amounts[i] / total
+        squares += p[i] * p[i]
+    return total, 1.0 / squares
+
+
+@njit(**CALLED, fastmath=SUMS)
+def _division(y, p, m, effective, changed, tails, lines, parts, edges, least_part):
     """Fill ``parts[0]`` with the part of each point that goes to the first of two components; return its weight.
 
     The weight is 0 where one component suffices.
     """
     d = len(y)
-    skew, second = np.empty(d), np.zeros((d, d))
-    concentric = _misfit(y, p, m, effective, lines, parts[0], skew, limits, edges, normal)
-    if concentric < 0:
-        return 0.0
+    second, inside = np.empty((d, d)), np.empty((len(edges) + 1, 4))
     for a in range(d):
-        second[a, a] = 1.0
+        for b in range(d):
+            second[a, b] = 1.0 if a == b else 0.0
     if changed:
         whole_moments(y, p, m, parts[1], second)
-    inside, best = np.empty((len(edges) + 1, 4)), -np.inf
+    gain, best = 0.0, -np.inf
     for c in range(d + 3):  # every way to divide, then the best of them again
         again = c == d + 2
-        if (c == d and d == 1) or (c == d + 1 and concentric == 0):
+        if (c == d and d == 1) or (c == d + 1 and tails == 0):
             continue
         if not again:
             threshold = _cut(lines, c, p, m, d, edges, inside)
@@ -143,13 +144,13 @@ def _division(y, p, m, effective, changed, lines, parts, limits, edges, normal, 
     return first if effective * gain > price else 0.0
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
-def _misfit(y, p, m, effective, lines, q, skew, limits, edges, normal):
+@njit(**CALLED, fastmath=SUMS)
+def _misfit(y, p, m, effective, lines, parts, skew, limits, edges, normal):
     """Compare the points with N(0, I): -1 where they cannot be told from it, else 1 where their tails are heavy and else 0.
 
     Fills `lines` with the coordinates along the axes of the fourth moments, along the third and with the radius.
     """
-    d = len(y)
+    d, q = len(y), parts[0]
     radius = lines[d + 1]
     for i in range(m):
         radius[i] = 0.0
@@ -208,7 +209,7 @@ def _misfit(y, p, m, effective, lines, q, skew, limits, edges, normal):
     return 1 if excess > 0.0 else 0
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _price(effective, d):
     """By how much a Gaussian suits the points that it was fitted to better than as many others: the corrected AIC."""
     if effective <= d + 2:
@@ -216,7 +217,7 @@ def _price(effective, d):
     return 0.5 * effective * d * (d + 3) / (effective - d - 2)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def _cut(lines, c, p, m, d, edges, inside):
     """Return where to cut line c: the two sides have the least ``sum_k p_k log |covariance_k|`` (Scott and Symons 1971).
 

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
 SUMS = {"reassoc", "contract"}  # sums in several parts at once; the order is fixed when compiled
+
+# Options of loops that Python calls, of functions that only compiled code calls, and of those that it calls in one place:
+# these are made part of their caller before it is compiled, not compiled on their own first.
+CALLED: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+INSIDE: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+FAST: dict[str, Any] = INSIDE | {"fastmath": SUMS}
+ONCE: dict[str, Any] = FAST | {"inline": "always"}
+
 PATIENCE = 10  # rises of the likelihood to hope for
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(**CALLED, fastmath=SUMS)
 def spread_seeds(z, w, candidates, count):
     """Choose up to `count` candidates, each the one that most lowers the weighted squared distance to the nearest chosen.
 
@@ -44,7 +59,7 @@ def spread_seeds(z, w, candidates, count):
     return seeds
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(**CALLED, fastmath=SUMS)
 def maximise(z, w, seeds, widening, floor, least, shared, tolerance, max_iterations, wanted):
     """Return weights, means, covariances and the log-likelihoods after each iteration since a component was last dropped.
 
@@ -87,7 +102,7 @@ def maximise(z, w, seeds, widening, floor, least, shared, tolerance, max_iterati
     return weights[:count], means[:count], covariances[:count], history[:done]
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(**ONCE)
 def _weakest(shares, count, least):
     """Return the component with the smallest effective number of points, if that is below `least`; else -1."""
     weakest, fewest = -1, least
@@ -103,7 +118,7 @@ def _weakest(shares, count, least):
     return weakest
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(**ONCE)
 def _move_up(gap, count, weights, means, factors):
     """Close the gap that a component leaves."""
     d = means.shape[1]
@@ -115,7 +130,7 @@ def _move_up(gap, count, weights, means, factors):
                 factors[k, a, b] = factors[k + 1, a, b]
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(**ONCE)
 def _update(z, count, shares, widening, floor, shared, weights, means, covariances, factors):
     """M-step: the weights, means and covariances of greatest likelihood among covariances of eigenvalues >= `floor`."""
     d, n = z.shape
@@ -161,7 +176,7 @@ def _update(z, count, shares, widening, floor, shared, weights, means, covarianc
                 covariances[k, a, b], factors[k, a, b] = covariances[0, a, b], factors[0, a, b]
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(**ONCE)
 def _share_out(z, w, count, weights, means, factors, shares):
     """E-step: fill `shares` and return the mean log-likelihood of the points."""
     d, n = z.shape
@@ -199,7 +214,7 @@ def _share_out(z, w, count, weights, means, factors, shares):
     return likelihood
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(**FAST)
 def _factorise(matrix, less, factor):
     """Cholesky factor of `matrix` less a multiple of I, its diagonal INVERTED; False where that is not positive definite."""
     d = len(matrix)

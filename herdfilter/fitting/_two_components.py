@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from herdfilter.fitting._em import SUMS, _factorise
+from herdfilter.fitting._em import FAST, INSIDE, ONCE, _factorise
 
 FLOOR = 1e-6  # least variance in any direction, that of all points being 1
 CHANCE = 0.5  # rise of the log-likelihood of all points, that ends the iteration: less than another sample would change
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(**FAST)
 def whole_moments(y, p, m, g, second):
     """Fill `second` (d, d) with the sums of the products of two coordinates, over m points of weight p; g is overwritten."""
     for a in range(len(y)):
@@ -25,7 +25,7 @@ def whole_moments(y, p, m, g, second):
             second[b, a] = moment
 
 
-@njit(cache=True, nogil=True)
+@njit(**INSIDE)
 def regular(covariance, floor, factor):
     """Fill `factor`, its diagonal inverted; where an eigenvalue is below `floor`, add that to all, and return True."""
     low = not _factorise(covariance, floor, factor)
@@ -36,7 +36,7 @@ def regular(covariance, floor, factor):
     return low
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(**ONCE)
 def _estimate(y, p, m, parts, row, second, contrast):
     """M-step: the two Gaussians of the points' parts in ``parts[row]``, and of the rest; `second` holds the moments of all.
 
@@ -51,12 +51,13 @@ def _estimate(y, p, m, parts, row, second, contrast):
     contrast[:] = 0.0
     if not FLOOR < first < 1.0 - FLOOR:
         return -np.inf
-    inner, moments = np.empty((d, d)), np.zeros(d)
+    inner, moments = np.empty((d, d)), np.empty(d)
     for a in range(d):
+        moments[a] = 0.0
         for i in range(m):
             moments[a] += g[i] * y[a, i]
     whole_moments(y, g, m, parts[3], inner)
-    covariance, factor, inverse = np.empty((d, d)), np.zeros((d, d)), np.zeros((d, d))
+    covariance, factor, inverse = np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
     mean, base = np.empty(d), 0.0
     for side in range(2):
         part, sign = (first, 1.0) if side == 0 else (1.0 - first, -1.0)
@@ -91,7 +92,7 @@ def _estimate(y, p, m, parts, row, second, contrast):
     return base
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@njit(**ONCE)
 def maximise_two(y, p, m, parts, row, second, effective, rounds):
     """Turn the parts of the points in ``parts[row]`` into those of greater likelihood, in place.
 

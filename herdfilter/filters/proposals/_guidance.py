@@ -42,6 +42,8 @@ class Guidance(NamedTuple):
     def drawn(self, chosen: Indices, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""
         noise, log_ratio = np.empty_like(z), np.empty(len(z))
+        z = z.view()
+        z.flags.writeable = False  # as some are: `_draw` is not compiled for both
         _draw(self.means, self.gains, self.roots, self.log_dets, chosen, z, noise, log_ratio)
         return noise, log_ratio
 
