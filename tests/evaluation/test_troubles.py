@@ -5,7 +5,6 @@ import os
 import signal
 import time
 from collections import deque
-from functools import partial
 from itertools import repeat
 from types import SimpleNamespace
 
@@ -114,8 +113,12 @@ def the_rest_goes_on(scenario, tmp_path, troubles, options):
 
 
 def test_a_death_is_told_from_a_hang(scenario):
-    study = plan_study(scenario, filters([DEATH]), [10], 1)
-    assert Supervised(partial(perform, study), 30.0)(study.tasks) is None
+    def work(tasks, stage):
+        stage("the filter")
+        dies()
+
+    study = plan_study(scenario, ["bootstrap"], [10], 1)
+    assert Supervised(work, 30.0)(study.tasks) is None
 
 
 @pytest.fixture(scope="module")
