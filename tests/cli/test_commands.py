@@ -1,10 +1,12 @@
 import os
 import signal
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from matplotlib.figure import Figure
 
 from herdfilter.cli import main
 from herdfilter.evaluation import recording
@@ -46,13 +48,30 @@ DRAWN = (
 FIGURES = {f"{name}{suffix}" for name in DRAWN for suffix in (".png", ".svg")} | {"report.html", "table.txt"}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def coarse_pictures():
+    """Fewer pixels, which are drawn and packed sooner and show the same."""
+    savefig = Figure.savefig
+
+    def coarse(figure, path, **options):
+        if str(path).endswith(".png"):
+            options["dpi"] = 50
+        savefig(figure, path, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", coarse)
+        yield
+
+
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory):
     """Output folder of a comparison with all its files, and what the terminal showed."""
+    before = "matplotlib.pyplot" in sys.modules
     folder = tmp_path_factory.mktemp("compared")
     (folder / "walk.toml").write_text(WALK)
     result = run("compare", str(folder / "walk.toml"), "--workers", "1", "--out", str(folder / "new" / "out"))
     assert result.exit_code == 0, result.output
+    assert ("matplotlib.pyplot" in sys.modules) == before  # figures need no window
     return folder / "new" / "out", result.stdout
 
 
@@ -82,6 +101,8 @@ def test_a_comparison_ends_in_a_table_a_verdict_and_files(compared):
     assert told.strip() == (out / "table.txt").read_text().strip()
     assert max(map(len, told.splitlines())) <= 80
     assert {path.name for path in out.iterdir()} == FIGURES | {"runs.csv", "summary.csv", "study.sqlite"}
+    for path in (out / name for name in FIGURES if name.endswith((".png", ".svg"))):
+        assert path.read_bytes().startswith(b"\x89PNG" if path.suffix == ".png" else b"<?xml")
     runs, summary = pd.read_csv(out / "runs.csv"), pd.read_csv(out / "summary.csv")
     assert len(runs) == 2 * 2 * 8
     assert len(summary) == 2 * 2
@@ -239,12 +260,16 @@ def test_a_signal_ends_a_comparison_and_nothing_is_lost(walk, tmp_path, monkeypa
         return observe(*args)
 
     options = ("compare", walk, "--workers", "1", "--out", str(out), "-q")
-    before = signal.getsignal(number)
-    with monkeypatch.context() as patch:
-        patch.setattr(engine, "_observe", signalled)
-        patch.setattr(engine.perform, "__defaults__", (0.0,))
-        stopped = run(*options)
-    assert signal.getsignal(number) == before
+    default = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
+    before = signal.signal(number, default)  # whatever the shell ignores
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, "_observe", signalled)
+            patch.setattr(engine.perform, "__defaults__", (0.0,))
+            stopped = run(*options)
+        assert signal.getsignal(number) == default
+    finally:
+        signal.signal(number, before)
     assert stopped.exit_code == 128 + number
     store = out / "study.sqlite"
     assert stopped.stderr == (

@@ -1,6 +1,7 @@
 """Where tasks are done makes no difference, whatever dies on the way."""
 
 import dataclasses
+import os
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import threading
 import time
 from collections import defaultdict
 from contextlib import contextmanager
+from functools import cached_property, partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,9 +21,11 @@ import herdfilter as hf
 from herdfilter.cli import main
 from herdfilter.evaluation import executors
 from herdfilter.evaluation.columns import TIMES
-from herdfilter.evaluation.executors import Batch, check_scheduler, distribute
+from herdfilter.evaluation.engine import perform
+from herdfilter.evaluation.executors import Batch, LocalProcesses, check_scheduler, distribute
 from herdfilter.evaluation.executors import cluster as cluster_module
 from herdfilter.evaluation.store import open_for_reading
+from herdfilter.evaluation.study import plan_study
 from herdfilter.evaluation.tasks import Outcome, Task
 
 WALK = """
@@ -132,26 +136,82 @@ def test_only_the_task_that_always_kills_its_process_fails():
     assert done[tasks[4]].startswith("ProcessDied")
 
 
-def dask(*arguments):
-    """A process of Dask's command line."""
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen([sys.executable, "-m", "dask", *arguments, "--host", "127.0.0.1"], **quiet)
+FORKS = """
+import ast, os, sys
+import distributed, distributed.cli.dask_worker, herdfilter.evaluation.engine
+for line in sys.stdin:
+    kind, value = ast.literal_eval(line)
+    if kind == "wait":
+        print(os.waitstatus_to_exitcode(os.waitpid(value, 0)[1]), flush=True)
+    elif child := os.fork():
+        print(child, flush=True)
+    else:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        exec(value)
+        os._exit(0)
+"""
+WORKER = """
+null = os.open(os.devnull, os.O_WRONLY)
+os.dup2(null, 1), os.dup2(null, 2)
+options = ("--nthreads", "1", "--no-dashboard", "--no-nanny", "--host", "127.0.0.1")
+distributed.cli.dask_worker.main([{address!r}, *options])
+"""
+HOST = """
+import time
+options = {{"processes": False, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": "CRITICAL"}}
+with distributed.LocalCluster(n_workers=1, scheduler_port=0, protocol="tcp://", host="127.0.0.1", **options) as cluster:
+    with open({told!r}, "w") as told:
+        told.write(cluster.scheduler_address + " ")
+    time.sleep(600)
+"""
+
+
+class Forked:
+    """A process with a program, beside this one; seen as those of `subprocess`."""
+
+    def __init__(self, ask, program):
+        self._ask, self.pid = ask, int(ask("fork", program))
+
+    def send_signal(self, number):
+        os.kill(self.pid, number)
+
+    @cached_property
+    def code(self):
+        return int(self._ask("wait", self.pid))
+
+    def end(self):
+        """Kill it, if it is there, and return its exit code."""
+        if "code" not in vars(self):
+            self.send_signal(signal.SIGKILL)
+        return self.code
+
+
+@pytest.fixture(scope="module")
+def forked():
+    """A function: a process with a program. All are copies of one that has imported what takes long to import."""
+    pytest.importorskip("distributed")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", FORKS], **pipes) as parent:
+
+        def ask(kind, value):
+            print(repr((kind, value)), file=parent.stdin, flush=True)
+            return parent.stdout.readline()
+
+        yield lambda program: Forked(ask, program)
 
 
 @pytest.fixture
-def cluster():
+def cluster(forked):
     """Address of a scheduler in this process, and its two workers, each a process."""
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs="CRITICAL") as cluster:
         address = cluster.scheduler_address
-        options = ("--nthreads", "1", "--no-dashboard", "--no-nanny")
-        workers = [dask("worker", address, *options) for _ in range(2)]
+        workers = [forked(WORKER.format(address=address)) for _ in range(2)]
         try:
             yield address, workers
         finally:
             for worker in workers:
-                worker.kill()
-                worker.wait()
+                worker.end()
 
 
 @contextmanager
@@ -185,7 +245,7 @@ def test_a_cluster_may_lose_a_worker_but_not_all(scenario, cluster, tmp_path, mo
     with killed(workers[0], store, 20) as counts:
         table = hf.compare(scenario, runs=runs, scheduler=address, store=store)
     assert 20 <= counts[0] < len(table)
-    assert workers[0].wait(10) == -signal.SIGKILL
+    assert workers[0].code == -signal.SIGKILL
     same(table, hf.compare(scenario, runs=runs))
     monkeypatch.setattr(cluster_module, "_NOBODY_SECONDS", 0.5)
     with (
@@ -235,43 +295,19 @@ def test_a_scheduler_lost_while_a_result_is_fetched_is_told_as_such(status, mess
         cluster._result(future, ("tcp://there", 0))
 
 
-def test_a_worker_of_a_cluster_of_our_own_is_replaced_though_nobody_restarts_it():
-    """As when it dies while it is just starting."""
-    dask_config = pytest.importorskip("dask.config")
-    pytest.importorskip("distributed")
-    with dask_config.set({"distributed.deploy.lost-worker-timeout": "100ms"}):
-        cluster = cluster_module.Cluster(len, "dask", 1)
-        try:
-            (first,), end = cluster.places(), time.monotonic() + 60
-            cluster._own.sync(cluster._own.workers[0].close)
-            while set(cluster.places()) <= {first} and time.monotonic() < end:
-                time.sleep(0.1)
-            cluster.submit(cluster.places()[0], [1, 2, 3])
-            assert [batch.outcomes for batch in cluster.wait()] == [3]
-        finally:
-            cluster.close()
-
-
-HOST = """
-import sys, time
-import distributed
-if __name__ == "__main__":
-    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": "CRITICAL"}
-    with distributed.LocalCluster(n_workers=1, scheduler_port=0, protocol="tcp://", host="127.0.0.1", **options) as cluster:
-        print(cluster.scheduler_address, flush=True)
-        time.sleep(600)
-"""
-
-
-def test_a_lost_scheduler_is_told_and_resuming_gives_the_same_table(tmp_path):
-    pytest.importorskip("distributed")
+def test_a_lost_scheduler_is_told_and_resuming_gives_the_same_table(tmp_path, forked):
     (tmp_path / "walk.toml").write_text(WALK)
     walk, store = str(tmp_path / "walk.toml"), tmp_path / "out" / "study.sqlite"
-    with subprocess.Popen([sys.executable, "-c", HOST], stdout=subprocess.PIPE, text=True) as host:
-        address = host.stdout.readline().strip()
-        command = ["compare", walk, "--out", str(store.parent), "--scheduler", address]
+    told, end = tmp_path / "address", time.monotonic() + 60
+    host = forked(HOST.format(told=str(told)))
+    try:
+        while not (told.exists() and told.read_text().endswith(" ")) and time.monotonic() < end:
+            time.sleep(0.03)
+        command = ["compare", walk, "--out", str(store.parent), "--scheduler", told.read_text().strip()]
         with killed(host, store, 10) as counts:
             done = CliRunner().invoke(main, command)
+    finally:
+        host.end()
     assert done.exit_code == 2
     assert done.stderr.endswith(
         f"Error: scheduler: the connection to the cluster is lost; what was finished is in {store}, "
@@ -316,12 +352,17 @@ def test_without_distributed_the_extra_is_named(scenario, monkeypatch):
 def test_a_process_finds_modules_from_folders_that_were_added_since_it_started(tmp_path, monkeypatch):
     path = tmp_path / "walk.toml"
     path.write_text(WALK)
-    hf.compare(path, ["bootstrap"], [10], 2, workers=2)
+
+    def errors(filters):
+        study = plan_study(path, filters, [10], 2)
+        executor = LocalProcesses(partial(perform, study), 1)
+        done = [o for outcomes in distribute(study.tasks, executor) for o in outcomes]
+        executor.close()  # the process waits for the next
+        return {o.task.filter: o.row["error"] for o in done}
+
+    assert errors(["bootstrap"]) == {"bootstrap": ""}
     (tmp_path / "late_filter.py").write_text(
         "import herdfilter as hf\ndef late(model, n, rng):\n    return hf.ParticleFilter(model, n, rng=rng)\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    late = __import__("late_filter").late
-    table = hf.compare(path, {"late": late}, [10], 2, workers=2)
-    assert list(table["filter"]) == ["late", "late"]
-    assert table["error"].notna().all()
+    assert errors({"late": __import__("late_filter").late}) == {"late": ""}

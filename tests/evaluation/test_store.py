@@ -147,8 +147,8 @@ WALK = """
 title = "A walk"
 steps = 40
 runs = 20
-particles = [10, 20]
-filters = ["bootstrap", "augmented-random"]
+particles = [10, 15, 20, 25]
+filters = ["bootstrap"]
 [model]
 type = "LinearGaussian"
 F = [[0.9]]

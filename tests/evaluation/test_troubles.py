@@ -5,7 +5,6 @@ import os
 import signal
 import time
 from collections import deque
-from functools import partial
 from itertools import repeat
 from types import SimpleNamespace
 
@@ -17,6 +16,7 @@ import herdfilter as hf
 from herdfilter.evaluation.columns import TIMES
 from herdfilter.evaluation.engine import perform
 from herdfilter.evaluation.executors.cluster import Cluster
+from herdfilter.evaluation.executors.processes import LocalProcesses
 from herdfilter.evaluation.executors.supervised import Supervised
 from herdfilter.evaluation.store import open_store
 from herdfilter.evaluation.study import plan_study
@@ -94,13 +94,15 @@ def same(a, b):
         (RAISED, {}),
         ([*RAISED, DEATH], {"workers": 2}),
         ([LOOP], {"run_timeout": 1, "workers": 2}),
-        ([SLEEP], {"run_timeout": 1, "workers": 1, "scheduler": "dask"}),
     ],
-    ids=["in process", "processes", "limited", "limited on a cluster"],
+    ids=["in process", "processes", "limited"],
 )
-def test_a_trouble_is_a_failed_run_and_the_rest_goes_on(scenario, tmp_path, troubles, options):
-    if "scheduler" in options:
-        pytest.importorskip("distributed")
+def test_a_trouble_is_a_failed_run_and_the_rest_goes_on(scenario, tmp_path, monkeypatch, troubles, options):
+    monkeypatch.setattr(LocalProcesses, "attempts", 1)  # one death: another process takes long to start
+    the_rest_goes_on(scenario, tmp_path, troubles, options)
+
+
+def the_rest_goes_on(scenario, tmp_path, troubles, options):
     named = filters([*troubles, SOUND])
     table = hf.compare(scenario, named, [10], runs=1, store=tmp_path / "study.sqlite", **options)
     for text, (_, expected) in zip(table["error"], [*troubles, SOUND], strict=True):
@@ -111,17 +113,69 @@ def test_a_trouble_is_a_failed_run_and_the_rest_goes_on(scenario, tmp_path, trou
 
 
 def test_a_death_is_told_from_a_hang(scenario):
-    study = plan_study(scenario, filters([DEATH]), [10], 1)
-    assert Supervised(partial(perform, study), 30.0)(study.tasks) is None
+    def work(tasks, stage):
+        stage("the filter")
+        dies()
+
+    study = plan_study(scenario, ["bootstrap"], [10], 1)
+    assert Supervised(work, 30.0)(study.tasks) is None
 
 
-def test_a_cluster_whose_only_worker_dies_goes_on(scenario, monkeypatch):
-    pytest.importorskip("distributed")
+@pytest.fixture(scope="module")
+def one_cluster():
+    """All that ask for a cluster of their own get the same one; give the list of those that have closed it."""
+    distributed = pytest.importorskip("distributed")
+    new, made, closed = distributed.LocalCluster, [], []
+
+    def once(**options):
+        if not made:
+            cluster = new(**options)
+            made.append((cluster, cluster.close, options))
+            cluster.close = lambda: closed.append(cluster)
+        assert options == made[0][2]
+        return made[0][0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distributed, "LocalCluster", once)
+        yield closed
+    for _, close, _ in made:
+        close()
+
+
+@pytest.fixture
+def own_cluster(one_cluster):
+    """The cluster that all share, which must be closed by whoever asked for it."""
+    before = len(one_cluster)
+    yield
+    assert len(one_cluster) == before + 1
+
+
+def test_a_trouble_is_a_failed_run_and_the_rest_goes_on_limited_on_a_cluster(scenario, tmp_path, own_cluster):
+    the_rest_goes_on(scenario, tmp_path, [SLEEP], {"run_timeout": 1, "workers": 1, "scheduler": "dask"})
+
+
+def test_a_cluster_whose_only_worker_dies_goes_on(scenario, monkeypatch, own_cluster):
     monkeypatch.setattr(Cluster, "attempts", 1)
     named = filters([DEATH]) | {"bootstrap": "bootstrap"}
     table = hf.compare(scenario, named, [10], runs=1, workers=1, scheduler="dask")
     assert list(table["error"]) == [DEATH[1], ""]
     same(table[-1:], hf.compare(scenario, ["bootstrap"], [10], runs=1))
+
+
+def test_a_worker_of_a_cluster_of_our_own_is_replaced_though_nobody_restarts_it(own_cluster):
+    """As when it dies while it is just starting."""
+    dask_config = pytest.importorskip("dask.config")
+    with dask_config.set({"distributed.deploy.lost-worker-timeout": "100ms"}):
+        cluster = Cluster(len, "dask", 1)
+        try:
+            (first,), end = cluster.places(), time.monotonic() + 60
+            cluster._own.sync(cluster._own.workers[0].close)
+            while set(cluster.places()) <= {first} and time.monotonic() < end:
+                time.sleep(0.1)
+            cluster.submit(cluster.places()[0], [1, 2, 3])
+            assert [batch.outcomes for batch in cluster.wait()] == [3]
+        finally:
+            cluster.close()
 
 
 def test_a_study_whose_first_run_nobody_survived_has_a_result(scenario):

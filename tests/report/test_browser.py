@@ -15,6 +15,7 @@ from matplotlib.image import imread
 from herdfilter.evaluation.engine import run_study
 from herdfilter.evaluation.scenario import Scenario
 from herdfilter.evaluation.study import plan_study
+from herdfilter.plotting import drawings
 from herdfilter.report import write_report
 
 MODEL = {"type": "LinearGaussian", "F": [[0.9]], "H": [[1.0]], "Q": [[1.0]], "R": [[0.5]]}
@@ -72,7 +73,11 @@ def written(labels, folder):
         labels=tuple(labels),
         reference={"type": "kalman"},
     )
-    return write_report(run_study(plan_study(scenario)), folder)
+    result = run_study(plan_study(scenario))
+    plans = drawings(result)
+    if labels == "x":  # the other figures are drawn from the same columns for a plane
+        plans = {name: plans[name] for name in ("error_over_time", "trajectory")}
+    return write_report(result, folder, plans)
 
 
 @pytest.fixture(scope="module", params=SIZES)
