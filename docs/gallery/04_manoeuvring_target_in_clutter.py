@@ -83,7 +83,7 @@ for seed in range(1, 9):
     print(f"bootstrap, seed {seed}: {np.sqrt(np.mean(error**2)):.1f} m")
 
 # %%
-# Some of them are ahead of all others above. Flights differ, too: :func:`herdfilter.compare` takes many, and says with
+# One of them is ahead of all three above. Flights differ, too: :func:`herdfilter.compare` takes many, and says with
 # intervals what the difference between filters is.
 #
 # Next: :doc:`/manoeuvres` and :doc:`/clutter` say which filter to take, from many runs. More than one aircraft is the matter

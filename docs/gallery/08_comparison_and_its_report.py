@@ -38,7 +38,7 @@ print(result.verdict)
 
 # %%
 # Functions of :mod:`herdfilter.plotting` return figures, which a notebook shows and ``savefig`` writes to a file. A marker
-# is a median over the runs, a bar its 95 % interval.
+# is a median over the runs, a bar its 95 % interval, a line the power of the particle count that fits the runs best.
 
 hf.plotting.error_over_particles(result.summary, slopes=result.slopes)
 

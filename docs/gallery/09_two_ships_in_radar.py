@@ -77,7 +77,7 @@ ax.legend()
 # %%
 # The leisure craft passes behind the larger ship, where the radar does not see it. Its track is in doubt, is found
 # again on the other side, and is still the same track. In the north a third boat without GPS, or the shore, makes a
-# short track.
+# short track, and another that lasts for two scans only.
 #
 # The probability that a boat exists says so, too. Below it is GOSPA, one number for how wrong the whole picture is:
 # distances, up to 20 m each, and a price for every boat that is missed and every track that is of neither boat.

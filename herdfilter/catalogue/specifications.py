@@ -83,7 +83,10 @@ class FilterSpec:
                 f"{self.filter} tracks one target, and there are many: take a tracker, such as LMBTracker"
             )
         if "birth" in parameters and "birth" not in told:
-            raise ValueError(f"{self.filter} needs births of targets, which a scenario with [targets] has")
+            raise ValueError(
+                f"{self.filter} needs births of targets, which a scenario with [targets] has; without one, give them to "
+                "herdfilter.tracking.LMBTracker(model, births)"
+            )
         given = {"n_particles": n_particles, "rng": rng, **told}
         given = {name: value for name, value in given.items() if name in parameters}
         return built(model, **given, **self._values())

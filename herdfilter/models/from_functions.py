@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,10 +118,12 @@ class FunctionModel:
         observation_angles: Sequence[int] = (),
         vectorised: bool = True,
     ) -> None:
+        if np.ndim(as_numbers("x0", x0, (None,))) != 1:
+            raise ValueError(f"x0: expected a vector of d entries, as [0.0], got shape {np.shape(x0)}")
         mean = as_array("x0", x0, (None,))
         self.dim = len(mean)
         self.initial = GaussianMixture([1.0], mean[None], as_covariance("P0", P0, self.dim))
-        self.circular = tuple(angles)
+        self.circular = _indices("angles", angles, self.dim)
         if (h is None) != (R is None):
             given, other = ("h", "R") if R is None else ("R", "h")
             raise ValueError(f"{other}: expected one beside {given}, got None")
@@ -130,15 +132,17 @@ class FunctionModel:
         if h is None or R is None:
             return
         self._h = _Function.of("h", h, ("step",), vectorised)
-        self.observation_circular = tuple(observation_angles)
         # attributes: a model without h has no such functions, and the second is of the states only if R is
         self.observation_mean = self._observation_mean
+        self._size: int | None = None  # entries of an observation, where R tells how many
         if callable(R) and _parameters(R) != ["step"]:
             self._R_at = _Function.of("R", R, ("step",), vectorised)
             self.observation_covariance: Any = self._at_states
         else:
             self._R = _Covariance.of("R", R, ("step",))
+            self._size = None if callable(R) else len(np.asarray(R))
             self.observation_covariance = self._at_step
+        self.observation_circular = _indices("observation_angles", observation_angles, self._size)
 
     def __repr__(self) -> str:
         return f"FunctionModel(dim={self.dim})"
@@ -152,13 +156,29 @@ class FunctionModel:
         return self._Q(dt=dt, step=step)
 
     def _observation_mean(self, x: Array, step: int) -> ArrayLike:
-        return _rows("h", self._h, self._h(x, step=step), len(x))
+        mean = _rows("h", self._h, self._h(x, step=step), len(x))
+        if self._size is not None and self._size != mean.shape[1]:
+            raise ValueError(
+                f"R: expected shape {(mean.shape[1],) * 2}, a row for each entry that h returns of a state, got "
+                f"{(self._size,) * 2}"
+            )
+        return mean
 
     def _at_step(self, step: int) -> ArrayLike:
         return self._R(step=step)
 
     def _at_states(self, step: int, x: Array) -> ArrayLike:
         return self._R_at(x, step=step)
+
+
+def _indices(name: str, given: Any, size: int | None) -> tuple[int, ...]:
+    """Return the indices of angle-valued entries; `size` is the number of entries, None where it is not known yet."""
+    indices: list[Any] = list(given) if isinstance(given, Iterable) else [None]
+    whole = all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in indices)
+    if not whole or any(i < 0 or (size is not None and i >= size) for i in indices):
+        bounds = "from 0 on" if size is None else f"from 0 to {size - 1}"
+        raise ValueError(f"{name}: expected a sequence of indices {bounds}, as [0], got {shown(given)}")
+    return tuple(int(i) for i in indices)
 
 
 def _rows(name: str, function: _Function, value: Any, n: int, dim: int | None = None) -> Array:
@@ -177,6 +197,7 @@ def _rows(name: str, function: _Function, value: Any, n: int, dim: int | None = 
 class _Function:
     """A function of states, called with those of the other arguments that it names."""
 
+    name: str
     function: Callable[..., ArrayLike]
     names: tuple[str, ...]
     vectorised: bool
@@ -191,12 +212,19 @@ class _Function:
             raise TypeError(
                 f"{name}: expected a function of {wanted}, got one of ({', '.join([first, *others])})"
             )
-        return cls(function, tuple(others), vectorised)
+        return cls(name, function, tuple(others), vectorised)
 
     def __call__(self, x: Array, **given: Any) -> ArrayLike:
         given = {name: given[name] for name in self.names}
         if self.vectorised:
-            return self.function(x, **given)
+            try:
+                return self.function(x, **given)
+            except Exception as error:
+                error.add_note(
+                    f"{self.name}: called with states of shape {x.shape}, particles first; a function of one state needs "
+                    "vectorised=False"
+                )
+                raise
         return np.array([np.atleast_1d(self.function(row, **given)) for row in x])
 
 
@@ -210,10 +238,11 @@ class _Covariance:
     @classmethod
     def of(cls, name: str, given: Any, known: Sequence[str], dim: int | None = None) -> _Covariance:
         if not callable(given):
-            matrix = as_covariance(name, given, dim)
-            if matrix.ndim != 2:
-                raise ValueError(f"{name}: expected a matrix, or a function, got shape {matrix.shape}")
-            return cls(matrix, ())
+            if np.ndim(as_numbers(name, given, (dim, dim))) != 2:
+                raise ValueError(
+                    f"{name}: expected a matrix, as [[0.1]], or a function, got shape {np.shape(given)}"
+                )
+            return cls(as_covariance(name, given, dim), ())
         names = _parameters(given)
         if not set(names) <= set(known):
             raise TypeError(

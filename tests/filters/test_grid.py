@@ -154,7 +154,7 @@ def test_a_grid_too_coarse_for_the_noise_is_refused():
 
 def test_a_grid_too_small_for_the_motion_is_refused():
     with pytest.raises(
-        ValueError, match=r"upper: expected a grid that holds the state, got a loss of .* step 1"
+        ValueError, match=r"lower, upper: expected a grid that holds the state, got a loss of .* step 1"
     ):
         GridFilter(UNGM(), -14, 14, 801).run([[0.0]])
 

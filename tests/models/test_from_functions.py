@@ -117,7 +117,17 @@ def test_arguments_are_passed_by_name():
         ),
         ({"Q": np.eye(2)}, ValueError, r"^Q: expected shape \(1, 1\), got \(2, 2\)$"),
         ({"P0": [[-1.0]]}, ValueError, "^P0: expected positive semi-definite"),
-        ({"R": [[[1.0]]]}, ValueError, r"^R: expected a matrix, or a function, got shape \(1, 1, 1\)$"),
+        ({"R": [[[1.0]]]}, ValueError, r"^R: expected a matrix, .*, or a function, got shape \(1, 1, 1\)$"),
+        ({"R": 0.1}, ValueError, r"^R: expected a matrix, as \[\[0.1\]\], or a function, got shape \(\)$"),
+        ({"x0": 1.0}, ValueError, r"^x0: expected a vector .* got shape \(\)$"),
+        ({"angles": 0}, ValueError, r"^angles: expected a sequence of indices from 0 to 0, as \[0\], got 0$"),
+        ({"angles": [1]}, ValueError, r"^angles: expected .* from 0 to 0, .* got \[1\]$"),
+        ({"angles": [True]}, ValueError, r"^angles: expected .* got \[True\]$"),
+        (
+            {"observation_angles": [2]},
+            ValueError,
+            r"^observation_angles: expected .* from 0 to 0, .* got \[2\]$",
+        ),
     ],
 )
 def test_what_does_not_fit_is_named(changes, error, message):
@@ -141,6 +151,19 @@ def test_what_does_not_fit_is_named(changes, error, message):
 def test_values_that_are_no_rows_are_told_by_the_functions_name(changes, message):
     with pytest.raises(ValueError, match=message):
         hf.make_filter("ukf", ungm(**changes)).run([[1.0]])
+
+
+def test_noise_of_another_size_than_the_observation_is_told_by_its_name():
+    with pytest.raises(ValueError, match=r"^R: expected shape \(1, 1\), a row for each .* got \(2, 2\)$"):
+        hf.make_filter("ukf", ungm(R=np.eye(2))).run([[1.0]])
+
+
+def test_an_error_within_a_function_is_told_what_it_was_called_with():
+    with pytest.raises(ValueError, match="matmul") as caught:
+        hf.make_filter("ukf", ungm(f=lambda x: np.eye(2) @ x)).run([[1.0]])
+    (note,) = caught.value.__notes__
+    assert note.startswith("f: called with states of shape (")
+    assert note.endswith("needs vectorised=False")
 
 
 def test_a_singular_noise_has_no_likelihood():

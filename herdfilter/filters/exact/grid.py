@@ -222,7 +222,8 @@ class GridFilter:
         lost = 1 - moved.sum()
         if lost > LOST_MASS:
             raise ValueError(
-                f"upper: expected a grid that holds the state, got a loss of {lost:.2g} at step {step}"
+                f"lower, upper: expected a grid that holds the state, got a loss of {lost:.2g} at step {step}; move "
+                "them apart"
             )
         return moved / moved.sum()
 
