@@ -14,6 +14,7 @@ import herdfilter as hf
 from herdfilter.evaluation.engine import run_study
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.study import plan_study
+from herdfilter.plotting import drawings
 from herdfilter.report import write_report
 from herdfilter.report.animation import MOST_STEPS, animation
 from herdfilter.report.page import render
@@ -248,6 +249,14 @@ def test_tracks_of_many_targets_move_over_detections(result):
     np.testing.assert_allclose(data["filters"]["bootstrap"]["estimate"][at][:2], tracks[9, :2], rtol=1e-5)
     assert data["truth"][-1][1] == [None, None]
     assert "with the detections of all" in data["omitted"]
+
+
+def test_a_figure_without_a_place_of_its_own_is_on_the_page_too(result):
+    plans = drawings(result)
+    page = Page(render(result, {"my_own_figure": plans["error_over_particles"], "ratios": plans["ratios"]}))
+    assert [one["id"] for one in page.all("section")].count("my_own_figure") == 1
+    assert page.words.count("My own figure") == 1
+    assert "ratios" not in [one["id"] for one in page.all("section")]
 
 
 def test_what_was_not_measured_is_said_in_a_line(scenario, constant):
