@@ -18,9 +18,10 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-@pytest.fixture(params=PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def page(request):
-    return request.param
+@pytest.fixture(scope="module")
+def pages():
+    """Path -> text. A test goes through all pages: five hundred tests of a page each cost more than what they test."""
+    return {path: path.read_text(encoding="utf-8") for path in PAGES}
 
 
 @pytest.fixture
@@ -35,48 +36,60 @@ def make_images(monkeypatch):
     return importlib.import_module("make_images")
 
 
+def wanting(pages, found):
+    """Page -> what `found(text)` finds on it, for the pages where that is something."""
+    return {
+        path.relative_to(ROOT).as_posix(): wrong for path, text in pages.items() if (wrong := found(text))
+    }
+
+
+def without_code(text):
+    return re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+
+
 def command_lines(text):
     for block in re.findall(r"^```(?:shell|console)\n(.*?)^```", text, re.M | re.S):
         for line in block.replace("\\\n", " ").splitlines():
             yield shlex.split(line.removeprefix("$ "), comments=True)
 
 
-def test_commands_shown_are_understood(page):
-    text = page.read_text(encoding="utf-8")
-    for program, name, *arguments in (line for line in command_lines(text) if line[:1] == ["herdfilter"]):
-        if not name.startswith("-"):
-            options = main.commands[name].make_context(name, arguments).params
-            scenario, filters = options.get("scenario"), options.get("filters")
-            if scenario in scenario_files():
-                assert filters is None or set(filters.split(",")) <= set(catalogue())
-            else:
-                assert scenario is None or f"# {scenario}\n" in text, (
-                    f"{program}: {scenario} neither shipped nor shown"
-                )
+def test_commands_shown_are_understood(pages):
+    shipped, filters_known = scenario_files(), set(catalogue())
+    for page, text in pages.items():
+        for _, name, *arguments in (line for line in command_lines(text) if line[:1] == ["herdfilter"]):
+            if not name.startswith("-"):
+                options = main.commands[name].make_context(name, arguments).params
+                scenario, filters = options.get("scenario"), options.get("filters")
+                if scenario in shipped:
+                    assert filters is None or set(filters.split(",")) <= filters_known, (page.name, filters)
+                else:
+                    assert scenario is None or f"# {scenario}\n" in text, (
+                        f"{page.name}: {scenario} neither shipped nor shown"
+                    )
 
 
-def test_make_targets_shown_exist(page):
-    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
-    shown = re.findall(r"(?:^|`)make (\w+)(?:$|`)", page.read_text(encoding="utf-8"), re.M)
-    assert set(shown) <= set(targets)
+def test_make_targets_shown_exist(pages):
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+    shown = re.compile(r"(?:^|`)make (\w+)(?:$|`)", re.M)
+    assert wanting(pages, lambda text: set(shown.findall(text)) - targets) == {}
 
 
-def test_filters_named_are_in_the_catalogue(page):
-    named = re.findall(r"`((?:herded|mixture|augmented)-[\w-]+)`", page.read_text(encoding="utf-8"))
-    assert set(named) <= set(catalogue())
+def test_filters_named_are_in_the_catalogue(pages):
+    named, known = re.compile(r"`((?:herded|mixture|augmented)-[\w-]+)`"), set(catalogue())
+    assert wanting(pages, lambda text: set(named.findall(text)) - known) == {}
 
 
-def test_relative_links_lead_somewhere(page):
-    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-    for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", prose):
-        if target.startswith("examples/"):  # made of the gallery's scripts when the pages are built
-            target = f"gallery/{Path(target).stem}.py".replace("index.py", "README.rst")
-        assert (page.parent / target).exists(), target
+def test_relative_links_lead_somewhere(pages):
+    for page, text in pages.items():
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", without_code(text)):
+            if target.startswith("examples/"):  # made of the gallery's scripts when the pages are built
+                target = f"gallery/{Path(target).stem}.py".replace("index.py", "README.rst")
+            assert (page.parent / target).exists(), (page.name, target)
 
 
 def names(text):
     """Dotted names that begin with the package, in backticks or in the code of a page."""
-    code = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
+    code = re.findall(r"`([^`\n]+)`", without_code(text))
     return {name for words in code for name in re.findall(r"(?<![\w./-])(?:hf|herdfilter)(?:\.\w+)+", words)}
 
 
@@ -93,9 +106,8 @@ def exists(name):
     return True
 
 
-def test_names_of_the_package_exist(page):
-    shown = names(page.read_text(encoding="utf-8"))
-    assert {name for name in shown if not exists(name)} == set()
+def test_names_of_the_package_exist(pages):
+    assert wanting(pages, lambda text: {name for name in names(text) if not exists(name)}) == {}
 
 
 def test_names_that_do_not_exist_are_found():
@@ -104,11 +116,12 @@ def test_names_that_do_not_exist_are_found():
     assert len(names(text)) == 3
 
 
-def test_files_named_are_there(page):
-    paths = re.findall(
-        r"`((?:herdfilter|benchmarks|docs|scenarios|tests)/[\w/.]*)`", page.read_text(encoding="utf-8")
+def test_files_named_are_there(pages):
+    named = re.compile(r"`((?:herdfilter|benchmarks|docs|scenarios|tests)/[\w/.]*)`")
+    assert (
+        wanting(pages, lambda text: [path for path in named.findall(text) if not (ROOT / path).exists()])
+        == {}
     )
-    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 RATES = re.compile(
@@ -118,10 +131,9 @@ RATES = re.compile(
 )
 
 
-def test_rates_are_per_something(page):
+def test_rates_are_per_something(pages):
     """Plain English: one per step, not one a step."""
-    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-    assert RATES.findall(text) == []
+    assert wanting(pages, lambda text: RATES.findall(without_code(text))) == {}
     assert RATES.search("two sweeps a point")
     assert not RATES.search("two sweeps per point, and a run")
 
@@ -132,26 +144,26 @@ def test_every_picture_is_drawn_by_a_command_and_small(make_images):
     assert [path.name for path in pictures if path.stat().st_size > 120_000] == []
 
 
-def test_tables_are_those_of_the_results_files(page, make_pages):
-    text = page.read_text(encoding="utf-8")
-    assert make_pages.filled(text) == text, "run: python docs/make_pages.py"
+def test_tables_are_those_of_the_results_files(pages, make_pages):
+    stale = [page.name for page, text in pages.items() if make_pages.filled(text) != text]
+    assert stale == [], "run: python docs/make_pages.py"
 
 
 BLOCK = re.compile(r"^<!-- table: (\w+) -->\n(.*?)^<!-- end -->", re.M | re.S)
 FENCE = re.compile(r"^(`{3,}).*?^\1$", re.M | re.S)
 
 
-def test_pages_are_short(page):
+def test_pages_are_short(pages):
     """Twelve thousand bytes of prose at most, with lists, equations and tables that are typed, but without code."""
-    text = page.read_text(encoding="utf-8")
-    prose = FENCE.sub("", BLOCK.sub("", text)).split("\n## Sources")[0]
-    assert len(prose.encode()) <= 12_000
-    assert len(text.encode()) <= (6000 if page.name == "README.md" else 18_000)
+    for page, text in pages.items():
+        prose = FENCE.sub("", BLOCK.sub("", text)).split("\n## Sources")[0]
+        assert len(prose.encode()) <= 12_000, page.name
+        assert len(text.encode()) <= (6000 if page.name == "README.md" else 18_000), page.name
 
 
-def test_tables_on_pages_are_short(page):
+def test_tables_on_pages_are_short(pages):
     """A dozen rows carry an argument; longer tables are data files, which a page shows in a box that can be sorted."""
-    for name, text in BLOCK.findall(page.read_text(encoding="utf-8")):
+    for name, text in (block for page in pages.values() for block in BLOCK.findall(page)):
         rows = [sum(line.startswith("|") for line in table.split("\n")) - 2 for table in text.split("\n\n")]
         assert max(rows) <= 12, name
 
@@ -163,11 +175,10 @@ def test_data_files_of_long_tables_are_those_of_the_results_files(make_pages):
     assert stale == [], "run: python docs/make_pages.py"
 
 
-def test_every_long_table_is_shown_and_can_be_downloaded(make_pages):
-    shown = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    assert {f"view_{path.stem}" for path in make_pages.written()} <= {
-        name for name, _ in BLOCK.findall(shown)
-    }
+def test_every_long_table_is_shown_and_can_be_downloaded(pages):
+    shown = "".join(pages.values())
+    files = (ROOT / "docs" / "tables").glob("*.csv")
+    assert {f"view_{path.stem}" for path in files} <= {name for name, _ in BLOCK.findall(shown)}
     for path in re.findall(r"\{download\}`[\w.]+ <(.*?)>`|^:file: (.*)$", shown, re.M):
         assert (ROOT / "docs" / "".join(path)).is_file()
 

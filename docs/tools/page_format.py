@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -13,8 +14,13 @@ RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
 
 def read(name: str) -> pd.DataFrame:
-    """Return a results file."""
-    return pd.read_csv(RESULTS / f"{name}.csv")
+    """Return a results file, read once."""
+    return _read(RESULTS / f"{name}.csv").copy()
+
+
+@cache
+def _read(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path)
 
 
 def markdown(heads: Iterable[str], rows: Iterable[Iterable[object]], *sources: str) -> str:

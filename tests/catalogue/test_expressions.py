@@ -121,8 +121,15 @@ ESCAPES = [
 ]
 
 
-@pytest.mark.parametrize("expression", ESCAPES)
-def test_no_expression_reaches_more_than_classes_of_the_package(expression, monkeypatch, tmp_path):
+def refusal(expression):
+    try:
+        evaluate(expression)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def test_no_expression_reaches_more_than_classes_of_the_package(monkeypatch, tmp_path):
     def escaped(*args, **kwargs):
         pytest.fail("escaped")
 
@@ -130,12 +137,11 @@ def test_no_expression_reaches_more_than_classes_of_the_package(expression, monk
     monkeypatch.setattr(os, "system", escaped)
     monkeypatch.setattr(subprocess, "run", escaped)
     monkeypatch.setattr("herdfilter.evaluation.study.plan_study", escaped)
-    with pytest.raises(
-        ValueError, match=r"expected|unknown|is no part of herdfilter|cannot import"
-    ) as caught:
-        evaluate(expression)
-    assert "\n" not in str(caught.value)
-    assert list(tmp_path.iterdir()) == []
+    for expression in ESCAPES:
+        message = refusal(expression)
+        assert re.search(r"expected|unknown|is no part of herdfilter|cannot import", message), expression
+        assert "\n" not in message, expression
+        assert list(tmp_path.iterdir()) == [], expression
 
 
 def test_every_name_that_may_be_used_is_a_class_or_function_made_in_the_package():

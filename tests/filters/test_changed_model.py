@@ -64,21 +64,22 @@ CHANGES = [(Changeable, replaced), (Changeable, by_a_function), (Changeable, in_
 CHANGES += [(Bent, replaced), (Bent, by_a_function)]
 
 
-@pytest.mark.parametrize(("make", "change"), CHANGES)
-def test_a_change_after_predict_is_not_seen_by_this_step(promised, make, change):
-    if make is Bent and promised.additive:
-        make = Changeable
-    changed, plain = (ParticleFilter(make(), 20, promised.make(), rng=3) for _ in range(2))
-    for pf in (changed, plain):
-        pf.run([[0.3]])
-        pf.predict()
-        if pf is changed:
-            change(pf.model)
-    np.testing.assert_array_equal(changed.covariance, plain.covariance)  # a look at the prediction
-    for pf in (changed, plain):
-        pf.update([0.8])
-    np.testing.assert_array_equal(changed.particles, plain.particles)
-    np.testing.assert_array_equal(changed.weights, plain.weights)
+def test_a_change_after_predict_is_not_seen_by_this_step(promised):
+    for make, change in CHANGES:
+        if make is Bent and promised.additive:
+            continue  # a change of the other model is the same one
+        changed, plain = (ParticleFilter(make(), 20, promised.make(), rng=3) for _ in range(2))
+        for pf in (changed, plain):
+            pf.run([[0.3]])
+            pf.predict()
+            if pf is changed:
+                change(pf.model)
+        case = f"{make.__name__}, {change.__name__}"
+        np.testing.assert_array_equal(changed.covariance, plain.covariance, case)  # a look at the prediction
+        for pf in (changed, plain):
+            pf.update([0.8])
+        np.testing.assert_array_equal(changed.particles, plain.particles, case)
+        np.testing.assert_array_equal(changed.weights, plain.weights, case)
 
 
 def test_a_change_after_predict_is_seen_by_the_next_step(proposal):

@@ -429,12 +429,12 @@ def test_bad_covariances_and_angles_of_the_model_are_named(every):
         every(model).run([[0.1]])
 
 
-@pytest.mark.parametrize("dt", [0.0, -1.0, np.nan, "1"])
-def test_a_bad_time_step_is_named(every, dt):
+def test_a_bad_time_step_is_named(every):
     kf = every(Turn())
-    with pytest.raises(ValueError, match=f"dt: expected a positive finite number, got {dt!r}"):
-        kf.predict(dt)
-    assert kf.step == 0
+    for dt in (0.0, -1.0, np.nan, "1"):
+        with pytest.raises(ValueError, match=f"dt: expected a positive finite number, got {dt!r}"):
+            kf.predict(dt)
+        assert kf.step == 0
 
 
 def test_series_of_different_lengths_are_named(every):

@@ -125,11 +125,11 @@ def test_residual_keeps_the_whole_numbers_and_stratified_is_less_than_two_away(s
     assert (np.abs(copies(hf.StratifiedResampling(), weights, rng) - n * weights) < 2 + 1e-9).all()
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 49, 98, 1000])  # n (1 / n) < 1 in floating point for 49 and 98
 @only("stratified", "systematic", "residual", "residual, systematic", "ssp")
-def test_equal_weights_return_each_particle_once(scheme, n):
-    counts = copies(scheme, np.full(n, 1 / n), np.random.default_rng(1))
-    np.testing.assert_array_equal(counts, np.ones(n))
+def test_equal_weights_return_each_particle_once(scheme):
+    for n in (1, 2, 7, 49, 98, 1000):  # n (1 / n) < 1 in floating point for 49 and 98
+        counts = copies(scheme, np.full(n, 1 / n), np.random.default_rng(1))
+        np.testing.assert_array_equal(counts, np.ones(n))
 
 
 @every_even_scheme

@@ -16,7 +16,6 @@ def with_one(value):
     return x
 
 
-@pytest.mark.parametrize("fit", FITS, ids=str)
 @pytest.mark.parametrize(
     ("x", "w", "message"),
     [
@@ -38,6 +37,7 @@ def with_one(value):
         (X[:0], W[:0], "weights: expected non-negative numbers that sum to 1, got a sum of 0"),
     ],
 )
-def test_what_cannot_be_fitted_is_named(fit, x, w, message):
-    with pytest.raises(ValueError, match=f"^{message}"):
-        fit.fit(x, w)
+def test_what_cannot_be_fitted_is_named(x, w, message):
+    for fit in FITS:
+        with pytest.raises(ValueError, match=f"^{message}"):
+            fit.fit(x, w)

@@ -77,16 +77,15 @@ def test_a_known_mixture_is_recovered_from_weighted_draws(truth, seed):
 
 @pytest.mark.parametrize("dims", [1, 2, 3, 4, 5, 6])
 @pytest.mark.parametrize("components", [1, 2, 3])
-@pytest.mark.parametrize("seed", range(5))
-def test_bic_finds_the_number_of_well_separated_components(components, dims, seed):
-    rng = np.random.default_rng(seed)
+def test_bic_finds_the_number_of_well_separated_components(components, dims):
     means = np.zeros((components, dims))
     means[:, 0] = 8.0 * np.arange(components)
     if dims > 1:
         means[1:2, 1] = 8.0
-    x = means[np.arange(200) % components] + rng.standard_normal((200, dims))
-    assert len(EMFit("bic").fit(x, equal(200))) == components
-    assert len(EMFit("bic", shared=True).fit(x, equal(200))) == components
+    for seed in range(5):
+        x = means[np.arange(200) % components] + np.random.default_rng(seed).standard_normal((200, dims))
+        assert len(EMFit("bic").fit(x, equal(200))) == components, seed
+        assert len(EMFit("bic", shared=True).fit(x, equal(200))) == components, seed
 
 
 def test_bic_asks_for_more_evidence_where_few_particles_carry_weight():

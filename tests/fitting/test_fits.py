@@ -82,18 +82,18 @@ def test_mean_and_covariance_are_exact_where_no_weight_is_negligible(fit):
 
 
 @every_fit
-@pytest.mark.parametrize("turn", [0.0, np.pi, 100.0])
-def test_angles_are_fitted_alike_wherever_they_lie(fit, turn):
+def test_angles_are_fitted_alike_wherever_they_lie(fit):
     """Turned to the seam, the mixture is the same one, turned."""
     rng = np.random.default_rng(2)
     x, weights = rng.standard_normal((40, 2)) * [2.0, 0.4], rng.dirichlet(np.ones(40))
     plain = fit.fit(x, weights)
-    shift = np.array([0.0, turn])
-    turned = fit.fit(wrap_angles(x + shift, (1,)), weights, (1,))
-    offset = turned.means - plain.means - shift
-    np.testing.assert_allclose(wrap_angles(offset, (1,)), 0, atol=1e-12)
-    assert np.ptp(offset[:, 1]) < 1e-12  # all components on the same side of the seam
-    np.testing.assert_allclose(turned.covariances, plain.covariances, atol=1e-12)
+    for turn in (0.0, np.pi, 100.0):
+        shift, case = np.array([0.0, turn]), f"turned by {turn}"
+        turned = fit.fit(wrap_angles(x + shift, (1,)), weights, (1,))
+        offset = turned.means - plain.means - shift
+        np.testing.assert_allclose(wrap_angles(offset, (1,)), 0, atol=1e-12, err_msg=case)
+        assert np.ptp(offset[:, 1]) < 1e-12, case  # all components on the same side of the seam
+        np.testing.assert_allclose(turned.covariances, plain.covariances, atol=1e-12, err_msg=case)
 
 
 @every_fit
@@ -121,14 +121,14 @@ def test_particles_in_one_place_give_a_mixture_there(fit, x, weights):
 
 
 @every_fit
-@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 6])
-def test_one_particle_of_nearly_all_weight_gives_a_mixture_with_a_density(fit, d):
-    rng = np.random.default_rng(8)
-    x, weights = rng.standard_normal((20, d)), np.full(20, 1e-13)
-    weights[3] = 1 - 19e-13
-    mixture = fit.fit(x, weights)
-    assert np.isfinite(mixture.log_density(x)).all()
-    assert np.abs(mixture.mean - x[3]).max() < 1e-6
+def test_one_particle_of_nearly_all_weight_gives_a_mixture_with_a_density(fit):
+    for d in (1, 2, 3, 4, 5, 6):
+        rng = np.random.default_rng(8)
+        x, weights = rng.standard_normal((20, d)), np.full(20, 1e-13)
+        weights[3] = 1 - 19e-13
+        mixture = fit.fit(x, weights)
+        assert np.isfinite(mixture.log_density(x)).all(), d
+        assert np.abs(mixture.mean - x[3]).max() < 1e-6, d
 
 
 @every_fit
@@ -156,17 +156,17 @@ def test_particles_of_any_rank_give_regular_covariances(fit, seed, n, d, scale, 
 
 
 @every_fit
-@pytest.mark.parametrize("value", [0.1, 1 / 3, -123.456, 1e9])
-def test_a_state_known_exactly_gets_the_same_width_whatever_its_value(fit, value):
+def test_a_state_known_exactly_gets_the_same_width_whatever_its_value(fit):
     """As sums are rounded, the variance of equal numbers is zero or not; it must not matter."""
     rng = np.random.default_rng(16)
     x, weights = rng.standard_normal((30, 2)), rng.dirichlet(np.ones(30))
     x[:, 1] = 0.0
     zero = fit.fit(x, weights)
-    x[:, 1] = value
-    mixture = fit.fit(x, weights)
-    np.testing.assert_allclose(mixture.covariances, zero.covariances, rtol=1e-6, atol=1e-12)
-    np.testing.assert_allclose(mixture.means[:, 1], value, rtol=1e-9)
+    for value in (0.1, 1 / 3, -123.456, 1e9):
+        x = np.column_stack([x[:, 0], np.full(30, value)])
+        mixture = fit.fit(x, weights)
+        np.testing.assert_allclose(mixture.covariances, zero.covariances, rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(mixture.means[:, 1], value, rtol=1e-9)
 
 
 @every_fit

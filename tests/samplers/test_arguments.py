@@ -6,15 +6,12 @@ import pytest
 import herdfilter as hf
 
 
-@pytest.mark.parametrize(
-    ("given", "found"),
-    [
+def test_what_is_no_mixture_is_named(sampler):
+    for given, found in (
         (np.zeros((5, 2)), r"numbers of shape \(5, 2\); GaussianFit\(\).fit\(points, weights\) makes"),
         (hf.Points(np.zeros((5, 2))), "an object Points"),
         (hf.GaussianMixture, "the class GaussianMixture"),
         (None, "an object NoneType"),
-    ],
-)
-def test_what_is_no_mixture_is_named(sampler, given, found):
-    with pytest.raises(TypeError, match=f"^mixture: expected a GaussianMixture, got {found}"):
-        sampler.sample(given, 5)
+    ):
+        with pytest.raises(TypeError, match=f"^mixture: expected a GaussianMixture, got {found}"):
+            sampler.sample(given, 5)

@@ -26,10 +26,10 @@ def test_every_sampler_does_what_a_sampler_must_do_and_keeps_its_promises(named,
     check_sampler(sampler, **promises)
 
 
-@pytest.mark.parametrize("n", [0, -1, 2.0, "10", None, True])
-def test_the_number_of_points_is_checked(sampler, random_mixture, n):
-    with pytest.raises(ValueError, match=f"n: expected an integer of at least 1, got {n!r}"):
-        sampler.sample(random_mixture(0, 1, 2), n)
+def test_the_number_of_points_is_checked(sampler, random_mixture):
+    for n in (0, -1, 2.0, "10", None, True):
+        with pytest.raises(ValueError, match=f"n: expected an integer of at least 1, got {n!r}"):
+            sampler.sample(random_mixture(0, 1, 2), n)
 
 
 @pytest.mark.parametrize("kind", [KernelHerding, ContinuousHerdedGibbs])
