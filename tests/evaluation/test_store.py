@@ -170,8 +170,8 @@ hf.compare(sys.argv[1], store=sys.argv[2], workers=2, resume=True)
 def test_ended_at_any_moment_it_is_resumed_and_leaves_no_process(tmp_path, store):
     """First by SIGKILL, then the command line by SIGTERM."""
     scenario = tmp_path / "walk.toml"
-    slow = 'filters = ["bootstrap", "augmented-random"]'  # so that neither comes to its end before it is ended
-    scenario.write_text(WALK.replace('filters = ["bootstrap"]', slow).replace("runs = 20", "runs = 40"))
+    slow = 'filters = ["bootstrap", "augmented-random"]'  # neither comes to its end before it is ended
+    scenario.write_text(WALK.replace('filters = ["bootstrap"]', slow).replace("steps = 40", "steps = 20"))
     whole, command = hf.compare(scenario), ["-m", "herdfilter", "compare", str(scenario), "--workers", "2"]
     command += ["--out", str(store.parent), "--resume", "-q"]
     ends, told = [], ""
