@@ -66,3 +66,20 @@ def constant():
 @pytest.fixture
 def failing():
     return Failing
+
+
+@pytest.fixture(scope="module")
+def coarse_pictures():
+    """Fewer pixels, which are drawn and packed sooner and show the same."""
+    from matplotlib.figure import Figure
+
+    savefig = Figure.savefig
+
+    def coarse(figure, path, **options):
+        if str(path).endswith(".png"):
+            options["dpi"] = 50
+        savefig(figure, path, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", coarse)
+        yield

@@ -31,7 +31,15 @@ FLOORS = (
     ("pictures",),
     (
         *("mixture", "points", "angles", "bandwidths"),
-        *("_checks", "_covariances", "_mixture_conversions", "_figures", "_one_line", "_version"),
+        *(
+            "_checks",
+            "_covariances",
+            "_mixture_conversions",
+            "_figures",
+            "_numba_options",
+            "_one_line",
+            "_version",
+        ),
     ),
 )
 """Folders and modules, from the roof to the ground; the package itself, which offers names of all floors, is none."""

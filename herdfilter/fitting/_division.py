@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
-from herdfilter.fitting._em import CALLED, INSIDE, SUMS
+from herdfilter._numba_options import CALLED, INSIDE, VECTORISE
 from herdfilter.fitting._two_components import maximise_two, regular, whole_moments
 
 NEGLIGIBLE = 1e-2  # part of a point under which all of it goes to the other component
@@ -58,7 +58,7 @@ def divide(
     return weights[:count], means[:count], covariances[:count]
 
 
-@njit(**CALLED, fastmath=SUMS)
+@njit(**CALLED, fastmath=VECTORISE)
 def _whiten(z, items, amounts, y, p, parts, floor, mean, covariance, factor):
     """Fill p with the amounts, made to sum to 1, and y with their points, given mean 0 and covariance I.
 
@@ -97,7 +97,7 @@ def _normalise(amounts, p):
     return total, 1.0 / squares
 
 
-@njit(**CALLED, fastmath=SUMS)
+@njit(**CALLED, fastmath=VECTORISE)
 def _division(y, p, m, effective, changed, tails, lines, parts, edges, least_part):
     """Fill ``parts[0]`` with the part of each point that goes to the first of two components; return its weight.
 
@@ -144,7 +144,7 @@ def _division(y, p, m, effective, changed, tails, lines, parts, edges, least_par
     return first if effective * gain > price else 0.0
 
 
-@njit(**CALLED, fastmath=SUMS)
+@njit(**CALLED, fastmath=VECTORISE)
 def _misfit(y, p, m, effective, lines, parts, skew, limits, edges, normal):
     """Compare the points with N(0, I): -1 where they cannot be told from it, else 1 where their tails are heavy and else 0.
 

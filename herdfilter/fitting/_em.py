@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
-SUMS = {"reassoc", "contract"}  # sums in several parts at once; the order is fixed when compiled
-
-# Options of loops that Python calls, of functions that only compiled code calls, and of those that it calls in one place:
-# these are made part of their caller before it is compiled, not compiled on their own first.
-CALLED: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
-INSIDE: dict[str, Any] = {
-    "nogil": True,
-    "error_model": "numpy",
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-}
-FAST: dict[str, Any] = INSIDE | {"fastmath": SUMS}
-ONCE: dict[str, Any] = FAST | {"inline": "always"}
+from herdfilter._numba_options import CALLED, FAST, ONCE, VECTORISE
 
 PATIENCE = 10  # rises of the likelihood to hope for
 
 
-@njit(**CALLED, fastmath=SUMS)
+@njit(**CALLED, fastmath=VECTORISE)
 def spread_seeds(z, w, candidates, count):
     """Choose up to `count` candidates, each the one that most lowers the weighted squared distance to the nearest chosen.
 
@@ -59,7 +45,7 @@ def spread_seeds(z, w, candidates, count):
     return seeds
 
 
-@njit(**CALLED, fastmath=SUMS)
+@njit(**CALLED, fastmath=VECTORISE)
 def maximise(z, w, seeds, widening, floor, least, shared, tolerance, max_iterations, wanted):
     """Return weights, means, covariances and the log-likelihoods after each iteration since a component was last dropped.
 

@@ -1,26 +1,11 @@
-"""What the compiled loops of the samplers share: options of the compiler, and an exponential that it can vectorise."""
+"""An exponential that the compiler can vectorise."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numba import njit
 
-# Sums may be reordered and products fused, so that loops vectorise; infinities and NaN keep their meaning. The result is
-# fixed by the compiled code: the same input gives the same bits.
-VECTORISE = {"reassoc", "contract"}
-
-# Options of loops that Python calls, and of functions that only compiled code calls: without wrappers these compile faster,
-# and they are kept with their callers.
-CALLED: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
-INSIDE: dict[str, Any] = {
-    "nogil": True,
-    "error_model": "numpy",
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-}
-FAST: dict[str, Any] = INSIDE | {"fastmath": VECTORISE}
+from herdfilter._numba_options import FAST
 
 
 @njit(**FAST)

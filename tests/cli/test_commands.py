@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from matplotlib.figure import Figure
 
 from herdfilter.cli import main
 from herdfilter.evaluation import recording
@@ -47,20 +46,7 @@ DRAWN = (
 )
 FIGURES = {f"{name}{suffix}" for name in DRAWN for suffix in (".png", ".svg")} | {"report.html", "table.txt"}
 
-
-@pytest.fixture(scope="module", autouse=True)
-def coarse_pictures():
-    """Fewer pixels, which are drawn and packed sooner and show the same."""
-    savefig = Figure.savefig
-
-    def coarse(figure, path, **options):
-        if str(path).endswith(".png"):
-            options["dpi"] = 50
-        savefig(figure, path, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Figure, "savefig", coarse)
-        yield
+pytestmark = pytest.mark.usefixtures("coarse_pictures")
 
 
 @pytest.fixture(scope="module")

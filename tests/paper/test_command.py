@@ -1,25 +1,11 @@
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from matplotlib.figure import Figure
 
 from herdfilter import paper
 from herdfilter.cli import main
 
-
-@pytest.fixture(scope="module", autouse=True)
-def coarse_pictures():
-    """Fewer pixels, which are drawn and packed sooner and show the same."""
-    savefig = Figure.savefig
-
-    def coarse(figure, path, **options):
-        if str(path).endswith(".png"):
-            options["dpi"] = 50
-        savefig(figure, path, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Figure, "savefig", coarse)
-        yield
+pytestmark = pytest.mark.usefixtures("coarse_pictures")
 
 
 def run(*arguments):

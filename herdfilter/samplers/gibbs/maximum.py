@@ -15,7 +15,8 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
-from herdfilter.samplers._compiled import FAST, INSIDE, exp
+from herdfilter._numba_options import FAST, INSIDE
+from herdfilter.samplers._compiled import exp
 from herdfilter.samplers.gibbs.bumps import (
     BOUND,
     CENTRE,
