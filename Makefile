@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test check format bench docs clean
+.PHONY: demo test test-rounding test-order check format bench docs clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed       ## the main job: samplers compared in a particle filter, table and figures in results/demo
@@ -12,9 +12,19 @@ demo: $(VENV)/.installed       ## the main job: samplers compared in a particle 
 
 # A file goes to one worker, so that what it compiles and prepares is not done twice. Assertions stay as they are written: to
 # rewrite all of them, in every worker, takes as long as a hundred tests. What has failed is run again, with the values it saw.
+PYTEST := $(BIN)/pytest -n auto --dist loadfile --assert=plain
+
 test: $(VENV)/.installed-dev   ## the test suite
-	$(BIN)/pytest -n auto --dist loadfile --assert=plain || \
-		{ $(BIN)/pytest --last-failed --last-failed-no-failures none; exit 1; }
+	$(PYTEST) || { $(BIN)/pytest --last-failed --last-failed-no-failures none; exit 1; }
+
+# The same suite as another processor would round it, and in another order; both are fixed by SEED.
+SEED ?= 1
+
+test-rounding: $(VENV)/.installed-dev  ## the test suite with results moved in the last bit: make test-rounding SEED=3
+	HERDFILTER_ROUNDING=$(SEED) PYTHONPATH=tests/rounding $(PYTEST) -p rounding
+
+test-order: $(VENV)/.installed-dev     ## the test suite in random order: make test-order SEED=3
+	$(PYTEST) --random-order-bucket=global --random-order-seed=$(SEED)
 
 check: $(VENV)/.installed-dev  ## formatting, lint, spelling, types
 	$(BIN)/ruff format --check .
