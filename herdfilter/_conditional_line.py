@@ -20,6 +20,7 @@ EXTRA_HALVINGS = 4  # of a grid that has settled on an integral other than 1, be
 # higher than the nearest grid point. Where the density ends beside that point it may be further off.
 PEAK_DOUBT = 3 * STEP**2 / 8
 EDGE_DOUBT = 0.5
+TIE = 1e-9  # share of the largest expected kernel by which values count as equal: far above rounding
 
 
 class ConditionalError(ValueError):
@@ -157,7 +158,11 @@ class ConditionalLine:
         )
 
     def argmax(self, x: Array, factor: float, weights: Array, samples: Array) -> float:
-        """Maximum of factor E[k(., X_i) | x_rest] - sum_s weights_s k(., samples_s) where the density is positive."""
+        """Maximum of factor E[k(., X_i) | x_rest] - sum_s weights_s k(., samples_s) where the density is positive.
+
+        Rounding does not choose it: where the objective is flat over a kernel width and more, the middle is taken, of
+        peaks as high as each other the one that is flat for longest, and of those the last.
+        """
         shares = self.shares(x)
         smoothed = np.fft.irfft(np.fft.rfft(shares, self.length) * self.transform, self.length)
         objective = factor * smoothed[: len(shares) : 1 << self.level] - self._kernel_sum(weights, samples)
@@ -171,13 +176,28 @@ class ConditionalLine:
         peaks = np.flatnonzero((objective > padded[:-2]) & (objective >= padded[2:]))
         doubt = np.where(whole, PEAK_DOUBT, EDGE_DOUBT)
         reached = (objective - np.where(whole, 0.0, EDGE_DOUBT)).max()
-        best, best_value = float(x[self.index]), -np.inf
-        for k in peaks[objective[peaks] + doubt[peaks] >= reached]:
-            low, high, guess = self.nodes[lowest[k]], self.nodes[highest[k]], self.nodes[k << self.level]
-            found, value = self._ascend(shares, factor, weights, samples, low, high, guess)
-            if value > best_value:
-                best, best_value = found, value
-        return best
+        tie = TIE * factor * float(smoothed.max())
+        found = [(-np.inf, 0.0, float(x[self.index]))]  # values, how long they last, places
+        higher: list[int] = []
+        leading = peaks[objective[peaks] + doubt[peaks] >= reached]
+        while len(leading):
+            k = int(leading[objective[leading].argmax()])
+            start, end = _stretch(padded, k, float(objective[k]) - tie)
+            leading = leading[(leading < start) | (leading > end)]
+            if any(start <= other <= end for other in higher):
+                continue
+            higher.append(k)
+            if (end - start) * self.step >= self.sigma:
+                middle = self.low + 0.5 * (start + end) * self.step
+                found.append((float(objective[k]), (end - start) * self.step, middle))
+            else:
+                low, high, guess = self.nodes[lowest[k]], self.nodes[highest[k]], self.nodes[k << self.level]
+                place, value = self._ascend(shares, factor, weights, samples, low, high, guess)
+                found.append((value, 0.0, place))
+        highest_value = max(value for value, _, _ in found)
+        equal = [(length, place) for value, length, place in found if value >= highest_value - tie]
+        longest = max(length for length, _ in equal)
+        return max(place for length, place in equal if length >= longest - TIE * self.sigma)
 
     def _brackets(self, positive: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """First and last node of positive density within one cell of each search point; last < first where there is none."""
@@ -236,6 +256,15 @@ class ConditionalLine:
             if abs(change) < 1e-7 * self.sigma:
                 break
         return at, slopes(at)[0]
+
+
+def _stretch(padded: Array, k: int, level: float) -> tuple[float, float]:
+    """Return the ends of the stretch around place k where an objective, padded by a place on either side, is above a level."""
+    below = np.flatnonzero(padded < level)
+    i = int(np.searchsorted(below, k + 1))
+    a, b = below[i - 1], below[i]
+    start = a - (padded[a + 1] - level) / (padded[a + 1] - padded[a])
+    return float(start), float(b - 2 + (padded[b - 1] - level) / (padded[b - 1] - padded[b]))
 
 
 def _gregory(nodes: int, spacing: float) -> Array:

@@ -29,7 +29,8 @@ class ConditionalHerdedGibbs:
     a mixture. Keep the bandwidth small next to such structure, and compare two bandwidths.
 
     The expectation is a convolution on a uniform grid, refined until the conditional's integral has settled; the maximum
-    is found on a grid of a quarter kernel width, then by Newton's method from every peak that may be the highest.
+    is found on a grid of a quarter kernel width, then by Newton's method from every peak that may be the highest. Where the
+    objective is flat, as between the first few points of a uniform density, the middle of the longest flat stretch is taken.
 
     It is no `Sampler`, which takes a mixture: its method is `herd`.
 

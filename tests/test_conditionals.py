@@ -145,17 +145,44 @@ def random_gibbs(name, n, start, rng):
     ("name", "width"), [("exponential", 0.1), ("gamma", 0.3), ("uniform on a triangle", 0.1)]
 )
 def test_moments_are_met_better_than_by_random_gibbs(name, width):
-    """Errors of means, variances and covariance, each over its root mean square for random Gibbs sampling."""
+    """Errors of means, variances and covariance from six starts, each over its root mean square for random Gibbs sampling.
+
+    Measured: 0.32 to 0.45. Of random chains, 28 % are below 0.6 one by one, but 2 % of their sixes.
+    """
     conditionals, bounds, normalised, density = JOINT[name]
-    exact, n, equal, start = exact_moments(name), 150, np.full(150, 1 / 150), [0.3, 0.3]
-    random = [moments(random_gibbs(name, n, start, np.random.default_rng(r)), equal) for r in range(6)]
+    exact, n, equal = exact_moments(name), 100, np.full(100, 0.01)
+    random = [moments(random_gibbs(name, n, [0.3, 0.3], np.random.default_rng(r)), equal) for r in range(24)]
     scale = np.sqrt(np.mean((np.array(random) - exact) ** 2, axis=0))
-    sampler = ConditionalHerdedGibbs(width * np.sqrt(exact[2:4]), normalised=normalised)
-    points = sampler.herd(conditionals, n, start, bounds)
-    assert np.sqrt(np.mean(((moments(points.x, equal) - exact) / scale) ** 2)) < 0.6
-    assert (density(*points.x.T) > 0).all()
-    low, high = np.transpose(bounds)
-    assert ((points.x >= low) & (points.x <= high)).all()
+    sampler, errors = ConditionalHerdedGibbs(width * np.sqrt(exact[2:4]), normalised=normalised), []
+    for start in ([0.1, 0.2], [0.2, 0.7], [0.3, 0.3], [0.45, 0.15], [0.6, 0.25], [0.75, 0.05]):
+        points = sampler.herd(conditionals, n, start, bounds)
+        errors.append((moments(points.x, equal) - exact) / scale)
+        assert (density(*points.x.T) > 0).all()
+        low, high = np.transpose(bounds)
+        assert ((points.x >= low) & (points.x <= high)).all()
+    assert np.sqrt(np.mean(np.square(errors))) < 0.6
+
+
+def test_rounding_moves_no_point_where_the_objective_is_flat():
+    """Between the first few points of a uniform density the objective is the same for many kernel widths."""
+    conditionals, bounds, _, _ = JOINT["uniform on a triangle"]
+    points = ConditionalHerdedGibbs(0.024, normalised=False).herd(conditionals, 40, [0.31, 0.27], bounds)
+    for change in (-1e-14, -2.5e-16, 2.5e-16, 1e-14):
+        other = ConditionalHerdedGibbs(0.024 * (1 + change), normalised=False)
+        moved = other.herd(conditionals, 40, [0.31, 0.27], bounds)
+        np.testing.assert_allclose(moved.x, points.x, atol=1e-4 * 0.024)
+
+
+def test_of_a_flat_objective_the_middle_of_the_longest_stretch_is_taken():
+    uniform = [lambda v, x: np.ones(len(v))]
+    x = ConditionalHerdedGibbs(0.01).herd(uniform, 4, [0.2], [[0, 1]]).x[:, 0]
+    np.testing.assert_allclose(x[1], 0.6, atol=0.01)
+    assert sorted(x[2:].round(1)) == [0.4, 0.8]
+
+
+def test_of_equally_high_peaks_the_last_is_taken():
+    for width in np.linspace(0.4, 0.6, 9):
+        assert sample(bandwidth=width, n=2).x[1].min() > 0.2
 
 
 @pytest.mark.parametrize("name", ["exponential", "gamma"])
