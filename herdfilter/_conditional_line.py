@@ -259,7 +259,7 @@ class ConditionalLine:
 
 
 def _stretch(padded: Array, k: int, level: float) -> tuple[float, float]:
-    """Return the ends of the stretch around place k where an objective, padded by a place on either side, is above a level."""
+    """Return the ends of the stretch around place k where an objective, padded at both ends, is above a level."""
     below = np.flatnonzero(padded < level)
     i = int(np.searchsorted(below, k + 1))
     a, b = below[i - 1], below[i]

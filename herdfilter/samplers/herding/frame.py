@@ -70,13 +70,16 @@ class KernelFrame:
     def precisions(self, smoothing: float) -> tuple[Array, Array]:
         """Inverses of ``covariances + smoothing I``, and their log-determinants.
 
-        Without smoothing, a component that is degenerate to within 1e-8 of the kernel is widened by as much.
+        Without smoothing, variances below 1e-8 of the kernel's are raised to that: where a component has no extent,
+        rounding leaves about as much, of either sign.
         """
         d = len(self.origin)
         widened = self.covariances + smoothing * np.eye(d)
         if smoothing < FLAT:
-            flat = np.linalg.eigvalsh(widened)[:, 0] < FLAT
-            widened[flat] += FLAT * np.eye(d)
+            values, vectors = np.linalg.eigh(widened)
+            flat = values[:, 0] < FLAT
+            raised = vectors[flat] * np.maximum(values[flat], FLAT)[:, None]
+            widened[flat] = raised @ vectors[flat].swapaxes(1, 2)
         precision = np.linalg.inv(widened)
         return precision, np.linalg.slogdet(precision)[1]
 

@@ -51,15 +51,16 @@ def place_again(frame: KernelFrame, z: Array, moves: int | None = None) -> Array
 def _parted(frame: KernelFrame, z: Array) -> Array:
     """Move points that coincide with an earlier one a little apart: where they are, no slope would part them.
 
-    Along one axis after the other, those first along which components are longest, and none along which they are narrow:
-    there the points may well belong together.
+    Along one axis after the other, those first along which components are longest, to within rounding, and none along which
+    they are narrow: there the points may well belong together.
     """
     if len(z) < 2 or np.diff(np.sort(z[:, 0])).min() > TOGETHER:
         return z
     variances = np.diagonal(frame.covariances, axis1=1, axis2=2)
     extent = variances[0] if len(variances) == 1 else np.exp(frame.log_weights) @ variances
-    axes = [axis for axis in np.argsort(-extent, kind="stable") if extent[axis] > WIDE]
-    if not axes:
+    axes = np.flatnonzero(extent > WIDE)
+    axes = axes[np.argsort(-np.round(extent[axes] / extent.max(), 9), kind="stable")]
+    if not len(axes):
         return z
     distances, z = scipy.spatial.distance.cdist(z, z, "chebyshev"), z.copy()
     for k, s in enumerate(np.flatnonzero(np.tril(distances < TOGETHER, -1).any(axis=1))):
