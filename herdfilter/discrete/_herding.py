@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from herdfilter._checks import Array
 
+TIE = 1e-9  # relative to one step of the weights: sums that differ by less are equal, and the first of them is taken
+
 
 def herded_labels(weights: Array, n: int) -> NDArray[np.int64]:
     """Herding on a finite set (Welling 2009): n labels whose counts stay close to t * weights at every t."""
@@ -23,7 +25,7 @@ def _herd_labels(weights, lack, labels):
         best = 0
         for m in range(len(weights)):
             lack[m] += weights[m]
-            if lack[m] > lack[best]:
+            if lack[m] > lack[best] + TIE:
                 best = m
         labels[t] = best
         lack[best] -= 1.0
@@ -57,7 +59,7 @@ def herded_states(features, moments, n, tolerance):
                 score += term
                 length += abs(term)
             scale = max(scale, length)
-            if score > best_score:
+            if score > best_score + TIE * scale:
                 best_score = score
                 best = x
         if wanted - best_score > tolerance * scale:

@@ -20,6 +20,7 @@ from herdfilter.discrete._conditional import (
     checked_neighbours,
     checked_probabilities,
 )
+from herdfilter.discrete._herding import TIE
 
 REVISITS = 16  # for each variable, at which the neighbours are checked to be all the conditional depends on
 
@@ -201,7 +202,7 @@ class HerdedGibbs:
                     self._check_neighbours(i, x, entry[0])
                 weights = entry[1]
                 weights += entry[0]
-                value = weights.argmax()
+                value = int((weights > weights.max() - TIE).argmax())
                 weights[value] -= 1.0
                 x[i] = compact[i] = value
             if t >= 0:

@@ -1,5 +1,7 @@
 """Herding on a finite set: the error of every prefix falls as 1/t."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,20 @@ def test_probabilities_are_normalised_and_impossible_states_never_come():
 
 def test_equal_probabilities_take_turns_from_the_lowest():
     assert herding([1, 1, 1, 1], 8).tolist() == [0, 1, 2, 3] * 2
+
+
+@pytest.mark.parametrize("shares", [[3, 3, 2, 2], [1, 1, 1], [7, 2, 1], [5, 3, 1, 3, 2]], ids=str)
+def test_ties_are_those_of_exact_arithmetic(shares):
+    """Herding with fractions; numbers that are rounded differ from them in the last digit, and every few steps tie."""
+    p, lack, expected = [Fraction(share, sum(shares)) for share in shares], [Fraction()] * len(shares), []
+    for _ in range(500):
+        lack = [a + b for a, b in zip(lack, p, strict=True)]
+        expected.append(lack.index(max(lack)))
+        lack[expected[-1]] -= 1
+    for change in (-1e-15, 0.0, 1e-15):
+        changed = np.array(shares) / sum(shares) * (1 + change * np.arange(len(shares)))
+        np.testing.assert_array_equal(herding(changed, 500), expected)
+        np.testing.assert_array_equal(herding(changed, 500, np.eye(len(shares))), expected)
 
 
 @pytest.mark.parametrize(("size", "k"), [(4, 1), (10, 3), (50, 5), (200, 10)])
