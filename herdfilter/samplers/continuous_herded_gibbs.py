@@ -15,7 +15,7 @@ from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 from herdfilter.samplers.gibbs.recursion import herd, mode
 from herdfilter.samplers.gibbs.target import is_wide, origins, room_for, target_of
-from herdfilter.samplers.herding.frame import KernelFrame
+from herdfilter.samplers.herding.frame import KernelFrame, heaviest
 from herdfilter.samplers.herding.groups import grouped
 from herdfilter.samplers.herding.placing import place_again
 
@@ -124,7 +124,7 @@ class ContinuousHerdedGibbs:
         if start is not None:
             z[:, 0] = frame.forward(as_array("start", start, (mixture.dim,))[None, :])[0]
         else:
-            z[:, 0] = mode(density, int(frame.log_weights.argmax()), room)
+            z[:, 0] = mode(density, heaviest(np.exp(frame.log_weights)), room)
         origin = np.arange(-1, n - 1)
         if component_herding:
             origin = origins(herded_labels(np.exp(frame.log_weights), n))

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count
+from herdfilter._checks import UNDERFLOW, Array, as_count
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, as_sampler, drawn
+from herdfilter.samplers.herding.frame import principal_axes
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class MappedSampling:
             return Points.trusted(mixture.means[0] + base.x @ mixture.factors[0].T, base.weights.copy())
         shares = largest_remainders(mixture.weights, n)
         x, weights, dealt = [], [], 0
-        for m in _along_main_axis(mixture) if ((shares > 0) & (shares <= d)).any() else range(len(mixture)):
+        for m in along_main_axis(mixture) if ((shares > 0) & (shares <= d)).any() else range(len(mixture)):
             share = shares[m]
             if share == 0:
                 continue
@@ -93,15 +94,17 @@ def standardised(points: Points) -> Points:
     return Points(x, points.weights)
 
 
-def _along_main_axis(mixture: GaussianMixture) -> np.ndarray:
-    """Order of the components by their means along the mixture's axis of largest variance."""
-    return np.argsort(mixture.means @ np.linalg.eigh(mixture.covariance)[1][:, -1], kind="stable")
+def along_main_axis(mixture: GaussianMixture) -> np.ndarray:
+    """Order of the components by their means along the mixture's axis of largest variance, not decided by rounding."""
+    values, axes = principal_axes(mixture.covariance, np.zeros(mixture.dim))
+    places = (mixture.means - mixture.mean) @ axes[:, -1]
+    return np.argsort(np.round(places / np.sqrt(max(values[-1], UNDERFLOW)), 9), kind="stable")
 
 
 def largest_remainders(weights: Array, n: int) -> np.ndarray:
     """Whole shares that sum to `n`, each within one of ``n * weights``; ties go to the earlier component."""
     exact = n * weights
     shares = np.floor(exact).astype(np.int64)
-    order = np.argsort(shares - exact, kind="stable")
+    order = np.argsort(np.round(shares - exact, 9), kind="stable")
     shares[order[: n - shares.sum()]] += 1
     return shares

@@ -11,7 +11,7 @@ from herdfilter._covariances import floored
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 from herdfilter.samplers.gibbs.chain import random_gibbs
-from herdfilter.samplers.herding.frame import KernelFrame
+from herdfilter.samplers.herding.frame import KernelFrame, heaviest
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class RandomGibbs:
         if self.burn_in is None:
             start = frame.forward(mixture.sample(1, rng))[0]
         else:
-            start = frame.means[frame.log_weights.argmax()].copy()
+            start = frame.means[heaviest(np.exp(frame.log_weights))].copy()
         left_out = self.burn_in or 0
         shape = left_out + n * self.sweeps, mixture.dim
         uniform, normal = rng.random(shape), rng.standard_normal(shape)

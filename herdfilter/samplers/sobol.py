@@ -10,6 +10,7 @@ import scipy
 from herdfilter._checks import Array, as_count, as_generator
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
+from herdfilter.samplers.mapped import along_main_axis
 
 _BITS = 30  # of a scrambled coordinate
 
@@ -58,7 +59,8 @@ class SobolSampling:
         as_mixture("mixture", mixture)
         n = as_count("n", n)
         u = self._uniform(n, mixture.dim + 1, rng)
-        order = _along_main_axis(mixture)
+        order = along_main_axis(mixture)
+        order = order[mixture.weights[order] > 0]
         cumulative = np.cumsum(mixture.weights[order])
         labels = order[np.searchsorted(cumulative, u[:, 0] * cumulative[-1], side="right")]
         z = scipy.special.ndtri(u[:, 1:])
@@ -80,11 +82,3 @@ class SobolSampling:
         else:
             engine, cell = qmc.Sobol(dim, scramble=False), 2.0**-power
         return engine.random_base2(power)[:n] + 0.5 * cell
-
-
-def _along_main_axis(mixture: GaussianMixture) -> np.ndarray:
-    """Components of positive weight, in the order of their means along the mixture's axis of largest variance."""
-    axis = np.linalg.eigh(mixture.covariance)[1][:, -1]
-    axis = axis * np.sign(axis[np.abs(axis).argmax()])
-    order = np.argsort((mixture.means - mixture.mean) @ axis, kind="stable")
-    return order[mixture.weights[order] > 0]

@@ -53,7 +53,7 @@ class KernelFrame:
         cov = inverse @ cov @ inverse.T
         if turn:
             average = cov[0] if len(cov) == 1 else np.tensordot(weights, cov, axes=1)
-            values, vectors = principal_axes(average, inverse @ (means[weights.argmax()] - weights @ means))
+            values, vectors = principal_axes(average, inverse @ (means[heaviest(weights)] - weights @ means))
             cov = np.diag(values)[None] if len(cov) == 1 else vectors.T @ cov @ vectors
             axes, inverse = axes @ vectors, vectors.T @ inverse
         origin = weights @ means
@@ -84,12 +84,17 @@ class KernelFrame:
         return precision, np.linalg.slogdet(precision)[1]
 
 
+def heaviest(weights: Array) -> int:
+    """Return the first of the components whose weight is the largest to within rounding."""
+    return int((weights > (1 - ROUND) * weights.max()).argmax())
+
+
 def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors in a form that rounding does not decide.
 
     Where eigenvalues are equal to within rounding, as all are whose direction no mean leaves, their vectors are laid along
     the coordinates. Vectors point `towards` a place, seen from the origin; where it lies across one, its largest entry is
-    positive.
+    positive, of entries as large as each other the first.
     """
     values, vectors = np.linalg.eigh(covariance)
     ends = np.flatnonzero(np.append(np.diff(values) > ROUND * values[-1], True)) + 1
@@ -98,8 +103,9 @@ def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
             if end - first > 1:
                 vectors[:, first:end] = _along_coordinates(vectors[:, first:end])
     along = towards @ vectors
-    largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(len(vectors))]
-    across = np.abs(along) <= ROUND * np.abs(along).max(initial=0.0)
+    size = np.abs(vectors)
+    largest = vectors[(size > (1 - NEARLY) * size.max(axis=0)).argmax(axis=0), np.arange(len(vectors))]
+    across = np.abs(along) <= ROUND * max(np.abs(along).max(), np.sqrt(max(values[-1], 0.0)))
     return values, vectors * np.where(np.where(across, largest, along) < 0, -1.0, 1.0)
 
 

@@ -9,6 +9,8 @@ from herdfilter.samplers._compiled import exp
 from herdfilter.samplers.herding.climb import climb
 from herdfilter.samplers.herding.objective import objective
 
+TIE = 1e-9  # share of the expected kernel by which heights count as equal
+
 
 @njit(**CALLED)
 def search(target, samples, candidate, tables, first, n, moves, steps, room):
@@ -68,11 +70,11 @@ def _expect(target, samples, candidate, expected, scratch, x, gradient, room):
 
 @njit(**FAST)
 def _highest(expected, kernels, value, scale):
-    """Return the candidate at which the objective is highest."""
+    """Return the candidate at which the objective is highest, the first of those where it is to within rounding."""
     best = 0
     for c in range(len(value)):
         value[c] = expected[c] - scale * kernels[c]
-        if value[c] > value[best]:
+        if value[c] > value[best] + TIE * expected[best]:
             best = c
     return best
 

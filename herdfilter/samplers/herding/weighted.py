@@ -14,7 +14,7 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.greedy import STEPS, candidates
 from herdfilter.samplers.herding.objective import climbing_room, no_samples, smoothed_target
-from herdfilter.samplers.herding.search import search
+from herdfilter.samplers.herding.search import TIE, search
 
 WEIGHTINGS = ("equal", "line-search", "fully-corrective")
 
@@ -38,7 +38,8 @@ def herd_weighted(frame: KernelFrame, kernel: Kernel, n: int, weighting: str) ->
     near, z, gram = np.empty((len(start), n)), np.empty(n), np.empty((n, n))
     for t in range(n):
         c = np.full(t, 1 / (t + 1)) if weighting == "equal" else w[:t]
-        x[t], height = climb_from(start[np.argmax(expected - near[:, :t] @ c)], x[:t], c)
+        gain = expected - near[:, :t] @ c
+        x[t], height = climb_from(start[(gain >= gain.max() - TIE * expected.max()).argmax()], x[:t], c)
         near[:, t] = kernel.value(scipy.spatial.distance.cdist(start, x[t : t + 1], "sqeuclidean"))[:, 0]
         gram[t, : t + 1] = gram[: t + 1, t] = kernel.value(((x[: t + 1] - x[t]) ** 2).sum(axis=1))
         z[t] = height + gram[t, :t] @ c

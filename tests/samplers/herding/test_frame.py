@@ -5,7 +5,13 @@ import pytest
 
 from herdfilter.bandwidths import kernel_covariance
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, RandomGibbs
+from herdfilter.samplers import (
+    ContinuousHerdedGibbs,
+    KernelHerding,
+    MappedSampling,
+    RandomGibbs,
+    SobolSampling,
+)
 from herdfilter.samplers.herding.frame import principal_axes
 
 MOVING = np.array(
@@ -42,6 +48,11 @@ def family(name, dim):
     rng = np.random.default_rng(7)
     if name == "two modes":
         return GaussianMixture([0.5, 0.5], np.outer([-1, 1], np.ones(dim)), np.eye(dim))
+    if name == "unequal":  # the heaviest is in the middle
+        return GaussianMixture([0.3, 0.3, 0.4], np.outer([-2, 2, 0], np.ones(dim)), np.eye(dim))
+    if name == "cross":
+        ends = 2 * np.vstack([np.eye(dim), -np.eye(dim)])
+        return GaussianMixture(np.ones(2 * dim), ends, 0.3 * np.eye(dim))
     means = rng.standard_normal((3, dim))
     if name == "moving":
         return GaussianMixture(np.ones(3), means, np.kron(np.eye(dim // 2), MOVING))
@@ -49,20 +60,29 @@ def family(name, dim):
     return GaussianMixture([0.5, 0.3, 0.2], 2 * means, roots @ roots.swapaxes(1, 2) / dim)
 
 
-@pytest.mark.parametrize("sampler", [KernelHerding(), ContinuousHerdedGibbs()], ids=["kh", "chg"])
-@pytest.mark.parametrize("name", ["two modes", "moving", "three"])
+@pytest.mark.parametrize(
+    "sampler",
+    [KernelHerding(), ContinuousHerdedGibbs(), MappedSampling(KernelHerding()), SobolSampling()],
+    ids=["kh", "chg", "mapped", "sobol"],
+)
+@pytest.mark.parametrize("name", ["two modes", "unequal", "cross", "moving", "three"])
 @pytest.mark.parametrize("dim", [2, 8])
 def test_rounding_moves_no_point(sampler, name, dim):
     """Numbers that differ in their last digit stand for the arithmetic of another processor."""
     mixture, rng = family(name, dim), np.random.default_rng(1)
     points = sampler.sample(mixture, 20).x
     width = np.sqrt(np.linalg.eigvalsh(kernel_covariance("auto", mixture, 20))[0])
+
+    def change(*shape):
+        return 1 + 2.3e-16 * rng.integers(-1, 2, shape)
+
     for _ in range(20):
-        means = mixture.means * (1 + 2e-16 * rng.integers(-1, 2, mixture.means.shape))
-        noise = 1 + 2e-16 * rng.integers(-1, 2, (dim, dim))
+        noise = change(dim, dim)
         covariances = mixture.distinct_covariances * np.sqrt(noise * noise.T)
         other = GaussianMixture(
-            mixture.weights, means, covariances if len(covariances) > 1 else covariances[0]
+            mixture.weights * change(len(mixture)),
+            mixture.means * change(*mixture.means.shape),
+            covariances if len(covariances) > 1 else covariances[0],
         )
         assert np.abs(sampler.sample(other, 20).x - points).max() < 1e-4 * width
 
