@@ -138,6 +138,9 @@ def test_the_observations_jacobian_is_its_derivative(name, check_jacobian):
     case = CASES[name]
     model, x = case.model, sample_initial(case.model, 50, np.random.default_rng(3))
     scale = np.sqrt(np.diagonal(np.cov(x.T).reshape(model.dim, model.dim)))
+    scale = np.maximum(
+        scale, 1e-3 * np.abs(x).max(axis=0)
+    )  # rounding is in proportion to the state, not to its spread
     scale = np.where(scale > 0, scale, 1.0)
     seen = model.observation_mean(x, 1)
     angles = list(getattr(model, "observation_circular", ()))
