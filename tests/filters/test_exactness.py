@@ -130,7 +130,10 @@ class Turned:
 
 
 def test_the_deterministic_filter_approaches_the_kalman_filter_faster(study):
-    """How the few points lie to the axes of the model is luck: medians over twelve rotations of them."""
+    """How the few points lie to the axes of the model is luck: medians over twelve rotations of them.
+
+    Faster than n^(-1/2), and at most 0.35 of it in the mean: measured 0.19 to 0.26, of random draws in their place 0.8 to 1.6.
+    """
     errors = [
         np.median(
             [
@@ -143,8 +146,8 @@ def test_the_deterministic_filter_approaches_the_kalman_filter_faster(study):
         )
         for n in SIZES
     ]
-    assert_falls(errors, -0.55)
-    assert errors[-1][0] < 0.5 * np.sqrt(study.model.dim / SIZES[-1])
+    assert_falls(errors, -0.5)
+    assert errors[-1][0] < 0.35 * np.sqrt(study.model.dim / SIZES[-1])
 
 
 @pytest.mark.parametrize(
