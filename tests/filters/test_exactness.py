@@ -132,7 +132,7 @@ class Turned:
 def test_the_deterministic_filter_approaches_the_kalman_filter_faster(study):
     """How the few points lie to the axes of the model is luck: medians over twelve rotations of them.
 
-    Faster than n^(-1/2), and at most 0.35 of it in the mean: measured 0.19 to 0.26, of random draws in their place 0.8 to 1.6.
+    Faster than n^(-1/2), and at most 0.35 of it in the mean: measured 0.19 to 0.26, with random draws 0.8 to 1.6.
     """
     errors = [
         np.median(
