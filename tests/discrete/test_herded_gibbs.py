@@ -83,7 +83,8 @@ def test_an_ising_grid_keyed_by_neighbours_gets_the_spins_right_with_few_vectors
     np.testing.assert_allclose(states.mean(axis=0), exact, atol=2e-3)
     random = random_gibbs(ising, 8000, np.random.default_rng(1))
     assert np.abs(states.mean(axis=0) - exact).max() < 0.3 * np.abs(random.mean(axis=0) - exact).max()
-    assert total_variation(states, ising, [8000]) < total_variation(random, ising, [8000])
+    # of 39 random chains the nearest has 0.65 of it
+    assert total_variation(states, ising, [8000]) < 0.6 * total_variation(random, ising, [8000])
 
 
 def test_a_markov_chain_of_three_values_is_met():

@@ -33,14 +33,21 @@ def distance(x, chosen):
     return hf.energy_distance(hf.Points(x[chosen]), hf.Points(x))
 
 
-def every(n, m):
-    return np.arange(m) * (n // m)
+def every(n, m, first=0):
+    return np.arange(m) * (n // m) + first
+
+
+def of_every(x, m):
+    """Energy distance of every k-th point: the median over nine choices of the first, as one may be lucky."""
+    firsts = np.linspace(0, len(x) // m - 1, 9).astype(int)
+    return np.median([distance(x, every(len(x), m, first)) for first in firsts])
 
 
 @pytest.mark.parametrize(("d", "m"), [(2, 10), (2, 100), (5, 40)])
-def test_energy_distance_is_at_most_half_of_that_of_every_kth_point(d, m):
+def test_energy_distance_is_at_most_four_tenths_of_that_of_every_kth_point(d, m):
+    """Measured 0.05 to 0.36; of the five samples together random members pass with none."""
     for name, x in samples(1000, d, seed=d).items():
-        assert distance(x, hf.thin(x, m)) < 0.5 * distance(x, every(1000, m)), name
+        assert distance(x, hf.thin(x, m)) < 0.4 * of_every(x, m), name
 
 
 def test_ten_thousand_points_in_ten_dimensions_take_less_than_two_seconds():
@@ -110,14 +117,14 @@ def test_one_outlier_does_not_hide_the_rest():
     x = samples(1000, 2, 2)["normal"]
     spoilt = np.vstack([x, [[1e6, -2e6]]])
     chosen = np.setdiff1d(hf.thin(spoilt, 30), 1000)
-    assert distance(x, chosen) < 0.5 * distance(x, every(1000, 30))
+    assert distance(x, chosen) < 0.25 * of_every(x, 30)
 
 
 def test_points_in_a_plane_and_in_one_place():
     """Most have the same value in one dimension, all in another."""
     x = np.column_stack([samples(400, 2, 3)["normal"], np.full(400, 0.1)])
     x[:360, 1] = 0.1
-    assert distance(x, hf.thin(x, 20)) < 0.5 * distance(x, every(400, 20))
+    assert distance(x, hf.thin(x, 20)) < 0.25 * of_every(x, 20)
     assert hf.thin(np.full((5, 2), 0.1), 2).tolist() == [0, 1]
 
 
@@ -130,7 +137,7 @@ def test_angles_have_no_end():
     chosen = hf.thin(x, 20, circular=[1])
     assert hf.thin(turned, 20, circular=[1]).tolist() == chosen.tolist()
     assert hf.thin(across, 20, circular=[1]).tolist() == chosen.tolist()
-    assert distance(x, chosen) < 0.5 * distance(x, every(500, 20))
+    assert distance(x, chosen) < 0.25 * of_every(x, 20)
 
 
 X = np.random.default_rng(5).standard_normal((6, 2))

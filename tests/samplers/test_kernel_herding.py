@@ -219,7 +219,8 @@ def test_the_uncompiled_search_finds_the_points_of_the_compiled_one(random_mixtu
     ids=repr,
 )
 def test_every_kernel_herds_below_the_error_of_random_points(random_mixture, kernel):
-    mixture, n = random_mixture(41, 2), 10
+    """Measured 0.17 to 0.54; of 200 random draws the nearest has 0.61."""
+    mixture, n = random_mixture(41, 2), 25
     covariance = kernel_covariance("auto", mixture, n)
     errors = {
         weights: herding_error(

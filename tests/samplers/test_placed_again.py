@@ -63,9 +63,9 @@ def test_after_many_passes_the_error_is_at_a_minimum(family, start):
         shift = np.zeros_like(x)
         shift[place] = step
         slopes[place] = (error(x + shift, mixture, kernel) - error(x - shift, mixture, kernel)) / (2 * step)
-    drawn = mixture.sample(6, np.random.default_rng(0))
-    assert error(x, mixture, kernel) < 0.5 * error(drawn, mixture, kernel)
-    assert np.abs(slopes).max() < 1e-4 * error(drawn, mixture, kernel)
+    drawn = np.median([error(mixture.sample(6, np.random.default_rng(s)), mixture, kernel) for s in range(9)])
+    assert error(x, mixture, kernel) < 0.4 * drawn  # of 200 draws the nearest has 0.46
+    assert np.abs(slopes).max() < 1e-4 * drawn
 
 
 @pytest.mark.parametrize("start", STARTS[:2], ids=repr)
@@ -138,4 +138,5 @@ def test_points_of_unequal_weight_are_refused(random_mixture):
 def test_it_goes_into_other_samplers(random_mixture):
     mixture = random_mixture(62, 3)
     mapped = MappedSampling(PlacedAgain(SobolSampling(), 3)).sample(mixture, 64)
-    assert energy_distance(mapped, mixture) < energy_distance(Points(mixture.sample(64, 0)), mixture)
+    drawn = np.median([energy_distance(Points(mixture.sample(64, s)), mixture) for s in range(9)])
+    assert energy_distance(mapped, mixture) < 0.2 * drawn

@@ -63,11 +63,13 @@ def test_whatever_is_herded_or_moved_stays_with_its_mode(sampler):
 @pytest.mark.parametrize("sampler", HERDING, ids=["kh", "chg"])
 @pytest.mark.parametrize("seed", range(6))
 def test_no_mixture_is_worse_served_than_by_independent_draws(sampler, seed):
-    sizes = (5, 20, 50)
+    """Independent draws themselves pass the first bound in one of 40 times, the second never."""
+    sizes, ratios = (5, 20, 50), []
     for k in range(10):
         mixture = hostile_mixture(10 * seed + k)
-        points = sampler.sample(mixture, sizes[k % 3])
-        assert ratio(points, mixture) < 1, mixture
+        ratios.append(ratio(sampler.sample(mixture, sizes[k % 3]), mixture))
+        assert ratios[-1] < 1, mixture
+    assert np.median(ratios) < 0.4
 
 
 @pytest.mark.parametrize("sampler", HERDING, ids=["kh", "chg"])
