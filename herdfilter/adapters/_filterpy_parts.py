@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, shown
+from herdfilter._checks import Array, one_of, shown
 from herdfilter.adapters._calls import Calls
 
 
@@ -77,8 +78,10 @@ class Predicted:
     """The ``predict_x`` of an ExtendedKalmanFilter's own class, and the F that it leaves."""
 
     def __init__(self, kf: Any) -> None:
-        self.kf = copy.deepcopy(kf)
-        self.F, self.shape = np.array(kf.F, dtype=np.float64), np.shape(kf.x)
+        self.kf, self.name = copy.deepcopy(kf), f"{type(kf).__name__}.predict_x"
+        self.kf.F = np.array(kf.F, dtype=np.float64)
+        self.before, self.shape = dict(vars(self.kf)), np.shape(kf.x)
+        self.Q = np.array(kf.Q)
 
     def __call__(self, x: Array, dt: float, control: Any) -> Array:
         return np.array([np.ravel(self._after(state, control).x) for state in x])
@@ -88,7 +91,63 @@ class Predicted:
         return np.array([self._after(state, control).F for state in x])
 
     def _after(self, state: Array, control: Any) -> Any:
-        kf = copy.copy(self.kf)
-        kf.F, kf.x = self.F.copy(), state.reshape(self.shape).copy()
+        kf = self.kf  # itself and no copy: methods may be bound to it
+        vars(kf).clear()
+        vars(kf).update(self.before, F=self.before["F"].copy(), x=state.reshape(self.shape).copy())
         kf.predict_x(0 if control is None else control)
+        if not np.array_equal(kf.Q, self.Q):
+            raise ValueError(
+                f"{self.name}: expected it to set x and F, got a Q that it has changed; write a model with this noise, see "
+                "herdfilter.models.contract"
+            )
         return kf
+
+
+STEPS = ("predict", "update", "compute_process_sigmas", "cross_variance")
+"""What methods begin with that predict and update."""
+
+MATRICES = ("F", "B", "Q", "H", "R")
+
+
+def check_methods(kf: Any, kind: type, ignore: Sequence[str]) -> None:
+    """Raise TypeError where a filter predicts or updates by another method than filterpy's, or computes a matrix anew.
+
+    It does not call them: what they do may depend on time and state.
+    """
+    steps = [name for name in vars(kind) if name.startswith(STEPS)]
+    ignored = {one_of("ignore", name, [*steps, *MATRICES]) for name in ignore}
+    for name in (*steps, *MATRICES):
+        if name in ignored:
+            continue
+        label, last = (
+            f"{type(kf).__name__}.{name}",
+            f"convert with ignore=[{name!r}] if it changes no part of the model",
+        )
+        if name in MATRICES:
+            if isinstance(getattr(type(kf), name, None), property):
+                raise TypeError(
+                    f"{label}: expected a matrix, got a property, whose value now would stay; {last}"
+                )
+        elif name == "predict_x":  # may be another, but has to move the copy that it is called on
+            if name in vars(kf) and getattr(kf.predict_x, "__self__", None) is not kf:
+                raise TypeError(
+                    f"{label}: expected a method of this filter, got {shown(kf.predict_x)}; {last}"
+                )
+        elif not _is_own(kf, kind, name):
+            instead = (
+                "give its function of the state as hx"
+                if name == "update"
+                else "write it as f of from_functions, or as transition of a model"
+            )
+            raise TypeError(
+                f"{label}: expected {kind.__name__}'s own, got another, which would be lost; {instead}, or {last}"
+            )
+
+
+def _is_own(kf: Any, kind: type, name: str) -> bool:
+    """Whether a method is the one that filterpy has written for this class, not a wrapper, and is bound to this filter."""
+    method = getattr(kf, name)
+    function = getattr(method, "__func__", method)
+    module = getattr(function, "__globals__", {}).get("__name__", "")
+    written = module.startswith("filterpy.") and function.__qualname__ == f"{kind.__name__}.{name}"
+    return written and method.__self__ is kf
