@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -78,10 +79,8 @@ class Predicted:
     """The ``predict_x`` of an ExtendedKalmanFilter's own class, and the F that it leaves."""
 
     def __init__(self, kf: Any) -> None:
-        self.kf, self.name = copy.deepcopy(kf), f"{type(kf).__name__}.predict_x"
-        self.kf.F = np.array(kf.F, dtype=np.float64)
-        self.before, self.shape = dict(vars(self.kf)), np.shape(kf.x)
-        self.Q = np.array(kf.Q)
+        self.kf = copy.deepcopy(kf)
+        self.F, self.Q, self.shape = np.array(kf.F, dtype=np.float64), np.array(kf.Q), np.shape(kf.x)
 
     def __call__(self, x: Array, dt: float, control: Any) -> Array:
         return np.array([np.ravel(self._after(state, control).x) for state in x])
@@ -91,14 +90,14 @@ class Predicted:
         return np.array([self._after(state, control).F for state in x])
 
     def _after(self, state: Array, control: Any) -> Any:
-        kf = self.kf  # itself and no copy: methods may be bound to it
-        vars(kf).clear()
-        vars(kf).update(self.before, F=self.before["F"].copy(), x=state.reshape(self.shape).copy())
+        kf = copy.copy(self.kf)
+        kf.F, kf.x = self.F.copy(), state.reshape(self.shape).copy()
+        if "predict_x" in vars(kf):  # it is bound to what this is a copy of
+            kf.predict_x = MethodType(kf.predict_x.__func__, kf)
         kf.predict_x(0 if control is None else control)
         if not np.array_equal(kf.Q, self.Q):
             raise ValueError(
-                f"{self.name}: expected it to set x and F, got a Q that it has changed; write a model with this noise, see "
-                "herdfilter.models.contract"
+                f"{type(kf).__name__}.predict_x: expected it to set x and F, got another Q; write a model with this noise"
             )
         return kf
 
@@ -117,31 +116,19 @@ def check_methods(kf: Any, kind: type, ignore: Sequence[str]) -> None:
     steps = [name for name in vars(kind) if name.startswith(STEPS)]
     ignored = {one_of("ignore", name, [*steps, *MATRICES]) for name in ignore}
     for name in (*steps, *MATRICES):
-        if name in ignored:
-            continue
-        label, last = (
-            f"{type(kf).__name__}.{name}",
-            f"convert with ignore=[{name!r}] if it changes no part of the model",
-        )
+        wrong, instead = "", "write it as f of from_functions, or as transition of a model, or "
         if name in MATRICES:
             if isinstance(getattr(type(kf), name, None), property):
-                raise TypeError(
-                    f"{label}: expected a matrix, got a property, whose value now would stay; {last}"
-                )
+                wrong, instead = "a matrix, got a property, whose value now would stay", ""
         elif name == "predict_x":  # may be another, but has to move the copy that it is called on
             if name in vars(kf) and getattr(kf.predict_x, "__self__", None) is not kf:
-                raise TypeError(
-                    f"{label}: expected a method of this filter, got {shown(kf.predict_x)}; {last}"
-                )
+                wrong, instead = f"a method of this filter, got {shown(kf.predict_x)}", ""
         elif not _is_own(kf, kind, name):
-            instead = (
-                "give its function of the state as hx"
-                if name == "update"
-                else "write it as f of from_functions, or as transition of a model"
-            )
-            raise TypeError(
-                f"{label}: expected {kind.__name__}'s own, got another, which would be lost; {instead}, or {last}"
-            )
+            wrong = f"{kind.__name__}'s own, got another, which would be lost"
+            instead = "give its function of the state as hx, and " if name == "update" else instead
+        if wrong and name not in ignored:
+            last = f"convert with ignore=[{name!r}] if it changes no part of the model"
+            raise TypeError(f"{type(kf).__name__}.{name}: expected {wrong}; {instead}{last}")
 
 
 def _is_own(kf: Any, kind: type, name: str) -> bool:

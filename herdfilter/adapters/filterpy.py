@@ -132,7 +132,7 @@ def from_filterpy(
     jacobians: dict[str, Callable[..., Array]] = {}
     moved: Callable[..., Array]
     if kind in LINEAR:
-        own = kind == "ExtendedKalmanFilter" and _predicts(kf)
+        own = kind == "ExtendedKalmanFilter" and "predict_x" not in ignore and _predicts(kf)
         linear = Predicted(kf) if own else Linear(as_array(f"{kind}.F", kf.F, (d, d)), kf.B)
         moved, jacobians["transition_jacobian"] = linear, linear.jacobian
     else:

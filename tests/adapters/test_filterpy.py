@@ -421,6 +421,10 @@ def test_what_changes_no_part_of_the_model_is_converted():
     np.testing.assert_array_equal(rows[Counted], rows[fp.KalmanFilter])
     with pytest.raises(ValueError, match=r"^ignore: unknown 'updte'; did you mean 'update'"):
         from_filterpy(Harmless(2, 1), ignore=["updte"])
+    still = patched("predict_x", lambda kf: lambda u=0: None, EKF)  # ignored, the filter's own is F x
+    still.F = np.array([[2.0, 0.0], [0.0, 3.0]])
+    model = from_filterpy(still, hx=lambda x: x[:1], ignore=["predict_x"])
+    np.testing.assert_array_equal(model.transition_mean(np.array([[1.0, 1.0]]), 1.0, None, 1), [[2.0, 3.0]])
 
 
 def test_a_prediction_of_x_that_is_patched_in_moves_the_state():
@@ -437,5 +441,5 @@ def test_a_prediction_of_x_that_changes_q_is_named():
             self.Q = self.Q * float(self.x[0, 0])
 
     model = from_filterpy(Adaptive(2, 1), hx=lambda x: x[:1])
-    with pytest.raises(ValueError, match=r"^Adaptive.predict_x: expected it to set x and F, got a Q"):
+    with pytest.raises(ValueError, match=r"^Adaptive.predict_x: expected it to set x and F, got another Q"):
         model.transition_mean(np.array([[3.0, 2.0]]), 1.0, None, 1)

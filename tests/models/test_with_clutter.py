@@ -66,6 +66,7 @@ def test_it_can_be_copied(duplicate):
         ([1.0, 2.0], r"z: expected a scan.* of 2 numbers each, got shape \(2,\) at step 1"),
         ([[1.0 + 0j, 2.0]], r"z: expected a scan, detections \(k, 2\), got \[\[\(1\+0j\), 2.0\]\] at step 1"),
         (np.ones((1, 2), "m8[s]"), r"z: expected a scan, detections \(k, 2\), got array.*timedelta64"),
+        ([[np.timedelta64(1, "s"), 2.0]], r"z: expected a scan, detections \(k, 2\), got .*timedelta64"),
         ([["1.0", "2.0"]], r"z: expected a scan, detections \(k, 2\), got \[\['1.0'"),
         (
             3.0,
