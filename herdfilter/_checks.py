@@ -73,7 +73,7 @@ def as_numbers(name: str, value: Any, shape: Shape) -> Array:
 
 
 def _has_text(array: np.ndarray) -> bool:
-    return any(isinstance(entry, str | bytes) for entry in array.flat)
+    return any(isinstance(entry, str | bytes | np.timedelta64 | np.datetime64) for entry in array.flat)
 
 
 def as_points(name: str, value: ArrayLike, dim: int | None = None) -> Array:

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import herdfilter as hf
 from herdfilter.testing import _CHECKS, SamplerError, check_sampler
@@ -204,9 +205,14 @@ def of_half_the_spread(mixture, n, rng):
 
 BROKEN = {
     "contract": [lambda mixture, n, rng: herd(mixture, n).x],
-    "shapes": [of_one_point_too_many, of_infinite_points, that_crashes_in_one_dimension],
+    "shapes": [
+        of_one_point_too_many,
+        of_infinite_points,
+        that_crashes_in_one_dimension,
+        of_weights_that_are_not_normalised,
+        of_negative_weights,
+    ],
     "a single point": [that_crashes_at_one_point],
-    "weights": [of_weights_that_are_not_normalised, of_negative_weights],
     "bad numbers of points": [that_takes_any_number_of_points],
     "the mixture is left alone": [that_writes_into_the_mixture, that_hands_out_the_mixture],
     "points may be overwritten": [KeepsWhatItHandsOut().sample],
@@ -219,6 +225,7 @@ BROKEN = {
     "a single place": [of_noise_at_a_single_place],
     "huge and tiny scales": [that_overflows, that_rounds],
     "far components": [that_ignores_a_component, that_draws_labels_at_random],
+    "energy distance": [of_half_the_spread],
     "moments": [that_drifts_off, of_half_the_spread, that_ignores_a_component],
 }
 CASES = [
@@ -236,6 +243,77 @@ def test_a_broken_sampler_fails(check, function):
     assert check not in caught.value.passed
     assert "expected" in caught.value.failures[check][0]
     assert f"- {check}: {caught.value.failures[check][0]}" in str(caught.value)
+
+
+# Samplers of another distribution
+
+
+def changed(weights=lambda m: m.weights, means=lambda m: m.means, covariances=lambda m: m.covariances):
+    """A sampler of another mixture."""
+
+    def sample(mixture, n, take):
+        other = hf.GaussianMixture(weights(mixture), means(mixture), covariances(mixture))
+        return take(other, n)
+
+    return sample
+
+
+def reshaped(curve):
+    """A sampler whose noise is not Gaussian: a function of the standard normal noise of the nearest component."""
+
+    def sample(mixture, n, take):
+        points = take(mixture, n)
+        roots = np.linalg.cholesky(
+            mixture.covariances + 1e-12 * np.trace(mixture.covariance) * np.eye(mixture.dim)
+        )
+        noise = np.linalg.solve(roots[:, None], (points.x - mixture.means[:, None])[..., None])[..., 0]
+        j = (noise**2).sum(axis=2).argmin(axis=0)
+        x = mixture.means[j] + (roots[j] @ curve(noise[j, np.arange(n)])[..., None])[..., 0]
+        return moved(points, x)
+
+    return sample
+
+
+def of_one_gaussian(mixture, n, take):
+    return take(hf.GaussianMixture([1.0], mixture.mean[None], mixture.covariance), n)
+
+
+def of_a_box(mixture, n, take):
+    points, spread = take(mixture, n), np.sqrt(3 * np.diag(mixture.covariance))
+    low, high = points.x.min(axis=0), points.x.max(axis=0)
+    return moved(
+        points,
+        low + (high - low) * scipy.stats.norm.cdf((points.x - mixture.mean) / np.maximum(spread, 1e-300)),
+    )
+
+
+WRONG = {
+    "one Gaussian": of_one_gaussian,
+    "standard deviations times 1.3": changed(covariances=lambda m: 1.3**2 * m.covariances),
+    "standard deviations times 0.8": changed(covariances=lambda m: 0.8**2 * m.covariances),
+    "variances for standard deviations": changed(covariances=lambda m: m.covariances @ m.covariances),
+    "diagonal covariances": changed(covariances=lambda m: m.covariances * np.eye(m.dim)),
+    "uniform noise": reshaped(lambda e: np.sqrt(3) * (2 * scipy.stats.norm.cdf(e) - 1)),
+    "heavy tails": reshaped(lambda e: scipy.stats.t(4).ppf(scipy.stats.norm.cdf(e)) / np.sqrt(2)),
+    "a box": of_a_box,
+    "weights to the power 0.7": changed(weights=lambda m: m.weights**0.7),
+    "equal weights": changed(weights=lambda m: np.sign(m.weights)),
+    "the lightest component left out": changed(weights=lambda m: m.weights * (m.weights > m.weights.min() * (len(m) > 1))),
+    "means moved": changed(means=lambda m: m.means + 0.1 * np.sqrt(np.diag(m.covariance))),
+    "means further apart": changed(means=lambda m: m.mean + 1.2 * (m.means - m.mean)),
+}  # fmt: skip
+QUALITY = {"moments", "energy distance", "far components"}
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("kind", ["herded", "random"])
+def test_a_sampler_of_another_distribution_fails(name, kind):
+    def sample(mixture, n, rng):
+        return WRONG[name](mixture, n, herd if kind == "herded" else lambda m, n: draw(m, n, rng))
+
+    with pytest.raises(SamplerError) as caught:
+        check_sampler(Sampler(sample), deterministic=kind == "herded", affine=None, dims=(1, 2))
+    assert QUALITY & caught.value.failures.keys()
 
 
 def test_every_check_can_fail():
@@ -273,10 +351,10 @@ def test_a_promise_that_is_not_kept_fails():
 def test_what_is_not_promised_is_not_checked():
     everything = check_sampler(GOOD, dims=(1, 2))
     fewer = check_sampler(GOOD, dims=(1, 2), moments=False, far_components=False, affine=None)
-    lost = {"moments", "order of the components", "far components", "origin and unit"}
+    lost = {"moments", "order of the components", "energy distance", "far components", "origin and unit"}
     assert set(everything) - set(fewer) == lost
     assert set(everything) == _CHECKS.keys() - {"seeds", "any affine map"}
-    check_sampler(Sampler(that_depends_on_the_origin), affine=None, dims=(2,))
+    check_sampler(Sampler(that_depends_on_the_origin), affine=None, far_components=False, dims=(2,))
     with pytest.raises(SamplerError, match=r"- origin and unit: d = 2, unit 1e-6: expected the same points"):
         check_sampler(Sampler(that_depends_on_the_origin), dims=(2,))
 
@@ -327,7 +405,7 @@ def test_random_draws_are_held_to_their_own_error():
 
     with pytest.raises(SamplerError) as caught:
         check_sampler(Sampler(drifting), deterministic=False, dims=(2,))
-    assert caught.value.failures.keys() == {"moments"}
+    assert caught.value.failures.keys() == QUALITY
 
 
 def test_all_failures_are_reported_in_one_message():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from herdfilter._checks import Array, as_array, as_covariance, as_numbers, as_positive
 from herdfilter.adapters._calls import Calls, Vectorised
 from herdfilter.adapters._circles import check_addition, check_mean, circular_entries
-from herdfilter.adapters._filterpy_parts import Linear, Matrix, Predicted, Slopes, Timed
+from herdfilter.adapters._filterpy_parts import Linear, Matrix, Predicted, Slopes, Timed, check_methods
 from herdfilter.models.from_functions import FunctionModel
 
 __all__ = ["from_filterpy"]
@@ -38,6 +38,7 @@ def from_filterpy(
     control: str | None = None,
     vectorised: Vectorised = False,
     time_unit: float | None = None,
+    ignore: Sequence[str] = (),
 ) -> FunctionModel:
     r"""Return the model that a filter of filterpy was given, for any filter of ours.
 
@@ -70,6 +71,9 @@ def from_filterpy(
     time_unit : float, optional
         What a step of ``dt=1.0`` is to ``fx``: the filter's own ``dt`` unless given, so that `run` without times makes the
         steps of ``kf.predict()``. With 1.0, times and `dt` are those that filterpy is given. Linear ones have no time.
+    ignore : sequence of str
+        Methods such as ``"predict"`` that the filter's own class, or the filter, has in place of filterpy's, and that change
+        no part of the model: one that keeps a log. All others that predict or update are refused.
 
     Returns
     -------
@@ -81,7 +85,7 @@ def from_filterpy(
     ImportError
         If filterpy is not installed.
     TypeError
-        If `kf` is none of those filters, or an argument is not for it.
+        If `kf` is none of those filters, has a ``predict`` or ``update`` of its own, or an argument is not for it.
     ValueError
         If a part cannot be converted; the message names it.
 
@@ -105,7 +109,7 @@ def from_filterpy(
     >>> print(np.allclose(hf.ExtendedKalmanFilter(model).run(z).means, means))
     True
     """
-    kind = _kind(kf)
+    kind = _kind(kf, ignore)
     given = {
         "hx": hx,
         "HJacobian": HJacobian,
@@ -128,7 +132,7 @@ def from_filterpy(
     jacobians: dict[str, Callable[..., Array]] = {}
     moved: Callable[..., Array]
     if kind in LINEAR:
-        own = kind == "ExtendedKalmanFilter" and _predicts(kf)
+        own = kind == "ExtendedKalmanFilter" and "predict_x" not in ignore and _predicts(kf)
         linear = Predicted(kf) if own else Linear(as_array(f"{kind}.F", kf.F, (d, d)), kf.B)
         moved, jacobians["transition_jacobian"] = linear, linear.jacobian
     else:
@@ -157,8 +161,8 @@ def from_filterpy(
     return model
 
 
-def _kind(kf: Any) -> str:
-    """Return which of filterpy's filters this is."""
+def _kind(kf: Any, ignore: Sequence[str]) -> str:
+    """Return which of filterpy's filters this is, with the methods of that."""
     try:
         from filterpy import kalman
     except ImportError:
@@ -178,6 +182,7 @@ def _kind(kf: Any) -> str:
         raise TypeError(
             f"kf: expected a filter of filterpy.kalman ({', '.join((*POINTS, *LINEAR))}), got {got}"
         )
+    check_methods(kf, kind, ignore)
     if kind is kalman.KalmanFilter:
         if kf.alpha != 1:
             raise ValueError(f"KalmanFilter.alpha: expected 1, got {kf.alpha:g}: fading memory is no model")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import LARGEST, Array, as_array, shown
+from herdfilter._checks import LARGEST, Array, as_array, as_numbers, shown
 from herdfilter._one_line import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
@@ -74,6 +74,7 @@ class WithClutter:
 
     scans = True
     partial_observations = False
+    _learned = None  # length of a detection, where only a scan tells
 
     __repr__ = fields_in_line
 
@@ -114,11 +115,65 @@ class WithClutter:
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-likelihood of a scan z (k, m) beside that of clutter alone; (n, d) -> (n,)."""
-        scan = np.zeros((0, 1)) if z is None else as_scan(z, step)
+        scan = np.zeros((0, 1)) if z is None else self.as_scan(z, step)
         missed, detected = self.log_factors(len(scan), step)
         terms = np.full((1 + len(scan), len(x)), missed)
         terms[1:] = detected + self.detection_log_likelihoods(scan, x, step)
         return log_sum(terms)
+
+    def detection_size(self, step: int, x: Array | None = None) -> int | None:
+        """Return m, the entries of a detection; None where the model has a likelihood alone, and no scan was taken up yet.
+
+        It is that of ``observation_covariance``; where that depends on the state, of ``observation_mean`` at states `x`,
+        (n, d), or at the mean of the initial distribution. Else it is that of `region`, or of the first scan.
+        """
+        model = contract.in_mode(self.model, 0) if contract.jumps(self.model) else self.model
+        if contract.has(model, contract.OBSERVED):
+            if not contract.takes_state(model):
+                return np.atleast_2d(np.asarray(model.observation_covariance(step))).shape[-1]
+            mean = getattr(getattr(model, "initial", None), "mean", None)
+            x = np.atleast_2d(mean) if x is None and mean is not None else x
+            if x is not None:
+                return contract.observation_mean(model, x, step).shape[1]
+        return self._learned if self.region is None else len(np.asarray(self.region))
+
+    def learn_size(self, scan: Array) -> None:
+        """Keep the length of the detections (k, m) of a scan that has been taken up, for `detection_size`."""
+        if self._learned is None and len(scan):
+            object.__setattr__(self, "_learned", scan.shape[1])
+
+    def as_scan(self, z: Any, step: int, x: Array | None = None) -> Array:
+        """Read detections, (k, m), with m as of `detection_size`; where it is 1, of a flat list each number is one.
+
+        Raises
+        ------
+        ValueError
+            If they have another length, are no real numbers, or some are NaN, infinite or too large.
+        """
+        size = self.detection_size(step, x)
+        m = "m" if size is None else str(size)
+        expected = f"z: expected a scan, detections (k, {m})"
+        try:
+            scan = as_numbers("z", z, (None, size))
+        except ValueError:
+            lengths = sorted({np.size(one) for one in z}) if isinstance(z, list | tuple) else []
+            found = f"lengths {', '.join(map(str, lengths))}" if len(lengths) > 1 else shown(z)
+            raise ValueError(f"{expected}, got {found} at step {step}") from None
+        if scan.shape == (0,):
+            return np.zeros((0, size or 0))
+        if scan.ndim == 1 and size == 1:
+            scan = scan[:, None]
+        if scan.ndim != 2 or (len(scan) and scan.shape[1] != (size or max(1, scan.shape[1]))):
+            raise ValueError(
+                f"{expected}, a list of detections of {m} numbers each, got shape {scan.shape} at step {step}"
+            )
+        wrong = np.flatnonzero(~(np.abs(scan) <= LARGEST).all(axis=1))
+        if len(wrong):
+            raise ValueError(
+                f"{expected} of finite numbers, got {scan[wrong[0]].tolist()} at step {step}; leave that detection out, or "
+                "give None if there was no scan"
+            )
+        return scan
 
     def log_factors(self, detections: int, step: int) -> tuple[float, float]:
         """Logarithms of the factors of the likelihood: of no detection, and of the density of one, in a scan of so many.
@@ -145,7 +200,9 @@ class WithClutter:
             return np.empty((0, len(x)))
         inner = self.model
         if hasattr(inner, "log_likelihood") or len(scan) == 1:
-            return np.array([contract.log_likelihood(inner, z, x, step) for z in scan])
+            values = np.array([contract.log_likelihood(inner, z, x, step) for z in scan])
+            self.learn_size(scan)
+            return values
         means = contract.observation_mean(inner, x, step)
         noises = contract.observation_covariances(inner, x, means.shape[1], step)
         return detection_log_densities(inner, scan, means, noises, step)
@@ -210,34 +267,6 @@ def log_sum(terms: Array) -> Array:
         return peak + np.log(np.exp(terms - peak).sum(axis=0))
 
 
-def as_scan(z: Any, step: int) -> Array:
-    """Read detections, (k, m); of a flat list each number is one, of one entry.
-
-    Raises
-    ------
-    ValueError
-        If they are not of one length, or numbers among them are NaN, infinite or too large.
-    """
-    expected = "z: expected a scan, detections (k, m)"
-    try:
-        scan = np.asarray(z, dtype=np.float64)
-    except (TypeError, ValueError):
-        lengths = sorted({np.size(one) for one in z}) if isinstance(z, list | tuple) else []
-        found = f"lengths {', '.join(map(str, lengths))}" if len(lengths) > 1 else shown(z)
-        raise ValueError(f"{expected} of one length, got {found} at step {step}") from None
-    if scan.ndim == 1:
-        scan = scan[:, None]
-    if scan.ndim != 2 or (len(scan) and not scan.shape[1]):
-        raise ValueError(f"{expected}, got shape {np.shape(z)} at step {step}")
-    wrong = np.flatnonzero(~(np.abs(scan) <= LARGEST).all(axis=1))
-    if len(wrong):
-        raise ValueError(
-            f"{expected} of finite numbers, got {scan[wrong[0]].tolist()} at step {step}; leave that detection out, or "
-            "give None if there was no scan"
-        )
-    return scan
-
-
 def read_scan(model: WithClutter, z: Any, step: int) -> tuple[contract.Model, Array] | None:
     """Return the model with which a scan is to be read, and what is read; None of None, which is no scan at all.
 
@@ -245,7 +274,7 @@ def read_scan(model: WithClutter, z: Any, step: int) -> tuple[contract.Model, Ar
     """
     if z is None:
         return None
-    scan = as_scan(z, step)
+    scan = model.as_scan(z, step)
     model.log_factors(len(scan), step)  # names detections for which there is no room
     if len(scan) == 1 and model.clutter_density == 0 and model.detection_probability == 1:
         return model.model, scan[0]

@@ -13,7 +13,7 @@ from herdfilter._checks import Array, shown
 from herdfilter.angles import wrap_angles
 from herdfilter.models.contract import Model, observation_circular
 from herdfilter.models.sensors import Sensor, sensed
-from herdfilter.models.with_clutter import WithClutter, as_scan
+from herdfilter.models.with_clutter import WithClutter
 
 BESIDE_MISSED = 1e-6
 """A detection is let into a gate, however far it is, if it is likelier than this beside the hypothesis of a miss."""
@@ -30,17 +30,20 @@ class Detecting(NamedTuple):
         P_D, that a target is detected.
     clutter_density : float
         Kappa: mean number of false alarms per unit of volume of the observation.
+    scans : WithClutter
+        How a scan is read.
     """
 
     sensor: Sensor | None
     probability: float
     clutter_density: float
+    scans: WithClutter
 
     @classmethod
     def by(cls, model: WithClutter, sensor: Sensor | None) -> Detecting:
         """Read what the model says, or a sensor."""
         if sensor is None:
-            return cls(None, model.detection_probability, model.clutter_density)
+            return cls(None, model.detection_probability, model.clutter_density, model)
         scanning = sensed(model.model, sensor)
         if not isinstance(scanning, WithClutter):
             raise ValueError(
@@ -48,22 +51,15 @@ class Detecting(NamedTuple):
                 f"{shown(sensor)}"
             )
         one = replace(sensor, detection_probability=None, clutter_density=None, region=None)
-        return cls(one, scanning.detection_probability, scanning.clutter_density)
+        return cls(one, scanning.detection_probability, scanning.clutter_density, scanning)
 
 
-def detections(scan: ArrayLike, size: int | None, step: int) -> Array:
-    """Return a scan as an array (k, m), where m is `size`, if that is known; an empty one is a scan without detections."""
+def detections(scan: ArrayLike, by: Detecting, place: Array | None, step: int) -> Array:
+    """Return a scan as an array (k, m), where m is the length of what is seen at a state, `place` (1, d)."""
     try:
-        z = as_scan(scan, step)
+        return by.scans.as_scan(scan, step, place)
     except ValueError as error:
         raise ValueError(f"scan: {str(error).removeprefix('z: ')}") from None
-    if not len(z):
-        return np.zeros((0, 0 if size is None else size))
-    if size is not None and z.shape[1] != size:
-        raise ValueError(
-            f"scan: expected detections of length {size}, as the sensor gives, got shape {np.shape(scan)} at step {step}"
-        )
-    return z
 
 
 class Gate:

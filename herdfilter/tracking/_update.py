@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
 from herdfilter.association import associate
 from herdfilter.filters.hypotheses import Hypothesis, combined, supposed
 from herdfilter.models.contract import Model
 from herdfilter.tracking._bernoulli import ratios, updated
-from herdfilter.tracking._scan import BESIDE_MISSED, Detecting, Gate, detections
+from herdfilter.tracking._scan import BESIDE_MISSED, Detecting, Gate
 from herdfilter.tracking.track import Track
 
 UNEXPLAINED = 0.5
@@ -47,18 +46,16 @@ class Rules(NamedTuple):
 
 
 def scanned(
-    tracks: list[Track], model: Model, scan: ArrayLike, by: Detecting, rules: Rules, rng: Any, step: int
+    tracks: list[Track], model: Model, z: Array, by: Detecting, rules: Rules, rng: Any, step: int
 ) -> Update:
-    """Update tracks with a scan, of which they stand at the prediction.
+    """Update tracks with detections (k, m), of which they stand at the prediction.
 
     Raises
     ------
     ValueError
-        If the scan has the wrong shape or holds what is no number, a target that is detected for certain is not, or a
-        detection belongs to no target where there is no clutter.
+        If a target that is detected for certain is not, or a detection belongs to no target where there is no clutter.
     """
     gate = Gate(model, by.sensor, [track.filter.predicted_observation(by.sensor) for track in tracks])
-    z = detections(scan, gate.size, step)
     existence = np.array([track.existence for track in tracks])
     log_clutter = np.log(by.clutter_density) if by.clutter_density > 0 else -np.inf
     missed = 1 - existence * by.probability

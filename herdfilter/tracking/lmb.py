@@ -16,10 +16,11 @@ from herdfilter.association import associate
 from herdfilter.catalogue import make_filter
 from herdfilter.filters._times import as_duration
 from herdfilter.filters.series import Late, Reading, Watcher, series
+from herdfilter.models.contract import OBSERVED, require
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.with_clutter import WithClutter
 from herdfilter.tracking._newborn import appearing, check_filter, standing
-from herdfilter.tracking._scan import Detecting
+from herdfilter.tracking._scan import Detecting, detections
 from herdfilter.tracking._update import Rules, scanned
 from herdfilter.tracking.birth import (
     Birth,
@@ -137,8 +138,9 @@ class LMBTracker:
         self.record: TrackingRecord | None = None
         self._left: list[Left] = []  # what the scans of this step leave to births
         starts = as_births("initial", initial)
-        places = birth_places(self.birth)
-        check_filter(self._make, model.model, [*places, *(one.initial for one in starts)])
+        places = [*birth_places(self.birth), *(one.initial for one in starts)]
+        self._place = places[0].means[:1] if places else None  # a state, to see how long a detection is
+        check_filter(self._make, model.model, places)
         self.tracks = [self._standing((0, i), one) for i, one in enumerate(starts)]
 
     @property
@@ -183,7 +185,8 @@ class LMBTracker:
         Parameters
         ----------
         scan : array_like, shape (k, m), or None
-            The detections; a scan of none says that all targets were missed, None that there is no scan.
+            The detections, each of the m numbers that model or sensor observe; a scan of none says that all targets were
+            missed, None that there is no scan.
         sensor : Sensor, optional
             What the detections are of, in place of the model's own observation functions, with its
             ``detection_probability`` and ``clutter_density``.
@@ -204,7 +207,11 @@ class LMBTracker:
             by = Detecting.by(self.model, sensor)
             fixed = not isinstance(self.birth, BirthFromMeasurements)
             rules = Rules(self.association, self.gate_probability, self.prune, fixed)
-            tracks, *left = scanned(tracks, self.model.model, scan, by, rules, self.rng, self.step)
+            if not fixed:
+                require(by.scans.model, "BirthFromMeasurements", OBSERVED)
+            z = detections(scan, by, self._place, self.step)
+            tracks, *left = scanned(tracks, self.model.model, z, by, rules, self.rng, self.step)
+            by.scans.learn_size(z)
             self._left = [*self._left, Left(by.sensor, *left)]
         if len(tracks) > self.max_tracks:
             least = sorted((track.existence for track in tracks), reverse=True)[self.max_tracks - 1]

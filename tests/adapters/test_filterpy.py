@@ -1,6 +1,8 @@
 """Models made of filterpy's filters, beside filterpy's own numbers."""
 
+import functools
 import pickle
+import types
 
 import filterpy.kalman as fp
 import numpy as np
@@ -280,3 +282,164 @@ def test_functions_that_take_no_columns_are_named():
     kf.hx = lambda x: np.array([x.max(), x[1]])
     with pytest.raises(ValueError, match="hx: expected for columns"):
         from_filterpy(kf, vectorised="columns")
+
+
+# Methods that are not filterpy's own
+
+
+class RobotEKF(fp.ExtendedKalmanFilter):
+    """The robot of Labbe, "Kalman and Bayesian Filters in Python", chapter 11, with derivatives written out."""
+
+    def __init__(self, dt, wheelbase, std_vel, std_steer):
+        super().__init__(3, 2, 2)
+        self.dt, self.wheelbase, self.std_vel, self.std_steer = dt, wheelbase, std_vel, std_steer
+
+    def predict(self, u):
+        v, a = u
+        th, d = self.x[2, 0], v * self.dt
+        r = self.wheelbase / np.tan(a)
+        b = d / self.wheelbase * np.tan(a)
+        self.x = self.x + np.array(
+            [[-r * np.sin(th) + r * np.sin(th + b)], [r * np.cos(th) - r * np.cos(th + b)], [b]]
+        )
+        J = np.eye(3)
+        J[:2, 2] = -r * np.cos(th) + r * np.cos(th + b), -r * np.sin(th) + r * np.sin(th + b)
+        h = 1e-6
+        V = np.array([[self.dt * np.cos(th + b), 0], [self.dt * np.sin(th + b), 0], [self.dt / r, h * d]])
+        M = np.diag([self.std_vel * v**2, self.std_steer**2])
+        self.P = J @ self.P @ J.T + V @ M @ V.T
+
+
+class Timed(fp.KalmanFilter):
+    def predict(self, dt=0.5):
+        self.F[0, 1] = dt
+        super().predict()
+
+
+class Counting:
+    """A mixin that comes before filterpy's class."""
+
+    def update(self, z, **options):
+        self.count = getattr(self, "count", 0) + 1
+        super().update(z, **options)
+
+
+class Counted(Counting, fp.KalmanFilter):
+    pass
+
+
+class Harmless(fp.KalmanFilter):
+    """Adds a method, and overrides what has no part in the model."""
+
+    def step(self, z):
+        self.predict()
+        self.update(z)
+
+    @property
+    def log_likelihood(self):
+        return round(super().log_likelihood, 3)
+
+    def __repr__(self):
+        return "mine"
+
+
+class Changing(fp.KalmanFilter):
+    @property
+    def F(self):  # noqa: N802
+        return np.array([[1.0, self.x[0, 0]], [0.0, 1.0]])
+
+    @F.setter
+    def F(self, value):  # noqa: N802
+        pass
+
+
+def patched(name, value, kind=fp.KalmanFilter):
+    kf = kind(2, 1)
+    setattr(kf, name, value(kf))
+    return kf
+
+
+def logged(function):
+    @functools.wraps(function)
+    def wrapper(*arguments, **options):
+        return function(*arguments, **options)
+
+    return wrapper
+
+
+def predict_of_another(kf, u=None):
+    kf.x = kf.x + 1
+
+
+EKF = fp.ExtendedKalmanFilter
+REPLACED = {
+    "RobotEKF.predict": lambda: RobotEKF(1.0, 0.5, 0.1, 0.05),
+    "Timed.predict": lambda: Timed(2, 1),
+    "Counted.update": lambda: Counted(2, 1),
+    "Changing.F": lambda: Changing(2, 1),
+    "KalmanFilter.predict: method": lambda: patched("predict", lambda kf: types.MethodType(predict_of_another, kf)),
+    "KalmanFilter.predict: partial": lambda: patched("predict", lambda kf: functools.partial(predict_of_another, kf)),
+    "KalmanFilter.update: lambda": lambda: patched("update", lambda kf: lambda z: None),
+    "KalmanFilter.update: decorated": lambda: patched("update", lambda kf: logged(kf.update)),
+    "KalmanFilter.predict: of another filter": lambda: patched("predict", lambda kf: fp.KalmanFilter(2, 1).predict),
+    "KalmanFilter.update: its sequential one": lambda: patched("update", lambda kf: kf.update_sequential),
+    "ExtendedKalmanFilter.predict_x": lambda: patched("predict_x", lambda kf: lambda u=0: print(kf.x), EKF),
+    "ExtendedKalmanFilter.predict_update": lambda: patched("predict_update", lambda kf: print, EKF),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_a_method_that_is_not_filterpys_is_named(name):
+    kf, label = REPLACED[name](), name.partition(":")[0]
+    options = {"hx": lambda x: x[:2]} if isinstance(kf, EKF) else {}
+    with pytest.raises(TypeError, match=f"^{label}: expected .*, got .*ignore=") as error:
+        from_filterpy(kf, **options)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", [fp.UnscentedKalmanFilter, fp.CubatureKalmanFilter, fp.EnsembleKalmanFilter])
+def test_methods_of_filters_with_functions_are_looked_at(kind):
+    base = unscented()
+    if kind is fp.CubatureKalmanFilter:
+        base = prepared(kind(4, 2, DT, seen, moved))
+    if kind is fp.EnsembleKalmanFilter:
+        base = prepared(kind(np.zeros(4), np.eye(4), 2, DT, 10, seen, moved))
+    from_filterpy(base)
+    base.__class__ = type("Mine", (kind,), {"predict": lambda self, dt=None: None})
+    with pytest.raises(TypeError, match=r"^Mine.predict: expected .*f of from_functions"):
+        from_filterpy(base)
+
+
+def test_what_changes_no_part_of_the_model_is_converted():
+    rows = {}
+    for kind in (fp.KalmanFilter, Harmless, Counted):
+        kf = kind(2, 1)
+        kf.F, kf.H = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[1.0, 0.0]])
+        model = from_filterpy(kf, ignore=["update"] if kind is Counted else ())
+        rows[kind] = hf.ExtendedKalmanFilter(model).run([1.0, 2.0]).means
+    np.testing.assert_array_equal(rows[Harmless], rows[fp.KalmanFilter])
+    np.testing.assert_array_equal(rows[Counted], rows[fp.KalmanFilter])
+    with pytest.raises(ValueError, match=r"^ignore: unknown 'updte'; did you mean 'update'"):
+        from_filterpy(Harmless(2, 1), ignore=["updte"])
+    still = patched("predict_x", lambda kf: lambda u=0: None, EKF)  # ignored, the filter's own is F x
+    still.F = np.array([[2.0, 0.0], [0.0, 3.0]])
+    model = from_filterpy(still, hx=lambda x: x[:1], ignore=["predict_x"])
+    np.testing.assert_array_equal(model.transition_mean(np.array([[1.0, 1.0]]), 1.0, None, 1), [[2.0, 3.0]])
+
+
+def test_a_prediction_of_x_that_is_patched_in_moves_the_state():
+    """And not the filter that the function was bound to, which the model has a copy of."""
+    kf = patched("predict_x", lambda kf: types.MethodType(predict_of_another, kf), EKF)
+    model = from_filterpy(kf, hx=lambda x: x[:1])
+    np.testing.assert_array_equal(model.transition_mean(np.array([[1.0, 2.0]]), 1.0, None, 1), [[2.0, 3.0]])
+    assert not kf.x.any()
+
+
+def test_a_prediction_of_x_that_changes_q_is_named():
+    class Adaptive(EKF):
+        def predict_x(self, u=0):
+            self.Q = self.Q * float(self.x[0, 0])
+
+    model = from_filterpy(Adaptive(2, 1), hx=lambda x: x[:1])
+    with pytest.raises(ValueError, match=r"^Adaptive.predict_x: expected it to set x and F, got another Q"):
+        model.transition_mean(np.array([[3.0, 2.0]]), 1.0, None, 1)

@@ -58,13 +58,21 @@ def test_it_can_be_copied(duplicate):
     [
         (
             [[1.0, 2.0], [3.0]],
-            r"z: expected a scan, detections \(k, m\) of one length, got lengths 1, 2 at step 1",
+            r"z: expected a scan, detections \(k, 2\), got lengths 1, 2 at step 1",
         ),
         ([[1.0, np.nan]], r"z: expected a scan.* of finite numbers, got \[1.0, nan\] at step 1; leave"),
         ([[1.0, np.inf]], r"of finite numbers, got \[1.0, inf\]"),
-        ([[1.0, 2.0, 3.0]] * 2, r"z: expected .*2.*got .*3"),
-        (3.0, r"z: expected a scan, detections \(k, m\), got shape \(\) at step 1"),
-        ("a", r"z: expected a scan, detections \(k, m\) of one length, got 'a' at step 1"),
+        ([[1.0, 2.0, 3.0]] * 2, r"z: expected .*2 numbers each, got shape \(2, 3\) at step 1"),
+        ([1.0, 2.0], r"z: expected a scan.* of 2 numbers each, got shape \(2,\) at step 1"),
+        ([[1.0 + 0j, 2.0]], r"z: expected a scan, detections \(k, 2\), got \[\[\(1\+0j\), 2.0\]\] at step 1"),
+        (np.ones((1, 2), "m8[s]"), r"z: expected a scan, detections \(k, 2\), got array.*timedelta64"),
+        ([[np.timedelta64(1, "s"), 2.0]], r"z: expected a scan, detections \(k, 2\), got .*timedelta64"),
+        ([["1.0", "2.0"]], r"z: expected a scan, detections \(k, 2\), got \[\['1.0'"),
+        (
+            3.0,
+            r"z: expected a scan, detections \(k, 2\), a list of detections of 2 numbers each, got shape \(\) at step 1",
+        ),
+        ("a", r"z: expected a scan, detections \(k, 2\), got 'a' at step 1"),
     ],
 )
 @pytest.mark.parametrize("name", ["bootstrap", "auto-kh", "ukf"])
@@ -74,6 +82,80 @@ def test_scans_that_are_none_are_named(name, z, message):
     with pytest.raises(ValueError, match=message) as caught:
         pf.update(z)
     assert "\n" not in str(caught.value)
+
+
+class LikelihoodOnly:
+    """A walk in the plane of which a likelihood alone is known; it would take detections of one entry, too."""
+
+    dim, initial = 2, hf.GaussianMixture([1.0], np.zeros((1, 2)), np.eye(2))
+
+    def transition_mean(self, x, dt, control, step):
+        return x
+
+    def transition_covariance(self, dt, step):
+        return 0.1 * np.eye(2)
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * ((x - z) ** 2).sum(axis=1)
+
+
+class NoisyFar(LikelihoodOnly):
+    """The same seen with noise that depends on the state."""
+
+    log_likelihood = property()
+
+    def observation_mean(self, x, step):
+        return x
+
+    def observation_covariance(self, step, x):
+        return (1 + np.abs(x[:, :1, None])) * np.eye(2)
+
+
+def modes(model):
+    return hf.models.JumpMarkov([model, model], [[0.9, 0.1], [0.1, 0.9]])
+
+
+@pytest.mark.parametrize("model", [PLANE, NoisyFar(), modes(PLANE)], ids=["constant", "of states", "modes"])
+@pytest.mark.parametrize("scan", [[1.0, 2.0], [[1.0]], [[1.0, 2.0, 3.0]], [100.0]])
+def test_the_model_tells_how_long_a_detection_is(model, scan):
+    pf = hf.make_filter("bootstrap", WithClutter(model, 0.9, 0.1), 20, rng=1)
+    other = hf.make_filter("bootstrap", WithClutter(model, 0.9, 0.1), 20, rng=1)
+    for one in (pf, other):
+        one.predict()
+    with pytest.raises(ValueError, match=r"^z: expected a scan, detections \(k, 2\), .*, got shape"):
+        pf.update(scan)
+    for one in (pf, other):
+        one.update([[1.0, 2.0], [0.3, 0.1]])
+    np.testing.assert_array_equal(pf.mean, other.mean)
+
+
+def test_the_sensor_tells_how_long_a_detection_is():
+    pf = hf.make_filter("bootstrap", PLANE, 20, rng=1)
+    pf.predict()
+    three = hf.Sensor(lambda x: np.column_stack([x, x[:, :1]]), np.eye(3), clutter_density=0.1)
+    one = hf.Sensor(lambda x: x[:, :1], [[1.0]], clutter_density=0.1)
+    with pytest.raises(ValueError, match=r"detections \(k, 3\), .* got shape \(1, 2\)"):
+        pf.update([[1.0, 2.0]], sensor=three)
+    pf.update([[1.0, 2.0, 1.0]], sensor=three)
+    pf.update([1.0, 2.0], sensor=one)  # of a flat list each number is one
+
+
+def test_a_likelihood_alone_takes_the_length_of_the_first_scan():
+    model = WithClutter(LikelihoodOnly(), 0.9, 0.1)
+    pf = hf.make_filter("bootstrap", model, 20, rng=1)
+    pf.predict()
+    with pytest.raises(ValueError, match=r"detections \(k, m\), .* got shape \(2,\)"):
+        pf.update([1.0, 2.0])
+    with pytest.raises(ValueError, match="broadcast"):
+        pf.update([[1.0, 2.0, 3.0]])  # the model's own word: nothing is learned from that
+    pf.update([])
+    pf.update([[1.0, 2.0]])
+    with pytest.raises(ValueError, match=r"detections \(k, 2\), .* got shape \(2, 1\)"):
+        pf.update([[1.0], [2.0]])
+    pf.update([[1.0, 2.0], [3.0, 1.0]])
+    told = WithClutter(LikelihoodOnly(), 0.9, 0.1, region=[[-9, 9], [-9, 9]])
+    with pytest.raises(ValueError, match=r"detections \(k, 2\), .* got shape \(2, 1\)"):
+        told.log_likelihood([[1.0], [2.0]], np.zeros((3, 2)), 1)
 
 
 def test_surplus_detections_without_clutter_are_named():

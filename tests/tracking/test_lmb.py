@@ -248,7 +248,7 @@ def test_what_came_before_an_error_is_kept(walk, cluttered):
     scans = [*scans_of(3, 1), [[1.0, 2.0, 3.0]], *scans_of(1, 1)]
     tracker = LMBTracker(model, [Birth(0.9, walk.initial)], filter="ekf")
     with pytest.raises(
-        ValueError, match=r"scan: expected detections of length 2.* got shape \(1, 3\) at step 4"
+        ValueError, match=r"scan: expected .* detections of 2 numbers each, got shape \(1, 3\) at step 4"
     ) as caught:
         tracker.run(scans)
     expected = LMBTracker(model, [Birth(0.9, walk.initial)], filter="ekf").run(scans[:3])
@@ -260,18 +260,23 @@ def test_what_came_before_an_error_is_kept(walk, cluttered):
     [
         (
             [[1.0, 2.0], [3.0]],
-            r"scan: expected a scan, detections \(k, m\) of one length, got lengths 1, 2 at step 1",
+            r"scan: expected a scan, detections \(k, 2\), got lengths 1, 2 at step 1",
         ),
         (
             [[1.0]],
-            r"scan: expected detections of length 2, as the sensor gives, got shape \(1, 1\) at step 1",
+            r"scan: expected a scan, detections \(k, 2\), .* of 2 numbers each, got shape \(1, 1\) at step 1",
         ),
-        ([1.0, 2.0], r"scan: expected detections of length 2, as the sensor gives, got shape \(2,\)"),
+        (
+            [1.0, 2.0],
+            r"scan: expected a scan, detections \(k, 2\), a list of detections of 2 numbers each, got shape \(2,\)",
+        ),
         (
             [[0.0, 0.0], [np.nan, 0.0]],
-            r"scan: expected a scan, detections \(k, m\) of finite numbers, got \[nan, 0\.0\] at step 1",
+            r"scan: expected a scan, detections \(k, 2\) of finite numbers, got \[nan, 0\.0\] at step 1",
         ),
         ("near", "scan: expected a scan"),
+        ([[1j, 0.0]], r"scan: expected a scan, detections \(k, 2\), got \[\[1j, 0.0\]\] at step 1"),
+        (np.ones((1, 2), "m8[s]"), "scan: expected a scan, .* got array.*timedelta64"),
     ],
 )
 def test_a_scan_that_is_none_is_named_in_one_line(scan, expected, walk, cluttered):
@@ -282,6 +287,56 @@ def test_a_scan_that_is_none_is_named_in_one_line(scan, expected, walk, cluttere
         tracker.update(scan)
     assert "\n" not in str(caught.value)
     assert tracker.tracks is before
+
+
+@pytest.mark.parametrize("wrong", [[100.0, 300.0], [[1.0]], [[1.0, 2.0, 3.0]], [[1j, 2.0]]])
+@pytest.mark.parametrize("by", ["model", "sensor", "readings"])
+def test_a_first_scan_of_the_wrong_length_leaves_a_tracker_with_births_from_detections_as_it_was(
+    wrong, by, walk, cluttered
+):
+    radar = hf.Sensor(lambda x: x, np.eye(2), detection_probability=0.9, clutter_density=1e-3)
+    sensor, right = None if by == "model" else radar, [[1.0, 2.0]]
+    one, other = (
+        LMBTracker(cluttered(walk), BirthFromMeasurements(walk.initial), filter="ukf") for _ in "12"
+    )
+    if by != "readings":
+        one.predict()
+    with pytest.raises(ValueError, match=r"^scan: expected a scan, detections \(k, 2\)") as caught:
+        one.run([(1.0, radar, wrong)]) if by == "readings" else one.update(wrong, sensor)
+    assert "\n" not in str(caught.value)
+    other.predict()
+    for tracker in (one, other):
+        tracker.update(right, sensor)
+        tracker.predict()
+        tracker.update(right, sensor)
+    assert one.tracks
+    np.testing.assert_array_equal(one.tracks[0].filter.mean, other.tracks[0].filter.mean)
+
+
+def test_a_likelihood_alone_takes_the_length_of_the_first_scan(walk, cluttered, gaussian):
+    class LikelihoodOnly:
+        dim, transition_mean, transition_covariance = 2, walk.transition_mean, walk.transition_covariance
+        initial = walk.initial
+
+        def log_likelihood(self, z, x, step):
+            return -0.5 * ((x - z) ** 2).sum(axis=1)
+
+    tracker = LMBTracker(
+        cluttered(LikelihoodOnly()), [Birth(0.9, gaussian(0.0, 0.0))], filter="bootstrap", rng=1
+    )
+    tracker.predict()
+    tracker.update([[1.0, 2.0]])
+    with pytest.raises(
+        ValueError, match=r"^scan: expected a scan, detections \(k, 2\), .* got shape \(2, 1\)"
+    ):
+        tracker.update([[1.0], [2.0]])
+    births = LMBTracker(
+        cluttered(LikelihoodOnly()), BirthFromMeasurements(walk.initial), filter="bootstrap", rng=1
+    )
+    births.predict()
+    with pytest.raises(TypeError, match="BirthFromMeasurements needs observation_mean"):
+        births.update([[1.0, 2.0]])
+    births.predict()  # nothing is left that it stumbles over
 
 
 def test_impossible_scans_are_named(walk, cluttered, gaussian):

@@ -11,7 +11,7 @@ from stonesoup.models.base import LinearModel
 from stonesoup.models.measurement import nonlinear
 from stonesoup.models.measurement.linear import LinearGaussian
 from stonesoup.types.angle import Angle
-from stonesoup.types.array import StateVectors
+from stonesoup.types.array import StateVector, StateVectors
 from stonesoup.types.state import State
 
 from herdfilter._checks import Array
@@ -42,7 +42,13 @@ class Duration(timedelta):
 
 def is_linear(model: Any) -> bool:
     """Whether a model's function is the product with its matrix."""
-    return isinstance(model, LinearModel) and type(model).function in LINEAR
+    return isinstance(model, LinearModel) and method(model, "function") in LINEAR
+
+
+def method(model: Any, name: str) -> Any:
+    """Return the function behind a model's method: its class's, or what has been put into the model itself."""
+    found = getattr(model, name)
+    return getattr(found, "__func__", found)
 
 
 def state(x: Array) -> State:
@@ -103,10 +109,22 @@ def kind_of(name: str, model: Any, **given: Any) -> Kind:
     return _KNOWN[made_of]
 
 
+def adds_noise(model: Any, **given: Any) -> bool:
+    """Whether a model's function adds the noise that it is given, as far as a trial shows."""
+    x = state(np.ones((1, model.ndim_state)))
+    noise = 0.01 * (1.0 + np.arange(model.ndim_state))
+    try:
+        with np.errstate(all="ignore"):
+            values = [model.function(x, noise=one, **given) for one in (StateVector(noise), False)]
+    except Exception:  # it takes none, or fails, which is named elsewhere
+        return True
+    return np.allclose(numbers(values[0]) - numbers(values[1]), noise, rtol=1e-6, equal_nan=True)
+
+
 def classes(model: Any) -> Hashable:
-    """Return the class of a model, the dimensions, and the same of its parts."""
+    """Return the class of a model, its function, the dimensions, and the same of its parts."""
     parts = tuple(classes(part) for part in getattr(model, "model_list", ()))
-    return type(model), model.ndim_state, model.ndim, parts
+    return type(model), method(model, "function"), model.ndim_state, model.ndim, parts
 
 
 def wraps(entry: Any) -> bool:
@@ -128,7 +146,7 @@ class Function:
 
     def __init__(self, model: Any, kind: Kind) -> None:
         self.model, self.kind = model, kind
-        self.plain = ANGLED is not None and type(model).function is getattr(ANGLED, "function", None)
+        self.plain = ANGLED is not None and method(model, "function") is getattr(ANGLED, "function", None)
 
     def __call__(self, x: Array, **given: Any) -> Array:
         """Return the values at states (n, d)."""

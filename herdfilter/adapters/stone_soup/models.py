@@ -6,6 +6,7 @@ import copy
 from typing import Any, overload
 
 import numpy as np
+from stonesoup.models.base import GaussianModel
 from stonesoup.models.measurement import MeasurementModel
 from stonesoup.models.transition import TransitionModel
 
@@ -120,6 +121,11 @@ def check_transition(model: Any) -> None:
             f"{shown(model)}{sensors_own(model)}"
         )
     noise_covariance("transition_model", model, **interval(1.0))
+    label = f"transition_model: {type(model).__name__} cannot be converted: expected"
+    if calls.method(model, "rvs") is not GaussianModel.rvs:
+        raise TypeError(f"{label} noise that is Gaussian with its covar, got a rvs of its own")
+    if not calls.is_linear(model) and not calls.adds_noise(model, **interval(1.0)):
+        raise TypeError(f"{label} a function that adds the noise, got one that does something else with it")
 
 
 @overload

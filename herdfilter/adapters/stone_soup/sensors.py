@@ -78,7 +78,7 @@ def repeated(matrix: Array, x: Array) -> Array:
 def weighs_as_gaussian(model: Any) -> bool:
     """Whether a model weighs states by the Gaussian density of its function and covariance, and by nothing else."""
     known = [GaussianModel.logpdf, getattr(calls.ANGLED, "logpdf", None)]
-    return type(model).pdf is GaussianModel.pdf and type(model).logpdf in known
+    return calls.method(model, "pdf") is GaussianModel.pdf and calls.method(model, "logpdf") in known
 
 
 def log_likelihood(model: MeasurementModel, z: Array, x: Array) -> Array:

@@ -214,6 +214,47 @@ def test_whole_model_is_a_copy_that_can_be_sent_to_another_process():
     assert "CartesianToBearingRange" in repr(model)
 
 
+class HeavyTailed(ConstantVelocity):
+    def rvs(self, num_samples=1, **kwargs):
+        return StateVectors(np.random.default_rng(0).standard_t(2, (2, num_samples)))
+
+
+class Multiplying(ConstantVelocity):
+    def function(self, state, noise=False, **kwargs):
+        still = self.matrix(**kwargs) @ state.state_vector
+        return still if noise is False else still * (1 + noise)
+
+
+class Sine(ConstantVelocity):
+    """Another function, and additive noise: that can be converted."""
+
+    def function(self, state, noise=False, **kwargs):
+        moved = np.sin(state.state_vector)
+        return moved if noise is False else moved + noise
+
+
+def test_noise_that_is_not_additive_and_gaussian_is_named():
+    patched = ConstantVelocity(1.0)
+    patched.rvs = lambda num_samples=1, **kwargs: np.zeros((2, num_samples))
+    for model, words in (
+        (HeavyTailed(1.0), "HeavyTailed cannot be converted: expected .*, got a rvs of its own"),
+        (patched, "ConstantVelocity cannot be converted: expected .*, got a rvs of its own"),
+        (Multiplying(1.0), "Multiplying cannot be converted: expected a function that adds the noise"),
+    ):
+        with pytest.raises(TypeError, match=f"^transition_model: {words}"):
+            from_stonesoup(model)
+
+
+def test_a_function_of_its_own_is_taken():
+    x, patched = np.array([[0.1, 0.2], [0.3, 0.4]]), ConstantVelocity(1.0)
+    patched.function = Sine(1.0).function
+    for model in (Sine(1.0), patched):
+        np.testing.assert_allclose(from_stonesoup(model).transition_mean(x, 1.0, None, 1), np.sin(x))
+    weighs = LinearGaussian(2, [0], np.eye(1))
+    weighs.logpdf = lambda state1, state2, **kwargs: np.full(state2.state_vector.shape[1], -7.0)
+    np.testing.assert_array_equal(from_stonesoup(weighs).log_likelihood(np.zeros(1), x), [-7.0, -7.0])
+
+
 def test_model_weighs_states_by_its_own_likelihood_where_that_is_not_gaussian():
     plume = IsotropicPlume()
     x = np.array([[3.0, 4, 1, 5, 2, 0.3, 1, 8], [5.0, 1, 1, 5, 2, 0.3, 1, 8]])
