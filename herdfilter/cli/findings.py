@@ -77,7 +77,7 @@ class Findings:
             head += ["95 % intervals over runs in brackets, from six runs on"]
             about = floor(self.result.summary)
         else:
-            head += ["95 % intervals over models in brackets"]
+            head += ["95 % intervals over models in brackets, from six models on"]
             about = of_models(models)
         words = [*failures(self.result.runs), *definition(study.scenario), *about, self.result.verdict]
         lines = [*head, "", *self._table(wide), "", *(line for text in words for line in wrap(text, WIDTH))]
