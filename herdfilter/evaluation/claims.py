@@ -20,7 +20,7 @@ def claims(
     """Compare filters pair by pair, and say which is better where the paired interval shows it.
 
     The median over runs of the ratio of two errors in the same run has an exact interval between order statistics (Thompson
-    1936). A claim says that in more than half of all runs the one filter has the smaller error; of a family, that its error is
+    1936). A claim says that in more than half of all runs one filter has the smaller error; of a family, that its error is
     smaller in the geometric mean over models (`over_models`).
 
     Parameters
