@@ -54,7 +54,9 @@ def test_on_a_terminal_one_line_is_drawn_anew(hasty, capsys, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
-@pytest.mark.parametrize("name", ["ungm", "coordinated_turn_of_a_long_name", "非線形フィルタの比較", "e\u0301" * 20])
+@pytest.mark.parametrize(
+    "name", ["ungm", "coordinated_turn_of_a_long_name", "非線形フィルタの比較", "e\u0301" * 20]
+)
 @pytest.mark.parametrize("columns", [40, 60, 80])
 def test_on_a_terminal_of_any_width_no_line_is_left_behind(hasty, monkeypatch, columns, name):
     import fcntl
