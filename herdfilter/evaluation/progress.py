@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from unicodedata import combining, east_asian_width
 
+from herdfilter._checks import printable
+
 _log = logging.getLogger(__name__)
 
 EVERY = 2.5
@@ -73,7 +75,7 @@ class _Terminal(_Log):
     """One line that is drawn anew, and gone at the end."""
 
     def show(self, text: str) -> None:
-        sys.stderr.write(f"\r\x1b[K{cut(text, self._columns() - 1)}")
+        sys.stderr.write(f"\r\x1b[K{cut(printable(text), self._columns() - 1)}")
         sys.stderr.flush()
 
     @staticmethod
@@ -123,7 +125,7 @@ def notebook() -> bool:
 
 def say(line: str) -> None:
     """Write a line on the error output."""
-    print(line, file=sys.stderr, flush=True)
+    print(printable(line), file=sys.stderr, flush=True)
     _last[0] = time.monotonic()
 
 
