@@ -23,10 +23,6 @@ _HEAD = 8
 """Characters of a heading that are not broken."""
 
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Beginnings of a text that a spreadsheet takes for a formula."""
-
-
 def echo(text: str, **options: Any) -> None:
     """Print on the terminal, which no sign of the text steers."""
     click.echo(printable(text), **options)
@@ -36,10 +32,9 @@ def write_csv(table: pd.DataFrame, path: Path) -> None:
     """Write a table; texts that a spreadsheet would take for a formula have an apostrophe before them (OWASP)."""
 
     def safe(value: Any) -> Any:
-        return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+        return f"'{value}" if isinstance(value, str) and value.startswith(tuple("=+-@\t\r")) else value
 
-    texts = table.select_dtypes(exclude="number")
-    table.assign(**{name: texts[name].map(safe) for name in texts}).to_csv(path, index=False)
+    table.map(safe).to_csv(path, index=False)
 
 
 def in_blocks(

@@ -47,8 +47,8 @@ def claims(
             failed. A failed run loses to one that did not; where both
             failed, or there is no error, the run is left out.
         ``ratio``, ``ratio_low``, ``ratio_high``, ``difference``, ``difference_low``, ``difference_high``
-            The error of `a` divided by, and minus, that of `b`, as in `summarise` and `over_models`; ends are NaN where
-            there are too few runs, and may be infinite where runs failed.
+            The error of `a` divided by, and minus, that of `b`, as in `summarise`; ends are NaN where there are too few
+            runs, and may be infinite where runs failed.
         ``better``
             The filter claimed to be better; empty where the interval of the ratio holds 1, or there is none.
 
@@ -97,5 +97,5 @@ def _claim(n: Any, a: str, b: str, pairs: Pairs, level: float) -> dict[str, Any]
     both = first.notna() & second.notna() & ~(np.isinf(first) & np.isinf(second))
     row = {"n_particles": n, "a": a, "b": b, "runs": int(both.sum())}
     row |= {"failures_a": int(np.isinf(first[both]).sum()), "failures_b": int(np.isinf(second[both]).sum())}
-    row |= pairs.compare((a, n), (b, n), level) | pairs.difference((a, n), (b, n), level)
+    row |= pairs.compare((a, n), (b, n), level)
     return row | {"better": {-1: a, 0: "", 1: b}[row["better"]]}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.evaluation.columns import digits
+from herdfilter.evaluation.columns import digits, percent
 from herdfilter.evaluation.statistics import finite, median_interval, of
 from herdfilter.evaluation.summary import Pairs, baseline_of, error_measure, told_interval
 
@@ -214,12 +214,9 @@ def verdict_over_models(models: pd.DataFrame) -> str:
     if ratios.empty:
         return f"At n = {n} there is no other filter to compare with {base}."
     best = rows.loc[ratios.idxmin()]
-    told = f"{digits(best['ratio'])} of that of {base} in the geometric mean of {best['compared']} models"
-    interval = told_interval(best, "models")
-    beyond = f"above it in {100 * best['above']:.0f} % of them"
-    if best["better"] < 0:
-        return f"At n = {n} the error of {best.name} is {told} ({interval}), {beyond}."
-    return f"At n = {n} a gain over {base} is not shown: the error of {best.name} is {told} ({interval}), {beyond}."
+    told = f"the error of {best.name} is {digits(best['ratio'])} of that of {base} in the geometric mean of "
+    told += f"{best['compared']} models ({told_interval(best, 'models')}), above it in {percent(best['above'])} of them"
+    return f"At n = {n} {'' if best['better'] < 0 else f'a gain over {base} is not shown: '}{told}."
 
 
 def _named(model: Any, ratio: float, kinds: pd.Series[Any] | None) -> str:

@@ -75,14 +75,11 @@ class _Terminal(_Log):
     """One line that is drawn anew, and gone at the end."""
 
     def show(self, text: str) -> None:
-        sys.stderr.write(f"\r\x1b[K{cut(printable(text), self._columns() - 1)}")
-        sys.stderr.flush()
-
-    @staticmethod
-    def _columns() -> int:
+        columns = 80
         with suppress(OSError, ValueError):  # its size is not known
-            return os.get_terminal_size(sys.stderr.fileno()).columns or 80
-        return 80
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns or columns
+        sys.stderr.write(f"\r\x1b[K{cut(printable(text), columns - 1)}")
+        sys.stderr.flush()
 
     def end(self, text: str) -> None:
         self.show("")

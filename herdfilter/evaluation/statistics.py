@@ -208,10 +208,9 @@ def paired_median(name: str, values: Array, level: float = 0.95) -> dict[str, fl
 def geometric_mean(name: str, ratios: Array, level: float = 0.95) -> dict[str, float]:
     """Geometric mean of the finite ratios, with Student's interval of the logarithms; infinite ones raise its end."""
     logs = np.log(ratios[(ratios > 0) & np.isfinite(ratios)])
-    low, high = np.exp(mean_interval(logs, level))
-    if np.isinf(ratios).any() and np.isfinite(high):
-        high = np.inf
-    return {name: float(np.exp(of(np.mean, logs))), f"{name}_low": float(low), f"{name}_high": float(high)}
+    low, high = mean_interval(logs, level)
+    ends = np.exp([of(np.mean, logs), low, high + (np.inf if np.isinf(ratios).any() else 0.0)])
+    return dict(zip((name, f"{name}_low", f"{name}_high"), map(float, ends), strict=True))
 
 
 def paired_ratios(first: Array, second: Array) -> Array:

@@ -17,17 +17,8 @@ if TYPE_CHECKING:
 class Pairs:
     """Errors of filters in the same runs: every ratio that is shown, its interval, and what they claim come from here.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        What `compare` returns. Errors are to the reference if there is one, else to the truth.
-
-    Attributes
-    ----------
-    losses : pandas.DataFrame
-        A row for each run, a column for each filter and particle count; infinite where a run failed.
-    errors : pandas.DataFrame
-        The same; of a family a row for each model, the median over its runs.
+    `losses` has a row for each run and a column for each filter and particle count, infinite where a run failed; so has
+    `errors`, but of a family a row for each model, the median over its runs.
     """
 
     def __init__(self, table: pd.DataFrame) -> None:
@@ -53,19 +44,15 @@ class Pairs:
         return ratios[np.isfinite(self.errors[base][ratios.index])] if self._family else ratios
 
     def compare(self, own: Any, base: Any, level: float = 0.95) -> dict[str, float]:
-        """Return the ratio of errors with its interval (see `summarise`), and who is better.
-
-        ``better`` is -1 where the interval of the ratio lies below 1: a gain of `own` is shown. It is 1 where the interval
-        lies above 1, and 0 where it holds 1 or there is none.
-        """
-        middle = geometric_mean if self._family else paired_median
-        row = middle("ratio", self.ratios(own, base).to_numpy(), level)
+        """Return ratio and difference of errors with intervals, and who is better, as `summarise` has them."""
+        if self._family:
+            row = geometric_mean("ratio", self.ratios(own, base).to_numpy(), level)
+        else:
+            row = paired_median("ratio", self.ratios(own, base).to_numpy(), level)
+            row |= paired_median(
+                "difference", (self.losses[own] - self.losses[base]).dropna().to_numpy(), level
+            )
         return row | {"better": int(row["ratio_low"] > 1) - int(row["ratio_high"] < 1)}
-
-    def difference(self, own: Any, base: Any, level: float = 0.95) -> dict[str, float]:
-        """Return the median difference of errors, over runs or models, with its interval."""
-        values = self._of_units((self.losses[own] - self.losses[base]).dropna())
-        return paired_median("difference", values.to_numpy(), level)
 
     def _of_units(self, values: Any) -> Any:
         """Median over the runs of every model; of one model what every run has."""
@@ -100,9 +87,9 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
             and the baseline's name. Errors are to the reference if there is one, else to the truth. A failed run loses to
             one that did not: its ratio is infinite. Of a family as in `over_models`.
         ``better``
-            -1 where the interval of the ratio lies below 1, 1 where it lies above, else 0.
+            -1 where the interval of the ratio lies below 1: a gain is shown. 1 where it lies above, else 0.
         ``difference``, ``difference_low``, ``difference_high``
-            Likewise the error minus the baseline's.
+            Likewise the error minus the baseline's; not of a family, whose models have units of their own.
 
         Columns of measures that the table lacks are NaN.
 
@@ -129,7 +116,6 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
             if column.summary is not None:
                 row |= column.summary(column.name, runs)
         rows.append(row | {"baseline": baseline} | pairs.compare((name, n), (baseline, n)))
-        rows[-1] |= pairs.difference((name, n), (baseline, n))
     return pd.DataFrame(rows)
 
 

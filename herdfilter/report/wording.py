@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from herdfilter.evaluation.claims import claims
 from herdfilter.evaluation.columns import COLUMNS
-from herdfilter.evaluation.columns import digits as plain_digits
 from herdfilter.evaluation.headings import Heading, localises
 from herdfilter.evaluation.over_models import RIGHT_VARIANCE, UNCERTAIN
 from herdfilter.evaluation.results import StudyResult
@@ -21,20 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def digits(number: float) -> str:
-    """Write a number with three digits, as a page sets it."""
-    return typeset(plain_digits(number))
-
-
 def typeset(text: str) -> str:
     """Return a number with the signs of a page: a dash where there is none, a minus, and infinity."""
     signs = {"-": "\u2013", "inf": "\u221e"}
     return signs.get(text, text if "e" in text else text.replace("-", "\u2212"))
-
-
-def interval(low: float, high: float) -> str:
-    """Name both ends, or nothing: too few runs have none."""
-    return f"{digits(low)} to {digits(high)}" if high > low else ""
 
 
 def cell(row: pd.Series[Any], heading: Heading) -> dict[str, Any]:
@@ -186,19 +175,13 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
         others = summary[(summary["n_particles"] == n) & (summary["filter"] != base)].sort_values("ratio")
         sides = {
             name: [
-                {
-                    "name": row["filter"],
-                    "ratio": digits(row["ratio"]),
-                    "interval": interval(row["ratio_low"], row["ratio_high"]),
-                }
+                {"name": row["filter"], **cell(row, Heading("ratio", "ratio"))}
                 for _, row in others[others["better"] == side].iterrows()
             ]
             for name, side in (("better", -1), ("worse", 1))
         }
-        unknown = list(others["filter"][others["better"] == 0])
-        rows.append(
-            {"n": n, **sides, "open": unknown, "together": list(together["a"][together["n_particles"] == n])}
-        )
+        unknown, all_at_once = others["filter"][others["better"] == 0], together["n_particles"] == n
+        rows.append({"n": n, **sides, "open": list(unknown), "together": list(together["a"][all_at_once])})
     comparisons = sum(len(row["better"] + row["worse"] + row["open"]) for row in rows)
     units = "models" if family else "runs"
     needed = LEAST_RUNS if family else math.floor(math.log2(2 * comparisons / 0.05)) + 1

@@ -229,6 +229,8 @@ np.save("particles.npy", pf.particles)
 def test_a_copy_has_the_functions_themselves(duplicate):
     _, position = online()
     assert duplicate(position).mean is position.mean
+    pf, _ = online()
+    np.testing.assert_array_equal(go_on(duplicate(pf), position), go_on(*online()))
 
 
 def test_a_class_with_lambda_functions_travels_by_cloudpickle():
@@ -253,6 +255,7 @@ def test_a_function_that_cannot_be_pickled_is_named_with_what_to_do():
     lock = threading.Lock()
     sensor = hf.Sensor(lambda x: x * lock.locked(), [[1.0]])
     with pytest.raises(
-        pickle.PicklingError, match=r"^mean: expected a function .* got <function .* define it at the top"
+        pickle.PicklingError,
+        match=r"^Sensor.*: expected functions that can be pickled, got .*; define them at the top",
     ):
         pickle.dumps(sensor)
