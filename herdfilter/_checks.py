@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -185,9 +186,16 @@ def one_of(name: str, value: str, known: Iterable[str]) -> str:
     raise ValueError(f"{name}: unknown {shown(value)}; {hint}")
 
 
+def printable(text: str) -> str:
+    """Return a text for a terminal: signs that steer it, or turn the direction of letters, are written as escapes."""
+    return "".join(
+        c if c.isprintable() or c in "\n\t" or category(c) == "Zs" else ascii(c)[1:-1] for c in text
+    )
+
+
 def check_label(name: str, value: Any) -> None:
     """Raise ValueError unless a value is a text that can stand in a figure."""
     if not isinstance(value, str):
         raise ValueError(f"{name}: expected a text, got {shown(value)}")
-    if len(value) > LONGEST_LABEL or not all(c.isprintable() or c.isspace() for c in value):
+    if len(value) > LONGEST_LABEL or value != printable(value):
         raise ValueError(f"{name}: expected at most {LONGEST_LABEL} printable characters, got {shown(value)}")

@@ -3,7 +3,9 @@
 import importlib
 import json
 import os
+import re
 from contextlib import redirect_stdout, suppress
+from fnmatch import fnmatch
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -61,6 +63,28 @@ def test_results_files_say_when_and_with_what_they_were_measured(benchmark_modul
     assert table.to_dict("list") == {"n": [1, 2], "error": [0.1235, 3.0]}  # the row that is not new stays
     assert common.load("toy", tmp_path).equals(table)
     assert common.load("measured", tmp_path)["table"].to_list() == ["toy"]
+
+
+def test_commands_beneath_tables_are_understood_and_make_their_tables(benchmark_module):
+    """Each is parsed by its own script, up to a --help at its end, and the script writes a file of that name."""
+    measured = pd.read_csv(FOLDER / "results" / "measured.csv")
+    page = (FOLDER.parent / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    for name, commands in measured[["table", "command"]].itertuples(index=False):
+        for command in commands.split(" && "):
+            python, script, *arguments = command.split()
+            assert python == "python"
+            path = FOLDER.parent / script
+            if path.parent != FOLDER:
+                assert path.is_file()
+                continue
+            written = path.read_text(encoding="utf-8")
+            assert re.search(rf'save\(\s*"{name}"|save\(f"{name.split("_")[0]}_', written), (name, script)
+            with pytest.raises(SystemExit) as end, redirect_stdout(StringIO()):
+                benchmark_module(path.stem).main([*arguments, "--help"])
+            assert end.value.code == 0, command
+            (row,) = [line for line in page.splitlines() if line.startswith(f"| `python {script}`")]
+            files = re.findall(r"`([\w*]+)\.csv`", row)
+            assert any(fnmatch(name, pattern) for pattern in files), (name, row)
 
 
 def test_speed_of_samplers_beside_the_plain_version(run):

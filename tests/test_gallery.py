@@ -86,6 +86,23 @@ def test_pages_linked_to_exist(script):
         assert written.with_suffix(".md").exists() or written.with_suffix(".py").exists(), target
 
 
+PROMISES = {
+    "the equations": lambda text: text.count("$$") >= 4,
+    "which one suits": lambda text: "## Which sampler" in text,
+    "of your own": lambda text: "of your own" in text.splitlines()[0],
+    "how intervals are made": lambda text: "## Intervals" in text,
+}
+"""What a link is announced with, and what its page must then have."""
+
+
+def test_pages_linked_to_have_what_is_announced(script):
+    text = " ".join(line.removeprefix("#").strip() for line in script.read_text().splitlines())
+    for announced, page in re.findall(r"([^.:;]*): :doc:`/(\w+)`", text):
+        for words, kept in PROMISES.items():
+            if words in announced.lower():
+                assert kept((DOCS / f"{page}.md").read_text()), (announced, page)
+
+
 def test_commands_shown_are_understood(script):
     text = prose(script.read_text(encoding="utf-8"))
     for line in re.findall(r"(?:``|^ +)herdfilter ([^`\n]+)", text, re.M):

@@ -38,6 +38,7 @@ FLOORS = (
             "_figures",
             "_numba_options",
             "_one_line",
+            "_pickled",
             "_version",
         ),
     ),

@@ -121,6 +121,33 @@ def test_a_filter_that_decides_from_step_to_step_is_warned_of():
         found = hf.maximise_likelihood(build, z, 8.0, [(1.0, 40.0)], "Q")
     assert not found.smooth
     assert found.roughness[0] > 0.1
+    assert np.isnan(found.standard_errors).all()
+    assert np.isnan(found.covariance).all()
+    assert "no standard errors" in found.message
+
+
+@pytest.mark.filterwarnings("ignore::herdfilter.RoughLikelihoodWarning")
+def test_standard_errors_are_given_only_where_they_are_about_right():
+    """Of the persistence of an autoregression: exact ones are 0.03, teeth of resampling have 1e-6 to 1e-2."""
+
+    def model(theta):
+        return hf.models.LinearGaussian([[theta[0]]], [[1]], [[1]], [[0.5]], [0], [[1]])
+
+    for seed in range(3):
+        z = hf.simulate(model([0.9]), 200, rng=seed)[1]
+        for name in ("bootstrap", "ekf"):
+            found = hf.maximise_likelihood(
+                lambda theta, name=name: hf.make_filter(name, model(theta), n_particles=50, rng=1),
+                z,
+                0.8,
+                [(-0.99, 0.999)],
+            )
+            assert found.smooth == (name == "ekf")
+            assert (
+                np.isnan(found.standard_errors[0])
+                if name == "bootstrap"
+                else 0.02 < found.standard_errors[0] < 0.05
+            )
 
 
 @pytest.mark.usefixtures("silent")

@@ -50,4 +50,5 @@ ax.set(xlabel="number of points", ylabel="energy distance")
 ax.legend()
 
 # %%
-# What herding is, with the equations: :doc:`/herding`. All samplers, and which one suits: :doc:`/samplers`.
+# What herding is, with the equations: :doc:`/theory_herding`. All samplers: :doc:`/samplers`. Which one suits:
+# :doc:`/guide`.

@@ -61,4 +61,4 @@ write_report(result, folder)
 #    herdfilter compare ungm --filters bootstrap,sqmc,herded-quantile --particles 20,50 --runs 10 --out results
 #
 # What the parts of the report say: :doc:`/report`. What is measured, and how intervals are made: :doc:`/evaluation`. A
-# scenario of your own: :doc:`/scenarios`.
+# scenario of your own: :doc:`/own_scenario`.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from herdfilter.cli.completion import FilterNames, ScenarioName
-from herdfilter.cli.tables import definitions, with_text
+from herdfilter.cli.tables import definitions, echo, with_text
 
 if TYPE_CHECKING:
     from herdfilter.evaluation.scenario import Scenario
@@ -23,7 +23,7 @@ def scenarios(name: str | None) -> None:
     if name is not None:
         scenario = load_scenario(name)
         check_reference(scenario)
-        click.echo("\n".join(definitions(_told(scenario))))
+        echo("\n".join(definitions(_told(scenario))))
         return
     rows = []
     for known in scenario_files():
@@ -31,8 +31,8 @@ def scenarios(name: str | None) -> None:
         steps = "data" if scenario.data is not None else "vary" if scenario.models else str(scenario.steps)
         rows.append([known, _dim(scenario), steps, _reference(scenario), scenario.title])
     heads = ["name", "dim", "steps", "reference", "what it is"]
-    click.echo("\n".join(with_text(heads, rows)))
-    click.echo("\nherdfilter scenarios NAME tells where its numbers come from.")
+    echo("\n".join(with_text(heads, rows)))
+    echo("\nherdfilter scenarios NAME tells where its numbers come from.")
 
 
 def _dim(scenario: Scenario) -> str:
@@ -96,11 +96,11 @@ def filters(name: str | None) -> None:
 
     known = catalogue()
     if name is not None:
-        click.echo("\n".join(definitions(_composed(name, known[one_of("filter", name, known)]))))
+        echo("\n".join(definitions(_composed(name, known[one_of("filter", name, known)]))))
         return
     rows = [[key, table.get("about", "")] for key, table in known.items()]
-    click.echo("\n".join(with_text(["name", "what it is"], rows)))
-    click.echo("\nherdfilter filters NAME tells how it is composed.")
+    echo("\n".join(with_text(["name", "what it is"], rows)))
+    echo("\nherdfilter filters NAME tells how it is composed.")
 
 
 def _composed(name: str, table: dict[str, Any]) -> list[tuple[str, str]]:

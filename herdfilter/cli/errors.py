@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from herdfilter._checks import shortened
+from herdfilter._checks import printable, shortened
 
 LONGEST = 800
 """Characters of a message: a name in it may be of any length."""
@@ -20,7 +20,7 @@ class InputError(click.ClickException):
 
     def format_message(self) -> str:
         """Return the message on one line, the middle left out where it is long."""
-        return shortened(" ".join(self.message.split()), LONGEST)
+        return printable(shortened(" ".join(self.message.split()), LONGEST))
 
 
 class Group(click.Group):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from herdfilter.cli.errors import InputError
-from herdfilter.cli.tables import WIDTH, definitions, in_blocks
+from herdfilter.cli.tables import WIDTH, definitions, echo, in_blocks, write_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,13 +59,13 @@ class Findings:
         from herdfilter.evaluation.progress import told
 
         if self.quiet:
-            click.echo(self.result.verdict)
+            echo(self.result.verdict)
             return
         with told(lambda seconds: f"summary ({seconds:.0f} s)"):
             text = self.text(self.wide)
-        click.echo("\n" + text, nl=False)
+        echo("\n" + text, nl=False)
         if self.verbose:
-            click.echo("\n" + "\n".join(self.how()))
+            echo("\n" + "\n".join(self.how()))
 
     def text(self, wide: bool = False) -> str:
         """Return what is told without being asked for more."""
@@ -77,7 +77,7 @@ class Findings:
             head += ["95 % intervals over runs in brackets, from six runs on"]
             about = floor(self.result.summary)
         else:
-            head += ["95 % intervals over models in brackets"]
+            head += ["95 % intervals over models in brackets, from six models on"]
             about = of_models(models)
         words = [*failures(self.result.runs), *definition(study.scenario), *about, self.result.verdict]
         lines = [*head, "", *self._table(wide), "", *(line for text in words for line in wrap(text, WIDTH))]
@@ -126,11 +126,11 @@ class Findings:
         try:
             with told(lambda seconds: f"figures and report ({seconds:.0f} s)", not self.quiet):
                 (out / TABLE).write_text(self.text(), encoding="utf-8")
-                result.runs.to_csv(out / "runs.csv", index=False)
-                result.summary.to_csv(out / "summary.csv", index=False)
+                write_csv(result.runs, out / "runs.csv")
+                write_csv(result.summary, out / "summary.csv")
                 tables = ["runs.csv", "summary.csv"]
                 if result.models is not None:
-                    result.models.to_csv(out / "models.csv", index=False)
+                    write_csv(result.models, out / "models.csv")
                     tables.append("models.csv")
                 plans = drawings(result)
                 figures = save_figures(result, out, plans)
@@ -141,7 +141,7 @@ class Findings:
         if not self.quiet:
             names = [*there, TABLE, *tables]
             names += dict.fromkeys(f"{path.stem}.png/.svg" for path in figures)
-            click.echo(f"Wrote {', '.join(names)} into {out}\nThe report: {report}")
+            echo(f"Wrote {', '.join(names)} into {out}\nThe report: {report}")
 
 
 def failures(runs: pd.DataFrame) -> list[str]:

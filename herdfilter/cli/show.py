@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ import click
 from herdfilter.cli.errors import InputError
 from herdfilter.cli.findings import Findings, how_much
 from herdfilter.cli.folders import Place, output_folder
+from herdfilter.cli.tables import write_csv
 
 
 @click.command(short_help="Show again what a comparison has found.")
@@ -50,10 +52,11 @@ def export(file: Path, csv: Path | None, parquet: Path | None) -> None:
         _check_parquet()
     with open_for_reading(file) as store:
         table = store.table()
-    for path, write in ((csv, table.to_csv), (parquet, table.to_parquet)):
+    writers = (csv, partial(write_csv, table)), (parquet, partial(table.to_parquet, index=False))
+    for path, write in writers:
         if path is not None:
             try:
-                write(path, index=False)
+                write(path)
             except OSError as error:
                 raise InputError(f"cannot write {path} ({error.strerror or error})") from None
             click.echo(f"Wrote {len(table)} rows into {path}")

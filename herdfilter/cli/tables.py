@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from pathlib import Path
 from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from herdfilter._checks import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 WIDTH = 80
 """Characters of a line, wherever the table goes."""
@@ -12,6 +21,20 @@ WIDTH = 80
 _GAP = "  "
 _HEAD = 8
 """Characters of a heading that are not broken."""
+
+
+def echo(text: str, **options: Any) -> None:
+    """Print on the terminal, which no sign of the text steers."""
+    click.echo(printable(text), **options)
+
+
+def write_csv(table: pd.DataFrame, path: Path) -> None:
+    """Write a table; texts that a spreadsheet would take for a formula have an apostrophe before them (OWASP)."""
+
+    def safe(value: Any) -> Any:
+        return f"'{value}" if isinstance(value, str) and value.startswith(tuple("=+-@\t\r")) else value
+
+    table.map(safe).to_csv(path, index=False)
 
 
 def in_blocks(

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import Array, one_of
-from herdfilter.evaluation.statistics import median_interval, of, paired_ratios
-from herdfilter.evaluation.summary import error_measure
+from herdfilter._checks import one_of
+from herdfilter.evaluation.summary import Pairs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,9 +19,9 @@ def claims(
 ) -> pd.DataFrame:
     """Compare filters pair by pair, and say which is better where the paired interval shows it.
 
-    The median over runs of the difference of two errors in the same run has an exact interval between order statistics
-    (Thompson 1936), and so has that of their ratio; the one excludes 0 just where the other excludes 1. A claim says that in
-    more than half of all runs the one filter has the smaller error.
+    The median over runs of the ratio of two errors in the same run has an exact interval between order statistics (Thompson
+    1936). A claim says that in more than half of all runs one filter has the smaller error; of a family, that its error is
+    smaller in the geometric mean over models (`over_models`).
 
     Parameters
     ----------
@@ -48,10 +47,10 @@ def claims(
             failed. A failed run loses to one that did not; where both
             failed, or there is no error, the run is left out.
         ``ratio``, ``ratio_low``, ``ratio_high``, ``difference``, ``difference_low``, ``difference_high``
-            Median of the error of `a` divided by, and minus, that of `b`; ends are NaN where there are too few runs, and may
-            be infinite or NaN where runs failed.
+            The error of `a` divided by, and minus, that of `b`, as in `summarise`; ends are NaN where there are too few
+            runs, and may be infinite where runs failed.
         ``better``
-            The filter claimed to be better; empty where the interval holds equality, or there is none.
+            The filter claimed to be better; empty where the interval of the ratio holds 1, or there is none.
 
     Examples
     --------
@@ -67,15 +66,12 @@ def claims(
     """
     import pandas as pd
 
+    errors = Pairs(table)
     names = list(dict.fromkeys(table["filter"]))
     if baseline is not None:
         one_of("baseline", baseline, names)
     if not 0 < level < 1:
         raise ValueError(f"level: expected a probability between 0 and 1, got {level!r}")
-    failed = table["error"].fillna("") != ""
-    unit = "model" if "model" in table else "run"  # the runs of a model are not independent draws of a model
-    losses = table.assign(loss=table[error_measure(table)].mask(failed, np.inf))
-    errors = losses.groupby([unit, "n_particles", "filter"])["loss"].median().unstack(level=[1, 2])
     pairs = [
         (n, pair[0], pair[1])
         for n in dict.fromkeys(table["n_particles"])
@@ -84,7 +80,7 @@ def claims(
             if baseline is None
             else [(name, baseline) for name in names if name != baseline]
         )
-        if all((n, name) in errors for name in pair)
+        if all((name, n) in errors.errors for name in pair)
     ]
     each = 1 - (1 - level) / max(1, len(pairs)) if simultaneous else level
     return pd.DataFrame([_claim(n, a, b, errors, each) for n, a, b in pairs], columns=_CLAIM)
@@ -96,21 +92,10 @@ _CLAIM = [
 ]
 
 
-def _claim(n: Any, a: str, b: str, errors: pd.DataFrame, level: float) -> dict[str, Any]:
-    first, second = (errors[n, name].to_numpy(dtype=np.float64) for name in (a, b))
-    both = ~np.isnan(first) & ~np.isnan(second) & ~(np.isinf(first) & np.isinf(second))
-    first, second = first[both], second[both]
-    difference = first - second
-    ratio = paired_ratios(first, second)
-    row: dict[str, Any] = {"n_particles": n, "a": a, "b": b, "runs": int(both.sum())}
-    row |= {"failures_a": int(np.isinf(first).sum()), "failures_b": int(np.isinf(second).sum())}
-    for name, values in (("ratio", ratio), ("difference", difference)):
-        low, high = median_interval(values, level)
-        row |= {name: _middle(values), f"{name}_low": low, f"{name}_high": high}
-    return row | {"better": a if high < 0 else b if low > 0 else ""}
-
-
-def _middle(values: Array) -> float:
-    """Median; NaN between infinities of opposite sign."""
-    with np.errstate(invalid="ignore"):
-        return of(np.median, values)
+def _claim(n: Any, a: str, b: str, pairs: Pairs, level: float) -> dict[str, Any]:
+    first, second = pairs.errors[a, n], pairs.errors[b, n]
+    both = first.notna() & second.notna() & ~(np.isinf(first) & np.isinf(second))
+    row = {"n_particles": n, "a": a, "b": b, "runs": int(both.sum())}
+    row |= {"failures_a": int(np.isinf(first[both]).sum()), "failures_b": int(np.isinf(second[both]).sum())}
+    row |= pairs.compare((a, n), (b, n), level)
+    return row | {"better": {-1: a, 0: "", 1: b}[row["better"]]}

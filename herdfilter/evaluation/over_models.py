@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.evaluation.columns import digits
-from herdfilter.evaluation.statistics import finite, mean_interval, median_interval, of, paired_ratios
-from herdfilter.evaluation.summary import baseline_of, error_measure
+from herdfilter.evaluation.columns import digits, percent
+from herdfilter.evaluation.statistics import finite, median_interval, of
+from herdfilter.evaluation.summary import Pairs, baseline_of, error_measure, told_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,9 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
         ``ratio``, ``ratio_low``, ``ratio_high``
             Geometric mean over models of the ratio of errors, and its 95 % interval (Student's, of the logarithms). A
             model's ratio is the median over its runs of the error, in posterior standard deviations, divided by the
-            baseline's in the same run.
+            baseline's in the same run. No interval with fewer than six models.
+        ``better``
+            -1 where the interval of the ratio lies below 1, 1 where it lies above, else 0.
         ``ratio_10``, ``ratio_50``, ``ratio_90``
             Quantiles over models.
         ``above``, ``above_shown``
@@ -76,8 +78,8 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
             models, and that of the model at which the error falls slowest. The same in all rows of a filter.
 
         A run that failed has an infinite error, so that a filter that fails in more than half of the runs of a model has
-        an infinite ratio there, above 1, which the geometric mean leaves out. Models at which the baseline fails so are
-        not compared.
+        an infinite ratio there, above 1, which the geometric mean leaves out and the upper end of its interval does not.
+        Models at which the baseline fails so are not compared.
 
     Raises
     ------
@@ -117,21 +119,18 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
     return pd.DataFrame(rows)
 
 
-class _Pivots:
+class _Pivots(Pairs):
     """The table with a row for each run of each model, and a column for each filter and particle count."""
 
     def __init__(self, table: pd.DataFrame) -> None:
+        super().__init__(table)
         failed = table["error"].fillna("") != ""
         self.kinds = table.groupby("model")["kind"].max() if "kind" in table else None
         self._table = table.assign(
-            loss=table[error_measure(table)].mask(failed, np.inf),
             lost=(failed | table["diverged"].astype(bool)) if "diverged" in table else failed,
             distance=table["log_likelihood_error"].abs(),
         )
         self.keys = list(dict.fromkeys(zip(table["filter"], table["n_particles"], strict=True)))
-        self.losses = self.of("loss")
-        self.errors = self.losses.groupby(level="model").median()
-        """Median over the runs of every model."""
 
     def of(self, name: str) -> pd.DataFrame:
         return self._table.pivot(index=["model", "run"], columns=["filter", "n_particles"], values=name)
@@ -161,18 +160,11 @@ class _Pivots:
 
 def _ratios(pivots: _Pivots, own: Any, base: Any) -> dict[str, Any]:
     """Summarise the errors of a filter over those of the baseline."""
-    import pandas as pd
-
-    values = paired_ratios(*(pivots.losses[key].to_numpy(dtype=np.float64) for key in (own, base)))
-    by_model = pd.Series(values, pivots.losses.index).dropna().groupby(level="model")
-    ratios = by_model.median().where(np.isfinite(pivots.errors[base])).dropna()
-    logs = np.log(ratios[(ratios > 0) & np.isfinite(ratios)].to_numpy())
-    low, high = mean_interval(logs)
+    ratios, by_model = pivots.ratios(own, base), pivots.by_run(own, base).groupby(level="model")
     lows = np.array([median_interval(runs.to_numpy())[0] for _, runs in by_model])
     shown = lows[~np.isnan(lows)] > 1
     worst = ratios.sort_values(ascending=False, kind="stable")[:WORST]
-    row = {"compared": len(ratios), "ratio": np.exp(of(np.mean, logs))}
-    row |= {"ratio_low": np.exp(low), "ratio_high": np.exp(high)}
+    row = {"compared": len(ratios)} | pivots.compare(own, base)
     row |= {f"ratio_{q}": _quantile(ratios.to_numpy(), q) for q in (10, 50, 90)}
     row |= {"above": _share(ratios.to_numpy() > 1), "above_shown": _share(shown)}
     return row | {"worst": "; ".join(_named(model, ratio, pivots.kinds) for model, ratio in worst.items())}
@@ -213,7 +205,7 @@ def _quantile(values: Array, percent: int) -> float:
 def verdict_over_models(models: pd.DataFrame) -> str:
     """Say in one sentence which filter did best over the models at the largest particle count.
 
-    A gain over the baseline is claimed only where the 95 % interval over models lies below 1.
+    A gain over the baseline is claimed only where it is shown (`Pairs.compare`).
     """
     n = models["n_particles"].max()
     rows = models[models["n_particles"] == n].set_index("filter")
@@ -222,14 +214,9 @@ def verdict_over_models(models: pd.DataFrame) -> str:
     if ratios.empty:
         return f"At n = {n} there is no other filter to compare with {base}."
     best = rows.loc[ratios.idxmin()]
-    told = f"{best['ratio']:.2g} of that of {base} in the geometric mean of {best['compared']} models"
-    interval = "too few models for an interval"
-    if np.isfinite(best["ratio_low"]):
-        interval = f"95 % interval {best['ratio_low']:.2g} to {best['ratio_high']:.2g}"
-    beyond = f"above it in {100 * best['above']:.0f} % of them"
-    if best["ratio_high"] < 1:
-        return f"At n = {n} the error of {best.name} is {told} ({interval}), {beyond}."
-    return f"At n = {n} a gain over {base} is not shown: the error of {best.name} is {told} ({interval}), {beyond}."
+    told = f"the error of {best.name} is {digits(best['ratio'])} of that of {base} in the geometric mean of "
+    told += f"{best['compared']} models ({told_interval(best, 'models')}), above it in {percent(best['above'])} of them"
+    return f"At n = {n} {'' if best['better'] < 0 else f'a gain over {base} is not shown: '}{told}."
 
 
 def _named(model: Any, ratio: float, kinds: pd.Series[Any] | None) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
+from unicodedata import combining, east_asian_width
+
+from herdfilter._checks import printable
 
 _log = logging.getLogger(__name__)
 
@@ -71,11 +75,24 @@ class _Terminal(_Log):
     """One line that is drawn anew, and gone at the end."""
 
     def show(self, text: str) -> None:
-        sys.stderr.write(f"\r\x1b[K{text}")
+        columns = 80
+        with suppress(OSError, ValueError):  # its size is not known
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns or columns
+        sys.stderr.write(f"\r\x1b[K{cut(printable(text), columns - 1)}")
         sys.stderr.flush()
 
     def end(self, text: str) -> None:
         self.show("")
+
+
+def cut(text: str, columns: int) -> str:
+    """Cut a text to so many columns of a terminal: more would take a second line, which is not drawn anew."""
+    width = 0
+    for i, sign in enumerate(text):
+        width += 0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1
+        if width > columns:
+            return text[:i]
+    return text
 
 
 class _Notebook(_Log):
@@ -105,7 +122,7 @@ def notebook() -> bool:
 
 def say(line: str) -> None:
     """Write a line on the error output."""
-    print(line, file=sys.stderr, flush=True)
+    print(printable(line), file=sys.stderr, flush=True)
     _last[0] = time.monotonic()
 
 
@@ -145,8 +162,8 @@ class Counter:
     def __call__(self, seconds: float) -> str:
         """Return the line, after so many seconds of work."""
         done, rate = self.done + self.finished, self.finished / max(seconds, 1e-3)
-        bar = "#" * (20 * done // self.total)
+        bar = "#" * (10 * done // self.total)
         failed = f" ({self.failures} failed)" if self.failures else ""
         left = f", {(self.total - done) / rate:.0f} s left" if self.finished else ""
         speed = f", {rate:.3g} per second" if self.finished else ""
-        return f"{self.name} [{bar:.<20}] {done} of {self.total} {self.counted}{failed}{speed}{left}"
+        return f"{self.name} [{bar:.<10}] {done} of {self.total} {self.counted}{failed}{left}{speed}"

@@ -89,7 +89,7 @@ from herdfilter._checks import as_count, one_of, shortened, shown
 from herdfilter.catalogue.expressions import check_keywords, evaluate
 from herdfilter.catalogue.names import Imports, is_file
 from herdfilter.evaluation.criteria import Divergence, Published
-from herdfilter.evaluation.scenario_fields import check_depth, check_fields
+from herdfilter.evaluation.scenario_fields import check_depth, check_fields, check_keys
 from herdfilter.evaluation.targets import Targets
 
 __all__ = ["Scenario", "load_scenario"]
@@ -261,7 +261,9 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
         path = known[one_of("scenario", text, known)]
     name = shortened(path.name, 80)
     try:
-        return scenario_from_table(path, tomllib.loads(path.read_text(encoding="utf-8-sig")))
+        text = path.read_text(encoding="utf-8-sig")
+        check_keys(text)
+        return scenario_from_table(path, tomllib.loads(text))
     except UnicodeDecodeError as error:
         raise ValueError(f"{name}: expected text in UTF-8, got byte {error.object[error.start]:#x}") from None
     except RecursionError:

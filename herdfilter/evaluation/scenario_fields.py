@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -129,4 +130,14 @@ def check_depth(table: Any) -> None:
         level = [item for item in below if isinstance(item, (dict, list))]
         if not level:
             return
-    raise ValueError(f"expected tables and lists nested at most {DEPTH} deep, got deeper ones")
+    raise ValueError(_TOO_DEEP)
+
+
+def check_keys(text: str) -> None:
+    """Raise ValueError if a dotted key of a file is so long that reading the file would take seconds."""
+    if _DOTTED.search(text):
+        raise ValueError(_TOO_DEEP)
+
+
+_DOTTED = re.compile(rf"""(?<![\w.-])(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\w-]++)[ \t]*+\.[ \t]*+){{{DEPTH}}}""")
+_TOO_DEEP = f"expected tables and lists nested at most {DEPTH} deep, got deeper ones"

@@ -37,7 +37,7 @@ def fitted_slopes(table: pd.DataFrame, measure: str = "reference_error", level: 
     -------
     pandas.DataFrame
         One row per filter: ``filter``, ``runs`` (those with an error above 0 at every particle count), ``slope``,
-        ``slope_low``, ``slope_high``; NaN with fewer than two particle counts, or two runs for the interval.
+        ``slope_low``, ``slope_high``; NaN with fewer than two particle counts; no interval with fewer than six runs.
         Independent draws have a slope of -0.5 once there are many.
 
     Raises

@@ -14,6 +14,9 @@ from herdfilter._checks import Array
 if TYPE_CHECKING:
     import pandas as pd
 
+LEAST_RUNS = 6
+"""Fewest values that have an interval: of five, those between order statistics hold the median in 94 % of the cases."""
+
 Summary = Callable[[str, "pd.DataFrame"], dict[str, float]]
 """``(name, runs)`` -> columns of the summary, for the column `name` of the runs of one filter and particle count."""
 
@@ -39,9 +42,9 @@ def bootstrap_interval(
     Returns
     -------
     tuple of float
-        Lower and upper end; NaN with fewer than two runs, which say nothing about spread.
+        Lower and upper end; NaN with fewer than six runs, which say too little about spread.
     """
-    if len(values) < 2:
+    if len(values) < LEAST_RUNS:
         return np.nan, np.nan
     if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
@@ -78,9 +81,9 @@ def median_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
     Returns
     -------
     tuple of float
-        Lower and upper end; NaN where there are too few runs: fewer than six at 95 %.
+        Lower and upper end; NaN where there are too few runs: fewer than six at 95 %, and at any lower level.
     """
-    ranks = _ranks(len(values), level)
+    ranks = _ranks(len(values), level) if len(values) >= LEAST_RUNS else None
     if ranks is None:
         return np.nan, np.nan
     ordered = np.sort(values)
@@ -92,15 +95,15 @@ def _ranks(n: int, level: float) -> tuple[int, int] | None:
     """Places of the ends of `median_interval` among n ordered values; None where there are too few."""
     from scipy.stats import quantile_test
 
-    interval: Any = quantile_test(np.arange(n)).confidence_interval(level) if n else None
-    return None if not n or np.isnan(interval.low) else (int(interval.low), int(interval.high))
+    interval: Any = quantile_test(np.arange(n)).confidence_interval(level)
+    return None if np.isnan(interval.low) else (int(interval.low), int(interval.high))
 
 
 def mean_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
-    """Student's interval of a mean; NaN with fewer than two values."""
+    """Student's interval of a mean; NaN with fewer than six values."""
     from scipy.stats import sem, t
 
-    if len(values) < 2:
+    if len(values) < LEAST_RUNS:
         return np.nan, np.nan
     half = t.ppf((1 + level) / 2, len(values) - 1) * sem(values)
     return float(values.mean() - half), float(values.mean() + half)
@@ -195,10 +198,19 @@ def mean_beside_band(degrees: str) -> Summary:
     return summary
 
 
-def paired_median(name: str, values: Array) -> dict[str, float]:
-    """Median of values, one per run, with its exact interval."""
-    low, high = median_interval(values)
-    return {name: of(np.median, values), f"{name}_low": low, f"{name}_high": high}
+def paired_median(name: str, values: Array, level: float = 0.95) -> dict[str, float]:
+    """Median of values, one per run, with its exact interval; NaN between infinities of opposite sign."""
+    low, high = median_interval(values, level)
+    with np.errstate(invalid="ignore"):
+        return {name: of(np.median, values), f"{name}_low": low, f"{name}_high": high}
+
+
+def geometric_mean(name: str, ratios: Array, level: float = 0.95) -> dict[str, float]:
+    """Geometric mean of the finite ratios, with Student's interval of the logarithms; infinite ones raise its end."""
+    logs = np.log(ratios[(ratios > 0) & np.isfinite(ratios)])
+    low, high = mean_interval(logs, level)
+    ends = np.exp([of(np.mean, logs), low, high + (np.inf if np.isinf(ratios).any() else 0.0)])
+    return dict(zip((name, f"{name}_low", f"{name}_high"), map(float, ends), strict=True))
 
 
 def paired_ratios(first: Array, second: Array) -> Array:

@@ -28,7 +28,7 @@ NEAR, CLOSE, FAR = 0.1, 0.5, 2.0
 
 
 class RoughLikelihoodWarning(UserWarning):
-    """The log-likelihood jumps: its maximum, and standard errors from its curvature, mean little.
+    """The log-likelihood jumps: its maximum means little, and standard errors from its curvature nothing.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class MaximumLikelihood:
         Square roots of the diagonal of `covariance`.
     covariance : ndarray, shape (p, p)
         Inverse of the negative Hessian of the log-likelihood. NaN for parameters at a bound, where the others' errors
-        hold with these fixed; all NaN where the Hessian is not negative definite.
+        hold with these fixed; all NaN where the Hessian is not negative definite, or the log-likelihood not smooth.
     log_likelihood : float
         At the maximum.
     evaluations : int
@@ -216,16 +216,17 @@ def maximise_likelihood(
     message = "converged" if done else f"stopped after {max_evaluations} evaluations"
     if at_bound:
         message += f"; {', '.join(at_bound)} at a bound, without standard error"
-    if shape.covariance is None:
+    if shape.covariance is None and shape.smooth:
         message += "; the Hessian is not negative definite, so that there are no standard errors"
     if not shape.smooth:
         worst = int(np.nanargmax(shape.roughness))
         text = (
             f"log-likelihood: expected a smooth one, got jumps of about {shape.roughness[worst]:.2g} along {names[worst]}; "
-            "maximum and standard errors mean little: use a filter that decides nothing from step to step"
+            "the maximum means little and there are no standard errors: use a filter that decides nothing from step to step"
         )
         warnings.warn(text, RoughLikelihoodWarning, stacklevel=2)
         message += f"; {text}"
+        shape.covariance = None  # the curvature of a tooth
     covariance = shape.filled()
     errors = np.sqrt(np.diagonal(covariance))
     return MaximumLikelihood(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_covariance, as_numbers, shape_text, shown
+from herdfilter._pickled import PicklesFunctions
 from herdfilter.mixture import GaussianMixture
 
 
@@ -194,7 +195,7 @@ def _rows(name: str, function: _Function, value: Any, n: int, dim: int | None = 
 
 
 @dataclass(frozen=True)
-class _Function:
+class _Function(PicklesFunctions):
     """A function of states, called with those of the other arguments that it names."""
 
     name: str
@@ -229,7 +230,7 @@ class _Function:
 
 
 @dataclass(frozen=True)
-class _Covariance:
+class _Covariance(PicklesFunctions):
     """A covariance matrix, or a function of those of the arguments that it names."""
 
     given: Any

@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_covariance, as_generator, as_points, shown
 from herdfilter._one_line import fields_in_line
+from herdfilter._pickled import PicklesFunctions
 from herdfilter.models.contract import OBSERVATION, SEEN, Model, in_mode, jumps, kind, sample_observation
 from herdfilter.models.with_clutter import WithClutter
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sensor:
+class Sensor(PicklesFunctions):
     """What one sensor tells about a state; any filter takes it beside an observation, ``update(z, sensor=...)``.
 
     A filter then uses the sensor in place of the model's own observation functions, which a model need not have. A sensor

@@ -66,7 +66,7 @@ def ratios(summary: pd.DataFrame) -> Drawing | None:
     """
     n, base = summary["n_particles"].max(), summary["baseline"].iloc[0]
     rows = summary[(summary["n_particles"] == n) & (summary["filter"] != base)]
-    rows = rows[np.isfinite(rows["ratio"]) & (rows["ratio"] > 0)]
+    rows = rows[rows["ratio"] > 0]
     if rows.empty:
         return None
     over = f"geometric mean over {rows['models'].max()} models" if "models" in rows else "median over runs"

@@ -59,7 +59,7 @@ def point_beyond(
     """Draw a triangle that points beyond the highest value wherever one is above it, at every so many of these places."""
     from matplotlib.transforms import offset_copy
 
-    x, y = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
+    x, y = np.broadcast_arrays(np.atleast_1d(np.asarray(x, float)), np.asarray(y, float))
     beyond = (y if which == "y" else x) > highest
     if beyond.any():
         places = np.column_stack([x, y])[beyond][::every]
@@ -67,8 +67,9 @@ def point_beyond(
         up, marker = (1, "^") if which == "y" else (0, ">")
         # Beside the marker of the value itself.
         figure: Any = ax.figure
-        away = offset_copy(ax.transData, figure, 5 * (1 - up), 5 * up, units="points")
-        ax.plot(*places.T, marker, color=color, markersize=5, mec="white", mew=0.4, transform=away)
+        away = offset_copy(ax.transData, figure, 8 * (1 - up), 8 * up, units="points")
+        look: Any = {"color": color, "markersize": 6.5, "mec": "white", "mew": 0.4, "clip_on": False}
+        ax.plot(*places.T, marker, transform=away, **look)
 
 
 def path_limits(truth: Array, others: Array, places: Array) -> tuple[Array, Array]:

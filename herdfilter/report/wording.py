@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from herdfilter.evaluation.claims import claims
 from herdfilter.evaluation.columns import COLUMNS
-from herdfilter.evaluation.columns import digits as plain_digits
 from herdfilter.evaluation.headings import Heading, localises
 from herdfilter.evaluation.over_models import RIGHT_VARIANCE, UNCERTAIN
 from herdfilter.evaluation.results import StudyResult
 from herdfilter.evaluation.scenario import Scenario
+from herdfilter.evaluation.statistics import LEAST_RUNS
 from herdfilter.evaluation.study import Study
 from herdfilter.evaluation.summary import error_measure, told
 
@@ -20,19 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def digits(number: float) -> str:
-    """Write a number with three digits, as a page sets it."""
-    return typeset(plain_digits(number))
-
-
 def typeset(text: str) -> str:
-    """Return a number with the signs of a page: a dash where there is none, and a minus."""
-    return "\u2013" if text == "-" else text if "e" in text else text.replace("-", "\u2212")
-
-
-def interval(low: float, high: float) -> str:
-    """Name both ends, or nothing: too few runs have none."""
-    return f"{digits(low)} to {digits(high)}" if high > low else ""
+    """Return a number with the signs of a page: a dash where there is none, a minus, and infinity."""
+    signs = {"-": "\u2013", "inf": "\u221e"}
+    return signs.get(text, text if "e" in text else text.replace("-", "\u2212"))
 
 
 def cell(row: pd.Series[Any], heading: Heading) -> dict[str, Any]:
@@ -154,8 +145,8 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
         ("reference", "; ".join([reference(scenario), *(floor(summary) if scenario.models is None else [])])),
         (
             "intervals",
-            "at 95 % over runs: of medians and ratios between order statistics (from six runs on), of root mean squares "
-            "by the bootstrap (BCa), of slopes Student's",
+            "at 95 % over runs, from six runs on: of medians and ratios between order statistics, of root mean squares "
+            "by the bootstrap (BCa), of slopes and of ratios over models Student's",
         ),
     ]
     failed = "a run that failed counts as " + (
@@ -177,46 +168,32 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
     base = summary["baseline"].iloc[0]
     if runs["filter"].nunique() < 2:
         return None
-    together, alone = claims(runs, base), claims(runs, base, simultaneous=False)
+    together, family = claims(runs, base), "model" in runs
+    together = together[together["better"] != ""]
     rows = []
-    for n in sorted(together["n_particles"].unique(), reverse=True):
-        strong, weak = (table[table["n_particles"] == n] for table in (together, alone))
-        row = {"n": n, **_sides(strong, base)}
-        known = row["better"] + row["worse"]
-        more = _sides(weak, base)
-        row["perhaps_better"] = [
-            one for one in more["better"] if one["name"] not in {k["name"] for k in known}
-        ]
-        row["perhaps_worse"] = [one for one in more["worse"] if one["name"] not in {k["name"] for k in known}]
-        named = {one["name"] for side in ("better", "worse") for one in more[side]} | {
-            k["name"] for k in known
+    for n in sorted(summary["n_particles"].unique(), reverse=True):
+        others = summary[(summary["n_particles"] == n) & (summary["filter"] != base)].sort_values("ratio")
+        sides = {
+            name: [
+                {"name": row["filter"], **cell(row, Heading("ratio", "ratio"))}
+                for _, row in others[others["better"] == side].iterrows()
+            ]
+            for name, side in (("better", -1), ("worse", 1))
         }
-        row["open"] = [name for name in strong["a"] if name not in named]
-        rows.append(row)
-    comparisons, most = len(together), int(together["runs"].max())
-    needed = math.floor(math.log2(2 * comparisons / 0.05)) + 1
+        unknown, all_at_once = others["filter"][others["better"] == 0], together["n_particles"] == n
+        rows.append({"n": n, **sides, "open": list(unknown), "together": list(together["a"][all_at_once])})
+    comparisons = sum(len(row["better"] + row["worse"] + row["open"]) for row in rows)
+    units = "models" if family else "runs"
+    needed = LEAST_RUNS if family else math.floor(math.log2(2 * comparisons / 0.05)) + 1
+    most = int(summary[units].max())
     return {
         "baseline": base,
         "errors": told(error_measure(runs)).replace("error", "Errors"),
+        "family": family,
         "comparisons": comparisons,
         "rows": rows,
-        "too_few": f"{comparisons} comparisons together take {needed} runs at least, there are {most}"
-        if most < needed
-        else "",
+        "too_few": f"takes {needed} {units} at least, there are {most}" if most < needed else "",
     }
-
-
-def _sides(table: pd.DataFrame, base: str) -> dict[str, list[dict[str, str]]]:
-    """Find the filters better and worse than the baseline, each with its ratio and interval."""
-    sides: dict[str, list[dict[str, str]]] = {"better": [], "worse": []}
-    for _, row in table[table["better"] != ""].sort_values("ratio").iterrows():
-        side = sides["worse" if row["better"] == base else "better"]
-        ends = [
-            value if math.isfinite(value) else math.nan for value in (row["ratio_low"], row["ratio_high"])
-        ]
-        ratio = digits(row["ratio"]) if math.isfinite(row["ratio"]) else "by failed runs"
-        side.append({"name": row["a"], "ratio": ratio, "interval": interval(*ends)})
-    return sides
 
 
 def built(described: Any) -> str:

@@ -4,6 +4,8 @@ import gzip
 import json
 import os
 import sqlite3
+import tracemalloc
+import zlib
 from contextlib import closing
 
 import pytest
@@ -103,7 +105,40 @@ def a_pipe(store):
     os.mkfifo(store)
 
 
+def forged(store):
+    """A shown array that takes a gigabyte when it is unpacked, and digests to match."""
+    with closing(sqlite3.connect(store)) as connection:
+        bomb = zlib.compress(bytes(2**20), 9)
+        connection.execute("UPDATE shown SET data = ?", (bomb,))
+        connection.row_factory = sqlite3.Row
+        for row in connection.execute("SELECT * FROM shown").fetchall():
+            values = (schema.digest_of(dict(row)), row["filter"], row["name"])
+            connection.execute("UPDATE shown SET digest = ? WHERE filter = ? AND name = ?", values)
+        connection.commit()
+
+
+EDITED = {
+    "run -5": statement("UPDATE runs SET run = -5 WHERE run = 1"),
+    "copied run": statement(
+        "CREATE TEMP TABLE one AS SELECT * FROM runs WHERE run = 1",
+        "UPDATE one SET id = 99, run = 7",
+        "INSERT INTO runs SELECT * FROM one",
+    ),
+    "rmse 1e9": statement("UPDATE runs SET rmse = 1e9 WHERE run = 0"),
+    "last digit": statement("UPDATE runs SET rmse = rmse * (1 + 3e-16) WHERE run = 0"),
+    "dropped column": statement("ALTER TABLE runs DROP COLUMN rmse"),
+    "new column": statement("ALTER TABLE runs ADD COLUMN more REAL", "UPDATE runs SET more = 1"),
+    "failed no more": statement("UPDATE runs SET diverged = 1 - diverged"),
+    "another seed": statement("UPDATE study SET value = replace(value, '\"seed\": 0', '\"seed\": 1')"),
+    "another machine": statement("UPDATE sessions SET machine = '{}'"),
+    "another shape": statement("UPDATE shown SET shape = '[1, 5]' WHERE shape = '[5, 1]'"),
+    "garbage shown": statement("UPDATE shown SET data = (SELECT data FROM series LIMIT 1)"),
+    "no digest": statement("UPDATE runs SET digest = ''"),
+    "bomb": forged,
+}
+
 DAMAGES = {
+    **EDITED,
     "header only": bytes_of(lambda data: data[:100]),
     "first page only": bytes_of(lambda data: data[:4096]),
     "half": bytes_of(lambda data: data[: len(data) // 2]),
@@ -170,3 +205,28 @@ def test_a_locked_store_is_told_in_one_line(intact, tmp_path):
         assert told.exit_code == 2
         assert told.stderr == f"Error: {store}: locked by another program; end that, or wait\n"
     assert run("show", store).stdout == intact[1]
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        ("run -5", "1 of 2 rows of runs {}, the first with filter 'bootstrap', n_particles 10, run -5"),
+        ("rmse 1e9", "1 of 2 rows of runs {}, the first with filter 'bootstrap', n_particles 10, run 0"),
+        ("dropped column", "2 of 2 rows of runs {}"),
+        ("another seed", "1 of 1 rows of study {}, the first with name 'configuration'"),
+    ],
+)
+def test_an_edited_store_is_told_by_the_row(intact, tmp_path, edit, told):
+    store = tmp_path / "study.sqlite"
+    store.write_bytes(intact[0])
+    EDITED[edit](store)
+    assert told.format("are not as they were written") in run("show", store).stderr
+
+
+def test_what_begins_as_a_small_text_is_unpacked_only_as_far_as_it_should_be():
+    bomb = zlib.compress(bytes(2**30), 9)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="expected at most 100 numbers"):
+        schema.unpacked(bomb, 100)
+    assert tracemalloc.get_traced_memory()[1] < 2**21
+    tracemalloc.stop()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from herdfilter.evaluation.scenario import scenario_files
+from herdfilter.evaluation.scenario import load_scenario, scenario_files
 
 GOOD = {
     "title": "Good",
@@ -71,6 +71,7 @@ FILES = {
     "nested lists of the model": b'title = "a"\n[model]\ntype = "UNGM"\nx = ' + b"[" * 300 + b"]" * 300,
     "nested tables": b"model = " + b"{a = " * 3000 + b"1" + b"}" * 3000,
     "nested keys": b'title = "a"\n[model]\n' + b".".join([b"a"] * 3000) + b" = 1",
+    "nested quoted keys": b'title = "a"\n[' + b" . ".join([b'"a b"'] * 3000) + b"]",
     "digits": b"steps = " + b"9" * 5000,
     "date": b"title = 1979-05-27",
     "not TOML": b"<html></html>",
@@ -170,6 +171,18 @@ def test_telling_of_a_bad_scenario_refuses_it_or_tells_all(fault_of, tmp_path):
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_that_is_no_table_is_refused(fault_of_file, name):
     assert fault_of_file(FILES[name], naming="scenario.toml") == ""
+
+
+@pytest.mark.parametrize(
+    "key", [".".join(["a"] * 5000), " . ".join(['"a b"'] * 51), "b = {" + "a." * 60 + "a = 1} #"]
+)
+def test_a_key_that_is_dotted_too_often_is_refused_before_the_file_is_read(tmp_path, monkeypatch, key):
+    """Reading 5,000 dots takes seconds."""
+    path = tmp_path / "deep.toml"
+    path.write_text(f'title = "a"\n{key} = 1\n')
+    monkeypatch.setattr("tomllib.loads", lambda text: pytest.fail("was read"))
+    with pytest.raises(ValueError, match=r"^deep.toml: expected tables and lists nested at most 50 deep"):
+        load_scenario(path)
 
 
 def mutated(text, draw):

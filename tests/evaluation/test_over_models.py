@@ -41,7 +41,9 @@ def column(*values):
 def test_ratios_are_averaged_as_ratios_are():
     row = row_of(table_of({"bootstrap": column(1.0, 10.0, 1.0), "b": column(2.0, 5.0, 1.0)}))
     assert row["ratio"] == pytest.approx(1.0)
-    assert row["ratio_low"] < 1 < row["ratio_high"]
+    assert row[["ratio_low", "ratio_high"]].isna().all()  # from six models on
+    six = row_of(table_of({"bootstrap": np.ones((6, 1)), "b": column(2.0, 0.5, 1.0, 2.0, 0.5, 1.0)}))
+    assert six["ratio_low"] < 1 < six["ratio_high"]
     assert (row["models"], row["compared"], row["above"]) == (3, 3, pytest.approx(1 / 3))
     assert (row["ratio_10"], row["ratio_50"], row["ratio_90"]) == (0.5, 1.0, 2.0)
     assert row["worst"] == "0: 2.00 (kind 0); 2: 1.00 (kind 2); 1: 0.500 (kind 1)"
@@ -58,9 +60,9 @@ def test_the_unit_of_a_model_does_not_matter():
 
 
 def test_a_model_counts_once_however_many_runs_it_has():
-    base = np.ones((2, 7))
-    row = row_of(table_of({"bootstrap": base, "b": base * column(2.0, 0.5)}))
-    again = row_of(table_of({"bootstrap": base[:, :1], "b": (base * column(2.0, 0.5))[:, :1]}))
+    base, own = np.ones((6, 7)), column(2.0, 0.5, 3.0, 0.7, 0.5, 0.6)
+    row = row_of(table_of({"bootstrap": base, "b": base * own}))
+    again = row_of(table_of({"bootstrap": base[:, :1], "b": own}))
     for name in ("ratio", "ratio_low", "ratio_high", "above"):
         assert row[name] == again[name]
 
@@ -80,6 +82,10 @@ def test_a_filter_that_fails_has_lost():
     assert row["lost"] == pytest.approx(1 / 4)
     assert row["ratio"] == pytest.approx(0.5)
     assert row["worst"].startswith("1: inf")
+    good = row_of(table_of({"bootstrap": np.ones((8, 1)), "b": column(*[0.5, 0.4] * 4)}))
+    assert good["better"] == -1
+    lost = row_of(table_of({"bootstrap": np.ones((8, 1)), "b": column(*[0.5, 0.4] * 3, 0.5, np.nan)}))
+    assert (lost["ratio_high"], lost["better"]) == (np.inf, 0)  # no gain is claimed where it fails at a model
 
 
 def test_an_uncertain_reference_is_counted():
@@ -120,7 +126,7 @@ def test_variances_and_times_are_summarised():
 def test_the_verdict_claims_a_gain_only_where_it_is_shown():
     base = np.ones((6, 1))
     sure = over_models(table_of({"bootstrap": base, "b": column(0.4, 0.5, 0.6, 0.5, 0.4, 0.6)}))
-    assert "the error of b is 0.49 of that of bootstrap" in verdict_over_models(sure)
+    assert "the error of b is 0.493 of that of bootstrap" in verdict_over_models(sure)
     unsure = over_models(table_of({"bootstrap": base, "b": column(0.1, 5.0, 0.6, 2.0, 0.4, 0.6)}))
     assert "a gain over bootstrap is not shown" in verdict_over_models(unsure)
     assert "no other filter" in verdict_over_models(over_models(table_of({"bootstrap": base})))

@@ -1,7 +1,9 @@
 """Nobody waits in the dark, and nobody is bothered with what is done at once."""
 
+import os
 import sys
 import time
+import unicodedata
 from types import SimpleNamespace
 
 import pytest
@@ -51,6 +53,46 @@ def test_on_a_terminal_one_line_is_drawn_anew(hasty, capsys, monkeypatch):
     assert drawn.endswith("\r\x1b[K")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+@pytest.mark.parametrize(
+    "name", ["ungm", "coordinated_turn_of_a_long_name", "非線形フィルタの比較", "e\u0301" * 20]
+)
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_on_a_terminal_of_any_width_no_line_is_left_behind(hasty, monkeypatch, columns, name):
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    counter = Counter(name, done=0, left=8000)
+    counter.add(1234, 56)
+    with os.fdopen(slave, "w", encoding="utf-8") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with told(counter):
+            time.sleep(0.6)
+        drawn = os.read(master, 65536).decode()
+    os.close(master)
+    lines = drawn.split("\r\x1b[K")
+    assert len(lines) > 2
+    assert "\n" not in drawn
+    assert max(map(places, lines)) < columns  # in the last place some terminals begin a new line
+    assert all(line.startswith(name[:5]) for line in lines if line)
+
+
+def places(line):
+    """Places of a terminal that a line takes, by Unicode's table of wide characters."""
+    signs = unicodedata.normalize("NFC", line)
+    return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in signs)
+
+
+def test_the_line_of_the_demo_is_not_cut():
+    counter = Counter("ungm", done=0, left=8000)
+    counter.add(1234, 0)
+    assert len(counter(100.0)) < 80
+
+
 def test_in_a_notebook_one_line_is_replaced_and_stays(hasty, capsys, monkeypatch):
     shown = []
 
@@ -75,10 +117,10 @@ def test_in_a_notebook_one_line_is_replaced_and_stays(hasty, capsys, monkeypatch
 
 def test_the_counter_tells_what_is_left():
     counter = Counter("walk", done=10, left=30)
-    assert counter(1.0) == "walk [#####...............] 10 of 40 runs of a filter"
+    assert counter(1.0) == "walk [##........] 10 of 40 runs of a filter"
     counter.add(10, 2)
     line = counter(5.0)
-    assert line == "walk [##########..........] 20 of 40 runs of a filter (2 failed), 2 per second, 10 s left"
+    assert line == "walk [#####.....] 20 of 40 runs of a filter (2 failed), 10 s left, 2 per second"
 
 
 def test_filters_of_the_package_are_compiled_in_view_before_the_work_and_their_errors_wait(

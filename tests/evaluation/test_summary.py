@@ -3,7 +3,12 @@ import pandas as pd
 import pytest
 
 import herdfilter as hf
-from herdfilter.evaluation.statistics import bootstrap_interval, chi_square_band, median_interval
+from herdfilter.evaluation.statistics import (
+    bootstrap_interval,
+    chi_square_band,
+    mean_interval,
+    median_interval,
+)
 from herdfilter.evaluation.summary import verdict
 
 
@@ -21,11 +26,11 @@ def table_of(errors, n=50):
 
 
 def test_statistics_are_over_runs_that_did_not_fail():
-    row = hf.evaluation.summarise(table_of({"a": [3.0, 4.0, np.nan, 5.0]})).iloc[0]
+    row = hf.evaluation.summarise(table_of({"a": [3.0, 4.0, np.nan, 5.0, np.nan, 3.0, 4.0, 5.0]})).iloc[0]
     assert row["reference_error"] == pytest.approx(np.sqrt(50 / 3))
     assert row["rmse"] == pytest.approx(2 * np.sqrt(50 / 3))
     assert row["reference_error_median"] == 4.0
-    assert (row["runs"], row["failures"], row["diverged"]) == (4, 1, 0.25)
+    assert (row["runs"], row["failures"], row["diverged"]) == (8, 2, 0.25)
     assert row["reference_error_low"] <= row["reference_error"] <= row["reference_error_high"]
 
 
@@ -41,9 +46,13 @@ def test_ratios_are_paired_run_by_run():
     assert row["baseline"] == "bootstrap"
 
 
-def test_a_run_that_failed_in_one_filter_enters_no_ratio():
-    summary = hf.evaluation.summarise(table_of({"bootstrap": [1.0, np.nan, 4.0], "b": [2.0, 2.0, np.nan]}))
-    assert summary.set_index("filter").loc["b", "ratio"] == 2.0
+def test_a_run_that_failed_loses_in_the_ratio_too():
+    errors = {"bootstrap": [1.0, np.nan, 4.0, np.nan], "b": [2.0, 2.0, np.nan, np.nan]}
+    ratio = hf.evaluation.summarise(table_of(errors)).set_index("filter").loc["b", "ratio"]
+    assert ratio == 2.0  # the median of 2, 0 and infinity: where both failed nothing is compared
+    errors["b"][0] = np.nan
+    assert hf.evaluation.claims(table_of(errors), "bootstrap")["runs"].tolist() == [3]
+    assert hf.evaluation.summarise(table_of(errors)).set_index("filter").loc["b", "ratio"] == np.inf
 
 
 def test_the_baseline_can_be_chosen():
@@ -74,7 +83,15 @@ def test_intervals_cover_the_true_value(statistic):
 def test_too_few_runs_have_no_interval():
     assert np.isnan(median_interval(np.arange(5.0))).all()
     assert median_interval(np.arange(6.0)) == (0.0, 5.0)  # 1 - 2 / 2^6 = 97 %
-    assert np.isnan(bootstrap_interval(np.ones(1), np.mean)).all()
+    for n, some in ((1, False), (2, False), (5, False), (6, True)):
+        values = np.arange(1.0, n + 1)
+        for low, high in (
+            bootstrap_interval(values, np.mean),
+            mean_interval(values),
+            median_interval(values, 0.5),
+        ):
+            assert np.isnan([low, high]).all() == (not some)
+            assert not some or low < values.mean() < high
 
 
 def test_the_verdict_claims_only_what_the_paired_interval_shows():
@@ -82,13 +99,13 @@ def test_the_verdict_claims_only_what_the_paired_interval_shows():
     noise = np.exp(rng.standard_normal((2, 20)))
     clear = hf.evaluation.summarise(table_of({"bootstrap": noise[0], "b": 0.5 * noise[0]}))
     assert verdict(clear).startswith(
-        "At n = 50 b has the smallest median error against the reference: 0.5 of"
+        "At n = 50 b has the smallest median error against the reference: 0.500 of"
     )
     unclear = hf.evaluation.summarise(
         table_of({"bootstrap": np.arange(1.0, 21.0), "b": np.arange(1.0, 21.0) * ([0.5, 1.4] * 10)})
     )
     assert "b has the smallest median error against the reference, but a gain" in verdict(unclear)
-    assert "is not shown: ratio 0.95" in verdict(unclear)
+    assert "is not shown: ratio 0.950" in verdict(unclear)
     few = hf.evaluation.summarise(table_of({"bootstrap": [2.0, 3.0], "b": [1.0, 1.5]}))
     assert "not shown" in verdict(few)
     assert "too few runs" in verdict(few)

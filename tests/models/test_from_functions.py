@@ -1,5 +1,11 @@
 """A model made of functions is the model that a class of the same functions is."""
 
+import copy
+import pickle
+import subprocess
+import sys
+import threading
+
 import numpy as np
 import pytest
 
@@ -173,3 +179,83 @@ def test_a_singular_noise_has_no_likelihood():
         ValueError, match=r"positive definite matrix, got a singular one .*at step 1; give the model"
     ):
         pf.update([1.0])
+
+
+def online():
+    """A filter of lambda functions and closures, as of the README, in the middle of a step."""
+    scale = 0.5
+    position = hf.Sensor(lambda x: scale * x[:, :1], [[0.2]])
+    model = hf.models.from_functions(
+        f=lambda x, dt: x + dt * np.sin(scale * x),
+        h=lambda x: x[:, 0],
+        Q=lambda dt: dt * np.eye(2),
+        R=lambda step: [[0.1 * step]],
+        x0=[0.0, 1.0],
+        P0=np.eye(2),
+    )
+    pf = hf.ParticleFilter(model, 30, rng=0)
+    pf.predict(dt=0.5)
+    pf.update([0.3])
+    pf.predict(dt=0.5)
+    return pf, position
+
+
+def go_on(pf, position):
+    pf.update([0.7], sensor=position)
+    pf.predict()
+    pf.update([0.2])
+    return pf.particles
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_a_filter_of_lambda_functions_is_pickled_and_goes_on(protocol):
+    again = pickle.loads(pickle.dumps(online(), protocol))
+    np.testing.assert_array_equal(go_on(*again), go_on(*online()))
+
+
+def test_a_pickled_filter_of_lambda_functions_goes_on_in_another_process(tmp_path):
+    (tmp_path / "filter.pickle").write_bytes(pickle.dumps(online()))
+    script = """
+import pickle, numpy as np
+pf, position = pickle.load(open("filter.pickle", "rb"))
+pf.update([0.7], sensor=position); pf.predict(); pf.update([0.2])
+np.save("particles.npy", pf.particles)
+"""
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "particles.npy"), go_on(*online()))
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
+def test_a_copy_has_the_functions_themselves(duplicate):
+    _, position = online()
+    assert duplicate(position).mean is position.mean
+    pf, _ = online()
+    np.testing.assert_array_equal(go_on(duplicate(pf), position), go_on(*online()))
+
+
+def test_a_class_with_lambda_functions_travels_by_cloudpickle():
+    cloudpickle = pytest.importorskip("cloudpickle")
+
+    class Walk(hf.models.LinearGaussian):
+        def __init__(self):
+            super().__init__([[1.0]], [[1.0]], [[0.1]], [[0.2]], [0.0], [[1.0]])
+            self.drift = lambda x: 0.1 * x
+
+    pf = hf.ParticleFilter(Walk(), 20, rng=0)
+    with pytest.raises((AttributeError, pickle.PicklingError)):
+        pickle.dumps(pf)
+    again = pickle.loads(cloudpickle.dumps(pf))
+    for one in (pf, again):
+        one.predict()
+        one.update([0.4])
+    np.testing.assert_array_equal(pf.particles, again.particles)
+
+
+def test_a_function_that_cannot_be_pickled_is_named_with_what_to_do():
+    lock = threading.Lock()
+    sensor = hf.Sensor(lambda x: x * lock.locked(), [[1.0]])
+    with pytest.raises(
+        pickle.PicklingError,
+        match=r"^Sensor.*: expected functions that can be pickled, got .*; define them at the top",
+    ):
+        pickle.dumps(sensor)

@@ -16,7 +16,7 @@ from herdfilter.evaluation.engine import run_study
 from herdfilter.evaluation.scenario import load_scenario
 from herdfilter.evaluation.study import plan_study
 from herdfilter.plotting import errors, over_time
-from herdfilter.plotting.limits import highest_ratio, path_limits
+from herdfilter.plotting.limits import HIGHEST_RATIO, highest_ratio, path_limits
 from herdfilter.plotting.sensors import sensors
 from herdfilter.plotting.style import STYLES
 
@@ -103,6 +103,24 @@ def test_ratios_over_models_are_the_geometric_means_of_their_table():
     assert "geometric mean over 30 models" in plan.title
     (ax,) = plan.whole.axes
     assert 0.4 in [line.get_xdata()[0] for line in ax.lines]
+
+
+def test_triangle_stands_beside_the_value_that_is_beyond_the_axis():
+    table = pd.DataFrame({"filter": [*"abcdef"], "n_particles": 50, "baseline": "a"})
+    table["ratio"] = [1.0, 0.5, 9.8e7, 2e12, 9e3, np.inf]
+    table["ratio_low"], table["ratio_high"] = table["ratio"] / 2, table["ratio"] * [1, 1.5, 2, 2, 1.1, 1]
+    (ax,) = errors.ratios(table).figure().axes
+    ax.figure.canvas.draw()
+    rows = {label.get_text(): place for place, label in enumerate(ax.get_yticklabels())}
+    places = {}
+    for line in ax.lines:
+        x, y = line.get_transform().transform(line.get_xydata())[-1]
+        assert ax.bbox.contains(x, y) or line.get_marker() == "None"
+        if line.get_marker() == ">":
+            places[round(ax.transData.inverted().transform((x, y))[1])] = x
+    assert places.keys() == {rows[name] for name in "cdf"}
+    at_the_end = ax.transData.transform((HIGHEST_RATIO, 0))[0]
+    assert all(x > at_the_end for x in places.values())
 
 
 def test_no_filter_is_dashed_and_what_is_dashed_is_named(plans):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from herdfilter._pickled import cloudpickle
 from herdfilter.evaluation.tasks import Outcome, Task
 
 BATCH_SECONDS = 0.2
@@ -92,9 +93,8 @@ class Packed:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        cloudpickle = _cloudpickle()
         self._token = uuid.uuid4().hex
-        self._data = cloudpickle.dumps(function)
+        self._data = cloudpickle().dumps(function)
         self._path = [os.path.abspath(folder) for folder in sys.path]
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
@@ -108,14 +108,6 @@ class Packed:
             _unpacked.clear()  # of an earlier study
             _unpacked[self._token] = function
         return function(*arguments, **options)
-
-
-def _cloudpickle() -> Any:
-    try:
-        import cloudpickle
-    except ImportError:  # joblib brings its own
-        from joblib.externals import cloudpickle
-    return cloudpickle
 
 
 _unpacked: dict[str, Callable[..., Any]] = {}

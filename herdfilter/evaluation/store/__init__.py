@@ -1,6 +1,6 @@
 """What a study has found so far, in one SQLite file: written by one process, task by task, read by any number.
 
-The schema, version 1 (``PRAGMA user_version``; ``PRAGMA application_id`` says that it is a file of this kind):
+The schema, version 2 (``PRAGMA user_version``; ``PRAGMA application_id`` says that it is a file of this kind):
 
 ``study (name, value)``
     ``configuration``: the description of the study, JSON (`Study.describe`); ``created``: when, UTC.
@@ -16,6 +16,9 @@ The schema, version 1 (``PRAGMA user_version``; ``PRAGMA application_id`` says t
 ``shown (filter, name, shape, data)``
     The first run in full (`Trajectory`): arrays in the same coding, in C order, with their shape as JSON; what all filters
     share has the filter ``''``.
+
+Every row has the ``digest`` of its other columns but ``id`` and ``ended``, which is checked when it is read: an edited store
+is refused, and the row named. It keeps nobody out who writes digests, too.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 import zlib
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, shown
 from herdfilter.evaluation.columns import MEASURED
 from herdfilter.evaluation.results import StudyResult, Trajectory
 from herdfilter.evaluation.store.schema import (
@@ -24,9 +25,10 @@ from herdfilter.evaluation.store.schema import (
     VERSION,
     StoreError,
     connected,
+    digest_of,
     header,
     is_empty,
-    quoted,
+    unpacked,
 )
 from herdfilter.evaluation.study import Study
 from herdfilter.evaluation.tasks import Key, Task
@@ -46,6 +48,12 @@ _DAMAGE = (
     RecursionError,
 )
 """What is raised when damaged contents are read."""
+
+LONGEST = 2**24
+"""Most steps of a series that is read."""
+
+_KEYS = ("filter", "n_particles", "run", "name", "started")
+"""Columns that name a row."""
 
 
 class Store:
@@ -78,22 +86,21 @@ class Store:
 
     def description(self) -> dict[str, Any]:
         """Return the description of the study."""
-        rows = self._rows("SELECT value FROM study WHERE name = 'configuration'")
+        rows = self._checked("study", "WHERE name = 'configuration'")
         if not rows:
             raise StoreError(f"{self.name}: damaged store, it does not say what was studied")
         with self._undamaged():
-            described: dict[str, Any] = json.loads(rows[0][0])
+            described: dict[str, Any] = json.loads(rows[0]["value"])
             Study.described(described)
         return described
 
     def sessions(self) -> list[dict[str, Any]]:
         """Return when, how, with which packages and on which machine somebody worked on it, one entry each time."""
-        rows = self._rows("SELECT started, executor, versions, machine FROM sessions ORDER BY id")
         with self._undamaged():
             return [
-                {"started": started, "executor": executor}
-                | {"versions": json.loads(versions), "machine": json.loads(machine)}
-                for started, executor, versions, machine in rows
+                {"started": row["started"], "executor": row["executor"]}
+                | {"versions": json.loads(row["versions"]), "machine": json.loads(row["machine"])}
+                for row in self._checked("sessions", "ORDER BY id")
             ]
 
     def begun(self) -> bool:
@@ -119,6 +126,21 @@ class Store:
         with self._undamaged():
             return self._connection.execute(query, values).fetchall()
 
+    def _checked(self, table: str, which: str = "", values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """Return rows of a table; raise StoreError, naming the first, where some are not as they were written."""
+        with self._undamaged():
+            found = self._connection.execute(f"SELECT * FROM {table} {which}", values)
+            names = [column[0] for column in found.description]
+            rows = [dict(zip(names, row, strict=True)) for row in found]
+            wrong = [row for row in rows if row["digest"] != digest_of(row)]
+        if wrong:
+            keys = [f"{name} {shown(wrong[0][name])}" for name in _KEYS if name in names]
+            raise StoreError(
+                f"{self.name}: damaged or edited store: {len(wrong)} of {len(rows)} rows of {table} are not as they were "
+                f"written, the first with {', '.join(keys)}; restore a copy, or compare anew in another folder"
+            )
+        return rows
+
     @contextmanager
     def _undamaged(self) -> Iterator[None]:
         """Blame the file for what goes wrong when its contents are read: damage inside a value escapes SQLite."""
@@ -139,9 +161,7 @@ class Store:
             leading, last = ["filter", "n_particles", "run"], ["diverged", "error", "traceback"]
             kinds = [] if study.family is None else ["kind"]
             columns = [*leading, *kinds, "reference", *numbers, *last]
-            names = ", ".join(f"runs.{quoted(name)}" for name in columns)  # a bare "name" may be a text
-            rows = self._rows(f"SELECT {names} FROM runs")
-            table = pd.DataFrame(rows, columns=columns)
+            table = pd.DataFrame(self._checked("runs"), columns=columns)
             table[numbers] = table[numbers].astype(np.float64)
             table = table.astype({"n_particles": np.int64, "run": np.int64, "diverged": bool})
             table["scenario"], table["seed"] = description["scenario"]["name"], description["seed"]
@@ -185,19 +205,16 @@ class Store:
             )
 
     def _trajectory(self, study: Study) -> Trajectory:
-        rows = self._rows("SELECT filter, name, shape, data FROM shown")
+        rows = self._checked("shown")
         if not rows:  # every process died that was at the first run
-            longest = self._rows("SELECT data FROM series LIMIT 1")
-            steps = len(self._unpacked(longest[0][0])) if longest else 0
+            longest = self._checked("series", "LIMIT 1")
+            steps = len(unpacked(longest[0]["data"], LONGEST)) if longest else 0
             return Trajectory.unknown(steps, study.scenario.dt, study.shown_particles)
-        arrays = {
-            (name, what): self._unpacked(data).reshape(json.loads(shape)) for name, what, shape, data in rows
-        }
+        arrays = {}
+        for row in rows:
+            shape = json.loads(row["shape"])
+            arrays[row["filter"], row["name"]] = unpacked(row["data"], math.prod(shape)).reshape(shape)
         return Trajectory.of_arrays(arrays, study.filters, study.shown_particles)
-
-    def _unpacked(self, data: bytes) -> Array:
-        with self._undamaged():
-            return np.frombuffer(zlib.decompress(data), dtype="<f8")
 
     def close(self) -> None:
         """Close the file."""
@@ -229,12 +246,13 @@ class _Series(Mapping[Key, Mapping[str, Array]]):
 
     def _read(self, store: Store, key: Key) -> Mapping[str, Array]:
         found: dict[str, dict[int, Array]] = {}
+        which = "FROM runs WHERE filter = ? AND n_particles = ?"
         with store._undamaged():
-            joined = "runs JOIN series ON series.run = id"
-            query = f"SELECT runs.run, name, data FROM {joined} WHERE filter = ? AND n_particles = ?"
-            for run, name, data in store._rows(query, key):
+            numbers = dict(store._rows(f"SELECT id, run {which}", key))
+            for row in store._checked("series", f"WHERE run IN (SELECT id {which})", key):
+                run = numbers[row["run"]]
                 if run in self._place:
-                    found.setdefault(name, {})[self._place[run]] = store._unpacked(data)
+                    found.setdefault(row["name"], {})[self._place[run]] = unpacked(row["data"], LONGEST)
         longest = max((len(one) for rows in found.values() for one in rows.values()), default=0)
         return {name: self._stacked(rows, longest) for name, rows in found.items()}
 

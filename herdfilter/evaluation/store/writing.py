@@ -21,6 +21,7 @@ from herdfilter.evaluation.store.schema import (
     SCHEMA,
     StoreError,
     connected,
+    digest_of,
     is_empty,
     packed,
     quoted,
@@ -78,12 +79,10 @@ class WritableStore(Store):
 
     def begin(self, executor: str) -> None:
         """Note that work goes on, and where."""
-        values = (_now(), executor, json.dumps(versions()), json.dumps(machine()))
+        row = {"started": _now(), "executor": executor}
+        row |= {"versions": json.dumps(versions()), "machine": json.dumps(machine())}
         with self._transaction():
-            cursor = self._connection.execute(
-                "INSERT INTO sessions (started, executor, versions, machine) VALUES (?, ?, ?, ?)", values
-            )
-        self._session = cursor.lastrowid
+            self._session = self._put("sessions", row)
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
         """Commit what was finished.
@@ -104,18 +103,21 @@ class WritableStore(Store):
             if name not in self._number_columns():
                 self._connection.execute(f"ALTER TABLE runs ADD COLUMN {quoted(name)} REAL")
             self._columns.add(name)
+        run = self._put("runs", row)
+        for name, values in outcome.series.items():
+            self._put("series", {"run": run, "name": name, "data": packed(values)})
+        for (owner, name), values in outcome.shown.items():
+            shape = json.dumps(np.shape(values))
+            array = {"filter": owner, "name": name, "shape": shape, "data": packed(values)}
+            self._put("shown", array, "OR IGNORE")
+
+    def _put(self, table: str, row: dict[str, Any], conflict: str = "") -> int | None:
+        """Insert a row with its digest; return its place."""
+        row = {name: v.item() if isinstance(v, np.generic) else v for name, v in row.items()}
+        row["digest"] = digest_of(row)
         names, marks = ", ".join(map(quoted, row)), ", ".join("?" * len(row))
-        values = [int(v) if isinstance(v, (bool, np.bool_)) else v for v in row.values()]
-        values = [float(v) if isinstance(v, np.floating) else v for v in values]
-        run = self._connection.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", values).lastrowid
-        self._connection.executemany(
-            "INSERT INTO series VALUES (?, ?, ?)",
-            [(run, name, packed(values)) for name, values in outcome.series.items()],
-        )
-        self._connection.executemany(
-            "INSERT OR IGNORE INTO shown VALUES (?, ?, ?, ?)",
-            [(*key, json.dumps(np.shape(values)), packed(values)) for key, values in outcome.shown.items()],
-        )
+        statement = f"INSERT {conflict} INTO {table} ({names}) VALUES ({marks})"
+        return self._connection.execute(statement, list(row.values())).lastrowid
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -234,10 +236,8 @@ def _create(store: WritableStore, description: dict[str, Any]) -> None:
     with store._transaction():
         for statement in SCHEMA.split(";") if fresh else ():
             connection.execute(statement)
-        connection.execute("INSERT OR IGNORE INTO study VALUES ('created', ?)", (_now(),))
-        connection.execute(
-            "INSERT OR REPLACE INTO study VALUES ('configuration', ?)", (json.dumps(description),)
-        )
+        store._put("study", {"name": "created", "value": _now()}, "OR IGNORE")
+        store._put("study", {"name": "configuration", "value": json.dumps(description)}, "OR REPLACE")
 
 
 def _locked(path: Path) -> int:

@@ -1,0 +1,193 @@
+"""One ratio, one interval and one gate: on the screen, on the page, in the tables and in the figure."""
+
+import html
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import herdfilter as hf
+from herdfilter.cli.findings import Findings
+from herdfilter.evaluation.columns import digits
+from herdfilter.evaluation.engine import run_study
+from herdfilter.evaluation.scenario import load_scenario
+from herdfilter.evaluation.study import plan_study
+from herdfilter.plotting import errors
+from herdfilter.plotting.limits import HIGHEST_RATIO
+from herdfilter.report.page import render
+
+FAILED = "ValueError: no"
+
+
+@pytest.fixture(scope="module")
+def studies():
+    """Results of one model and of a family, whose runs are to be replaced."""
+    random = load_scenario("random")
+    quick = replace(random, reference={**random.reference, "n": 64})
+    return {
+        False: run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1)),
+        True: run_study(plan_study(quick, ["bootstrap"], particles=[20], runs=1, models=1)),
+    }
+
+
+def results_of(studies, losses, models=None):
+    """Put errors, (filter, particle count) -> one per run, into a result; NaN stands for a failed run."""
+    result = studies[models is not None]
+    rows = []
+    for (name, n), values in losses.items():
+        for run, e in enumerate(values):
+            row = {"scenario": "s", "filter": name, "n_particles": n, "run": run, "ms_per_step": 1.0}
+            row |= {
+                "reference_error": e,
+                "reference_error_sd": e,
+                "rmse": 2 * e,
+                "reference_uncertainty": 0.0,
+            }
+            row |= {"variance_ratio": 1.0, "log_likelihood_error": 1.0, "traceback": ""}
+            row |= {"diverged": bool(not e < 50), "error": FAILED if np.isnan(e) else "", "seed": 0}
+            rows.append(row | ({} if models is None else {"model": run * models // len(values), "kind": "a"}))
+    names = dict.fromkeys(name for name, _ in losses)
+    particles = tuple(dict.fromkeys(n for _, n in losses))
+    factories = dict.fromkeys(names, result.study.filters["bootstrap"])
+    count = len(next(iter(losses.values())))
+    study = replace(result.study, filters=factories, particles=particles, runs=count)
+    return replace(result, study=study, runs=pd.DataFrame(rows), series={})
+
+
+def drawn(rng, runs, failures=0, diverged=0, names=("bootstrap", "b", "c", "d"), counts=(20, 40)):
+    losses = {}
+    difficulty = np.exp(rng.standard_normal(runs))
+    for i, name in enumerate(names):
+        for n in counts:
+            own = difficulty * np.exp(0.3 * rng.standard_normal(runs)) * (1.0, 0.4, 0.8, 2.0)[i]
+            own[rng.permutation(runs)[:diverged]] *= 1e9
+            if i:
+                own[rng.permutation(runs)[:failures]] = np.nan
+            losses[name, n] = own
+    return losses
+
+
+KINDS = {
+    "2 runs": (2, {}),
+    "5 runs": (5, {}),
+    "6 runs": (6, {}),
+    "20 runs": (20, {}),
+    "failed runs": (20, {"failures": 7}),
+    "most failed": (9, {"failures": 6}),
+    "diverged runs": (20, {"diverged": 9}),
+    "one filter": (8, {"names": ("bootstrap",)}),
+    "two filters": (8, {"names": ("bootstrap", "b"), "counts": (20,)}),
+}
+
+
+@pytest.mark.parametrize("models", [None, 1, 2], ids=["one model", "family", "family, two runs each"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_ratio_that_is_shown_is_the_same_number(studies, kind, models):
+    runs, options = KINDS[kind]
+    losses = drawn(np.random.default_rng(0), runs * (models or 1), **options)
+    result = results_of(studies, losses, None if models is None else runs)
+    base, largest = "bootstrap", max(n for _, n in losses)
+    wanted = {}
+    for _, row in (result.summary if models is None else result.models).iterrows():
+        ends = (row["ratio_low"], row["ratio_high"])
+        known = ends[1] > ends[0]
+        assert not (known and runs < 6)
+        wanted[row["filter"], row["n_particles"]] = (
+            digits(row["ratio"]),
+            tuple(map(digits, ends)) if known else None,
+            row["better"],
+        )
+    _screen_agrees(result, wanted, base, largest, models)
+    _page_agrees(result, wanted, base)
+    _figure_agrees(result, wanted, base, largest, models)
+    _claims_agree(result, wanted, base)
+    if runs * (models or 1) < 6:
+        _nothing_is_an_interval(result)
+
+
+def _nothing_is_an_interval(result):
+    ends = [c for c in result.summary if c.endswith(("_low", "_high")) and "band" not in c]
+    assert result.summary[ends].isna().all(axis=None)
+    assert not re.search(r"\(\S+, \S+\)", Findings(result, 1).text(wide=True))
+    page = render(result, plans={})
+    tables = page[page.index('id="claims"') : page.index("</main>")]
+    assert not re.search(r"<small>[^<]* to ", tables)
+
+
+def _screen_agrees(result, wanted, base, largest, models):
+    text = Findings(result, result.study.runs).text(wide=True)
+    lines = {tuple(line.split()[:2]): line for line in text.splitlines() if len(line.split()) > 2}
+    for (name, n), (ratio, ends, _) in wanted.items():
+        if name != base:
+            cell = ratio + (f" ({ends[0]}, {ends[1]})" if ends else "")
+            assert f"  {cell}  " in lines[name, str(n)]
+    verdict = " ".join(result.verdict.split())
+    found = re.search(r"(\S+) of that of|ratio (\S+) run by run", verdict)
+    if found is None:
+        assert "no filter" in verdict or "no other" in verdict or len(result.study.filters) == 1
+        return
+    best = re.search(r"(?:error of|At n = \d+) (\w+) (?:is|has)", verdict)[1]
+    ratio, ends, better = wanted[best, largest]
+    assert (found[1] or found[2]) == ratio
+    if ends:
+        assert f"(95 % interval {ends[0]} to {ends[1]})" in verdict
+    assert ("not shown" in verdict) == (better >= 0)
+
+
+def _page_agrees(result, wanted, base):
+    page = render(result, plans={})
+    assert " ".join(result.verdict.split()) in " ".join(html.unescape(page).split())
+    section = page[page.index('id="claims"') : page.index('id="table"')]
+    told = {}
+    for n, claim in re.findall(r"<h3>n = (\d+)</h3>(.*?)</div>", section, re.DOTALL):
+        for side, what in re.findall(r"<b>(Better|Worse):</b>(.*?)</p>", claim, re.DOTALL):
+            for name, ratio, ends in re.findall(
+                r"<code>(\w+)</code> ([^\s<,]+)(?: <small>\((.*?)\)</small>)?", what
+            ):
+                told[name, int(n)] = (side, ratio.replace("∞", "inf"), ends.replace("∞", "inf"))
+        for name in re.findall(r"<code>(\w+)</code>", re.findall(r"All together:</b>(.*?)</p>|$", claim)[0]):
+            assert (name, int(n)) in told  # what holds among all holds by itself
+    shown = {key for key, (_, _, better) in wanted.items() if better}
+    assert told.keys() == shown
+    for key, (side, ratio, ends) in told.items():
+        assert (side == "Better") == (wanted[key][2] < 0)
+        assert ratio == wanted[key][0]
+        assert ends == ("" if wanted[key][1] is None else " to ".join(wanted[key][1]))
+    table = page[page.index('id="table"') :]
+    for (name, _), (ratio, ends, _) in wanted.items():
+        if name != base:
+            small = f"<small>{' to '.join(ends)}</small>" if ends else ""
+            assert f"<td>{ratio}{small}</td>".replace("inf", "∞") in table.replace("\u2212", "-").replace(
+                "<td>\u2013</td>", "<td>-</td>"
+            )
+
+
+def _figure_agrees(result, wanted, base, largest, models):
+    plan = errors.ratios(result.summary if models is None else result.models)
+    if plan is None:
+        assert all(
+            name == base or not float(ratio) > 0
+            for (name, _), (ratio, _, _) in wanted.items()
+            if ratio != "-"
+        )
+        return
+    (ax,) = plan.whole.axes
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    ends = {
+        names[int(line.get_ydata()[0])]: tuple(digits(float(end)) for end in line.get_xdata())
+        for line in ax.lines
+        if len(line.get_xdata()) == 2 and line.get_ydata()[0] == line.get_ydata()[1]
+    }
+    for name, interval in ends.items():
+        exact = wanted[name, largest][1]
+        assert interval == tuple(digits(min(float(end), HIGHEST_RATIO)) for end in exact)
+
+
+def _claims_agree(result, wanted, base):
+    table = hf.evaluation.claims(result.runs, base, simultaneous=False)
+    for _, row in table.iterrows():
+        ratio, _, better = wanted[row["a"], row["n_particles"]]
+        assert digits(row["ratio"]) == ratio
+        assert {row["a"]: -1, base: 1, "": 0}[row["better"]] == better
