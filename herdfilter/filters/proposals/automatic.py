@@ -131,7 +131,7 @@ class AutomaticProposal:
     def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
         if move.simulated_only or not has(seen.model, OBSERVED):
-            moved = (self._line if self._on_line(move) else self._ranked).propose(move, cloud, rng)
+            moved = (self._line.propose if self._on_line(move) else self.unguided)(move, cloud, rng)
             return moved.reweighted(seen.log_likelihood(moved.particles))
         shape = Shape.of(move, cloud)
         source = Source.gaussian(move, shape.mean, shape.root)

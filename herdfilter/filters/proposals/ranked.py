@@ -152,7 +152,13 @@ class RankedProposal:
         chosen = ancestors(centres, taken, source.move.circular, n)
         log_weights = before[chosen] - np.log(n * taken[chosen] / taken.sum())
         noise = self.noise(n, source.dim, source.move.step, rng)
-        return source.cloud(seen, guidance, chosen, noise, log_weights)
+        moved = source.cloud(seen, guidance, chosen, noise, log_weights)
+        weighted, evidence = moved.normalised()
+        if evidence > -np.inf and weighted.ess >= np.sqrt(n):
+            return moved
+        unguided = self.moved(source, rng, n)
+        unguided = unguided.reweighted(seen.log_likelihood(unguided.particles))
+        return unguided if unguided.normalised()[1] > evidence + np.log(n) else moved
 
     def noise(self, n: int, dim: int, turn: int, rng: np.random.Generator) -> Array:
         """Points of N(0, I), (n, dim)."""
