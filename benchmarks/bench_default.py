@@ -146,7 +146,7 @@ def scenarios(args) -> None:
         own, names = args.default, [args.default, *OTHERS]
         if base.targets is not None:
             own, names = f"lmb-{own}", list(base.filters)
-        runs = max(6, round(args.scenario_runs * SLOW.get(name, 1.0)))  # the fewest with an interval
+        runs = max(min(6, args.scenario_runs), round(args.scenario_runs * SLOW.get(name, 1.0)))
         if base.models is not None:
             first = args.first_model + BEYOND
             base = replace(base, models=runs, first_model=first)
@@ -176,11 +176,12 @@ def beside(name: str, table: pd.DataFrame, own: str) -> dict[str, object]:
     best = losses[others].median().idxmin()
     row = {"scenario": name, "n": int(table["n_particles"].iloc[0]), "error": error, "runs": len(losses)}
     row |= {"best": best} | _over("ratio", losses[own], losses[best])
-    if "diverged" in table:
-        lost = table.groupby("filter")["diverged"].mean()
-        row |= {"lost": lost[own], "lost_best": lost[best]}
-    for other in OTHERS:
-        row |= _over(f"to_{other}", losses[own], losses[other]) if other in losses else {}
+    diverged = table["diverged"] if "diverged" in table else pd.Series(np.nan, table.index)
+    lost = diverged.groupby(table["filter"]).mean()
+    row |= {"lost": lost[own], "lost_best": lost[best]}
+    for other in [one for one in OTHERS if one in losses]:
+        row |= _over(f"to_{other}", losses[own], losses[other])
+        row |= {f"lost_{other}": lost[other]}
     return row
 
 

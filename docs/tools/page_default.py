@@ -18,6 +18,8 @@ FIRST_CLAIMED = 1_000_000
 """Seed of a model, from which on there are claims."""
 ERRORS = ["to `bootstrap`", "to `sqmc`", "to `auto-random`", "from 10 to 90 % of models", "above 1"]
 BESIDE = ["variance right", "log-likelihood", "lost", "time (90 %, worst)"]
+SCALES = {"reference_error": "posterior", "rmse": "truth", "gospa": "truth (GOSPA)"}
+"""Errors of named scenarios, and what they are to."""
 BUDGETS = {1.0: 0.7, 5.0: 0.5}
 """Milliseconds per step, and what was asked of the default then."""
 
@@ -221,19 +223,26 @@ def default_budget() -> str:
 
 
 def default_scenarios() -> str:
-    """Write the default's error over that of bootstrap on named scenarios, with as many particles."""
+    """Write the default's error over that of the best other filter on every named scenario, and where it is not the best."""
     table = read("default_scenarios")
     counts = sorted(table["n"].unique())
     cells = table.set_index(["scenario", "n"])
-    rows = [
-        [f"`{name}`", *(interval(cells.loc[(name, n)], "to_bootstrap") for n in counts)]
-        for name in dict.fromkeys(table["scenario"])
-    ]
-    for base in ("bootstrap", "sqmc"):
-        column = table[f"to_{base}"].where(table[f"to_{base}"] > 1e-6)
-        means = np.log(column).groupby(table["n"]).mean()
-        rows.append([f"geometric mean, to `{base}`", *(number(np.exp(means[n])) for n in counts)])
-    return markdown(["scenario", *(f"n = {n}" for n in counts)], rows, "default_scenarios")
+    rows, beaten = [], []
+    for name in sorted(set(table["scenario"])):
+        of_n = [cells.loc[(name, n)] for n in counts if (name, n) in cells.index]
+        row = [f"`{name}`", SCALES[of_n[0]["error"]], of_n[0]["runs"]]
+        for one in of_n:
+            lost = "" if pd.isna(one["lost"]) else f"{percent(one['lost'])}, {percent(one['lost_best'])}"
+            row += [f"`{one['best']}`", interval(one, "ratio"), lost]
+        rows.append(row)
+        worse = [f"n = {one.name[1]}" for one in of_n if one["ratio_low"] > 1]
+        beaten += [f"`{name}` ({', '.join(worse)})"] if worse else []
+    heads = [head for n in counts for head in (f"best other, n = {n}", "ratio", "lost")]
+    text = f"`{DEFAULT}` is the best within its interval on all of {len(rows)} scenarios."
+    if beaten:
+        text = f"`{DEFAULT}` is not the best within its interval on {len(beaten)} of {len(rows)} scenarios: "
+        text += ", ".join(beaten) + "."
+    return f"{text}\n\n" + markdown(["scenario", "error to", "runs", *heads], rows, "default_scenarios")
 
 
 TABLES = {
