@@ -171,7 +171,7 @@ def test_models_without_a_gaussian_observation_are_served(model):
 
 
 class Buoy:
-    """A thing that hardly moves, anywhere in a wide field; ranges to two beacons in turn, known by their likelihood alone."""
+    """A thing that hardly moves, anywhere in a wide field; ranges to two beacons in turn, of known likelihood alone."""
 
     dim = 2
     initial = hf.GaussianMixture([1.0], [[0.0, 0.0]], 100.0 * np.eye(2))
