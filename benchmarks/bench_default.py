@@ -42,7 +42,7 @@ DEARER = (0.0, 2.0)  # microseconds per particle
 NEW_RUNS = 8
 OTHERS = (BASELINE, "ranked", "mixture-kh", RIVAL)
 """Filters beside the default on named scenarios."""
-SLOW = {"reentry": 0.6}
+SLOW = dict.fromkeys(("reentry", "crossing", "harbour_two", "meeting"), 0.5)
 """Share of the runs that a scenario gets."""
 BEYOND = 900_000
 """Models of the scenario `random` come so far behind the first model: those before stay unseen for other parts."""
@@ -213,7 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--more", type=int, nargs="*", default=MORE, help="more for the random filters")
     options.add_argument("--budget-models", type=int, default=50)
     options.add_argument("--scenarios", nargs="+", default=sorted(scenario_files()))
-    options.add_argument("--scenario-runs", type=int, default=10)
+    options.add_argument("--scenario-runs", type=int, default=12)
     options.add_argument("--scenario-particles", type=int, nargs="+", default=(100, 300))
     args = options.parse_args(arguments)
     announce(args.seed)

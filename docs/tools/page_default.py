@@ -224,25 +224,32 @@ def default_budget() -> str:
 
 def default_scenarios() -> str:
     """Write the default's error over that of the best other filter on every named scenario, and where it is not the best."""
-    table = read("default_scenarios")
+    table = read("default_scenarios").sort_values(["scenario", "n"])
     counts = sorted(table["n"].unique())
-    cells = table.set_index(["scenario", "n"])
-    rows, beaten = [], []
-    for name in sorted(set(table["scenario"])):
-        of_n = [cells.loc[(name, n)] for n in counts if (name, n) in cells.index]
-        row = [f"`{name}`", SCALES[of_n[0]["error"]], of_n[0]["runs"]]
-        for one in of_n:
+    rows = []
+    for name, of_n in table.groupby("scenario"):
+        row = [f"`{name}`", SCALES[of_n["error"].iloc[0]], of_n["runs"].iloc[0]]
+        for _, one in of_n.iterrows():
             lost = "" if pd.isna(one["lost"]) else f"{percent(one['lost'])}, {percent(one['lost_best'])}"
             row += [f"`{one['best']}`", interval(one, "ratio"), lost]
         rows.append(row)
-        worse = [f"n = {one.name[1]}" for one in of_n if one["ratio_low"] > 1]
-        beaten += [f"`{name}` ({', '.join(worse)})"] if worse else []
+    shown, behind = table["ratio_low"] > 1, table["ratio"] > 1
+    text = "\n".join(
+        [
+            f"- not the best within its interval: {_places(table[shown])}",
+            f"- behind the best, but not shown to be: {_places(table[behind & ~shown])}",
+            f"- more runs lost than by the best: {_places(table[table['lost'] > table['lost_best']])}",
+        ]
+    )
     heads = [head for n in counts for head in (f"best other, n = {n}", "ratio", "lost")]
-    text = f"`{DEFAULT}` is the best within its interval on all of {len(rows)} scenarios."
-    if beaten:
-        text = f"`{DEFAULT}` is not the best within its interval on {len(beaten)} of {len(rows)} scenarios: "
-        text += ", ".join(beaten) + "."
-    return f"{text}\n\n" + markdown(["scenario", "error to", "runs", *heads], rows, "default_scenarios")
+    whole = markdown(["scenario", "error to", "runs", *heads], rows, "default_scenarios")
+    return f"`{DEFAULT}` on {len(rows)} scenarios:\n\n{text}\n\n{whole}"
+
+
+def _places(table: pd.DataFrame) -> str:
+    """Name scenarios with the numbers of particles, or say that there are none."""
+    counts = table.groupby("scenario")["n"].agg(lambda n: ", ".join(map(str, n)))
+    return "; ".join(f"`{name}` (n = {n})" for name, n in counts.items()) or "none"
 
 
 TABLES = {
