@@ -58,13 +58,20 @@ def scenario(name: str) -> Scenario:
     return replace(chain, name=name, model={**chain.model, "dim": int(dim)}, divergence=bound)
 
 
-def measured(name: str, cells: Iterable[tuple[str, int]], runs: int, budget: float, args) -> pd.DataFrame:
+def measured(
+    name: str,
+    cells: Iterable[tuple[str, int]],
+    runs: int,
+    budget: float,
+    args,
+    base: Scenario | None = None,
+) -> pd.DataFrame:
     """Return the runs of all cells of a scenario; what is missing is measured, unless only a report is asked for.
 
     Cells of one filter come by growing particle count. One that is expected to take more than `budget` milliseconds per
-    step is left out, and so is a filter that the model does not serve.
+    step is left out, and so is a filter that the model does not serve. `base` replaces the scenario of that name.
     """
-    base, tables = scenario(name), []
+    base, tables = scenario(name) if base is None else base, []
     for filter_name, n in cells:
         rows = [t for t in tables if t["filter"].iloc[0] == filter_name]
         reason = too_dear({int(t["n_particles"].iloc[0]): t["ms_per_step"].median() for t in rows}, n, budget)

@@ -305,10 +305,29 @@ def test_named_scenarios_are_compared_at_equal_counts(study, tmp_path, monkeypat
     monkeypatch.setenv(
         "HERDFILTER_CACHE", str(tmp_path / "cache")
     )  # one reference serves all counts and filters
-    small = ["--part", "scenarios", "--scenarios", "stochastic_volatility", "--particles", 10, 20]
+    small = ["--part", "scenarios", "--scenarios", "stochastic_volatility", "--scenario-particles", 10, 20]
     found = study("bench_default", *small, "--scenario-runs", 2)["default_scenarios"]
     assert found["n"].to_list() == [10, 20]
-    assert (found[["to_bootstrap", "to_sqmc"]] > 0).all(axis=None)
+    assert found["error"].to_list() == ["reference_error"] * 2
+    assert (found[["ratio", "to_bootstrap", "to_ranked", "to_mixture-kh", "to_sqmc"]] > 0).all(axis=None)
+
+
+@pytest.mark.parametrize("error", ["gospa", "reference_error", "rmse"])
+def test_default_is_compared_with_the_best_of_the_others(benchmark_module, error):
+    """Errors in pairs of the same run; a run that failed is infinitely worse, and the best has the smallest median."""
+    errors = {"own": [2.0, 3.0, 4.0, 5.0, 6.0, 7.0], "good": [1.0] * 6, "mostly good": [0.5] * 3 + [9.0] * 3}
+    table = pd.DataFrame(
+        [
+            {"filter": name, "n_particles": 10, "run": run, error: value, "error": "", "diverged": value > 5}
+            for name, values in errors.items()
+            for run, value in enumerate(values)
+        ]
+    )
+    table.loc[(table["filter"] == "own") & (table["run"] == 5), [error, "error"]] = np.nan, "ValueError"
+    found = benchmark_module("bench_default").beside("toy", table, "own")
+    assert (found["best"], found["error"], found["runs"]) == ("good", error, 6)
+    assert (found["ratio"], found["ratio_low"], found["ratio_high"]) == (4.5, 2.0, np.inf)
+    assert (found["lost"], found["lost_best"]) == (2 / 6, 0)
 
 
 def power_law(model, exponent, uncertainty=0.0, name="a", counts=(100, 1000, 10_000), scale=1.0):

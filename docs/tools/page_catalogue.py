@@ -6,11 +6,16 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
-from page_format import Table, number, read
+import numpy as np
+from page_format import Table, number, percent, read
 
 CATALOGUE = Path(__file__).parents[2] / "herdfilter" / "catalogue" / "filters.toml"
 TITLES = {"ungm": "UNGM", "lorenz63": "Lorenz-63", "bearings": "bearings"}
 TITLES |= {f"linear-d{d}": f"linear, d = {d}" for d in range(1, 7)}
+SAME = {"linear-d4": "linear_chain"}
+"""Names that a scenario of the study has among the named ones."""
+ROBOT = 300
+"""Particles of the filters that a robot is to be found with."""
 
 
 def catalogue_entries() -> dict[str, dict[str, object]]:
@@ -23,14 +28,17 @@ def catalogue(
 ) -> Table:
     """Every filter of one target in the catalogue with its parts and its error over that of bootstrap."""
     table = read("study")
-    at_n = table[table["n"] == n].set_index(["filter", "scenario"])
+    at_n = table[table["n"] == n].set_index(["filter", "scenario"])["to_bootstrap"].to_dict()
+    named = read("default_scenarios").set_index(["scenario", "n"])
+    default = {s: named.loc[(SAME.get(s, s), n), "to_bootstrap"] for s in scenarios}
+    at_n |= {("auto-kh", s): ratio for s, ratio in default.items()}
+    robot = named.loc[("plaza", ROBOT)]
     rows: list[list[object]] = []
     for name, parts in catalogue_entries().items():
         if "tracker" in parts:
             continue
         built = [str(parts[key]) for key in ("filter", "proposal", "resampling") if key in parts]
-        cells = [
-            number(at_n.loc[(name, s), "to_bootstrap"]) if (name, s) in at_n.index else "" for s in scenarios
-        ]
-        rows.append([f"`{name}`", ", ".join(f"`{part}`" for part in built), *cells])
-    return ["name", "parts", *(TITLES[s] for s in scenarios)], rows
+        cells = [number(at_n[name, s]) if (name, s) in at_n else "" for s in scenarios]
+        found = percent(1 - robot.get("lost" if name == "auto-kh" else f"lost_{name}", np.nan))
+        rows.append([f"`{name}`", ", ".join(f"`{part}`" for part in built), *cells, found])
+    return ["name", "parts", *(TITLES[s] for s in scenarios), "robot found"], rows

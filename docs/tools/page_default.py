@@ -18,6 +18,8 @@ FIRST_CLAIMED = 1_000_000
 """Seed of a model, from which on there are claims."""
 ERRORS = ["to `bootstrap`", "to `sqmc`", "to `auto-random`", "from 10 to 90 % of models", "above 1"]
 BESIDE = ["variance right", "log-likelihood", "lost", "time (90 %, worst)"]
+SCALES = {"reference_error": "posterior", "rmse": "truth", "gospa": "truth (GOSPA)"}
+"""Errors of named scenarios, and what they are to."""
 BUDGETS = {1.0: 0.7, 5.0: 0.5}
 """Milliseconds per step, and what was asked of the default then."""
 
@@ -225,19 +227,33 @@ def default_budget() -> str:
 
 
 def default_scenarios() -> str:
-    """Write the default's error over that of bootstrap on named scenarios, with as many particles."""
-    table = read("default_scenarios")
+    """Write the default's error over that of the best other filter on every named scenario, and where it is not the best."""
+    table = read("default_scenarios").sort_values(["scenario", "n"])
     counts = sorted(table["n"].unique())
-    cells = table.set_index(["scenario", "n"])
-    rows = [
-        [f"`{name}`", *(interval(cells.loc[(name, n)], "to_bootstrap") for n in counts)]
-        for name in dict.fromkeys(table["scenario"])
-    ]
-    for base in ("bootstrap", "sqmc"):
-        column = table[f"to_{base}"].where(table[f"to_{base}"] > 1e-6)
-        means = np.log(column).groupby(table["n"]).mean()
-        rows.append([f"geometric mean, to `{base}`", *(number(np.exp(means[n])) for n in counts)])
-    return markdown(["scenario", *(f"n = {n}" for n in counts)], rows, "default_scenarios")
+    rows = []
+    for name, of_n in table.groupby("scenario"):
+        row = [f"`{name}`", SCALES[of_n["error"].iloc[0]], of_n["runs"].iloc[0]]
+        for _, one in of_n.iterrows():
+            lost = "" if pd.isna(one["lost"]) else f"{percent(one['lost'])}, {percent(one['lost_best'])}"
+            row += [f"`{one['best']}`", interval(one, "ratio"), lost]
+        rows.append(row)
+    shown, behind = table["ratio_low"] > 1, table["ratio"] > 1
+    text = "\n".join(
+        [
+            f"- not the best within its interval: {_places(table[shown])}",
+            f"- behind the best, but not shown to be: {_places(table[behind & ~shown])}",
+            f"- more runs lost than by the best: {_places(table[table['lost'] > table['lost_best']])}",
+        ]
+    )
+    heads = [head for n in counts for head in (f"best other, n = {n}", "ratio", "lost")]
+    whole = markdown(["scenario", "error to", "runs", *heads], rows, "default_scenarios")
+    return f"`{DEFAULT}` on {len(rows)} scenarios:\n\n{text}\n\n{whole}"
+
+
+def _places(table: pd.DataFrame) -> str:
+    """Name scenarios with the numbers of particles, or say that there are none."""
+    counts = table.groupby("scenario")["n"].agg(lambda n: ", ".join(map(str, n)))
+    return "; ".join(f"`{name}` (n = {n})" for name, n in counts.items()) or "none"
 
 
 TABLES = {

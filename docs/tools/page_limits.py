@@ -66,8 +66,8 @@ def losses() -> str:
         ],
         [
             "[few particles, bearings only](herding.md#the-named-scenarios)",
-            f"n = 50: {interval(bearings.loc[50], 'to_bootstrap')} of the error of `bootstrap`; n = 100: "
-            f"{interval(bearings.loc[100], 'to_bootstrap')}",
+            f"n = 100: {interval(bearings.loc[100], 'to_bootstrap')} of the error of `bootstrap`; n = 300: "
+            f"{interval(bearings.loc[300], 'to_bootstrap')}",
         ],
         [
             "[sparse clutter](clutter.md#what-it-is-worth)",

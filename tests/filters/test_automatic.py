@@ -170,6 +170,38 @@ def test_models_without_a_gaussian_observation_are_served(model):
     assert np.mean(errors["herded"]) < 0.5 * np.mean(errors["bootstrap"])
 
 
+class Buoy:
+    """A thing that hardly moves, anywhere in a wide field; ranges to two beacons in turn, of known likelihood alone."""
+
+    dim = 2
+    initial = hf.GaussianMixture([1.0], [[0.0, 0.0]], 100.0 * np.eye(2))
+    beacons = np.array([[-20.0, 0.0], [0.0, -25.0]])
+
+    def transition_mean(self, x, dt, control, step):
+        return x
+
+    def transition_covariance(self, dt, step):
+        return 1e-6 * np.eye(2)
+
+    def log_likelihood(self, z, x, step):
+        ranges = np.linalg.norm(x - self.beacons[step % 2], axis=1)
+        return -2.0 * (z[0] - ranges) ** 2
+
+
+@pytest.mark.parametrize("n", [100, 400])
+def test_what_is_anywhere_is_found_where_only_a_likelihood_is_known(n):
+    """Ranking alone leaves the first particle that fits, and noise is too narrow to come closer: they must be widened."""
+    model, errors = Buoy(), []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        place = rng.normal(0.0, 8.0, 2)
+        ranges = [np.linalg.norm(place - model.beacons[k % 2]) for k in range(1, 41)]
+        z = np.array(ranges)[:, None] + 0.5 * rng.standard_normal((40, 1))
+        result = hf.ParticleFilter(model, n, hf.AutomaticProposal(), rng=seed).run(z)
+        errors.append(np.linalg.norm(result.means[-1] - place))
+    assert np.median(errors) < 0.4  # a single range is right to 0.5
+
+
 def test_singular_noise_is_served():
     model = hf.models.LinearGaussian(
         [[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], [[0.25, 0.5], [0.5, 1.0]], [[1.0]], [0.0, 0.0], np.eye(2)

@@ -137,6 +137,41 @@ def test_a_transition_that_can_only_be_simulated_gets_ranked_ancestors():
     assert np.array_equal(results[0].means, results[1].means)
 
 
+class Growing:
+    """Populations that grow by random factors, within wide bounds; each is counted with a standard deviation of 0.5."""
+
+    def __init__(self, dim):
+        self.dim = self.noise_dim = dim
+        self.initial = hf.GaussianMixture([1.0], [np.full(dim, 5.0)], 0.25 * np.eye(dim))
+
+    def transition(self, x, noise, dt, control, step):
+        with np.errstate(over="ignore"):
+            return np.clip(x * np.exp(0.1 * noise), 0.01, 1e4)
+
+    def observation_mean(self, x, step):
+        return x
+
+    def observation_covariance(self, step):
+        return 0.25 * np.eye(self.dim)
+
+    def log_likelihood(self, z, x, step):
+        return -2.0 * ((z - x) ** 2).sum(axis=1)
+
+
+@pytest.mark.parametrize(
+    "proposal", [hf.RankedProposal(), hf.AutomaticProposal()], ids=["ranked", "automatic"]
+)
+@pytest.mark.parametrize("dim", [1, 2])
+def test_a_jump_of_the_truth_throws_no_particles_out_of_reach(dim, proposal):
+    """Kalman's update takes the factor for linear in its noise, and overshoots: none may be further off than before."""
+    model, rng = Growing(dim), np.random.default_rng(0)
+    z = np.where(np.arange(30) < 10, 5.0, 60.0)[:, None] + 0.5 * rng.standard_normal((30, dim))
+    result = hf.ParticleFilter(model, 100, proposal).run(z)
+    assert np.isfinite(result.log_likelihood)
+    assert result.means.max() < 120
+    assert np.abs(result.means[-1] - 60).max() < 2
+
+
 def test_bad_parameters_are_named():
     with pytest.raises(ValueError, match=r"defensive_share: expected from 0 to below 1, got 1"):
         hf.RankedProposal(defensive_share=1)

@@ -47,8 +47,9 @@ class AutomaticProposal:
 
     All bounds follow n, so that any misfit is seen, and any widening vanishes, once there are particles enough. On a linear
     Gaussian model the first way is the Kalman filter, exactly. Every model of the contract is served: without a mean and a
-    covariance of the observation points are placed by the transition alone, and where that can only be simulated, ancestors
-    are ranked and their successors random; only there are random numbers used, and for an initial distribution that is not a
+    covariance of the observation points are placed by the transition alone, from one Gaussian where the particles cannot be
+    told from it, and widened where the noise is too narrow; where the transition can only be simulated, ancestors are ranked
+    and their successors random; only there are random numbers used, and for an initial distribution that is not a
     `GaussianMixture`.
 
     Parameters
@@ -115,7 +116,7 @@ class AutomaticProposal:
         return (self._line if self._on_line(move) else self._ranked).propose(move, cloud, rng)
 
     def unguided(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
-        """Propose, and widen the particles where `guide` would: for a part of a scan's hypotheses that nothing guides."""
+        """Propose, and widen the particles where `guide` would: where nothing guides them, as in parts of a scan."""
         if move.simulated_only or self._on_line(move):
             return self.propose(move, cloud, rng)
         shape = Shape.of(move, cloud)
@@ -131,7 +132,7 @@ class AutomaticProposal:
     def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
         """See `ObservingProposal`."""
         if move.simulated_only or not has(seen.model, OBSERVED):
-            moved = (self._line if self._on_line(move) else self._ranked).propose(move, cloud, rng)
+            moved = (self._line.propose if self._on_line(move) else self.unguided)(move, cloud, rng)
             return moved.reweighted(seen.log_likelihood(moved.particles))
         shape = Shape.of(move, cloud)
         source = Source.gaussian(move, shape.mean, shape.root)

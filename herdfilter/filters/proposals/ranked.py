@@ -44,8 +44,11 @@ class RankedProposal:
     .. math:: \frac{w_a}{q_a} \, \frac{N(v; 0, I)}{N(v; \mu_a, N_a N_a^T)} \, p(z \mid x) ,
 
     which has no bias whatever the Kalman filter gets wrong; but where that makes the noise far too narrow the weights have
-    no bound, and estimates may hardly improve as n grows; with ``guided=False`` they do. The noise may be additive or not,
-    and its covariance rank-deficient. Where a transition can only be simulated, ancestors are ranked and the rest is random.
+    no bound, and estimates may hardly improve as n grows; with ``guided=False`` they do. Where the effective sample size of
+    the guided particles is below :math:`\sqrt n`, the step is made without guidance as well, and that is taken if its
+    evidence is more than n times as large: after a jump the update of a nonlinear noise may throw all particles out of
+    reach. The noise may be additive or not, and its covariance rank-deficient. Where a transition can only be simulated,
+    ancestors are ranked and the rest is random.
 
     Parameters
     ----------
@@ -152,7 +155,13 @@ class RankedProposal:
         chosen = ancestors(centres, taken, source.move.circular, n)
         log_weights = before[chosen] - np.log(n * taken[chosen] / taken.sum())
         noise = self.noise(n, source.dim, source.move.step, rng)
-        return source.cloud(seen, guidance, chosen, noise, log_weights)
+        moved = source.cloud(seen, guidance, chosen, noise, log_weights)
+        weighted, evidence = moved.normalised()
+        if evidence > -np.inf and weighted.ess >= np.sqrt(n):
+            return moved
+        unguided = self.moved(source, rng, n)
+        unguided = unguided.reweighted(seen.log_likelihood(unguided.particles))
+        return unguided if unguided.normalised()[1] > evidence + np.log(n) else moved
 
     def noise(self, n: int, dim: int, turn: int, rng: np.random.Generator) -> Array:
         """Points of N(0, I), (n, dim)."""
