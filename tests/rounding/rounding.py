@@ -1,14 +1,15 @@
 """Another processor, by a seed: a pytest plugin under which the package and its tests round differently.
 
-BLAS kernels sum in other orders, vector instructions fuse products, and exp or sin of one machine differ from those of another
-in the last bit. This plugin does the same to the code of the package and of its tests when that is imported:
+BLAS kernels sum in other orders, vector instructions fuse products, and exp or sin of one machine differ from those of
+another in the last bit. This plugin does the same to the code of the package and of its tests when that is imported:
 
 - ``a @ b``, ``np.dot``, ``np.einsum`` and their like sum in another order, and move by at most one unit in the last place;
-- results of NumPy's transcendental functions, of powers, of ``np.linalg``, ``scipy.linalg`` and ``scipy.special`` move likewise;
+- results of NumPy's transcendental functions, of powers, and of the modules ``np.linalg``, ``scipy.linalg`` and
+  ``scipy.special`` move likewise;
 - floating-point arguments of compiled loops do, where Python calls them.
 
-A number moves by -1, 0 or 1 units as its own bits, the shape of the array and the seed say, so that the same expression of the
-same numbers gives the same bits, in every process. Zeros, infinities, NaN and whole numbers stay: they come from exact
+A number moves by -1, 0 or 1 units as its own bits, the shape of the array and the seed say, so that the same expression of
+the same numbers gives the same bits, in every process. Zeros, infinities, NaN and whole numbers stay: they come from exact
 operations. Sums, products, quotients and square roots stay as well, being the same on every processor.
 
 ``make test-rounding SEED=3`` runs the whole suite so; ``HERDFILTER_ROUNDING=3 PYTHONPATH=tests/rounding pytest -p rounding
@@ -34,17 +35,35 @@ ROOT = Path(__file__).parents[2]
 CODE = tuple(str(ROOT / folder) + os.sep for folder in ("herdfilter", "tests"))
 
 TRANSCENDENTAL = frozenset(
-    "exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2 sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh "
-    "arcsinh arccosh arctanh power float_power cbrt hypot sinc".split()
+    {
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "logaddexp",
+        "logaddexp2",
+        "power",
+        "float_power",
+        "cbrt",
+    }
+    | {"sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "hypot", "sinc"}
+    | {"sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"}
 )
-PRODUCTS = frozenset("dot vdot inner matmul tensordot einsum".split())
-WRAPPED = ("numpy.linalg", "scipy.linalg", "scipy.special")  # modules whose functions move when imported by name
+PRODUCTS = frozenset(["dot", "vdot", "inner", "matmul", "tensordot", "einsum"])
+WRAPPED = (
+    "numpy.linalg",
+    "scipy.linalg",
+    "scipy.special",
+)  # modules whose functions move when imported by name
 
 
 # How a number moves
 
 
-def moved(x: np.ndarray, whole_too: bool = False) -> np.ndarray:
+def moved(x: np.ndarray) -> np.ndarray:
     """Return float64 numbers each moved by -1, 0 or 1 units in the last place."""
     flat = np.ascontiguousarray(x).reshape(-1)
     bits = flat.view(np.int64)
@@ -54,8 +73,7 @@ def moved(x: np.ndarray, whole_too: bool = False) -> np.ndarray:
     step = (mixed >> np.uint64(33)).astype(np.int64) % 3 - 1
     size = np.abs(flat)
     with np.errstate(invalid="ignore"):
-        free = (size > 1e-290) & (size < 1e290) & (whole_too | (flat != np.rint(flat)))
-    # one array of bits: a copy, since `x` may be an argument of the caller's
+        free = (size > 1e-290) & (size < 1e290) & (flat != np.rint(flat))
     return (bits + np.where(free, step, 0)).view(np.float64).reshape(x.shape)
 
 
@@ -109,7 +127,9 @@ class Module:
         if self.module is np:
             if name in PRODUCTS:
                 return functools.partial(product, found)
-            return Function("numpy", name) if name in TRANSCENDENTAL else Module(np.linalg) if name == "linalg" else found
+            if name == "linalg":
+                return Module(np.linalg)
+            return Function("numpy", name) if name in TRANSCENDENTAL else found
         return wrapped(found, self.module.__name__, name)
 
 
@@ -142,15 +162,18 @@ def matmul(a, b):
     if type(a) is not np.ndarray or type(b) is not np.ndarray or a.shape[-1] < 2:
         return a @ b
     inner = -1 if b.ndim == 1 else -2
-    if b.shape[inner] != a.shape[-1] or whole(a) and whole(b):
+    if b.shape[inner] != a.shape[-1] or (whole(a) and whole(b)):
         return a @ b
     order = np.random.default_rng([SEED, a.shape[-1]]).permutation(a.shape[-1])
     left = np.take(a, order, axis=-1)
-    mirrored = a.ndim == b.ndim == 2 and a.ctypes.data == b.ctypes.data and a.strides == b.strides[::-1]
-    if mirrored and a.shape == b.shape[::-1]:  # stays symmetric to the last bit, as by BLAS
-        result = left @ left.T
-    else:
-        result = left @ np.take(b, order, axis=inner)
+    mirrored = (
+        a.ndim == 2
+        and a.shape == b.shape[::-1]
+        and a.ctypes.data == b.ctypes.data
+        and a.strides == b.strides[::-1]
+    )
+    # the product of a matrix and its transpose stays symmetric to the last bit, as by BLAS
+    result = left @ (left.T if mirrored else np.take(b, order, axis=inner))
     return moved(result) if isinstance(result, np.ndarray) else np.float64(moved(np.asarray(result))[()])
 
 
@@ -166,7 +189,7 @@ def power(a, b):
 def moved_argument(value):
     """Return an argument moved, of the same kind and layout, and what is to be written back after the call."""
     if isinstance(value, float) and not isinstance(value, np.generic):
-        return float(moved(np.asarray(value), whole_too=False)), []
+        return float(moved(np.asarray(value))), []
     if isinstance(value, tuple):
         parts = [moved_argument(part) for part in value]
         if not any(part is not old for (part, _), old in zip(parts, value, strict=True)):
@@ -216,7 +239,9 @@ class Rewrite(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp):
         self.generic_visit(node)
         name = {ast.MatMult: "matmul", ast.Pow: "power"}.get(type(node.op))
-        if name is None or (name == "power" and isinstance(node.right, ast.Constant) and node.right.value == 2):
+        if name is None or (
+            name == "power" and isinstance(node.right, ast.Constant) and node.right.value == 2
+        ):
             return node
         return ast.copy_location(ast.Call(attribute(name), [node.left, node.right], []), node)
 
