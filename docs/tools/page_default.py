@@ -229,9 +229,9 @@ def default_budget() -> str:
 def default_scenarios() -> str:
     """Write the default's error over that of the best other filter on every named scenario, and where it is not the best."""
     table = read("default_scenarios").sort_values(["scenario", "n"])
-    counts = sorted(table["n"].unique())
+    counts = sorted(n for n, of_n in table.groupby("n") if len(of_n) == table["scenario"].nunique())
     rows = []
-    for name, of_n in table.groupby("scenario"):
+    for name, of_n in table[table["n"].isin(counts)].groupby("scenario"):
         row = [f"`{name}`", SCALES[of_n["error"].iloc[0]], of_n["runs"].iloc[0]]
         for _, one in of_n.iterrows():
             lost = "" if pd.isna(one["lost"]) else f"{percent(one['lost'])}, {percent(one['lost_best'])}"
