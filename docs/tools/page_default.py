@@ -227,27 +227,36 @@ def default_budget() -> str:
 
 
 def default_scenarios() -> str:
-    """Write the default's error over that of the best other filter on every named scenario, and where it is not the best."""
+    """Write on which named scenarios the default is not the best."""
     table = read("default_scenarios").sort_values(["scenario", "n"])
-    counts = sorted(table["n"].unique())
-    rows = []
-    for name, of_n in table.groupby("scenario"):
-        row = [f"`{name}`", SCALES[of_n["error"].iloc[0]], of_n["runs"].iloc[0]]
-        for _, one in of_n.iterrows():
-            lost = "" if pd.isna(one["lost"]) else f"{percent(one['lost'])}, {percent(one['lost_best'])}"
-            row += [f"`{one['best']}`", interval(one, "ratio"), lost]
-        rows.append(row)
     shown, behind = table["ratio_low"] > 1, table["ratio"] > 1
-    text = "\n".join(
+    lines = [
+        f"- not the best within its interval: {_places(table[shown])}",
+        f"- behind the best, but not shown to be: {_places(table[behind & ~shown])}",
+        f"- more runs lost than by the best: {_places(table[table['lost'] > table['lost_best']])}",
+    ]
+    return f"`{DEFAULT}` on {table['scenario'].nunique()} scenarios:\n\n" + "\n".join(lines) + "\n"
+
+
+def scenarios_all() -> Table:
+    """All named scenarios, with as many particles."""
+    others = ("bootstrap", "ranked", "mixture-kh", "sqmc")
+    rows = [
         [
-            f"- not the best within its interval: {_places(table[shown])}",
-            f"- behind the best, but not shown to be: {_places(table[behind & ~shown])}",
-            f"- more runs lost than by the best: {_places(table[table['lost'] > table['lost_best']])}",
+            f"`{row['scenario']}`",
+            row["n"],
+            SCALES[row["error"]],
+            row["runs"],
+            f"`{row['best']}`",
+            interval(row, "ratio"),
+            percent(row["lost"]),
+            percent(row["lost_best"]),
+            *(number(row[f"to_{other}"]) for other in others),
         ]
-    )
-    heads = [head for n in counts for head in (f"best other, n = {n}", "ratio", "lost")]
-    whole = markdown(["scenario", "error to", "runs", *heads], rows, "default_scenarios")
-    return f"`{DEFAULT}` on {len(rows)} scenarios:\n\n{text}\n\n{whole}"
+        for _, row in read("default_scenarios").sort_values(["scenario", "n"]).iterrows()
+    ]
+    heads = ["scenario", "n", "error to", "runs", "best other", "ratio", "lost", "lost by the other"]
+    return [*heads, *(f"to `{other}`" for other in others)], rows
 
 
 def _places(table: pd.DataFrame) -> str:
