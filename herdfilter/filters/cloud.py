@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_array, as_particles, as_weighted_particles
 from herdfilter._one_line import one_line
 
 
@@ -18,15 +18,21 @@ class Cloud:
 
     Parameters
     ----------
-    particles : ndarray, shape (n, d)
+    particles : array_like, shape (n, d)
         States; not copied.
-    log_weights : ndarray, shape (n,)
-        Logarithms of weights, which sum to 1. What `ObservingProposal.guide` returns is not `normalised`.
+    log_weights : array_like, shape (n,)
+        Logarithms of weights, which sum to 1; -inf for weights of zero. What `ObservingProposal.guide` returns is not
+        `normalised`.
     modes : ndarray of int, shape (n,), optional
         The mode of each particle, where the model jumps between some.
     successors : int, optional
         How many particles a proposal that absorbs weights, or a resampling scheme, makes of these; n unless given. So one
         part of what is believed gets its share of the particles, and the union of several parts is brought back to n.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, a state is not finite, or a log-weight is NaN or +inf.
 
     Examples
     --------
@@ -42,22 +48,28 @@ class Cloud:
 
     def __init__(
         self,
-        particles: Array,
-        log_weights: Array,
+        particles: ArrayLike,
+        log_weights: ArrayLike,
         modes: NDArray[np.int64] | None = None,
         successors: int | None = None,
     ) -> None:
-        self.particles, self.log_weights, self.modes = particles, log_weights, modes
-        self.successors = len(particles) if successors is None else successors
+        self.particles, self.modes = as_particles("particles", particles), modes
+        n = len(self.particles)
+        self.log_weights = as_array("log_weights", log_weights, (n,), finite=False)
+        if not (self.log_weights < np.inf).all():  # NaN, too
+            raise ValueError(f"log_weights: expected numbers below infinity, got {self.log_weights.max()}")
+        self.successors = n if successors is None else successors
 
     @classmethod
-    def equal(cls, particles: Array) -> Cloud:
+    def equal(cls, particles: ArrayLike) -> Cloud:
         """Particles (n, d) of equal weight."""
+        particles = as_particles("particles", particles)
         return cls(particles, np.full(len(particles), -math.log(len(particles))))
 
     @classmethod
-    def weighted(cls, particles: Array, weights: Array) -> Cloud:
+    def weighted(cls, particles: ArrayLike, weights: ArrayLike) -> Cloud:
         """Particles (n, d) with weights (n,) that sum to 1."""
+        particles, weights = as_weighted_particles(particles, weights)
         with np.errstate(divide="ignore"):
             cloud = cls(particles, np.log(weights))
         cloud.weights = weights

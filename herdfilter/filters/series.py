@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, one_of, shown
+from herdfilter._checks import Array, one_of, shown, unmasked
 from herdfilter.filters._times import as_duration, elapsed, since_start
 from herdfilter.filters.results import FilterResult, StepRecord
 from herdfilter.models.contract import circular_dims
@@ -78,7 +78,7 @@ def series(
     """
     observations = _entries("observations", observations)
     steps = len(observations)
-    inputs = [None] * steps if controls is None else _entries("controls", controls)
+    inputs = [None] * steps if controls is None else _entries("controls", unmasked("controls", controls))
     one_of("late", late, ("raise", "replay"))
     if any(is_reading(entry) for entry in observations):
         if times is not None or np.ndim(dt) or dt != 1.0:
@@ -94,7 +94,7 @@ def series(
         )
     if times is not None:
         dt = _intervals(times, dt, steps)
-    dts: list[Any] = [dt] * steps if np.ndim(dt) == 0 else list(np.asarray(dt))
+    dts: list[Any] = [dt] * steps if np.ndim(dt) == 0 else list(np.asarray(unmasked("dt", dt)))
     for name, count in (("dt", len(dts)), ("controls", len(inputs))):
         if count != steps:
             raise ValueError(f"{name}: expected one per step, {steps}, got {count}")
