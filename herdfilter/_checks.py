@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.floating[Any]]
 Shape = tuple[int | None, ...]
 
+HIDDEN = "entries that are masked or NA; fill them in or leave them out"
 PLAIN = {bool, int, float, np.float64}  # types of which no value is hidden
 
 UNDERFLOW = 1e-280  # a variance below it has lost digits, and so have its products with others
@@ -47,11 +48,9 @@ def shortened(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[:half]} ... {text[-half:]}"
 
 
-def as_array(
-    name: str, value: ArrayLike, shape: Shape, *, finite: bool = True, missing: bool = False
-) -> Array:
+def as_array(name: str, value: ArrayLike, shape: Shape, *, finite: bool = True) -> Array:
     """Return `value` as a float64 array of the given shape, where ``None`` leaves an axis free."""
-    array = as_numbers(name, value, shape, missing=missing)
+    array = as_numbers(name, value, shape)
     if array.shape != shape and (
         array.ndim != len(shape)
         or any(w is not None and w != s for w, s in zip(shape, array.shape, strict=True))
@@ -72,30 +71,23 @@ def as_numbers(name: str, value: Any, shape: Shape, *, missing: bool = False) ->
     if type(value) is np.ndarray and value.dtype == np.float64:
         return value
     try:
-        given = with_nan(value) if missing else unmasked(name, value)
-        array = np.asarray(given)
-        if array.dtype == np.float64:
-            return array
-        if array.dtype.kind in "biuf" or (array.dtype.kind == "O" and not _has_text(array)):
-            return array.astype(np.float64)
-        found = "complex numbers" if array.dtype.kind == "c" else shown(value)
-    except MaskedError:
-        raise
+        hidden = _hides(value)
+        array = np.asarray(_filled(value) if hidden else value)
+        if hidden and not missing:
+            found = HIDDEN
+        elif array.dtype.kind in "biuf" or (array.dtype.kind == "O" and not _has_text(array)):
+            return array.astype(np.float64, copy=False)
+        else:
+            found = "complex numbers" if array.dtype.kind == "c" else shown(value)
     except (TypeError, ValueError, RecursionError):
         found = shown(value)
     raise ValueError(f"{name}: expected numbers of shape {shape_text(shape)}, got {found}")
 
 
-class MaskedError(ValueError):
-    """Some entries are hidden where all are needed."""
-
-
 def unmasked(name: str, value: Any) -> Any:
     """Return `value` unless a mask hides an entry, or one is ``pandas.NA``."""
     if _hides(value):
-        raise MaskedError(
-            f"{name}: expected every entry, got some that are masked or NA; fill them in or leave them out"
-        )
+        raise ValueError(f"{name}: expected every entry, got {HIDDEN}")
     return value
 
 
@@ -136,10 +128,8 @@ def as_points(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     return as_array(name, array, (None, dim))
 
 
-def as_weights(
-    name: str, value: ArrayLike, n: int | None = None, signed: bool = False, normalise: bool = True
-) -> Array:
-    """Return weights, by default normalised to sum to 1; non-negative ones, unless `signed`."""
+def as_weights(name: str, value: ArrayLike, n: int | None = None, signed: bool = False) -> Array:
+    """Return weights normalised to sum to 1; non-negative ones, unless `signed`."""
     weights = as_array(name, value, (n,), finite=False)
     if weights.size == 0:
         raise ValueError(f"{name}: expected at least one weight, got none")
@@ -150,7 +140,7 @@ def as_weights(
     total = weights.sum()
     if not 0 < total < np.inf:
         raise ValueError(f"{name}: expected a positive finite sum, got {total:g}")
-    return weights / total if normalise else weights
+    return weights / total
 
 
 def as_particles(name: str, value: ArrayLike) -> Array:
@@ -177,7 +167,7 @@ def as_weighted_particles(particles: ArrayLike, weights: ArrayLike | None) -> tu
     return x, w
 
 
-def as_kernel_covariance(name: str, value: ArrayLike, dim: int | None) -> Array:
+def as_definite(name: str, value: ArrayLike, dim: int | None) -> Array:
     """Return one positive definite matrix (d, d)."""
     matrix = as_covariance(name, value, dim)
     d = len(matrix) if dim is None else dim
@@ -259,12 +249,6 @@ def as_generator(rng: Any) -> np.random.Generator:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
         raise ValueError(f"rng: expected a numpy Generator, a seed or None, got {rng!r}") from None
-
-
-def check_rng(rng: Any) -> None:
-    """Raise ValueError unless random numbers could come from `rng`, where none are needed."""
-    if rng is not None and not isinstance(rng, np.random.Generator):
-        as_generator(rng)
 
 
 def one_of(name: str, value: str, known: Iterable[str]) -> str:

@@ -71,7 +71,9 @@ class Calls:
         """Values (n, size) by one call for each state."""
         values = np.empty((len(x), self.size))
         for row, state in zip(values, np.array(x), strict=True):
-            value = np.ravel(unmasked(self.name, self.function(state.reshape(self.shape), *arguments, **named)))
+            value = np.ravel(
+                unmasked(self.name, self.function(state.reshape(self.shape), *arguments, **named))
+            )
             if value.shape != row.shape:
                 raise ValueError(f"{self.name}: expected {self.size} numbers for a state, got {len(value)}")
             row[:] = value

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_array, check_rng, shown
+from herdfilter._checks import Array, as_array, as_generator, shown
 
 Indices = NDArray[np.intp]
 Integers = NDArray[np.int64]
@@ -82,7 +82,8 @@ def check_method(name: str, value: Any, names: Iterable[str] = ()) -> None:
 def solved(method: ClusterMethod, ratios: ArrayLike, rng: Any) -> Association:
     """Check a matrix, split it, and put the solutions of its clusters together."""
     matrix = checked(ratios)
-    check_rng(rng)
+    if rng is not None:
+        as_generator(rng)
     found = np.zeros_like(matrix)
     log_evidence = 0.0
     for tracks, columns in clusters(matrix):

@@ -76,7 +76,7 @@ def series(
     ValueError
         If lengths differ, a time step is not positive, times do not increase, a reading is late, or times are given twice.
     """
-    observations = _entries("observations", observations)
+    observations, dt = _entries("observations", observations), unmasked("dt", dt)
     steps = len(observations)
     inputs = [None] * steps if controls is None else _entries("controls", unmasked("controls", controls))
     one_of("late", late, ("raise", "replay"))
@@ -94,7 +94,7 @@ def series(
         )
     if times is not None:
         dt = _intervals(times, dt, steps)
-    dts: list[Any] = [dt] * steps if np.ndim(dt) == 0 else list(np.asarray(unmasked("dt", dt)))
+    dts: list[Any] = [dt] * steps if np.ndim(dt) == 0 else list(np.asarray(dt))
     for name, count in (("dt", len(dts)), ("controls", len(inputs))):
         if count != steps:
             raise ValueError(f"{name}: expected one per step, {steps}, got {count}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from herdfilter._checks import Array, as_covariance, as_kernel_covariance, as_points
+from herdfilter._checks import Array, as_covariance, as_definite, as_points
 from herdfilter.kernels.base import Kernel
 from herdfilter.kernels.gaussian import Gaussian
 from herdfilter.mixture import GaussianMixture
@@ -20,7 +20,7 @@ def log_normaliser(covariance: Array) -> float:
     >>> print(round(hf.kernels.log_normaliser(4 * np.eye(1)), 4), -0.5 * np.log(2 * np.pi * 4).round(4))
     -1.6121 -1.6121
     """
-    covariance = as_kernel_covariance("covariance", covariance, None)
+    covariance = as_definite("covariance", covariance, None)
     return float(-0.5 * (len(covariance) * np.log(2 * np.pi) + np.linalg.slogdet(covariance)[1]))
 
 
@@ -85,7 +85,7 @@ class KernelMean:
 
 def in_kernel_frame(mixture: GaussianMixture, covariance: Array) -> tuple[Array, GaussianMixture]:
     """Return the inverse factor W, and the mixture of ``W x``, in which a kernel of this covariance has bandwidth 1."""
-    inverse = np.linalg.inv(np.linalg.cholesky(as_kernel_covariance("covariance", covariance, mixture.dim)))
+    inverse = np.linalg.inv(np.linalg.cholesky(as_definite("covariance", covariance, mixture.dim)))
     cov = inverse @ mixture.distinct_covariances @ inverse.T
     return inverse, GaussianMixture.trusted(mixture.weights, mixture.means @ inverse.T, cov)
 

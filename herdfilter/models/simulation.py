@@ -7,16 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import (
-    Array,
-    as_array,
-    as_count,
-    as_generator,
-    as_numbers,
-    as_positive,
-    shown,
-    unmasked,
-)
+from herdfilter._checks import Array, as_array, as_count, as_generator, as_numbers, as_positive, shown
 from herdfilter.angles import wrap_angles
 from herdfilter.models.contract import (
     ADDITIVE,
@@ -174,7 +165,7 @@ def _moving(model: Model, steps: int, rng: np.random.Generator, modes: ArrayLike
             raise ValueError(f"modes: expected None, as {kind(model)} has none, got {shown(modes)}")
         return [model] * (steps + 1)
     known = [in_mode(model, mode) for mode in range(len(model.models))]
-    path = sample_modes(model, steps, rng) if modes is None else np.asarray(unmasked("modes", modes))
+    path = sample_modes(model, steps, rng) if modes is None else as_numbers("modes", modes, (steps + 1,))
     if path.shape != (steps + 1,) or not np.isin(path, np.arange(len(known))).all():
         raise ValueError(
             f"modes: expected the mode, from 0 to {len(known) - 1}, at each of steps 0 to {steps}, shape {(steps + 1,)}, "

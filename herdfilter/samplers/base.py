@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from herdfilter._checks import as_count, check_rng
+from herdfilter._checks import as_count, as_generator
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 
@@ -57,7 +57,8 @@ def as_sampler(name: str, sampler: Any) -> Sampler:
 def asked(mixture: Any, n: Any, rng: Any) -> int:
     """Return the number of points that a sampler is asked for, after a check of all that it is given."""
     as_mixture("mixture", mixture)
-    check_rng(rng)
+    if rng is not None:
+        as_generator(rng)
     return as_count("n", n)
 
 
