@@ -170,7 +170,7 @@ def as_weighted_particles(particles: ArrayLike, weights: ArrayLike | None) -> tu
 def as_definite(name: str, value: ArrayLike, dim: int | None) -> Array:
     """Return one positive definite matrix (d, d)."""
     matrix = as_covariance(name, value, dim)
-    d = len(matrix) if dim is None else dim
+    d = "d" if dim is None else dim
     if matrix.ndim != 2 or np.linalg.eigvalsh(matrix)[0] <= 0:
         raise ValueError(
             f"{name}: expected a positive definite ({d}, {d}) matrix, got {shown(matrix.tolist())}"

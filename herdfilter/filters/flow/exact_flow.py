@@ -114,9 +114,8 @@ class ExactFlow:
         Where all slopes are the same to the last digit, as those of a linear observation that the model gives itself,
         one eigendecomposition per step serves all.
         """
-        d = self.seen.model.dim
-        covariance = as_array("covariance", covariance, (d, d))
         origins, offsets = [list(each) for each in zip(*movers, strict=True)]
+        covariance = as_array("covariance", covariance, (offsets[0].shape[1],) * 2)
         log_determinants = np.zeros(len(offsets[0]))
         scale = np.sqrt(np.diagonal(covariance))
         for start, end in zip(self.times[:-1], self.times[1:], strict=True):
