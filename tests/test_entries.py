@@ -166,7 +166,10 @@ OTHERS = {
     "associate": (associate, {"ratios": RATIOS}),
     "marginals": (marginals, {"ratios": RATIOS}),
     "k_best_assignments": (partial(k_best_assignments, k=2), {"ratios": RATIOS}),
-    "ratios": (ratios, {"likelihoods": RATIOS, **dict.fromkeys(("detection_probability", "clutter_density", "existence"), W[:3])}),
+    "ratios": (
+        ratios,
+        {"likelihoods": RATIOS, "detection_probability": W[:3], "clutter_density": W[:3], "existence": W[:3]},
+    ),
     "from_joint": (HerdedGibbs.from_joint, {"table": RATIOS}),
     "HerdedGibbs": (partial(HerdedGibbs, lambda i, x: [0.5, 0.5]), {"cardinalities": np.array([2, 2])}),
     "HerdedGibbs.sample": (partial(TABLE.sample, 3), {"start": np.array([0, 1])}),
