@@ -61,17 +61,31 @@ class Cloud:
         self.successors = n if successors is None else successors
 
     @classmethod
+    def trusted(
+        cls,
+        particles: Array,
+        log_weights: Array,
+        modes: NDArray[np.int64] | None = None,
+        successors: int | None = None,
+    ) -> Cloud:
+        """Build without validation, for arrays that are valid by construction."""
+        self = object.__new__(cls)
+        self.particles, self.log_weights, self.modes = particles, log_weights, modes
+        self.successors = len(particles) if successors is None else successors
+        return self
+
+    @classmethod
     def equal(cls, particles: ArrayLike) -> Cloud:
         """Particles (n, d) of equal weight."""
         particles = as_particles("particles", particles)
-        return cls(particles, np.full(len(particles), -math.log(len(particles))))
+        return cls.trusted(particles, np.full(len(particles), -math.log(len(particles))))
 
     @classmethod
     def weighted(cls, particles: ArrayLike, weights: ArrayLike) -> Cloud:
         """Particles (n, d) with weights (n,) that sum to 1."""
         particles, weights = as_weighted_particles(particles, weights)
         with np.errstate(divide="ignore"):
-            cloud = cls(particles, np.log(weights))
+            cloud = cls.trusted(particles, np.log(weights))
         cloud.weights = weights
         return cloud
 
@@ -90,13 +104,13 @@ class Cloud:
 
     def reweighted(self, log_factors: Array) -> Cloud:
         """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
-        return Cloud(self.particles, self.log_weights + log_factors, self.modes, self.successors)
+        return Cloud.trusted(self.particles, self.log_weights + log_factors, self.modes, self.successors)
 
     @classmethod
     def joined(cls, parts: Sequence[Cloud], successors: int | None = None) -> Cloud:
         """Put parts together, in their order; weights stay what they are."""
         modes = [part.modes for part in parts if part.modes is not None]
-        return cls(
+        return cls.trusted(
             np.concatenate([part.particles for part in parts]),
             np.concatenate([part.log_weights for part in parts]),
             np.concatenate(modes) if modes else None,
@@ -115,7 +129,7 @@ class Cloud:
         relative = self.log_weights - peak
         weights = np.exp(relative)
         total = float(np.add.reduce(weights))
-        cloud = Cloud(self.particles, relative - math.log(total), self.modes, self.successors)
+        cloud = Cloud.trusted(self.particles, relative - math.log(total), self.modes, self.successors)
         cloud.weights = weights / total
         return cloud, float(peak) + math.log(total)
 

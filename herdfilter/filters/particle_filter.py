@@ -194,9 +194,9 @@ class ParticleFilter:
         Parameters
         ----------
         z : array_like or None
-            The observation in the form that the model's `log_likelihood` takes. None means missing, and so does NaN (or an
-            entry that is masked or ``pandas.NA``) in any entry, unless the model says ``partial_observations = True`` or its likelihood is derived: then only NaN in
-            all entries does.
+            The observation in the form that the model's `log_likelihood` takes. None means missing, and so does NaN in
+            any entry, unless the model says ``partial_observations = True`` or its likelihood is derived: then only NaN in
+            all entries does. Entries that are masked or ``pandas.NA`` count as NaN.
         sensor : Sensor, optional
             What the observation is of, in place of the model's own observation functions.
 

@@ -19,7 +19,7 @@ def test_what_is_no_mixture_is_named(sampler):
 
 def test_what_is_no_source_of_random_numbers_is_named_where_none_are_drawn(sampler):
     mixture = hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
-    for rng in ("abc", [], 1.5, -1):
+    for rng in ("abc", 1.5, -1):
         with pytest.raises(ValueError, match=r"^rng: expected a numpy Generator, a seed or None, got"):
             sampler.sample(mixture, 3, rng)
 
