@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,11 +63,7 @@ class Cloud:
 
     @classmethod
     def trusted(
-        cls,
-        particles: Array,
-        log_weights: Array,
-        modes: NDArray[np.int64] | None = None,
-        successors: int | None = None,
+        cls, particles: Array, log_weights: Array, modes: Any = None, successors: Any = None
     ) -> Cloud:
         """Build without validation, for arrays that are valid by construction."""
         self = object.__new__(cls)
