@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import as_generator
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import asked
@@ -27,4 +26,5 @@ class RandomSampling:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Draw `n` points; `rng` is a Generator, a seed, or None for fresh entropy."""
-        return Points(mixture.sample(asked(mixture, n, rng), as_generator(rng)))
+        n = asked(mixture, n, rng)
+        return Points(mixture.sample(n, rng))
