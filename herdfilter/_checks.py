@@ -15,11 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.floating[Any]]
 Shape = tuple[int | None, ...]
 
+HIDDEN = "entries that are masked or NA; fill them in or leave them out"
+PLAIN = {bool, int, float, np.float64}  # types of which no value is hidden
+
 UNDERFLOW = 1e-280  # a variance below it has lost digits, and so have its products with others
 LARGEST = 1e150  # of a state or an observation: the squares of larger numbers are none
 ROUNDING = 1e-8  # asymmetry and negative eigenvalues of a correlation matrix that are put down to rounding
 ROUNDING_SINGLE = 1e-6  # the same of float32
 LONGEST_LABEL = 200  # characters: figures and tables show a title, a label or the name of a filter in full
+SUM_ERROR = 1e-6  # of weights that are to sum to 1
 LEAST_SHARE = 1e-6  # of the largest entry of a covariance matrix: rounding is measured by no smaller variance
 
 
@@ -59,18 +63,57 @@ def as_array(name: str, value: ArrayLike, shape: Shape, *, finite: bool = True) 
     return array
 
 
-def as_numbers(name: str, value: Any, shape: Shape) -> Array:
-    """Return `value` as a float64 array, unless it holds text, dates or complex numbers; `shape` is for the error only."""
+def as_numbers(name: str, value: Any, shape: Shape, *, missing: bool = False) -> Array:
+    """Return `value` as a float64 array, unless it holds text, dates or complex numbers; `shape` is for the error only.
+
+    What a mask hides, and ``pandas.NA``, is NaN where entries may be `missing`, and refused elsewhere.
+    """
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        return value
     try:
-        array = np.asarray(value)
-        if array.dtype == np.float64:
-            return array
-        if array.dtype.kind in "biuf" or (array.dtype.kind == "O" and not _has_text(array)):
-            return array.astype(np.float64)
-        found = "complex numbers" if array.dtype.kind == "c" else shown(value)
-    except (TypeError, ValueError):
+        hidden = _hides(value)
+        array = np.asarray(_filled(value) if hidden else value)
+        if hidden and not missing:
+            found = HIDDEN
+        elif array.dtype.kind in "biuf" or (array.dtype.kind == "O" and not _has_text(array)):
+            return array.astype(np.float64, copy=False)
+        else:
+            found = "complex numbers" if array.dtype.kind == "c" else shown(value)
+    except (TypeError, ValueError, RecursionError):
         found = shown(value)
     raise ValueError(f"{name}: expected numbers of shape {shape_text(shape)}, got {found}")
+
+
+def unmasked(name: str, value: Any) -> Any:
+    """Return `value` unless a mask hides an entry, or one is ``pandas.NA``."""
+    if _hides(value):
+        raise ValueError(f"{name}: expected every entry, got {HIDDEN}")
+    return value
+
+
+def with_nan(value: Any) -> Any:
+    """Return `value`, as lists of numbers with NaN in their places if some of its entries are masked or ``pandas.NA``."""
+    return _filled(value) if _hides(value) else value
+
+
+def _hides(value: Any) -> bool:
+    if hasattr(value, "to_numpy"):  # a table
+        value = value.to_numpy()
+    if isinstance(value, np.ndarray):
+        if np.ma.is_masked(value) or value.dtype != object:
+            return bool(np.ma.is_masked(value))
+        value = value.ravel().tolist()
+    if isinstance(value, list | tuple):
+        return not {*map(type, value)} <= PLAIN and any(map(_hides, value))
+    return type(value).__name__ == "NAType"
+
+
+def _filled(value: Any) -> Any:
+    if hasattr(value, "__array__"):
+        value = np.ma.asarray(value).tolist()  # None where there is a mask
+    if isinstance(value, list | tuple):
+        return [_filled(entry) for entry in value]
+    return np.nan if value is None or type(value).__name__ == "NAType" else value
 
 
 def _has_text(array: np.ndarray) -> bool:
@@ -98,6 +141,41 @@ def as_weights(name: str, value: ArrayLike, n: int | None = None, signed: bool =
     if not 0 < total < np.inf:
         raise ValueError(f"{name}: expected a positive finite sum, got {total:g}")
     return weights / total
+
+
+def as_particles(name: str, value: ArrayLike) -> Array:
+    """Return at least one particle of at least one dimension, (n, d)."""
+    x = as_array(name, value, (None, None))
+    if not x.size:
+        raise ValueError(f"{name}: expected at least one point and one dimension, got shape {x.shape}")
+    return x
+
+
+def as_weighted_particles(particles: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array]:
+    """Return particles (n, d), with squares, and weights (n,) that sum to 1, equal ones if none are given."""
+    x = as_particles("particles", particles)
+    w = np.full(len(x), 1.0 / len(x)) if weights is None else as_array("weights", weights, (len(x),))
+    if not np.abs(x).max() <= LARGEST:
+        raise ValueError(
+            f"particles: expected numbers up to {LARGEST:g}, got {np.abs(x).max():g}; choose larger units"
+        )
+    total, least = w.sum(), w.min()
+    if not abs(total - 1.0) <= SUM_ERROR or least < 0:
+        raise ValueError(
+            f"weights: expected non-negative numbers that sum to 1, got a sum of {total:g} and a least of {least:g}"
+        )
+    return x, w
+
+
+def as_definite(name: str, value: ArrayLike, dim: int | None) -> Array:
+    """Return one positive definite matrix (d, d)."""
+    matrix = as_covariance(name, value, dim)
+    d = "d" if dim is None else dim
+    if matrix.ndim != 2 or np.linalg.eigvalsh(matrix)[0] <= 0:
+        raise ValueError(
+            f"{name}: expected a positive definite ({d}, {d}) matrix, got {shown(matrix.tolist())}"
+        )
+    return matrix
 
 
 def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:

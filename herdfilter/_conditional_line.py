@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_numbers, shown
 
 Conditional = Callable[[Array, Array], ArrayLike]
 
@@ -127,9 +127,9 @@ class ConditionalLine:
     def _density(self, x: Array) -> Array:
         came = self.conditional(self.nodes, x.copy())
         try:
-            density = np.asarray(came, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise self._error(x, f"expected {len(self.nodes)} numbers, got {came!r}"[:200]) from None
+            density = as_numbers("density", came, self.nodes.shape)
+        except ValueError:
+            raise self._error(x, f"expected {len(self.nodes)} numbers, got {shown(came)}") from None
         if density.shape != self.nodes.shape:
             raise self._error(x, f"expected shape {self.nodes.shape}, as `values`, got {density.shape}")
         for name, bad in (("finite", ~np.isfinite(density)), ("non-negative", density < 0)):

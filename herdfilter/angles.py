@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_numbers
 
 __all__ = ["merged", "moments", "unwrap_angles", "wrap_angles"]
 
@@ -22,7 +22,7 @@ def wrap_angles(x: Array, circular: Sequence[int]) -> Array:
     """
     if not circular:
         return x
-    wrapped = np.array(x, dtype=float)
+    wrapped = as_numbers("x", x, (None,)).copy()
     for i in circular:
         wrapped[..., i] = (wrapped[..., i] + np.pi) % (2 * np.pi) - np.pi
     return wrapped
@@ -42,7 +42,7 @@ def unwrap_angles(x: Array, weights: Array, circular: Sequence[int]) -> Array:
     """
     if not circular:
         return x
-    unwrapped = np.array(x, dtype=float)
+    unwrapped, weights = as_numbers("x", x, (None, None)).copy(), as_numbers("weights", weights, (None,))
     for i in circular:
         angles = unwrapped[..., i]
         reference = np.arctan2(np.sin(angles) @ weights, np.cos(angles) @ weights)[..., None]
@@ -61,6 +61,7 @@ def moments(x: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Arr
     >>> print(np.abs(np.degrees(mean)).round(6), np.degrees(np.sqrt(covariance)).round(6))
     [180.] [[10.]]
     """
+    x, weights = as_numbers("x", x, (None, None)), as_numbers("weights", weights, (None,))
     x = unwrap_angles(x, weights, circular)
     mean = weights @ x
     centred = x - mean
@@ -82,6 +83,8 @@ def merged(
     >>> print(mean, covariance)
     [0.] [[2.]]
     """
+    covariances = as_numbers("covariances", covariances, (None, None, None))
+    means, weights = as_numbers("means", means, (None, None)), as_numbers("weights", weights, (None,))
     if len(means) == 1:
         return means[0], covariances[0]
     mean, between = moments(means, weights, circular)

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_covariance, as_positive, one_of
+from herdfilter._checks import Array, as_array, as_covariance, as_definite, as_positive, one_of
 from herdfilter._covariances import floored, rank
 from herdfilter.mixture import GaussianMixture
 
@@ -181,12 +181,7 @@ def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
         if not (widths > 0).all() or widths.size == 0:
             raise ValueError(f"bandwidth: expected positive widths, got {widths.tolist()}")
         return tuple(widths.tolist())
-    matrix = as_covariance("bandwidth", bandwidth)
-    if matrix.ndim != 2 or np.linalg.eigvalsh(matrix)[0] <= 0:
-        raise ValueError(
-            f"bandwidth: expected a positive definite (d, d) matrix, got {np.asarray(bandwidth).tolist()}"
-        )
-    return tuple(map(tuple, matrix.tolist()))
+    return tuple(map(tuple, as_definite("bandwidth", bandwidth, None).tolist()))
 
 
 def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) -> Array:

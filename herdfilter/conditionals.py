@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, as_positive
+from herdfilter._checks import Array, as_array, as_count, as_numbers, as_positive
 from herdfilter._conditional_line import Conditional, ConditionalLine
 from herdfilter._conditional_line import ConditionalError as ConditionalError
 from herdfilter.points import Points
@@ -143,10 +143,10 @@ def _checked_bandwidth(bandwidth: float | ArrayLike) -> float | tuple[float, ...
             f"bandwidth: expected a positive number or one for each coordinate, got {bandwidth!r}; "
             "there is no mixture to derive it from"
         )
-    widths = np.asarray(bandwidth)
+    widths = as_numbers("bandwidth", bandwidth, (None,))
     if widths.ndim == 0:
         return as_positive("bandwidth", widths.item())
-    widths = as_array("bandwidth", bandwidth, (None,))
+    widths = as_array("bandwidth", widths, (None,))
     if widths.size == 0 or (widths <= 0).any():
         raise ValueError(f"bandwidth: expected positive numbers, got {widths.tolist()}")
     return tuple(widths.tolist())

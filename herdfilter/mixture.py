@@ -16,6 +16,7 @@ from herdfilter._checks import (
     as_count,
     as_covariance,
     as_generator,
+    as_numbers,
     as_points,
     as_weights,
 )
@@ -237,7 +238,7 @@ class GaussianMixture:
         rest = np.setdiff1d(np.arange(self.dim), given)
         if rest.size == 0:
             raise ValueError("dims: expected to leave at least one dimension free, got all")
-        values = as_array("values", np.atleast_1d(values), (len(given),))
+        values = as_array("values", np.atleast_1d(as_numbers("values", values, (len(given),))), (len(given),))
         marginal = self.marginal(given)
         with np.errstate(divide="ignore"):
             log_w = np.log(self.weights) + marginal.component_log_densities(values[None, :])[0]

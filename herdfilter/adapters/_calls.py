@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from herdfilter._checks import Array, shown
+from herdfilter._checks import Array, as_numbers, shown, unmasked
 
 Vectorised = bool | Literal["columns"]
 """False for functions of one state, True for those of states (n, d), "columns" for those of states (d, n)."""
@@ -56,7 +56,7 @@ class Calls:
             return self.one_by_one(x, arguments, named)
         columns = self.vectorised == "columns"
         given = np.array(x.T if columns else x)  # a copy: some functions write to what they are given
-        values = np.asarray(self.function(given, *arguments, **named), dtype=np.float64)
+        values = as_numbers(self.name, self.function(given, *arguments, **named), (len(x), self.size))
         values = values.T if columns and values.ndim == 2 else values
         if values.ndim == 1 and self.size == 1:
             values = values[:, None]
@@ -71,7 +71,9 @@ class Calls:
         """Values (n, size) by one call for each state."""
         values = np.empty((len(x), self.size))
         for row, state in zip(values, np.array(x), strict=True):
-            value = np.ravel(self.function(state.reshape(self.shape), *arguments, **named))
+            value = np.ravel(
+                unmasked(self.name, self.function(state.reshape(self.shape), *arguments, **named))
+            )
             if value.shape != row.shape:
                 raise ValueError(f"{self.name}: expected {self.size} numbers for a state, got {len(value)}")
             row[:] = value

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_array, shown
+from herdfilter._checks import Array, as_array, as_generator, shown
 
 Indices = NDArray[np.intp]
 Integers = NDArray[np.int64]
@@ -82,6 +82,8 @@ def check_method(name: str, value: Any, names: Iterable[str] = ()) -> None:
 def solved(method: ClusterMethod, ratios: ArrayLike, rng: Any) -> Association:
     """Check a matrix, split it, and put the solutions of its clusters together."""
     matrix = checked(ratios)
+    if rng is not None:
+        as_generator(rng)
     found = np.zeros_like(matrix)
     log_evidence = 0.0
     for tracks, columns in clusters(matrix):
@@ -91,6 +93,8 @@ def solved(method: ClusterMethod, ratios: ArrayLike, rng: Any) -> Association:
         # A measurement that one track alone can have is in the way of no other track: it joins column 0.
         own = np.where(shared, 0.0, part)
         together = np.column_stack([own.sum(axis=1), part[:, shared]])
+        if not _assignable(together):
+            raise no_assignment()
         if len(tracks) > 1:
             solution, log_sum = method.cluster(together, rng)
         else:
@@ -143,6 +147,16 @@ def clusters(matrix: Array) -> Iterator[tuple[Indices, Indices]]:
         waiting &= ~members
         columns[0] = True
         yield np.flatnonzero(members), np.flatnonzero(columns)
+
+
+def _assignable(ratios: Array) -> bool:
+    """Whether each track that needs a measurement can have one of its own."""
+    wanted = ratios[ratios[:, 0] == 0, 1:] > 0
+    if not len(wanted):
+        return True
+    from scipy.optimize import linear_sum_assignment
+
+    return int(wanted[linear_sum_assignment(wanted, maximize=True)].sum()) == len(wanted)
 
 
 def no_assignment() -> ValueError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array
+from herdfilter._checks import Array, as_array, as_numbers
 
 
 def ratios(
@@ -52,9 +52,8 @@ def ratios(
         raise ValueError(f"likelihoods: expected no negative entry, got {g.min():g}")
     detected = _probabilities("detection_probability", detection_probability, len(g))
     r = _probabilities("existence", existence, len(g))
-    clutter = as_array(
-        "clutter_density", clutter_density, () if np.ndim(clutter_density) == 0 else (g.shape[1],)
-    )
+    clutter = as_numbers("clutter_density", clutter_density, (g.shape[1],))
+    clutter = as_array("clutter_density", clutter, (g.shape[1],) if clutter.ndim else ())
     if not (clutter > 0).all():
         raise ValueError(
             f"clutter_density: expected positive densities, got {clutter.min():g}: without clutter every measurement has to "
@@ -71,7 +70,8 @@ def ratios(
 
 
 def _probabilities(name: str, value: ArrayLike, n: int) -> Array:
-    array = as_array(name, value, () if np.ndim(value) == 0 else (n,))
+    array = as_numbers(name, value, (n,))
+    array = as_array(name, array, (n,) if array.ndim else ())
     if not ((array >= 0) & (array <= 1)).all():
         wrong = array[~((array >= 0) & (array <= 1))].flat[0]
         raise ValueError(f"{name}: expected probabilities from 0 to 1, got {wrong:g}")

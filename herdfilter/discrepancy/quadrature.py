@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_covariance, as_points, one_of
+from herdfilter._checks import ROUNDING, Array, as_array, as_definite, as_particles, as_points, one_of
 from herdfilter.discrepancy._simplex_weights import correct_weights
 from herdfilter.kernels import Gaussian, Kernel, as_kernel, expected_kernel
 from herdfilter.mixture import GaussianMixture, as_mixture
@@ -74,11 +74,7 @@ def optimal_weights(
     n = len(x)
     if n == 0:
         raise ValueError("points_x: expected at least one point, got none")
-    covariance = as_covariance("kernel_covariance", kernel_covariance, d)
-    if covariance.ndim != 2 or np.linalg.eigvalsh(covariance)[0] <= 0:
-        raise ValueError(
-            f"kernel_covariance: expected a positive definite ({d}, {d}) matrix, got {covariance.tolist()}"
-        )
+    covariance = as_definite("kernel_covariance", kernel_covariance, d)
     kernel = Gaussian() if kernel is None else as_kernel("kernel", kernel)
     gram = kernel_matrix(x, covariance, kernel)
     z = expected_kernel(mixture, x, covariance, kernel)
@@ -89,8 +85,11 @@ def optimal_weights(
     return best if constraint == "none" else best + unit * ((1.0 - best.sum()) / unit.sum())
 
 
-def simplex_weights(gram: Array, z: Array) -> Array:
+def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
     """Non-negative weights of sum 1 that minimise ``w' gram w - 2 z' w``.
+
+    The matrix (n, n) is symmetric and positive semi-definite, or as of a kernel that falls from 0, such as -r; z is (n,). A
+    ValueError names shapes that do not fit, and numbers that are not finite.
 
     Examples
     --------
@@ -98,7 +97,14 @@ def simplex_weights(gram: Array, z: Array) -> Array:
     >>> print(hf.simplex_weights(gram, np.array([0.6, 0.4, 0.1])).round(3))
     [0.7 0.1 0.2]
     """
+    z = as_array("z", z, (None,))
     n = len(z)
+    gram = as_array("gram", gram, (n, n))
+    if not n:
+        raise ValueError("z: expected at least one point, got none")
+    asymmetry = np.abs(gram - gram.T).max()
+    if not asymmetry <= ROUNDING * np.abs(gram).max():
+        raise ValueError(f"gram: expected a symmetric matrix, got an asymmetry of {asymmetry:g}")
     weights = np.zeros(n)
     # Of a kernel that falls from 0, such as -r; where weights sum to 1, a constant changes nothing.
     shift = 1.0 - gram.min() if gram[0, 0] <= 0.0 else 0.0
@@ -107,7 +113,7 @@ def simplex_weights(gram: Array, z: Array) -> Array:
     return weights / weights.sum()
 
 
-def kernel_matrix(x: Array, covariance: Array, kernel: Kernel | None = None) -> Array:
+def kernel_matrix(x: ArrayLike, covariance: ArrayLike, kernel: Kernel | None = None) -> Array:
     """Gram matrix of a unit-peak kernel of the given covariance, Gaussian by default; (n, d) -> (n, n).
 
     Examples
@@ -117,8 +123,10 @@ def kernel_matrix(x: Array, covariance: Array, kernel: Kernel | None = None) -> 
      [0.607 1.    0.607]
      [0.135 0.607 1.   ]]
     """
+    x = as_particles("x", x)
+    covariance = as_definite("covariance", covariance, x.shape[1])
     z = np.linalg.solve(np.linalg.cholesky(covariance), x.T)
     squared = np.zeros((len(x), len(x)))
     for axis in z:
         squared += (axis[:, None] - axis) ** 2
-    return (Gaussian() if kernel is None else kernel).value(squared)
+    return (Gaussian() if kernel is None else as_kernel("kernel", kernel)).value(squared)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_numbers, shown
 
 States = NDArray[np.int64]
 Conditional = Callable[[int, States], ArrayLike]
@@ -32,12 +32,12 @@ class JointConditional:
 def checked_probabilities(came: ArrayLike, values: int, i: int, x: States) -> Array:
     """Return what the conditional of variable i gave at x as probabilities of its values, shape (values,)."""
     try:
-        p = np.asarray(came, dtype=np.float64)
-    except (TypeError, ValueError):
+        p = as_numbers("p", came, (values,))
+    except ValueError:
         p = np.empty(0)
     where = f"conditional of variable {i} at x = {x.tolist()}"
     if p.shape != (values,):
-        raise ValueError(f"{where}: expected {values} numbers, got {came!r}"[:300])
+        raise ValueError(f"{where}: expected {values} numbers, got {shown(came)}")
     total = p.sum()
     if not (p >= 0).all():
         raise ValueError(f"{where}: expected non-negative numbers, got {p.tolist()}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, as_weights
+from herdfilter._checks import Array, as_array, as_count, as_numbers, as_weights, unmasked
 from herdfilter.discrete._conditional import (
     TOLERANCE,
     Conditional,
@@ -113,7 +113,7 @@ class HerdedGibbs:
     def __post_init__(self) -> None:
         if not callable(self.conditional):
             raise ValueError(f"conditional: expected a function of (i, x), got {self.conditional!r}")
-        sizes = np.atleast_1d(np.asarray(self.cardinalities))
+        sizes = np.atleast_1d(unmasked("cardinalities", self.cardinalities))
         if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
             raise ValueError(
                 f"cardinalities: expected positive integers, one per variable, got {self.cardinalities!r}"
@@ -135,7 +135,7 @@ class HerdedGibbs:
         **options
             `neighbours`, `max_vectors`, `strict` and `remember` as above.
         """
-        joint: Array = np.asarray(table, dtype=np.float64)
+        joint = as_numbers("table", table, (None, None))
         if joint.ndim == 0:
             raise ValueError(f"table: expected one axis per variable, got {table!r}")
         joint = as_weights("table", joint.ravel()).reshape(joint.shape)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import LARGEST, Array, as_array, as_count, as_numbers, as_weights, shown
+from herdfilter._checks import LARGEST, Array, as_count, as_numbers, as_particles, as_weights, shown
 from herdfilter._covariances import floored
 from herdfilter.angles import unwrap_angles
 
@@ -93,9 +93,7 @@ def _as_sample(x: ArrayLike) -> Array:
         raise ValueError(
             f"x: expected shape (n, d), got {array.shape}; x.reshape(-1, {array.shape[2]}) joins chains"
         )
-    array = as_array("x", array[:, None] if array.ndim == 1 else array, (None, None))
-    if array.size == 0:
-        raise ValueError(f"x: expected at least one point and one dimension, got shape {array.shape}")
+    array = as_particles("x", array[:, None] if array.ndim == 1 else array)
     if np.abs(array).max() > LARGEST:
         raise ValueError(
             f"x: expected numbers up to {LARGEST:g}, got {np.abs(array).max():g}; choose larger units"

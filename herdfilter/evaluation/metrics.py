@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_numbers
 from herdfilter.models.contract import wrap_angles
 
 __all__ = ["energy_distance_on_line", "inside_ellipsoid", "normalised_squares", "root_mean", "squared_error"]
@@ -22,6 +22,8 @@ def squared_error(estimate: Array, target: Array, dims: Sequence[int], circular:
     >>> print(squared_error(estimate, target, dims=[0, 1], circular=[1]).round(4))
     [9.01]
     """
+    estimate = as_numbers("estimate", estimate, (None, None))
+    target = as_numbers("target", target, (None, None))
     return (wrap_angles(estimate - target, circular)[:, list(dims)] ** 2).sum(axis=1)
 
 
@@ -34,7 +36,7 @@ def root_mean(squared: Array) -> float:
     >>> print(round(root_mean(np.array([16.0, 16.0, 4.0])), 3))  # the root of 12
     3.464
     """
-    return float(np.sqrt(np.mean(squared)))
+    return float(np.sqrt(np.mean(as_numbers("squared", squared, (None,)))))
 
 
 def normalised_squares(errors: Array, covariances: Array) -> Array:
@@ -60,6 +62,8 @@ def normalised_squares(errors: Array, covariances: Array) -> Array:
     >>> print(normalised_squares(np.array([[2.0, 1.0]]), np.diag([4.0, 1.0])[None]))
     [2.]
     """
+    covariances = as_numbers("covariances", covariances, (None, None, None))
+    errors = as_numbers("errors", errors, (None, None))
     result = np.full(len(errors), np.nan)
     sd = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0))
     some = np.isfinite(covariances).all(axis=(1, 2)) & (sd > 0).all(axis=1)
@@ -88,6 +92,7 @@ def inside_ellipsoid(squares: Array, degrees: Array, level: float = 0.95) -> flo
     """
     from scipy.special import chdtri
 
+    squares, degrees = as_numbers("squares", squares, (None,)), as_numbers("degrees", degrees, (None,))
     some = np.isfinite(squares)
     return float(np.mean(squares[some] <= chdtri(degrees[some], 1 - level))) if some.any() else np.nan
 
@@ -118,6 +123,8 @@ def energy_distance_on_line(x: Array, weights: Array, edges: Array, masses: Arra
     >>> print(round(float(middle), 4))  # 2 * (2 / 24)
     0.1667
     """
+    x, weights = as_numbers("x", x, (None,)), as_numbers("weights", weights, (None,))
+    edges, masses = as_numbers("edges", edges, (None,)), as_numbers("masses", masses, (None,))
     order = np.argsort(x)
     ends = np.sort(np.concatenate([x, edges]))
     below = np.concatenate([[0.0], np.cumsum(weights[order])])[np.searchsorted(x[order], ends[:-1], "right")]

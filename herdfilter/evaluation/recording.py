@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, one_of, shown
+from herdfilter._checks import Array, one_of, shown, unmasked, with_nan
 from herdfilter._one_line import fields_in_line
 from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.evaluation.data import load_plaza, load_uav
@@ -60,6 +60,11 @@ class Recording:
     sensors: Sequence[Sensor] | None = None
 
     __repr__ = fields_in_line
+
+    def __post_init__(self) -> None:
+        unmasked("truth", self.truth)
+        if isinstance(self.observations, np.ndarray):
+            object.__setattr__(self, "observations", np.asarray(with_nan(self.observations)))
 
     def __len__(self) -> int:
         return len(self.truth)

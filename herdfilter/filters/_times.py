@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_positive, shown
+from herdfilter._checks import Array, as_array, as_positive, shown, unmasked
 
 SECOND = np.timedelta64(1, "s")
 
@@ -31,7 +31,7 @@ def since_start(times: ArrayLike, steps: int) -> Array:
 
     Dates are one more than steps: the first is that of the state where the filter stands, from which seconds are counted.
     """
-    array = np.asarray(times)
+    array = np.asarray(unmasked("times", times))
     if array.ndim == 1 and array.size and _all(array, date, "M"):
         if len(array) != steps + 1:
             raise ValueError(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_array, as_particles, as_weighted_particles
 from herdfilter._one_line import one_line
 
 
@@ -18,15 +19,21 @@ class Cloud:
 
     Parameters
     ----------
-    particles : ndarray, shape (n, d)
+    particles : array_like, shape (n, d)
         States; not copied.
-    log_weights : ndarray, shape (n,)
-        Logarithms of weights, which sum to 1. What `ObservingProposal.guide` returns is not `normalised`.
+    log_weights : array_like, shape (n,)
+        Logarithms of weights, which sum to 1; -inf for weights of zero. What `ObservingProposal.guide` returns is not
+        `normalised`.
     modes : ndarray of int, shape (n,), optional
         The mode of each particle, where the model jumps between some.
     successors : int, optional
         How many particles a proposal that absorbs weights, or a resampling scheme, makes of these; n unless given. So one
         part of what is believed gets its share of the particles, and the union of several parts is brought back to n.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, a state is not finite, or a log-weight is NaN or +inf.
 
     Examples
     --------
@@ -42,24 +49,40 @@ class Cloud:
 
     def __init__(
         self,
-        particles: Array,
-        log_weights: Array,
+        particles: ArrayLike,
+        log_weights: ArrayLike,
         modes: NDArray[np.int64] | None = None,
         successors: int | None = None,
     ) -> None:
+        self.particles, self.modes = as_particles("particles", particles), modes
+        n = len(self.particles)
+        self.log_weights = as_array("log_weights", log_weights, (n,), finite=False)
+        if not (self.log_weights < np.inf).all():  # NaN, too
+            raise ValueError(f"log_weights: expected numbers below infinity, got {self.log_weights.max()}")
+        self.successors = n if successors is None else successors
+
+    @classmethod
+    def trusted(
+        cls, particles: Array, log_weights: Array, modes: Any = None, successors: Any = None
+    ) -> Cloud:
+        """Build without validation, for arrays that are valid by construction."""
+        self = object.__new__(cls)
         self.particles, self.log_weights, self.modes = particles, log_weights, modes
         self.successors = len(particles) if successors is None else successors
+        return self
 
     @classmethod
-    def equal(cls, particles: Array) -> Cloud:
+    def equal(cls, particles: ArrayLike) -> Cloud:
         """Particles (n, d) of equal weight."""
-        return cls(particles, np.full(len(particles), -math.log(len(particles))))
+        particles = as_particles("particles", particles)
+        return cls.trusted(particles, np.full(len(particles), -math.log(len(particles))))
 
     @classmethod
-    def weighted(cls, particles: Array, weights: Array) -> Cloud:
+    def weighted(cls, particles: ArrayLike, weights: ArrayLike) -> Cloud:
         """Particles (n, d) with weights (n,) that sum to 1."""
+        particles, weights = as_weighted_particles(particles, weights)
         with np.errstate(divide="ignore"):
-            cloud = cls(particles, np.log(weights))
+            cloud = cls.trusted(particles, np.log(weights))
         cloud.weights = weights
         return cloud
 
@@ -78,13 +101,13 @@ class Cloud:
 
     def reweighted(self, log_factors: Array) -> Cloud:
         """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
-        return Cloud(self.particles, self.log_weights + log_factors, self.modes, self.successors)
+        return Cloud.trusted(self.particles, self.log_weights + log_factors, self.modes, self.successors)
 
     @classmethod
     def joined(cls, parts: Sequence[Cloud], successors: int | None = None) -> Cloud:
         """Put parts together, in their order; weights stay what they are."""
         modes = [part.modes for part in parts if part.modes is not None]
-        return cls(
+        return cls.trusted(
             np.concatenate([part.particles for part in parts]),
             np.concatenate([part.log_weights for part in parts]),
             np.concatenate(modes) if modes else None,
@@ -103,7 +126,7 @@ class Cloud:
         relative = self.log_weights - peak
         weights = np.exp(relative)
         total = float(np.add.reduce(weights))
-        cloud = Cloud(self.particles, relative - math.log(total), self.modes, self.successors)
+        cloud = Cloud.trusted(self.particles, relative - math.log(total), self.modes, self.successors)
         cloud.weights = weights / total
         return cloud, float(peak) + math.log(total)
 

@@ -67,8 +67,9 @@ class Observation:
     ) -> Observation | None:
         """Read what a user gives as an observation; None if it is missing.
 
-        It is missing if it is None or NaN in all entries; without `partial`, also if it is NaN in any entry. The model's
-        ``partial_observations`` decides unless `partial` is given, and a likelihood that is derived leaves NaN out.
+        It is missing if it is None or NaN in all entries; without `partial`, also if it is NaN in any entry. What a mask
+        hides, and ``pandas.NA``, is NaN. The model's ``partial_observations`` decides unless `partial` is given, and a
+        likelihood that is derived leaves NaN out.
 
         Raises
         ------
@@ -83,7 +84,7 @@ class Observation:
                 return cls.read(*read, step, partial)
             return None if read is None else cls(*read, step, None)
         try:
-            numbers = as_numbers("z", z, (None,))
+            numbers = as_numbers("z", z, (None,), missing=True)
         except ValueError:
             raise ValueError(
                 f"z: expected None or an array of numbers, got {shown(z)} at step {step}"

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_count, as_generator, one_of
+from herdfilter._checks import Array, as_count, as_generator, one_of, unmasked
 from herdfilter._one_line import one_line
 from herdfilter.angles import moments
 from herdfilter.filters._parts import as_fraction, check_model, check_part, returned
@@ -178,7 +178,7 @@ class ParticleFilter:
             resampled = self.resampling.resample(cloud, self.rng, self._circular)
             _log.debug("step %d: resampled, effective sample size %.1f", self.step, cloud.ess)
             cloud = self._checked(resampled, self.resampling, "resample")
-        move = Move(self.model, dt, control, self.step + 1)
+        move = Move(self.model, dt, unmasked("control", control), self.step + 1)
         if self._observing is not None:
             self._cloud, self._pending = cloud, Pending(self._observing, move, cloud, self.rng)
         else:
@@ -196,7 +196,7 @@ class ParticleFilter:
         z : array_like or None
             The observation in the form that the model's `log_likelihood` takes. None means missing, and so does NaN in
             any entry, unless the model says ``partial_observations = True`` or its likelihood is derived: then only NaN in
-            all entries does.
+            all entries does. Entries that are masked or ``pandas.NA`` count as NaN.
         sensor : Sensor, optional
             What the observation is of, in place of the model's own observation functions.
 

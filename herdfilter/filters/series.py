@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, one_of, shown
+from herdfilter._checks import Array, one_of, shown, unmasked
 from herdfilter.filters._times import as_duration, elapsed, since_start
 from herdfilter.filters.results import FilterResult, StepRecord
 from herdfilter.models.contract import circular_dims
@@ -76,9 +76,9 @@ def series(
     ValueError
         If lengths differ, a time step is not positive, times do not increase, a reading is late, or times are given twice.
     """
-    observations = _entries("observations", observations)
+    observations, dt = _entries("observations", observations), unmasked("dt", dt)
     steps = len(observations)
-    inputs = [None] * steps if controls is None else _entries("controls", controls)
+    inputs = [None] * steps if controls is None else _entries("controls", unmasked("controls", controls))
     one_of("late", late, ("raise", "replay"))
     if any(is_reading(entry) for entry in observations):
         if times is not None or np.ndim(dt) or dt != 1.0:

@@ -9,12 +9,11 @@ from functools import lru_cache
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, as_count
+from herdfilter._checks import Array, as_count, as_weighted_particles
 from herdfilter._covariances import floored
 from herdfilter.angles import unwrap_angles
 from herdfilter.fitting._covariance import plain_and_regular
 from herdfilter.fitting._division import divide
-from herdfilter.fitting.base import checked
 from herdfilter.mixture import GaussianMixture
 
 FLOOR = 1e-6  # least variance of a component in any direction, as a fraction of that of all particles
@@ -85,7 +84,7 @@ class DivisiveFit:
         self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()
     ) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
-        particles, weights = checked(particles, weights)
+        particles, weights = as_weighted_particles(particles, weights)
         x = unwrap_angles(particles, weights, circular)
         mean = weights @ x
         centred = x - mean

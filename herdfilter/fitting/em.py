@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, as_positive
+from herdfilter._checks import Array, as_count, as_positive, as_weighted_particles
 from herdfilter._covariances import floored
 from herdfilter.angles import unwrap_angles
 from herdfilter.fitting._covariance import plain_and_regular
 from herdfilter.fitting._em import maximise, spread_seeds
-from herdfilter.fitting.base import checked
 from herdfilter.mixture import GaussianMixture
 
 CANDIDATES = 64  # places among the particles where a component may start
@@ -100,7 +99,7 @@ class EMFit:
         self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()
     ) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
-        particles, weights = checked(particles, weights)
+        particles, weights = as_weighted_particles(particles, weights)
         x = unwrap_angles(particles, weights, circular)
         present = weights > 0
         x, w = x[present], weights[present]

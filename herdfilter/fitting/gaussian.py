@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_weighted_particles
 from herdfilter.angles import unwrap_angles
 from herdfilter.fitting._covariance import plain_and_regular
-from herdfilter.fitting.base import checked
 from herdfilter.mixture import GaussianMixture
 
 
@@ -31,7 +30,7 @@ class GaussianFit:
         self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()
     ) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
-        particles, weights = checked(particles, weights)
+        particles, weights = as_weighted_particles(particles, weights)
         x = unwrap_angles(particles, weights, circular)
         mean = weights @ x
         covariance = plain_and_regular(x, weights, x - mean)[1]

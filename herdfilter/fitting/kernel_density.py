@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, as_positive
+from herdfilter._checks import Array, as_count, as_positive, as_weighted_particles
 from herdfilter.angles import unwrap_angles
 from herdfilter.fitting._covariance import plain_and_regular
-from herdfilter.fitting.base import checked
 from herdfilter.fitting.em import EMFit
 from herdfilter.mixture import GaussianMixture
 
@@ -66,7 +65,7 @@ class KernelDensityFit:
         self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()
     ) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
-        particles, weights = checked(particles, weights)
+        particles, weights = as_weighted_particles(particles, weights)
         x = unwrap_angles(particles, weights, circular)
         d = x.shape[1]
         effective = 1.0 / (weights @ weights)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_covariance, as_definite, as_points
 from herdfilter.kernels.base import Kernel
 from herdfilter.kernels.gaussian import Gaussian
 from herdfilter.mixture import GaussianMixture
@@ -20,6 +20,7 @@ def log_normaliser(covariance: Array) -> float:
     >>> print(round(hf.kernels.log_normaliser(4 * np.eye(1)), 4), -0.5 * np.log(2 * np.pi * 4).round(4))
     -1.6121 -1.6121
     """
+    covariance = as_definite("covariance", covariance, None)
     return float(-0.5 * (len(covariance) * np.log(2 * np.pi) + np.linalg.slogdet(covariance)[1]))
 
 
@@ -84,7 +85,7 @@ class KernelMean:
 
 def in_kernel_frame(mixture: GaussianMixture, covariance: Array) -> tuple[Array, GaussianMixture]:
     """Return the inverse factor W, and the mixture of ``W x``, in which a kernel of this covariance has bandwidth 1."""
-    inverse = np.linalg.inv(np.linalg.cholesky(covariance))
+    inverse = np.linalg.inv(np.linalg.cholesky(as_definite("covariance", covariance, mixture.dim)))
     cov = inverse @ mixture.distinct_covariances @ inverse.T
     return inverse, GaussianMixture.trusted(mixture.weights, mixture.means @ inverse.T, cov)
 
@@ -104,6 +105,7 @@ def expected_kernel(
     >>> print(hf.kernels.expected_kernel(mixture, np.array([[0.0], [2.0]]), np.eye(1)).round(4))
     [0.7071 0.2601]
     """
+    x = as_points("x", x, mixture.dim)
     if kernel is None or kernel == Gaussian():
         return np.exp(mixture.convolve(covariance).log_density(x) - log_normaliser(covariance))
     inverse, frame = in_kernel_frame(mixture, covariance)
@@ -139,7 +141,7 @@ def density_product(mixture: GaussianMixture, covariance: Array | None = None) -
     >>> print(round(hf.kernels.density_product(mixture), 4), round(0.5 / np.sqrt(np.pi), 4))
     0.2821 0.2821
     """
-    extra = 0.0 if covariance is None else covariance
+    extra = 0.0 if covariance is None else as_covariance("covariance", covariance, mixture.dim)
     total = 0.0
     for weight, mean, cov in zip(mixture.weights, mixture.means, mixture.covariances, strict=True):
         pair = GaussianMixture.trusted(

@@ -280,7 +280,7 @@ def _search(
 
 def _box(theta0: ArrayLike, bounds: Any) -> tuple[Array, Array, Array]:
     """Return start, lower and upper bounds, (p,) each, checked."""
-    theta0 = as_array("theta0", np.atleast_1d(np.asarray(theta0)), (None,))
+    theta0 = as_array("theta0", np.atleast_1d(as_numbers("theta0", theta0, (None,))), (None,))
     p = len(theta0)
     if not p:
         raise ValueError("theta0: expected at least one parameter, got none")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_array, as_covariance, as_positive
+from herdfilter._checks import Array, as_array, as_covariance, as_numbers, as_positive
 
 
 def assign(model: Any, **values: Any) -> None:
@@ -29,12 +29,13 @@ def as_matrix_covariance(name: str, value: ArrayLike, dim: int) -> Array:
 
 def as_observation(z: ArrayLike, size: int) -> Array:
     """Return an observation as an array of shape (size,); a number stands for a single entry."""
-    return as_array("z", np.atleast_1d(np.asarray(z)), (size,))
+    return as_array("z", np.atleast_1d(as_numbers("z", z, (size,))), (size,))
 
 
 def as_partial_observation(z: ArrayLike, size: int) -> tuple[Array, NDArray[np.integer[Any]]]:
     """Return an observation as an array of shape (size,) and the indices of its entries that are not NaN."""
-    z = as_array("z", z if isinstance(z, np.ndarray) and z.ndim else np.atleast_1d(z), (size,), finite=False)
+    z = as_numbers("z", z, (size,), missing=True)
+    z = as_array("z", z if z.ndim else z[None], (size,), finite=False)
     if np.isfinite(z).all():
         return z, _all(size)
     if np.isinf(z).any():

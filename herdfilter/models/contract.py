@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, as_covariance, shown
+from herdfilter._checks import Array, as_count, as_covariance, as_numbers, shown, with_nan
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.mixture import GaussianMixture
@@ -231,6 +231,7 @@ def propagate(model: Model, x: Array, noise: Array, dt: float, control: Any, ste
     >>> np.allclose(x, [[1.0], [4.0 - 2 * np.pi]])
     True
     """
+    x, noise = as_numbers("x", x, (None, None)), as_numbers("noise", noise, (None, None))
     if hasattr(model, "transition"):
         moved = rows("transition", model.transition(x, noise, dt, control, step), x.shape, step)
     else:
@@ -253,6 +254,7 @@ def sample_transition(
     >>> np.allclose(moved.mean(), 0.42, atol=0.15), np.allclose(moved.var(), 1.0, atol=0.2)
     (True, True)
     """
+    x = as_numbers("x", x, (None, None))
     if hasattr(model, "transition") or has(model, ADDITIVE):
         return propagate(model, x, rng.standard_normal((len(x), noise_dim(model))), dt, control, step)
     moved = model.sample_transition(x, rng, dt, control, step)
@@ -279,7 +281,7 @@ def sample_observation(model: Model, x: Array, rng: np.random.Generator, step: i
     """Draw one observation of each state, (n, d) -> (n, k), or a list of n scans."""
     if hasattr(model, "sample_observation"):
         drawn = model.sample_observation(x, rng, step)
-        return drawn if has_scans(model) else np.asarray(drawn)
+        return drawn if has_scans(model) else np.asarray(with_nan(drawn))
     require(model, "simulation", ("sample_observation",), OBSERVED)
     mean = observation_mean(model, x, step)
     size, white = mean.shape[1], rng.standard_normal(mean.shape)
@@ -390,6 +392,7 @@ def predictive_mixture(
     >>> mixture.weights.tolist(), np.round(mixture.means.ravel(), 6).tolist(), mixture.distinct_covariances.tolist()
     ([0.25, 0.75], [0.0, 4.2], [[[1.0]]])
     """
+    x, weights = as_numbers("x", x, (None, None)), as_numbers("weights", weights, (None,))
     means = unwrap_angles(transition_mean(model, x, dt, control, step), weights, circular_dims(model))
     return GaussianMixture.trusted(weights, means, transition_covariance(model, dt, step))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_covariance, as_numbers, shape_text, shown
+from herdfilter._checks import Array, as_array, as_covariance, as_numbers, shape_text, shown, unmasked
 from herdfilter._pickled import PicklesFunctions
 from herdfilter.mixture import GaussianMixture
 
@@ -226,7 +226,7 @@ class _Function(PicklesFunctions):
                     "vectorised=False"
                 )
                 raise
-        return np.array([np.atleast_1d(self.function(row, **given)) for row in x])
+        return np.array([np.atleast_1d(unmasked(self.name, self.function(row, **given))) for row in x])
 
 
 @dataclass(frozen=True)

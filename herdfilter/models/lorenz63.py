@@ -99,7 +99,7 @@ class Lorenz63:
         from herdfilter.models._lorenz63 import integrate  # compiled code is loaded on first use
 
         steps = max(1, math.ceil(dt / self.integration_step - 1e-9))
-        return integrate(x, self.sigma, self.rho, self.beta, dt / steps, steps)
+        return integrate(as_array("x", x, (None, 3)), self.sigma, self.rho, self.beta, dt / steps, steps)
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the noise added over a time `dt`, (3, 3)."""

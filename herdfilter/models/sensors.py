@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_covariance, as_generator, as_points, shown
+from herdfilter._checks import Array, as_covariance, as_generator, as_numbers, as_points, shown
 from herdfilter._one_line import fields_in_line
 from herdfilter._pickled import PicklesFunctions
 from herdfilter.models.contract import OBSERVATION, SEEN, Model, in_mode, jumps, kind, sample_observation
@@ -122,7 +122,7 @@ class Sensor(PicklesFunctions):
         """Draw one observation of each state with Gaussian noise, (n, d) -> (n, k), or a list of n scans."""
         if self.mean is None:
             raise TypeError("mean: a sensor is simulated by its mean and covariance; this one has none")
-        states = as_points("x", np.atleast_2d(np.asarray(x)))
+        states = as_points("x", np.atleast_2d(as_numbers("x", x, (None, None))))
         return sample_observation(self.on(None), states, as_generator(rng), 1)
 
     @cached_property
@@ -139,7 +139,7 @@ class Sensor(PicklesFunctions):
         return known
 
     def _mean(self, x: Array, step: int) -> ArrayLike:
-        values = np.asarray(self.mean(x))  # type: ignore[misc]
+        values = np.asanyarray(self.mean(x))  # type: ignore[misc]
         return values[:, None] if values.shape == (len(x),) else values
 
     def _constant(self, step: int) -> ArrayLike:

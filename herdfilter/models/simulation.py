@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_array, as_count, as_generator, as_positive, shown
+from herdfilter._checks import Array, as_array, as_count, as_generator, as_numbers, as_positive, shown
 from herdfilter.angles import wrap_angles
 from herdfilter.models.contract import (
     ADDITIVE,
@@ -30,7 +30,7 @@ def simulated_controls(model: Model, steps: int) -> Array | None:
     """Return the control inputs of simulated transitions to steps 1 to `steps`, (steps, c); None if the model has none."""
     if not hasattr(model, "control"):
         return None
-    return np.array([model.control(step) for step in range(1, steps + 1)], dtype=np.float64)
+    return as_numbers("control", [model.control(step) for step in range(1, steps + 1)], (steps, None))
 
 
 def simulate_observations(model: Model, truth: Array, rng: np.random.Generator) -> Any:
@@ -165,7 +165,7 @@ def _moving(model: Model, steps: int, rng: np.random.Generator, modes: ArrayLike
             raise ValueError(f"modes: expected None, as {kind(model)} has none, got {shown(modes)}")
         return [model] * (steps + 1)
     known = [in_mode(model, mode) for mode in range(len(model.models))]
-    path = sample_modes(model, steps, rng) if modes is None else np.asarray(modes)
+    path = sample_modes(model, steps, rng) if modes is None else as_numbers("modes", modes, (steps + 1,))
     if path.shape != (steps + 1,) or not np.isin(path, np.arange(len(known))).all():
         raise ValueError(
             f"modes: expected the mode, from 0 to {len(known) - 1}, at each of steps 0 to {steps}, shape {(steps + 1,)}, "

@@ -97,6 +97,9 @@ class WithClutter:
                     f"region: expected rows (lowest, highest), the first below the second, got {region.tolist()}"
                 )
             object.__setattr__(self, "region", region)
+            one = contract.in_mode(self.model, 0) if contract.jumps(self.model) else self.model
+            if contract.has(one, contract.OBSERVED) and not contract.takes_state(one):
+                self._bounds(len(np.atleast_1d(one.observation_covariance(1))))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "model":  # while it is copied or unpickled
@@ -154,7 +157,7 @@ class WithClutter:
         m = "m" if size is None else str(size)
         expected = f"z: expected a scan, detections (k, {m})"
         try:
-            scan = as_numbers("z", z, (None, size))
+            scan = as_numbers("z", z, (None, size), missing=True)
         except ValueError:
             lengths = sorted({np.size(one) for one in z}) if isinstance(z, list | tuple) else []
             found = f"lengths {', '.join(map(str, lengths))}" if len(lengths) > 1 else shown(z)

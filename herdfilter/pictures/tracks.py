@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count
+from herdfilter._checks import Array, as_array, as_count, as_numbers
 from herdfilter.pictures._axes import (
     as_mass,
     axes_or_new,
@@ -161,7 +161,7 @@ def plot_state_over_time(
     middle, t = broken(means[:, dim], at), np.insert(times, at, times[at])
     covariances = getattr(result, "covariances", None)
     if covariances is not None and factor is not None:
-        sd = np.sqrt(np.maximum(np.asarray(covariances)[:, dim, dim], 0.0))
+        sd = np.sqrt(np.maximum(as_numbers("covariances", covariances, (None, None, None))[:, dim, dim], 0.0))
         half = factor * broken(sd, at)
         ax.fill_between(t, middle - half, middle + half, color=colour, alpha=0.18, linewidth=0)
     if actual is not None:
@@ -180,7 +180,7 @@ def plot_state_over_time(
 
 def truth_in(truth: ArrayLike, dims: Sequence[int], dim: int) -> Array:
     """Return a truth in the dimensions that are drawn, given all of the state's or these alone."""
-    values = np.asarray(truth)
+    values = as_numbers("truth", truth, (None, None))
     if values.ndim == 1:
         values = values[:, None]
     values = as_array("truth", values, (None, None), finite=False)

@@ -6,7 +6,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from herdfilter.mixture import GaussianMixture
+from herdfilter._checks import as_count, as_generator
+from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 
 
@@ -51,6 +52,14 @@ def as_sampler(name: str, sampler: Any) -> Sampler:
     if not isinstance(sampler, Sampler):
         raise TypeError(f"{name}: expected an object with sample(mixture, n, rng), got {sampler!r}")
     return sampler
+
+
+def asked(mixture: Any, n: Any, rng: Any) -> int:
+    """Return the number of points that a sampler is asked for, after a check of all that it is given."""
+    as_mixture("mixture", mixture)
+    if rng is not None:
+        as_generator(rng)
+    return as_count("n", n)
 
 
 def drawn(sampler: Sampler, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> Points:

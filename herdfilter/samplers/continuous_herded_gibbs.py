@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import as_array, as_count, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.discrete._herding import herded_labels
-from herdfilter.mixture import GaussianMixture, as_mixture
+from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
+from herdfilter.samplers.base import asked
 from herdfilter.samplers.gibbs.recursion import herd, mode
 from herdfilter.samplers.gibbs.target import is_wide, origins, room_for, target_of
 from herdfilter.samplers.herding.frame import KernelFrame, heaviest
@@ -106,8 +107,7 @@ class ContinuousHerdedGibbs:
             The first point, in state units; by default the maximum of the smoothed density that is reached from the
             mean of the heaviest component.
         """
-        as_mixture("mixture", mixture)
-        n = as_count("n", n)
+        n = asked(mixture, n, rng)
         if self.bandwidth == "auto" and self.target == "smoothed" and start is None:
             return grouped(mixture, n, lambda part, m: self._herd(part, m, None, again=True))
         return self._herd(mixture, n, start, again=False)

@@ -7,11 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from herdfilter._checks import as_count, one_of
+from herdfilter._checks import one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.kernels import Gaussian, Kernel, as_kernel
-from herdfilter.mixture import GaussianMixture, as_mixture
+from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
+from herdfilter.samplers.base import asked
 from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.greedy import herd
 from herdfilter.samplers.herding.groups import grouped
@@ -85,8 +86,7 @@ class KernelHerding:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Herd `n` points from `mixture`; `rng` is not used."""
-        as_mixture("mixture", mixture)
-        n = as_count("n", n)
+        n = asked(mixture, n, rng)
         if self.bandwidth == "auto":
             return grouped(mixture, n, self._herd, weighted=self.weights != "equal")
         return self._herd(mixture, n)

@@ -53,7 +53,7 @@ class LCDSampling:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Map `n` points of equal weight into `mixture`; `rng` is not used."""
-        return self._mapped.sample(mixture, n)
+        return self._mapped.sample(mixture, n, rng)
 
 
 @dataclass(frozen=True)

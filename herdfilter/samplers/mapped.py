@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from herdfilter._checks import UNDERFLOW, Array, as_count
-from herdfilter.mixture import GaussianMixture, as_mixture
+from herdfilter._checks import UNDERFLOW, Array
+from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import Sampler, as_sampler, drawn
+from herdfilter.samplers.base import Sampler, as_sampler, asked, drawn
 from herdfilter.samplers.herding.frame import principal_axes
 
 
@@ -54,8 +54,7 @@ class MappedSampling:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Map `n` points into `mixture`; `rng` is passed on when the base sampler is first asked for a size."""
-        as_mixture("mixture", mixture)
-        n, d = as_count("n", n), mixture.dim
+        n, d = asked(mixture, n, rng), mixture.dim
         if len(mixture) == 1:
             base = self._standard(n, d, rng)
             return Points.trusted(mixture.means[0] + base.x @ mixture.factors[0].T, base.weights.copy())

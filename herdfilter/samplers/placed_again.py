@@ -10,7 +10,7 @@ from herdfilter._checks import Array, as_count
 from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import Sampler, as_sampler, drawn
+from herdfilter.samplers.base import Sampler, as_sampler, asked, drawn
 from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.groups import moved
 from herdfilter.samplers.herding.placing import place_again
@@ -65,7 +65,7 @@ class PlacedAgain:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Draw `n` points with the sampler, which may use `rng`, and place them again."""
-        points = drawn(self.sampler, mixture, as_count("n", n), rng)
+        points = drawn(self.sampler, mixture, asked(mixture, n, rng), rng)
         if np.ptp(points.weights) > 1e-12 / n:
             raise ValueError(
                 f"sampler: expected points of equal weight from {type(self.sampler).__name__}, got weights from "

@@ -11,7 +11,7 @@ from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import Sampler, as_sampler, drawn
+from herdfilter.samplers.base import Sampler, as_sampler, asked, drawn
 from herdfilter.samplers.herding.descent import descend
 from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.groups import moved
@@ -66,7 +66,7 @@ class Polished:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Draw `n` points with the sampler, which may use `rng`, and polish them."""
-        points = drawn(self.sampler, mixture, as_count("n", n), rng)
+        points = drawn(self.sampler, mixture, asked(mixture, n, rng), rng)
         if self.bandwidth == "auto":
             return Points.trusted(
                 moved(mixture, points.x, points.weights, self._polish), points.weights.copy()

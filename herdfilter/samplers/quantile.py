@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import as_count
-from herdfilter.mixture import GaussianMixture, as_mixture
+from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import check_dim
+from herdfilter.samplers.base import asked, check_dim
 from herdfilter.samplers.line.quantiles import quantiles
 
 
@@ -44,8 +43,7 @@ class QuantileSampling:
         ValueError
             If the mixture has more than one dimension.
         """
-        as_mixture("mixture", mixture)
-        n = as_count("n", n)
+        n = asked(mixture, n, rng)
         check_dim("mixture", self, mixture.dim, "")
         x = quantiles(mixture, (np.arange(n) + 0.5) / n)
         return Points.trusted(x[:, None], np.full(n, 1.0 / n))

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import as_count, as_generator
-from herdfilter.mixture import GaussianMixture, as_mixture
+from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
+from herdfilter.samplers.base import asked
 
 
 @dataclass(frozen=True)
@@ -26,5 +26,5 @@ class RandomSampling:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Draw `n` points; `rng` is a Generator, a seed, or None for fresh entropy."""
-        as_mixture("mixture", mixture)
-        return Points(mixture.sample(as_count("n", n), as_generator(rng)))
+        n = asked(mixture, n, rng)
+        return Points(mixture.sample(n, rng))

@@ -8,8 +8,9 @@ import numpy as np
 
 from herdfilter._checks import as_count, as_generator
 from herdfilter._covariances import floored
-from herdfilter.mixture import GaussianMixture, as_mixture
+from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
+from herdfilter.samplers.base import asked
 from herdfilter.samplers.gibbs.chain import random_gibbs
 from herdfilter.samplers.herding.frame import KernelFrame, heaviest
 
@@ -58,8 +59,7 @@ class RandomGibbs:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Draw `n` successive points of a chain, with equal weights; `rng` is a Generator, a seed, or None."""
-        as_mixture("mixture", mixture)
-        n, rng = as_count("n", n), as_generator(rng)
+        n, rng = asked(mixture, n, rng), as_generator(rng)
         frame = KernelFrame.of(mixture, floored(mixture.covariance), n, turn=True)
         if self.burn_in is None:
             start = frame.forward(mixture.sample(1, rng))[0]

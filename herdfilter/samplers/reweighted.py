@@ -7,13 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-from herdfilter._checks import as_count, one_of
+from herdfilter._checks import one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
 from herdfilter.discrepancy import optimal_weights
 from herdfilter.kernels import Gaussian, Kernel, as_kernel
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import Sampler, as_sampler
+from herdfilter.samplers.base import Sampler, as_sampler, asked
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Reweighted:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Draw `n` points with the sampler, which may use `rng`, and weigh them."""
-        x = self.sampler.sample(mixture, as_count("n", n), rng).x
+        x = self.sampler.sample(mixture, asked(mixture, n, rng), rng).x
         covariance = kernel_covariance(self.bandwidth, mixture, n)
         weights = optimal_weights(x, mixture, covariance, self.constraint, self.kernel)
         return Points(x, weights, signed=self.constraint == "sum")

@@ -8,10 +8,11 @@ from typing import Literal
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, one_of
+from herdfilter._checks import Array, one_of
 from herdfilter._covariances import covariance_factor
-from herdfilter.mixture import GaussianMixture, as_mixture
+from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
+from herdfilter.samplers.base import asked
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,7 @@ class SigmaPoints:
         ValueError
             If `n` is not ``size(mixture)``, or `kappa` is not above -d.
         """
-        as_mixture("mixture", mixture)
-        n, size = as_count("n", n), self.size(mixture)
+        n, size = asked(mixture, n, rng), self.size(mixture)
         if n != size:
             raise ValueError(f"n: expected {size}, the number of sigma points for this mixture, got {n}")
         z, w = self._standard(mixture.dim)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, as_count, as_generator
-from herdfilter.mixture import GaussianMixture, as_mixture
+from herdfilter._checks import Array, as_generator
+from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
+from herdfilter.samplers.base import asked
 from herdfilter.samplers.mapped import along_main_axis
 
 _BITS = 30  # of a scrambled coordinate
@@ -56,8 +57,7 @@ class SobolSampling:
         ValueError
             If the mixture has more dimensions than Sobol points can have, less one (21200), or `n` is not valid.
         """
-        as_mixture("mixture", mixture)
-        n = as_count("n", n)
+        n = asked(mixture, n, rng)
         u = self._uniform(n, mixture.dim + 1, rng)
         order = along_main_axis(mixture)
         order = order[mixture.weights[order] > 0]

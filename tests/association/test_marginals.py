@@ -66,10 +66,37 @@ class TestEveryMethod:
             assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("method", ["exact", "belief-propagation", "k-best"])
-def test_more_tracks_in_need_than_measurements(method):
-    with pytest.raises(ValueError, match=r"expected an assignment of positive weight, got none"):
-        association.marginals([[0, 1.0], [0, 2.0]], method)
+METHODS = ["exact", "auto", "belief-propagation", "k-best", "random-gibbs", "herded-gibbs"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "ratios",
+    [
+        [[0, 1.0], [0, 2.0]],
+        [[0, 1.0, 1.0], [0, 2.0, 1.0], [0, 1.0, 1.0]],
+        [[0, 1.0, 1.0, 0], [0, 1.0, 1.0, 0], [0, 1.0, 1.0, 0], [1.0, 0, 1.0, 1.0], [0, 0, 0, 1.0]],
+    ],
+    ids=["a column", "a loop", "beside others"],
+)
+def test_more_tracks_in_need_than_measurements_are_refused_in_the_same_words(method, ratios):
+    with pytest.raises(
+        ValueError, match=r"^ratios: expected an assignment of positive weight, got none: more tracks"
+    ):
+        association.marginals(ratios, method)
+
+
+def test_tracks_in_need_that_find_a_measurement_each_are_no_hindrance():
+    ratios = [[0, 1.0, 1.0], [0, 0, 2.0], [0.5, 1.0, 0]]
+    exact = association.marginals(ratios)
+    np.testing.assert_allclose(exact, [[0, 1, 0], [0, 0, 1], [1, 0, 0]], atol=1e-12)
+    np.testing.assert_allclose(association.marginals(ratios, "belief-propagation"), exact, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_no_source_of_random_numbers_is_named_where_none_are_drawn(method):
+    with pytest.raises(ValueError, match=r"^rng: expected a numpy Generator, a seed or None, got 'abc'$"):
+        association.marginals([[1.0, 1.0], [1.0, 1.0]], method, rng="abc")
 
 
 @pytest.mark.parametrize(

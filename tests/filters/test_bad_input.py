@@ -108,6 +108,31 @@ def test_weighted_points_that_are_no_cloud_are_named(walk, method):
 
 
 @pytest.mark.parametrize(
+    ("particles", "log_weights", "message"),
+    [
+        ("abc", "abc", "particles: expected numbers"),
+        (np.nan, np.nan, r"particles: expected shape \(\*, \*\)"),
+        ([[np.nan]], [0.0], "particles: expected finite numbers"),
+        ([[0.0]], [np.nan], "log_weights: expected numbers below infinity"),
+        ([[0.0]], [np.inf], "log_weights: expected numbers below infinity"),
+        ([[0.0]], [0.0, 0.0], r"log_weights: expected shape \(1,\)"),
+        (np.empty((0, 2)), [], "particles: expected at least one point"),
+        (np.empty((2, 0)), [0.0, 0.0], "particles: expected at least one point and one dimension"),
+    ],
+)
+def test_what_is_no_cloud_is_named(particles, log_weights, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        Cloud(particles, log_weights)
+
+
+def test_weights_of_a_cloud_are_those_of_a_distribution():
+    for wrong in ([0.5, 0.6], [-0.5, 1.5], [0.5, np.nan]):
+        with pytest.raises(ValueError, match=r"^weights: expected"):
+            Cloud.weighted([[0.0], [1.0]], wrong)
+    assert np.isneginf(Cloud.weighted([[0.0], [1.0]], [0.0, 1.0]).log_weights[0])
+
+
+@pytest.mark.parametrize(
     ("initial", "expected"), [(np.zeros(1), "needs sample; ndarray"), (None, "needs sample")]
 )
 def test_an_initial_distribution_that_cannot_be_drawn_from_is_named(walk_class, proposal, initial, expected):

@@ -43,7 +43,7 @@ every_weights = pytest.mark.parametrize("name", [name for name in WEIGHTS if nam
 def copies(scheme, weights, rng):
     """Number of copies of each particle."""
     n = len(weights)
-    new = scheme.resample(Cloud.weighted(np.arange(n)[:, None], weights), rng).particles
+    new = scheme.resample(Cloud.weighted(np.arange(n)[:, None], weights), rng).particles.astype(int)
     return np.bincount(new[:, 0], minlength=n)
 
 

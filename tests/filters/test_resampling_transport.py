@@ -145,7 +145,7 @@ def test_too_many_particles_are_refused_except_on_a_line():
     ):
         transported(ETPF, x, weights)
     assert len(transported(ETPF, x[:, :1], weights)) == 501
-    assert len(transported(hf.OptimalTransportResampling(largest=10), x[:10], weights[:10])) == 10
+    assert len(transported(hf.OptimalTransportResampling(largest=10), x[:10], np.full(10, 0.1))) == 10
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def with_one(value):
         (X, np.full(6, np.nan), "weights: expected finite numbers"),
         (X, 6 * W, "weights: expected non-negative numbers that sum to 1, got a sum of 6"),
         (X, np.array([-1, 1, 1, 0, 0, 0]), "weights: expected non-negative .* a least of -1"),
-        (X[:0], W[:0], "weights: expected non-negative numbers that sum to 1, got a sum of 0"),
+        (X[:0], W[:0], r"particles: expected at least one point and one dimension, got shape \(0, 2\)"),
     ],
 )
 def test_what_cannot_be_fitted_is_named(x, w, message):

@@ -183,6 +183,17 @@ def test_numbers_out_of_range_are_named(arguments, message):
         hf.Sensor(lambda x: x, np.eye(2), (), None, None, *arguments)
 
 
+def test_a_region_of_another_length_than_an_observation_is_named():
+    for region in ([[0.0, 1.0]], [[0.0, 1.0]] * 3):
+        with pytest.raises(ValueError, match=r"^region: expected bounds of shape \(2, 2\), got"):
+            WithClutter(PLANE, 0.9, 0.1, region)
+        with pytest.raises(ValueError, match=r"^region: expected bounds of shape \(2, 2\), got"):
+            hf.Sensor(lambda x: x, np.eye(2), (), None, None, 0.9, 0.1, region)
+        jumps = hf.models.JumpMarkov([PLANE, PLANE], [[0.9, 0.1], [0.1, 0.9]])
+        with pytest.raises(ValueError, match=r"^region: expected bounds of shape \(2, 2\), got"):
+            WithClutter(jumps, 0.9, 0.1, region)
+
+
 def test_a_region_is_asked_for_where_clutter_is_simulated():
     with pytest.raises(ValueError, match="region: expected bounds"):
         hf.simulate(WithClutter(PLANE, 0.9, 0.1), 3, rng=0)

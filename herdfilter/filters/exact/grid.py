@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count
+from herdfilter._checks import Array, as_array, as_count, as_numbers
 from herdfilter._one_line import fields_in_line, one_line
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.series import Late, Reading, series
@@ -247,7 +247,7 @@ class GridFilter:
 
 def _corner(name: str, value: ArrayLike, dim: int) -> Array:
     """Return a corner of the grid, (dim,); a number stands for all dimensions."""
-    value = np.asarray(value)
+    value = as_numbers(name, value, (dim,))
     return as_array(name, np.full(dim, value) if value.ndim == 0 else value, (dim,))
 
 

@@ -115,6 +115,7 @@ class ExactFlow:
         one eigendecomposition per step serves all.
         """
         origins, offsets = [list(each) for each in zip(*movers, strict=True)]
+        covariance = as_array("covariance", covariance, (offsets[0].shape[1],) * 2)
         log_determinants = np.zeros(len(offsets[0]))
         scale = np.sqrt(np.diagonal(covariance))
         for start, end in zip(self.times[:-1], self.times[1:], strict=True):

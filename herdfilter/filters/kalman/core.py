@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, shown
+from herdfilter._checks import Array, shown, unmasked
 from herdfilter._one_line import one_line
 from herdfilter.angles import wrap_angles
 from herdfilter.filters._times import as_duration
@@ -129,7 +129,7 @@ class KalmanFilter:
             If `dt` is not positive, or the model returns a wrong shape or numbers that are not finite.
         """
         dt = as_duration("dt", dt)
-        self.belief = self.belief.predicted(Move(self.model, dt, control, self.step + 1))
+        self.belief = self.belief.predicted(Move(self.model, dt, unmasked("control", control), self.step + 1))
         self.step += 1
 
     def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:

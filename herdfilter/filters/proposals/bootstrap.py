@@ -54,4 +54,4 @@ class BootstrapProposal:
 
     def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""
-        return Cloud(move.sample(cloud.particles, rng), cloud.log_weights)
+        return Cloud.trusted(move.sample(cloud.particles, rng), cloud.log_weights)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_numbers, as_weights
 from herdfilter.filters.cloud import Cloud
 
 Indices = NDArray[np.integer[Any]]
@@ -47,14 +47,15 @@ def picked(weights: Array, u: Array) -> Indices:
 
     Only indices of positive weight are returned, whatever the rounding.
     """
-    total = weights.cumsum()
+    total = as_numbers("weights", weights, (None,)).cumsum()
     below = math.nextafter(total[-1], 0.0)  # rounding may reach the sum itself
     return total.searchsorted(np.minimum(u * total[-1], below), side="right")
 
 
 def whole_and_rest(weights: Array) -> tuple[Indices, Array]:
     """Split the expected numbers of offspring, n w (n,), into whole numbers and rests from 0 to 1."""
-    expected = len(weights) / weights.sum() * weights
+    weights = as_weights("weights", weights)
+    expected = len(weights) * weights
     whole = np.floor(expected * (1 + ROUNDING)).astype(np.int64)
     return whole, np.maximum(expected - whole, 0.0)
 

@@ -52,8 +52,8 @@ class ResidualResampling(CopyingResampling):
 
     def ancestors(self, weights: Array, rng: np.random.Generator) -> Indices:
         """See `CopyingResampling`."""
-        n = len(weights)
         copies, rest = whole_and_rest(weights)
+        n = len(rest)
         places = n - int(copies.sum())
         if places:
             u = (

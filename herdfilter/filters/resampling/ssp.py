@@ -35,7 +35,7 @@ class SSPResampling(CopyingResampling):
 
     def ancestors(self, weights: Array, rng: np.random.Generator) -> Indices:
         """See `CopyingResampling`."""
-        n = len(weights)
         copies, rest = whole_and_rest(weights)
+        n = len(rest)
         copies += rounded_up(rest, n - int(copies.sum()), rng.random(n))
         return np.repeat(np.arange(n), copies)
