@@ -473,7 +473,7 @@ def test_smoothers_are_measured_against_exact_means(study, benchmark_module):
 
 
 def test_association_is_measured_against_exact_marginals(benchmark_module):
-    table = benchmark_module("associations").measured("dense", 3, range(4), sweeps=(50,)).set_index("method")
+    table = benchmark_module("associations").measured("dense", 3, range(6), sweeps=(50,)).set_index("method")
     assert table.loc["exact", "variation"] == 0
     assert 0 < table.loc["herded Gibbs", "variation_low"] < table.loc["random Gibbs", "variation"]
     herded = table.loc["herded Gibbs"]
