@@ -79,11 +79,14 @@ $(VENV)/.installed-bench: $(VENV)/.installed-dev
 	@$(call told,Installing the peers of the benchmarks,$(call install,bench)) || echo "peers not installed: the benchmarks leave them out"
 	@touch $@
 
-# The test suite where everything that is installed has the lowest version that pyproject.toml promises.
+# The test suite where everything that is installed has the lowest version that pyproject.toml promises. Its compiled loops are kept
+# apart, because each version of numba throws away those of the other.
+LOWEST := $(abspath $(VENV)-lowest)
+
 test-lowest:
-	@mkdir -p $(VENV)-lowest
-	@$(PYTHON) .ci/lowest.py > $(VENV)-lowest/constraints.txt
-	@PIP_CONSTRAINT='$(CURDIR)/$(VENV)-lowest/constraints.txt' $(MAKE) --no-print-directory test VENV=$(VENV)-lowest
+	@mkdir -p $(LOWEST)
+	@$(PYTHON) .ci/lowest.py > $(LOWEST)/constraints.txt
+	@PIP_CONSTRAINT=$(LOWEST)/constraints.txt NUMBA_CACHE_DIR=$(LOWEST)/compiled $(MAKE) --no-print-directory test VENV=$(VENV)-lowest
 
 clean:                         ## what was made, compiled loops included
 	rm -rf $(VENV) $(VENV)-* results docs/_build docs/examples
