@@ -118,9 +118,10 @@ MEASUREMENTS = {
         (3,),
     ),
 }
-if hasattr(seen, "CartesianToBearingRangeRate2D"):  # since Stone Soup 1.7
-    model = seen.CartesianToBearingRangeRate2D(*PLANE, noise(0.1, 1, 0.5), **FLAT)
-    MEASUREMENTS[type(model)] = (model, (0,))
+MEASUREMENTS[seen.CartesianToBearingRangeRate2D] = (
+    seen.CartesianToBearingRangeRate2D(*PLANE, noise(0.1, 1, 0.5), **FLAT),
+    (0,),
+)
 if hasattr(seen, "CartesianToElevationRateBearingRateRangeRate"):  # since 1.9
     model = seen.CartesianToElevationRateBearingRateRangeRate(*SPACE, noise(0.1, 0.2, 1, 1, 1, 0.5), **MOVING)
     MEASUREMENTS[type(model)] = (model, (1,))
