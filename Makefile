@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-rounding test-order check format bench docs clean
+.PHONY: demo test test-rounding test-order check format bench docs test-lowest clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed       ## the main job: samplers compared in a particle filter, table and figures in results/demo
@@ -79,6 +79,15 @@ $(VENV)/.installed-bench: $(VENV)/.installed-dev
 	@$(call told,Installing the peers of the benchmarks,$(call install,bench)) || echo "peers not installed: the benchmarks leave them out"
 	@touch $@
 
+# The test suite where everything that is installed has the lowest version that pyproject.toml promises. Its compiled loops are kept
+# apart, because each version of numba throws away those of the other.
+LOWEST := $(abspath $(VENV)-lowest)
+
+test-lowest:
+	@mkdir -p $(LOWEST)
+	@$(PYTHON) .ci/lowest.py > $(LOWEST)/constraints.txt
+	@PIP_CONSTRAINT=$(LOWEST)/constraints.txt NUMBA_CACHE_DIR=$(LOWEST)/compiled $(MAKE) --no-print-directory test VENV=$(VENV)-lowest
+
 clean:                         ## what was made, compiled loops included
-	rm -rf $(VENV) results docs/_build docs/examples
+	rm -rf $(VENV) $(VENV)-* results docs/_build docs/examples
 	find herdfilter -name '*.nb[ci]' -delete

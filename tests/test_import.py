@@ -68,6 +68,17 @@ def test_few_dependencies_are_required():
     assert {"numpy", "scipy", "filterpy", "matplotlib", "numba"} <= required
 
 
+def test_the_lowest_versions_are_those_that_are_promised():
+    root = Path(__file__).parents[1]
+    printed = subprocess.run(
+        [sys.executable, root / ".ci" / "lowest.py"], capture_output=True, text=True, check=True
+    )
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    promised = [*project["dependencies"], *project["optional-dependencies"]["test"]]
+    pinned = {name.replace(">=", "==") for name in promised if not name.startswith("herdfilter[")}
+    assert pinned < set(printed.stdout.split())  # and libraries of other extras
+
+
 def test_public_names_are_unique_there_and_documented():
     assert len(herdfilter.__all__) == len(set(herdfilter.__all__))
     assert [name for name in herdfilter.__all__ if not hasattr(herdfilter, name)] == []

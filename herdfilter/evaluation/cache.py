@@ -71,7 +71,7 @@ def _write(file: Path, arrays: dict[str, Array]) -> None:
     handle, name = tempfile.mkstemp(dir=file.parent, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as part:
-            np.savez(part, allow_pickle=False, **arrays)
+            np.savez(part, **arrays)
         os.replace(name, file)
     except BaseException:
         os.unlink(name)

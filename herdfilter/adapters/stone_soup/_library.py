@@ -4,6 +4,6 @@ try:
     from stonesoup.proposal.base import Proposal as Proposal
 except ImportError as error:
     raise ImportError(
-        "herdfilter.adapters.stone_soup: expected Stone Soup 1.6 or newer, which cannot be imported: "
+        "herdfilter.adapters.stone_soup: expected Stone Soup 1.7 or newer, which cannot be imported: "
         "pip install 'herdfilter[stonesoup]'"
     ) from error

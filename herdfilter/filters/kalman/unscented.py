@@ -43,8 +43,9 @@ class UnscentedKalmanFilter(KalmanFilter):
 
     Notes
     -----
-    Numbers are those of filterpy's ``UnscentedKalmanFilter``. That is not called: it loops over points in Python,
-    must be told how to average and subtract angles, and takes neither missing entries nor noise that is not additive.
+    Numbers are those of filterpy's ``UnscentedKalmanFilter`` since 2.0; before, it updated with the points that it
+    predicted, whose spread lacks the transition noise. That is not called: it loops over points in Python, must be told
+    how to average and subtract angles, and takes neither missing entries nor noise that is not additive.
 
     Examples
     --------

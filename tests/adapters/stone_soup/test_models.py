@@ -101,16 +101,8 @@ MEASUREMENTS = {
         seen.CartesianToBearingRangeRate(*SPACE, noise(0.1, 1, 0.5), **MOVING),
         (0,),
     ),
-    seen.CartesianToBearingRangeRate2D: (
-        seen.CartesianToBearingRangeRate2D(*PLANE, noise(0.1, 1, 0.5), **FLAT),
-        (0,),
-    ),
     seen.CartesianToElevationBearingRangeRate: (
         seen.CartesianToElevationBearingRangeRate(*SPACE, noise(0.1, 0.2, 1, 0.5), **MOVING),
-        (1,),
-    ),
-    seen.CartesianToElevationRateBearingRateRangeRate: (
-        seen.CartesianToElevationRateBearingRateRangeRate(*SPACE, noise(0.1, 0.2, 1, 1, 1, 0.5), **MOVING),
         (1,),
     ),
     seen.RangeRangeRateBinning: (
@@ -126,6 +118,13 @@ MEASUREMENTS = {
         (3,),
     ),
 }
+MEASUREMENTS[seen.CartesianToBearingRangeRate2D] = (
+    seen.CartesianToBearingRangeRate2D(*PLANE, noise(0.1, 1, 0.5), **FLAT),
+    (0,),
+)
+if hasattr(seen, "CartesianToElevationRateBearingRateRangeRate"):  # since 1.9
+    model = seen.CartesianToElevationRateBearingRateRangeRate(*SPACE, noise(0.1, 0.2, 1, 1, 1, 0.5), **MOVING)
+    MEASUREMENTS[type(model)] = (model, (1,))
 
 
 def named(models):
