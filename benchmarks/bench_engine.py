@@ -1,6 +1,6 @@
-"""What the Monte Carlo engine costs and what it keeps: overhead, two workers against one, SIGKILL, 10,000 runs in a store.
+"""What the Monte Carlo engine costs and keeps: overhead, two workers, SIGKILL, 10,000 runs in a store, and odd calls.
 
-python benchmarks/bench_engine.py [overhead] [summary] [speed] [kill] [--quick]    all parts unless some are named
+python benchmarks/bench_engine.py [overhead] [summary] [speed] [kill] [calls] [--quick]    all parts unless some are named
 """
 
 from __future__ import annotations
@@ -249,7 +249,18 @@ def equal(a: pd.DataFrame, b: pd.DataFrame) -> bool:
     return a.drop(columns=TIMES).equals(b.drop(columns=TIMES))
 
 
-PARTS = {"overhead": overhead, "summary": summary, "speed": speed, "kill": kill}
+def calls(folder: Path, quick: bool) -> pd.DataFrame:
+    """Odd calls of all that is public, one argument at a time of another kind, by what came of them."""
+    import calls as odd
+
+    table = odd.measured(most=500 if quick else None)
+    bad = table[table["class"].isin(odd.BAD)]
+    if len(bad):
+        show("Neither an answer nor an error that names what is wrong", bad)
+    return odd.counted(table)
+
+
+PARTS = {"overhead": overhead, "summary": summary, "speed": speed, "kill": kill, "calls": calls}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping, Set
+from contextlib import suppress
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -19,11 +21,13 @@ HIDDEN = "entries that are masked or NA; fill them in or leave them out"
 PLAIN = {bool, int, float, np.float64}  # types of which no value is hidden
 
 UNDERFLOW = 1e-280  # a variance below it has lost digits, and so have its products with others
+SMALLEST = 1e-140  # positive number: its square is not below that
 LARGEST = 1e150  # of a state or an observation: the squares of larger numbers are none
 ROUNDING = 1e-8  # asymmetry and negative eigenvalues of a correlation matrix that are put down to rounding
 ROUNDING_SINGLE = 1e-6  # the same of float32
 LONGEST_LABEL = 200  # characters: figures and tables show a title, a label or the name of a filter in full
 SUM_ERROR = 1e-6  # of weights that are to sum to 1
+MOST = 2**31 - 1  # points, particles, steps and the like
 LEAST_SHARE = 1e-6  # of the largest entry of a covariance matrix: rounding is measured by no smaller variance
 
 
@@ -48,7 +52,9 @@ def shortened(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[:half]} ... {text[-half:]}"
 
 
-def as_array(name: str, value: ArrayLike, shape: Shape, *, finite: bool = True) -> Array:
+def as_array(
+    name: str, value: ArrayLike, shape: Shape, *, finite: bool = True, largest: float = math.inf
+) -> Array:
     """Return `value` as a float64 array of the given shape, where ``None`` leaves an axis free."""
     array = as_numbers(name, value, shape)
     if array.shape != shape and (
@@ -59,6 +65,10 @@ def as_array(name: str, value: ArrayLike, shape: Shape, *, finite: bool = True) 
     if finite and not np.isfinite(array).all():
         raise ValueError(
             f"{name}: expected finite numbers, got {np.count_nonzero(~np.isfinite(array))} non-finite"
+        )
+    if largest < math.inf and np.abs(array).max(initial=0.0) > largest:
+        raise ValueError(
+            f"{name}: expected numbers up to {largest:g}, got {np.abs(array).max():g}; choose larger units"
         )
     return array
 
@@ -153,12 +163,8 @@ def as_particles(name: str, value: ArrayLike) -> Array:
 
 def as_weighted_particles(particles: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array]:
     """Return particles (n, d), with squares, and weights (n,) that sum to 1, equal ones if none are given."""
-    x = as_particles("particles", particles)
+    x = as_array("particles", as_particles("particles", particles), (None, None), largest=LARGEST)
     w = np.full(len(x), 1.0 / len(x)) if weights is None else as_array("weights", weights, (len(x),))
-    if not np.abs(x).max() <= LARGEST:
-        raise ValueError(
-            f"particles: expected numbers up to {LARGEST:g}, got {np.abs(x).max():g}; choose larger units"
-        )
     total, least = w.sum(), w.min()
     if not abs(total - 1.0) <= SUM_ERROR or least < 0:
         raise ValueError(
@@ -227,20 +233,90 @@ def _spreads(array: Array) -> Array:
     return np.where(spread > 0, spread, 1.0)
 
 
-def as_count(name: str, value: Any, minimum: int = 1) -> int:
-    """Return `value` as an integer of at least `minimum`."""
+def as_count(name: str, value: Any, minimum: int = 1, most: int | None = MOST) -> int:
+    """Return `value` as an integer of at least `minimum` and at most `most`, by default what memory can hold."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
         raise ValueError(f"{name}: expected an integer of at least {minimum}, got {shown(value)}")
+    if most is not None and int(value) > most:
+        raise ValueError(
+            f"{name}: expected an integer up to {most}, as memory is limited, got {shown(value)}"
+        )
     return int(value)
 
 
-def as_positive(name: str, value: Any) -> float:
-    """Return `value` as a positive finite float."""
-    number = isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)
-    too_large = isinstance(value, int) and value > sys.float_info.max
-    if not number or too_large or not 0 < value < np.inf:
-        raise ValueError(f"{name}: expected a positive finite number, got {shown(value)}")
-    return float(value)
+def as_number(
+    name: str, value: Any, expected: str = "a finite number", fits: Callable[[float], bool] = math.isfinite
+) -> float:
+    """Return `value` as a float if it is a real number that `fits`; truth values and durations are none."""
+    number = math.nan
+    if isinstance(value, Real) and not isinstance(value, bool | np.timedelta64):
+        with suppress(OverflowError):  # so many digits
+            number = float(value)
+    if not fits(number):
+        raise ValueError(f"{name}: expected {expected}, got {shown(value)}")
+    return number
+
+
+def as_positive(name: str, value: Any, least: float = SMALLEST, most: float = LARGEST) -> float:
+    """Return `value` as a positive float, by default one that has a square."""
+    number = as_number(name, value, "a positive finite number", lambda x: 0 < x < math.inf)
+    if not least <= number <= most:
+        raise ValueError(f"{name}: expected a number from {least:g} to {most:g}, got {number:g}")
+    return number
+
+
+def as_fraction(name: str, value: Any, expected: str = "a fraction from 0 to 1", least: float = 0.0) -> float:
+    """Return `value` as a float from `least` to 1."""
+    return as_number(name, value, expected, lambda x: least <= x <= 1)
+
+
+def check_share(name: str, value: Any) -> None:
+    """Raise ValueError unless `value` is a number from 0 to below 1."""
+    as_number(name, value, "from 0 to below 1", lambda x: 0 <= x < 1)
+
+
+def check_flags(**flags: Any) -> None:
+    """Raise ValueError unless each of these is True or False."""
+    for name, value in flags.items():
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{name}: expected True or False, got {shown(value)}")
+
+
+def as_dims(name: str, value: Any, dim: int | None) -> tuple[int, ...]:
+    """Return indices of dimensions, of so many unless that is not known yet; there may be none."""
+    try:
+        dims = tuple(map(operator.index, value))
+    except TypeError:
+        dims = (-1,)
+    if dims and not 0 <= min(dims) <= max(dims) < (math.inf if dim is None else dim):
+        bounds = "from 0 on" if dim is None else f"from 0 to {dim - 1}"
+        raise ValueError(f"{name}: expected a sequence of indices {bounds}, as [0], got {shown(value)}")
+    return dims
+
+
+def as_any(name: str, value: Any) -> np.ndarray:
+    """Return `value` as an array of whatever it holds, unless it is ragged or some is masked."""
+    unmasked(name, value)
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name}: expected entries of one shape, got {shown(value)}") from None
+
+
+def as_list(name: str, value: Any, expected: str = "a sequence with one entry per step") -> list[Any]:
+    """Return the entries of a sequence, or the rows of a table, whose iteration would give the names of its columns."""
+    try:
+        if isinstance(value, str | bytes | Mapping | Set):
+            raise TypeError
+        return list(value.to_numpy() if hasattr(value, "to_numpy") else value)
+    except TypeError:
+        raise ValueError(f"{name}: expected {expected}, got {shown(value)}") from None
+
+
+def check_methods(name: str, value: Any, *methods: str) -> None:
+    """Raise TypeError unless `value` is an object with these methods."""
+    if isinstance(value, type) or not all(callable(getattr(value, method, None)) for method in methods):
+        raise TypeError(f"{name}: expected an object with {' and '.join(methods)}, got {shown(value)}")
 
 
 def as_generator(rng: Any) -> np.random.Generator:
@@ -248,13 +324,13 @@ def as_generator(rng: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
-        raise ValueError(f"rng: expected a numpy Generator, a seed or None, got {rng!r}") from None
+        raise ValueError(f"rng: expected a numpy Generator, a seed or None, got {shown(rng)}") from None
 
 
 def one_of(name: str, value: str, known: Iterable[str]) -> str:
     """Return `value` if it is known; else name the nearest known ones."""
     known = list(known)
-    if value in known:
+    if isinstance(value, str) and value in known:
         return value
     folded = {name.casefold(): name for name in reversed(known)}
     near = get_close_matches(str(value), known, n=1, cutoff=0.5) or [

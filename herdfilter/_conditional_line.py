@@ -90,10 +90,10 @@ class ConditionalLine:
         self.nodes.flags.writeable = False
         self.spacing = (self.high - self.low) / cells
         self.fine, self.coarse = _gregory(cells + 1, self.spacing), _gregory(cells // 2 + 1, 2 * self.spacing)
-        reach = int(np.ceil(REACH * self.sigma / self.spacing))
+        reach = int(min(np.ceil(REACH * self.sigma / self.spacing), cells))
         self.length = 1 << (cells + reach).bit_length()
         kernel = np.zeros(self.length)
-        offsets = np.arange(-min(reach, cells), min(reach, cells) + 1)
+        offsets = np.arange(-reach, reach + 1)
         kernel[offsets] = np.exp(-0.5 * (offsets * self.spacing / self.sigma) ** 2)
         self.transform = np.fft.rfft(kernel)
 
@@ -211,7 +211,7 @@ class ConditionalLine:
 
     def _kernel_sum(self, weights: Array, samples: Array) -> Array:
         """Kernels at the samples, added up on the search grid."""
-        reach = int(np.ceil(REACH * self.sigma / self.step))
+        reach = int(min(np.ceil(REACH * self.sigma / self.step), self.cells))
         nearest = np.rint((samples - self.low) / self.step).astype(np.intp)
         cell = nearest[:, None] + np.arange(-reach, reach + 1)
         u = (self.low + cell * self.step - samples[:, None]) / self.sigma

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from herdfilter._checks import Array, as_numbers
+from herdfilter._checks import Array, as_array, as_dims, as_numbers
 
 __all__ = ["merged", "moments", "unwrap_angles", "wrap_angles"]
 
 
 def wrap_angles(x: Array, circular: Sequence[int]) -> Array:
-    """Wrap the circular dimensions of points (..., d), in radians, into [-pi, pi); the others stay as they are.
+    """Wrap the circular dimensions of points (..., d), in radians, into [-pi, pi); the others stay as they are, as does NaN.
 
     Examples
     --------
@@ -20,9 +20,11 @@ def wrap_angles(x: Array, circular: Sequence[int]) -> Array:
     >>> print(np.degrees(wrap_angles(np.radians([[190.0, 190.0]]), circular=[1])).round(6))
     [[ 190. -170.]]
     """
+    x = as_numbers("x", x, (None,))
+    circular = as_dims("circular", circular, (0, *x.shape)[-1])
     if not circular:
         return x
-    wrapped = as_numbers("x", x, (None,)).copy()
+    wrapped = x.copy()
     for i in circular:
         wrapped[..., i] = (wrapped[..., i] + np.pi) % (2 * np.pi) - np.pi
     return wrapped
@@ -40,9 +42,12 @@ def unwrap_angles(x: Array, weights: Array, circular: Sequence[int]) -> Array:
     >>> print(np.degrees(unwrap_angles(angles, np.full(3, 1 / 3), circular=[0]))[:, 0].round(6))
     [160. 170. 190.]
     """
+    x = as_numbers("x", x, (None, None))
+    circular = as_dims("circular", circular, (0, *x.shape)[-1])
     if not circular:
         return x
-    unwrapped, weights = as_numbers("x", x, (None, None)).copy(), as_numbers("weights", weights, (None,))
+    unwrapped = as_array("x", x, (None,) * x.ndim).copy()
+    weights = as_array("weights", weights, x.shape[-2:-1])
     for i in circular:
         angles = unwrapped[..., i]
         reference = np.arctan2(np.sin(angles) @ weights, np.cos(angles) @ weights)[..., None]
@@ -61,11 +66,17 @@ def moments(x: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Arr
     >>> print(np.abs(np.degrees(mean)).round(6), np.degrees(np.sqrt(covariance)).round(6))
     [180.] [[10.]]
     """
-    x, weights = as_numbers("x", x, (None, None)), as_numbers("weights", weights, (None,))
+    x = as_array("x", x, (None, None), finite=False)
+    weights = as_array("weights", weights, (len(x),), finite=False)
     x = unwrap_angles(x, weights, circular)
     mean = weights @ x
     centred = x - mean
-    return wrap_angles(mean, circular), (weights[:, None] * centred).T @ centred
+    covariance = (weights[:, None] * centred).T @ centred
+    if not np.isfinite(covariance).all():
+        raise ValueError(
+            "x, weights: expected finite numbers with squares, got a covariance that is not finite"
+        )
+    return wrap_angles(mean, circular), covariance
 
 
 def merged(
@@ -83,8 +94,9 @@ def merged(
     >>> print(mean, covariance)
     [0.] [[2.]]
     """
-    covariances = as_numbers("covariances", covariances, (None, None, None))
-    means, weights = as_numbers("means", means, (None, None)), as_numbers("weights", weights, (None,))
+    means = as_array("means", means, (None, None))
+    covariances = as_array("covariances", covariances, (len(means), *2 * means.shape[1:]))
+    weights = as_array("weights", weights, (len(means),), finite=False)
     if len(means) == 1:
         return means[0], covariances[0]
     mean, between = moments(means, weights, circular)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_covariance, as_definite, as_positive, one_of
+from herdfilter._checks import Array, as_array, as_count, as_covariance, as_definite, as_positive, one_of
 from herdfilter._covariances import floored, rank
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, as_mixture
 
 __all__ = ["BandwidthRule", "Scott", "Silverman", "Whitened", "kernel_covariance", "scale_rule"]
 
@@ -41,7 +40,6 @@ class BandwidthRule(Protocol):
 Bandwidth = Literal["auto"] | float | ArrayLike | BandwidthRule
 
 
-@lru_cache
 def scale_rule(n: int, dim: int) -> float:
     """Kernel width in whitened coordinates, ``c n^(-1/(d+1))``, for `n` points in `dim` dimensions.
 
@@ -56,6 +54,7 @@ def scale_rule(n: int, dim: int) -> float:
     >>> [round(hf.bandwidths.scale_rule(n, dim=2), 3) for n in (10, 100, 1000)]
     [1.021, 0.474, 0.22]
     """
+    n, dim = as_count("n", n), as_count("dim", dim)
     constant = float(np.interp(np.log2(dim), [0, 1, 2, 3, 4], [1.4, 2.2, 2.6, 2.4, 2.1]))
     return constant * n ** (-1.0 / (dim + 1))
 
@@ -102,10 +101,12 @@ class Whitened:
         """Kernel width h in units of C."""
         if self.constant is None:
             return scale_rule(n, dim)
+        n, dim = as_count("n", n), as_count("dim", dim)
         return self.constant * float(n) ** (-1.0 / (dim + self.offset))
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
         """Return the kernel covariance, shape (d, d)."""
+        as_mixture("mixture", mixture)
         if self.metric == "components":
             cov = mixture.distinct_covariances
             shape = cov[0] if mixture.shared else np.tensordot(mixture.weights, cov, axes=1)
@@ -148,6 +149,7 @@ class Silverman:
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
         """Return the kernel covariance, shape (d, d)."""
+        as_mixture("mixture", mixture)
         constant = (4.0 / (mixture.dim + 2.0)) ** (1.0 / (mixture.dim + 4.0))
         return Whitened(constant=constant, offset=4.0).covariance(mixture, n)
 
@@ -180,7 +182,7 @@ def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
         widths = as_array("bandwidth", bandwidth, (None,))
         if not (widths > 0).all() or widths.size == 0:
             raise ValueError(f"bandwidth: expected positive widths, got {widths.tolist()}")
-        return tuple(widths.tolist())
+        return tuple(as_positive("bandwidth", width) for width in widths.tolist())
     return tuple(map(tuple, as_definite("bandwidth", bandwidth, None).tolist()))
 
 
@@ -198,7 +200,7 @@ def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) ->
     >>> print(hf.bandwidths.kernel_covariance("auto", mixture, 20).round(3).tolist())
     [[65.689, 0.0], [0.0, 0.657]]
     """
-    d = mixture.dim
+    d = as_mixture("mixture", mixture).dim
     bandwidth = check_bandwidth(bandwidth)
     if isinstance(bandwidth, str):
         return Whitened().covariance(mixture, n)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, as_numbers, as_positive
+from herdfilter._checks import Array, as_array, as_count, as_numbers, as_positive, check_flags
 from herdfilter._conditional_line import Conditional, ConditionalLine
 from herdfilter._conditional_line import ConditionalError as ConditionalError
 from herdfilter.points import Points
@@ -71,6 +71,7 @@ class ConditionalHerdedGibbs:
     tolerance: float = 1e-3
 
     def __post_init__(self) -> None:
+        check_flags(effective_count=self.effective_count, normalised=self.normalised)
         object.__setattr__(self, "bandwidth", _checked_bandwidth(self.bandwidth))
         object.__setattr__(self, "sweeps", as_count("sweeps", self.sweeps))
         object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))

@@ -11,7 +11,9 @@ import scipy
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import (
+    LARGEST,
     Array,
+    as_any,
     as_array,
     as_count,
     as_covariance,
@@ -19,6 +21,7 @@ from herdfilter._checks import (
     as_numbers,
     as_points,
     as_weights,
+    shown,
 )
 from herdfilter._covariances import covariance_factor
 from herdfilter._mixture_conversions import component_covariances, parts_of_kde, parts_of_sklearn
@@ -238,7 +241,8 @@ class GaussianMixture:
         rest = np.setdiff1d(np.arange(self.dim), given)
         if rest.size == 0:
             raise ValueError("dims: expected to leave at least one dimension free, got all")
-        values = as_array("values", np.atleast_1d(as_numbers("values", values, (len(given),))), (len(given),))
+        values = np.atleast_1d(as_numbers("values", values, (len(given),)))
+        values = as_array("values", values, (len(given),), largest=LARGEST)
         marginal = self.marginal(given)
         with np.errstate(divide="ignore"):
             log_w = np.log(self.weights) + marginal.component_log_densities(values[None, :])[0]
@@ -266,11 +270,11 @@ class GaussianMixture:
         return self.means[labels] + np.einsum("nij,nj->ni", self.factors[labels], noise)
 
     def _dims(self, name: str, dims: int | Sequence[int] | np.ndarray) -> np.ndarray:
-        index = np.atleast_1d(np.asarray(dims))
+        index = np.atleast_1d(as_any(name, dims))
         if index.ndim != 1 or index.size == 0 or index.dtype.kind not in "iu":
-            raise ValueError(f"{name}: expected an index or a list of indices, got {dims!r}")
+            raise ValueError(f"{name}: expected an index or a list of indices, got {shown(dims)}")
         if (index < 0).any() or (index >= self.dim).any() or len(np.unique(index)) != len(index):
-            raise ValueError(f"{name}: expected distinct indices from 0 to {self.dim - 1}, got {dims!r}")
+            raise ValueError(f"{name}: expected distinct indices from 0 to {self.dim - 1}, got {shown(dims)}")
         return index
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_weights
+from herdfilter._checks import Array, as_array, as_weights, check_flags
 
 
 @dataclass(frozen=True, eq=False, slots=True, init=False)
@@ -43,6 +43,7 @@ class Points:
     weights: Array
 
     def __init__(self, x: ArrayLike, weights: ArrayLike | None = None, signed: bool = False) -> None:
+        check_flags(signed=signed)
         x = as_array("x", x, (None, None)).copy()
         if len(x) == 0:
             raise ValueError("x: expected at least one point, got none")

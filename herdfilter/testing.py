@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.stats import binom
 
-from herdfilter._checks import Array, as_count, one_of
+from herdfilter._checks import Array, as_count, as_generator, one_of
 from herdfilter.discrepancy import energy_distance, expected_energy_distance
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
@@ -183,7 +183,8 @@ def random_mixture(seed: int, dim: int, components: int = 5) -> GaussianMixture:
     >>> hf.energy_distance(hf.KernelHerding().sample(mixture, 20), mixture) < 0.1
     True
     """
-    rng = np.random.default_rng(seed)
+    rng = as_generator(as_count("seed", seed, 0, None))
+    dim, components = as_count("dim", dim), as_count("components", components)
     roots = rng.standard_normal((components, dim, dim))
     covariances = roots @ roots.transpose(0, 2, 1) / dim + 0.2 * np.eye(dim)
     return GaussianMixture(
@@ -202,7 +203,7 @@ def hostile_mixture(seed: int) -> GaussianMixture:
     >>> [hf.testing.hostile_mixture(seed) for seed in (1, 2)]
     [GaussianMixture(components=13, dim=2, shared), GaussianMixture(components=5, dim=8)]
     """
-    rng = np.random.default_rng([seed, 77])
+    rng = np.random.default_rng([as_count("seed", seed, 0, None), 77])
     dim, components = int(rng.choice([1, 2, 3, 4, 6, 8])), int(rng.integers(1, 21))
     weights = rng.dirichlet(np.full(components, 10 ** rng.uniform(-1, 1)))
     means = 10 ** rng.uniform(-1, 4) * rng.standard_normal((components, dim))

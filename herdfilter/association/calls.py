@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from numpy.typing import ArrayLike
 
@@ -84,7 +84,12 @@ def associate(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any
     >>> print(found.marginals.round(3), round(found.log_evidence, 3))  # log(0.1 + 2.0)
     [[0.048 0.952]] 0.742
     """
+    return solved(as_method("method", method), ratios, rng)
+
+
+def as_method(name: str, method: Any) -> ClusterMethod:
+    """Return the method of that name, or the method itself."""
     if isinstance(method, str):
-        return solved(METHODS[one_of("method", method, METHODS)](), ratios, rng)
-    check_method("method", method, METHODS)
-    return solved(method, ratios, rng)
+        return METHODS[one_of(name, method, METHODS)]()
+    check_method(name, method, METHODS)
+    return cast(ClusterMethod, method)

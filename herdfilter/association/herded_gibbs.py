@@ -74,7 +74,7 @@ class HerdedGibbs(Method):
         one_of("key", self.key, KEYS)
         one_of("first_visit", self.first_visit, FIRST_VISITS)
         one_of("estimate", self.estimate, ESTIMATES)
-        if self.neglect not in ("auto", 0):
+        if not isinstance(self.neglect, str | int | float) or self.neglect not in ("auto", 0):
             object.__setattr__(self, "neglect", as_positive("neglect", self.neglect))
 
     def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:

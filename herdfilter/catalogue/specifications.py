@@ -231,6 +231,10 @@ def resolve_filters(
     >>> len(pf.particles)
     50
     """
+    if not isinstance(own, Mapping | None):
+        raise TypeError(f"own: expected a mapping from names to tables, got {shown(own)}")
+    if not isinstance(imports, Imports | None):
+        raise TypeError(f"imports: expected Imports, got {shown(imports)}")
     known = known_filters(own)
     if isinstance(filters, str):
         filters = [filters]

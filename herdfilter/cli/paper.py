@@ -38,7 +38,7 @@ def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bo
     from herdfilter.paper import figure_names, reproduce
 
     names = figure_names(figures)
-    as_count("seed", seed, 0)
+    as_count("seed", seed, 0, None)
     check_writable(out)
     for name in names:
         with stage(name, not quiet):

@@ -110,6 +110,8 @@ def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
     shift = 1.0 - gram.min() if gram[0, 0] <= 0.0 else 0.0
     shifted = np.ascontiguousarray(gram + shift)
     correct_weights(shifted, np.ascontiguousarray(z), weights, n, np.empty(n, np.int64), 0, np.empty((n, n)))
+    if not 0 < weights.sum() < np.inf:
+        raise ValueError(f"z: expected numbers of the size of those of gram, got {np.abs(z).max():g}")
     return weights / weights.sum()
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_array, as_count
+from herdfilter._checks import Array, as_any, as_array, as_count, shown
 from herdfilter.discrepancy._common import check_pair
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
@@ -71,8 +71,8 @@ def sliced_wasserstein(
     >>> hf.sliced_wasserstein(points, mixture) < hf.sliced_wasserstein(random, mixture)
     True
     """
-    if isinstance(order, bool) or order not in (1, 2):
-        raise ValueError(f"order: expected 1 or 2, got {order!r}")
+    if not isinstance(order, int | np.integer) or isinstance(order, bool) or order not in (1, 2):
+        raise ValueError(f"order: expected 1 or 2, got {shown(order)}")
     check_pair(points, mixture)
     axes = _directions(directions, mixture.dim)
     step = max(1, _BLOCK // max(len(points), len(mixture)))
@@ -85,7 +85,7 @@ def sliced_wasserstein(
 
 def _directions(directions: int | ArrayLike, dim: int) -> Array:
     """Return unit vectors, (k, dim)."""
-    if np.ndim(directions) == 0:
+    if as_any("directions", directions).ndim == 0:
         return unit_vectors(as_count("directions", directions), dim)
     axes = as_array("directions", directions, (None, dim))
     length = np.linalg.norm(axes, axis=1)

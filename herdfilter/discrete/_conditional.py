@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_numbers, shown
+from herdfilter._checks import Array, as_any, as_list, as_numbers, shown
 
 States = NDArray[np.int64]
 Conditional = Callable[[int, States], ArrayLike]
@@ -48,11 +48,12 @@ def checked_probabilities(came: ArrayLike, values: int, i: int, x: States) -> Ar
 
 def checked_neighbours(neighbours: Sequence[Sequence[int]], d: int) -> tuple[tuple[int, ...], ...]:
     """Return the neighbours of every variable, sorted, if they are distinct other variables."""
+    neighbours = as_list("neighbours", neighbours, "a list for each variable")
     if len(neighbours) != d:
         raise ValueError(f"neighbours: expected {d} lists, one per variable, got {len(neighbours)}")
     checked = []
     for i, around in enumerate(neighbours):
-        index = np.asarray(around)
+        index = as_any("neighbours", around)
         if index.size == 0:
             index = index.astype(np.int64)
         allowed = (
@@ -62,7 +63,8 @@ def checked_neighbours(neighbours: Sequence[Sequence[int]], d: int) -> tuple[tup
         )
         if not allowed or len(set(index.tolist())) != len(index):
             raise ValueError(
-                f"neighbours: expected distinct variables from 0 to {d - 1} other than {i} for variable {i}, got {around!r}"
+                f"neighbours: expected distinct variables from 0 to {d - 1} other than {i} for variable {i}, "
+                f"got {shown(around)}"
             )
         checked.append(tuple(sorted(index.tolist())))
     return tuple(checked)

@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, as_numbers, as_weights, unmasked
+from herdfilter._checks import (
+    Array,
+    as_any,
+    as_array,
+    as_count,
+    as_numbers,
+    as_weights,
+    check_flags,
+    shown,
+)
 from herdfilter.discrete._conditional import (
     TOLERANCE,
     Conditional,
@@ -111,12 +120,13 @@ class HerdedGibbs:
     remember: bool = True
 
     def __post_init__(self) -> None:
+        check_flags(strict=self.strict, remember=self.remember)
         if not callable(self.conditional):
             raise ValueError(f"conditional: expected a function of (i, x), got {self.conditional!r}")
-        sizes = np.atleast_1d(unmasked("cardinalities", self.cardinalities))
+        sizes = np.atleast_1d(as_any("cardinalities", self.cardinalities))
         if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
             raise ValueError(
-                f"cardinalities: expected positive integers, one per variable, got {self.cardinalities!r}"
+                f"cardinalities: expected positive integers, one per variable, got {shown(self.cardinalities)}"
             )
         object.__setattr__(self, "cardinalities", tuple(sizes.tolist()))
         if self.neighbours is not None:

@@ -8,7 +8,16 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import LARGEST, Array, as_count, as_numbers, as_particles, as_weights, shown
+from herdfilter._checks import (
+    LARGEST,
+    Array,
+    as_array,
+    as_count,
+    as_dims,
+    as_numbers,
+    as_particles,
+    as_weights,
+)
 from herdfilter._covariances import floored
 from herdfilter.angles import unwrap_angles
 
@@ -72,7 +81,7 @@ def thin(
     """
     points = _as_sample(x)
     n, d = points.shape
-    m, angles = as_count("m", m), _as_dims(circular, d)
+    m, angles = as_count("m", m), sorted({*as_dims("circular", circular, d)})
     if m > n:
         raise ValueError(f"m: expected at most {n}, the number of points in x, got {m}")
     w = np.full(n, 1.0 / n) if weights is None else as_weights("weights", weights, n)
@@ -94,18 +103,7 @@ def _as_sample(x: ArrayLike) -> Array:
             f"x: expected shape (n, d), got {array.shape}; x.reshape(-1, {array.shape[2]}) joins chains"
         )
     array = as_particles("x", array[:, None] if array.ndim == 1 else array)
-    if np.abs(array).max() > LARGEST:
-        raise ValueError(
-            f"x: expected numbers up to {LARGEST:g}, got {np.abs(array).max():g}; choose larger units"
-        )
-    return array
-
-
-def _as_dims(circular: Sequence[int], d: int) -> list[int]:
-    index = np.unique(np.asarray(circular))
-    if index.size and (index.dtype.kind not in "iu" or index[0] < 0 or index[-1] >= d):
-        raise ValueError(f"circular: expected indices from 0 to {d - 1}, got {shown(circular)}")
-    return [int(i) for i in index]
+    return as_array("x", array, (None, None), largest=LARGEST)
 
 
 def _metric(x: Array, w: Array, circular: list[int]) -> Array:

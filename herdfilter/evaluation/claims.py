@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import one_of
-from herdfilter.evaluation.summary import Pairs
+from herdfilter._checks import as_number, check_flags, one_of
+from herdfilter.evaluation.summary import Pairs, check_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,12 +66,13 @@ def claims(
     """
     import pandas as pd
 
+    check_table(table)
     errors = Pairs(table)
     names = list(dict.fromkeys(table["filter"]))
     if baseline is not None:
         one_of("baseline", baseline, names)
-    if not 0 < level < 1:
-        raise ValueError(f"level: expected a probability between 0 and 1, got {level!r}")
+    level = as_number("level", level, "a probability between 0 and 1", lambda level: 1e-9 < level < 1)
+    check_flags(simultaneous=simultaneous)
     pairs = [
         (n, pair[0], pair[1])
         for n in dict.fromkeys(table["n_particles"])

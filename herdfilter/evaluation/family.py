@@ -24,7 +24,7 @@ class Family:
     runs: int = 1
 
     def __post_init__(self) -> None:
-        as_count("first_model", self.first, minimum=0)
+        as_count("first_model", self.first, minimum=0, most=None)
         as_count("runs", self.runs)
 
     def seed(self, run: int) -> int:

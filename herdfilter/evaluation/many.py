@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from herdfilter._checks import as_count, shown
+from herdfilter._checks import as_count, check_flags, shown
 from herdfilter.evaluation.progress import Counter, told
 from herdfilter.filters.results import FilterResult
 
@@ -106,6 +106,7 @@ def run_many(
     results: list[FilterResult | None] = [None] * len(tracks)
     errors: dict[int, Exception] = {}
     count = Counter("run_many", 0, len(tracks), "tracks")
+    check_flags(progress=progress)
     with told(count, progress and bool(tracks)):
         for k, (result, error) in enumerate(_outcomes(filter_factory, tracks, workers, options)):
             results[k] = result

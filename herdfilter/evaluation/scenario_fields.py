@@ -33,7 +33,7 @@ def check_fields(scenario: Any) -> None:
     as_count("steps", scenario.steps)
     as_positive("dt", scenario.dt)
     as_count("runs", scenario.runs)
-    as_count("first_model", scenario.first_model, minimum=0)
+    as_count("first_model", scenario.first_model, minimum=0, most=None)
     if scenario.models is not None:
         _check_family(scenario)
     for n in scenario.particles:

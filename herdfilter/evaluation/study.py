@@ -143,7 +143,7 @@ class Study:
             dict.fromkeys(description["filters"], _only_described),
             _counts(description["particles"]),
             as_count("runs", description["runs"]),
-            as_count("seed", description["seed"], minimum=0),
+            as_count("seed", description["seed"], minimum=0, most=None),
             family=Family(**description["family"]) if description.get("family") else None,
         )
 
@@ -202,7 +202,7 @@ def plan_study(
         resolve_filters(scenario.filters if filters is None else filters, scenario.filter, scenario.modules),
         _counts(scenario.particles if particles is None else particles),
         total,
-        as_count("seed", seed, minimum=0),
+        as_count("seed", seed, minimum=0, most=None),
         load_data(scenario, data),
         family,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import one_of
+from herdfilter._checks import one_of, shown
 from herdfilter.evaluation.columns import COLUMNS, digits
 from herdfilter.evaluation.statistics import geometric_mean, paired_median, paired_ratios
 
@@ -119,8 +119,15 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def check_table(table: Any) -> None:
+    """Raise TypeError unless this is a table of runs."""
+    if not {"filter", "n_particles", "run"} <= set(getattr(table, "columns", ())):
+        raise TypeError(f"table: expected the table of runs that compare returns, got {shown(table)}")
+
+
 def baseline_of(table: pd.DataFrame, baseline: str | None = None) -> str:
     """Return the filter that ratios refer to: ``bootstrap``, or else the first, unless given."""
+    check_table(table)
     names = list(dict.fromkeys(table["filter"]))
     first = "bootstrap" if "bootstrap" in names else names[0]
     return one_of("baseline", first if baseline is None else baseline, names)

@@ -31,13 +31,6 @@ def check_part(name: str, part: object, kind: type, expected: str) -> None:
         raise TypeError(f"{name}: expected {expected}, got {part!r}")
 
 
-def as_fraction(name: str, value: Any) -> float:
-    """Return `value` as a float from 0 to 1."""
-    if not isinstance(value, int | float | np.number) or not 0 <= value <= 1:
-        raise ValueError(f"{name}: expected a fraction from 0 to 1, got {value!r}")
-    return float(value)
-
-
 def returned(cloud: Any, part: object, method: str, shape: tuple[int, int]) -> Cloud:
     """Return what a method of a part gave, checked to be particles of this shape."""
     if isinstance(cloud, Cloud):

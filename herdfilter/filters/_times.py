@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_positive, shown, unmasked
+from herdfilter._checks import Array, as_any, as_array, as_positive, shown
 
 SECOND = np.timedelta64(1, "s")
 
@@ -26,16 +26,17 @@ def as_duration(name: str, value: Any) -> float:
     return as_positive(name, value)
 
 
-def since_start(times: ArrayLike, steps: int) -> Array:
+def since_start(times: ArrayLike, steps: int, name: str = "times") -> Array:
     """Return the time of each step (T,), where the filter now stands at time 0.
 
     Dates are one more than steps: the first is that of the state where the filter stands, from which seconds are counted.
     """
-    array = np.asarray(unmasked("times", times))
+    array = as_any(name, times)
     if array.ndim == 1 and array.size and _all(array, date, "M"):
         if len(array) != steps + 1:
             raise ValueError(
-                f"times: expected {steps + 1} dates, of the state where the filter stands and of each step, got {len(array)}"
+                f"{name}: expected {steps + 1} dates, of the state where the filter stands and of each step, "
+                f"got {len(array)}"
             )
         instants = _in_one_zone(array)
         numbers = (instants[1:] - instants[0]) / SECOND
@@ -45,18 +46,18 @@ def since_start(times: ArrayLike, steps: int) -> Array:
             / SECOND
         )
     else:
-        numbers = as_array("times", times, (None,))
+        numbers = as_array(name, times, (None,))
     if len(numbers) != steps:
-        raise ValueError(f"times: expected one per step, {steps}, got {len(numbers)}")
-    return as_array("times", numbers, (None,))
+        raise ValueError(f"{name}: expected one per step, {steps}, got {len(numbers)}")
+    return as_array(name, numbers, (None,))
 
 
-def elapsed(times: Sequence[Any], start: Any) -> Array:
+def elapsed(times: Sequence[Any], start: Any, name: str = "times") -> Array:
     """Return the times of readings (T,) since `start`: numbers as they are, durations and dates in seconds."""
     array = as_objects(times)
     kinds = {_kind(time) for time in array}
     if len(kinds) > 1:
-        raise ValueError(f"times: expected times of one kind, got {' and '.join(sorted(kinds))}")
+        raise ValueError(f"{name}: expected times of one kind, got {' and '.join(sorted(kinds))}")
     if _all(array, date, "M"):
         if start is None:
             raise ValueError(
@@ -64,8 +65,8 @@ def elapsed(times: Sequence[Any], start: Any) -> Array:
                 f"{shown(times[0])} as the first date"
             )
         return since_start(as_objects([start, *times]), len(times))
-    origin = since_start(as_objects([0.0 if start is None else start]), 1)[0]
-    return since_start(array, len(times)) - origin
+    origin = since_start(as_objects([0.0 if start is None else start]), 1, "start")[0]
+    return since_start(array, len(times), name) - origin
 
 
 def _kind(time: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_array, as_particles, as_weighted_particles
+from herdfilter._checks import Array, as_any, as_array, as_count, as_particles, as_weighted_particles
 from herdfilter._one_line import one_line
 
 
@@ -59,7 +59,9 @@ class Cloud:
         self.log_weights = as_array("log_weights", log_weights, (n,), finite=False)
         if not (self.log_weights < np.inf).all():  # NaN, too
             raise ValueError(f"log_weights: expected numbers below infinity, got {self.log_weights.max()}")
-        self.successors = n if successors is None else successors
+        if modes is not None and (shape := as_any("modes", modes).shape) != (n,):
+            raise ValueError(f"modes: expected shape ({n},), got {shape}")
+        self.successors = n if successors is None else as_count("successors", successors)
 
     @classmethod
     def trusted(

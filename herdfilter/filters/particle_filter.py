@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_count, as_generator, one_of, unmasked
+from herdfilter._checks import Array, as_count, as_fraction, as_generator, check_flags, one_of, unmasked
 from herdfilter._one_line import one_line
 from herdfilter.angles import moments
-from herdfilter.filters._parts import as_fraction, check_model, check_part, returned
+from herdfilter.filters._parts import check_model, check_part, returned
 from herdfilter.filters._pending import Pending
 from herdfilter.filters._times import as_duration
 from herdfilter.filters.cloud import Cloud
@@ -283,6 +283,7 @@ class ParticleFilter:
             As in `update`, with the steps completed as ``result``; ValueError before the first step if lengths differ, a
             time step is not positive, times do not increase or a reading is late.
         """
+        check_flags(keep_particles=keep_particles)
         kept: list[tuple[Array, Array]] | None = [] if keep_particles else None
         steps = series(observations, dt, controls, times, start, late)
         return run(self, steps, self.model.dim, kept, watcher)

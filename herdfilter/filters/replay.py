@@ -60,7 +60,7 @@ class Replay:
             raise TypeError(f"filter: expected one with methods predict and update, got {shown(filter)}")
         self.filter = filter
         self.start = start
-        self.lag = float(elapsed([lag], None)[0])
+        self.lag = float(elapsed([lag], None, "lag")[0])
         if not self.lag >= 0:
             raise ValueError(f"lag: expected a duration of at least 0, got {shown(lag)}")
         self._kept: list[
@@ -92,7 +92,7 @@ class Replay:
         Exception
             Whatever the filter raises; then it stands where it stood, and the reading is not kept.
         """
-        since = float(elapsed([time], self.start)[0])
+        since = float(elapsed([time], self.start, "time")[0])
         if not since > 0:
             raise ValueError(
                 f"time: expected one after {self.start or 0}, where the filter started, got {time}"

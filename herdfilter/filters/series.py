@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, one_of, shown, unmasked
+from herdfilter._checks import Array, as_any, as_list, check_methods, one_of, shown, unmasked
 from herdfilter.filters._times import as_duration, elapsed, since_start
 from herdfilter.filters.results import FilterResult, StepRecord
 from herdfilter.models.contract import circular_dims
@@ -65,6 +65,7 @@ def series(
     times: ArrayLike | None = None,
     start: Any = None,
     late: Late = "raise",
+    name: str = "observations",
 ) -> list[Step]:
     """Bring a series of T observations together with its time steps and control inputs, checked before the first step.
 
@@ -76,12 +77,12 @@ def series(
     ValueError
         If lengths differ, a time step is not positive, times do not increase, a reading is late, or times are given twice.
     """
-    observations, dt = _entries("observations", observations), unmasked("dt", dt)
+    observations, dt = as_list(name, observations), unmasked("dt", dt)
     steps = len(observations)
-    inputs = [None] * steps if controls is None else _entries("controls", unmasked("controls", controls))
+    inputs = [None] * steps if controls is None else as_list("controls", unmasked("controls", controls))
     one_of("late", late, ("raise", "replay"))
     if any(is_reading(entry) for entry in observations):
-        if times is not None or np.ndim(dt) or dt != 1.0:
+        if times is not None or as_any("dt", dt).ndim or dt != 1.0:
             raise ValueError(
                 "observations: expected readings without times or dt, as they have their own; got both"
             )
@@ -94,7 +95,7 @@ def series(
         )
     if times is not None:
         dt = _intervals(times, dt, steps)
-    dts: list[Any] = [dt] * steps if np.ndim(dt) == 0 else list(np.asarray(dt))
+    dts: list[Any] = [dt] * steps if as_any("dt", dt).ndim == 0 else list(np.asarray(dt))
     for name, count in (("dt", len(dts)), ("controls", len(inputs))):
         if count != steps:
             raise ValueError(f"{name}: expected one per step, {steps}, got {count}")
@@ -149,24 +150,9 @@ def _of_readings(readings: Sequence[Any], controls: Sequence[Any], start: Any, l
     ]
 
 
-def _entries(name: str, values: Any) -> list[Any]:
-    """Entries of a series, one per step: the rows of a table, where iteration gives the names of its columns."""
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
-    try:
-        if isinstance(values, str | bytes | Mapping | Set):
-            raise TypeError
-        entries = iter(values)
-    except TypeError:
-        raise ValueError(
-            f"{name}: expected a sequence with one entry per step, got {shown(values)}"
-        ) from None
-    return list(entries)
-
-
 def _intervals(times: ArrayLike, dt: Any, steps: int) -> Array:
     """Time steps (T,) to the times (T,), the first from 0."""
-    if np.ndim(dt) or dt != 1.0:
+    if as_any("dt", dt).ndim or dt != 1.0:
         raise ValueError("times: expected either times or dt, got both")
     numbers = since_start(times, steps)
     dts = np.diff(numbers, prepend=0.0)
@@ -192,6 +178,8 @@ def run(
 
     Whatever goes wrong, the error's attribute ``result`` holds the steps completed.
     """
+    if watcher is not None:
+        check_methods("watcher", watcher, "predicted", "updated")
     records: list[StepRecord] = []
     times = [step.time for step in steps]
     circular = circular_dims(getattr(online, "model", None))

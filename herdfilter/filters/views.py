@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import shown
+from herdfilter._checks import as_list, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,8 +124,9 @@ _FURTHER = {"ess": "ess", "resampled": "resampled", "log_likelihood": "log_likel
 
 def _names(labels: Sequence[str], dim: int) -> list[str]:
     """Names of the dimensions."""
-    if not len(labels):
+    labels = as_list("labels", labels, f"{dim} names")
+    if not labels:
         return [f"x{i}" for i in range(dim)]
-    if isinstance(labels, str) or len(labels) != dim or not all(isinstance(name, str) for name in labels):
+    if len(labels) != dim or not all(isinstance(name, str) for name in labels):
         raise ValueError(f"labels: expected {dim} names of dimensions, got {shown(labels)}")
     return list(labels)

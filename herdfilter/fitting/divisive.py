@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, as_count, as_weighted_particles
+from herdfilter._checks import Array, as_count, as_number, as_weighted_particles
 from herdfilter._covariances import floored
 from herdfilter.angles import unwrap_angles
 from herdfilter.fitting._covariance import plain_and_regular
@@ -75,8 +75,7 @@ class DivisiveFit:
     max_components: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.significance, float) or not 0 < self.significance < 1:
-            raise ValueError(f"significance: expected a number between 0 and 1, got {self.significance!r}")
+        as_number("significance", self.significance, "a number between 0 and 1", lambda share: 0 < share < 1)
         if self.max_components is not None:
             as_count("max_components", self.max_components)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, as_positive, as_weighted_particles
+from herdfilter._checks import Array, as_count, as_positive, as_weighted_particles, check_flags
 from herdfilter._covariances import floored
 from herdfilter.angles import unwrap_angles
 from herdfilter.fitting._covariance import plain_and_regular
@@ -80,6 +80,7 @@ class EMFit:
     max_iterations: int = 100
 
     def __post_init__(self) -> None:
+        check_flags(shared=self.shared)
         if isinstance(self.n_components, str):
             if self.n_components != "bic":
                 raise ValueError(
@@ -89,10 +90,10 @@ class EMFit:
             as_count("n_components", self.n_components)
         as_count("max_components", self.max_components)
         if self.least is not None:
-            as_positive("least", self.least)
+            object.__setattr__(self, "least", as_positive("least", self.least))
         if as_positive("floor", self.floor) > 1:
             raise ValueError(f"floor: expected a fraction of at most 1, got {self.floor!r}")
-        as_positive("tolerance", self.tolerance)
+        object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
         as_count("max_iterations", self.max_iterations)
 
     def fit(

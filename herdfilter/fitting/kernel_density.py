@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, as_positive, as_weighted_particles
+from herdfilter._checks import Array, as_count, as_positive, as_weighted_particles, check_flags
 from herdfilter.angles import unwrap_angles
 from herdfilter.fitting._covariance import plain_and_regular
 from herdfilter.fitting.em import EMFit
@@ -58,6 +58,7 @@ class KernelDensityFit:
     modes: int = 4
 
     def __post_init__(self) -> None:
+        check_flags(shrink=self.shrink)
         as_positive("scale", self.scale)
         as_count("modes", self.modes)
 

@@ -8,6 +8,9 @@ import numpy as np
 
 from herdfilter._checks import Array
 
+ORDERS = 1e-3, 1e6
+"""Least and largest order of a kernel: beyond them quadrature over its widths takes too many nodes."""
+
 
 @runtime_checkable
 class Kernel(Protocol):

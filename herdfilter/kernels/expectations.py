@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from herdfilter._checks import Array, as_covariance, as_definite, as_points
-from herdfilter.kernels.base import Kernel
+from herdfilter.kernels.base import Kernel, as_kernel
 from herdfilter.kernels.gaussian import Gaussian
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, as_mixture
 
 _BLOCK = 2**21  # numbers held at once
 
@@ -105,8 +105,9 @@ def expected_kernel(
     >>> print(hf.kernels.expected_kernel(mixture, np.array([[0.0], [2.0]]), np.eye(1)).round(4))
     [0.7071 0.2601]
     """
-    x = as_points("x", x, mixture.dim)
-    if kernel is None or kernel == Gaussian():
+    kernel = Gaussian() if kernel is None else as_kernel("kernel", kernel)
+    x = as_points("x", x, as_mixture("mixture", mixture).dim)
+    if kernel == Gaussian():
         return np.exp(mixture.convolve(covariance).log_density(x) - log_normaliser(covariance))
     inverse, frame = in_kernel_frame(mixture, covariance)
     mean = KernelMean(kernel, frame.weights, frame.means, frame.distinct_covariances)
@@ -122,7 +123,9 @@ def expected_kernel_pair(mixture: GaussianMixture, covariance: Array, kernel: Ke
     >>> round(hf.kernels.expected_kernel_pair(mixture, np.eye(1)), 4)  # 1 / sqrt(3)
     0.5774
     """
-    if kernel is None or kernel == Gaussian():
+    as_mixture("mixture", mixture)
+    kernel = Gaussian() if kernel is None else as_kernel("kernel", kernel)
+    if kernel == Gaussian():
         return float(np.exp(-log_normaliser(covariance)) * density_product(mixture, covariance))
     _, frame = in_kernel_frame(mixture, covariance)
     total = 0.0
@@ -141,6 +144,7 @@ def density_product(mixture: GaussianMixture, covariance: Array | None = None) -
     >>> print(round(hf.kernels.density_product(mixture), 4), round(0.5 / np.sqrt(np.pi), 4))
     0.2821 0.2821
     """
+    as_mixture("mixture", mixture)
     extra = 0.0 if covariance is None else as_covariance("covariance", covariance, mixture.dim)
     total = 0.0
     for weight, mean, cov in zip(mixture.weights, mixture.means, mixture.covariances, strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from herdfilter._checks import Array, as_positive
-from herdfilter.kernels.base import exponential_nodes
+from herdfilter.kernels.base import ORDERS, exponential_nodes
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Matern:
     nu: float = 1.5
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "nu", as_positive("nu", self.nu))
+        object.__setattr__(self, "nu", as_positive("nu", self.nu, *ORDERS))
         if self.nu > 30:
             raise ValueError(f"nu: expected at most 30, beyond which the kernel is Gaussian, got {self.nu:g}")
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from herdfilter._checks import Array, as_positive
-from herdfilter.kernels.base import exponential_nodes
+from herdfilter.kernels.base import ORDERS, exponential_nodes
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class InverseMultiquadric:
     exponent: float = 0.5
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "exponent", as_positive("exponent", self.exponent))
+        object.__setattr__(self, "exponent", as_positive("exponent", self.exponent, *ORDERS))
 
     def value(self, squared: Array) -> Array:
         """Kernel at squared distances."""
@@ -59,7 +59,7 @@ class Student:
     df: float = 3.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "df", as_positive("df", self.df))
+        object.__setattr__(self, "df", as_positive("df", self.df, *ORDERS))
 
     def value(self, squared: Array) -> Array:
         """Kernel at squared distances."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, as_numbers, shown
+from herdfilter._checks import Array, as_array, as_count, as_list, as_numbers, shown
 from herdfilter.likelihood._curvature import Curvature
 from herdfilter.likelihood._function import LogLikelihood
 
@@ -193,7 +193,8 @@ def maximise_likelihood(
     """
     theta0, lower, upper = _box(theta0, bounds)
     names = _as_names(names, len(theta0))
-    f = LogLikelihood(build, list(observations) if not hasattr(observations, "shape") else observations, run)
+    observations = as_list("observations", observations)
+    f = LogLikelihood(build, observations, run)
     if not np.isfinite(f(theta0)):
         raise ValueError(
             f"theta0: expected a finite log-likelihood there, got {f.seen[tuple(theta0)]} at {theta0.tolist()}"
@@ -300,7 +301,7 @@ def _box(theta0: ArrayLike, bounds: Any) -> tuple[Array, Array, Array]:
 def _as_names(names: Sequence[str] | None, p: int) -> list[str]:
     if names is None:
         return [f"theta[{i}]" for i in range(p)]
-    names = [names] if isinstance(names, str) else list(names)
+    names = [names] if isinstance(names, str) else as_list("names", names, f"{p} texts")
     if len(names) != p or len(set(names)) < p or not all(isinstance(name, str) for name in names):
         raise ValueError(f"names: expected {p} different texts, one per parameter, got {shown(names)}")
     return names

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_array, as_covariance, as_numbers, as_positive
+from herdfilter._checks import UNDERFLOW, Array, as_array, as_covariance, as_numbers, as_positive
+
+MOST_SUBSTEPS = 100_000
+"""Steps of integration between two steps of a filter: more take minutes."""
 
 
 def assign(model: Any, **values: Any) -> None:
@@ -18,8 +22,8 @@ def assign(model: Any, **values: Any) -> None:
 
 
 def assign_positive(model: Any, *names: str) -> None:
-    """Check that the named fields are positive finite numbers and store them as floats."""
-    assign(model, **{name: as_positive(name, getattr(model, name)) for name in names})
+    """Check that the named fields are positive finite numbers, which may be variances, and store them as floats."""
+    assign(model, **{name: as_positive(name, getattr(model, name), UNDERFLOW) for name in names})
 
 
 def as_matrix_covariance(name: str, value: ArrayLike, dim: int) -> Array:
@@ -48,3 +52,13 @@ def _all(size: int) -> NDArray[np.integer[Any]]:
     indices = np.arange(size)
     indices.flags.writeable = False
     return indices
+
+
+def substeps(dt: float, longest: float) -> int:
+    """Return into how many steps, none longer than `longest`, a time step is divided."""
+    count = math.ceil(dt / longest - 1e-9)
+    if count > MOST_SUBSTEPS:
+        raise ValueError(
+            f"dt: expected up to {MOST_SUBSTEPS} steps of integration, each of {longest:g}, got {dt:g}, of {count:g}"
+        )
+    return max(1, count)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_positive
+from herdfilter._checks import Array, as_array, as_number, as_positive
 from herdfilter._one_line import fields_in_line
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models._fields import as_observation, assign, assign_positive
@@ -86,8 +86,7 @@ class CirclingRange:
             initial_mean=as_array("initial_mean", self.initial_mean, (2,)),
         )
         assign_positive(self, "range_sd", "process_sd", "initial_sd")
-        if not np.isfinite(self.turn):
-            raise ValueError(f"turn: expected a finite number, got {self.turn!r}")
+        assign(self, turn=as_number("turn", self.turn))
         if not as_positive("damping", self.damping) < 1:
             raise ValueError(f"damping: expected a number above 0 and below 1, got {self.damping!r}")
 

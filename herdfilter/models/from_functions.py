@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_covariance, as_numbers, shape_text, shown, unmasked
+from herdfilter._checks import (
+    Array,
+    as_array,
+    as_covariance,
+    as_dims,
+    as_numbers,
+    check_flags,
+    shape_text,
+    shown,
+    unmasked,
+)
 from herdfilter._pickled import PicklesFunctions
 from herdfilter.mixture import GaussianMixture
 
@@ -119,12 +129,13 @@ class FunctionModel:
         observation_angles: Sequence[int] = (),
         vectorised: bool = True,
     ) -> None:
+        check_flags(vectorised=vectorised)
         if np.ndim(as_numbers("x0", x0, (None,))) != 1:
             raise ValueError(f"x0: expected a vector of d entries, as [0.0], got shape {np.shape(x0)}")
         mean = as_array("x0", x0, (None,))
         self.dim = len(mean)
         self.initial = GaussianMixture([1.0], mean[None], as_covariance("P0", P0, self.dim))
-        self.circular = _indices("angles", angles, self.dim)
+        self.circular = as_dims("angles", angles, self.dim)
         if (h is None) != (R is None):
             given, other = ("h", "R") if R is None else ("R", "h")
             raise ValueError(f"{other}: expected one beside {given}, got None")
@@ -143,7 +154,7 @@ class FunctionModel:
             self._R = _Covariance.of("R", R, ("step",))
             self._size = None if callable(R) else len(np.asarray(R))
             self.observation_covariance = self._at_step
-        self.observation_circular = _indices("observation_angles", observation_angles, self._size)
+        self.observation_circular = as_dims("observation_angles", observation_angles, self._size)
 
     def __repr__(self) -> str:
         return f"FunctionModel(dim={self.dim})"
@@ -170,16 +181,6 @@ class FunctionModel:
 
     def _at_states(self, step: int, x: Array) -> ArrayLike:
         return self._R_at(x, step=step)
-
-
-def _indices(name: str, given: Any, size: int | None) -> tuple[int, ...]:
-    """Return the indices of angle-valued entries; `size` is the number of entries, None where it is not known yet."""
-    indices: list[Any] = list(given) if isinstance(given, Iterable) else [None]
-    whole = all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in indices)
-    if not whole or any(i < 0 or (size is not None and i >= size) for i in indices):
-        bounds = "from 0 on" if size is None else f"from 0 to {size - 1}"
-        raise ValueError(f"{name}: expected a sequence of indices {bounds}, as [0], got {shown(given)}")
-    return tuple(int(i) for i in indices)
 
 
 def _rows(name: str, function: _Function, value: Any, n: int, dim: int | None = None) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_generator, as_weights, shown
+from herdfilter._checks import Array, as_array, as_count, as_generator, as_weights, shown
 from herdfilter._one_line import one_line
 from herdfilter.angles import unwrap_angles
 from herdfilter.mixture import GaussianMixture
@@ -119,7 +119,7 @@ class JumpMarkov:
 
     def in_mode(self, mode: int) -> contract.Model:
         """Return the model of a mode."""
-        return self.models[mode]
+        return self.models[as_count("mode", mode, 0, len(self.models) - 1)]
 
     @cached_property
     def initial(self) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_partial_observation, assign, assign_positive
+from herdfilter.models._fields import as_partial_observation, assign, assign_positive, substeps
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +97,7 @@ class Lorenz63:
         """States (n, 3) after a time `dt` without noise; `control` is not used."""
         from herdfilter.models._lorenz63 import integrate  # compiled code is loaded on first use
 
-        steps = max(1, math.ceil(dt / self.integration_step - 1e-9))
+        steps = substeps(dt, self.integration_step)
         return integrate(as_array("x", x, (None, 3)), self.sigma, self.rho, self.beta, dt / steps, steps)
 
     def transition_covariance(self, dt: float, step: int) -> Array:

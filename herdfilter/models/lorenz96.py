@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_array, as_count
 from herdfilter._one_line import fields_in_line
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_partial_observation, assign, assign_positive
+from herdfilter.models._fields import as_partial_observation, assign, assign_positive, substeps
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +114,7 @@ class Lorenz96:
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, d) after a time `dt` without noise; `control` is not used."""
-        steps = max(1, math.ceil(dt / self.integration_step - 1e-9))
+        steps = substeps(dt, self.integration_step)
         h = dt / steps
         for _ in range(steps):
             a = self._derivative(x)

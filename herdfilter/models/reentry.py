@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_array
 from herdfilter._one_line import fields_in_line
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_matrix_covariance, assign, assign_positive
+from herdfilter.models._fields import as_matrix_covariance, assign, assign_positive, substeps
 from herdfilter.models._radar import log_density, range_and_bearing, range_and_bearing_jacobian
 
 EARTH_RADIUS = 6374.0
@@ -137,7 +136,7 @@ class BallisticReentry:
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 5) after a time `dt` without noise; `control` is not used."""
-        steps = max(1, math.ceil(dt / self.integration_step - 1e-9))
+        steps = substeps(dt, self.integration_step)
         x = x.copy()
         for _ in range(steps):
             position, velocity = x[:, :2].copy(), x[:, 2:4]

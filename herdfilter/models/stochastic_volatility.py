@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_number
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models._fields import as_observation, assign, assign_positive
 
@@ -72,11 +72,8 @@ class StochasticVolatility:
 
     def __post_init__(self) -> None:
         assign_positive(self, "sigma")
-        if not np.isfinite(self.mu):
-            raise ValueError(f"mu: expected a finite number, got {self.mu!r}")
-        if not -1 < self.rho < 1:
-            raise ValueError(f"rho: expected a number above -1 and below 1, got {self.rho!r}")
-        assign(self, mu=float(self.mu), rho=float(self.rho))
+        rho = as_number("rho", self.rho, "a number above -1 and below 1", lambda rho: -1 < rho < 1)
+        assign(self, mu=as_number("mu", self.mu), rho=rho)
 
     @cached_property
     def initial(self) -> GaussianMixture:

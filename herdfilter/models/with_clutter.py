@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import LARGEST, Array, as_array, as_numbers, shown
+from herdfilter._checks import LARGEST, MOST, Array, as_array, as_numbers, shown
 from herdfilter._one_line import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
@@ -222,6 +222,10 @@ class WithClutter:
         m = detections.shape[1]
         bounds = self._bounds(m)
         expected = self.clutter_density * float(np.prod(bounds[:, 1] - bounds[:, 0]))
+        if expected > MOST:
+            raise ValueError(
+                f"clutter_density, region: expected up to {MOST} false detections in a scan, got {expected:g}"
+            )
         scans = []
         for detection in detections:
             seen = rng.random() < self.detection_probability

@@ -102,5 +102,5 @@ def reproduce(name: str, seed: int = 0, quick: bool = False) -> Reproduction:
     """
     one_of("figure", name, FIGURES)
     part = import_module(f"herdfilter.paper.{name}")
-    result = part.compute(seed=as_count("seed", seed, 0), quick=quick)
+    result = part.compute(seed=as_count("seed", seed, 0, None), quick=quick)
     return Reproduction(name, FIGURES[name], part.draw(result), part.table(result), part.numbers(result))

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import as_array, as_count, one_of
+from herdfilter._checks import as_array, as_count, check_flags, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.discrete._herding import herded_labels
 from herdfilter.mixture import GaussianMixture
@@ -81,8 +81,9 @@ class ContinuousHerdedGibbs:
         one_of("target", self.target, ("smoothed", "paper"))
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
         repaired = self.target == "smoothed"
-        count = repaired if self.effective_count is None else bool(self.effective_count)
-        herded = repaired if self.component_herding is None else bool(self.component_herding)
+        count = repaired if self.effective_count is None else self.effective_count
+        herded = repaired if self.component_herding is None else self.component_herding
+        check_flags(effective_count=count, component_herding=herded)
         sweeps = (2 if herded else 1) if self.sweeps is None else as_count("sweeps", self.sweeps)
         object.__setattr__(self, "_options", (count, herded, sweeps))
 

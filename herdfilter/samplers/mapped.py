@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from herdfilter._checks import UNDERFLOW, Array
+from herdfilter._checks import UNDERFLOW, Array, check_flags
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, as_sampler, asked, drawn
@@ -50,6 +50,7 @@ class MappedSampling:
     _cache: dict[tuple[int, int], Points] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_flags(match_moments=self.match_moments)
         as_sampler("sampler", self.sampler)
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Literal
 
 import numpy as np
 
-from herdfilter._checks import Array, one_of
+from herdfilter._checks import Array, as_number, check_flags, one_of
 from herdfilter._covariances import covariance_factor
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import asked
 
@@ -59,12 +58,13 @@ class SigmaPoints:
     per_component: bool = False
 
     def __post_init__(self) -> None:
+        check_flags(per_component=self.per_component)
         one_of("kind", self.kind, ("unscented", "cubature"))
-        if not isinstance(self.kappa, Real) or isinstance(self.kappa, bool) or not np.isfinite(self.kappa):
-            raise ValueError(f"kappa: expected a finite number, got {self.kappa!r}")
+        object.__setattr__(self, "kappa", as_number("kappa", self.kappa))
 
     def size(self, mixture: GaussianMixture) -> int:
         """Return the number of sigma points for `mixture`: 2 d + 1 or 2 d, for every component if `per_component`."""
+        as_mixture("mixture", mixture)
         sets = int(np.count_nonzero(mixture.weights)) if self.per_component else 1
         return sets * (2 * mixture.dim + (self.kind == "unscented"))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, as_generator
+from herdfilter._checks import Array, as_generator, check_flags
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import asked
@@ -48,6 +48,9 @@ class SobolSampling:
     """
 
     scramble: bool = False
+
+    def __post_init__(self) -> None:
+        check_flags(scramble=self.scramble)
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Draw `n` points with equal weights; `rng` is used if scrambling, then a Generator, a seed, or None.

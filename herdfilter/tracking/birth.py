@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_positive, shown
+from herdfilter._checks import Array, as_array, as_fraction, as_positive, shown
 from herdfilter._one_line import fields_in_line
 from herdfilter.angles import wrap_angles
+from herdfilter.filters._times import as_duration
 from herdfilter.filters.kalman.extended import linearised
 from herdfilter.filters.kalman.gaussian import observation_moments
 from herdfilter.mixture import GaussianMixture
@@ -20,9 +21,7 @@ from herdfilter.models.sensors import Sensor, sensed
 
 def as_probability(name: str, value: float, least: float = 0.0) -> float:
     """Return a number from `least` to 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not least <= value <= 1:
-        raise ValueError(f"{name}: expected a probability from {least:g} to 1, got {shown(value)}")
-    return float(value)
+    return as_fraction(name, value, f"a probability from {least:g} to 1", least)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,6 +62,7 @@ class Birth:
 
     def within(self, dt: float) -> Birth:
         """Return the birth with the probability that a target appears in a time `dt`."""
+        dt = as_duration("dt", dt)
         return self if dt == 1 else replace(self, probability=1 - (1 - self.probability) ** dt)
 
 
@@ -143,6 +143,8 @@ class BirthFromMeasurements:
         if np.linalg.eigvalsh(self.prior.distinct_covariances[0])[0] <= 0:
             raise ValueError("prior: expected a covariance that is positive definite, got a singular one")
         object.__setattr__(self, "expected", as_positive("expected", self.expected))
+        if self.state is not None and not callable(self.state):
+            raise TypeError(f"state: expected a function of detections, got {shown(self.state)}")
         object.__setattr__(self, "most", as_probability("most", self.most))
 
     def born(self, model: Model, scans: Sequence[Left], step: int, dt: float) -> list[Birth]:

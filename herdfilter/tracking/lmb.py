@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_count, as_generator
+from herdfilter._checks import Array, as_count, as_generator, check_methods, one_of
 from herdfilter._one_line import one_line
-from herdfilter.association import associate
-from herdfilter.catalogue import make_filter
+from herdfilter.association.calls import as_method
+from herdfilter.catalogue import catalogue, make_filter
 from herdfilter.filters._times import as_duration
 from herdfilter.filters.series import Late, Reading, Watcher, series
 from herdfilter.models.contract import OBSERVED, require
@@ -127,7 +127,9 @@ class LMBTracker:
         self.birth = birth if isinstance(birth, BirthFromMeasurements) else as_births("birth", birth)
         self.survival_probability = as_probability("survival_probability", survival_probability)
         self.association, self.filter = association, filter
-        associate(np.ones((1, 1)), association)  # names a method that is none
+        as_method("association", association)
+        if not callable(filter):
+            one_of("filter", filter, catalogue())
         self.n_particles = as_count("n_particles", n_particles)
         self.rng = as_generator(rng)
         self.report = as_probability("report", report)
@@ -253,7 +255,9 @@ class LMBTracker:
         -----
         Whatever is raised on the way, the error's attribute ``result`` holds the scans completed.
         """
-        steps = series(scans, dt, controls, times, start, late)
+        steps = series(scans, dt, controls, times, start, late, "scans")
+        if watcher is not None:
+            check_methods("watcher", watcher, "predicted", "updated")
         times_, dim = [step.time for step in steps], self.model.model.dim
         records: list[TrackingRecord] = []
         try:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_positive, shown
+from herdfilter._checks import Array, as_array, as_list, as_number, as_positive, shown
 
 
 class GOSPA(NamedTuple):
@@ -202,6 +202,7 @@ def label_switches(
     cutoff, _ = _checked(cutoff, 1.0)
     path = as_array("truth", truth, (None, None, None), finite=False)
     for name, given in (("estimates", estimates), ("labels", labels)):
+        given = as_list(name, given, "one entry for each step")
         if len(given) != len(path):
             raise ValueError(f"{name}: expected one entry for each of {len(path)} steps, got {len(given)}")
     last: dict[int, Hashable] = {}  # target -> its label, the target that was assigned last at the end
@@ -209,9 +210,11 @@ def label_switches(
     for step, (states, points, names) in enumerate(zip(path, estimates, labels, strict=True), 1):
         present = np.flatnonzero(np.isfinite(states).all(axis=1))
         distances = _distances(states[present], points)
-        if distances.shape[1] != len(names) or len(set(names)) < len(names):
+        names = list(names if isinstance(names, str) else as_list("labels", names, "labels for each step"))
+        distinct = all(isinstance(name, Hashable) for name in names) and len(set(names)) == len(names)
+        if distances.shape[1] != len(names) or not distinct:
             raise ValueError(
-                f"labels: expected {distances.shape[1]} different ones at step {step}, got {shown(list(names))}"
+                f"labels: expected {distances.shape[1]} different ones at step {step}, got {shown(names)}"
             )
         now = _correspondence(distances, present.tolist(), list(names), last, cutoff)
         for target, label in now.items():
@@ -284,6 +287,5 @@ def _as_set(name: str, points: ArrayLike, finite: bool = True) -> Array:
 
 
 def _checked(cutoff: float, p: float) -> tuple[float, float]:
-    if as_positive("p", p) < 1:
-        raise ValueError(f"p: expected a number of at least 1, got {shown(p)}")
-    return as_positive("cutoff", cutoff), float(p)
+    p = as_number("p", p, "a number from 1 to 100", lambda p: 1 <= p <= 100)
+    return as_positive("cutoff", cutoff), p

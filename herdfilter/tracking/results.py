@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_list
 from herdfilter._one_line import fields_in_line, one_line
 from herdfilter.filters._times import as_objects
 from herdfilter.tracking.track import Label, Track
@@ -169,7 +169,7 @@ class TrackingResult:
         """
         import pandas as pd
 
-        names = list(names) or [f"x{i}" for i in range(self.dim)]
+        names = as_list("names", names, f"{self.dim} texts") or [f"x{i}" for i in range(self.dim)]
         if len(names) != self.dim:
             raise ValueError(f"names: expected one per dimension, {self.dim}, got {len(names)}")
         counts = [len(labels) for labels in self.labels]

@@ -118,7 +118,7 @@ def test_as_many_targets_are_assigned_as_can_be():
         (lambda: ospa([[1.0]], [[np.nan]], 1), "estimates: expected finite numbers"),
         (lambda: ospa([[1.0, np.nan]], [[1.0, 2.0]], 1), "truth: expected finite positions, or rows of NaN"),
         (lambda: gospa([[1.0]], [[1.0]], 0), "cutoff: expected a positive finite number, got 0"),
-        (lambda: gospa([[1.0]], [[1.0]], 1, p=0.5), "p: expected a number of at least 1, got 0.5"),
+        (lambda: gospa([[1.0]], [[1.0]], 1, p=0.5), "p: expected a number from 1 to 100, got 0.5"),
         (lambda: gospa([[1.0]], [[1.0]], 1, alpha=3), "alpha: expected a number of at most 2, got 3"),
         (
             lambda: label_switches([[[1.0]]], [], ["a"], 1),

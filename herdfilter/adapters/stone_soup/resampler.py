@@ -11,10 +11,10 @@ from stonesoup.resampler.base import Resampler as TheirResampler
 from stonesoup.types.particle import Particle
 from stonesoup.types.state import ParticleState
 
-from herdfilter._checks import as_generator, shown
+from herdfilter._checks import as_fraction, as_generator, shown
 from herdfilter.adapters.stone_soup.states import angles, cloud_of, particle_state, vectors
 from herdfilter.filters import Resampling, SystematicResampling
-from herdfilter.filters._parts import as_fraction, check_part
+from herdfilter.filters._parts import check_part
 from herdfilter.filters.resampling.base import CopyingResampling
 
 

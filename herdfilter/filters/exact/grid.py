@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, as_numbers
+from herdfilter._checks import Array, as_any, as_array, as_count, as_list, as_numbers, check_flags
 from herdfilter._one_line import fields_in_line, one_line
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.series import Late, Reading, series
@@ -121,7 +121,11 @@ class GridFilter:
         lower, upper = _corner("lower", lower, d), _corner("upper", upper, d)
         if not (lower < upper).all():
             raise ValueError(f"upper: expected more than lower {lower.tolist()}, got {upper.tolist()}")
-        counts = [points] * d if isinstance(points, int) else list(points)
+        counts = (
+            [points] * d
+            if as_any("points", points).ndim == 0
+            else as_list("points", points, "a number or d of them")
+        )
         if len(counts) != d:
             raise ValueError(f"points: expected {d} numbers, got {len(counts)}")
         self.model = model
@@ -132,7 +136,7 @@ class GridFilter:
         held = self._initial.sum()
         if abs(held - 1) > LOST_MASS:
             raise ValueError(
-                f"points: expected a grid that resolves the initial distribution, got mass {held:g}"
+                f"lower, upper, points: expected a grid that resolves the initial distribution, got mass {held:g}"
             )
 
     def run(
@@ -172,6 +176,7 @@ class GridFilter:
         steps, d = series(observations, dt, controls, times, start, late), self.model.dim
         means, covariances = np.empty((len(steps), d)), np.empty((len(steps), d, d))
         mass, log_likelihood, time_index = self._initial, 0.0, 0
+        check_flags(keep_masses=keep_masses)
         masses = np.empty((len(steps), len(self.x))) if keep_masses else None
         for k, step in enumerate(steps):
             if step.dt > 0:

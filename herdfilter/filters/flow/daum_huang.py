@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, as_generator
+from herdfilter._checks import Array, as_count, as_generator, check_flags
 from herdfilter.angles import moments, unwrap_angles, wrap_angles
 from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
 from herdfilter.filters.kalman.core import KalmanFilter
@@ -101,7 +101,8 @@ class DaumHuangFilter(KalmanFilter):
         require(to_check(model), user, OBSERVED)
         self.n_particles = as_count("n_particles", n_particles, minimum=2)
         self.rng = as_generator(rng)
-        self.local = bool(local)
+        check_flags(local=local)
+        self.local = local
         times = pseudo_times(as_count("flow_steps", flow_steps))
         gaussian = getattr(kalman(model), "belief", None) if callable(kalman) else None
         if not isinstance(gaussian, GaussianBelief):

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, shown
 from herdfilter._one_line import fields_in_line
 from herdfilter.angles import merged, unwrap_angles, wrap_angles
 from herdfilter.filters.kalman._association import associated
@@ -52,6 +52,16 @@ class MomentRule(Protocol):
     ) -> tuple[Array, Array, Array]:
         """Return means (K, k), covariances (K, k, k) and cross-covariances (K, m, k) of the values."""
         ...
+
+
+def moments_by(
+    rule: MomentRule, function: VectorFunction, means: Array, covariances: Array
+) -> tuple[Array, Array, Array]:
+    """Return what a rule gives, if it is of the form that it should have."""
+    found = rule(function, means, covariances)
+    if not (isinstance(found, tuple) and len(found) == 3):
+        raise TypeError(f"rule: expected means, covariances and cross-covariances, got {shown(found)}")
+    return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,14 +152,15 @@ def predicted_gaussians(
             lambda _: circular,
             jacobian and (lambda x: jacobian(move.wrapped(x), move.dt, move.control, step)),
         )
-        means, covariances, cross = rule(function, means, covariances)
+        means, covariances, cross = moments_by(rule, function, means, covariances)
         covariances = covariances + move.covariance
     else:
         function = VectorFunction(lambda x: move.push(move.wrapped(x[:, :d]), x[:, d:]), lambda _: circular)
         noises = move.noise_dim
         joint = np.zeros((len(covariances), d + noises, d + noises))
         joint[:, :d, :d], joint[:, d:, d:] = covariances, np.eye(noises)
-        means, covariances, cross = rule(function, np.hstack([means, np.zeros((len(means), noises))]), joint)
+        states = np.hstack([means, np.zeros((len(means), noises))])
+        means, covariances, cross = moments_by(rule, function, states, joint)
     return means, definite(covariances, covariances, step, "predicted"), cross[:, :d]
 
 
@@ -191,7 +202,7 @@ def observation_moments(
         lambda size: observation_circular(model, size),
         jacobian and (lambda x: jacobian(wrap_angles(x, circular), step)),
     )
-    predicted, spread, cross = rule(function, means, covariances)
+    predicted, spread, cross = moments_by(rule, function, means, covariances)
     noise = _expected_noise(model, means, covariances, rule, predicted.shape[1], step)
     return predicted, spread + noise, cross
 
@@ -213,7 +224,9 @@ def _expected_noise(
 
     function = VectorFunction(entries, lambda _: ())
     mean = getattr(rule, "mean", None)
-    expected = mean(function, means, covariances) if mean else rule(function, means, covariances)[0]
+    expected = (
+        mean(function, means, covariances) if mean else moments_by(rule, function, means, covariances)[0]
+    )
     return expected.reshape(-1, size, size)
 
 

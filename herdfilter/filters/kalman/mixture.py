@@ -19,7 +19,9 @@ RULES: dict[str, MomentRule] = {"extended": linearised, "unscented": UNSCENTED, 
 
 def moment_rule(rule: str | MomentRule) -> MomentRule:
     """Return the rule of that name, or the rule itself; raise ValueError, with the names known, for another."""
-    return rule if callable(rule) else RULES[one_of("rule", rule, RULES)]
+    if callable(rule) and not isinstance(rule, type):
+        return rule
+    return RULES[one_of("rule", rule, RULES)]  # type: ignore[arg-type]
 
 
 def kalman_mixture(

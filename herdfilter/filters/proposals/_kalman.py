@@ -16,12 +16,6 @@ ALIKE = 1e-6
 """Difference of covariances, relative to the variances, up to which they are taken for one."""
 
 
-def check_share(share: float, name: str = "defensive_share") -> None:
-    """Raise ValueError unless this is a share from 0 to below 1."""
-    if not 0 <= share < 1:
-        raise ValueError(f"{name}: expected from 0 to below 1, got {share!r}")
-
-
 def defended(posterior: GaussianMixture, prior: GaussianMixture, share: float) -> GaussianMixture:
     """Components of the posterior, made regular, with weights ``(1 - share) posterior.weights + share prior.weights``.
 

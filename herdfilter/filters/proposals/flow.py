@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import as_count
+from herdfilter._checks import as_count, check_flags
 from herdfilter._covariances import covariance_factor
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
@@ -70,6 +70,7 @@ class FlowProposal(BootstrapProposal):
     flow_steps: int = 29
 
     def __post_init__(self) -> None:
+        check_flags(local=self.local)
         as_count("flow_steps", self.flow_steps)
 
     def check(self, model: Model) -> None:

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, check_share
 from herdfilter._covariances import floored
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.gaussian import MomentRule
 from herdfilter.filters.kalman.mixture import moment_rule, updated_mixture
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals._kalman import check_share, defended
+from herdfilter.filters.proposals._kalman import defended
 from herdfilter.filters.proposals.augmented import AugmentedProposal, with_noise
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, observation_mean, require, takes_state
@@ -75,7 +75,7 @@ class GuidedAugmentedProposal(AugmentedProposal):
     def __post_init__(self) -> None:
         super().__post_init__()
         moment_rule(self.rule)
-        check_share(self.defensive_share)
+        check_share("defensive_share", self.defensive_share)
 
     def check(self, model: Model) -> None:
         """See `Proposal`."""

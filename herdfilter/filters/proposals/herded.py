@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from herdfilter._checks import check_share
 from herdfilter._covariances import floored
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
@@ -63,8 +64,7 @@ class HerdedProposal:
 
     def __post_init__(self) -> None:
         as_sampler("sampler", self.sampler)
-        if not 0 <= self.defensive_share < 1:
-            raise ValueError(f"defensive_share: expected from 0 to below 1, got {self.defensive_share!r}")
+        check_share("defensive_share", self.defensive_share)
 
     def check(self, model: Model) -> None:
         """See `Proposal`."""

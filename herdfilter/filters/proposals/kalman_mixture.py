@@ -7,13 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from herdfilter._checks import check_share
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.gaussian import MomentRule
 from herdfilter.filters.kalman.mixture import moment_rule, updated_mixture
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals._densities import log_ratio
-from herdfilter.filters.proposals._kalman import check_share, defended, joined, regular
+from herdfilter.filters.proposals._kalman import defended, joined, regular
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.models.contract import OBSERVED, Model, require
@@ -78,8 +79,8 @@ class KalmanMixtureProposal:
     def __post_init__(self) -> None:
         as_sampler("sampler", self.sampler)
         moment_rule(self.rule)
-        check_share(self.defensive_share)
-        check_share(self.unguided_share, "unguided_share")
+        check_share("defensive_share", self.defensive_share)
+        check_share("unguided_share", self.unguided_share)
 
     def check(self, model: Model) -> None:
         """See `Proposal`."""

@@ -7,13 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, check_flags, check_share
 from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals._balanced import SETS, BalancedPoints, balanced_noise
 from herdfilter.filters.proposals._hilbert import BITS, hilbert_order
-from herdfilter.filters.proposals._kalman import check_share
 from herdfilter.filters.proposals._sources import Source
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.resampling.base import Indices, picked
@@ -92,9 +91,10 @@ class RankedProposal:
     absorbs_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        check_flags(guided=self.guided)
         if self.sampler is not None:
             as_sampler("sampler", self.sampler)
-        check_share(self.defensive_share)
+        check_share("defensive_share", self.defensive_share)
 
     @property
     def takes_scans(self) -> bool:

@@ -128,7 +128,7 @@ class RandomModel:
     seed: int
 
     def __post_init__(self) -> None:
-        assign(self, seed=as_count("seed", self.seed, minimum=0))
+        assign(self, seed=as_count("seed", self.seed, minimum=0, most=None))
         drawn = _draw(self.seed)
         assign(self, **drawn._asdict())
         for part, names in ((drawn.motion, TRANSITION), (drawn.sensing, OBSERVATION)):
