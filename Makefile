@@ -4,6 +4,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .PHONY: demo test test-rounding test-order check format bench docs test-lowest clean
+
+
+.PHONY: demo test test-rounding test-order test-mutants check format bench docs clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed       ## the main job: samplers compared in a particle filter, table and figures in results/demo
@@ -87,6 +90,11 @@ test-lowest:
 	@mkdir -p $(LOWEST)
 	@$(PYTHON) .ci/lowest.py > $(LOWEST)/constraints.txt
 	@PIP_CONSTRAINT=$(LOWEST)/constraints.txt NUMBA_CACHE_DIR=$(LOWEST)/compiled $(MAKE) --no-print-directory test VENV=$(VENV)-lowest
+
+
+# COUNT small changes of the program, drawn by SEED, each against the tests that run the changed line; about an hour for 500.
+test-mutants: $(VENV)/.installed-dev  ## what the tests do not see
+	$(BIN)/python tests/mutants.py --seed $(or $(SEED),0) --count $(or $(COUNT),500)
 
 clean:                         ## what was made, compiled loops included
 	rm -rf $(VENV) $(VENV)-* results docs/_build docs/examples

@@ -8,6 +8,7 @@ import pytest
 import herdfilter as hf
 from herdfilter.evaluation.scenario import load_scenario
 from herdfilter.filters import Cloud, Move
+from herdfilter.filters.proposals._balanced import balanced_noise
 from herdfilter.filters.proposals._shape import Shape
 from herdfilter.filters.proposals._sources import Source
 
@@ -265,3 +266,138 @@ def test_more_points_leave_less_of_an_error():
     ]
     assert errors[1] < 0.02
     assert errors[0] < 0.1
+
+
+def edge(low, high, holds, times=40):
+    """The places between which `holds`, true at low and false at high, changes."""
+    assert holds(low)
+    assert not holds(high)
+    for _ in range(times):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high
+
+
+def two_places(n):
+    rng = np.random.default_rng(n)
+    return cloud(np.where(np.arange(n) % 3, 2.0, -2.0)[:, None] + 0.3 * rng.standard_normal((n, 1)))
+
+
+@pytest.mark.parametrize("n", [50, 400])
+def test_quantiles_are_guided_from_where_their_effective_sample_size_would_be_the_root_of_their_number(
+    monkeypatch, n
+):
+    """The more precise the observation, the fewer quantiles it leaves; both ways near the bound, and far beyond it."""
+    particles, rng = two_places(n), np.random.default_rng(0)
+    taken = ways(monkeypatch)
+
+    def model(sd):
+        return hf.models.LinearGaussian([[1.0]], [[1.0]], [[0.1]], [[sd**2]], [0.0], [[1.0]])
+
+    def quantiles(precision):
+        taken.clear()
+        seen = hf.filters.Observation.read(model(1 / precision), [3.2], 1)
+        moved = hf.AutomaticProposal().guide(Move(seen.model), particles, seen, rng)
+        assert np.isfinite(moved.normalised()[1])
+        return "guided quantiles" not in taken
+
+    def left(precision):
+        mixture = Move(model(1.0)).predictive(particles.particles, particles.weights)
+        x = hf.QuantileSampling().sample(mixture, n).x[:, 0]
+        weights = np.exp(-0.5 * (precision * (x - 3.2)) ** 2)
+        return weights.sum() ** 2 / (weights**2).sum()
+
+    few, many = edge(1.0, 1000.0, quantiles)
+    assert left(few) >= np.sqrt(n) * (1 - 1e-6)
+    assert left(many) <= np.sqrt(n) * (1 + 1e-6)
+    assert not quantiles(1e6)  # at all quantiles the likelihood vanishes
+
+
+@pytest.mark.parametrize("n", [50, 400])
+def test_one_gaussian_is_kept_as_long_as_its_weights_are_as_even_as_chance_allows(n):
+    """Of an observation that bends: n times the chi-square distance of the weights from even ones is at most 1."""
+
+    def guided(bend):
+        model = hf.models.from_functions(
+            f=lambda x: x,
+            h=lambda x: x + bend * x**2,
+            Q=[[0.2]],
+            R=[[0.5]],
+            x0=[0.0],
+            P0=[[1.0]],
+        )
+        seen = hf.filters.Observation.read(model, [0.5], 1)
+        z = balanced_noise(n, 1, 0)
+        return hf.AutomaticProposal().guide(Move(model), Cloud.equal(z), seen, np.random.default_rng(0))
+
+    def distance(moved):
+        weights = moved.normalised()[0].weights
+        return n * (n * (weights**2).sum() - 1)
+
+    def kept(bend):
+        return distance(guided(bend)) <= 1
+
+    few, many = edge(0.0, 0.5, kept)
+    assert distance(guided(few)) > 0.9
+    assert distance(guided(many)) > 2 or distance(guided(many)) < 0.5  # another way
+
+
+@pytest.mark.parametrize("n", [50, 400])
+def test_one_gaussian_moves_as_long_as_what_is_not_linear_would_be_chance(monkeypatch, n):
+    """Nothing observed: n times the share of variance that no linear function of the noise explains is at most 1."""
+    taken = ways(monkeypatch)
+    particles = Cloud.equal(balanced_noise(n, 2, 1))
+
+    def moved(bend):
+        model = hf.models.from_functions(
+            f=lambda x: x + bend * x[:, ::-1] ** 2,
+            h=lambda x: x,
+            Q=0.5 * np.eye(2),
+            R=np.eye(2),
+            x0=[0.0, 0.0],
+            P0=np.eye(2),
+        )
+        return hf.AutomaticProposal().propose(Move(model), particles, np.random.default_rng(0)).particles
+
+    def kept(bend):
+        taken.clear()
+        moved(bend)
+        return "ranked" not in taken
+
+    few, _ = edge(0.0, 1.0, kept)
+    noise = np.column_stack([np.ones(n), balanced_noise(n, 4, 1)])
+
+    def share(x):
+        rest = x - noise @ np.linalg.lstsq(noise, x, rcond=None)[0]
+        return n * (rest.var(axis=0) / x.var(axis=0)).max()
+
+    assert share(moved(few)) == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("n", [60, 300])
+def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them(monkeypatch, n):
+    """Less than n^(-1/2) of the predicted variance in some direction; with an observation in view and without."""
+    taken = ways(monkeypatch)
+    rng = np.random.default_rng(n)
+    x = np.column_stack([rng.exponential(size=n), rng.standard_normal(n)])
+    x = (x - x.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(x.T, ddof=0))).T  # covariance I
+    particles = cloud(x)
+    width = Shape.of(Move(hf.models.linear_chain(2)), particles).width
+    assert 0 < width < 1
+    for unguided in (False, True):
+
+        def narrow(variance, unguided=unguided):
+            model = hf.models.LinearGaussian(
+                np.eye(2), np.eye(2), np.diag([0.9, variance]), np.eye(2), [0.0, 0.0], np.eye(2)
+            )
+            taken.clear()
+            generator = np.random.default_rng(0)
+            if unguided:
+                hf.AutomaticProposal().unguided(Move(model), particles, generator)
+            else:
+                seen = hf.filters.Observation.read(model, [2.0, 0.0], 1)
+                hf.AutomaticProposal().guide(Move(model), particles, seen, generator)
+            return "kernels" in taken
+
+        few, _ = edge(1e-6, 0.5, narrow)
+        assert few / (1 + few) == pytest.approx(n**-0.5, rel=1e-4)

@@ -191,3 +191,63 @@ def test_bad_parameters_are_named():
             hf.ParticleFilter(hf.models.linear_chain(2), 10, proposal).run([[0.0, 0.0]])
     with pytest.raises(ValueError, match="model: expected at most 62 dimensions"):
         hf.ParticleFilter(hf.models.linear_chain(63), 10, hf.RankedProposal())
+
+
+def test_ancestors_are_the_same_from_either_end():
+    """The i-th stands in the middle of its step, at (i - 1/2) / n of the cumulative weights, so neither end is favoured."""
+    rng = np.random.default_rng(8)
+    x, weights = rng.standard_normal((80, 1)), rng.dirichlet(np.full(80, 0.5))
+    forth, back = (np.bincount(ancestors(y, weights, (), 500), minlength=80) for y in (x, -x))
+    np.testing.assert_array_equal(forth, back)
+    np.testing.assert_array_equal(ancestors(np.arange(5.0)[:, None], np.full(5, 0.2), ()), np.arange(5))
+
+
+def test_only_a_guided_proposal_looks_at_the_observation():
+    """Unguided, particles go to the same places whatever is observed; guided, to where the observation is."""
+    model, rng = hf.models.linear_chain(2), np.random.default_rng(9)
+    cloud = Cloud.equal(rng.standard_normal((200, 2)))
+    near, far = (Observation.read(model, [z, z], 1) for z in (0.0, 3.0))
+    places = {
+        guided: [
+            hf.RankedProposal(guided=guided).guide(Move(model), cloud, seen, rng) for seen in (near, far)
+        ]
+        for guided in (False, True)
+    }
+    np.testing.assert_array_equal(places[False][0].particles, places[False][1].particles)
+    weighted = [one.normalised()[0] for one in places[False]]
+    assert (weighted[1].weights @ weighted[1].particles > weighted[0].weights @ weighted[0].particles).all()
+    assert (places[True][1].particles.mean(axis=0) > places[True][0].particles.mean(axis=0) + 0.3).all()
+
+
+class OfLikelihoodAlone:
+    """Without a mean of the observation there is nothing to be guided by."""
+
+    dim = noise_dim = 1
+    initial, transition, log_likelihood = Squared.initial, Squared.transition, Squared.log_likelihood
+
+
+def test_a_model_with_a_likelihood_alone_is_served_as_by_an_unguided_proposal():
+    z = np.array([[0.5], [1.5], [0.2]])
+    found, expected = (
+        hf.ParticleFilter(OfLikelihoodAlone(), 100, hf.RankedProposal(guided=guided)).run(z)
+        for guided in (True, False)
+    )
+    np.testing.assert_array_equal(found.means, expected.means)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
+def test_ancestors_have_their_share_of_the_updated_weights_and_of_those_before(share):
+    """(1 - a) w' + a w: counted over particles so far apart that each successor tells its ancestor."""
+    model = hf.models.LinearGaussian([[1.0]], [[1.0]], [[0.01]], [[400.0]], [0.0], [[1.0]])
+    x, before = 10.0 * np.arange(8.0)[:, None], np.random.default_rng(3).dirichlet(np.full(8, 2.0))
+    seen = Observation.read(model, [20.0], 1)
+    cloud = Cloud(x, np.log(before), successors=4000)
+    moved = hf.RankedProposal(defensive_share=share).guide(Move(model), cloud, seen, np.random.default_rng(0))
+    counts = np.bincount(np.rint(moved.particles[:, 0] / 10).astype(int), minlength=8)
+    after = before * np.exp(-0.5 * (20.0 - x[:, 0]) ** 2 / 400.01)
+    np.testing.assert_allclose(
+        counts / 4000, (1 - share) * after / after.sum() + share * before, atol=1 / 4000
+    )
+    posterior = moved.normalised()[0]
+    found = np.bincount(np.rint(moved.particles[:, 0] / 10).astype(int), posterior.weights, minlength=8)
+    np.testing.assert_allclose(found, after / after.sum(), atol=3 / 4000)

@@ -277,3 +277,33 @@ def test_the_ensemble_gaussian_mixture_leaves_the_particles_where_they_are():
 def test_a_bad_scale_is_named(scale):
     with pytest.raises(ValueError, match=f"scale: expected a positive finite number, got {scale!r}"):
         KernelDensityFit(scale)
+
+
+def test_a_particle_counts_to_the_mode_it_most_probably_belongs_to():
+    """The weight of a mode counts beside its density: means are drawn towards those of the modes."""
+    rng = np.random.default_rng(21)
+    x = np.concatenate([rng.normal(0.0, 1.0, 900), rng.normal(4.5, 1.0, 100)])[:, None]
+    weights = np.full(1000, 1e-3)
+    modes, found = EMFit("bic", 4).fit(x, weights), KernelDensityFit().fit(x, weights)
+    assert len(modes) == 2
+    densities = modes.weights * np.exp(-0.5 * (x - modes.means[:, 0]) ** 2 / modes.covariances[:, 0, 0])
+    heavy = (densities / np.sqrt(modes.covariances[:, 0, 0])).argmax(axis=1) == modes.weights.argmax()
+    nearer = np.abs(x[:, 0] - modes.means[modes.weights.argmax(), 0]) < np.abs(
+        x[:, 0] - modes.means[modes.weights.argmin(), 0]
+    )
+    assert (heavy & ~nearer).any()
+    h = (4 / 3 / 1000) ** (1 / 5)
+    centres = np.where(heavy, x[heavy].mean(), x[~heavy].mean())
+    np.testing.assert_allclose(
+        found.means[:, 0], centres + np.sqrt(1 - h**2) * (x[:, 0] - centres), atol=1e-9
+    )
+
+
+def test_a_wide_scale_gives_one_gaussian_and_negligible_particles_no_component():
+    """The width is at most that of the particles, where all means are drawn to one."""
+    x, weights = particles(22, 30, 2)
+    wide = KernelDensityFit(scale=100.0, modes=1).fit(x, weights)
+    np.testing.assert_allclose(wide.means, np.broadcast_to(weights @ x, wide.means.shape), atol=1e-12)
+    np.testing.assert_allclose(wide.covariances[0], moments(x, weights)[1], rtol=1e-9)
+    weights = np.array([1.0, 1.01e-8, 0.99e-8, 0.0])
+    assert len(KernelDensityFit(modes=1).fit(np.arange(4.0)[:, None], weights / weights.sum())) == 2

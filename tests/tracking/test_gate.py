@@ -1,0 +1,53 @@
+"""Which detections are compared with which tracks."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import herdfilter as hf
+from herdfilter.tracking import Birth, LMBTracker
+from herdfilter.tracking._scan import BESIDE_MISSED, Gate
+
+
+@pytest.mark.parametrize("missed", [1e-6, 0.1, 0.9])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_gate_is_the_ellipsoid_of_its_probability_or_what_weighs_a_millionth_of_a_miss(size, missed):
+    """Along a ray, the last detection inside is where the larger of the two ends."""
+    rng = np.random.default_rng(size)
+    model = hf.models.linear_chain(size)
+    root = rng.standard_normal((2, size, size))
+    moments = [(rng.standard_normal(size), r @ r.T + 0.1 * np.eye(size)) for r in root]
+    gate = Gate(model, None, [moments[0], None, moments[1]])
+    ray = rng.standard_normal(size)
+    for factor in (1e-12, 1.0, 1e6):
+        for index, (mean, covariance) in ((0, moments[0]), (2, moments[1])):
+            z = mean + np.linspace(0, 60, 6001)[:, None] * ray
+            missing, logs = np.full(3, missed), np.full(3, np.log(factor))
+            inside = gate.open(z, missing, logs, 0.99)
+            squares = ((z - mean) @ np.linalg.inv(covariance) * (z - mean)).sum(axis=1)
+            density = scipy.stats.multivariate_normal(mean, covariance).logpdf(z)
+            expected = squares <= scipy.stats.chi2(size).ppf(0.99)
+            expected |= density + np.log(factor / missed) > np.log(BESIDE_MISSED)
+            assert (inside[index] == expected).mean() > 0.999
+            assert expected[0]
+            assert not expected[-1]
+            assert inside[1].all()  # of a track without moments
+        assert gate.open(z, missing, logs, 1).all()
+
+
+def test_a_gate_costs_no_accuracy_where_a_miss_is_all_but_excluded(walk, cluttered):
+    """A detection far out is then still the likelier one, unless it weighs a millionth of so small a weight."""
+    model = cluttered(walk, 0.9999, 1e-3)
+    for distance in np.arange(3.0, 14.0, 0.25):
+        found = []
+        for probability in (0.9, 1):
+            start = [Birth(0.9999, walk.initial)]
+            tracker = LMBTracker(
+                model, (), 1.0, filter="ekf", initial=start, gate_probability=probability, prune=0
+            )
+            tracker.predict()
+            tracker.update([[distance, 0.0]])
+            found.append(tracker.tracks[0])
+        gated, whole = found
+        assert gated.existence == pytest.approx(whole.existence, abs=2e-6)
+        np.testing.assert_allclose(gated.mean, whole.mean, atol=1e-4)
