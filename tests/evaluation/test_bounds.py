@@ -128,3 +128,45 @@ def test_noise_that_depends_on_the_state_is_refused_by_name():
         TypeError, match=r"^model: the Cramer-Rao bound needs observation_covariance\(step\), .*Growing"
     ):
         posterior_cramer_rao_bound(Growing(), 2, runs=3, rng=0)
+
+
+def test_information_of_overlapping_components_is_the_integral_over_their_density():
+    """The mean of the squared score, (d log p / dx)^2, by quadrature; in two dimensions of a product."""
+    weights, means, sds = np.array([0.3, 0.7]), np.array([-1.0, 1.5]), np.array([0.8, 1.3])
+    x = np.linspace(-12, 14, 20001)
+    parts = weights * np.exp(-0.5 * ((x[:, None] - means) / sds) ** 2) / (sds * np.sqrt(2 * np.pi))
+    density, slope = parts.sum(axis=1), (parts * (means - x[:, None]) / sds**2).sum(axis=1)
+    expected = (slope**2 / density).sum() * (x[1] - x[0])
+    mixture = hf.GaussianMixture(weights, means[:, None], (sds**2)[:, None, None])
+    draws = mixture.sample(40000, np.random.default_rng(1))
+    assert 1 / _initial_bound(mixture, draws)[0, 0] == pytest.approx(expected, rel=0.03)
+    plane = hf.GaussianMixture(weights, np.column_stack([means, [0, 0]]), [np.diag([s**2, 4.0]) for s in sds])
+    bound = _initial_bound(plane, plane.sample(40000, np.random.default_rng(2)))
+    np.testing.assert_allclose(bound, np.diag([1 / expected, 4.0]), rtol=0.03, atol=0.1)
+
+
+def test_noise_in_directions_that_no_axis_has_bounds_as_much_as_along_one():
+    """A rotation and units of the state rotate and scale the bound; Q is singular, and f bends within its range."""
+
+    def bent(angle, unit):
+        c, s = np.cos(angle), np.sin(angle)
+        to = np.array([[c, -s], [s, c]]) * unit
+        back = np.linalg.inv(to)
+
+        def f(x):
+            y = x @ back.T
+            return np.column_stack([y[:, 0] + 0.1 * y[:, 1], 0.9 * y[:, 1] + np.sin(y[:, 1])]) @ to.T
+
+        model = hf.models.from_functions(
+            f=f,
+            h=lambda x: x @ back.T[:, :1],
+            Q=to @ np.diag([0.0, 0.3]) @ to.T,
+            R=[[0.5]],
+            x0=to @ [0.3, 0.2],
+            P0=to @ to.T,
+        )
+        return back @ posterior_cramer_rao_bound(model, 4, runs=4000, rng=0) @ back.T
+
+    straight = bent(0.0, 1.0)
+    for angle, unit in ((0.6, 1.0), (0.0, 1e-4), (2.0, 1e3)):
+        np.testing.assert_allclose(bent(angle, unit), straight, rtol=0.1, atol=0.02)

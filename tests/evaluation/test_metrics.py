@@ -5,7 +5,13 @@ import pytest
 from scipy.stats import bootstrap, chi2, norm
 
 import herdfilter as hf
-from herdfilter.evaluation.metrics import energy_distance_on_line, inside_ellipsoid, normalised_squares
+from herdfilter.evaluation.metrics import (
+    energy_distance_on_line,
+    inside_ellipsoid,
+    normalised_squares,
+    root_mean,
+    squared_error,
+)
 from herdfilter.evaluation.statistics import bootstrap_interval, chi_square_band
 from herdfilter.models import LinearGaussian
 from herdfilter.models.simulation import simulate
@@ -143,3 +149,30 @@ def test_the_bootstrap_takes_values_of_any_size():
     few = np.arange(1.0, 7.0)
     one, scaled = bootstrap_interval(few, np.mean), bootstrap_interval(1e-200 * few, np.mean)
     np.testing.assert_allclose(np.array(one) * 1e-200, scaled)
+
+
+def test_errors_are_over_the_dimensions_named_with_angles_wrapped():
+    estimate, target = (
+        np.array([[1.0, 3.0, 9.0], [0.0, 0.0, 0.0]]),
+        np.array([[0.0, -3.0, 0.0], [2.0, 0.0, 5.0]]),
+    )
+    np.testing.assert_allclose(squared_error(estimate, target, [0, 1]), [37.0, 4.0])
+    np.testing.assert_allclose(squared_error(estimate, target, [0, 1], [1]), [1 + (2 * np.pi - 6) ** 2, 4.0])
+    assert root_mean(np.array([16.0, 16.0, 4.0])) == pytest.approx(np.sqrt(12))
+
+
+def test_nearly_singular_covariances_have_a_nees_up_to_rounding():
+    """A correlation of 1 - e leaves the eigenvalue e: of 1e-11 it is taken, of 1e-13 it is put down to rounding."""
+    squares = [
+        normalised_squares(np.array([[1.0, 1.0]]), np.array([[[1.0, 1 - e], [1 - e, 1.0]]]))[0]
+        for e in (1e-11, 1e-13)
+    ]
+    assert squares[0] == pytest.approx(1.0)
+    assert np.isnan(squares[1])
+    assert np.isnan(normalised_squares(np.ones((1, 2)), np.array([[[1.0, 0.0], [0.0, -1.0]]]))).all()
+
+
+def test_the_share_inside_an_ellipsoid_leaves_out_what_is_no_number():
+    squares = np.array([0.0, 3.8, 3.9, np.nan])
+    assert inside_ellipsoid(squares, np.ones(4)) == pytest.approx(2 / 3)
+    assert inside_ellipsoid(squares, np.ones(4), 0.5) == pytest.approx(1 / 3)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 
 import herdfilter as hf
 from herdfilter.evaluation import over_models
@@ -145,3 +146,79 @@ def test_a_table_of_one_model_is_refused():
     table = table_of({"bootstrap": column(1.0)}).drop(columns="model")
     with pytest.raises(ValueError, match="table: expected a column 'model'"):
         over_models(table)
+
+
+def test_the_interval_is_students_of_logarithms_over_models():
+    ratios = np.array([0.5, 0.8, 1.5, 0.7, 1.0])
+    row = row_of(table_of({"bootstrap": np.full((5, 1), 2.0), "b": column(*(2 * ratios))}))
+    logs = np.log(ratios)
+    expected = scipy.stats.t.interval(0.95, 4, logs.mean(), logs.std(ddof=1) / np.sqrt(5))
+    assert row["ratio"] == pytest.approx(np.exp(logs.mean()))
+    assert (row["ratio_low"], row["ratio_high"]) == pytest.approx(np.exp(expected))
+    assert row["above"] == pytest.approx(1 / 5)  # a ratio of 1 is not above it
+
+
+def test_a_ratio_of_nought_and_an_infinite_one_are_left_out_of_the_geometric_mean_alone():
+    row = row_of(table_of({"bootstrap": np.ones((4, 1)), "b": column(0.0, np.nan, 0.5, 0.5)}))
+    assert (row["compared"], row["ratio"]) == (4, pytest.approx(0.5))
+    assert (row["ratio_10"], row["ratio_90"]) == (0.0, np.inf)
+    assert row["worst"].count(";") == 2
+
+
+def test_a_variance_is_right_to_a_quarter_and_a_reference_certain_to_a_third_of_the_smallest_error():
+    table = table_of({"bootstrap": np.ones((6, 1)), "b": column(0.6, 0.6, 0.6, 2.0, 2.0, 2.0)})
+    table.loc[table["filter"] == "b", "variance_ratio"] = [0.79, 0.8, 1.0, 1.25, 1.26, np.nan]
+    limits = {0: 0.0, 1: 0.199, 2: 0.201, 3: 0.33, 4: 0.334, 5: 0.0}
+    table["reference_uncertainty"] = table["model"].map(limits)
+    row = row_of(table)
+    assert row["variance_right"] == pytest.approx(3 / 5)
+    assert row["variance_50"] == 1.0
+    assert row["uncertain"] == 2
+    assert row["unknown"] == 0
+
+
+def test_what_a_filter_loses_and_the_baseline_keeps_counts_once_for_each_model():
+    table = table_of({"bootstrap": np.ones((4, 2)), "b": np.ones((4, 2))})
+    lost = np.zeros(8, dtype=bool)
+    lost[[0, 1, 2]] = True  # both runs of the first model, one of the second
+    table.loc[table["filter"] == "b", "diverged"] = lost
+    assert row_of(table)["lost"] == 0.5
+    table.loc[table["filter"] == "bootstrap", "diverged"] = lost
+    assert row_of(table)["lost"] == 0.0
+    table = table.drop(columns="diverged")
+    table.loc[table.index[-1], "error"] = "ValueError: no"
+    assert row_of(table)["lost"] == 0.25
+
+
+def test_log_likelihoods_and_times_are_those_of_the_median_run_over_the_baselines():
+    table = table_of({"bootstrap": np.ones((2, 3)), "b": np.ones((2, 3))})
+    table["log_likelihood_error"] = [-2.0, 2.0, 9.0, 1.0, 1.0, 1.0, -1.0, 1.0, 50.0, 3.0, -3.0, 3.0]
+    table["ms_per_step"] = [2.0, 2.0, 7.0, 1.0, 1.0, 1.0, 1.0, 1.0, 9.0, 4.0, 4.0, 4.0]
+    row = row_of(table)
+    assert row["log_likelihood"] == pytest.approx((0.5 + 3) / 2)
+    assert (row["time"], row["time_worst"]) == (pytest.approx((0.5 + 4) / 2), 4.0)
+
+
+def test_exponents_need_two_counts_from_a_hundred_on_and_errors_above_nought():
+    rates = column(0.5, 0.9)
+    tables = {n: table_of({"bootstrap": 3 * n**-rates}, n) for n in (99, 100, 101)}
+    both = over_models(pd.concat([tables[100], tables[101]])).iloc[0]
+    assert (both["exponent"], both["exponent_worst"]) == pytest.approx((-0.7, -0.5))
+    assert np.isnan(over_models(pd.concat([tables[99], tables[100]])).iloc[0]["exponent"])
+    failed = pd.concat([tables[100], table_of({"bootstrap": column(np.nan, 3 * 101**-0.9)}, 101)])
+    assert over_models(failed).iloc[0]["exponent"] == pytest.approx(-0.9)
+
+
+def test_the_verdict_names_the_best_filter_with_its_numbers():
+    base = np.ones((3, 1))
+    errors = {"bootstrap": base, "b": column(0.5, 0.5, 0.5), "c": column(0.4, 0.4, 1.2)}
+    told = verdict_over_models(over_models(table_of(errors)))
+    assert told == (
+        "At n = 100 the error of b is 0.5 of that of bootstrap in the geometric mean of 3 models "
+        "(95 % interval 0.5 to 0.5), above it in 0 % of them."
+    )
+    small = pd.concat([table_of(errors, 10), table_of({"bootstrap": base, "b": 2 * base}, 100)])
+    assert "the error of b is 2 of that" in verdict_over_models(over_models(small))
+    assert "above it in 100 % of them" in verdict_over_models(over_models(small))
+    one = {name: values[:1] for name, values in errors.items()}
+    assert "too few models for an interval" in verdict_over_models(over_models(table_of(one)))

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 
 from herdfilter.evaluation.slopes import fitted_slopes
 
@@ -57,3 +58,26 @@ def test_bad_arguments_are_named():
         fitted_slopes(table(-0.5), "rsme")
     with pytest.raises(ValueError, match="level"):
         fitted_slopes(table(-0.5), "rmse", level=95)
+
+
+def test_the_interval_of_a_slope_is_students_over_runs_at_its_level():
+    runs = table(-0.5, 0.3, runs=12)
+    wide = runs.pivot(index="run", columns="n_particles", values="rmse")
+    slopes = np.polyfit(np.log(wide.columns.to_numpy(float)), np.log(wide.to_numpy()).T, 1)[0]
+    for level in (0.5, 0.95):
+        expected = scipy.stats.t.interval(level, 11, slopes.mean(), slopes.std(ddof=1) / np.sqrt(12))
+        fit = fitted_slopes(runs, "rmse", level).iloc[0]
+        assert (fit["slope_low"], fit["slope_high"]) == pytest.approx(expected)
+    default = fitted_slopes(runs, "rmse").iloc[0]
+    assert default["slope_low"] == fit["slope_low"]
+
+
+def test_two_counts_and_one_run_have_a_slope():
+    runs = table(-0.5, runs=1)
+    fit = fitted_slopes(runs[runs["n_particles"] > 10], "rmse").iloc[0]
+    assert fit["slope"] == pytest.approx(-0.5)
+    assert np.isnan(fit["slope_low"])
+    assert fitted_slopes(runs.assign(rmse=np.nan), "rmse").iloc[0]["runs"] == 0
+    for level in (0.0, 1.0):
+        with pytest.raises(ValueError, match="level"):
+            fitted_slopes(runs, "rmse", level)

@@ -238,3 +238,28 @@ def test_series_are_summarised_step_by_step():
         .all(axis=None)
     )
     assert hf.evaluation.over_time({}).empty
+
+
+@pytest.mark.parametrize("simultaneous", [True, False])
+def test_ends_of_claims_are_order_statistics_at_the_level_that_all_pairs_share(simultaneous):
+    rng = np.random.default_rng(4)
+    errors = {name: rng.exponential(size=41) for name in "abc"}
+    found = hf.evaluation.claims(table_of(errors), level=0.9, simultaneous=simultaneous)
+    each = 1 - 0.1 / 3 if simultaneous else 0.9
+    for row in found.itertuples():
+        differences = errors[row.a] - errors[row.b]
+        assert (row.difference_low, row.difference_high) == median_interval(differences, each)
+        assert row.difference == np.median(differences)
+        assert (row.ratio_low, row.ratio_high) == median_interval(errors[row.a] / errors[row.b], each)
+        assert (row.runs, row.failures_a, row.failures_b) == (41, 0, 0)
+    both = pd.concat([table_of(errors, 50), table_of({"a": errors["a"]}, 20)])
+    assert hf.evaluation.claims(both)["n_particles"].tolist() == [50, 50, 50]
+
+
+def test_claims_at_the_ends_of_levels_are_refused_and_equal_filters_claim_nothing():
+    table = table_of({"a": np.ones(9), "b": np.ones(9)})
+    row = hf.evaluation.claims(table).iloc[0]
+    assert (row["better"], row["ratio"], row["difference"]) == ("", 1.0, 0.0)
+    for level in (0, 1):
+        with pytest.raises(ValueError, match="level: expected a probability between 0 and 1"):
+            hf.evaluation.claims(table, level=level)
