@@ -55,37 +55,19 @@ TESTS = (
 SURVIVED, CAUGHT, UNUSABLE = 0, 1, 2
 VERDICTS = ("survived", "caught", "unusable")  # or ended, when time was over or the process died
 CONTROLS = 3  # for each folder
-LONGEST = 30.0  # seconds of tests for one mutant; those nearest to the changed file come first
 
-SWAPS: dict[type, tuple[type, ...]] = {
-    **{
-        ast.Add: (ast.Sub,),
-        ast.Sub: (ast.Add,),
-        ast.Mult: (ast.Div,),
-        ast.Div: (ast.Mult,),
-        ast.Pow: (ast.Mult,),
-    },
-    **{ast.FloorDiv: (ast.Mult,), ast.Mod: (ast.Mult,), ast.BitAnd: (ast.BitOr,), ast.BitOr: (ast.BitAnd,)},
-    **{
-        ast.Lt: (ast.LtE, ast.Gt),
-        ast.LtE: (ast.Lt, ast.GtE),
-        ast.Gt: (ast.GtE, ast.Lt),
-        ast.GtE: (ast.Gt, ast.LtE),
-    },
-    **{ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,)},
-    **{ast.In: (ast.NotIn,), ast.NotIn: (ast.In,), ast.And: (ast.Or,), ast.Or: (ast.And,)},
-}
-NAMES = {}
-for one, other in (
-    ("min", "max"),
-    ("minimum", "maximum"),
-    ("argmin", "argmax"),
-    ("any", "all"),
-    ("floor", "ceil"),
-):
-    NAMES |= {one: other, other: one}
+OPERATORS = (
+    "Add-Sub Sub-Add Mult-Div Div-Mult Pow-Mult FloorDiv-Mult Mod-Mult BitAnd-BitOr BitOr-BitAnd And-Or Or-And "
+    "Lt-LtE Lt-Gt LtE-Lt LtE-GtE Gt-GtE Gt-Lt GtE-Gt GtE-LtE Eq-NotEq NotEq-Eq Is-IsNot IsNot-Is In-NotIn NotIn-In"
+)
+NAMES = "min-max max-min minimum-maximum maximum-minimum argmin-argmax argmax-argmin any-all all-any floor-ceil ceil-floor"
 SPOKEN = {"warn", "warning", "info", "debug", "cast", "TypeVar", "plural"}  # calls that only say something
 UNREAD = {"strict", "stacklevel"}  # keywords that only guard
+
+
+def others(pairs: str, name: str) -> list[str]:
+    """What stands beside a name in pairs."""
+    return [pair.split("-")[1] for pair in pairs.split() if pair.split("-")[0] == name]
 
 
 @dataclass(frozen=True)
@@ -128,21 +110,22 @@ def alternatives(node: ast.AST) -> Iterator[dict[str, Any]]:
         case ast.Constant(value=float(value)):
             yield {"value": 1.1 * value or 1.0}
         case ast.BinOp(op=op) | ast.BoolOp(op=op) | ast.AugAssign(op=op):
-            yield from ({"op": swapped()} for swapped in SWAPS.get(type(op), ()))
+            yield from ({"op": getattr(ast, other)()} for other in others(OPERATORS, type(op).__name__))
         case ast.Compare(ops=ops):
             for i, op in enumerate(ops):
-                yield from (
-                    {"ops": [*ops[:i], swapped(), *ops[i + 1 :]]} for swapped in SWAPS.get(type(op), ())
-                )
-        case ast.UnaryOp(op=ast.Not() | ast.USub()):
-            yield {"op": ast.UAdd() if isinstance(node.op, ast.USub) else None}
+                for other in others(OPERATORS, type(op).__name__):
+                    yield {"ops": [*ops[:i], getattr(ast, other)(), *ops[i + 1 :]]}
+        case ast.UnaryOp(op=ast.USub()):
+            yield {"op": ast.UAdd()}
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield {"operand": ast.UnaryOp(op=ast.Not(), operand=operand)}
         case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
             if not isinstance(test, ast.Compare | ast.BoolOp | ast.UnaryOp):
                 yield {"test": ast.UnaryOp(op=ast.Not(), operand=test)}
-        case ast.Name(id=name) if name in NAMES:
-            yield {"id": NAMES[name]}
-        case ast.Attribute(attr=name) if name in NAMES:
-            yield {"attr": NAMES[name]}
+        case ast.Name(id=name):
+            yield from ({"id": other} for other in others(NAMES, name))
+        case ast.Attribute(attr=name):
+            yield from ({"attr": other} for other in others(NAMES, name))
 
 
 def changed(mutant: Mutant) -> tuple[ast.Module, ast.Module, ast.AST, ast.AST]:
@@ -151,10 +134,7 @@ def changed(mutant: Mutant) -> tuple[ast.Module, ast.Module, ast.AST, ast.AST]:
     other = copy.deepcopy(tree)
     old, new = (list(expressions(t))[mutant.place] for t in (tree, other))
     if mutant.choice >= 0:
-        for name, value in list(alternatives(new))[mutant.choice].items():
-            setattr(new, name, ast.UAdd() if value is None else value)
-            if value is None:  # `not x` becomes `not not x`
-                new.op, new.operand = ast.Not(), ast.UnaryOp(op=ast.Not(), operand=new.operand)
+        vars(new).update(list(alternatives(new))[mutant.choice])
     return tree, ast.fix_missing_locations(other), old, new
 
 
@@ -179,9 +159,7 @@ class Program:
 
     def __init__(self) -> None:
         self.used: dict[str, set[str]] = {}  # names in each compiled function
-        self.lines: dict[str, set[tuple[str, int]]] = defaultdict(
-            set
-        )  # where a name is used in what is not compiled
+        self.lines: dict[str, set[tuple[str, int]]] = defaultdict(set)  # where the others use a name
         for path in sorted(PACKAGE.rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.FunctionDef):
@@ -224,11 +202,8 @@ class Program:
 def transplant(old: Any, new: Any) -> None:
     """Give a function, or the functions of a class, the code of another."""
     if isinstance(old, types.FunctionType):
-        old.__code__, old.__defaults__, old.__kwdefaults__ = (
-            new.__code__,
-            new.__defaults__,
-            new.__kwdefaults__,
-        )
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            setattr(old, name, getattr(new, name))
     for name in ("__wrapped__", "__func__", "py_func", "fget", "func"):
         if isinstance(getattr(old, name, None), types.FunctionType):
             transplant(getattr(old, name), getattr(new, name))
@@ -263,19 +238,15 @@ def install(mutant: Mutant, stale: set[str]) -> None:
     ours = [m for n, m in list(sys.modules.items()) if n.split(".")[0] == "herdfilter"]
     for name, value in vars(new).items():
         old = vars(module).get(name)
-        if getattr(old, "__module__", None) == module.__name__:
+        if getattr(old, "__module__", None) == module.__name__ and callable(old):
             transplant(old, value)
-        elif (
-            isinstance(value, int | float | tuple | dict)
-            and not name.startswith("__")
-            and repr(old) != repr(value)
-        ):
+        elif not name.startswith("__") and repr(old) != repr(value) and " at 0x" not in repr(value):
+            if type(value).__module__ == module.__name__:  # an instance of what this file defines
+                object.__setattr__(value, "__class__", type(old))
             for other in ours:
                 if vars(other).get(name) is old:
                     setattr(other, name, value)
-    for dispatcher in {
-        id(v): v for m in ours for v in vars(m).values() if isinstance(v, Dispatcher)
-    }.values():
+    for dispatcher in {v for m in ours for v in vars(m).values() if isinstance(v, Dispatcher)}:
         if dispatcher.py_func.__name__ in stale:
             dispatcher._cache = NullCache()
             dispatcher._make_finalizer()()
@@ -387,7 +358,7 @@ class Session:
         for path in sorted(files, key=far):
             for test in sorted(files[path], key=lambda t: (self.tests[t][1], t)):
                 seconds += self.tests[test][1]
-                if seconds < LONGEST or not chosen:
+                if seconds < self.options.longest or not chosen:
                     chosen.append(self.items[test])
         return chosen
 
@@ -397,12 +368,12 @@ class Session:
             return pid
         status = UNUSABLE
         try:
-            seconds = 10 + 3 * sum(self.tests[item.nodeid][1] for item in items) + 100 * bool(stale)
-            signal.setitimer(signal.ITIMER_PROF, seconds)  # of the processor: ends the fork
-            signal.alarm(int(20 * seconds))
             install(mutant, stale)
             status = SURVIVED
             for number, (item, following) in enumerate(zip(items, [*items[1:], None], strict=False)):
+                seconds = 5 + 5 * self.tests[item.nodeid][1] + 100 * bool(stale)  # to compile may take long
+                signal.setitimer(signal.ITIMER_PROF, seconds)  # of the processor: ends the fork
+                signal.alarm(int(20 * seconds))
                 if not self.run(item, following):
                     os.write(catcher, number.to_bytes(4, "little"))
                     status = CAUGHT
@@ -496,6 +467,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument(
+        "--longest", type=float, default=20, help="seconds of tests for a mutant, nearest first"
+    )
     parser.add_argument("--out", default="results")
     parser.add_argument(
         "--tests", nargs="*", default=[f"tests/{name}" for name in TESTS if (ROOT / "tests" / name).exists()]
