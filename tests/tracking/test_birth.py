@@ -5,6 +5,7 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
+from herdfilter.tracking.birth import Left
 
 
 @pytest.mark.parametrize("name", ["ekf", "auto-kh", "kalman-mixture-random"])
@@ -142,3 +143,32 @@ def test_a_scan_of_no_detection_leads_to_no_birth(walk, cluttered):
 def test_what_is_wrong_with_births_is_named(build, error, expected, gaussian):
     with pytest.raises(error, match=expected):
         build(gaussian(0, 0))
+
+
+def test_births_are_as_probable_as_detections_are_unexplained(walk, gaussian):
+    """The expected number is shared out over all scans of a step, up to the largest probability of one."""
+    prior = gaussian(0, 0, variance=1e4)
+    births = BirthFromMeasurements(prior, expected=0.3, most=0.2)
+    z = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    scans = [Left(None, z, np.array([0.5, 0.0, 1.0])), Left(None, np.empty((0, 2)), np.empty(0))]
+    scans.append(Left(None, z[:1], np.array([0.25])))
+    born = births.born(walk, scans, 1, dt=0.5)
+    assert [one.probability for one in born] == pytest.approx(0.15 * np.array([0.5, 1.0, 0.25]) / 1.75)
+    np.testing.assert_allclose([one.initial.means[0] for one in born], z[[0, 2, 0]], atol=0.01)
+    most = [one.probability for one in births.born(walk, scans, 1, dt=2.0)]
+    assert most == pytest.approx([0.6 * 0.5 / 1.75, 0.2, 0.6 * 0.25 / 1.75])
+    assert births.born(walk, [], 1, 1.0) == []
+    assert births.born(walk, [Left(None, z, np.zeros(3))], 1, 1.0) == []
+
+
+def test_the_posterior_of_a_bent_detection_is_a_stationary_point_with_the_curvature_of_gauss_and_newton(walk):
+    prior = hf.GaussianMixture([1.0], [[30.0, 40.0]], [[[80.0, 20.0], [20.0, 60.0]]])
+    z, model = np.array([[45.0, 0.8]]), SEEN.on(walk)
+    (mean,), (covariance,) = BirthFromMeasurements(prior).located(model, z, 1)
+    r2 = mean @ mean
+    slope = np.array([mean / np.sqrt(r2), [-mean[1] / r2, mean[0] / r2]])
+    weight = np.diag([1.0, 1e4])
+    left = z[0] - [np.sqrt(r2), np.arctan2(mean[1], mean[0])]
+    inverse = np.linalg.inv(prior.covariances[0])
+    np.testing.assert_allclose(slope.T @ weight @ left, inverse @ (mean - [30.0, 40.0]), atol=1e-5)
+    np.testing.assert_allclose(np.linalg.inv(covariance), inverse + slope.T @ weight @ slope, rtol=1e-5)

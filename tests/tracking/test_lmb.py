@@ -411,3 +411,25 @@ def test_most_probable_tracks_are_kept(walk, cluttered, gaussian):
 def test_a_scan_before_the_first_step_is_refused(walk, cluttered):
     with pytest.raises(RuntimeError, match="call predict first"):
         LMBTracker(cluttered(walk)).update([])
+
+
+@pytest.mark.parametrize("option", ["prune", "report"])
+def test_a_track_is_kept_and_reported_from_its_bound_on(option, walk, cluttered, gaussian):
+    """Existence after a miss, r (1 - p) / (1 - r p), is the bound itself, just below it or just above."""
+    starts = [Birth(r, gaussian(50.0 * i, 0)) for i, r in enumerate((0.2, 0.4, 0.6))]
+    after = [0.5 * r / (1 - 0.5 * r) for r in (0.2, 0.4, 0.6)]
+    for bound, count in ((after[1] * (1 - 1e-9), 2), (after[1] * (1 + 1e-9), 1)):
+        given = {"report": 0.0, "prune": 0.0} | {option: bound}
+        tracker = LMBTracker(cluttered(walk, 0.5), (), 1.0, filter="ekf", initial=starts, **given)
+        tracker.predict()
+        record = tracker.update([])
+        assert len(record.labels) == count
+        assert len(tracker.tracks) == (count if option == "prune" else 3)
+        assert record.cardinality == pytest.approx(sum(after[-count:]) if option == "prune" else sum(after))
+
+
+def test_of_equally_probable_tracks_the_older_are_kept(walk, cluttered, gaussian):
+    starts = [Birth(0.5, gaussian(50.0 * i, 0)) for i in range(4)]
+    tracker = LMBTracker(cluttered(walk), (), filter="ekf", initial=starts, max_tracks=3)
+    tracker.run([[]])
+    assert [track.label for track in tracker.tracks] == [(0, 0), (0, 1), (0, 2)]
