@@ -43,3 +43,24 @@ def test_it_is_fair_between_like_measurements_and_scales():
 def test_messages_that_have_not_settled_are_reported():
     with pytest.warns(AssociationWarning, match=r"still change by .* after 2 iterations.*take Exact"):
         BeliefPropagation(max_iterations=2).marginals(np.random.default_rng(0).exponential(size=(5, 6)))
+
+
+@pytest.mark.parametrize("tolerance", [0.3, 1e-2, 1e-6])
+def test_messages_go_to_and_fro_until_none_changes_by_more_than_the_tolerance(tolerance):
+    """Williams and Lau's messages and the Bethe free energy, written out one by one."""
+    ratios = np.random.default_rng(2).exponential(size=(4, 6))
+    missed, pairs = ratios[:, 0], ratios[:, 1:]
+    free, change = np.ones(pairs.shape), 1.0
+    while change > tolerance:
+        wish, before = np.zeros(pairs.shape), free.copy()
+        for t, j in np.ndindex(pairs.shape):
+            wish[t, j] = pairs[t, j] / (missed[t] + np.delete(pairs[t] * free[t], j).sum())
+        for t, j in np.ndindex(pairs.shape):
+            free[t, j] = 1 / (1 + np.delete(wish[:, j], t).sum())
+        change = np.abs(free - before).max()
+    belief = np.column_stack([missed, pairs * free])
+    log_evidence = np.log(belief.sum(axis=1)).sum()
+    log_evidence += np.log(1 + wish.sum(axis=0)).sum() - np.log(1 + wish * free).sum()
+    found = association.associate(ratios, BeliefPropagation(tolerance=tolerance))
+    np.testing.assert_allclose(found.marginals, belief / belief.sum(axis=1, keepdims=True), rtol=1e-12)
+    assert found.log_evidence == pytest.approx(log_evidence, rel=1e-12)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from herdfilter import association
+from herdfilter.association import Exact
+from herdfilter.association._frontier import _followed, _greedy, plan
 
 SHAPES = [(t, m) for t in range(1, 5) for m in range(5)]
 
@@ -75,3 +77,73 @@ def test_clusters_that_are_too_large_may_have_another_method():
     both = association.Exact(max_ways=12, otherwise=association.KBest(1)).marginals(ratios)
     np.testing.assert_allclose(both[:2], association.marginals(ratios)[:2])
     assert set(both[2:].ravel()) == {0, 1}
+
+
+def graph(seed, rows, columns, band):
+    """Rows that can have some of the columns near their own place, in any order."""
+    rng = np.random.default_rng(seed)
+    place = np.abs(np.arange(rows)[:, None] * columns / rows - np.arange(columns)) < band
+    gated = place & (rng.random((rows, columns)) < 0.8)
+    gated[np.arange(rows), (np.arange(rows) * columns) // rows] = True
+    return gated[rng.permutation(rows)][:, rng.permutation(columns)]
+
+
+@pytest.mark.parametrize(("rows", "columns", "band"), [(5, 4, 3), (12, 12, 3), (25, 20, 4), (8, 80, 30)])
+def test_a_plan_opens_and_closes_every_column_once_and_counts_the_ways(rows, columns, band):
+    """No two open columns share a bit; sets are of at most as many open columns as rows before; greedy is the bound."""
+    for seed in range(3):
+        gated = graph(seed, rows, columns, band)
+        found = plan(gated)
+        assert sorted(found.order) == list(range(rows))
+        ways, most_open, begun = 0, 0, set()
+        for i, row in enumerate(found.order):
+            own = set(np.flatnonzero(gated[row]).tolist())
+            left = {c for r in found.order[i:] for c in np.flatnonzero(gated[r]).tolist()}
+            later = {c for r in found.order[i + 1 :] for c in np.flatnonzero(gated[r]).tolist()}
+            still = begun & left
+            ways += sum(math.comb(len(still), k) for k in range(i + 1)) * (1 + len(own))
+            begun |= own
+            most_open = max(most_open, len(still | own))
+            slots = [found.slot[c] for c in still | own]
+            assert len(set(slots)) == len(slots)
+            assert found.columns[i].tolist() == sorted(own)
+            assert set(found.closing[i].tolist()) == own - later
+        assert np.exp(found.log_cost) == pytest.approx(ways, rel=1e-9)
+        assert found.slot.max() < most_open
+        assert found.words == max(1, -(-most_open // 62))
+        assert found.log_cost <= _followed(gated, _greedy(gated)).log_cost
+
+
+def test_the_greedy_order_leaves_the_fewest_columns_open_at_every_row():
+    for seed in range(5):
+        gated = graph(seed, 10, 9, 3)
+        for first in (None, 4):
+            order = _greedy(gated, first).tolist()
+            assert first is None or order[0] == first
+
+            def opened(rows, gated=gated):
+                rest = [r for r in range(10) if r not in rows]
+                return (gated[rows].any(axis=0) & gated[rest].any(axis=0)).sum()
+
+            for i in range(0 if first is None else 1, 10):
+                waiting = [r for r in range(10) if r not in order[:i]]
+                assert opened(order[: i + 1]) == min(opened([*order[:i], r]) for r in waiting)
+
+
+def test_a_long_band_in_any_order_costs_hardly_more_than_in_its_own():
+    """Greedy from the first row that comes costs up to a thousand times as much, the best of several orders does not."""
+    places = np.arange(40)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        band = (np.abs(places[:, None] - places) < 7) & (rng.random((40, 40)) < 0.9)
+        shuffled = band[rng.permutation(40)][:, rng.permutation(40)]
+        assert plan(shuffled).log_cost < _followed(band, places).log_cost + np.log(4)
+
+
+def test_as_many_ways_as_are_allowed_are_taken():
+    ratios = np.ones((3, 4))
+    ways = 1 * 4 + 4 * 4 + 7 * 4
+    found = association.marginals(ratios, Exact(max_ways=ways))
+    np.testing.assert_allclose(found, association.marginals(ratios), atol=1e-12)
+    with pytest.raises(ValueError, match=f"needs {ways} ways"):
+        association.marginals(ratios, Exact(max_ways=ways - 1))

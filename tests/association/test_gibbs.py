@@ -106,3 +106,63 @@ def test_a_track_that_cannot_be_missed_is_refused():
     with pytest.raises(ValueError, match=r"ratios: Gibbs .* expects a positive first column.* take Exact"):
         HerdedGibbs().marginals([[0, 1, 1], [1, 1, 1]])
     np.testing.assert_array_equal(HerdedGibbs().marginals([[0, 1, 0], [1, 0, 1]]), [[0, 1, 0], [0.5, 0, 0.5]])
+
+
+def herded(ratios, n_sweeps, by_set, neglect, irrational):
+    """Marginals of herded Gibbs sampling written out: the weights of each track in a dictionary of what the others have."""
+    rows = ratios / ratios.sum(axis=1, keepdims=True)
+    tracks, columns = rows.shape
+    steps = np.sqrt([2, 3, 5, 7, 11, 13, 17, 19][:tracks]) % 1
+    weights, at, state, sums = {}, np.zeros(tracks), [0] * tracks, np.zeros(rows.shape)
+    for _ in range(n_sweeps):
+        for t in range(tracks):
+            others = [state[s] if s != t else 0 for s in range(tracks)]
+            p = np.where(np.isin(np.arange(columns), [j for j in others if j]), 0.0, rows[t])
+            p /= p.sum()
+            sums[t] += p
+            what = [frozenset(j for j in others if j and rows[t, j] > neglect)] if by_set else others
+            key = (t, *what)
+            u = None
+            if key not in weights:
+                weights[key] = np.zeros(columns)
+                if irrational:
+                    at[t] = (at[t] + steps[t]) % 1
+                    u = at[t]
+            w = weights[key]
+            w += p
+            if u is None:
+                value = max((j for j in range(columns) if j == 0 or p[j] > 0), key=lambda j: (w[j], -j))
+            else:
+                value = int(np.searchsorted(np.cumsum(p), u, "right"))
+            w[value] -= 1
+            state[t] = value
+    return sums / n_sweeps
+
+
+@pytest.mark.parametrize("size", [(2, 3), (4, 5), (7, 6)])
+@pytest.mark.parametrize("neglect", ["auto", 0.2])
+def test_herding_is_that_of_the_rule_written_out(size, neglect):
+    """With the set of the others' measurements as key, and with their assignment, for few sweeps and for many keys."""
+    ratios = np.random.default_rng(size[0]).exponential(size=size)
+    for n_sweeps in (1, 7, 60, 400):
+        bound = 3 / np.sqrt(n_sweeps) if neglect == "auto" else neglect
+        found = HerdedGibbs(n_sweeps, neglect=neglect).marginals(ratios)
+        np.testing.assert_allclose(found, herded(ratios, n_sweeps, True, bound, True), atol=1e-9)
+        found = HerdedGibbs(n_sweeps, **PUBLISHED).marginals(ratios)
+        np.testing.assert_allclose(found, herded(ratios, n_sweeps, False, 0, False), atol=1e-9)
+
+
+def test_random_sweeps_invert_the_distribution_of_each_track_in_turn():
+    ratios, n_sweeps = np.random.default_rng(5).exponential(size=(4, 5)), 50
+    rows, state = ratios / ratios.sum(axis=1, keepdims=True), np.zeros(4, dtype=int)
+    sums, counts = np.zeros((4, 5)), np.zeros((4, 5))
+    for uniforms in np.random.default_rng(3).random((n_sweeps, 4)):
+        for t, u in enumerate(uniforms):
+            others = np.delete(state, t)
+            p = np.where(np.isin(np.arange(5), others[others > 0]), 0.0, rows[t])
+            p /= p.sum()
+            sums[t] += p
+            state[t] = np.searchsorted(np.cumsum(p), u, "right")
+        counts[np.arange(4), state] += 1
+    np.testing.assert_allclose(RandomGibbs(n_sweeps).marginals(ratios, 3), sums / n_sweeps, atol=1e-12)
+    np.testing.assert_allclose(RandomGibbs(n_sweeps, "counts").marginals(ratios, 3), counts / n_sweeps)
