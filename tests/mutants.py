@@ -139,7 +139,7 @@ def changed(mutant: Mutant) -> tuple[ast.Module, ast.Module, ast.AST, ast.AST]:
 
 
 def draw(seed: int, count: int) -> list[Mutant]:
-    """Draw mutants, equally many from each folder, and controls."""
+    """Draw mutants, equally many from each folder, and controls, in random order: the first are a sample, too."""
     rng, drawn = random.Random(seed), []
     for folder, files in FOLDERS.items():
         sites = [
@@ -151,7 +151,7 @@ def draw(seed: int, count: int) -> list[Mutant]:
         taken = rng.sample(sites, min(len(sites), count // len(FOLDERS)))
         drawn += [Mutant(folder, path, place, rng.randrange(n)) for path, place, n in taken]
         drawn += [Mutant(folder, path, place, -1) for path, place, _ in rng.sample(sites, CONTROLS)]
-    return drawn
+    return rng.sample(drawn, len(drawn))
 
 
 class Program:
@@ -269,7 +269,12 @@ class Session:
         session.config.pluginmanager.unregister(name="terminalreporter")
         self.items = {item.nodeid: item for item in session.items}
         self.learn()
-        self.try_all(draw(self.options.seed, self.options.count))
+        rows: list[tuple[Mutant, str, int, str]] = []
+        try:
+            self.try_all(draw(self.options.seed, self.options.count), rows)
+        except KeyboardInterrupt:
+            print(f"ended after {len(rows)}")
+        tell(rows, Path(self.options.out) / "mutants.csv")
         return True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -383,9 +388,9 @@ class Session:
         finally:
             os._exit(status)
 
-    def try_all(self, mutants: list[Mutant]) -> None:
-        """Try mutants, several at a time, and print what came of them."""
-        program, running, rows, began = Program(), {}, [], time.time()
+    def try_all(self, mutants: list[Mutant], rows: list[tuple[Mutant, str, int, str]]) -> None:
+        """Try mutants, several at a time, add what comes of them to the rows and print those that survive."""
+        program, running, began = Program(), {}, time.time()
         waiting = list(reversed(mutants))
         while waiting or running:
             while waiting and len(running) < self.options.workers:
@@ -410,16 +415,13 @@ class Session:
                     items[int.from_bytes(number, "little")].nodeid if number else "",
                 )
             )
-            if mutant.choice < 0 or verdict in ("survived", "unusable"):
-                print(
-                    f"{time.time() - began:6.0f} s",
-                    "" if mutant.choice >= 0 else "control",
-                    verdict,
-                    *described(mutant)[:4],
-                    sep="  ",
-                )
-                sys.stdout.flush()
-        tell(rows, Path(self.options.out) / "mutants.csv")
+            kind = mutant.folder if mutant.choice >= 0 else "control"
+            print(
+                f"{time.time() - began:6.0f} s  {kind:12}{verdict:10}",
+                *described(mutant)[:3],
+                sep="  ",
+                flush=True,
+            )
 
 
 def digest(*paths: Path) -> str:
@@ -453,7 +455,7 @@ def tell(rows: list[tuple[Mutant, str, int, str]], path: Path) -> None:
         caught = len(real) - real.count("survived")
         failed = sum(control and v != "survived" for control, v in inside)
         others = f"{real.count('unusable'):6}{real.count('ended'):6}{failed:6}"
-        print(f"{folder:12}{caught:8}{len(real):6}{caught / len(real):8.1%}{others}")
+        print(f"{folder:12}{caught:8}{len(real):6}{caught / max(1, len(real)):8.1%}{others}")
 
 
 def mutants_key(mutant: Mutant) -> tuple[int, str, int]:
@@ -476,6 +478,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     os.chdir(ROOT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, too
     flags = [
         "-p",
         "no:xdist",
