@@ -158,7 +158,9 @@ class Program:
     """The package as trees: which lines lead to a place, and which compiled functions contain it."""
 
     def __init__(self) -> None:
-        self.used: dict[str, set[str]] = {}  # names in each compiled function
+        self.used: dict[str, set[str]] = defaultdict(
+            set
+        )  # names in each compiled function, and its namesakes
         self.lines: dict[str, set[tuple[str, int]]] = defaultdict(set)  # where the others use a name
         for path in sorted(PACKAGE.rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -167,7 +169,7 @@ class Program:
                     names = [(n.id, n.lineno) for n in loaded if isinstance(n, ast.Name)]
                     names += [(n.attr, n.lineno) for n in loaded if isinstance(n, ast.Attribute)]
                     if any("njit" in ast.dump(d) for d in node.decorator_list):
-                        self.used[node.name] = {name for name, _ in names}
+                        self.used[node.name] |= {name for name, _ in names}
                     else:
                         for name, line in names:
                             self.lines[name].add((str(path), line))
@@ -320,7 +322,7 @@ class Session:
             return trace if left[code] else None
 
         lines = {}
-        for item, following in zip(todo, [*todo[1:], None], strict=True):
+        for item, following in zip(todo, [*todo[1:], None], strict=False):
             forget_values()
             began = time.process_time()
             sys.settrace(trace)
