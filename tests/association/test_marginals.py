@@ -122,3 +122,27 @@ def test_what_is_no_source_of_random_numbers_is_named_where_none_are_drawn(metho
 def test_wrong_options_are_named(wrong, message):
     with pytest.raises(ValueError, match=message):
         wrong()
+
+
+@pytest.mark.parametrize("name", ["detection_probability", "existence"])
+@pytest.mark.parametrize("wrong", [-0.1, 1.1])
+def test_one_probability_out_of_range_among_many_is_named(name, wrong):
+    given = {"detection_probability": 0.9, "clutter_density": 0.1} | {name: [0.5, wrong, 1.0]}
+    with pytest.raises(ValueError, match=f"{name}: expected probabilities from 0 to 1, got {wrong}"):
+        association.ratios(np.ones((3, 2)), **given)
+    found = association.ratios(np.ones((2, 2)), **(given | {name: [0.0, 1.0]}))
+    assert np.isfinite(found).all()
+
+
+def test_ratios_of_tracks_and_densities_of_their_own():
+    g = np.array([[0.8, 0.0, 0.2], [0.1, 0.4, 0.3]])
+    p, r, kappa = np.array([0.9, 0.6]), np.array([0.5, 1.0]), np.array([0.1, 0.2, 0.4])
+    found = association.ratios(g, p, kappa, r)
+    np.testing.assert_allclose(found[:, 0], (1 - r) + r * (1 - p))
+    np.testing.assert_allclose(found[:, 1:], (r * p)[:, None] * g / kappa)
+    for wrong in (np.array([0.1, 0.0, 0.4]), np.array([0.1, -1.0, 0.4])):
+        with pytest.raises(ValueError, match="clutter_density: expected positive densities"):
+            association.ratios(g, p, wrong)
+    for wrong in (g - 0.05, -g):
+        with pytest.raises(ValueError, match="likelihoods: expected no negative entry"):
+            association.ratios(wrong, p, kappa)

@@ -170,3 +170,20 @@ def test_noise_in_directions_that_no_axis_has_bounds_as_much_as_along_one():
     straight = bent(0.0, 1.0)
     for angle, unit in ((0.6, 1.0), (0.0, 1e-4), (2.0, 1e3)):
         np.testing.assert_allclose(bent(angle, unit), straight, rtol=0.1, atol=0.02)
+
+
+@pytest.mark.parametrize("bend", [0.0, 0.4, 0.8])
+def test_what_varies_in_the_slope_of_a_transition_weighs_in_the_bound(bend):
+    """The published recursion on x + a sin(x), whose slope varies about as much as it is certain."""
+    model = hf.models.from_functions(
+        f=lambda x: x + bend * np.sin(x), h=lambda x: x, Q=[[0.5]], R=[[4.0]], x0=[1.0], P0=[[1.0]]
+    )
+    rng, J, expected = np.random.default_rng(3), 1.0, []
+    x = 1.0 + rng.standard_normal(100_000)
+    for _ in range(5):
+        slope = 1 + bend * np.cos(x)
+        x = x + bend * np.sin(x) + np.sqrt(0.5) * rng.standard_normal(len(x))
+        J = 1 / 0.5 + 1 / 4 - (slope.mean() / 0.5) ** 2 / (J + (slope**2).mean() / 0.5)
+        expected.append(1 / J)
+    bound = posterior_cramer_rao_bound(model, 5, runs=20_000, rng=1)
+    np.testing.assert_allclose(bound[:, 0, 0], expected, rtol=0.02)
