@@ -58,7 +58,10 @@ CONTROLS = 3  # for each folder
 
 OPERATORS = (
     "Add-Sub Sub-Add Mult-Div Div-Mult Pow-Mult FloorDiv-Mult Mod-Mult BitAnd-BitOr BitOr-BitAnd And-Or Or-And "
-    "Lt-LtE Lt-Gt LtE-Lt LtE-GtE Gt-GtE Gt-Lt GtE-Gt GtE-LtE Eq-NotEq NotEq-Eq Is-IsNot IsNot-Is In-NotIn NotIn-In"
+    "Lt-Gt LtE-GtE Gt-Lt GtE-LtE Eq-NotEq NotEq-Eq Is-IsNot IsNot-Is In-NotIn NotIn-In"
+)
+NEIGHBOURS = (
+    " Lt-LtE LtE-Lt Gt-GtE GtE-Gt"  # where whole numbers are compared: others are equal by chance alone
 )
 NAMES = "min-max max-min minimum-maximum maximum-minimum argmin-argmax argmax-argmin any-all all-any floor-ceil ceil-floor"
 SPOKEN = {"warn", "warning", "info", "debug", "cast", "TypeVar", "plural"}  # calls that only say something
@@ -100,20 +103,31 @@ def expressions(node: ast.AST) -> Iterator[ast.AST]:
                     yield from expressions(child)
 
 
+def counts(node: ast.AST) -> bool:
+    """Whether an expression is a whole number, as far as one can see."""
+    match node:
+        case ast.Constant(value=int()) | ast.Call(func=ast.Name(id="len")):
+            return True
+        case ast.BinOp(left=left, right=right):
+            return counts(left) or counts(right)
+        case ast.Subscript(value=ast.Attribute(attr="shape")):
+            return True
+    return False
+
+
 def alternatives(node: ast.AST) -> Iterator[dict[str, Any]]:
     """Fields of a node that each change it."""
     match node:
         case ast.Constant(value=bool(value)):
             yield {"value": not value}
-        case ast.Constant(value=int(value)):
+        case ast.Constant(value=int(value) | float(value)):
             yield {"value": value + 1}
-        case ast.Constant(value=float(value)):
-            yield {"value": 1.1 * value or 1.0}
         case ast.BinOp(op=op) | ast.BoolOp(op=op) | ast.AugAssign(op=op):
             yield from ({"op": getattr(ast, other)()} for other in others(OPERATORS, type(op).__name__))
         case ast.Compare(ops=ops):
+            whole = any(counts(side) for side in (node.left, *node.comparators))
             for i, op in enumerate(ops):
-                for other in others(OPERATORS, type(op).__name__):
+                for other in others(OPERATORS + whole * NEIGHBOURS, type(op).__name__):
                     yield {"ops": [*ops[:i], getattr(ast, other)(), *ops[i + 1 :]]}
         case ast.UnaryOp(op=ast.USub()):
             yield {"op": ast.UAdd()}
@@ -124,7 +138,7 @@ def alternatives(node: ast.AST) -> Iterator[dict[str, Any]]:
                 yield {"test": ast.UnaryOp(op=ast.Not(), operand=test)}
         case ast.Name(id=name):
             yield from ({"id": other} for other in others(NAMES, name))
-        case ast.Attribute(attr=name):
+        case ast.Attribute(value=of, attr=name) if ast.unparse(of) != "self":
             yield from ({"attr": other} for other in others(NAMES, name))
 
 

@@ -12,7 +12,7 @@ import herdfilter as hf
 from herdfilter.evaluation.engine import run_study
 from herdfilter.evaluation.recording import packed, record, unpacked
 from herdfilter.evaluation.scenario import load_scenario, scenario_from_table
-from herdfilter.evaluation.sets import labelled_estimates
+from herdfilter.evaluation.sets import count, labelled_estimates, set_errors
 from herdfilter.evaluation.store import open_for_reading
 from herdfilter.evaluation.study import plan_study
 from herdfilter.plotting import drawings
@@ -225,3 +225,24 @@ def test_what_does_not_fit_the_model_or_the_filters_is_named(scenario):
 def test_what_a_tracker_gets_wrong_is_named(result, message):
     with pytest.raises(ValueError, match=message):
         labelled_estimates(result, 1, 2)
+
+
+def test_only_states_that_are_known_in_all_entries_count():
+    states = np.array([[[1.0, 2.0], [np.nan, 2.0]], [[np.nan, np.nan], [3.0, 4.0]], [[np.nan] * 2] * 2])
+    np.testing.assert_array_equal(count(states), [1, 1, 0])
+
+
+def test_errors_of_sets_are_those_of_each_step_over_the_dimensions_named():
+    rng = np.random.default_rng(0)
+    truth, estimates = rng.normal(0, 2, (5, 3, 4)), rng.normal(0, 2, (5, 2, 4))
+    truth[1, 0], truth[3], estimates[2, 1], estimates[4] = np.nan, np.nan, np.nan, np.nan
+    targets = SimpleNamespace(cutoff=2.5, gospa_order=2.0, ospa_order=1.0)
+    found = set_errors(truth, estimates, targets, [0, 2])
+    for k in range(5):
+        x, y = (part[k][np.isfinite(part[k]).all(axis=1)][:, [0, 2]] for part in (truth, estimates))
+        expected = hf.tracking.gospa(x, y, 2.5)
+        assert found.gospa[k] == pytest.approx(expected.distance)
+        assert (found.localisation[k], found.missed[k], found.false[k]) == pytest.approx(expected[1:])
+        assert found.ospa[k] == pytest.approx(hf.tracking.ospa(x, y, 2.5))
+        assert found.cardinality[k] == len(y) - len(x)
+    assert found.part("missed") == pytest.approx(np.sqrt(found.missed.mean()))

@@ -7,6 +7,7 @@ import herdfilter as hf
 from herdfilter.filters import Cloud, Move, Observation
 from herdfilter.filters.proposals._balanced import SETS, balanced_noise
 from herdfilter.filters.proposals._guidance import guided
+from herdfilter.filters.proposals._hilbert import hilbert_order
 from herdfilter.filters.proposals.ranked import ancestors
 
 
@@ -251,3 +252,16 @@ def test_ancestors_have_their_share_of_the_updated_weights_and_of_those_before(s
     posterior = moved.normalised()[0]
     found = np.bincount(np.rint(moved.particles[:, 0] / 10).astype(int), posterior.weights, minlength=8)
     np.testing.assert_allclose(found, after / after.sum(), atol=3 / 4000)
+
+
+@pytest.mark.parametrize("circular", [(), (0,)])
+def test_ancestors_are_those_of_the_shares_whatever_the_weights_sum_to(circular):
+    """Along the curve in a plane, too, whose middle the weights decide; states far from the origin."""
+    rng = np.random.default_rng(4)
+    x, weights = 3.0 + rng.standard_normal((60, 2)), rng.dirichlet(np.full(60, 0.3))
+    expected = ancestors(x, weights, circular, 200)
+    for total in (1e-3, 50.0):
+        np.testing.assert_array_equal(ancestors(x, total * weights, circular, 200), expected)
+    order = hilbert_order(x, weights, circular)
+    below = np.cumsum(weights[order])
+    np.testing.assert_array_equal(expected, order[np.searchsorted(below, (np.arange(200) + 0.5) / 200)])
