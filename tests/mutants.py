@@ -106,11 +106,11 @@ def expressions(node: ast.AST) -> Iterator[ast.AST]:
 def counts(node: ast.AST) -> bool:
     """Whether an expression is a whole number, as far as one can see."""
     match node:
-        case ast.Constant(value=int()) | ast.Call(func=ast.Name(id="len")):
-            return True
+        case ast.Constant(value=int(value)):
+            return value != 0
         case ast.BinOp(left=left, right=right):
-            return counts(left) or counts(right)
-        case ast.Subscript(value=ast.Attribute(attr="shape")):
+            return counts(left) and counts(right)
+        case ast.Call(func=ast.Name(id="len")) | ast.Subscript(value=ast.Attribute(attr="shape")):
             return True
     return False
 
@@ -278,6 +278,7 @@ class Session:
         self.options, self.failed, self.seen = options, False, set()
         self.prepared: dict[Path, set[tuple[str, int]]] = defaultdict(set)
         self.catchers: dict[Path, set[Path]] = defaultdict(set)
+        self.running: dict[int, tuple[Mutant, list[pytest.Item], int]] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -290,6 +291,8 @@ class Session:
             self.try_all(draw(self.options.seed, self.options.count), rows)
         except KeyboardInterrupt:
             print(f"ended after {len(rows)}")
+            for pid in self.running:
+                os.kill(pid, signal.SIGKILL)
         tell(rows, Path(self.options.out) / "mutants.csv")
         return True
 
@@ -406,7 +409,7 @@ class Session:
 
     def try_all(self, mutants: list[Mutant], rows: list[tuple[Mutant, str, int, str]]) -> None:
         """Try mutants, several at a time, add what comes of them to the rows and print those that survive."""
-        program, running, began = Program(), {}, time.time()
+        program, running, began = Program(), self.running, time.time()
         waiting = list(reversed(mutants))
         while waiting or running:
             while waiting and len(running) < self.options.workers:
