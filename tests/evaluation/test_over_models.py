@@ -222,3 +222,10 @@ def test_the_verdict_names_the_best_filter_with_its_numbers():
     assert "above it in 100 % of them" in verdict_over_models(over_models(small))
     one = {name: values[:1] for name, values in errors.items()}
     assert "too few models for an interval" in verdict_over_models(over_models(table_of(one)))
+
+
+def test_a_model_of_which_either_number_is_known_is_not_unknown():
+    table = table_of({"bootstrap": column(1.0, 2.0, 1.0), "b": column(1.0, 2.0, 1.0)})
+    table.loc[table["model"] == 1, "reference_uncertainty"] = np.nan
+    table.loc[table["model"] == 2, "reference_error_sd"] = np.nan
+    assert row_of(table)["unknown"] == 0

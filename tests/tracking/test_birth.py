@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
+from herdfilter.tracking._newborn import Appearing
 from herdfilter.tracking.birth import Left
 
 
@@ -172,3 +174,29 @@ def test_the_posterior_of_a_bent_detection_is_a_stationary_point_with_the_curvat
     inverse = np.linalg.inv(prior.covariances[0])
     np.testing.assert_allclose(slope.T @ weight @ left, inverse @ (mean - [30.0, 40.0]), atol=1e-5)
     np.testing.assert_allclose(np.linalg.inv(covariance), inverse + slope.T @ weight @ slope, rtol=1e-5)
+
+
+@pytest.mark.parametrize("units", [(1.0, 1.0), (1e-7, 1e5)])
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_birth_is_half_what_its_components_have_in_common_and_the_rest_about_each(walk, units, flat):
+    """Noise and rest make up each covariance, neither is negative, in any units and where a direction is known exactly."""
+    rng, to = np.random.default_rng(2), np.diag(units)
+    roots = rng.standard_normal((3, 2, 2)) * ([[1.0], [0.0]] if flat else 1.0)
+    covariances = to @ (roots @ roots.transpose(0, 2, 1)) @ to
+    mixture = hf.GaussianMixture([0.2, 0.3, 0.5], np.zeros((3, 2)), covariances)
+    start = Appearing(walk, mixture)
+    noise, rest = start.transition_covariance(1.0, 1), start.initial.covariances
+    np.testing.assert_allclose(
+        noise + rest, mixture.covariances, rtol=1e-9, atol=1e-12 * np.abs(covariances).max()
+    )
+    whole = np.linalg.inv(to) @ mixture.covariances @ np.linalg.inv(to)
+    common = np.linalg.inv(to) @ noise @ np.linalg.inv(to)
+    kept = slice(0, 1) if flat else slice(0, 2)
+    mean = whole.mean(axis=0)[kept, kept]
+    least = min(scipy.linalg.eigh(one[kept, kept], mean, eigvals_only=True)[0] for one in whole)
+    assert 0 < least < 1
+    np.testing.assert_allclose(common[kept, kept], 0.5 * least * mean, rtol=1e-6)
+    alone = Appearing(walk, hf.GaussianMixture([1.0], np.zeros((1, 2)), covariances[:1]))
+    np.testing.assert_allclose(
+        alone.transition_covariance(1.0, 1), 0.5 * alone.initial.covariances[0] * 2, rtol=1e-9
+    )

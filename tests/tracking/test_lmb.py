@@ -433,3 +433,29 @@ def test_of_equally_probable_tracks_the_older_are_kept(walk, cluttered, gaussian
     tracker = LMBTracker(cluttered(walk), (), filter="ekf", initial=starts, max_tracks=3)
     tracker.run([[]])
     assert [track.label for track in tracker.tracks] == [(0, 0), (0, 1), (0, 2)]
+
+
+def test_the_table_has_a_row_for_each_track_and_scan_with_the_numbers_of_the_result(
+    walk, cluttered, gaussian
+):
+    births = [Birth(0.3, gaussian(0, 0)), Birth(0.3, gaussian(6, 0))]
+    scans = scans_of(5, 3, [(0, 0), (6, 0)])
+    result = LMBTracker(cluttered(walk, 0.9, 1e-3), births, filter="ekf").run(scans, dt=0.5)
+    frame = result.to_dataframe(["east", "north"])
+    assert frame.columns.tolist() == [
+        *("step", "time", "birth", "number", "existence"),
+        *("east_mean", "east_sd", "north_mean", "north_sd"),
+    ]
+    assert len(frame) == sum(map(len, result.labels)) > 5
+    assert result.to_dataframe().columns[-1] == "x1_sd"
+    for k, (labels, rows) in enumerate(
+        zip(result.labels, (frame[frame["step"] == k + 1] for k in range(5)), strict=True)
+    ):
+        assert list(zip(rows["birth"], rows["number"], strict=True)) == labels
+        assert (rows["time"] == 0.5 * (k + 1)).all()
+        np.testing.assert_array_equal(rows["existence"], result.existence[k])
+        np.testing.assert_array_equal(rows[["east_mean", "north_mean"]], result.means[k])
+        sd = np.sqrt(np.diagonal(result.covariances[k], axis1=1, axis2=2))
+        np.testing.assert_array_equal(rows[["east_sd", "north_sd"]], sd)
+    with pytest.raises(ValueError, match="names: expected one per dimension, 2, got 1"):
+        result.to_dataframe(["east"])

@@ -26,7 +26,7 @@ def test_gospa_and_ospa_are_the_least_over_all_assignments(p):
     for truth, estimates in SETS:
         n, m = len(truth), len(estimates)
         least = cheapest(truth, estimates, p)
-        for alpha in (1.0, 2.0):
+        for alpha in (0.5, 1.0, 2.0):
             expected = (least + abs(n - m) * CUTOFF**p / alpha) ** (1 / p)
             assert gospa(truth, estimates, CUTOFF, p, alpha).distance == pytest.approx(expected, abs=1e-12)
         expected = ((least + abs(n - m) * CUTOFF**p) / max(n, m, 1)) ** (1 / p)
