@@ -307,3 +307,11 @@ def test_a_wide_scale_gives_one_gaussian_and_negligible_particles_no_component()
     np.testing.assert_allclose(wide.covariances[0], moments(x, weights)[1], rtol=1e-9)
     weights = np.array([1.0, 1.01e-8, 0.99e-8, 0.0])
     assert len(KernelDensityFit(modes=1).fit(np.arange(4.0)[:, None], weights / weights.sum())) == 2
+
+
+@pytest.mark.parametrize("most", [2, 3])
+def test_two_modes_are_told_apart_where_two_are_allowed(most):
+    rng = np.random.default_rng(31)
+    x = np.concatenate([rng.normal(-9, 1, (60, 1)), rng.normal(9, 1, (60, 1))])
+    narrow, wide = (KernelDensityFit(modes=count).fit(x).covariances[0, 0, 0] for count in (most, 1))
+    assert narrow < 0.05 * wide
