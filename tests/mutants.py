@@ -60,9 +60,7 @@ OPERATORS = (
     "Add-Sub Sub-Add Mult-Div Div-Mult Pow-Mult FloorDiv-Mult Mod-Mult BitAnd-BitOr BitOr-BitAnd And-Or Or-And "
     "Lt-Gt LtE-GtE Gt-Lt GtE-LtE Eq-NotEq NotEq-Eq Is-IsNot IsNot-Is In-NotIn NotIn-In"
 )
-NEIGHBOURS = (
-    " Lt-LtE LtE-Lt Gt-GtE GtE-Gt"  # where whole numbers are compared: others are equal by chance alone
-)
+NEIGHBOURS = " Lt-LtE LtE-Lt Gt-GtE GtE-Gt"  # of whole numbers alone: others are equal by chance
 NAMES = "min-max max-min minimum-maximum maximum-minimum argmin-argmax argmax-argmin any-all all-any floor-ceil ceil-floor"
 SPOKEN = {"warn", "warning", "info", "debug", "cast", "TypeVar", "plural"}  # calls that only say something
 UNREAD = {"strict", "stacklevel"}  # keywords that only guard
@@ -408,7 +406,7 @@ class Session:
             os._exit(status)
 
     def try_all(self, mutants: list[Mutant], rows: list[tuple[Mutant, str, int, str]]) -> None:
-        """Try mutants, several at a time, add what comes of them to the rows and print those that survive."""
+        """Try mutants, several at a time; print what comes of each, and add it to the rows."""
         program, running, began = Program(), self.running, time.time()
         waiting = list(reversed(mutants))
         while waiting or running:
@@ -423,24 +421,15 @@ class Session:
             mutant, items, reading = running.pop(pid)
             number = os.read(reading, 4)
             os.close(reading)
-            verdict = VERDICTS[os.waitstatus_to_exitcode(status)] if os.WIFEXITED(status) else "ended"
-            if number:
-                self.catchers[mutant.path].add(items[int.from_bytes(number, "little")].path)
-            rows.append(
-                (
-                    mutant,
-                    verdict,
-                    len(items),
-                    items[int.from_bytes(number, "little")].nodeid if number else "",
-                )
-            )
+            code = os.waitstatus_to_exitcode(status)
+            verdict = VERDICTS[code] if 0 <= code < len(VERDICTS) else "ended"
+            catcher = items[int.from_bytes(number, "little")] if number else None
+            if catcher is not None:
+                self.catchers[mutant.path].add(catcher.path)
+            rows.append((mutant, verdict, len(items), catcher.nodeid if catcher else ""))
             kind = mutant.folder if mutant.choice >= 0 else "control"
-            print(
-                f"{time.time() - began:6.0f} s  {kind:12}{verdict:10}",
-                *described(mutant)[:3],
-                sep="  ",
-                flush=True,
-            )
+            place = "  ".join(described(mutant)[:3])
+            print(f"{time.time() - began:6.0f} s  {kind:12}{verdict:10}  {place}", flush=True)
 
 
 def digest(*paths: Path) -> str:
@@ -458,7 +447,7 @@ def described(mutant: Mutant) -> tuple[str, str, str, str]:
 
 def tell(rows: list[tuple[Mutant, str, int, str]], path: Path) -> None:
     """Print counts for each folder, and write every mutant with what came of it."""
-    rows.sort(key=lambda row: mutants_key(row[0]))
+    rows.sort(key=lambda row: (row[0].folder, row[0].path, row[0].place))
     with path.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
         table.writerow(("folder", "verdict", "place", "old", "new", "line", "tests", "caught by"))
@@ -475,11 +464,6 @@ def tell(rows: list[tuple[Mutant, str, int, str]], path: Path) -> None:
         failed = sum(control and v != "survived" for control, v in inside)
         others = f"{real.count('unusable'):6}{real.count('ended'):6}{failed:6}"
         print(f"{folder:12}{caught:8}{len(real):6}{caught / max(1, len(real)):8.1%}{others}")
-
-
-def mutants_key(mutant: Mutant) -> tuple[int, str, int]:
-    """Order of the table."""
-    return list(FOLDERS).index(mutant.folder), str(mutant.path), mutant.place
 
 
 def main() -> None:
