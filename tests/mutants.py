@@ -284,6 +284,12 @@ class Session:
         session.config.pluginmanager.unregister(name="terminalreporter")
         self.items = {item.nodeid: item for item in session.items}
         self.learn()
+        self.named = {
+            path: {
+                n.id for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Name)
+            }
+            for path in {item.path for item in session.items}
+        }
         rows: list[tuple[Mutant, str, int, str]] = []
         try:
             self.try_all(draw(self.options.seed, self.options.count), rows)
@@ -359,10 +365,13 @@ class Session:
             f"\n{len(self.tests)} tests pass without a change; {len(todo)} were run to learn that; failed: {lost or 'none'}"
         )
 
-    def choose(self, mutant: Mutant, lines: set[tuple[str, int]]) -> list[pytest.Item]:
+    def choose(self, mutant: Mutant, lines: set[tuple[str, int]], stale: set[str]) -> list[pytest.Item]:
         """Return the tests to run: those of files that caught others or are named alike first, and short ones first."""
         files: dict[Path, list[str]] = defaultdict(list)
-        for test in {test for line in lines for test in self.runs.get(line, ())}:
+        direct = {path for path, names in self.named.items() if names & stale}  # tests of compiled functions
+        for test in self.tests.keys() & {test for line in lines for test in self.runs.get(line, ())} | {
+            test for test in self.tests if self.items[test].path in direct
+        }:
             files[self.items[test].path].append(test)
 
         def far(path: Path) -> tuple[bool, bool, bool, float]:
@@ -413,7 +422,7 @@ class Session:
             while waiting and len(running) < self.options.workers:
                 mutant = waiting.pop()
                 lines, stale = program.leading_to(mutant)
-                items = self.choose(mutant, lines)
+                items = self.choose(mutant, lines, stale)
                 reading, writing = os.pipe()
                 running[self.attempt(mutant, stale, items, writing)] = mutant, items, reading
                 os.close(writing)

@@ -64,7 +64,6 @@ def _greedy(gated: Gate, first: int | None = None) -> Integers:
 def _along(gated: Gate) -> Integers:
     """Order by the second eigenvector of the Laplacian (Fiedler): rows that share columns stand together."""
     shared: Array = gated.astype(np.float64) @ gated.T
-    np.fill_diagonal(shared, 0.0)
     return np.linalg.eigh(np.diag(shared.sum(axis=1)) - shared)[1][:, 1].argsort()
 
 

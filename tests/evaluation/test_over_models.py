@@ -149,13 +149,13 @@ def test_a_table_of_one_model_is_refused():
 
 
 def test_the_interval_is_students_of_logarithms_over_models():
-    ratios = np.array([0.5, 0.8, 1.5, 0.7, 1.0])
-    row = row_of(table_of({"bootstrap": np.full((5, 1), 2.0), "b": column(*(2 * ratios))}))
+    ratios = np.array([0.5, 0.8, 1.5, 0.7, 1.0, 0.9])
+    row = row_of(table_of({"bootstrap": np.full((6, 1), 2.0), "b": column(*(2 * ratios))}))
     logs = np.log(ratios)
-    expected = scipy.stats.t.interval(0.95, 4, logs.mean(), logs.std(ddof=1) / np.sqrt(5))
+    expected = scipy.stats.t.interval(0.95, 5, logs.mean(), logs.std(ddof=1) / np.sqrt(6))
     assert row["ratio"] == pytest.approx(np.exp(logs.mean()))
     assert (row["ratio_low"], row["ratio_high"]) == pytest.approx(np.exp(expected))
-    assert row["above"] == pytest.approx(1 / 5)  # a ratio of 1 is not above it
+    assert row["above"] == pytest.approx(1 / 6)  # a ratio of 1 is not above it
 
 
 def test_a_ratio_of_nought_and_an_infinite_one_are_left_out_of_the_geometric_mean_alone():
@@ -210,15 +210,15 @@ def test_exponents_need_two_counts_from_a_hundred_on_and_errors_above_nought():
 
 
 def test_the_verdict_names_the_best_filter_with_its_numbers():
-    base = np.ones((3, 1))
-    errors = {"bootstrap": base, "b": column(0.5, 0.5, 0.5), "c": column(0.4, 0.4, 1.2)}
+    base = np.ones((6, 1))
+    errors = {"bootstrap": base, "b": np.full((6, 1), 0.5), "c": column(0.4, 0.4, 1.2, 0.4, 1.2, 1.2)}
     told = verdict_over_models(over_models(table_of(errors)))
     assert told == (
-        "At n = 100 the error of b is 0.5 of that of bootstrap in the geometric mean of 3 models "
-        "(95 % interval 0.5 to 0.5), above it in 0 % of them."
+        "At n = 100 the error of b is 0.500 of that of bootstrap in the geometric mean of 6 models "
+        "(95 % interval 0.500 to 0.500), above it in 0 % of them."
     )
     small = pd.concat([table_of(errors, 10), table_of({"bootstrap": base, "b": 2 * base}, 100)])
-    assert "the error of b is 2 of that" in verdict_over_models(over_models(small))
+    assert "the error of b is 2.00 of that" in verdict_over_models(over_models(small))
     assert "above it in 100 % of them" in verdict_over_models(over_models(small))
     one = {name: values[:1] for name, values in errors.items()}
     assert "too few models for an interval" in verdict_over_models(over_models(table_of(one)))
