@@ -323,7 +323,9 @@ class Session:
             for t, v in tests.items()
             if old == program and t in self.items and v[0] == written[self.items[t].path]
         }
-        self.runs = defaultdict(list, {line: [t for t in ts if t in self.tests] for line, ts in runs.items()})
+        self.runs = defaultdict(list)
+        for (file, line), ts in runs.items():
+            self.runs[str(ROOT / file), line] = [t for t in ts if t in self.tests]
         todo, lost = [item for item in self.items.values() if item.nodeid not in self.tests], []
         every: dict[types.CodeType, frozenset[int]] = {}
         left: dict[types.CodeType, set[int]] = {}
@@ -360,7 +362,8 @@ class Session:
             for line in seen | self.prepared[item.path]:
                 self.runs[line].append(item.nodeid)
         kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_bytes(pickle.dumps((program, self.tests, dict(self.runs))))
+        runs = {(os.path.relpath(file, ROOT), line): ts for (file, line), ts in self.runs.items()}
+        kept.write_bytes(pickle.dumps((program, self.tests, runs)))
         print(
             f"\n{len(self.tests)} tests pass without a change; {len(todo)} were run to learn that; failed: {lost or 'none'}"
         )

@@ -40,3 +40,16 @@ def test_more_dimensions_are_refused_before_a_run(proposal, built):
 def test_a_sampler_without_that_word_serves_every_dimension():
     for sampler in (hf.RandomSampling(), hf.MappedSampling(hf.KernelHerding())):
         hf.ParticleFilter(linear_chain(3), 10, hf.HerdedProposal(sampler))
+
+
+@pytest.mark.parametrize("proposal", [hf.HerdedProposal, hf.KalmanMixtureProposal])
+def test_what_takes_weights_up_needs_no_resampling_however_uneven_they_are(proposal):
+    """Weights are not even, resampling is asked for at every step, and still no random number is used."""
+    model = hf.models.UNGM()
+    _, z = hf.simulate(model, 20, rng=2)
+    results = [
+        hf.ParticleFilter(model, 30, proposal(hf.QuantileSampling()), resample_below=1.0, rng=seed).run(z)
+        for seed in (1, 2)
+    ]
+    assert results[0].ess.min() < 29
+    np.testing.assert_array_equal(results[0].means, results[1].means)
