@@ -3,10 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-rounding test-order check format bench docs test-lowest clean
-
-
-.PHONY: demo test test-rounding test-order test-mutants check format bench docs clean
+.PHONY: demo test test-rounding test-order test-lowest test-mutants check format bench docs clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed       ## the main job: samplers compared in a particle filter, table and figures in results/demo
@@ -90,7 +87,6 @@ test-lowest:
 	@mkdir -p $(LOWEST)
 	@$(PYTHON) .ci/lowest.py > $(LOWEST)/constraints.txt
 	@PIP_CONSTRAINT=$(LOWEST)/constraints.txt NUMBA_CACHE_DIR=$(LOWEST)/compiled $(MAKE) --no-print-directory test VENV=$(VENV)-lowest
-
 
 # COUNT small changes of the program, drawn by SEED, each against the tests that run the changed line; about an hour for 500.
 test-mutants: $(VENV)/.installed-dev  ## what the tests do not see
