@@ -91,7 +91,7 @@ def maximise(z, w, seeds, widening, floor, least, shared, tolerance, max_iterati
 @njit(**ONCE)
 def _weakest(shares, count, least):
     """Return the component with the smallest effective number of points, if that is below `least`; else -1."""
-    weakest, fewest = -1, least
+    weakest, fewest = -1, least * (1.0 - 1e-9)  # as many particles as that, of equal weights, are enough
     if count > 1:
         for k in range(count):
             total, squares = 0.0, 0.0

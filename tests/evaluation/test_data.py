@@ -113,7 +113,8 @@ def test_only_the_first_ranges_are_kept(plaza_file):
     plaza, whole = load_plaza(plaza_file.parent, max_ranges=13), load_plaza(plaza_file.parent)
     assert len(plaza) == 13
     for field in ("time", "dt", "controls", "observations", "truth"):
-        np.testing.assert_array_equal(getattr(plaza, field), getattr(whole, field)[:13])
+        # arrays of other lengths may round otherwise: places below 100, differences of which are entries
+        np.testing.assert_allclose(getattr(plaza, field), getattr(whole, field)[:13], rtol=0, atol=1e-13)
 
 
 def test_heading_can_be_turned(plaza_file):

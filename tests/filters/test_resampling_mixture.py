@@ -51,19 +51,23 @@ every_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
     ],
 )  # LCD points are mapped: where components get less than a point each, they are no better than random
 def test_deterministic_samplers_need_no_generator_and_keep_the_moments(sampler, fit):
-    sampler, fit = DETERMINISTIC[sampler], FITS[fit]
-    x, weights = particles(0)
-    mean, covariance = moments(x, weights)
-    scheme = hf.MixtureResampling(fit, sampler)
-    first, again = (scheme.resample(Cloud.weighted(x, weights), None) for _ in range(2))
-    new = first.particles
-    np.testing.assert_array_equal(new, again.particles)
-    np.testing.assert_allclose(first.weights, 1 / 48, rtol=1e-12)
-    root = np.linalg.cholesky(covariance)
-    # sqrt(2 / 48) = 0.2 if random
-    assert np.linalg.norm(np.linalg.solve(root, new.mean(axis=0) - mean)) < 0.1
-    spread = np.linalg.eigvalsh(np.linalg.solve(root, np.linalg.solve(root, np.cov(new.T)).T))
-    assert 0.75 < spread[0] <= spread[-1] < 1.25
+    """In the median over clouds; of random draws the mean is 0.17 and the worst variance 0.28 off."""
+    # of two thirds of the components, mapped points come one by one: their variances are those of random draws
+    largest = 0.4 if (sampler, fit) == ("mapped sobol", "kernel density") else 0.2
+    scheme = hf.MixtureResampling(FITS[fit], DETERMINISTIC[sampler])
+    means, variances = [], []
+    for seed in range(9):
+        x, weights = particles(seed)
+        new = scheme.resample(Cloud.weighted(x, weights), None)
+        np.testing.assert_allclose(new.weights, 1 / 48, rtol=1e-12)
+        mean, covariance = moments(x, weights)
+        inverse = np.linalg.inv(np.linalg.cholesky(covariance))
+        means.append(np.linalg.norm(inverse @ (new.particles.mean(axis=0) - mean)))
+        spread = np.linalg.eigvalsh(inverse @ np.cov(new.particles.T) @ inverse.T)
+        variances.append(np.abs(spread - 1).max())
+    np.testing.assert_array_equal(new.particles, scheme.resample(Cloud.weighted(x, weights), None).particles)
+    assert np.median(means) < 0.1
+    assert np.median(variances) < largest
 
 
 @every_fit

@@ -106,7 +106,8 @@ def test_transition_has_the_documented_shapes(case, states):
     assert np.isfinite(moved).all()
     assert Q.shape == (case.model.dim, case.model.dim)
     np.testing.assert_array_equal(Q, Q.T)
-    assert np.linalg.eigvalsh(Q)[0] >= 0
+    values = np.linalg.eigvalsh(Q)
+    assert values[0] >= -1e-15 * len(Q) * values[-1]  # 0 where noise has no full rank, to within rounding
 
 
 def test_each_state_is_treated_alone(case, states):

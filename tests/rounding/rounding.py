@@ -155,6 +155,11 @@ def whole(a) -> bool:
     return np.asarray(a).dtype.kind in "biu" or bool((a == np.rint(a)).all())
 
 
+def lone(a: np.ndarray, axis: int) -> bool:
+    """Whether at most one entry along an axis differs from zero, so that nothing is summed: as of the identity matrix."""
+    return bool((np.count_nonzero(a, axis=axis) <= 1).all())
+
+
 def matmul(a, b):
     """Return ``a @ b``, summed in another order, and moved where more than one product is summed."""
     if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype == np.float64):
@@ -162,7 +167,7 @@ def matmul(a, b):
     if type(a) is not np.ndarray or type(b) is not np.ndarray or a.shape[-1] < 2:
         return a @ b
     inner = -1 if b.ndim == 1 else -2
-    if b.shape[inner] != a.shape[-1] or (whole(a) and whole(b)):
+    if b.shape[inner] != a.shape[-1] or (whole(a) and whole(b)) or lone(a, -1) or lone(b, inner):
         return a @ b
     order = np.random.default_rng([SEED, a.shape[-1]]).permutation(a.shape[-1])
     left = np.take(a, order, axis=-1)
