@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import UNDERFLOW, Array, as_array, as_covariance, as_numbers, as_positive
+from herdfilter._one_line import fields_in_line
+from herdfilter.mixture import GaussianMixture
 
 MOST_SUBSTEPS = 100_000
 """Steps of integration between two steps of a filter: more take minutes."""
+
+
+class GaussianStart:
+    """What models share whose state at step 0 is Gaussian, with the mean and covariance that these fields hold."""
+
+    initial_mean: Array
+    initial_covariance: Array
+
+    __repr__ = fields_in_line
+
+    @cached_property
+    def initial(self) -> GaussianMixture:
+        """Distribution of the state at step 0."""
+        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
+
+    def _assign_start(self, dim: int) -> None:
+        """Check the mean and the covariance and store them as arrays."""
+        mean = as_array("initial_mean", self.initial_mean, (dim,))
+        covariance = as_matrix_covariance("initial_covariance", self.initial_covariance, dim)
+        assign(self, initial_mean=mean, initial_covariance=covariance)
 
 
 def assign(model: Any, **values: Any) -> None:

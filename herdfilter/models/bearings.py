@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter._one_line import fields_in_line
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_matrix_covariance, as_partial_observation, assign, assign_positive
+from herdfilter.models._fields import GaussianStart, as_partial_observation, assign, assign_positive
 
 
-@dataclass(frozen=True, eq=False)
-class BearingsTracking:
+@dataclass(frozen=True, eq=False, repr=False)
+class BearingsTracking(GaussianStart):
     r"""Constant-velocity target tracked by the bearings from two or more fixed sensors.
 
     The state is :math:`(x, y, \dot x, \dot y)`. Per axis, and for sensor i at :math:`(s_x^i, s_y^i)`,
@@ -79,15 +76,9 @@ class BearingsTracking:
     dim = 4
     partial_observations = True
 
-    __repr__ = fields_in_line
-
     def __post_init__(self) -> None:
-        assign(
-            self,
-            sensors=as_array("sensors", self.sensors, (None, 2)),
-            initial_mean=as_array("initial_mean", self.initial_mean, (4,)),
-            initial_covariance=as_matrix_covariance("initial_covariance", self.initial_covariance, 4),
-        )
+        assign(self, sensors=as_array("sensors", self.sensors, (None, 2)))
+        self._assign_start(4)
         assign_positive(self, "bearing_sd", "spectral_density")
         if len(self.sensors) < 2:
             raise ValueError(f"sensors: expected at least two positions, got {len(self.sensors)}")
@@ -96,11 +87,6 @@ class BearingsTracking:
     def observation_circular(self) -> tuple[int, ...]:
         """Indices of the angle-valued entries of an observation: all of them."""
         return tuple(range(len(self.sensors)))
-
-    @cached_property
-    def initial(self) -> GaussianMixture:
-        """Distribution of the state at step 0."""
-        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 4) moved on at constant velocity for a time `dt`; `control` is not used."""
