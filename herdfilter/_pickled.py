@@ -8,7 +8,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
-from herdfilter._checks import shortened
+from herdfilter._checks import shown
 
 _within = ContextVar("within", default=False)
 """Whether the pickle of such an object is being made: then what it holds goes into that one, itself included."""
@@ -28,9 +28,9 @@ class PicklesFunctions:
                 return plain
             return pickle.loads, (cloudpickle().dumps(self),)
         except Exception as error:
-            found = shortened(" ".join(f"{error}".split()), 200)
             raise pickle.PicklingError(
-                f"{self!r}: expected functions that can be pickled, got {found}; define them at the top of a module"
+                f"{shown(self)}: expected functions that can be pickled, got {shown(error, 200)}; define them at the top of "
+                "a module"
             ) from error
         finally:
             _within.reset(token)

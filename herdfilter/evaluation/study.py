@@ -195,7 +195,7 @@ def plan_study(
     scenario = load_scenario(scenario)
     check_data_folder(scenario, data)
     check_reference(scenario)
-    each = as_count("runs", scenario.runs if runs is None else runs)
+    each = as_count("runs", scenario.runs if runs is None else runs, most=None)
     family, total = planned_family(scenario, models, first_model, each)
     study = Study(
         scenario,
@@ -239,7 +239,7 @@ def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
     """Particle counts, each once; a number stands for itself."""
     single = isinstance(particles, (str, bytes)) or not isinstance(particles, Iterable)
     given: list[Any] = [particles] if single else list(cast(Iterable[int], particles))
-    counts = tuple(dict.fromkeys([as_count("particles", n) for n in given]))
+    counts = tuple(dict.fromkeys([as_count("particles", n, most=None) for n in given]))
     if not counts:
         raise ValueError("particles: expected at least one count, got none")
     return counts
