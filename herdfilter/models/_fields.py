@@ -1,4 +1,4 @@
-"""Setting and checking the fields of the frozen model dataclasses."""
+"""What the frozen model dataclasses share: their fields are set and checked here."""
 
 from __future__ import annotations
 
@@ -35,6 +35,22 @@ class GaussianStart:
         mean = as_array("initial_mean", self.initial_mean, (dim,))
         covariance = as_matrix_covariance("initial_covariance", self.initial_covariance, dim)
         assign(self, initial_mean=mean, initial_covariance=covariance)
+
+
+class WhiteAcceleration(GaussianStart):
+    """What models share whose state is a position and a velocity, each axis with a white acceleration of this density."""
+
+    spectral_density: float
+
+    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """States (n, d) moved on at constant velocity for a time `dt`; `control` is not used."""
+        m = x.shape[1] // 2
+        return np.hstack([x[:, :m] + dt * x[:, m:], x[:, m:]])
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the integrated white acceleration over a time `dt`, (d, d)."""
+        axis = [[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]
+        return self.spectral_density * np.kron(axis, np.eye(len(self.initial_mean) // 2))
 
 
 def assign(model: Any, **values: Any) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter.models._fields import GaussianStart, as_partial_observation, assign, assign_positive
+from herdfilter.models._fields import WhiteAcceleration, as_partial_observation, assign, assign_positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BearingsTracking(GaussianStart):
+class BearingsTracking(WhiteAcceleration):
     r"""Constant-velocity target tracked by the bearings from two or more fixed sensors.
 
     The state is :math:`(x, y, \dot x, \dot y)`. Per axis, and for sensor i at :math:`(s_x^i, s_y^i)`,
@@ -87,16 +86,6 @@ class BearingsTracking(GaussianStart):
     def observation_circular(self) -> tuple[int, ...]:
         """Indices of the angle-valued entries of an observation: all of them."""
         return tuple(range(len(self.sensors)))
-
-    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """States (n, 4) moved on at constant velocity for a time `dt`; `control` is not used."""
-        position, velocity = x[:, :2], x[:, 2:]
-        return np.hstack([position + dt * velocity, velocity])
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance of the integrated white acceleration over a time `dt`, (4, 4)."""
-        a, b, c = dt**3 / 3, dt**2 / 2, dt
-        return self.spectral_density * np.array([[a, 0, b, 0], [0, a, 0, b], [b, 0, c, 0], [0, b, 0, c]])
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Bearing of the target from each sensor in radians, (n, 4) -> (n, S)."""

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter.models._fields import GaussianStart, as_partial_observation, assign_positive
+from herdfilter.models._fields import WhiteAcceleration, as_partial_observation, assign_positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ConstantVelocity(GaussianStart):
+class ConstantVelocity(WhiteAcceleration):
     r"""Target of nearly constant velocity in a space of any dimension m, whose position is observed.
 
     The state is position and velocity, (p, v), d = 2 m. The velocity is that of a white acceleration:
@@ -76,20 +76,10 @@ class ConstantVelocity(GaussianStart):
         """Dimension of the state."""
         return len(self.initial_mean)
 
-    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """States (n, d) moved on at constant velocity for a time `dt`; `control` is not used."""
-        m = self.dim // 2
-        return np.hstack([x[:, :m] + dt * x[:, m:], x[:, m:]])
-
     def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Jacobian of `transition_mean`, (n, d, d), the same at all states."""
         jacobian = np.kron([[1.0, dt], [0.0, 1.0]], np.eye(self.dim // 2))
         return np.broadcast_to(jacobian, (len(x), *jacobian.shape))
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance of the integrated white acceleration over a time `dt`, (d, d)."""
-        one = [[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]
-        return self.spectral_density * np.kron(one, np.eye(self.dim // 2))
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Return the position, (n, d) -> (n, m)."""

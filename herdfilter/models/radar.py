@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
 from herdfilter.angles import wrap_angles
-from herdfilter.models._fields import GaussianStart, as_partial_observation, assign, assign_positive
+from herdfilter.models._fields import WhiteAcceleration, as_partial_observation, assign, assign_positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RadarTracking(GaussianStart):
+class RadarTracking(WhiteAcceleration):
     r"""Target of nearly constant velocity in space, tracked by range, azimuth and elevation from one radar.
 
     The state is :math:`(x, y, z, \dot x, \dot y, \dot z)`, in metres and metres a second, z upwards. Per axis,
@@ -86,15 +85,6 @@ class RadarTracking(GaussianStart):
         assign(self, radar=as_array("radar", self.radar, (3,)))
         self._assign_start(6)
         assign_positive(self, "range_sd", "azimuth_sd", "elevation_sd", "spectral_density")
-
-    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """States (n, 6) moved on at constant velocity for a time `dt`; `control` is not used."""
-        return np.hstack([x[:, :3] + dt * x[:, 3:], x[:, 3:]])
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance of the integrated white acceleration over a time `dt`, (6, 6)."""
-        axis = np.array([[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]])
-        return self.spectral_density * np.kron(axis, np.eye(3))
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Range (m), azimuth and elevation (rad) of the target from the radar, (n, 6) -> (n, 3)."""

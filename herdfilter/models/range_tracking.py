@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter.models._fields import GaussianStart, as_partial_observation, assign, assign_positive
+from herdfilter.models._fields import WhiteAcceleration, as_partial_observation, assign, assign_positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RangeTracking(GaussianStart):
+class RangeTracking(WhiteAcceleration):
     r"""Constant-velocity target tracked by its distances from fixed sensors.
 
     The state is :math:`(x, y, \dot x, \dot y)`. Per axis, and for sensor i at :math:`(s_x^i, s_y^i)`,
@@ -81,16 +80,6 @@ class RangeTracking(GaussianStart):
         assign_positive(self, "range_sd", "spectral_density")
         if not len(self.sensors):
             raise ValueError("sensors: expected at least one position, got none")
-
-    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """States (n, 4) moved on at constant velocity for a time `dt`; `control` is not used."""
-        position, velocity = x[:, :2], x[:, 2:]
-        return np.hstack([position + dt * velocity, velocity])
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance of the integrated white acceleration over a time `dt`, (4, 4)."""
-        noise = np.array([[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]])
-        return self.spectral_density * np.kron(noise, np.eye(2))
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Distance of the target from each sensor, (n, 4) -> (n, S)."""
