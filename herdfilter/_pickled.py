@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
+import copyreg
 import pickle
+from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any
+
+from herdfilter._checks import shown
+
+_within = ContextVar("within", default=False)
+"""Whether the pickle of such an object is being made: then what it holds goes into that one, itself included."""
 
 
 class PicklesFunctions:
-    """A frozen object that may hold functions: those without a name of their own are pickled with their code."""
+    """A frozen object that may hold functions: with those that pickle does not find by name it is pickled by their code."""
 
     def __reduce__(self) -> tuple[Any, ...]:
+        plain = copyreg.__newobj__, (type(self),), vars(self)  # type: ignore[attr-defined]
+        if _within.get():
+            return plain
+        token = _within.set(True)
         try:
-            return _restored, (type(self), cloudpickle().dumps(vars(self)))
+            with suppress(Exception):
+                pickle.dumps(self)
+                return plain
+            return pickle.loads, (cloudpickle().dumps(self),)
         except Exception as error:
             raise pickle.PicklingError(
-                f"{self!r}: expected functions that can be pickled, got {error}; define them at the top of a module"
+                f"{shown(self)}: expected functions that can be pickled, got {shown(error, 200)}; define them at the top of "
+                "a module"
             ) from error
+        finally:
+            _within.reset(token)
 
     def __copy__(self) -> Any:
         return self
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self
-
-
-def _restored(kind: Any, data: bytes) -> Any:
-    made = kind.__new__(kind)
-    vars(made).update(pickle.loads(data))
-    return made
 
 
 def cloudpickle() -> Any:

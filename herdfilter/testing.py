@@ -12,7 +12,6 @@ from itertools import product
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import binom
 
 from herdfilter._checks import Array, as_count, as_generator, one_of
 from herdfilter.discrepancy import energy_distance, expected_energy_distance
@@ -487,6 +486,8 @@ def _huge_and_tiny_scales(case: _Case) -> Iterator[str]:
 @_check(lambda case: case.far_components)
 def _far_components(case: _Case) -> Iterator[str]:
     """Give components 30 to 1e8 standard deviations apart points by their weights, and place no point elsewhere."""
+    from scipy.stats import binom  # slow to import
+
     cases = (30.0, (0.9, 0.07, 0.03)), (1e4, (0.5, 0.3, 0.2)), (1e8, (0.9, 0.07, 0.03))
     for d, (distance, weights) in product(case.dims, cases):
         means = np.zeros((3, d))

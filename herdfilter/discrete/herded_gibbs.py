@@ -11,16 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import (
-    Array,
-    as_any,
-    as_array,
-    as_count,
-    as_numbers,
-    as_weights,
-    check_flags,
-    shown,
-)
+from herdfilter._checks import Array, as_any, as_array, as_count, as_numbers, as_weights, check_flags, shown
 from herdfilter.discrete._conditional import (
     TOLERANCE,
     Conditional,

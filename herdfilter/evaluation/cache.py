@@ -66,7 +66,7 @@ def _read(file: Path) -> dict[str, Array]:
         return {name: np.asarray(arrays[name], dtype=np.float64) for name in arrays.files}
 
 
-def _write(file: Path, arrays: dict[str, Array]) -> None:
+def _write(file: Path, arrays: dict[str, Any]) -> None:
     """Write a file at once, so that no other process finds half of it."""
     handle, name = tempfile.mkstemp(dir=file.parent, suffix=".part")
     try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from herdfilter._checks import as_count, as_positive, one_of
+from herdfilter._checks import as_count, as_number, as_positive, one_of
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,7 @@ class Divergence:
 
     def __post_init__(self) -> None:
         as_positive("divergence rmse_above", self.rmse_above)
-        if as_positive("divergence final_part", self.final_part) > 1:
-            raise ValueError(
-                f"divergence final_part: expected a fraction of at most 1, got {self.final_part!r}"
-            )
+        as_number("divergence final_part", self.final_part, "above 0 and up to 1", lambda part: 0 < part <= 1)
 
 
 PUBLISHED_MEASURES = ("rmse", "mean_component_rmse")

@@ -10,11 +10,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_array
 from herdfilter.discrepancy import energy_distance
-from herdfilter.evaluation.metrics import (
-    energy_distance_on_line,
-    normalised_squares,
-    squared_error,
-)
+from herdfilter.evaluation.metrics import energy_distance_on_line, normalised_squares, squared_error
 from herdfilter.evaluation.recording import Recording
 from herdfilter.evaluation.reference import LineDensity, Reference
 from herdfilter.evaluation.scenario import Scenario

@@ -58,13 +58,7 @@ def headings(summary: pd.DataFrame, scenario: Scenario) -> list[Heading]:
     """
     unit = f" ({scenario.unit})" if scenario.unit else ""
     rank = error_measure(summary)
-    shown = [
-        Heading(
-            f"{rank}_median",
-            f"median {told(rank)}{unit}",
-            brief=True,
-        )
-    ]
+    shown = [Heading(f"{rank}_median", f"median {told(rank)}{unit}", brief=True)]
     if summary["filter"].nunique() > 1:
         shown.append(Heading("ratio", f"ratio to {summary['baseline'].iloc[0]}", brief=True))
     for column in COLUMNS:

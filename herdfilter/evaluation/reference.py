@@ -128,11 +128,7 @@ def _grid_or_large(
 
 def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Reference:
     """Kalman filter, exact for a linear Gaussian model; the matrices are read off its mean functions."""
-    require(
-        model,
-        "the Kalman reference",
-        (*ADDITIVE, *OBSERVED),
-    )
+    require(model, "the Kalman reference", (*ADDITIVE, *OBSERVED))
     require_constant_noise(model, "the Kalman reference")
     x, P = model.initial.mean, model.initial.covariance
     dts = np.broadcast_to(recording.dt, len(recording))

@@ -29,10 +29,7 @@ def shown_of(
     study: Study, task: Task, model: Any, recording: Recording, reference: Reference | None
 ) -> dict[tuple[str, str], Array]:
     """Run a filter once more, and return what it did, for `Outcome.shown`."""
-    shown: dict[tuple[str, str], Any] = {
-        ("", "truth"): recording.truth,
-        ("", "dt"): recording.dt,
-    }
+    shown: dict[tuple[str, str], Any] = {("", "truth"): recording.truth, ("", "dt"): recording.dt}
     if recording.scans is None:
         shown["", "observations"] = recording.observations
     else:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_count, as_positive, shown
+from herdfilter._checks import Array, as_array, as_count, as_number, as_positive, shown
 from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.mixture import GaussianMixture
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements
@@ -172,10 +172,8 @@ class Targets:
         as_positive("[targets] cutoff", self.cutoff)
         _check_probability("survival_probability", self.survival_probability)
         for name in ("gospa_order", "ospa_order"):
-            if as_positive(f"[targets] {name}", getattr(self, name)) < 1:
-                raise ValueError(
-                    f"[targets] {name}: expected a number of at least 1, got {getattr(self, name)}"
-                )
+            order = getattr(self, name)
+            as_number(f"[targets] {name}", order, "a number from 1 to 100", lambda p: 1 <= p <= 100)
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Targets:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import shown
+from herdfilter._checks import check_methods, shown
 from herdfilter._one_line import one_line
 from herdfilter.filters._times import elapsed
 from herdfilter.filters.results import StepRecord
@@ -55,9 +55,7 @@ class Replay:
     """
 
     def __init__(self, filter: Any, lag: Any, start: Any = None) -> None:  # noqa: A002
-        missing = [name for name in ("predict", "update") if not callable(getattr(filter, name, None))]
-        if missing or isinstance(filter, type):
-            raise TypeError(f"filter: expected one with methods predict and update, got {shown(filter)}")
+        check_methods("filter", filter, "predict", "update")
         self.filter = filter
         self.start = start
         self.lag = float(elapsed([lag], None, "lag")[0])

@@ -1,18 +1,56 @@
-"""Setting and checking the fields of the frozen model dataclasses."""
+"""What the frozen model dataclasses share: their fields are set and checked here."""
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import UNDERFLOW, Array, as_array, as_covariance, as_numbers, as_positive
+from herdfilter._one_line import fields_in_line
+from herdfilter.mixture import GaussianMixture
 
 MOST_SUBSTEPS = 100_000
 """Steps of integration between two steps of a filter: more take minutes."""
+
+
+class GaussianStart:
+    """What models share whose state at step 0 is Gaussian, with the mean and covariance that these fields hold."""
+
+    initial_mean: Array
+    initial_covariance: Array
+
+    __repr__ = fields_in_line
+
+    @cached_property
+    def initial(self) -> GaussianMixture:
+        """Distribution of the state at step 0."""
+        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
+
+    def _assign_start(self, dim: int) -> None:
+        """Check the mean and the covariance and store them as arrays."""
+        mean = as_array("initial_mean", self.initial_mean, (dim,))
+        covariance = as_matrix_covariance("initial_covariance", self.initial_covariance, dim)
+        assign(self, initial_mean=mean, initial_covariance=covariance)
+
+
+class WhiteAcceleration(GaussianStart):
+    """What models share whose state is a position and a velocity, each axis with a white acceleration of this density."""
+
+    spectral_density: float
+
+    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """States (n, d) moved on at constant velocity for a time `dt`; `control` is not used."""
+        m = x.shape[1] // 2
+        return np.hstack([x[:, :m] + dt * x[:, m:], x[:, m:]])
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the integrated white acceleration over a time `dt`, (d, d)."""
+        axis = [[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]
+        return self.spectral_density * np.kron(axis, np.eye(len(self.initial_mean) // 2))
 
 
 def assign(model: Any, **values: Any) -> None:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter._one_line import fields_in_line
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_matrix_covariance, as_partial_observation, assign, assign_positive
+from herdfilter.models._fields import WhiteAcceleration, as_partial_observation, assign, assign_positive
 
 
-@dataclass(frozen=True, eq=False)
-class BearingsTracking:
+@dataclass(frozen=True, eq=False, repr=False)
+class BearingsTracking(WhiteAcceleration):
     r"""Constant-velocity target tracked by the bearings from two or more fixed sensors.
 
     The state is :math:`(x, y, \dot x, \dot y)`. Per axis, and for sensor i at :math:`(s_x^i, s_y^i)`,
@@ -79,15 +75,9 @@ class BearingsTracking:
     dim = 4
     partial_observations = True
 
-    __repr__ = fields_in_line
-
     def __post_init__(self) -> None:
-        assign(
-            self,
-            sensors=as_array("sensors", self.sensors, (None, 2)),
-            initial_mean=as_array("initial_mean", self.initial_mean, (4,)),
-            initial_covariance=as_matrix_covariance("initial_covariance", self.initial_covariance, 4),
-        )
+        assign(self, sensors=as_array("sensors", self.sensors, (None, 2)))
+        self._assign_start(4)
         assign_positive(self, "bearing_sd", "spectral_density")
         if len(self.sensors) < 2:
             raise ValueError(f"sensors: expected at least two positions, got {len(self.sensors)}")
@@ -96,21 +86,6 @@ class BearingsTracking:
     def observation_circular(self) -> tuple[int, ...]:
         """Indices of the angle-valued entries of an observation: all of them."""
         return tuple(range(len(self.sensors)))
-
-    @cached_property
-    def initial(self) -> GaussianMixture:
-        """Distribution of the state at step 0."""
-        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
-
-    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """States (n, 4) moved on at constant velocity for a time `dt`; `control` is not used."""
-        position, velocity = x[:, :2], x[:, 2:]
-        return np.hstack([position + dt * velocity, velocity])
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance of the integrated white acceleration over a time `dt`, (4, 4)."""
-        a, b, c = dt**3 / 3, dt**2 / 2, dt
-        return self.spectral_density * np.array([[a, 0, b, 0], [0, a, 0, b], [b, 0, c, 0], [0, b, 0, c]])
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Bearing of the target from each sensor in radians, (n, 4) -> (n, S)."""

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array
-from herdfilter._one_line import fields_in_line
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_matrix_covariance, assign, assign_positive
+from herdfilter._checks import Array
+from herdfilter.models._fields import GaussianStart, assign_positive
 from herdfilter.models._radar import log_density, range_and_bearing, range_and_bearing_jacobian
 
 
-@dataclass(frozen=True, eq=False)
-class BearingsOnly:
+@dataclass(frozen=True, eq=False, repr=False)
+class BearingsOnly(GaussianStart):
     r"""Target of nearly constant velocity seen from the origin by its bearing alone: the distance comes from the prior.
 
     The state is :math:`(x, \dot x, y, \dot y)`. Both axes move alike, each with a noise w of its own,
@@ -84,20 +81,9 @@ class BearingsOnly:
     noise_dim = 2
     observation_circular = (0,)
 
-    __repr__ = fields_in_line
-
     def __post_init__(self) -> None:
-        assign(
-            self,
-            initial_mean=as_array("initial_mean", self.initial_mean, (4,)),
-            initial_covariance=as_matrix_covariance("initial_covariance", self.initial_covariance, 4),
-        )
+        self._assign_start(4)
         assign_positive(self, "acceleration_sd", "bearing_sd")
-
-    @cached_property
-    def initial(self) -> GaussianMixture:
-        """Distribution of the state at step 0."""
-        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
 
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 4) moved on for a time `dt` under accelerations from standard normal noise (n, 2)."""

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter._one_line import fields_in_line
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_matrix_covariance, as_partial_observation, assign, assign_positive
+from herdfilter.models._fields import WhiteAcceleration, as_partial_observation, assign_positive
 
 
-@dataclass(frozen=True, eq=False)
-class ConstantVelocity:
+@dataclass(frozen=True, eq=False, repr=False)
+class ConstantVelocity(WhiteAcceleration):
     r"""Target of nearly constant velocity in a space of any dimension m, whose position is observed.
 
     The state is position and velocity, (p, v), d = 2 m. The velocity is that of a white acceleration:
@@ -65,8 +62,6 @@ class ConstantVelocity:
 
     partial_observations = True
 
-    __repr__ = fields_in_line
-
     def __post_init__(self) -> None:
         assign_positive(self, "spectral_density", "position_sd")
         mean = as_array("initial_mean", self.initial_mean, (None,))
@@ -74,36 +69,17 @@ class ConstantVelocity:
             raise ValueError(
                 f"initial_mean: expected positions and as many velocities, got {len(mean)} numbers"
             )
-        assign(
-            self,
-            initial_mean=mean,
-            initial_covariance=as_matrix_covariance("initial_covariance", self.initial_covariance, len(mean)),
-        )
+        self._assign_start(len(mean))
 
     @property
     def dim(self) -> int:
         """Dimension of the state."""
         return len(self.initial_mean)
 
-    @cached_property
-    def initial(self) -> GaussianMixture:
-        """Distribution of the state at step 0."""
-        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
-
-    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """States (n, d) moved on at constant velocity for a time `dt`; `control` is not used."""
-        m = self.dim // 2
-        return np.hstack([x[:, :m] + dt * x[:, m:], x[:, m:]])
-
     def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Jacobian of `transition_mean`, (n, d, d), the same at all states."""
         jacobian = np.kron([[1.0, dt], [0.0, 1.0]], np.eye(self.dim // 2))
         return np.broadcast_to(jacobian, (len(x), *jacobian.shape))
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance of the integrated white acceleration over a time `dt`, (d, d)."""
-        one = [[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]
-        return self.spectral_density * np.kron(one, np.eye(self.dim // 2))
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Return the position, (n, d) -> (n, m)."""

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array
-from herdfilter._one_line import fields_in_line
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_matrix_covariance, assign, assign_positive
+from herdfilter._checks import Array
+from herdfilter.models._fields import GaussianStart, assign_positive
 from herdfilter.models._radar import log_density, range_and_bearing, range_and_bearing_jacobian
 
 
-@dataclass(frozen=True, eq=False)
-class CoordinatedTurn:
+@dataclass(frozen=True, eq=False, repr=False)
+class CoordinatedTurn(GaussianStart):
     r"""Aircraft in a horizontal turn of unknown, slowly varying rate; a radar at the origin gives range and bearing.
 
     The state is :math:`(x, \dot x, y, \dot y, \omega)`. With :math:`a = \omega_{k-1} \Delta t`,
@@ -92,20 +89,9 @@ class CoordinatedTurn:
     observation_circular = (1,)
     partial_observations = True
 
-    __repr__ = fields_in_line
-
     def __post_init__(self) -> None:
-        assign(
-            self,
-            initial_mean=as_array("initial_mean", self.initial_mean, (5,)),
-            initial_covariance=as_matrix_covariance("initial_covariance", self.initial_covariance, 5),
-        )
+        self._assign_start(5)
         assign_positive(self, "acceleration_density", "turn_density", "range_sd", "bearing_sd")
-
-    @cached_property
-    def initial(self) -> GaussianMixture:
-        """Distribution of the state at step 0."""
-        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 5) after a turn at constant rate for a time `dt`; `control` is not used."""

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_count
-from herdfilter._one_line import fields_in_line
 from herdfilter.angles import wrap_angles
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_matrix_covariance, as_partial_observation, assign, assign_positive
+from herdfilter.models._fields import GaussianStart, as_partial_observation, assign, assign_positive
 
 
-@dataclass(frozen=True, eq=False)
-class LandmarkLocalisation:
+@dataclass(frozen=True, eq=False, repr=False)
+class LandmarkLocalisation(GaussianStart):
     r"""Planar robot (x m, y m, heading rad) driven by speed and turn rate, localised by known landmarks.
 
     The control is :math:`(v, \omega)`, in m/s and rad/s; None means standing still. The observation is range
@@ -98,16 +95,13 @@ class LandmarkLocalisation:
     circular = (2,)
     partial_observations = True
 
-    __repr__ = fields_in_line
-
     def __post_init__(self) -> None:
         assign(
             self,
             landmarks=as_array("landmarks", self.landmarks, (None, 2)),
-            initial_mean=as_array("initial_mean", self.initial_mean, (3,)),
-            initial_covariance=as_matrix_covariance("initial_covariance", self.initial_covariance, 3),
             reverse_every=as_count("reverse_every", self.reverse_every),
         )
+        self._assign_start(3)
         assign_positive(self, "range_sd", "bearing_sd", "position_noise", "heading_noise")
         assign_positive(self, "speed", "turn_rate")
         if len(self.landmarks) == 0:
@@ -117,11 +111,6 @@ class LandmarkLocalisation:
     def observation_circular(self) -> tuple[int, ...]:
         """Indices of the angle-valued entries of an observation: every second one."""
         return tuple(range(1, 2 * len(self.landmarks), 2))
-
-    @cached_property
-    def initial(self) -> GaussianMixture:
-        """Distribution of the pose at step 0."""
-        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
 
     def control(self, step: int) -> Array:
         """Speed and turn rate (2,) of the simulated drive to `step`."""

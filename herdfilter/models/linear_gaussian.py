@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_count, as_positive
-from herdfilter._one_line import fields_in_line
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_matrix_covariance, as_partial_observation, assign
+from herdfilter.models._fields import GaussianStart, as_matrix_covariance, as_partial_observation, assign
 
 
-@dataclass(frozen=True, eq=False)
-class LinearGaussian:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearGaussian(GaussianStart):
     r"""Linear model with Gaussian noise, of any dimension.
 
     .. math:: x_k = F x_{k-1} + N(0, Q), \qquad y_k = H x_k + N(0, R), \qquad x_0 \sim N(m_0, P_0)
@@ -72,8 +70,6 @@ class LinearGaussian:
 
     partial_observations = True
 
-    __repr__ = fields_in_line
-
     def __post_init__(self) -> None:
         mean = as_array("initial_mean", self.initial_mean, (None,))
         d = len(mean)
@@ -84,9 +80,8 @@ class LinearGaussian:
             H=H,
             Q=as_matrix_covariance("Q", self.Q, d),
             R=as_matrix_covariance("R", self.R, len(H)),
-            initial_mean=mean,
-            initial_covariance=as_matrix_covariance("initial_covariance", self.initial_covariance, d),
         )
+        self._assign_start(d)
         if np.linalg.eigvalsh(self.R)[0] <= 0:
             raise ValueError(f"R: expected a positive definite matrix, got {self.R.tolist()}")
 
@@ -94,11 +89,6 @@ class LinearGaussian:
     def dim(self) -> int:
         """Dimension d of the state."""
         return len(self.initial_mean)
-
-    @cached_property
-    def initial(self) -> GaussianMixture:
-        """Distribution of the state at step 0."""
-        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """``F x`` for each state, (n, d)."""

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter._one_line import fields_in_line
 from herdfilter.angles import wrap_angles
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_matrix_covariance, as_partial_observation, assign, assign_positive
+from herdfilter.models._fields import WhiteAcceleration, as_partial_observation, assign, assign_positive
 
 
-@dataclass(frozen=True, eq=False)
-class RadarTracking:
+@dataclass(frozen=True, eq=False, repr=False)
+class RadarTracking(WhiteAcceleration):
     r"""Target of nearly constant velocity in space, tracked by range, azimuth and elevation from one radar.
 
     The state is :math:`(x, y, z, \dot x, \dot y, \dot z)`, in metres and metres a second, z upwards. Per axis,
@@ -85,30 +81,10 @@ class RadarTracking:
     observation_circular = (1, 2)
     partial_observations = True
 
-    __repr__ = fields_in_line
-
     def __post_init__(self) -> None:
-        assign(
-            self,
-            radar=as_array("radar", self.radar, (3,)),
-            initial_mean=as_array("initial_mean", self.initial_mean, (6,)),
-            initial_covariance=as_matrix_covariance("initial_covariance", self.initial_covariance, 6),
-        )
+        assign(self, radar=as_array("radar", self.radar, (3,)))
+        self._assign_start(6)
         assign_positive(self, "range_sd", "azimuth_sd", "elevation_sd", "spectral_density")
-
-    @cached_property
-    def initial(self) -> GaussianMixture:
-        """Distribution of the state at step 0."""
-        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
-
-    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """States (n, 6) moved on at constant velocity for a time `dt`; `control` is not used."""
-        return np.hstack([x[:, :3] + dt * x[:, 3:], x[:, 3:]])
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance of the integrated white acceleration over a time `dt`, (6, 6)."""
-        axis = np.array([[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]])
-        return self.spectral_density * np.kron(axis, np.eye(3))
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Range (m), azimuth and elevation (rad) of the target from the radar, (n, 6) -> (n, 3)."""

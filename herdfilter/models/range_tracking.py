@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter._one_line import fields_in_line
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_matrix_covariance, as_partial_observation, assign, assign_positive
+from herdfilter.models._fields import WhiteAcceleration, as_partial_observation, assign, assign_positive
 
 
-@dataclass(frozen=True, eq=False)
-class RangeTracking:
+@dataclass(frozen=True, eq=False, repr=False)
+class RangeTracking(WhiteAcceleration):
     r"""Constant-velocity target tracked by its distances from fixed sensors.
 
     The state is :math:`(x, y, \dot x, \dot y)`. Per axis, and for sensor i at :math:`(s_x^i, s_y^i)`,
@@ -78,33 +74,12 @@ class RangeTracking:
     dim = 4
     partial_observations = True
 
-    __repr__ = fields_in_line
-
     def __post_init__(self) -> None:
-        assign(
-            self,
-            sensors=as_array("sensors", self.sensors, (None, 2)),
-            initial_mean=as_array("initial_mean", self.initial_mean, (4,)),
-            initial_covariance=as_matrix_covariance("initial_covariance", self.initial_covariance, 4),
-        )
+        assign(self, sensors=as_array("sensors", self.sensors, (None, 2)))
+        self._assign_start(4)
         assign_positive(self, "range_sd", "spectral_density")
         if not len(self.sensors):
             raise ValueError("sensors: expected at least one position, got none")
-
-    @cached_property
-    def initial(self) -> GaussianMixture:
-        """Distribution of the state at step 0."""
-        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
-
-    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """States (n, 4) moved on at constant velocity for a time `dt`; `control` is not used."""
-        position, velocity = x[:, :2], x[:, 2:]
-        return np.hstack([position + dt * velocity, velocity])
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance of the integrated white acceleration over a time `dt`, (4, 4)."""
-        noise = np.array([[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]])
-        return self.spectral_density * np.kron(noise, np.eye(2))
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Distance of the target from each sensor, (n, 4) -> (n, S)."""

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter._one_line import fields_in_line
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_matrix_covariance, assign, assign_positive, substeps
+from herdfilter.models._fields import GaussianStart, assign, assign_positive, substeps
 from herdfilter.models._radar import log_density, range_and_bearing, range_and_bearing_jacobian
 
 EARTH_RADIUS = 6374.0
 """R_0, in km."""
 
 
-@dataclass(frozen=True, eq=False)
-class BallisticReentry:
+@dataclass(frozen=True, eq=False, repr=False)
+class BallisticReentry(GaussianStart):
     r"""Re-entering vehicle of unknown ballistic coefficient; a radar on the ground gives range and bearing.
 
     The state is :math:`(x, y, \dot x, \dot y, c)`, in km and km/s from the centre of the Earth in the plane of the
@@ -111,22 +108,11 @@ class BallisticReentry:
     observation_circular = (1,)
     partial_observations = True
 
-    __repr__ = fields_in_line
-
     def __post_init__(self) -> None:
-        assign(
-            self,
-            radar=as_array("radar", self.radar, (2,)),
-            initial_mean=as_array("initial_mean", self.initial_mean, (5,)),
-            initial_covariance=as_matrix_covariance("initial_covariance", self.initial_covariance, 5),
-        )
+        assign(self, radar=as_array("radar", self.radar, (2,)))
+        self._assign_start(5)
         assign_positive(self, "acceleration_density", "ballistic_density", "range_sd", "bearing_sd", "drag")
         assign_positive(self, "scale_height", "gravity", "integration_step")
-
-    @cached_property
-    def initial(self) -> GaussianMixture:
-        """Distribution of the state at step 0."""
-        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
 
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 5) after a time `dt`, with standard normal noise (n, 3) scaled and added to the last three."""

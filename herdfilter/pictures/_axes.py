@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import Array, shown
+from herdfilter._checks import Array, as_number, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,9 +42,7 @@ def chosen(dims: Dims, dim: int) -> tuple[int, ...]:
 
 def as_mass(name: str, value: Any) -> float:
     """Return a probability between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < 1:
-        raise ValueError(f"{name}: expected a probability between 0 and 1, got {shown(value)}")
-    return float(value)
+    return as_number(name, value, "a probability between 0 and 1", lambda mass: 0 < mass < 1)
 
 
 def state_label(labels: Sequence[str], dim: int) -> str:

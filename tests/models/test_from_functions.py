@@ -251,6 +251,34 @@ def test_a_class_with_lambda_functions_travels_by_cloudpickle():
     np.testing.assert_array_equal(pf.particles, again.particles)
 
 
+def test_a_function_may_hold_the_sensor_that_it_is_of():
+    sensor = hf.Sensor(lambda x: x * sensor.covariance[0, 0], [[2.0]])
+    assert set(sensor.functions) >= {"observation_mean"}  # kept, and bound to the sensor
+    again = pickle.loads(pickle.dumps(sensor))
+    assert again.mean.__closure__[0].cell_contents is again
+    assert again.mean(np.ones((1, 1))) == 2.0
+
+
+def test_a_function_with_a_name_is_pickled_by_it():
+    script = """
+import pickle, herdfilter as hf
+def position(x):
+    return x * len([sensor])
+sensor = hf.Sensor(position, [[2.0]])
+assert pickle.loads(pickle.dumps(sensor)).mean is position
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_the_error_of_a_pickle_is_short_where_a_function_holds_its_sensor():
+    lock = threading.Lock()
+    sensor = hf.Sensor(lambda x: x * lock.locked() * sensor.covariance[0, 0], [[1.0]])
+    with pytest.raises(pickle.PicklingError, match=r"^Sensor.*: expected functions .*lock") as caught:
+        pickle.dumps(sensor)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
 def test_a_function_that_cannot_be_pickled_is_named_with_what_to_do():
     lock = threading.Lock()
     sensor = hf.Sensor(lambda x: x * lock.locked(), [[1.0]])
