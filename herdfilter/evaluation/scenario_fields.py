@@ -30,14 +30,14 @@ def check_fields(scenario: Any) -> None:
     for name in ("filters", "labels"):
         for text in getattr(scenario, name):
             check_label(name, text)
-    as_count("steps", scenario.steps)
+    as_count("steps", scenario.steps, most=None)
     as_positive("dt", scenario.dt)
-    as_count("runs", scenario.runs)
+    as_count("runs", scenario.runs, most=None)
     as_count("first_model", scenario.first_model, minimum=0, most=None)
     if scenario.models is not None:
         _check_family(scenario)
     for n in scenario.particles:
-        as_count("particles", n)
+        as_count("particles", n, most=None)
     one_of("view", scenario.view, VIEWS)
     if scenario.error_dims is not None:
         _check_dims(scenario.error_dims)
