@@ -24,8 +24,8 @@ from herdfilter.smoothing._backward import Belief, collected
 from herdfilter.smoothing._course import Course, checked
 from herdfilter.smoothing.results import SmoothedResult
 
-EMPTY = 1e-12
-"""Eigenvalue of a predicted correlation matrix below which it is rounding: in that direction the state is certain."""
+EMPTY = 1e-11
+"""Eigenvalue of a predicted correlation matrix below which it is rounding, of up to 2e-12: the state is certain there."""
 
 
 def rts_smoother(
