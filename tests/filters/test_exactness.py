@@ -132,7 +132,9 @@ class Turned:
 def test_the_deterministic_filter_approaches_the_kalman_filter_faster(study):
     """How the few points lie to the axes of the model is luck: medians over twelve rotations of them.
 
-    Faster than n^(-1/2), and at most 0.35 of it in the mean: measured 0.19 to 0.26, with random draws 0.8 to 1.6.
+    Means and covariances faster than n^(-1/2). The likelihood's power, -0.5 to -0.6, is too close to that of random draws to
+    be told from it by twelve rotations, its error is not: in units of (d / n)^(1/2) errors of means, of covariances and of
+    the likelihood were 0.19 to 0.26, 0.26 to 0.59 and 0.07 to 0.17, with random draws at least 0.80, 0.98 and 0.27.
     """
     errors = [
         np.median(
@@ -146,8 +148,9 @@ def test_the_deterministic_filter_approaches_the_kalman_filter_faster(study):
         )
         for n in SIZES
     ]
-    assert_falls(errors, -0.5)
-    assert errors[-1][0] < 0.35 * np.sqrt(study.model.dim / SIZES[-1])
+    assert_falls([error[:2] for error in errors], -0.5)
+    assert_falls(errors, -0.38)
+    assert (errors[-1] < np.array([0.35, 0.75, 0.22]) * np.sqrt(study.model.dim / SIZES[-1])).all()
 
 
 @pytest.mark.parametrize(
