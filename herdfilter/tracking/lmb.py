@@ -132,6 +132,7 @@ class LMBTracker:
             one_of("filter", filter, catalogue())
         self.n_particles = as_count("n_particles", n_particles)
         self.rng = as_generator(rng)
+        self._seeds: Any = self.rng.bit_generator.seed_seq  # kept here, since copies of a generator lose it before NumPy 2
         self.report = as_probability("report", report)
         self.prune = as_probability("prune", prune)
         self.max_tracks = as_count("max_tracks", max_tracks)
@@ -297,7 +298,7 @@ class LMBTracker:
 
     def _make(self, model: Any) -> Any:
         """Return a filter with a generator of its own, so that tracks do not disturb one another."""
-        rng = self.rng.spawn(1)[0]
+        rng = np.random.Generator(type(self.rng.bit_generator)(self._seeds.spawn(1)[0]))
         if isinstance(self.filter, str):
             return make_filter(self.filter, model, self.n_particles, rng)
         return self.filter(model, self.n_particles, rng)

@@ -101,7 +101,7 @@ def test_every_seed_is_the_candidate_that_lowers_the_distance_most(d):
     for _ in range(4):
         chosen.append((w * np.minimum(nearest, distances)).sum(axis=1).argmin())
         nearest = np.minimum(nearest, distances[chosen[-1]])
-    np.testing.assert_array_equal(spread_seeds(z, w, candidates, 4), z[:, candidates[chosen]].T)
+    np.testing.assert_allclose(spread_seeds(z, w, candidates, 4), z[:, candidates[chosen]].T, rtol=1e-15)
     assert len(spread_seeds(np.zeros((d, 60)), w, candidates, 3)) == 1
     two = np.repeat([[0.0, 1.0]], d, axis=0)[:, np.arange(60) % 2]
     assert len(spread_seeds(np.ascontiguousarray(two), w, candidates, 3)) <= 2
@@ -275,6 +275,8 @@ def test_points_are_divided_as_written_out(d):
             continue
         best, gain = two_rounds(y, w, best, effective, ROUNDS)
         best = np.where(best < NEGLIGIBLE, 0.0, np.where(best >= 1 - NEGLIGIBLE, 1.0, best))
+        if np.abs(parts[0] - best).max() > 0.5:  # two ways may end in the same parts, one with the names exchanged
+            best = 1 - best
         np.testing.assert_allclose(parts[0], best, atol=1e-6)
         asked = 1 - price(effective, d)
         for share in (w * best, w * (1 - best)):
