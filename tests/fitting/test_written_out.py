@@ -275,7 +275,8 @@ def test_points_are_divided_as_written_out(d):
             continue
         best, gain = two_rounds(y, w, best, effective, ROUNDS)
         best = np.where(best < NEGLIGIBLE, 0.0, np.where(best >= 1 - NEGLIGIBLE, 1.0, best))
-        if np.abs(parts[0] - best).max() > 0.5:  # two ways may end in the same parts, one with the names exchanged
+        # two ways may end in the same parts, one with the names exchanged
+        if np.abs(parts[0] - best).max() > 0.5:
             best = 1 - best
         np.testing.assert_allclose(parts[0], best, atol=1e-6)
         asked = 1 - price(effective, d)
