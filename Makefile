@@ -21,7 +21,7 @@ test: $(VENV)/.installed-dev   ## the test suite
 SEED ?= 1
 
 test-rounding: $(VENV)/.installed-dev  ## the test suite with results moved in the last bit: make test-rounding SEED=3
-	HERDFILTER_ROUNDING=$(SEED) PYTHONPATH=tests/rounding $(PYTEST) -p rounding
+	HERDFILTER_ROUNDING=$(SEED) PYTHONPATH=$(CURDIR)/tests/rounding $(PYTEST) -p rounding
 
 test-order: $(VENV)/.installed-dev     ## the test suite in random order: make test-order SEED=3
 	$(PYTEST) --random-order-bucket=global --random-order-seed=$(SEED)
