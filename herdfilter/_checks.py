@@ -284,6 +284,8 @@ def check_flags(**flags: Any) -> None:
 
 def as_dims(name: str, value: Any, dim: int | None) -> tuple[int, ...]:
     """Return indices of dimensions, of so many unless that is not known yet; there may be none."""
+    if isinstance(value, tuple) and not value:  # of most models, asked at every step
+        return ()
     try:
         dims = tuple(map(operator.index, value))
     except TypeError:
