@@ -277,6 +277,27 @@ def test_results_that_died_with_their_worker_are_not_waited_for():
     assert given_up == [lost]
 
 
+def test_a_worker_that_comes_while_it_is_looked_has_not_left():
+    """Else all that it is given in the next half second counts as lost with it."""
+    workers = {}
+
+    def answer(question):
+        before = dict(workers)
+        workers[f"tcp://{len(workers)}"] = 1
+        return before
+
+    cluster = object.__new__(cluster_module.Cluster)
+    cluster._looked, cluster._own, cluster._running = -np.inf, None, {}
+    cluster._inhabited = time.monotonic()
+    cluster._client = SimpleNamespace(
+        status="running", sync=answer, scheduler=SimpleNamespace(ncores=None, ncores_running=None)
+    )
+    for _ in range(3):
+        assert {worker for worker, _ in cluster.places()} <= cluster._here.keys()
+        cluster._looked = -np.inf
+    assert len(cluster.places()) > 3
+
+
 @pytest.mark.parametrize(
     ("status", "message"),
     [("finished", "scheduler: the connection to the cluster is lost"), ("error", "Stream is closed")],

@@ -80,8 +80,9 @@ class Cluster:
         now = time.monotonic()
         if now < self._looked + _LOOK_SECONDS:
             return
-        self._looked, self._here = now, self._asked(self._client.scheduler.ncores)
         free = self._asked(self._client.scheduler.ncores_running)  # one short of memory takes no tasks
+        # Asked last: a worker that comes in between must not count as gone.
+        self._looked, self._here = now, self._asked(self._client.scheduler.ncores)
         self._places = [(worker, i) for worker, n in free.items() for i in range(n)]
         if self._own is not None and len(self._here) < self._workers:
             # A worker that died as it had just started is not started again by itself.
