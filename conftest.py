@@ -49,9 +49,7 @@ def run(example: Example) -> None:
     example.namespace["monkeypatch"].setenv("HERDFILTER_CACHE", str(example.namespace["pages_cache"]))
     text = example.document.text
     for module in re.findall(r"<!-- needs: (\w+) -->", text):
-        pytest.importorskip(
-            module, reason=f"the optional library {module}, of which this page is, is not installed"
-        )
+        pytest.importorskip(module, reason=f"the optional library {module}, of which this page is, is not installed")
     for block in example.parsed:
         named = re.match(r"# (\w+\.(?:py|toml))\n", block.parsed)
         if named:
@@ -69,6 +67,4 @@ def pages_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache-of-pages"
 
 
-pytest_collect_file = Sybil(
-    [page], patterns=["*.md"], fixtures=["tmp_path", "monkeypatch", "pages_cache"]
-).pytest()
+pytest_collect_file = Sybil([page], patterns=["*.md"], fixtures=["tmp_path", "monkeypatch", "pages_cache"]).pytest()

@@ -97,9 +97,7 @@ def measured(args) -> list[dict[str, object]]:
         references = []
         for k, z in enumerate(observations):
             found = hf.make_filter("sqmc", columns, n_particles=args.many, rng=k).run(z)
-            references.append(
-                Reference(found.means, np.sqrt(np.diagonal(found.covariances, axis1=1, axis2=2)))
-            )
+            references.append(Reference(found.means, np.sqrt(np.diagonal(found.covariances, axis1=1, axis2=2))))
         filters = {
             "filterpy UKF": partial(theirs, make, observations),
             "ukf": partial(ours, "ukf", loop, N, observations),

@@ -99,9 +99,7 @@ def loop(scene: Scene, proposal, resampler, look: bool, prior: ParticleState, de
     return np.array(means, dtype=float)
 
 
-def with_parts(
-    scene: Scene, runs: list, parts: Callable[[], tuple], look: bool, herded: bool, k: int
-) -> np.ndarray:
+def with_parts(scene: Scene, runs: list, parts: Callable[[], tuple], look: bool, herded: bool, k: int) -> np.ndarray:
     """Run k with parts that are made anew, from particles that are drawn, or herded by the proposal."""
     proposal, resampler = parts()
     prior = proposal.initial(scene.prior, N) if herded else drawn(scene, k)

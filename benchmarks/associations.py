@@ -39,9 +39,7 @@ SWEPT: dict[str, Callable[[int], object]] = {
     "herded Gibbs, published key, counted": lambda n: HerdedGibbs(
         n, key="assignment", first_visit="argmax", estimate="counts"
     ),
-    "herded Gibbs, as published": lambda n: HerdedGibbs(
-        n, key="assignment", first_visit="argmax", estimate="joint"
-    ),
+    "herded Gibbs, as published": lambda n: HerdedGibbs(n, key="assignment", first_visit="argmax", estimate="joint"),
 }
 
 

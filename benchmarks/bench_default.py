@@ -71,9 +71,7 @@ def equal(args) -> None:
             for end in ENDS:
                 ours[f"to_{base}{end}"] = found[f"ratio{end}"]
     kept = ours.join(made[["ratio_10", "ratio_50", "ratio_90", *BESIDE, "worst"]])
-    kept = save(
-        "default", kept.rename(columns={"n_particles": "n"}), args.results, options=command("equal", args)
-    )
+    kept = save("default", kept.rename(columns={"n_particles": "n"}), args.results, options=command("equal", args))
     quiet = [c for c in kept if c.endswith(("_low", "_high"))]
     show("ratios over models", kept.drop(columns=[*quiet, "worst"]), 230)
     others = kept[kept["filter"] != BASELINE]
@@ -124,9 +122,7 @@ def exponent(args) -> None:
     show("slope of log error in log n over models", found, 230)
     columns = {"n_particles": "n", "ratio": "to_bootstrap"}
     growth = over_models(table, BASELINE)[["filter", "n_particles", "models", "uncertain", "ratio", *BESIDE]]
-    growth = save(
-        "default_growth", growth.rename(columns=columns), args.results, options=command("exponent", args)
-    )
+    growth = save("default_growth", growth.rename(columns=columns), args.results, options=command("exponent", args))
     show("errors and times over those of bootstrap", growth, 230)
 
 
@@ -205,9 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--models", type=int, default=200)
     options.add_argument("--first-model", type=int, default=0, help="1000000 for a claim")
     options.add_argument("--runs", type=int, default=2, help="of each model")
-    options.add_argument(
-        "--reference", type=int, default=65_536, help="particles of a reference without grid"
-    )
+    options.add_argument("--reference", type=int, default=65_536, help="particles of a reference without grid")
     options.add_argument("--particles", type=int, nargs="+", default=PARTICLES)
     options.add_argument("--growing", type=int, nargs="+", default=GROWING, help="counts for the exponents")
     options.add_argument("--exponent-models", type=int, default=50)

@@ -142,9 +142,7 @@ def speed(folder: Path, quick: bool) -> pd.DataFrame:
     numbers = dict(zip(("s_one", "s_two"), np.median(wall, axis=0), strict=True))
     numbers |= dict(zip(("busy_one", "busy_two"), np.median(busy, axis=0), strict=True))
     numbers |= {"speed_up": np.median(ratios), "least": ratios.min(), "most": ratios.max()}
-    return pd.DataFrame(
-        [{"tasks": len(study.tasks), "rounds": rounds} | numbers | {"tables_identical": same}]
-    )
+    return pd.DataFrame([{"tasks": len(study.tasks), "rounds": rounds} | numbers | {"tables_identical": same}])
 
 
 def at_filters(store: Path) -> float:

@@ -136,9 +136,7 @@ def likelihood(args) -> None:
     for name in args.maxima:
         # a rough curve has maxima everywhere: they are not counted
         starts = args.starts if name in SMOOTH else 1
-        missing = sorted(
-            {*range(likelihoods.CLAIMS, likelihoods.CLAIMS + args.series)} - done(name, starts, args.results)
-        )
+        missing = sorted({*range(likelihoods.CLAIMS, likelihoods.CLAIMS + args.series)} - done(name, starts, args.results))
         for k in range(0, len(missing), BATCH):
             table = likelihoods.maxima(name, MAXIMA[name], missing[k : k + BATCH], args.workers, starts)
             save("likelihood_series", table, args.results, ["filter", "n", "seed"], "likelihood")
@@ -166,13 +164,9 @@ def rough(args) -> None:
 def smoothers(args) -> None:
     """Write the errors of smoothed means."""
     tables = [
-        smoothed.overview(name, n, args.runs, smoothed.CLAIMS + args.seed)
-        for name in args.smoothed
-        for n in args.particles
+        smoothed.overview(name, n, args.runs, smoothed.CLAIMS + args.seed) for name in args.smoothed for n in args.particles
     ]
-    table = save(
-        "smoothers", pd.concat(tables), args.results, ["model", "filter", "smoother", "n"], "smoothers"
-    )
+    table = save("smoothers", pd.concat(tables), args.results, ["model", "filter", "smoother", "n"], "smoothers")
     show("Smoothed means, error", table)
 
 
@@ -208,9 +202,7 @@ def harbour(args) -> None:
         )
         show("One vessel", table)
         both = harbours.trackers(args)
-        table = save(
-            "harbour_two", both, args.results, options=f"harbour --runs {args.runs} --seed {args.seed}"
-        )
+        table = save("harbour_two", both, args.results, options=f"harbour --runs {args.runs} --seed {args.seed}")
         show("Two vessels", table)
 
 
@@ -246,9 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--runs", type=int, default=50)
     options.add_argument("--steps", type=int, default=25)
     options.add_argument("--series", type=int, default=20, help="of the maxima")
-    options.add_argument(
-        "--maxima", nargs="+", choices=MAXIMA, default=list(MAXIMA), help="filters of the maxima"
-    )
+    options.add_argument("--maxima", nargs="+", choices=MAXIMA, default=list(MAXIMA), help="filters of the maxima")
     options.add_argument("--starts", type=int, default=2, help="of each search; 1 spares the count of maxima")
     options.add_argument(
         "--smoothed",
@@ -258,9 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="models of the smoothers",
     )
     options.add_argument("--targets", type=int, default=100, help="of the clutter")
-    options.add_argument(
-        "--in-gate", type=float, nargs="+", default=[5.0, 1.0], help="false detections in a gate"
-    )
+    options.add_argument("--in-gate", type=float, nargs="+", default=[5.0, 1.0], help="false detections in a gate")
     options.add_argument("--matrices", type=int, default=100, help="of the association")
     options.add_argument("--tracks", type=int, nargs="+", default=list(associations.TRACKS))
     options.add_argument("--models", type=int, default=100, help="that jump, of each family")

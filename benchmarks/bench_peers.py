@@ -25,9 +25,7 @@ from __future__ import annotations
 
 import os
 
-os.environ.setdefault(
-    "OMP_NUM_THREADS", "1"
-)  # before the peers load: deterministic-gaussian-sampling uses OpenMP
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before the peers load: deterministic-gaussian-sampling uses OpenMP
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -73,16 +71,12 @@ METHODS = {
     "Sobol (scipy)": Method(peer(peers.sobol), kernel=False, random=True),
     "kernel thinning (goodpoints)": Method(peer(peers.kernel_thinning), random=True, largest=64),
     "Compress++ (goodpoints)": Method(peer(peers.compress_pp), random=True),
-    "LCD (deterministic-gaussian-sampling)": Method(
-        peer(peers.lcd), kernel=False, one_gaussian=True, largest=256
-    ),
+    "LCD (deterministic-gaussian-sampling)": Method(peer(peers.lcd), kernel=False, one_gaussian=True, largest=256),
     "KH": Method(ours(lambda h: hf.KernelHerding(bandwidth=h))),
     "CHG": Method(ours(lambda h: hf.ContinuousHerdedGibbs(bandwidth=h))),
     "KH, mapped": Method(ours(lambda h: hf.MappedSampling(hf.KernelHerding(bandwidth=h)))),
     "KH, polished": Method(ours(lambda h: hf.Polished(hf.KernelHerding(bandwidth=h), bandwidth=h))),
-    "KH, weighted": Method(
-        ours(lambda h: hf.KernelHerding(bandwidth=h, weights="fully-corrective")), largest=256
-    ),
+    "KH, weighted": Method(ours(lambda h: hf.KernelHerding(bandwidth=h, weights="fully-corrective")), largest=256),
     "SobolSampling": Method(ours(lambda h: hf.SobolSampling()), kernel=False),
     "LCDSampling": Method(ours(lambda h: hf.LCDSampling()), kernel=False, largest=256),
 }

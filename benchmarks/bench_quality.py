@@ -152,12 +152,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--mixtures", type=int, default=40)
     options.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options.add_argument("--again", action="store_true", help="measure what is there, too")
-    options.add_argument(
-        "--hostile", type=int, metavar="N", help="only these: far modes, and N random mixtures"
-    )
-    options.add_argument(
-        "--kernels", nargs="+", metavar="NAME", help="only these, of OpenBLAS: are points the same?"
-    )
+    options.add_argument("--hostile", type=int, metavar="N", help="only these: far modes, and N random mixtures")
+    options.add_argument("--kernels", nargs="+", metavar="NAME", help="only these, of OpenBLAS: are points the same?")
     options.add_argument("--compute", type=Path, help=argparse.SUPPRESS)
     args = options.parse_args(arguments)
     if args.compute:

@@ -122,9 +122,7 @@ def step(args: argparse.Namespace) -> pd.DataFrame:
         steps = 3 if args.quick else 50
         _, observations = simulate(model, steps + 1, np.random.default_rng(args.seed), dt)
         problem = model, dt, observations, 20 if args.quick else 100
-        starts: dict[str, Callable[[], Callable[[], None]]] = {
-            "the model alone": partial(model_alone, *problem)
-        }
+        starts: dict[str, Callable[[], Callable[[], None]]] = {"the model alone": partial(model_alone, *problem)}
         starts |= {key: partial(started, f, *problem) for key, f in resolve_filters(filters).items()}
         if peers.particles is not None:
             starts |= {key: partial(started_peer, *options, *problem) for key, options in PARTICLES.items()}
@@ -137,9 +135,7 @@ def step(args: argparse.Namespace) -> pd.DataFrame:
 def tracks(args: argparse.Namespace) -> pd.DataFrame:
     """Milliseconds to build a filter for one more track; the particles are drawn when they are first needed."""
     problems = {name: model for name, (model, _) in models().items()}
-    problems["from functions"] = from_functions(
-        lambda x: x, lambda x: x[:, 0], np.eye(2), [[1.0]], [0.0, 0.0], np.eye(2)
-    )
+    problems["from functions"] = from_functions(lambda x: x, lambda x: x[:, 0], np.eye(2), [[1.0]], [0.0, 0.0], np.eye(2))
     rows = []
     for name, model in problems.items():
         calls = [partial(make_filter, key, model, 100, 0) for key in FILTERS]
@@ -152,9 +148,7 @@ def models() -> dict[str, tuple[Any, float]]:
     """Return the models and their time steps: two-sensor bearings; constant velocity in the plane, position observed."""
     one, none = np.eye(2), np.zeros((2, 2))
     noise = 0.3 * np.block([[one / 3, one / 2], [one / 2, one]])
-    linear = LinearGaussian(
-        np.block([[one, one], [none, one]]), np.hstack([one, none]), noise, one, np.zeros(4), np.eye(4)
-    )
+    linear = LinearGaussian(np.block([[one, one], [none, one]]), np.hstack([one, none]), noise, one, np.zeros(4), np.eye(4))
     bearings = load_scenario("bearings")
     return {"bearings": (bearings.build_model(), bearings.dt), "linear Gaussian": (linear, 1.0)}
 
@@ -174,9 +168,7 @@ def started(factory: Any, model: Any, dt: float, observations: np.ndarray, n: in
     return partial(run, observations[1:])
 
 
-def started_peer(
-    form: str, qmc: bool, model: Any, dt: float, observations: np.ndarray, n: int
-) -> Callable[[], None]:
+def started_peer(form: str, qmc: bool, model: Any, dt: float, observations: np.ndarray, n: int) -> Callable[[], None]:
     """Return the remaining steps of a filter of `particles` after its first."""
     smc = peers.smc(model, form, observations, dt, n, qmc)
     next(smc)

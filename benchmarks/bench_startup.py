@@ -55,9 +55,7 @@ CALLS = {
 
 def run(code: str, **settings: str) -> list[float]:
     """Run code in a fresh process; return the numbers that it prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | settings, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], env=os.environ | settings, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr)
     return json.loads(done.stdout)

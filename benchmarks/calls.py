@@ -235,9 +235,7 @@ def _class_of(error: Exception, parameter: str) -> str:
         return "raw error"
     if "\n" in text.strip():
         return "several lines"
-    return (
-        "refused" if re.search(rf"(?<![a-z]){parameter.rstrip('s')}", text, re.I) else "refused for another"
-    )
+    return "refused" if re.search(rf"(?<![a-z]){parameter.rstrip('s')}", text, re.I) else "refused for another"
 
 
 def finite(result: Any, depth: int = 4) -> bool:
@@ -261,9 +259,7 @@ def finite(result: Any, depth: int = 4) -> bool:
     return finite(parts, depth)
 
 
-def measured(
-    statements: int | None = None, most: int | None = None, seed: int = 0, apart: bool = True
-) -> pd.DataFrame:
+def measured(statements: int | None = None, most: int | None = None, seed: int = 0, apart: bool = True) -> pd.DataFrame:
     """Return a row for each odd call, of all valid calls or of so many by chance, and of those at `most` so many.
 
     Each is made in a process apart, which may hang or crash, or else in this one.

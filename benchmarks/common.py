@@ -32,9 +32,7 @@ def parser(text: str | None) -> argparse.ArgumentParser:
     return made
 
 
-def save(
-    name: str, table: pd.DataFrame, folder: Path, keys: Sequence[str] = (), options: str = ""
-) -> pd.DataFrame:
+def save(name: str, table: pd.DataFrame, folder: Path, keys: Sequence[str] = (), options: str = "") -> pd.DataFrame:
     """Write a results file in one go, note in `measured.csv` when and with what it was measured, and return it.
 
     Rows of the file that differ from all new ones in `keys` stay; without keys, none do. The `options` are those without

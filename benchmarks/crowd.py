@@ -55,17 +55,13 @@ def measured(args: argparse.Namespace) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def crowd(
-    tracks: int, steps: int, rng: np.random.Generator
-) -> tuple[WithClutter, list[Birth], list[np.ndarray]]:
+def crowd(tracks: int, steps: int, rng: np.random.Generator) -> tuple[WithClutter, list[Birth], list[np.ndarray]]:
     """Return a model, where its targets start, and scans of twice as many detections as there are targets."""
     one, none = np.eye(2), np.zeros((2, 2))
     push = np.vstack([0.5 * one, one])
     turn = np.block([[one, one], [none, one]])
     half = 0.5 * SPACING * np.sqrt(tracks)
-    walk = LinearGaussian(
-        turn, np.hstack([one, none]), 25 * push @ push.T, 100 * one, np.zeros(4), 100 * np.eye(4)
-    )
+    walk = LinearGaussian(turn, np.hstack([one, none]), 25 * push @ push.T, 100 * one, np.zeros(4), 100 * np.eye(4))
     x = np.hstack([rng.uniform(-half, half, (tracks, 2)), rng.normal(0, 10, (tracks, 2))])
     starts = [Birth(0.99, GaussianMixture([1.0], [mean], 100 * np.eye(4))) for mean in x]
     scans = []

@@ -41,9 +41,7 @@ def far_modes(samplers: Mapping[str, hf.samplers.Sampler], dims: list[int]) -> p
     return pd.DataFrame(rows, columns=["sampler", "d", "distance", "farthest", "energy"])
 
 
-def random_mixtures(
-    samplers: Mapping[str, hf.samplers.Sampler], count: int, first: int, workers: int
-) -> pd.DataFrame:
+def random_mixtures(samplers: Mapping[str, hf.samplers.Sampler], count: int, first: int, workers: int) -> pd.DataFrame:
     """Return for each sampler in how many of the mixtures its points are worse than independent draws, and how much."""
 
     def measured(seed: int) -> list[float]:

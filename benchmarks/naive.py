@@ -42,9 +42,7 @@ def kernel_herding(mixture: GaussianMixture, n: int, sigma_k: float) -> np.ndarr
     return points
 
 
-def herded_gibbs(
-    mixture: GaussianMixture, n: int, sigma_k: float, start: np.ndarray | None = None
-) -> np.ndarray:
+def herded_gibbs(mixture: GaussianMixture, n: int, sigma_k: float, start: np.ndarray | None = None) -> np.ndarray:
     """Return n points (n, d) of continuous herded Gibbs sampling as published, one sweep a point; the first is `start`."""
     expected = expected_kernel(mixture, sigma_k)
     heaviest = mixture.means[np.argmax(mixture.weights)]

@@ -87,9 +87,7 @@ def least_error(n: Iterable[float], error: Iterable[float], ms: Iterable[float],
     return min(within)
 
 
-def by_budget(
-    table: pd.DataFrame, budgets: Sequence[float], dearer: float, rivals: Sequence[str]
-) -> pd.DataFrame:
+def by_budget(table: pd.DataFrame, budgets: Sequence[float], dearer: float, rivals: Sequence[str]) -> pd.DataFrame:
     """Least error of each filter over that of the best rival, for budgets in ms a step; a row for each budget and filter.
 
     The model costs `dearer` microseconds per particle more than it does. `none` counts the models at which no count of the
@@ -107,10 +105,7 @@ def by_budget(
             ms = times[name][counts].reindex(errors.index) + 1e-3 * dearer * counts
             both = (errors[name][counts].notna() & ms.notna()).all(axis=1)
             least[name] = pd.Series(
-                {
-                    m: least_error(counts, errors[name].loc[m, counts], ms.loc[m], budget)
-                    for m in errors.index[both]
-                },
+                {m: least_error(counts, errors[name].loc[m, counts], ms.loc[m], budget) for m in errors.index[both]},
                 dtype=float,
             )
             spare[name] = int((ms[both].max(axis=1) < budget).sum())

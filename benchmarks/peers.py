@@ -91,9 +91,7 @@ def _seed(rng: np.random.Generator) -> int:
 def smc(model: Any, form: str, observations: np.ndarray, dt: float, n: int, qmc: bool) -> Any:
     """Return its filter, an iterator over steps, that keeps the moments of every step as ours do."""
     fk = _functions(model, observations, dt) if form == "functions" else _model(model, observations, dt)
-    return particles.SMC(
-        fk=fk, N=n, resampling="systematic", ESSrmin=0.5, qmc=qmc, collect=[collectors.Moments()]
-    )
+    return particles.SMC(fk=fk, N=n, resampling="systematic", ESSrmin=0.5, qmc=qmc, collect=[collectors.Moments()])
 
 
 def _model(model: LinearGaussian | BearingsTracking, observations: np.ndarray, dt: float) -> Any:

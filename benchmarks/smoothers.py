@@ -93,9 +93,7 @@ def overview(name: str, n: int, runs: int, first: int) -> pd.DataFrame:
     drawn = np.random.default_rng(0).integers(len(square), size=(2000, len(square)))
     rows = []
     for key, own in table.groupby(["filter", "smoother"], sort=False):
-        ratios = np.sqrt(
-            square[key].to_numpy()[drawn].mean(axis=1) / square[RIVAL].to_numpy()[drawn].mean(axis=1)
-        )
+        ratios = np.sqrt(square[key].to_numpy()[drawn].mean(axis=1) / square[RIVAL].to_numpy()[drawn].mean(axis=1))
         low, high = np.quantile(ratios, [0.025, 0.975])
         rows.append(
             {"model": name, "filter": key[0], "smoother": key[1], "n": n, "runs": len(own)}

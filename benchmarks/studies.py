@@ -86,9 +86,7 @@ def measured(
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
-def _cell(
-    base: Scenario, filter_name: str, n: int, runs: int, workers: int, path: Path, args
-) -> pd.DataFrame:
+def _cell(base: Scenario, filter_name: str, n: int, runs: int, workers: int, path: Path, args) -> pd.DataFrame:
     path.parent.mkdir(parents=True, exist_ok=True)
     start, data = time.perf_counter(), args.data if base.data else None
     table = hf.compare(base, [filter_name], [n], runs, args.seed, workers, data, store=path, resume=True)
@@ -126,9 +124,7 @@ def of_models(cells: Iterable[tuple[str, int]], models: int, args) -> pd.DataFra
         table = models_cell(base, [name], n, args.first_model, models, args, path, measure)
         if not table.empty and (args.timing or quiet.is_file()):
             bare = replace(base, reference=None)
-            timed = models_cell(
-                bare, [name], n, args.first_model, models, args, quiet, args.timing, workers=1
-            )
+            timed = models_cell(bare, [name], n, args.first_model, models, args, quiet, args.timing, workers=1)
             ms = table.merge(timed, "left", ["model", "run"], suffixes=("", "_timed"))["ms_per_step_timed"]
             table["ms_per_step"] = ms.fillna(table["ms_per_step"])
         if len(table) < models * args.runs:
@@ -171,9 +167,7 @@ def models_cell(
         return wanted.reset_index(drop=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     start, begun = time.perf_counter(), 0 if known.empty else int(known["model"].max()) - first + 1
-    table = hf.compare(
-        base, filters, n, **use, store=path, resume=True, models=max(models, begun), first_model=first
-    )
+    table = hf.compare(base, filters, n, **use, store=path, resume=True, models=max(models, begun), first_model=first)
     print(f"random {', '.join(filters)} {n}: {time.perf_counter() - start:.0f} s", flush=True)
     return table[table["model"] < first + models].reset_index(drop=True)
 

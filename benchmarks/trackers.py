@@ -119,9 +119,7 @@ class _StoneSoup:
         from stonesoup.updater.kalman import KalmanUpdater
 
         self.task = task
-        self.motion = LinearGaussianTimeInvariantTransitionModel(
-            transition_matrix=task.F, covariance_matrix=task.Q
-        )
+        self.motion = LinearGaussianTimeInvariantTransitionModel(transition_matrix=task.F, covariance_matrix=task.Q)
         seen = [int(np.flatnonzero(row)[0]) for row in task.H]
         self.sensor = LinearGaussian(ndim_state=len(task.F), mapping=seen, noise_covar=task.R)
         self.predictor = KalmanPredictor(self.motion)
@@ -135,9 +133,7 @@ class _StoneSoup:
         from stonesoup.hypothesiser.distance import DistanceHypothesiser
         from stonesoup.measures import Mahalanobis
 
-        return GNNWith2DAssignment(
-            DistanceHypothesiser(predictor, updater, measure=Mahalanobis(), missed_distance=5)
-        )
+        return GNNWith2DAssignment(DistanceHypothesiser(predictor, updater, measure=Mahalanobis(), missed_distance=5))
 
     def _deleter(self) -> Any:
         """Return what ends a track: so many scans without a detection, or a position that is too uncertain."""
@@ -206,16 +202,11 @@ class _StoneSoup:
                 time = self.start + timedelta(seconds=t * task.dt)
                 yield (
                     time,
-                    {
-                        Detection(z[:, None], timestamp=time, measurement_model=self.sensor)
-                        for z in np.asarray(scan)
-                    },
+                    {Detection(z[:, None], timestamp=time, measurement_model=self.sensor) for z in np.asarray(scan)},
                 )
 
         found: Estimates = []
-        for time, tracks in tracker(
-            initiator, self._deleter(), detector(), associator, updater or self.updater
-        ):
+        for time, tracks in tracker(initiator, self._deleter(), detector(), associator, updater or self.updater):
             alive = [one for one in tracks if one.timestamp == time]
             means = [np.asarray(one.state.mean, dtype=float).ravel() for one in alive]
             found.append(([one.id for one in alive], np.array(means).reshape(-1, len(task.F))))
@@ -287,9 +278,7 @@ class Peer:
         for step, (labels, means) in enumerate(PEERS[self.name][1](self.task, observations, self.seed), 1):
             nothing = np.full((len(means), d, d), np.nan)
             there = np.ones(len(means))
-            records.append(
-                TrackingRecord(step, [(one,) for one in labels], means, nothing, there, len(means))
-            )
+            records.append(TrackingRecord(step, [(one,) for one in labels], means, nothing, there, len(means)))
         return TrackingResult.collect(records, list(range(1, len(records) + 1)), d)
 
 
@@ -298,8 +287,7 @@ def task_of(scenario: Scenario) -> Task:
     told, seen = scenario.targets, scenario.build_model()
     places = told.births if isinstance(told.births, tuple) else [told.births]
     births = [
-        (getattr(one, "probability", None) or one.expected, np.array(one.mean), np.diag(np.square(one.sd)))
-        for one in places
+        (getattr(one, "probability", None) or one.expected, np.array(one.mean), np.diag(np.square(one.sd))) for one in places
     ]
     volume = float(np.prod(np.ptp(seen.region, axis=1)))
     line = seen.model
@@ -314,12 +302,8 @@ def measured(args: argparse.Namespace) -> Iterator[pd.DataFrame]:
         scenario = load_scenario(name)
         filters: dict[str, Any] = {one: one for one in args.trackers}
         filters |= {one: partial(Peer, one, task_of(scenario)) for one in installed(args.peers)}
-        table = hf.compare(
-            scenario, filters, args.particles, args.runs, args.seed, workers=args.workers, progress=True
-        )
-        yield pd.DataFrame(
-            [_row(name, tracker, runs) for tracker, runs in table.groupby("filter", sort=False)]
-        )
+        table = hf.compare(scenario, filters, args.particles, args.runs, args.seed, workers=args.workers, progress=True)
+        yield pd.DataFrame([_row(name, tracker, runs) for tracker, runs in table.groupby("filter", sort=False)])
 
 
 def _row(scenario: str, tracker: str, runs: pd.DataFrame) -> dict[str, Any]:
@@ -330,9 +314,7 @@ def _row(scenario: str, tracker: str, runs: pd.DataFrame) -> dict[str, Any]:
         "failed": int((runs["error"] != "").sum()),
     }
     for name in ("gospa", "ospa"):
-        row[name], row[f"{name}_low"], row[f"{name}_high"] = mean_with_interval(
-            runs[name].dropna().to_numpy()
-        )
+        row[name], row[f"{name}_low"], row[f"{name}_high"] = mean_with_interval(runs[name].dropna().to_numpy())
     for name in ("gospa_localisation", "gospa_missed", "gospa_false", "label_switches", "cardinality_error"):
         row[name] = runs[name].mean()
     return row | {"ms_per_scan": runs["ms_per_step"].median()}

@@ -75,9 +75,9 @@ def resamples(resampling: Any) -> hf.FilterResult:
 
 def valid() -> None:
     """Hold one valid call in every statement."""
-    hf.GaussianMixture(
-        weights=[0.5, 0.5], means=[[0.0, 0.0], [3.0, 1.0]], covariances=[[1.0, 0.2], [0.2, 1.0]]
-    ).log_density(X)
+    hf.GaussianMixture(weights=[0.5, 0.5], means=[[0.0, 0.0], [3.0, 1.0]], covariances=[[1.0, 0.2], [0.2, 1.0]]).log_density(
+        X
+    )
     MIX.log_density(x=X)
     MIX.component_log_densities(x=X)
     MIX.conditional(dims=[0], values=[1.0])
@@ -86,9 +86,7 @@ def valid() -> None:
     MIX.sample(n=5, rng=0)
     hf.GaussianMixture.from_kde(kde=gaussian_kde(X.T))
     hf.Points(x=[[0.0, 1.0], [2.0, 3.0]], weights=[0.5, 0.5], signed=False)
-    hf.ContinuousHerdedGibbs(target="smoothed", bandwidth=0.5).sample(
-        mixture=MIX, n=5, rng=0, start=[0.0, 0.0]
-    )
+    hf.ContinuousHerdedGibbs(target="smoothed", bandwidth=0.5).sample(mixture=MIX, n=5, rng=0, start=[0.0, 0.0])
     hf.KernelHerding(bandwidth=0.5, weights="equal").sample(mixture=MIX, n=5, rng=0)
     hf.KernelHerding(bandwidth=[0.5, 0.6], weights="line-search").sample(MIX, 5)
     hf.KernelHerding(bandwidth=[[0.5, 0.1], [0.1, 0.6]], weights="fully-corrective").sample(MIX, 5)
@@ -99,9 +97,7 @@ def valid() -> None:
     hf.QuantileSampling().sample(mixture=LINE, n=5, rng=0)
     hf.RandomGibbs(sweeps=1, burn_in=3).sample(mixture=MIX, n=5, rng=0)
     hf.RandomSampling().sample(mixture=MIX, n=5, rng=0)
-    hf.Reweighted(sampler=hf.SobolSampling(), constraint="simplex", bandwidth=0.5).sample(
-        mixture=MIX, n=5, rng=0
-    )
+    hf.Reweighted(sampler=hf.SobolSampling(), constraint="simplex", bandwidth=0.5).sample(mixture=MIX, n=5, rng=0)
     hf.SigmaPoints(kind="unscented", kappa=1.0, per_component=False).sample(mixture=MIX, n=5, rng=0)
     hf.SigmaPoints().size(mixture=MIX)
     hf.SobolSampling(scramble=True).sample(mixture=MIX, n=5, rng=0)
@@ -121,9 +117,7 @@ def valid() -> None:
     discrete.herding(moments=[0.2, 0.3, 0.5], n=5)
     discrete.herding([0.2, 0.3], 5, features=[[0.0, 1.0], [1.0, 0.0], [0.5, 0.0]])
     discrete.HerdedGibbs.from_joint(table=[[0.1, 0.2], [0.3, 0.4]]).sample(n=4, start=[0, 0], burn_in=1)
-    discrete.HerdedGibbs(
-        conditional=lambda i, state: [0.4, 0.6], cardinalities=[2, 2], neighbours=[[1], [0]]
-    ).sample(4)
+    discrete.HerdedGibbs(conditional=lambda i, state: [0.4, 0.6], cardinalities=[2, 2], neighbours=[[1], [0]]).sample(4)
     bandwidths.Whitened(constant=1.0, offset=1.0, metric="mixture").covariance(mixture=MIX, n=5)
     bandwidths.Whitened().width(n=5, dim=2)
     bandwidths.Scott().covariance(mixture=MIX, n=5)
@@ -144,9 +138,9 @@ def valid() -> None:
     angles.unwrap_angles(x=X, weights=W, circular=(0,))
     angles.wrap_angles(X, circular=(0,))
     hf.GaussianFit().fit(particles=X, weights=W, circular=())
-    hf.EMFit(
-        n_components=2, max_components=2, shared=False, floor=1e-6, tolerance=0.001, max_iterations=10
-    ).fit(particles=X, weights=W, circular=())
+    hf.EMFit(n_components=2, max_components=2, shared=False, floor=1e-6, tolerance=0.001, max_iterations=10).fit(
+        particles=X, weights=W, circular=()
+    )
     hf.KernelDensityFit(scale=1.0, shrink=True, modes=2).fit(particles=X, weights=W, circular=())
     hf.DivisiveFit(significance=0.01, max_components=3).fit(particles=X, weights=W, circular=())
     hf.ParticleFilter(model=WALK, n_particles=20, resample_below=0.5, rng=0).run(Z)
@@ -156,17 +150,11 @@ def valid() -> None:
     uses(hf.BootstrapProposal())
     uses(hf.FlowProposal(local=True, flow_steps=5))
     uses(
-        hf.GuidedAugmentedProposal(
-            fit=hf.GaussianFit(), sampler=hf.RandomSampling(), rule="unscented", defensive_share=0.2
-        )
+        hf.GuidedAugmentedProposal(fit=hf.GaussianFit(), sampler=hf.RandomSampling(), rule="unscented", defensive_share=0.2)
     )
     uses(hf.GuidedProposal(rule="unscented"))
     uses(hf.HerdedProposal(sampler=hf.RandomSampling(), defensive_share=0.3))
-    uses(
-        hf.KalmanMixtureProposal(
-            sampler=hf.RandomSampling(), rule="unscented", defensive_share=0.2, unguided_share=0.1
-        )
-    )
+    uses(hf.KalmanMixtureProposal(sampler=hf.RandomSampling(), rule="unscented", defensive_share=0.2, unguided_share=0.1))
     hf.ParticleFilter(JUMP, 10, hf.ModeProposal(proposal=hf.BootstrapProposal()), rng=0).run(Z)
     uses(hf.RankedProposal(sampler=hf.SobolSampling(), guided=True, defensive_share=0.1))
     uses(hf.SequentialQuasiMonteCarlo())
@@ -188,9 +176,7 @@ def valid() -> None:
     hf.SmartSamplingKalmanFilter(model=WALK, n_particles=5).run(Z)
     hf.InteractingMultipleModel(model=JUMP, rule="unscented").run(Z)
     hf.MixtureKalmanFilter(model=JUMP, n_particles=20, rule="unscented").run(Z)
-    hf.GridFilter(model=build([0.5]).model, lower=[-15.0], upper=[15.0], points=[200]).run(
-        observations=Z, dt=1.0
-    )
+    hf.GridFilter(model=build([0.5]).model, lower=[-15.0], upper=[15.0], points=[200]).run(observations=Z, dt=1.0)
     _ = (
         (pf := hf.Replay(filter=hf.UnscentedKalmanFilter(WALK), lag=5.0, start=0.0)),
         pf.update(time=1.0, z=[0.9]),
@@ -207,9 +193,7 @@ def valid() -> None:
         kf.predict(),
         kf.update([0.9], sensor=hf.Sensor(first, [[0.5]])),
     )
-    hf.Sensor(first, [[0.5]], detection_probability=0.9, clutter_density=0.1, region=[[0.0, 10.0]]).sample(
-        X[:1], 0
-    )
+    hf.Sensor(first, [[0.5]], detection_probability=0.9, clutter_density=0.1, region=[[0.0, 10.0]]).sample(X[:1], 0)
     hf.simulate(model=WALK, steps=3, rng=0, dt=1.0, initial=[0.0, 1.0])
     hf.simulate(JUMP, 3, 0, modes=[0, 0, 1, 1])
     hf.backward_simulation(model=WALK, result=RUN, n_trajectories=3, rng=0, dt=1.0)
@@ -238,15 +222,11 @@ def valid() -> None:
     association.marginals(ratios=RATIOS, method="exact", rng=0)
     association.associate(ratios=RATIOS, method=association.Exact(max_ways=1000))
     association.BeliefPropagation(tolerance=1e-10, max_iterations=100).marginals(ratios=RATIOS, rng=0)
-    association.HerdedGibbs(sweeps=20, key="set", neglect="auto", first_visit="irrational").marginals(
-        ratios=RATIOS, rng=0
-    )
+    association.HerdedGibbs(sweeps=20, key="set", neglect="auto", first_visit="irrational").marginals(ratios=RATIOS, rng=0)
     association.KBest(k=5).marginals(ratios=RATIOS, rng=0)
     association.RandomGibbs(sweeps=20).marginals(ratios=RATIOS, rng=0)
     association.k_best_assignments(ratios=RATIOS, k=3)
-    association.ratios(
-        likelihoods=[[0.2, 0.1], [0.3, 0.4]], detection_probability=0.9, clutter_density=0.1, existence=0.8
-    )
+    association.ratios(likelihoods=[[0.2, 0.1], [0.3, 0.4]], detection_probability=0.9, clutter_density=0.1, existence=0.8)
     tracking.Birth(probability=0.1, initial=WALK.initial).within(dt=1.0)
     tracking.LMBTracker(
         CLUTTER, tracking.BirthFromMeasurements(prior=WALK.initial, expected=0.1, most=0.1), filter="ukf"
@@ -291,9 +271,7 @@ def valid() -> None:
     steps(models.BearingsTracking(), dt=1.0)
     steps(models.CirclingRange(), dt=1.0)
     steps(
-        models.ConstantVelocity(
-            spectral_density=0.1, position_sd=0.5, initial_mean=[0, 1], initial_covariance=I2
-        ),
+        models.ConstantVelocity(spectral_density=0.1, position_sd=0.5, initial_mean=[0, 1], initial_covariance=I2),
         dt=1.0,
     )
     steps(models.CoordinatedTurn(), dt=1.0)
@@ -315,8 +293,6 @@ def valid() -> None:
         dt=1.0,
     )
     steps(
-        models.JumpMarkov(
-            models=[WALK, WALK], transition_matrix=[[0.9, 0.1], [0.2, 0.8]], initial_modes=[0.5, 0.5]
-        ),
+        models.JumpMarkov(models=[WALK, WALK], transition_matrix=[[0.9, 0.1], [0.2, 0.8]], initial_modes=[0.5, 0.5]),
         dt=1.0,
     )

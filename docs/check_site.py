@@ -81,9 +81,7 @@ def main(site: Path) -> int:
         print(f"{site}: no built pages here; build them with: make docs")
         return 1
     wrong = broken_links(site) + wide_pages(site)
-    print(
-        "\n".join(wrong) or f"{len(list(site.rglob('*.html')))} pages: links and widths are as they should be"
-    )
+    print("\n".join(wrong) or f"{len(list(site.rglob('*.html')))} pages: links and widths are as they should be")
     return int(bool(wrong))
 
 

@@ -40,9 +40,7 @@ if TYPE_CHECKING:
         rts_smoother,
     )
 
-logging.getLogger(__name__).addHandler(
-    logging.NullHandler()
-)  # silent unless the program that uses it sets up logging
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent unless the program that uses it sets up logging
 
 __all__ = [
     "ConditionalError",

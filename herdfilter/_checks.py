@@ -52,24 +52,17 @@ def shortened(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[:half]} ... {text[-half:]}"
 
 
-def as_array(
-    name: str, value: ArrayLike, shape: Shape, *, finite: bool = True, largest: float = math.inf
-) -> Array:
+def as_array(name: str, value: ArrayLike, shape: Shape, *, finite: bool = True, largest: float = math.inf) -> Array:
     """Return `value` as a float64 array of the given shape, where ``None`` leaves an axis free."""
     array = as_numbers(name, value, shape)
     if array.shape != shape and (
-        array.ndim != len(shape)
-        or any(w is not None and w != s for w, s in zip(shape, array.shape, strict=True))
+        array.ndim != len(shape) or any(w is not None and w != s for w, s in zip(shape, array.shape, strict=True))
     ):
         raise ValueError(f"{name}: expected shape {shape_text(shape)}, got {array.shape}")
     if finite and not np.isfinite(array).all():
-        raise ValueError(
-            f"{name}: expected finite numbers, got {np.count_nonzero(~np.isfinite(array))} non-finite"
-        )
+        raise ValueError(f"{name}: expected finite numbers, got {np.count_nonzero(~np.isfinite(array))} non-finite")
     if largest < math.inf and np.abs(array).max(initial=0.0) > largest:
-        raise ValueError(
-            f"{name}: expected numbers up to {largest:g}, got {np.abs(array).max():g}; choose larger units"
-        )
+        raise ValueError(f"{name}: expected numbers up to {largest:g}, got {np.abs(array).max():g}; choose larger units")
     return array
 
 
@@ -178,9 +171,7 @@ def as_definite(name: str, value: ArrayLike, dim: int | None) -> Array:
     matrix = as_covariance(name, value, dim)
     d = "d" if dim is None else dim
     if matrix.ndim != 2 or np.linalg.eigvalsh(matrix)[0] <= 0:
-        raise ValueError(
-            f"{name}: expected a positive definite ({d}, {d}) matrix, got {shown(matrix.tolist())}"
-        )
+        raise ValueError(f"{name}: expected a positive definite ({d}, {d}) matrix, got {shown(matrix.tolist())}")
     return matrix
 
 
@@ -238,9 +229,7 @@ def as_count(name: str, value: Any, minimum: int = 1, most: int | None = MOST) -
     if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
         raise ValueError(f"{name}: expected an integer of at least {minimum}, got {shown(value)}")
     if most is not None and int(value) > most:
-        raise ValueError(
-            f"{name}: expected an integer up to {most}, as memory is limited, got {shown(value)}"
-        )
+        raise ValueError(f"{name}: expected an integer up to {most}, as memory is limited, got {shown(value)}")
     return int(value)
 
 
@@ -344,9 +333,7 @@ def one_of(name: str, value: str, known: Iterable[str]) -> str:
 
 def printable(text: str) -> str:
     """Return a text for a terminal: signs that steer it, or turn the direction of letters, are written as escapes."""
-    return "".join(
-        c if c.isprintable() or c in "\n\t" or category(c) == "Zs" else ascii(c)[1:-1] for c in text
-    )
+    return "".join(c if c.isprintable() or c in "\n\t" or category(c) == "Zs" else ascii(c)[1:-1] for c in text)
 
 
 def check_label(name: str, value: Any) -> None:

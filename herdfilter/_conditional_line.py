@@ -153,9 +153,7 @@ class ConditionalLine:
 
     def _error(self, x: Array, what: str, integral: float | None = None) -> ConditionalError:
         text = np.array2string(x, precision=6, separator=", ", threshold=8)
-        return ConditionalError(
-            f"conditionals[{self.index}] at x = {text}: {what}", self.index, x.copy(), integral
-        )
+        return ConditionalError(f"conditionals[{self.index}] at x = {text}: {what}", self.index, x.copy(), integral)
 
     def argmax(self, x: Array, factor: float, weights: Array, samples: Array) -> float:
         """Maximum of factor E[k(., X_i) | x_rest] - sum_s weights_s k(., samples_s) where the density is positive.

@@ -40,6 +40,4 @@ def rank(covariance: Array, relative: float = 1e-8) -> int:
     variance = np.diagonal(covariance)
     spread = variance > UNDERFLOW
     scale = np.sqrt(variance[spread])
-    return int(
-        (np.linalg.eigvalsh(covariance[np.ix_(spread, spread)] / np.outer(scale, scale)) > relative).sum()
-    )
+    return int((np.linalg.eigvalsh(covariance[np.ix_(spread, spread)] / np.outer(scale, scale)) > relative).sum())

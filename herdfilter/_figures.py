@@ -107,9 +107,7 @@ def log_axis(ax: Axes, which: Literal["x", "y"]) -> None:
     ax.set(**{f"{which}scale": "log"})
     axis = ax.xaxis if which == "x" else ax.yaxis
     axis.set_major_locator(Places())
-    axis.set_major_formatter(
-        FuncFormatter(lambda value, _: f"{value:g}".replace("e+0", "e").replace("e+", "e"))
-    )
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("e+0", "e").replace("e+", "e")))
     axis.set_minor_locator(NullLocator())
 
 

@@ -57,9 +57,7 @@ def parts_of_sklearn(gmm: Any) -> tuple[Array, Array, Array]:
             f"gmm: expected a fitted mixture, got {shown(gmm)} without {', '.join(missing)}; call its fit(x) first"
         )
     if gmm.covariance_type not in TYPES:
-        raise ValueError(
-            f"gmm.covariance_type: expected one of {', '.join(TYPES)}, got {shown(gmm.covariance_type)}"
-        )
+        raise ValueError(f"gmm.covariance_type: expected one of {', '.join(TYPES)}, got {shown(gmm.covariance_type)}")
     covariances = np.asarray(gmm.covariances_)
     if gmm.covariance_type in ("diag", "spherical"):
         covariances = diagonal(covariances, np.shape(gmm.means_)[1])

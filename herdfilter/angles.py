@@ -73,15 +73,11 @@ def moments(x: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Arr
     centred = x - mean
     covariance = (weights[:, None] * centred).T @ centred
     if not np.isfinite(covariance).all():
-        raise ValueError(
-            "x, weights: expected finite numbers with squares, got a covariance that is not finite"
-        )
+        raise ValueError("x, weights: expected finite numbers with squares, got a covariance that is not finite")
     return wrap_angles(mean, circular), covariance
 
 
-def merged(
-    means: Array, covariances: Array, weights: Array, circular: Sequence[int] = ()
-) -> tuple[Array, Array]:
+def merged(means: Array, covariances: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Array, Array]:
     """Mean (d,), its angles wrapped, and covariance (d, d) of a mixture of means (K, d) and covariances (K, d, d).
 
     One part alone is returned to the last bit.

@@ -164,9 +164,7 @@ def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
     """
     if isinstance(bandwidth, str):
         if bandwidth != "auto":
-            raise ValueError(
-                f'bandwidth: expected "auto", a rule, a number, (d,) or (d, d), got {bandwidth!r}'
-            )
+            raise ValueError(f'bandwidth: expected "auto", a rule, a number, (d,) or (d, d), got {bandwidth!r}')
         return bandwidth
     if isinstance(bandwidth, float):
         return as_positive("bandwidth", bandwidth)  # before the slow check of a protocol
@@ -210,9 +208,7 @@ def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) ->
         return bandwidth**2 * np.eye(d)
     given = np.asarray(bandwidth)
     if given.shape not in ((d,), (d, d)):
-        raise ValueError(
-            f"bandwidth: expected shape ({d},) or ({d}, {d}) for this mixture, got {given.shape}"
-        )
+        raise ValueError(f"bandwidth: expected shape ({d},) or ({d}, {d}) for this mixture, got {given.shape}")
     return np.diag(given**2) if given.ndim == 1 else given
 
 

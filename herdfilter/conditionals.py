@@ -76,9 +76,7 @@ class ConditionalHerdedGibbs:
         object.__setattr__(self, "sweeps", as_count("sweeps", self.sweeps))
         object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
 
-    def herd(
-        self, conditionals: Sequence[Conditional], n: int, start: ArrayLike, bounds: ArrayLike
-    ) -> Points:
+    def herd(self, conditionals: Sequence[Conditional], n: int, start: ArrayLike, bounds: ArrayLike) -> Points:
         """Herd `n` points with equal weights.
 
         Parameters
@@ -110,14 +108,10 @@ class ConditionalHerdedGibbs:
         box = _checked_bounds(bounds, x)
         sigma = np.asarray(self.bandwidth, dtype=np.float64)
         if sigma.ndim == 1 and len(sigma) != d:
-            raise ValueError(
-                f"bandwidth: expected a number or {d} of them, one per coordinate, got {len(sigma)}"
-            )
+            raise ValueError(f"bandwidth: expected a number or {d} of them, one per coordinate, got {len(sigma)}")
         sigma = np.broadcast_to(sigma, (d,))
         lines = [
-            ConditionalLine(
-                i, conditionals[i], (box[i, 0], box[i, 1]), sigma[i], self.normalised, self.tolerance
-            )
+            ConditionalLine(i, conditionals[i], (box[i, 0], box[i, 1]), sigma[i], self.normalised, self.tolerance)
             for i in range(d)
         ]
         for line in lines:
@@ -157,9 +151,7 @@ def _checked_conditionals(conditionals: Sequence[Conditional]) -> list[Condition
     functions = list(conditionals) if isinstance(conditionals, list | tuple) else []
     if not functions or not all(map(callable, functions)):
         raise ValueError(
-            f"conditionals: expected a list of functions of (values, x), one per coordinate, got {conditionals!r}"[
-                :300
-            ]
+            f"conditionals: expected a list of functions of (values, x), one per coordinate, got {conditionals!r}"[:300]
         )
     return functions
 
@@ -170,7 +162,5 @@ def _checked_bounds(bounds: ArrayLike, start: Array) -> Array:
         if not low < high:
             raise ValueError(f"bounds: expected low < high for coordinate {i}, got [{low:g}, {high:g}]")
         if not low <= start[i] <= high:
-            raise ValueError(
-                f"start: expected coordinate {i} to be within its bounds [{low:g}, {high:g}], got {start[i]:g}"
-            )
+            raise ValueError(f"start: expected coordinate {i} to be within its bounds [{low:g}, {high:g}], got {start[i]:g}")
     return box

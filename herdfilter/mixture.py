@@ -166,9 +166,7 @@ class GaussianMixture:
         if self.shared:
             # Every point is turned once, seen from the first mean to keep its digits.
             turned = (x - self.means[0]) @ inverse[0].T
-            squares: Array = scipy.spatial.distance.cdist(
-                turned, (self.means - self.means[0]) @ inverse[0].T, "sqeuclidean"
-            )
+            squares: Array = scipy.spatial.distance.cdist(turned, (self.means - self.means[0]) @ inverse[0].T, "sqeuclidean")
         else:
             squares = _whitened_squares(x, self.means, inverse)
         return -0.5 * (squares + (log_det + self.dim * np.log(2 * np.pi)))
@@ -179,9 +177,7 @@ class GaussianMixture:
         try:
             chol = np.linalg.cholesky(self.distinct_covariances)
         except np.linalg.LinAlgError:
-            raise ValueError(
-                "covariances: a density needs positive definite matrices, got a singular one"
-            ) from None
+            raise ValueError("covariances: a density needs positive definite matrices, got a singular one") from None
         inverse = np.linalg.inv(chol)
         log_det = 2 * np.log(np.diagonal(chol, axis1=-2, axis2=-1)).sum(-1)
         return inverse, log_det
@@ -292,9 +288,7 @@ def as_mixture(name: str, value: Any) -> GaussianMixture:
         found = f"numbers of shape {np.shape(np.asarray(value, dtype=object))}"
         advice = "; GaussianFit().fit(points, weights) makes a mixture of points"
     else:
-        found = (
-            f"the class {value.__name__}" if isinstance(value, type) else f"an object {type(value).__name__}"
-        )
+        found = f"the class {value.__name__}" if isinstance(value, type) else f"an object {type(value).__name__}"
         advice = "; points come first, then the mixture" if type(value).__name__ == "Points" else ""
     raise TypeError(f"{name}: expected a GaussianMixture, got {found}{advice}")
 

@@ -47,11 +47,7 @@ class Points:
         x = as_array("x", x, (None, None)).copy()
         if len(x) == 0:
             raise ValueError("x: expected at least one point, got none")
-        w = (
-            np.full(len(x), 1.0 / len(x))
-            if weights is None
-            else as_weights("weights", weights, len(x), signed)
-        )
+        w = np.full(len(x), 1.0 / len(x)) if weights is None else as_weights("weights", weights, len(x), signed)
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "weights", w)
 

@@ -65,9 +65,7 @@ class SamplerError(AssertionError):
         self.sampler, self.failures, self.passed = sampler, failures, passed
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.sampler} fails {len(self.failures)} of {len(self.failures) + len(self.passed)} checks:"
-        ]
+        lines = [f"{self.sampler} fails {len(self.failures)} of {len(self.failures) + len(self.passed)} checks:"]
         for name, wrong in self.failures.items():
             more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
             lines.append(f"- {name}: " + "; ".join(wrong[:3]) + more)
@@ -149,9 +147,7 @@ def check_sampler(
     if not dims:
         raise ValueError("dims: expected at least one dimension, got none")
     largest = as_count("largest", largest)
-    case = _Case(
-        sampler, deterministic, affine, moments, far_components, signed_weights, sizes, largest, dims
-    )
+    case = _Case(sampler, deterministic, affine, moments, far_components, signed_weights, sizes, largest, dims)
     failures: dict[str, list[str]] = {}
     passed = []
     for name, (run, applies) in _CHECKS.items():
@@ -186,9 +182,7 @@ def random_mixture(seed: int, dim: int, components: int = 5) -> GaussianMixture:
     dim, components = as_count("dim", dim), as_count("components", components)
     roots = rng.standard_normal((components, dim, dim))
     covariances = roots @ roots.transpose(0, 2, 1) / dim + 0.2 * np.eye(dim)
-    return GaussianMixture(
-        rng.dirichlet(2 * np.ones(components)), 3 * rng.standard_normal((components, dim)), covariances
-    )
+    return GaussianMixture(rng.dirichlet(2 * np.ones(components)), 3 * rng.standard_normal((components, dim)), covariances)
 
 
 def hostile_mixture(seed: int) -> GaussianMixture:
@@ -250,9 +244,7 @@ class _Case:
     def near(self, mixture: GaussianMixture, n: int) -> int:
         if self.sizes is None:
             return min(n, self.largest)
-        return min(
-            self.sizes(mixture.dim, int(np.count_nonzero(mixture.weights))), key=lambda size: abs(size - n)
-        )
+        return min(self.sizes(mixture.dim, int(np.count_nonzero(mixture.weights))), key=lambda size: abs(size - n))
 
 
 _Check = Callable[[_Case], Iterator[str]]

@@ -39,18 +39,12 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "herdfilter"
 STATISTICS = ("bounds", "claims", "metrics", "over_models", "over_time", "sets", "slopes", "statistics")
 FOLDERS = {
-    **{
-        name: sorted((PACKAGE / name).rglob("*.py"))
-        for name in ("filters", "association", "tracking", "fitting")
-    },
+    **{name: sorted((PACKAGE / name).rglob("*.py")) for name in ("filters", "association", "tracking", "fitting")},
     "statistics": [PACKAGE / "evaluation" / f"{name}.py" for name in STATISTICS],
 }
 TESTS = (
     *("filters", "association", "tracking", "fitting", "smoothing"),
-    *(
-        f"evaluation/test_{name}.py"
-        for name in (*STATISTICS, "columns", "compare", "family", "measures", "summary")
-    ),
+    *(f"evaluation/test_{name}.py" for name in (*STATISTICS, "columns", "compare", "family", "measures", "summary")),
 )
 SURVIVED, CAUGHT, UNUSABLE = 0, 1, 2
 VERDICTS = ("survived", "caught", "unusable")  # or ended, when time was over or the process died
@@ -170,9 +164,7 @@ class Program:
     """The package as trees: which lines lead to a place, and which compiled functions contain it."""
 
     def __init__(self) -> None:
-        self.used: dict[str, set[str]] = defaultdict(
-            set
-        )  # names in each compiled function, and its namesakes
+        self.used: dict[str, set[str]] = defaultdict(set)  # names in each compiled function, and its namesakes
         self.lines: dict[str, set[tuple[str, int]]] = defaultdict(set)  # where the others use a name
         for path in sorted(PACKAGE.rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -198,9 +190,7 @@ class Program:
         tree, _, node, _ = changed(mutant)
         around = [n for n in ast.walk(tree) if node in set(ast.walk(n))]  # from the module inwards
         top = next(n for n in tree.body if n in around)
-        function = next(
-            (f for f in around if isinstance(f, ast.FunctionDef) and any(s in around for s in f.body)), None
-        )
+        function = next((f for f in around if isinstance(f, ast.FunctionDef) and any(s in around for s in f.body)), None)
         if function is not None and function.name not in self.used:
             statement = [n for n in around if isinstance(n, ast.stmt)][-1]
             part = node.test if isinstance(node, ast.If | ast.While) else node
@@ -285,9 +275,7 @@ class Session:
         self.items = {item.nodeid: item for item in session.items}
         self.learn()
         self.named = {
-            path: {
-                n.id for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Name)
-            }
+            path: {n.id for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Name)}
             for path in {item.path for item in session.items}
         }
         rows: list[tuple[Mutant, str, int, str]] = []
@@ -319,9 +307,7 @@ class Session:
         written = {path: digest(path) for path in {item.path for item in self.items.values()}}
         old, tests, runs = pickle.loads(kept.read_bytes()) if kept.exists() else (program, {}, {})
         self.tests = {
-            t: v
-            for t, v in tests.items()
-            if old == program and t in self.items and v[0] == written[self.items[t].path]
+            t: v for t, v in tests.items() if old == program and t in self.items and v[0] == written[self.items[t].path]
         }
         self.runs = defaultdict(list)
         for (file, line), ts in runs.items():
@@ -466,9 +452,7 @@ def tell(rows: list[tuple[Mutant, str, int, str]], path: Path) -> None:
         for mutant, verdict, count, by in rows:
             if mutant.choice >= 0:
                 table.writerow((mutant.folder, verdict, *described(mutant), count, by))
-    print(
-        f"\n{'':12}{'caught':>8}{'of':>6}{'':8}by an error at import, by the time they take, controls that failed"
-    )
+    print(f"\n{'':12}{'caught':>8}{'of':>6}{'':8}by an error at import, by the time they take, controls that failed")
     for folder in (*FOLDERS, "all"):
         inside = [(m.choice < 0, v) for m, v, *_ in rows if folder in (m.folder, "all")]
         real = [v for control, v in inside if not control]
@@ -484,9 +468,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument(
-        "--longest", type=float, default=20, help="seconds of tests for a mutant, nearest first"
-    )
+    parser.add_argument("--longest", type=float, default=20, help="seconds of tests for a mutant, nearest first")
     parser.add_argument("--out", default="results")
     parser.add_argument(
         "--tests", nargs="*", default=[f"tests/{name}" for name in TESTS if (ROOT / "tests" / name).exists()]

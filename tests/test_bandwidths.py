@@ -10,9 +10,7 @@ from herdfilter.bandwidths import check_bandwidth, kernel_covariance, scale_rule
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Polished
 
-MIXTURE = GaussianMixture(
-    [0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]]
-)
+MIXTURE = GaussianMixture([0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]])
 KERNEL = np.array([[0.7, 0.3], [0.3, 0.5]])
 SHARED = GaussianMixture([0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[1.0, 0.6], [0.6, 0.8]])
 RULES = [
@@ -176,7 +174,5 @@ def test_bad_bandwidths_are_named(value, message):
 
 
 def test_bandwidth_of_another_dimension_is_refused():
-    with pytest.raises(
-        ValueError, match=r"bandwidth: expected shape \(2,\) or \(2, 2\) for this mixture, got \(3, 3\)"
-    ):
+    with pytest.raises(ValueError, match=r"bandwidth: expected shape \(2,\) or \(2, 2\) for this mixture, got \(3, 3\)"):
         kernel_covariance(np.eye(3), MIXTURE, 10)

@@ -20,9 +20,7 @@ from herdfilter.evaluation.harbour import load_harbour
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 REFERENCE = Path(__file__).parent / "reference" / "authors_samples.json"
-pytestmark = pytest.mark.skipif(
-    not FOLDER.is_dir(), reason="the benchmarks are not part of this installation"
-)
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the benchmarks are not part of this installation")
 
 
 @pytest.fixture
@@ -116,9 +114,7 @@ def test_fitted_exponent_is_that_of_a_power_law(benchmark_module):
     sizes, residuals = [100, 1000, 2000, 4000], np.array([0.01, -0.02, 0.01])
     values = np.array(sizes[1:]) ** 1.5 * np.exp(residuals)
     fit = benchmark_module("growth").exponent(sizes, [9.0, *values])
-    half = (
-        np.tan(0.475 * np.pi) * np.sqrt((residuals**2).sum() / 2) / np.log(2)
-    )  # Student's t is Cauchy's distribution
+    half = np.tan(0.475 * np.pi) * np.sqrt((residuals**2).sum() / 2) / np.log(2)  # Student's t is Cauchy's distribution
     np.testing.assert_allclose(fit, [1.5, 1.5 - half, 1.5 + half], rtol=1e-9)
 
 
@@ -131,9 +127,7 @@ def uncompiled_peer(monkeypatch):
             monkeypatch.setattr(hilbert, name, getattr(function, "py_func", function))
 
 
-def test_time_of_a_step_covers_both_models_and_a_missing_peer_is_named(
-    run, benchmark_module, capsys, uncompiled_peer
-):
+def test_time_of_a_step_covers_both_models_and_a_missing_peer_is_named(run, benchmark_module, capsys, uncompiled_peer):
     table = run("bench_speed", "step", "--quick", "--repeats", 1)["speed_step"]
     assert {"the model alone", "bootstrap", "ekf"} <= set(table["filter"])
     assert set(table["model"]) == {"bearings", "linear Gaussian"}
@@ -171,9 +165,7 @@ def test_filter_of_stone_soup_is_measured_beside_ours(benchmark_module, monkeypa
     rows = pd.DataFrame(module.measured(SimpleNamespace(seed=0, runs=2)))
     assert rows["filter"].iloc[0] == "Stone Soup, systematic"
     assert (rows[["error", "to_truth", "ms_per_step"]] > 0).all(axis=None)
-    same = rows.set_index("filter").loc[
-        ["AutomaticProposal, herded prior", "ParticleFilter, converted models"]
-    ]
+    same = rows.set_index("filter").loc[["AutomaticProposal, herded prior", "ParticleFilter, converted models"]]
     np.testing.assert_allclose(*same["error"], rtol=1e-6)
 
 
@@ -182,13 +174,9 @@ def test_plain_version_finds_the_points_of_the_samplers(benchmark_module):
     naive = benchmark_module("naive")
     mixture = GaussianMixture([0.6, 0.4], [[0, 0], [3, 1]], [[[1, 0.5], [0.5, 1]], [[0.5, 0], [0, 2]]])
     x = naive.herded_gibbs(mixture, 6, 0.5)
-    np.testing.assert_allclose(
-        x, ContinuousHerdedGibbs(target="paper", bandwidth=0.5).sample(mixture, 6).x, atol=1e-3
-    )
+    np.testing.assert_allclose(x, ContinuousHerdedGibbs(target="paper", bandwidth=0.5).sample(mixture, 6).x, atol=1e-3)
     plain = herding_error(Points(naive.kernel_herding(mixture, 6, 0.5)), mixture, 0.5)
-    assert plain == pytest.approx(
-        herding_error(KernelHerding(bandwidth=0.5).sample(mixture, 6), mixture, 0.5), rel=0.02
-    )
+    assert plain == pytest.approx(herding_error(KernelHerding(bandwidth=0.5).sample(mixture, 6), mixture, 0.5), rel=0.02)
 
 
 @pytest.mark.parametrize("name", ["fig1_example", "random_d2_seed1"])
@@ -204,9 +192,7 @@ def test_quality_goes_on_where_it_was_stopped(run, benchmark_module, monkeypatch
     first = run("bench_quality", *small, "--samplers", "kh", "random")["quality"]
     assert (first.set_index("sampler")["median"] < 0.5).to_dict() == {"kh": True, "random": False}
     module = benchmark_module("bench_quality")
-    monkeypatch.setattr(
-        module, "measured", lambda family, dim, n, sampler, seed: (float(sampler == "kh"), 1.0)
-    )
+    monkeypatch.setattr(module, "measured", lambda family, dim, n, sampler, seed: (float(sampler == "kh"), 1.0))
     again = run("bench_quality", *small, "--samplers", "kh", "random", "sobol")["quality"]
     assert again[again["sampler"] != "sobol"].equals(first)
     assert run("bench_quality", *small, "--factors", 1.4)["quality"]["sampler"].iloc[-1] == "kh-1.4"
@@ -280,9 +266,7 @@ def test_default_is_compared_over_models_and_doubted_in_new_runs(study, capsys):
     assert rows["models"].to_list() == [4, 4, 4]
     assert rows.loc["bootstrap", "to_bootstrap"] == rows.loc["sqmc", "to_sqmc"] == 1
     above = (found["default_models"]["bootstrap-ssp"] > 1).sum()
-    assert (
-        found["default_again"]["above"].to_list() == found["default_again"]["repeated"].to_list() == [above]
-    )
+    assert found["default_again"]["above"].to_list() == found["default_again"]["repeated"].to_list() == [above]
     assert above > 0
     assert found["default_again"]["stay"].to_list() == [0]
     capsys.readouterr()
@@ -302,9 +286,7 @@ def test_ratios_by_model_have_an_interval_from_six_runs_on(benchmark_module):
 
 
 def test_named_scenarios_are_compared_at_equal_counts(study, tmp_path, monkeypatch):
-    monkeypatch.setenv(
-        "HERDFILTER_CACHE", str(tmp_path / "cache")
-    )  # one reference serves all counts and filters
+    monkeypatch.setenv("HERDFILTER_CACHE", str(tmp_path / "cache"))  # one reference serves all counts and filters
     small = ["--part", "scenarios", "--scenarios", "stochastic_volatility", "--scenario-particles", 10, 20]
     found = study("bench_default", *small, "--scenario-runs", 2)["default_scenarios"]
     assert found["n"].to_list() == [10, 20]

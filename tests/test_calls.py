@@ -91,9 +91,7 @@ ODD = {
         "rule: expected means, covariances and cross-covariances, got None",
     ),
     "clutter": (
-        lambda: models.WithClutter(WALK, 0.9, 1e30, [[0, 1]]).sample_observation(
-            X, np.random.default_rng(0), 1
-        ),
+        lambda: models.WithClutter(WALK, 0.9, 1e30, [[0, 1]]).sample_observation(X, np.random.default_rng(0), 1),
         "clutter_density, region: expected up to",
     ),
 }
@@ -108,9 +106,7 @@ def test_what_is_odd_is_named_in_one_line(call, message):
 
 @pytest.mark.parametrize("model", [models.Lorenz63(), models.Lorenz96(), models.BallisticReentry()], ids=repr)
 def test_time_that_takes_too_many_steps_of_integration_is_refused(model):
-    with pytest.raises(
-        ValueError, match=r"^dt: expected up to 100000 steps of integration, each of .*, got 1e.30"
-    ):
+    with pytest.raises(ValueError, match=r"^dt: expected up to 100000 steps of integration, each of .*, got 1e.30"):
         hf.simulate(model, 1, rng=0, dt=10**30)
 
 

@@ -19,9 +19,7 @@ def conditionals_of(mixture):
 
     def of(i):
         rest = [j for j in range(mixture.dim) if j != i]
-        return lambda v, x: np.exp(
-            (mixture.conditional(rest, x[rest]) if rest else mixture).log_density(v[:, None])
-        )
+        return lambda v, x: np.exp((mixture.conditional(rest, x[rest]) if rest else mixture).log_density(v[:, None]))
 
     return [of(i) for i in range(mixture.dim)]
 
@@ -58,15 +56,9 @@ def test_conditionals_narrower_than_the_search_grid_are_resolved():
 
 def test_a_kernel_width_for_each_coordinate_is_a_change_of_units():
     mixture, units = random_mixture(4, 3), np.array([1e-3, 1.0, 50.0])
-    scaled = GaussianMixture(
-        mixture.weights, mixture.means * units, mixture.covariances * np.outer(units, units)
-    )
-    points = ConditionalHerdedGibbs(0.7).herd(
-        conditionals_of(mixture), 30, mixture.mean, wide_bounds(mixture)
-    )
-    other = ConditionalHerdedGibbs(0.7 * units).herd(
-        conditionals_of(scaled), 30, scaled.mean, wide_bounds(scaled)
-    )
+    scaled = GaussianMixture(mixture.weights, mixture.means * units, mixture.covariances * np.outer(units, units))
+    points = ConditionalHerdedGibbs(0.7).herd(conditionals_of(mixture), 30, mixture.mean, wide_bounds(mixture))
+    other = ConditionalHerdedGibbs(0.7 * units).herd(conditionals_of(scaled), 30, scaled.mean, wide_bounds(scaled))
     np.testing.assert_allclose(other.x / units, points.x, atol=1e-4)
 
 
@@ -141,9 +133,7 @@ def random_gibbs(name, n, start, rng):
     return points
 
 
-@pytest.mark.parametrize(
-    ("name", "width"), [("exponential", 0.1), ("gamma", 0.3), ("uniform on a triangle", 0.1)]
-)
+@pytest.mark.parametrize(("name", "width"), [("exponential", 0.1), ("gamma", 0.3), ("uniform on a triangle", 0.1)])
 def test_moments_are_met_better_than_by_random_gibbs(name, width):
     """Errors of means, variances and covariance from six starts, each over its root mean square for random Gibbs sampling.
 
@@ -214,9 +204,7 @@ def test_quadrature_is_exact_for_parabolas_and_its_weights_are_positive():
     weights = _gregory(17, nodes[1] - nodes[0])
     assert (weights > 0).all()
     for degree in range(3):
-        assert weights @ nodes**degree == pytest.approx(
-            (2 ** (degree + 1) - (-1) ** (degree + 1)) / (degree + 1)
-        )
+        assert weights @ nodes**degree == pytest.approx((2 ** (degree + 1) - (-1) ** (degree + 1)) / (degree + 1))
 
 
 # The contract
@@ -240,12 +228,8 @@ def test_points_are_bit_identical_and_arguments_untouched():
 
     sampler = ConditionalHerdedGibbs([0.4, 0.5])
     points = sampler.herd(conditionals_of(mixture), 20, start, bounds).x
-    np.testing.assert_array_equal(
-        sampler.herd([meddling(0), meddling(1)], 20, start, bounds.tolist()).x, points
-    )
-    np.testing.assert_array_equal(
-        copy.deepcopy(sampler).herd(conditionals_of(mixture), 20, start, bounds).x, points
-    )
+    np.testing.assert_array_equal(sampler.herd([meddling(0), meddling(1)], 20, start, bounds.tolist()).x, points)
+    np.testing.assert_array_equal(copy.deepcopy(sampler).herd(conditionals_of(mixture), 20, start, bounds).x, points)
     np.testing.assert_array_equal(start, mixture.mean)
     np.testing.assert_array_equal(points[0], start)
     assert sampler == ConditionalHerdedGibbs((0.4, 0.5))
@@ -304,9 +288,7 @@ def test_a_conditional_that_goes_wrong_on_the_way_is_named_with_its_place():
     def leaking(v, x):
         return normal(v, x) * (1.0 if abs(x[0]) < 0.5 else 0.8)
 
-    with pytest.raises(
-        ConditionalError, match=r"conditionals\[1\] at x = \[.*\]: expected an integral of 1"
-    ) as caught:
+    with pytest.raises(ConditionalError, match=r"conditionals\[1\] at x = \[.*\]: expected an integral of 1") as caught:
         sample(leaking, n=50)
     assert abs(caught.value.x[0]) >= 0.5
     assert caught.value.integral == pytest.approx(0.8, abs=1e-6)

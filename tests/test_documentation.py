@@ -38,9 +38,7 @@ def make_images(monkeypatch):
 
 def wanting(pages, found):
     """Page -> what `found(text)` finds on it, for the pages where that is something."""
-    return {
-        path.relative_to(ROOT).as_posix(): wrong for path, text in pages.items() if (wrong := found(text))
-    }
+    return {path.relative_to(ROOT).as_posix(): wrong for path, text in pages.items() if (wrong := found(text))}
 
 
 def without_code(text):
@@ -118,10 +116,7 @@ def test_names_that_do_not_exist_are_found():
 
 def test_files_named_are_there(pages):
     named = re.compile(r"`((?:herdfilter|benchmarks|docs|scenarios|tests)/[\w/.]*)`")
-    assert (
-        wanting(pages, lambda text: [path for path in named.findall(text) if not (ROOT / path).exists()])
-        == {}
-    )
+    assert wanting(pages, lambda text: [path for path in named.findall(text) if not (ROOT / path).exists()]) == {}
 
 
 RATES = re.compile(

@@ -43,15 +43,11 @@ def from_functions(**changed):
 
 
 def resampled(scheme, particles, log_weights):
-    return scheme.resample(
-        hf.Cloud(particles, log_weights).normalised()[0], np.random.default_rng(0)
-    ).particles
+    return scheme.resample(hf.Cloud(particles, log_weights).normalised()[0], np.random.default_rng(0)).particles
 
 
 def proposed(proposal, particles, log_weights):
-    return proposal.propose(
-        MOVE, hf.Cloud(particles, log_weights).normalised()[0], np.random.default_rng(0)
-    ).particles
+    return proposal.propose(MOVE, hf.Cloud(particles, log_weights).normalised()[0], np.random.default_rng(0)).particles
 
 
 def guided(proposal, particles, log_weights):
@@ -231,11 +227,7 @@ HIDING = {"masked": masked, "a list": lambda values: list(masked(values)), "NA":
 
 
 def each(registry):
-    return [
-        pytest.param(*entry, name, id=f"{key}, {name}")
-        for key, entry in registry.items()
-        for name in entry[1]
-    ]
+    return [pytest.param(*entry, name, id=f"{key}, {name}") for key, entry in registry.items() for name in entry[1]]
 
 
 @pytest.mark.filterwarnings("ignore:Warning. converting a masked element:UserWarning")
@@ -286,9 +278,7 @@ def test_so_it_is_in_a_flat_series_of_numbers():
         [1, 2, pd.NA, 3],
         [1, 2, np.ma.masked, 3],
     ):
-        np.testing.assert_array_equal(
-            hf.ParticleFilter(hf.models.UNGM(), 50, rng=0).run(form).means, expected
-        )
+        np.testing.assert_array_equal(hf.ParticleFilter(hf.models.UNGM(), 50, rng=0).run(form).means, expected)
 
 
 @pytest.mark.parametrize("hide", HIDING.values(), ids=list(HIDING))
@@ -298,8 +288,7 @@ def test_so_it_is_in_single_updates_of_filters_smoothers_and_sensors(hide):
         if hasattr(make(CHAIN), "predict"):
             np.testing.assert_array_equal(filtered(make, z), filtered(make, plain))
     expected, found = (
-        hf.UnscentedKalmanFilter(CHAIN).run([(1.0, SENSOR, one), (2.0, None, one)]).means
-        for one in (plain, z)
+        hf.UnscentedKalmanFilter(CHAIN).run([(1.0, SENSOR, one), (2.0, None, one)]).means for one in (plain, z)
     )
     np.testing.assert_array_equal(found, expected)
     replays = [hf.Replay(hf.UnscentedKalmanFilter(CHAIN), lag=5) for _ in range(2)]
@@ -325,9 +314,7 @@ def test_a_masked_detection_is_refused_like_one_of_nan(hide):
     tracker = hf.tracking.LMBTracker(CLUTTER, [hf.tracking.Birth(0.1, CHAIN.initial)], n_particles=20, rng=0)
     for one in (tracker, hf.ParticleFilter(CLUTTER, 20, rng=0), hf.UnscentedKalmanFilter(CLUTTER)):
         one.predict()
-        with pytest.raises(
-            ValueError, match=r"^(z|scan): .* got \[0.4, nan\] at step 1; leave that detection out"
-        ):
+        with pytest.raises(ValueError, match=r"^(z|scan): .* got \[0.4, nan\] at step 1; leave that detection out"):
             one.update(hide(scan))
 
 
@@ -365,9 +352,7 @@ def test_what_a_users_function_returns_is_looked_at_as_well(hide):
     with pytest.raises(ValueError, match=r"^observation_mean: .*got entries that are masked or NA"):
         online.update([0.1, 0.2], sensor)
     with pytest.raises(ValueError, match=r"^conditionals\[0\] at .*: expected 129 numbers, got .*$"):
-        hf.ConditionalHerdedGibbs(0.5).herd(
-            [lambda v, x: hide(np.exp(-(v**2) / 2) / 2.5066)], 3, [0], [[-8, 8]]
-        )
+        hf.ConditionalHerdedGibbs(0.5).herd([lambda v, x: hide(np.exp(-(v**2) / 2) / 2.5066)], 3, [0], [[-8, 8]])
 
 
 def last_is(value):
@@ -444,9 +429,7 @@ def caught(function, **given):
 def numbers(found):
     if isinstance(found, hf.Cloud):
         return np.column_stack([found.particles, found.log_weights])
-    return np.asarray(
-        getattr(found, "x", getattr(found, "means", getattr(found, "marginals", found))), dtype=float
-    )
+    return np.asarray(getattr(found, "x", getattr(found, "means", getattr(found, "marginals", found))), dtype=float)
 
 
 LAYOUTS = {
@@ -473,9 +456,7 @@ def test_the_layout_in_memory_is_of_no_account(function, given, name, layout):
 def test_whole_numbers_are_numbers():
     states = np.array([[1, 2, 3], [4, 5, 6]])
     moved = hf.models.Lorenz63().transition_mean(states, 0.1, None, 1)
-    np.testing.assert_array_equal(
-        moved, hf.models.Lorenz63().transition_mean(states.astype(float), 0.1, None, 1)
-    )
+    np.testing.assert_array_equal(moved, hf.models.Lorenz63().transition_mean(states.astype(float), 0.1, None, 1))
 
 
 COUNTS = {

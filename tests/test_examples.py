@@ -40,9 +40,7 @@ def test_examples_run(path, tmp_path, monkeypatch):
     parts = path.relative_to(ROOT.parent).with_suffix("").parts
     for part in parts[2:] if "adapters" in parts else ():
         if part in LIBRARIES:
-            pytest.importorskip(
-                LIBRARIES[part], reason=f"the optional library {LIBRARIES[part]} is not installed"
-            )
+            pytest.importorskip(LIBRARIES[part], reason=f"the optional library {LIBRARIES[part]} is not installed")
     module = importlib.import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
     tests = doctest.DocTestFinder().find(module, globs={"np": np, "hf": hf})
     found = [example for test in tests for example in test.examples]

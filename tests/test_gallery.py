@@ -47,9 +47,7 @@ def shown(monkeypatch, tmp_path):
         images = iter([str(tmp_path / "image.png")])
         known = {"___": value, "figure": value}
         block_vars = {"example_globals": known, "image_path_iterator": images, "src_file": "08_report.py"}
-        return gallery_shown.last_value(
-            SimpleNamespace(content=content), block_vars, {"src_dir": str(tmp_path)}
-        )
+        return gallery_shown.last_value(SimpleNamespace(content=content), block_vars, {"src_dir": str(tmp_path)})
 
     return show
 
@@ -57,15 +55,11 @@ def shown(monkeypatch, tmp_path):
 def prose(text):
     """The docstring and the comments that begin with ``# %%``, as reStructuredText."""
     blocks = re.findall(r"^# %%[^\n]*\n((?:#[^\n]*\n?)*)", text, re.M)
-    return "\n\n".join(
-        [ast.get_docstring(ast.parse(text)) or "", *(re.sub("^# ?", "", b, flags=re.M) for b in blocks)]
-    )
+    return "\n\n".join([ast.get_docstring(ast.parse(text)) or "", *(re.sub("^# ?", "", b, flags=re.M) for b in blocks)])
 
 
 def test_an_example_has_a_title_and_says_what_it_is_about(script):
-    title, line, empty, *rest = (
-        ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
-    ).split("\n")
+    title, line, empty, *rest = (ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or "").split("\n")
     assert line == "=" * len(title) != ""
     assert not empty
     assert re.match(r"[A-Z].*\w\w.*[.?]$", " ".join(rest), re.S)
@@ -116,9 +110,7 @@ def bound(tree):
     found = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {
-                name.asname: herdfilter for name in node.names if name.name == "herdfilter" and name.asname
-            }
+            found |= {name.asname: herdfilter for name in node.names if name.name == "herdfilter" and name.asname}
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "herdfilter":
             module = importlib.import_module(node.module)
             found |= {name.asname or name.name: getattr(module, name.name) for name in node.names}
@@ -180,9 +172,7 @@ def test_an_example_is_run_where_its_data_are(gallery_data, tmp_path):
 
     assert gallery_data.missing(place, gallery) == {"1_needs": [file]}
     pattern = gallery_data.pattern({"1_needs": [file]})
-    assert [path.stem for path in sorted(gallery.glob("*")) if re.search(pattern, str(path))] == [
-        "2_needs_nothing"
-    ]
+    assert [path.stem for path in sorted(gallery.glob("*")) if re.search(pattern, str(path))] == ["2_needs_nothing"]
     (place / file).touch()
     assert gallery_data.missing(place, gallery) == {}
 

@@ -70,9 +70,7 @@ def test_few_dependencies_are_required():
 
 def test_the_lowest_versions_are_those_that_are_promised():
     root = Path(__file__).parents[1]
-    printed = subprocess.run(
-        [sys.executable, root / ".ci" / "lowest.py"], capture_output=True, text=True, check=True
-    )
+    printed = subprocess.run([sys.executable, root / ".ci" / "lowest.py"], capture_output=True, text=True, check=True)
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     promised = [*project["dependencies"], *project["optional-dependencies"]["test"]]
     pinned = {name.replace(">=", "==") for name in promised if not name.startswith("herdfilter[")}

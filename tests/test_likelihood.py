@@ -143,11 +143,7 @@ def test_standard_errors_are_given_only_where_they_are_about_right():
                 [(-0.99, 0.999)],
             )
             assert found.smooth == (name == "ekf")
-            assert (
-                np.isnan(found.standard_errors[0])
-                if name == "bootstrap"
-                else 0.02 < found.standard_errors[0] < 0.05
-            )
+            assert np.isnan(found.standard_errors[0]) if name == "bootstrap" else 0.02 < found.standard_errors[0] < 0.05
 
 
 @pytest.mark.usefixtures("silent")
@@ -161,9 +157,7 @@ def test_quantiles_give_a_smooth_likelihood_near_the_exact_one():
         return hf.ParticleFilter(model(theta), 50, hf.HerdedProposal(hf.QuantileSampling()))
 
     found = hf.maximise_likelihood(build, z, [0.0], [(-5.0, 3.0)])
-    true = hf.maximise_likelihood(
-        lambda theta: hf.GridFilter(model(theta), -14, 12, 261), z, [0.0], [(-5, 3)]
-    )
+    true = hf.maximise_likelihood(lambda theta: hf.GridFilter(model(theta), -14, 12, 261), z, [0.0], [(-5, 3)])
     assert found.smooth
     assert found.roughness[0] < 1e-3
     assert abs(found.theta - true.theta) < 0.05 * true.standard_errors
@@ -256,9 +250,7 @@ def test_bad_input_is_named(changed, message):
 
 def test_one_filter_for_all_parameters_is_refused():
     pf = hf.ParticleFilter(linear(0.5, 1.0), 10, rng=0)
-    with pytest.raises(
-        ValueError, match="build: expected a new filter every time, got the same ParticleFilter"
-    ):
+    with pytest.raises(ValueError, match="build: expected a new filter every time, got the same ParticleFilter"):
         hf.maximise_likelihood(lambda theta: pf, [1.0], [0.5], [(0, 1)])
 
 

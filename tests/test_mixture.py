@@ -128,9 +128,7 @@ def test_moments_by_hand():
 @pytest.mark.parametrize("shared", [True, False])
 def test_moments_are_those_of_a_large_sample(shared):
     mixture, n = random_mixture(np.random.default_rng(3), 4, 3, shared), 200_000
-    whitened = np.linalg.solve(
-        np.linalg.cholesky(mixture.covariance), (mixture.sample(n, 4) - mixture.mean).T
-    )
+    whitened = np.linalg.solve(np.linalg.cholesky(mixture.covariance), (mixture.sample(n, 4) - mixture.mean).T)
     assert np.abs(whitened.mean(axis=1)).max() < 4.5 / np.sqrt(n)
     products = whitened[:, None] * whitened
     error = np.abs(products.mean(axis=-1) - np.eye(3)) / (products.std(axis=-1) / np.sqrt(n))
@@ -178,10 +176,7 @@ def test_joint_is_marginal_times_conditional(mixture, seed):
     x = 4 * rng.standard_normal(mixture.dim)
     left = mixture.log_density(x[None])[0]
     conditional = mixture.conditional(given_dims, x[given_dims])
-    right = (
-        mixture.marginal(given_dims).log_density(x[None, given_dims])[0]
-        + conditional.log_density(x[None, rest])[0]
-    )
+    right = mixture.marginal(given_dims).log_density(x[None, given_dims])[0] + conditional.log_density(x[None, rest])[0]
     assert left == pytest.approx(right, rel=1e-9, abs=1e-9)
 
 
@@ -253,9 +248,7 @@ def test_operations_commute():
     """Noise on some dimensions: marginal of the sum is the sum of the marginals."""
     mixture, rng = random_mixture(np.random.default_rng(12), 3, 4), np.random.default_rng(13)
     noise, keep = random_covariance(rng, 4), [3, 1]
-    assert_same(
-        mixture.convolve(noise).marginal(keep), mixture.marginal(keep).convolve(noise[np.ix_(keep, keep)])
-    )
+    assert_same(mixture.convolve(noise).marginal(keep), mixture.marginal(keep).convolve(noise[np.ix_(keep, keep)]))
 
 
 @few
@@ -345,9 +338,7 @@ def test_a_mixture_of_mixtures_has_the_moments_of_the_whole(mixture, seed):
 def test_order_and_weightless_components_do_not_matter(mixture, seed):
     rng = np.random.default_rng(seed)
     d, extra = mixture.dim, random_covariance(rng, mixture.dim)
-    padded = GaussianMixture(
-        [*mixture.weights, 0.0], [*mixture.means, 9 * np.ones(d)], [*mixture.covariances, extra]
-    )
+    padded = GaussianMixture([*mixture.weights, 0.0], [*mixture.means, 9 * np.ones(d)], [*mixture.covariances, extra])
     order = rng.permutation(len(padded))
     other = GaussianMixture(padded.weights[order], padded.means[order], padded.covariances[order])
     x = 4 * rng.standard_normal((5, d))
@@ -363,9 +354,7 @@ def test_order_and_weightless_components_do_not_matter(mixture, seed):
 # Degenerate covariances
 
 
-SINGULAR = GaussianMixture(
-    [0.5, 0.5], [[0.0, 0.0], [1.0, 0.0]], [[[1.0, 1.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]]
-)
+SINGULAR = GaussianMixture([0.5, 0.5], [[0.0, 0.0], [1.0, 0.0]], [[[1.0, 1.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]])
 
 
 def test_singular_components_are_sampled_on_their_support():
@@ -474,9 +463,7 @@ def test_a_square_of_covariances_is_the_shared_matrix_and_the_error_shows_the_wa
     shared = np.array([[2.0, 0.5], [0.5, 1.0]])
     assert GaussianMixture([0.5, 0.5], TWO, shared).shared
     variances = np.array([[2.0, 0.5], [0.7, 1.0]])
-    with pytest.raises(
-        ValueError, match=r"; as there are as many components as dimensions, .* shared by all"
-    ):
+    with pytest.raises(ValueError, match=r"; as there are as many components as dimensions, .* shared by all"):
         GaussianMixture([0.5, 0.5], TWO, variances)
     found = GaussianMixture([0.5, 0.5], TWO, variances[:, None] * np.eye(2))
     np.testing.assert_array_equal(found.covariances[1], np.diag([0.7, 1.0]))
@@ -507,13 +494,9 @@ def test_what_is_no_fitted_mixture_of_scikit_learn_is_named():
         def __repr__(self):
             return "Mixture(n_components=2)"
 
-    with pytest.raises(
-        ValueError, match=r"^gmm: .* got Mixture\(n_components=2\) without weights_, .* call its fit"
-    ):
+    with pytest.raises(ValueError, match=r"^gmm: .* got Mixture\(n_components=2\) without weights_, .* call its fit"):
         GaussianMixture.from_sklearn(Unfitted())
-    with pytest.raises(
-        TypeError, match=r"^gmm: expected a fitted .* of scikit-learn, got the class Unfitted"
-    ):
+    with pytest.raises(TypeError, match=r"^gmm: expected a fitted .* of scikit-learn, got the class Unfitted"):
         GaussianMixture.from_sklearn(Unfitted)
     with pytest.raises(TypeError, match=r"^gmm: .* got an object ndarray"):
         GaussianMixture.from_sklearn(np.zeros((3, 2)))
@@ -615,9 +598,7 @@ def test_floor_lifts_the_correlations_and_nothing_else(seed, d, rank):
 
 
 def test_floor_leaves_sound_covariances_alone():
-    np.testing.assert_array_equal(
-        floored(np.array([[0.7, 0.3], [0.3, 0.5]])), np.array([[0.7, 0.3], [0.3, 0.5]])
-    )
+    np.testing.assert_array_equal(floored(np.array([[0.7, 0.3], [0.3, 0.5]])), np.array([[0.7, 0.3], [0.3, 0.5]]))
     skewed = np.diag([1e-12, 1.0, 1e12])  # units apart, not deficient
     np.testing.assert_array_equal(floored(skewed), skewed)
 

@@ -62,9 +62,7 @@ def test_methods_are_shown_once_where_they_are_told(reference):
 
 
 def test_every_page_is_in_the_overview(reference):
-    assert {path.name for path in reference.pages()} == {
-        path.name for path in (DOCS / "reference").glob("*.md")
-    }
+    assert {path.name for path in reference.pages()} == {path.name for path in (DOCS / "reference").glob("*.md")}
     text = reference.overview(reference.overview_text())
     for full in listed(reference):
         assert text.count(f"   * - :py:obj:`{full.removeprefix('herdfilter.')} <{full}>`") == 1
@@ -113,10 +111,7 @@ def test_code_leads_to_its_place(tables, code, place):
 
 
 def test_code_leads_to_a_neighbour_first(tables):
-    assert (
-        tables("reference_links").place_of("HerdedGibbs", "herdfilter.discrete")
-        == "herdfilter.discrete.HerdedGibbs"
-    )
+    assert tables("reference_links").place_of("HerdedGibbs", "herdfilter.discrete") == "herdfilter.discrete.HerdedGibbs"
 
 
 def test_names_that_pages_show_are_in_the_reference(tables):

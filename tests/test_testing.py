@@ -263,9 +263,7 @@ def reshaped(curve):
 
     def sample(mixture, n, take):
         points = take(mixture, n)
-        roots = np.linalg.cholesky(
-            mixture.covariances + 1e-12 * np.trace(mixture.covariance) * np.eye(mixture.dim)
-        )
+        roots = np.linalg.cholesky(mixture.covariances + 1e-12 * np.trace(mixture.covariance) * np.eye(mixture.dim))
         noise = np.linalg.solve(roots[:, None], (points.x - mixture.means[:, None])[..., None])[..., 0]
         j = (noise**2).sum(axis=2).argmin(axis=0)
         x = mixture.means[j] + (roots[j] @ curve(noise[j, np.arange(n)])[..., None])[..., 0]
@@ -424,9 +422,7 @@ def test_all_failures_are_reported_in_one_message():
 
 
 def test_something_else_than_a_sampler_is_named():
-    with pytest.raises(
-        SamplerError, match=r"contract: expected an object with sample\(mixture, n, rng\), got 'kh'"
-    ):
+    with pytest.raises(SamplerError, match=r"contract: expected an object with sample\(mixture, n, rng\), got 'kh'"):
         check_sampler("kh", dims=(2,))
 
 

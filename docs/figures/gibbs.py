@@ -28,9 +28,7 @@ def discrete(longest: int = 20_000, chains: int = 20) -> Figure:
     random = [_distances(_chain(table, longest, seed), table, sizes) for seed in range(chains)]
     figure = Figure(figsize=(9.6, 3.3))
     ax = figure.subplots()
-    ax.plot(
-        sizes, np.median(random, axis=0), color=INK, linestyle="--", label="random Gibbs sampling, median"
-    )
+    ax.plot(sizes, np.median(random, axis=0), color=INK, linestyle="--", label="random Gibbs sampling, median")
     ax.plot(sizes, herded, "o-", color=BLUE, markersize=4, label="herded Gibbs sampling")
     ax.plot(sizes, herded[0] * sizes[0] / sizes, color=QUIET, linewidth=0.9, label="$1/n$")
     counts(ax, (10, 100, 1000, 10_000), "sweeps n")
@@ -71,9 +69,7 @@ def target(n: int = 1000, sigma_k: float = 0.2, at: float = 0.5) -> Figure:
     axes = figure.subplots(1, 3, width_ratios=[1.25, 1, 1])
     axes[0].plot(x, wanted.expectation(x), color=PAPER, linewidth=2, label="$p$ conditioned, then smoothed")
     axes[0].plot(x, level, color=REPAIRED, linewidth=2, label="$p$ smoothed, then conditioned")
-    axes[0].plot(
-        x, wanted.kernel_sum(x), ":", color=INK, linewidth=2, label="kernels at 40,000 draws from $p$"
-    )
+    axes[0].plot(x, wanted.kernel_sum(x), ":", color=INK, linewidth=2, label="kernels at 40,000 draws from $p$")
     axes[0].set(xlabel=f"$x_1$ on the slice $x_2$ = {at:g}", ylim=(0, 1.05), yticks=[0, 0.5, 1])
     axes[0].legend(loc="upper left", fontsize=9)
     for ax, sampler, name, colour in (
@@ -96,9 +92,7 @@ def _ridge(ax: Axes, x: np.ndarray, colour: str) -> None:
     there = np.abs(across) < 0.6
     angle = np.linspace(0, 2 * np.pi, 200)
     for radius in (1, 2):
-        ax.fill(
-            2 * radius * np.cos(angle), np.sqrt(0.02) * radius * np.sin(angle), color="#888888", alpha=0.22
-        )
+        ax.fill(2 * radius * np.cos(angle), np.sqrt(0.02) * radius * np.sin(angle), color="#888888", alpha=0.22)
     dots(ax, np.column_stack([along, across])[there], colour, 4)
     ax.set(xlim=(-5, 5), ylim=(-0.5, 0.5), xlabel="along it", yticks=[-0.4, -0.2, 0, 0.2, 0.4])
 

@@ -46,9 +46,7 @@ def shade(ax: Axes, mixture: hf.GaussianMixture, x: np.ndarray = X, y: np.ndarra
     """Draw the density of a mixture in grey."""
     density = np.exp(mixture.log_density(plane(ax, x, y))).reshape(len(y), len(x))
     levels = density.max() * np.array([0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.9, 1.01])
-    ax.contourf(
-        x, y, density, levels, colors=mpl.colormaps["Greys"](np.linspace(0.06, 0.42, len(levels) - 1))
-    )
+    ax.contourf(x, y, density, levels, colors=mpl.colormaps["Greys"](np.linspace(0.06, 0.42, len(levels) - 1)))
 
 
 def dots(ax: Axes, x: np.ndarray, colour: str, size: float = 4.6) -> None:

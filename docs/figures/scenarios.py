@@ -55,9 +55,7 @@ def scenario(name: str) -> Figure:
     estimate = {"color": styles([who])[who].color, "linewidth": 1.2, "label": f"{who}, {key[1]} particles"}
     if in_plane:
         dims = list(shown.plane)
-        ax.set(
-            **dict(zip(("xlabel", "ylabel"), (dimension_label(shown.labels, i) for i in dims), strict=True))
-        )
+        ax.set(**dict(zip(("xlabel", "ylabel"), (dimension_label(shown.labels, i) for i in dims), strict=True)))
         plot_track(recording.truth, None, ax, dims, **truth)
         plot_track(result.means, None, ax, dims, **estimate)
         places = sensors(model)

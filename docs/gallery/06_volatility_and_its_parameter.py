@@ -46,9 +46,7 @@ bottom.legend(ncols=3)
 # Now suppose that ``rho`` is not known. Every filter computes the log-likelihood of the returns as it goes, and
 # :func:`~herdfilter.maximise_likelihood` finds where it is highest. The curvature there gives a standard error.
 
-found = hf.maximise_likelihood(
-    lambda theta: quantile_filter(theta[0]), returns, 0.8, bounds=[(0.5, 0.99)], names=["rho"]
-)
+found = hf.maximise_likelihood(lambda theta: quantile_filter(theta[0]), returns, 0.8, bounds=[(0.5, 0.99)], names=["rho"])
 print(found)
 
 # %%

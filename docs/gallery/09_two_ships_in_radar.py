@@ -82,10 +82,7 @@ ax.legend()
 # The probability that a boat exists says so, too. Below it is GOSPA, one number for how wrong the whole picture is:
 # distances, up to 20 m each, and a price for every boat that is missed and every track that is of neither boat.
 
-gospa = [
-    hf.tracking.gospa(truth, means[:, :2], cutoff=20)
-    for truth, means in zip(data.truth, result.means, strict=True)
-]
+gospa = [hf.tracking.gospa(truth, means[:, :2], cutoff=20) for truth, means in zip(data.truth, result.means, strict=True)]
 missed_or_false = [np.sqrt(at.missed + at.false) for at in gospa]
 table = result.to_dataframe()
 

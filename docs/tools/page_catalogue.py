@@ -23,9 +23,7 @@ def catalogue_entries() -> dict[str, dict[str, object]]:
     return tomllib.loads(CATALOGUE.read_text(encoding="utf-8"))
 
 
-def catalogue(
-    n: int = 100, scenarios: Iterable[str] = ("ungm", "lorenz63", "bearings", "linear-d4")
-) -> Table:
+def catalogue(n: int = 100, scenarios: Iterable[str] = ("ungm", "lorenz63", "bearings", "linear-d4")) -> Table:
     """Every filter of one target in the catalogue with its parts and its error over that of bootstrap."""
     table = read("study")
     at_n = table[table["n"] == n].set_index(["filter", "scenario"])["to_bootstrap"].to_dict()

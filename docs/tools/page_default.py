@@ -44,10 +44,7 @@ def _errors(row: pd.Series) -> list[str]:
 
 def default_all() -> Table:
     """All that the page has of one number of particles, with all of them."""
-    rows = [
-        [f"`{row['filter']}`", row["n"], *_errors(row), *_beside(row)]
-        for _, row in over(read("default")).iterrows()
-    ]
+    rows = [[f"`{row['filter']}`", row["n"], *_errors(row), *_beside(row)] for _, row in over(read("default")).iterrows()]
     return ["filter", "n", *ERRORS, *BESIDE], rows
 
 
@@ -67,9 +64,7 @@ def default_targets() -> str:
     n, grown = _listed(equal.index), _listed([SHOWN, *growth.index])
     times = pd.concat([equal.loc[[SHOWN]], growth])  # of one count there is one time, that over all models
     ms = f"within {_listed(budget.index)} ms"
-    step = (
-        f"time of a step over that of `bootstrap`, n = {grown} (from {growth.index.min():,} on {few} models)"
-    )
+    step = f"time of a step over that of `bootstrap`, n = {grown} (from {growth.index.min():,} on {few} models)"
     wanted: list[tuple[str, object, object, Callable[[float], str]]] = [
         (f"error over that of `bootstrap`, n = {n}", 0.3, equal["to_bootstrap"], number),
         (f"error over that of `sqmc`, n = {n}", 0.45, equal["to_sqmc"], number),
@@ -93,9 +88,7 @@ def default_targets() -> str:
     heads = ["what", "at most", "found", "met"]
     files = ("default", "default_exponent", "default_budget")
     tuning = ", which are for tuning: a trial, and no claim" if models.min() < FIRST_CLAIMED else ""
-    return f"Seeds {models.min()} to {models.max()}{tuning}.\n\n" + markdown(
-        heads, (_met(*w) for w in wanted), *files
-    )
+    return f"Seeds {models.min()} to {models.max()}{tuning}.\n\n" + markdown(heads, (_met(*w) for w in wanted), *files)
 
 
 def _own(name: str) -> pd.DataFrame:

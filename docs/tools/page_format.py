@@ -35,8 +35,7 @@ def measured(*sources: str) -> str:
     """Say with which version and when results files were measured, and what makes them anew."""
     log = read("measured").set_index("table").loc[list(sources)].drop_duplicates()
     return "\n".join(
-        f"*Measured with herdfilter {row.version} on {row.date}; made anew by `{row.command}`.*"
-        for row in log.itertuples()
+        f"*Measured with herdfilter {row.version} on {row.date}; made anew by `{row.command}`.*" for row in log.itertuples()
     )
 
 

@@ -46,9 +46,7 @@ def filters() -> str:
     return markdown(["your problem", "take", "measured; errors over that of `bootstrap`"], rows)
 
 
-def _random(
-    what: str, page: str, kinds: Iterable[str] = (), without: Iterable[str] = (), dims: int = 0
-) -> Row:
+def _random(what: str, page: str, kinds: Iterable[str] = (), without: Iterable[str] = (), dims: int = 0) -> Row:
     """Choose on the random models that are of one of the kinds, or of so many dimensions."""
     table = read("default_models")
     labels = [set(one.split(", ")) for one in table["kind"]]
@@ -99,9 +97,7 @@ def _targets(scenario: str = "meeting") -> Row:
     equal = ours.loc[ours["gospa_low"] <= ours["gospa_high"].iloc[0], "gospa"]
     best = next((name for name in equal.index if "random" not in name), equal.index[0])
     theirs = table.loc["JPDA (Stone Soup)"]
-    beside = "".join(
-        f"`{name}` {number(ours.loc[name, 'gospa'])}, " for name in ("lmb-random-gibbs", "lmb-ukf")
-    )
+    beside = "".join(f"`{name}` {number(ours.loc[name, 'gospa'])}, " for name in ("lmb-random-gibbs", "lmb-ukf"))
     text = f"GOSPA {number(equal[best])}; {beside}JPDA {number(theirs['gospa'])}"
     return ["[many targets](many_targets.md#measured)", f"`{best}`", text]
 
@@ -165,9 +161,7 @@ def samplers() -> str:
             f"herding takes {number(us['KH, auto bandwidth', 2])} us per point",
         ],
     ]
-    return markdown(
-        ["your mixture", "take", f"measured, n = {N}; energy distances over that of random draws"], rows
-    )
+    return markdown(["your mixture", "take", f"measured, n = {N}; energy distances over that of random draws"], rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {"guide_filters": filters, "guide_samplers": samplers}

@@ -12,10 +12,7 @@ def sensors() -> str:
         known = group.set_index("vessel")
         both = known.loc["both"]
         detected = " / ".join(percent(known.loc[vessel, "detected"]) for vessel in ("1", "2"))
-        offsets = [
-            " / ".join(f"{known.loc[vessel, name]:.1f}" for vessel in ("1", "2"))
-            for name in ("ahead", "away")
-        ]
+        offsets = [" / ".join(f"{known.loc[vessel, name]:.1f}" for vessel in ("1", "2")) for name in ("ahead", "away")]
         told = [
             f"{both['delay']:.1f}",
             f"{both['sd']:.1f}",

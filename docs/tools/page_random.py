@@ -30,9 +30,7 @@ def random_models() -> str:
     return "\n".join(
         [
             markdown(["what", "probability"], rows),
-            markdown(
-                ["drift", "share", "dimensions", "standard deviation of the noise, in natural scales"], drifts
-            ),
+            markdown(["drift", "share", "dimensions", "standard deviation of the noise, in natural scales"], drifts),
         ]
     )
 

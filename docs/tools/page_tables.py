@@ -83,10 +83,7 @@ def wide(
     table = table[~table[row].isin(leave_out)]
     columns = list(dict.fromkeys(table[column]))
     cells = table.set_index([row, column])[value]
-    rows = [
-        [name, *(number(cells.get((name, c), np.nan), digits) for c in columns)]
-        for name in dict.fromkeys(table[row])
-    ]
+    rows = [[name, *(number(cells.get((name, c), np.nan), digits) for c in columns)] for name in dict.fromkeys(table[row])]
     return markdown([row, *((names or {}).get(c, f"{c}") for c in columns)], rows, source)
 
 
@@ -171,10 +168,7 @@ def break_even() -> str:
         [
             f"`{name}`",
             *(number(times.get((name, s), np.nan)) for s in scenarios),
-            *(
-                "never" if np.isinf(c) else number(c)
-                for c in (costs.get((name, s), np.nan) for s in scenarios)
-            ),
+            *("never" if np.isinf(c) else number(c) for c in (costs.get((name, s), np.nan) for s in scenarios)),
         ]
         for name in names
     ]

@@ -22,6 +22,4 @@ def trackers(scenario: str) -> str:
     return markdown(["tracker", "runs", "GOSPA", "OSPA", *parts], rows, "trackers")
 
 
-TABLES: dict[str, Callable[[], str]] = {
-    f"trackers_{name}": partial(trackers, name) for name in ("crossing", "meeting")
-}
+TABLES: dict[str, Callable[[], str]] = {f"trackers_{name}": partial(trackers, name) for name in ("crossing", "meeting")}

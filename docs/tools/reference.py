@@ -61,8 +61,7 @@ LEFT_OUT = {
     "herdfilter.filters.resampling": {"ancestors", "check", "chosen", "resample"},
     "herdfilter.models": CONTRACT,
     "herdfilter.models.sensors": {"functions"},
-    "herdfilter.models.with_clutter": CONTRACT
-    | {"detection_log_likelihoods", "kind_in_errors", "log_factors"},
+    "herdfilter.models.with_clutter": CONTRACT | {"detection_log_likelihoods", "kind_in_errors", "log_factors"},
     "herdfilter.tracking": {"of", "within"},
 }
 """Module -> members that are public for other parts of the package only, or told once, where the contract is."""
@@ -105,15 +104,11 @@ def contents() -> dict[str, dict[str, list[str]]]:
     for path in pages():
         asked = MARKER.findall(path.read_text(encoding="utf-8"))
         found[path.stem] = {modules: [] for modules in asked}
-    places = [
-        (place, page, modules) for page in found for modules in found[page] for place in modules.split()
-    ]
+    places = [(place, page, modules) for page in found for modules in found[page] for place in modules.split()]
     used = set()
     for full, thing in public_names().items():
         module = defined_in(full, thing)
-        best = max(
-            (place for place in places if fits(module, place[0])), key=lambda one: len(one[0]), default=None
-        )
+        best = max((place for place in places if fits(module, place[0])), key=lambda one: len(one[0]), default=None)
         if best is None:
             raise ValueError(f"{full} of {module} is on no page of docs/reference: add the module to one")
         used.add(best)
@@ -144,9 +139,7 @@ def members(found: type) -> list[str]:
             continue
         notes = ModuleAnalyzer.for_module(owner.__module__).find_attr_docs()
         for name, value in vars(owner).items():
-            method = isinstance(
-                value, FunctionType | classmethod | staticmethod | property | functools.cached_property
-            )
+            method = isinstance(value, FunctionType | classmethod | staticmethod | property | functools.cached_property)
             documented = method and inspect.getdoc(getattr(found, name, value))
             if documented or (owner.__name__, name) in notes or isinstance(value, enum.Enum):
                 names[name] = None

@@ -50,9 +50,7 @@ def _reference(scenario: Scenario) -> str:
         case {"type": "grid", "lower": lower, "upper": upper, "points": points}:
             return f"the exact posterior, on a grid of {points} points from {lower:g} to {upper:g}"
         case {"type": "large", "n": n}:
-            repeats, name = (
-                scenario.reference.get(k, v) for k, v in (("repeats", 4), ("filter", "bootstrap"))
-            )
+            repeats, name = (scenario.reference.get(k, v) for k, v in (("repeats", 4), ("filter", "bootstrap")))
             return f"the average of {repeats} {name} filters with {n} particles"
         case {"type": "grid-or-large", "n": n, "repeats": repeats, "filter": [first, *others]}:
             names = first + "".join(f" (or {name}, where that does not serve)" for name in others)

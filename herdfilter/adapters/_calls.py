@@ -71,9 +71,7 @@ class Calls:
         """Values (n, size) by one call for each state."""
         values = np.empty((len(x), self.size))
         for row, state in zip(values, np.array(x), strict=True):
-            value = np.ravel(
-                unmasked(self.name, self.function(state.reshape(self.shape), *arguments, **named))
-            )
+            value = np.ravel(unmasked(self.name, self.function(state.reshape(self.shape), *arguments, **named)))
             if value.shape != row.shape:
                 raise ValueError(f"{self.name}: expected {self.size} numbers for a state, got {len(value)}")
             row[:] = value
@@ -99,6 +97,4 @@ class Calls:
             raise ValueError(f"{self.name}: {_NO_COLUMNS}, got {values[0]} instead of {alone[0]}")
 
 
-_NO_COLUMNS = (
-    "expected for columns, vectorised='columns', what it gives for single states; leave vectorised out"
-)
+_NO_COLUMNS = "expected for columns, vectorised='columns', what it gives for single states; leave vectorised out"

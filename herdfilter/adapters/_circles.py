@@ -60,14 +60,10 @@ def check_addition(name: str, add: Callable[[Any, Any], Any], base: Array, circu
     small = 0.1 * (1 + np.arange(len(base))) / len(base)
     added = np.ravel(add(base.copy(), small.copy()))
     if added.shape != base.shape or np.abs(wrap_angles(added - base - small, circular)).max() > 1e-6:
-        raise ValueError(
-            f"{name}: expected a sum, its angles wrapped or not, got {added} for {base} and {small}: {_ADVICE}"
-        )
+        raise ValueError(f"{name}: expected a sum, its angles wrapped or not, got {added} for {base} and {small}: {_ADVICE}")
 
 
-def check_mean(
-    name: str, mean: Callable[[Any, Any], Any] | None, base: Array, circular: tuple[int, ...]
-) -> None:
+def check_mean(name: str, mean: Callable[[Any, Any], Any] | None, base: Array, circular: tuple[int, ...]) -> None:
     """Raise ValueError unless a function (points (m, d), weights (m,)) -> (d,) averages near points, those about pi too."""
     if mean is None:
         return
@@ -116,6 +112,4 @@ def _wrapped(t: float) -> float:
 
 
 def _refused(name: str, got: str) -> str:
-    return (
-        f"{name}: expected differences, wrapped to within pi where they are of angles, got {got}: {_ADVICE}"
-    )
+    return f"{name}: expected differences, wrapped to within pi where they are of angles, got {got}: {_ADVICE}"

@@ -55,9 +55,7 @@ def gaussians(law: Any, n: int) -> Gaussians | None:
     found = [_line(part) for part in parts]
     if any(part is None for part in found):
         return None
-    means, scales = (
-        np.stack([np.broadcast_to(np.ravel(part[i]), n) for part in found if part], axis=1) for i in (0, 1)
-    )
+    means, scales = (np.stack([np.broadcast_to(np.ravel(part[i]), n) for part in found if part], axis=1) for i in (0, 1))
     scales = scales[:1] if (scales == scales[0]).all() else scales
     return Gaussians(means, scales[:, :, None] * np.eye(len(parts)))
 
@@ -135,9 +133,7 @@ def moments(law: Any, n: int) -> tuple[Array, Array] | None:
     found = [_moments_on_line(part) for part in parts]
     if any(part is None for part in found):
         return None
-    means, variances = (
-        np.stack([np.broadcast_to(np.ravel(part[i]), n) for part in found if part], axis=1) for i in (0, 1)
-    )
+    means, variances = (np.stack([np.broadcast_to(np.ravel(part[i]), n) for part in found if part], axis=1) for i in (0, 1))
     variances = variances[:1] if (variances == variances[0]).all() else variances
     return means, variances[:, :, None] * np.eye(len(parts))
 

@@ -39,9 +39,7 @@ class ParticlesModel:
     circular, observation_circular : tuple of int
     """
 
-    def __init__(
-        self, ssm: Any, circular: Sequence[int] = (), observation_circular: Sequence[int] = ()
-    ) -> None:
+    def __init__(self, ssm: Any, circular: Sequence[int] = (), observation_circular: Sequence[int] = ()) -> None:
         self.ssm, self.circular, self.observation_circular = ssm, tuple(circular), tuple(observation_circular)
         start = ssm.PX0()
         with drawing_from(np.random.default_rng(0)):

@@ -179,9 +179,7 @@ def _kind(kf: Any, ignore: Sequence[str]) -> str:
             break
     else:
         got = f"the class {kf.__name__}" if isinstance(kf, type) else type(kf).__name__
-        raise TypeError(
-            f"kf: expected a filter of filterpy.kalman ({', '.join((*POINTS, *LINEAR))}), got {got}"
-        )
+        raise TypeError(f"kf: expected a filter of filterpy.kalman ({', '.join((*POINTS, *LINEAR))}), got {got}")
     check_methods(kf, kind, ignore)
     if kind is kalman.KalmanFilter:
         if kf.alpha != 1:

@@ -26,9 +26,7 @@ except ImportError as error:
     raise ImportError(f"particles: {error}; pip install 'herdfilter[particles]'") from error
 
 
-def from_particles(
-    ssm: Any, circular: Sequence[int] = (), observation_circular: Sequence[int] = ()
-) -> ParticlesModel:
+def from_particles(ssm: Any, circular: Sequence[int] = (), observation_circular: Sequence[int] = ()) -> ParticlesModel:
     """Return a `StateSpaceModel` of the library `particles` as a model of ours, for any filter that its parts allow.
 
     =============================================  ===============================================================
@@ -156,9 +154,7 @@ class HerdedFilter(Bootstrap):
         self.proposal.check(self.model)
         self.rng = as_generator(rng)
         self._cloud: Cloud | None = None  # the weighted particles that are to be moved
-        self._drawn: tuple[Array, Array] | None = (
-            None  # states as the library has them, and their log-weights
-        )
+        self._drawn: tuple[Array, Array] | None = None  # states as the library has them, and their log-weights
 
     def M0(self, N: int) -> Array:  # noqa: N802
         """Draw the first particles."""

@@ -116,9 +116,7 @@ def checked(ratios: ArrayLike) -> Array:
         )
     if (matrix < 0).any():
         t, column = np.argwhere(matrix < 0)[0]
-        raise ValueError(
-            f"ratios: expected no negative entry, got {matrix[t, column]:g} in row {t}, column {column}"
-        )
+        raise ValueError(f"ratios: expected no negative entry, got {matrix[t, column]:g} in row {t}, column {column}")
     with np.errstate(over="ignore"):
         sums = matrix.sum(axis=1)
     wrong = ~((sums > 0) & np.isfinite(sums))

@@ -33,9 +33,7 @@ def estimated(estimate: Estimate, ratios: Array, sums: Array, states: Integers) 
         return sums / len(states), np.nan
     tracks, columns = ratios.shape
     if estimate == "counts":
-        return np.array([np.bincount(states[:, t], minlength=columns) for t in range(tracks)]) / len(
-            states
-        ), np.nan
+        return np.array([np.bincount(states[:, t], minlength=columns) for t in range(tracks)]) / len(states), np.nan
     distinct = np.unique(states, axis=0)
     log_weights = np.log(ratios[np.arange(tracks), distinct]).sum(axis=1)
     return weighed(distinct, log_weights, ratios.shape)

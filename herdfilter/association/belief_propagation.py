@@ -90,9 +90,7 @@ class BeliefPropagation(Method):
             sums = belief.sum(axis=1, keepdims=True)
             if (sums == 0).any():
                 raise no_assignment()
-            log_evidence = float(
-                np.log(sums * scale).sum() + np.log1p(wish.sum(axis=0)).sum() - np.log1p(wish * free).sum()
-            )
+            log_evidence = float(np.log(sums * scale).sum() + np.log1p(wish.sum(axis=0)).sum() - np.log1p(wish * free).sum())
         return belief / sums, log_evidence if np.isfinite(log_evidence) else np.nan
 
 

@@ -76,9 +76,7 @@ class Exact(Method):
             ) from None
         return found, log_sum
 
-    def _sums(
-        self, pairs: Array, row_alone: Array, column_alone: Array, plan: Plan
-    ) -> tuple[Array, Array, Array, float]:
+    def _sums(self, pairs: Array, row_alone: Array, column_alone: Array, plan: Plan) -> tuple[Array, Array, Array, float]:
         """Marginals over all matchings: log weights add up from those of pairs, and of rows and columns left alone."""
         log_weights: Array = np.zeros(1)
         steps = []
@@ -87,9 +85,7 @@ class Exact(Method):
         for i, row in enumerate(plan.order):
             ways += len(sets) * (1 + len(plan.columns[i]))
             if ways > self.max_ways:
-                raise _TooLargeError(
-                    f"needs {ways:,} ways from set to set up to step {i + 1} of {len(plan.order)}"
-                )
+                raise _TooLargeError(f"needs {ways:,} ways from set to set up to step {i + 1} of {len(plan.order)}")
             step = _step(sets, plan, i, pairs[row], row_alone[row], column_alone)
             steps.append((log_weights, step))
             sets = step.sets

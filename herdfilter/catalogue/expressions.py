@@ -50,9 +50,7 @@ def _built(expression: str, modules: tuple[tuple[str, ModuleType], ...]) -> Any:
             tree = ast.parse(expression.strip(), mode="eval").body
         return _value(tree, dict(modules))
     except (SyntaxError, MemoryError):  # MemoryError: nested deeper than the parser can go
-        raise ValueError(
-            f"{shown(expression)}: expected a constructor call such as 'KernelHerding()'"
-        ) from None
+        raise ValueError(f"{shown(expression)}: expected a constructor call such as 'KernelHerding()'") from None
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{shown(expression)}: {error}") from error
@@ -92,16 +90,12 @@ def _told(node: ast.expr) -> str:
     return shown(ast.unparse(node))
 
 
-def check_keywords(
-    where: str, function: Callable[..., Any], given: Mapping[str, Any], taken: Iterable[str] = ()
-) -> None:
+def check_keywords(where: str, function: Callable[..., Any], given: Mapping[str, Any], taken: Iterable[str] = ()) -> None:
     """Raise ValueError unless `function` takes all keywords `given`; the caller fills in those `taken`."""
     parameters = inspect.signature(function).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return
-    named_ = [
-        p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in taken
-    ]
+    named_ = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in taken]
     for key in given:
         one_of(f"{where}: key", key, [p.name for p in named_])
     missing = [p.name for p in named_ if p.default is p.empty and p.name not in given]

@@ -68,9 +68,7 @@ class Imports:
             return named(place, cls, self.modules())
         path = self._folder / place
         if place not in self.names and not _is_below(path, self._folder):
-            raise ValueError(
-                f"{place} is not beside the scenario; if you trust it, add imports = [{place!r}]"
-            )
+            raise ValueError(f"{place} is not beside the scenario; if you trust it, add imports = [{place!r}]")
         return _public(import_file(path), cls)
 
 
@@ -79,9 +77,7 @@ def check_imports(names: Iterable[str]) -> None:
     for name in names:
         dotted = isinstance(name, str) and all(part.isidentifier() for part in name.split("."))
         if not dotted and not (isinstance(name, str) and name.endswith(".py")):
-            raise ValueError(
-                f"imports: expected modules such as 'mypackage.samplers', or Python files, got {shown(name)}"
-            )
+            raise ValueError(f"imports: expected modules such as 'mypackage.samplers', or Python files, got {shown(name)}")
 
 
 def named(module: str, name: str, imported: Mapping[str, ModuleType]) -> Part:

@@ -64,9 +64,7 @@ class FilterSpec:
                 key = "tracker" if "tracker" in table else "filter"
                 raise ValueError(f"{key}: expected the name of a class, got {shown(spec.filter)}")
             built = spec._class()
-        check_keywords(
-            f"filter {name}", built, options, taken=("model", "n_particles", "rng", *TOLD_TRACKERS)
-        )
+        check_keywords(f"filter {name}", built, options, taken=("model", "n_particles", "rng", *TOLD_TRACKERS))
         with blamed_on(f"filter {name}: "):
             spec._values()
         return spec
@@ -79,9 +77,7 @@ class FilterSpec:
         built = self._class()
         parameters = _parameters(built)
         if told and "birth" not in parameters:
-            raise ValueError(
-                f"{self.filter} tracks one target, and there are many: take a tracker, such as LMBTracker"
-            )
+            raise ValueError(f"{self.filter} tracks one target, and there are many: take a tracker, such as LMBTracker")
         if "birth" in parameters and "birth" not in told:
             raise ValueError(
                 f"{self.filter} needs births of targets, which a scenario with [targets] has; without one, give them to "
@@ -254,15 +250,11 @@ def _listed(filters: Any) -> list[str]:
     names = list(filters) if isinstance(filters, Iterable) else [filters]
     for name in names:
         if not isinstance(name, str):
-            raise ValueError(
-                f"filters: expected names, or a mapping from names to filters, got {shown(name)}"
-            )
+            raise ValueError(f"filters: expected names, or a mapping from names to filters, got {shown(name)}")
     return names
 
 
-def _factory(
-    name: str, entry: Any, known: Mapping[str, Mapping[str, Any]], imports: Imports | None
-) -> FilterFactory:
+def _factory(name: str, entry: Any, known: Mapping[str, Mapping[str, Any]], imports: Imports | None) -> FilterFactory:
     check_label("filters: name", name)
     if isinstance(entry, str):
         entry = known[one_of("filter", entry, known)]
@@ -270,6 +262,4 @@ def _factory(
         return FilterSpec.from_table(name, entry, imports)
     if callable(entry):
         return entry
-    raise ValueError(
-        f"filter {name}: expected a catalogue name, a mapping of keywords or a function, got {shown(entry)}"
-    )
+    raise ValueError(f"filter {name}: expected a catalogue name, a mapping of keywords or a function, got {shown(entry)}")

@@ -28,9 +28,7 @@ The shell completes commands, scenarios and filters after this line:
     epilog=_COMPLETION,
 )
 @click.version_option(__version__, package_name="herdfilter")
-@click.option(
-    "--log", type=click.Choice(["debug", "info", "warning"]), help="Log what happens, on the error output."
-)
+@click.option("--log", type=click.Choice(["debug", "info", "warning"]), help="Log what happens, on the error output.")
 def main(log: str | None) -> None:
     """Particle filters with herded (deterministic) particles, compared with random ones."""
     if log is not None:

@@ -78,9 +78,7 @@ def _told(scenario: Scenario) -> list[tuple[str, str]]:
         data = ", ".join(f"{key} = {value}" for key, value in scenario.data.items())
         fetch = f"herdfilter data fetch {scenario.data['type']}"
         entries.append(("data", f"{data}; `{fetch}` brings them"))
-    entries += [
-        (name, meaning) for name, _, meaning in (line.partition(": ") for line in definition(scenario))
-    ]
+    entries += [(name, meaning) for name, _, meaning in (line.partition(": ") for line in definition(scenario))]
     for one in scenario.published:
         figure = f"{one.value:g} to within {one.tolerance:g}, {one.statistic} of {one.measure} over {one.runs} runs"
         entries.append(("published", f"{one.filter}, n = {one.n_particles}: {figure} ({one.source})"))

@@ -21,9 +21,7 @@ from herdfilter.cli.folders import Place, output_folder
     metavar="NAMES",
     help="Filters, separated by commas. [default: the scenario's]",
 )
-@click.option(
-    "--particles", metavar="COUNTS", help="Particle counts, such as 50,100. [default: the scenario's]"
-)
+@click.option("--particles", metavar="COUNTS", help="Particle counts, such as 50,100. [default: the scenario's]")
 @click.option(
     "--runs",
     type=int,
@@ -110,9 +108,7 @@ def compare(
         raise InputError(f"workers: the cluster at {scheduler} has its own; leave out --workers")
     workers = joblib.cpu_count() if workers is None else as_count("workers", workers)
     with told(lambda seconds: f"preparing {scenario} ({seconds:.0f} s)", not quiet):
-        study = plan_study(
-            scenario, _names(filters), _counts(particles), runs, seed, data, models, first_model
-        )
+        study = plan_study(scenario, _names(filters), _counts(particles), runs, seed, data, models, first_model)
     store = None if out is None else out / FILE_NAME
     try:
         with stopped_by("SIGINT", "SIGTERM", "SIGHUP"), output_folder(out, FILE_NAME):

@@ -33,7 +33,5 @@ class FilterNames(click.ParamType):
         before, comma, last = incomplete.rpartition(",")
         taken = before.split(",")
         return [
-            CompletionItem(f"{before}{comma}{name}")
-            for name in catalogue()
-            if name.startswith(last) and name not in taken
+            CompletionItem(f"{before}{comma}{name}") for name in catalogue() if name.startswith(last) and name not in taken
         ]

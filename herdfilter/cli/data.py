@@ -32,9 +32,7 @@ def list_files() -> None:
     metavar="DIR",
     help="Folder to put them into. [default: HERDFILTER_DATA, or the cache]",
 )
-@click.option(
-    "--data", "source", type=Place(), metavar="DIR", help="Folder to copy them from, without a network."
-)
+@click.option("--data", "source", type=Place(), metavar="DIR", help="Folder to copy them from, without a network.")
 def fetch(data_set: str, to: Path | None, source: Path | None) -> None:
     """Download the files of a data set, NAME, and compare their checksums; those that are there stay."""
     from herdfilter.evaluation.data import files

@@ -55,6 +55,4 @@ def _place(error: BaseException) -> str:
 
     while error.__cause__ is not None:
         error = error.__cause__
-    return own_code(
-        "".join(traceback.format_exception(error))
-    )  # of another process the text alone comes back
+    return own_code("".join(traceback.format_exception(error)))  # of another process the text alone comes back

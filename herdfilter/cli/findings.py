@@ -24,9 +24,7 @@ TABLE = "table.txt"
 
 def how_much(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how much is told."""
-    command = click.option("-v", "--verbose", is_flag=True, help="Also how it was made, and all failures.")(
-        command
-    )
+    command = click.option("-v", "--verbose", is_flag=True, help="Also how it was made, and all failures.")(command)
     command = click.option("-q", "--quiet", is_flag=True, help="Only the verdict, and errors.")(command)
     return click.option(
         "--wide",
@@ -92,8 +90,7 @@ class Findings:
         entries += [(name, built(described.get(name))) for name in self.result.study.filters]
         failed = self.result.runs[self.result.runs["error"] != ""]
         entries += [
-            (f"{row['filter']}, run {row['run']}, n = {row['n_particles']}", row["error"])
-            for _, row in failed.iterrows()
+            (f"{row['filter']}, run {row['run']}, n = {row['n_particles']}", row["error"]) for _, row in failed.iterrows()
         ]
         return definitions(entries)
 

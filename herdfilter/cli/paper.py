@@ -54,7 +54,6 @@ def _table(frame: pd.DataFrame) -> list[str]:
     from herdfilter.evaluation.columns import digits
 
     rows = [
-        [digits(cell) if isinstance(cell, float) else str(cell) for cell in row]
-        for row in frame.itertuples(index=False)
+        [digits(cell) if isinstance(cell, float) else str(cell) for cell in row] for row in frame.itertuples(index=False)
     ]
     return in_blocks([str(name) for name in frame], rows, width=None)

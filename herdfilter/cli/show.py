@@ -66,6 +66,4 @@ def _check_parquet() -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
-        raise InputError(
-            f"parquet: needs the package pyarrow ({error}); install herdfilter[parquet]"
-        ) from None
+        raise InputError(f"parquet: needs the package pyarrow ({error}); install herdfilter[parquet]") from None

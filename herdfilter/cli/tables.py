@@ -37,9 +37,7 @@ def write_csv(table: pd.DataFrame, path: Path) -> None:
     table.map(safe).to_csv(path, index=False)
 
 
-def in_blocks(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1, width: int | None = WIDTH
-) -> list[str]:
+def in_blocks(heads: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1, width: int | None = WIDTH) -> list[str]:
     """Lay a table out in lines.
 
     Parameters
@@ -55,9 +53,7 @@ def in_blocks(
         block without a width.
     """
     cells = [[row[i] for row in rows] for i in range(len(heads))]
-    columns = [
-        _column(head, found, left=i == 0) for i, (head, found) in enumerate(zip(heads, cells, strict=True))
-    ]
+    columns = [_column(head, found, left=i == 0) for i, (head, found) in enumerate(zip(heads, cells, strict=True))]
     lines: list[str] = []
     for block in _blocks([len(column[-1]) for column in columns], keys, width):
         chosen = [columns[i] for i in block]
@@ -93,9 +89,7 @@ def _blocks(widths: Sequence[int], keys: int, width: int | None) -> list[list[in
 
 def _with_gaps(lines: Sequence[str], names: Sequence[str]) -> list[str]:
     """Put an empty line between groups of rows of one name, where there is a group of more than one."""
-    groups = [
-        [line for line, _ in group] for _, group in groupby(zip(lines, names, strict=True), lambda p: p[1])
-    ]
+    groups = [[line for line, _ in group] for _, group in groupby(zip(lines, names, strict=True), lambda p: p[1])]
     if all(len(group) == 1 for group in groups):
         return list(lines)
     return [line for i, group in enumerate(groups) for line in (["", *group] if i else group)]

@@ -14,12 +14,8 @@ def check_pair(points: Points, mixture: GaussianMixture | Points, samples: bool 
     With `samples`, points may stand in place of the mixture.
     """
     if not isinstance(points, Points):
-        advice = (
-            "points come first, then the mixture" if isinstance(points, GaussianMixture) else "take Points(x)"
-        )
-        raise TypeError(
-            f"points: expected herdfilter.Points, got an object {type(points).__name__}; {advice}"
-        )
+        advice = "points come first, then the mixture" if isinstance(points, GaussianMixture) else "take Points(x)"
+        raise TypeError(f"points: expected herdfilter.Points, got an object {type(points).__name__}; {advice}")
     if not (samples and isinstance(mixture, Points)):
         mixture = as_mixture("mixture", mixture)
     if points.dim != mixture.dim:

@@ -109,9 +109,7 @@ def _own_values(squared: Array, values: Array, moment: Array) -> Array:
     return _completed(total, u[0], node, squared, values, np.ones(len(squared))) * np.sqrt(moment)
 
 
-def _completed(
-    total: Array, first: float, last: float, squared: Array, values: Array, moment: Array
-) -> Array:
+def _completed(total: Array, first: float, last: float, squared: Array, values: Array, moment: Array) -> Array:
     """Complete the sum over the nodes between two ends by what lies beyond them."""
     fourth = moment**2 + 2 * (values**2).sum(-1) + 4 * (values * squared).sum(-1)  # E|Z|^4
 

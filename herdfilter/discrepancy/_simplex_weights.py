@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-DEPENDENT = (
-    1e-11  # squared distance, of a unit, from the span of the free points under which a point is not added
-)
+DEPENDENT = 1e-11  # squared distance, of a unit, from the span of the free points under which a point is not added
 
 # Options of functions that only compiled code calls; those called in one place become part of their caller.
 INSIDE: dict[str, Any] = {
@@ -44,9 +42,7 @@ def correct_weights(gram, z, w, count, free, size, factor):
             if w[entering] > 0.0:
                 blocked[:] = False
             else:
-                blocked[entering] = (
-                    True  # it gains less than rounding: not to be tried again before another enters
-                )
+                blocked[entering] = True  # it gains less than rounding: not to be tried again before another enters
         entering = -1
         most = 0.0
         for i in range(count):

@@ -106,7 +106,5 @@ def _mean_distance(points: Points) -> float:
             if stop < len(x)
             else 0.0
         )
-        total += float(
-            w[start:stop] @ scipy.spatial.distance.cdist(x[start:stop], x[start:stop]) @ w[start:stop]
-        )
+        total += float(w[start:stop] @ scipy.spatial.distance.cdist(x[start:stop], x[start:stop]) @ w[start:stop])
     return total

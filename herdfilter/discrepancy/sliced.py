@@ -29,9 +29,7 @@ _STEPS = 200
 _ROOT_2PI = np.sqrt(2 * np.pi)
 
 
-def sliced_wasserstein(
-    points: Points, mixture: GaussianMixture, order: int = 2, directions: int | ArrayLike = 128
-) -> float:
+def sliced_wasserstein(points: Points, mixture: GaussianMixture, order: int = 2, directions: int | ArrayLike = 128) -> float:
     """Sliced Wasserstein distance ``(mean over directions of W_p^p)^(1/p)`` (Bonneel, Rabin, Peyre and Pfister 2015).
 
     W_p is the Wasserstein distance of order p between points and mixture, both projected on a direction. It is exact up to
@@ -76,10 +74,7 @@ def sliced_wasserstein(
     check_pair(points, mixture)
     axes = _directions(directions, mixture.dim)
     step = max(1, _BLOCK // max(len(points), len(mixture)))
-    total = sum(
-        _along(axes[start : start + step], points, mixture, order).sum()
-        for start in range(0, len(axes), step)
-    )
+    total = sum(_along(axes[start : start + step], points, mixture, order).sum() for start in range(0, len(axes), step))
     return float(max(total / len(axes), 0.0) ** (1 / order))
 
 
@@ -90,9 +85,7 @@ def _directions(directions: int | ArrayLike, dim: int) -> Array:
     axes = as_array("directions", directions, (None, dim))
     length = np.linalg.norm(axes, axis=1)
     if len(axes) == 0 or (length == 0).any():
-        raise ValueError(
-            f"directions: expected vectors of positive length, got {np.asarray(directions).tolist()}"
-        )
+        raise ValueError(f"directions: expected vectors of positive length, got {np.asarray(directions).tolist()}")
     return axes / length[:, None]
 
 
@@ -190,10 +183,7 @@ class _Line:
 
     def _brackets(self, row: Index, level: Array, x: Array) -> tuple[Array, Array, Array, Array]:
         """For every level two neighbours among the places (k, n) and the ends of the mixture, and F there."""
-        reach = (
-            np.array([[scipy.special.ndtri(level.min())], [scipy.special.ndtri(level.max())]])[:, :, None]
-            * self.sds
-        )
+        reach = np.array([[scipy.special.ndtri(level.min())], [scipy.special.ndtri(level.max())]])[:, :, None] * self.sds
         ends = np.stack([(self.means + reach[0]).min(1), (self.means + reach[1]).max(1)], axis=1)
         nodes = np.concatenate([ends[:, :1], np.clip(x, ends[:, :1], ends[:, 1:]), ends[:, 1:]], axis=1)
         at = self._sums(nodes.ravel(), np.repeat(np.arange(len(x)), nodes.shape[1]))[0].reshape(nodes.shape)

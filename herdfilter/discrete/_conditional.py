@@ -56,11 +56,7 @@ def checked_neighbours(neighbours: Sequence[Sequence[int]], d: int) -> tuple[tup
         index = as_any("neighbours", around)
         if index.size == 0:
             index = index.astype(np.int64)
-        allowed = (
-            index.ndim == 1
-            and index.dtype.kind in "iu"
-            and not ((index < 0) | (index >= d) | (index == i)).any()
-        )
+        allowed = index.ndim == 1 and index.dtype.kind in "iu" and not ((index < 0) | (index >= d) | (index == i)).any()
         if not allowed or len(set(index.tolist())) != len(index):
             raise ValueError(
                 f"neighbours: expected distinct variables from 0 to {d - 1} other than {i} for variable {i}, "

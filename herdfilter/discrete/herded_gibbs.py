@@ -116,9 +116,7 @@ class HerdedGibbs:
             raise ValueError(f"conditional: expected a function of (i, x), got {self.conditional!r}")
         sizes = np.atleast_1d(as_any("cardinalities", self.cardinalities))
         if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
-            raise ValueError(
-                f"cardinalities: expected positive integers, one per variable, got {shown(self.cardinalities)}"
-            )
+            raise ValueError(f"cardinalities: expected positive integers, one per variable, got {shown(self.cardinalities)}")
         object.__setattr__(self, "cardinalities", tuple(sizes.tolist()))
         if self.neighbours is not None:
             object.__setattr__(self, "neighbours", checked_neighbours(self.neighbours, len(sizes)))
@@ -220,9 +218,7 @@ class HerdedGibbs:
         state = as_array("start", start, (len(self.cardinalities),))
         for i, (value, k) in enumerate(zip(state, self.cardinalities, strict=True)):
             if value != int(value) or not 0 <= value < k:
-                raise ValueError(
-                    f"start: expected variable {i} to be an integer from 0 to {k - 1}, got {value:g}"
-                )
+                raise ValueError(f"start: expected variable {i} to be an integer from 0 to {k - 1}, got {value:g}")
         return state.astype(np.int64)
 
     def _refuse_if_too_large(self, sweeps: int) -> None:

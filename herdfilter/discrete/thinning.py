@@ -31,9 +31,7 @@ ROUNDS = 50  # of its iteration
 CONVERGED = 0.01  # relative change of the scatter that no longer matters
 
 
-def thin(
-    x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Sequence[int] = ()
-) -> NDArray[np.int64]:
+def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Sequence[int] = ()) -> NDArray[np.int64]:
     """Choose m members of a sample that represent it best, all with the same weight; returns their indices.
 
     Chosen are the members of least energy distance to the whole sample, ``2 E|X - Y| - E|X - X'| - E|Y - Y'|`` with X from
@@ -99,9 +97,7 @@ def _as_sample(x: ArrayLike) -> Array:
     """Return a sample as an array (n, d), a vector as one dimension."""
     array = as_numbers("x", x, (None, None))
     if array.ndim == 3:
-        raise ValueError(
-            f"x: expected shape (n, d), got {array.shape}; x.reshape(-1, {array.shape[2]}) joins chains"
-        )
+        raise ValueError(f"x: expected shape (n, d), got {array.shape}; x.reshape(-1, {array.shape[2]}) joins chains")
     array = as_particles("x", array[:, None] if array.ndim == 1 else array)
     return as_array("x", array, (None, None), largest=LARGEST)
 
@@ -133,9 +129,7 @@ def _scatter(x: Array, w: Array) -> Array:
     for _ in range(ROUNDS):
         white = _whitened(scatter, x - centre)
         share = w / (FREEDOM + (white * white).sum(axis=1))
-        share /= (
-            share.sum()
-        )  # not by the sum of w: the same maximum in fewer rounds (Kent, Tyler and Vardi 1994)
+        share /= share.sum()  # not by the sum of w: the same maximum in fewer rounds (Kent, Tyler and Vardi 1994)
         centre = share @ x
         found = floored(((x - centre).T * share) @ (x - centre))
         change = np.abs(found - scatter) / np.sqrt(np.outer(scatter.diagonal(), scatter.diagonal()))

@@ -96,9 +96,7 @@ def posterior_cramer_rao_bound(
     require_constant_noise(model, "the Cramer-Rao bound")
     if not isinstance(model.initial, GaussianMixture):
         found = type(model.initial).__name__
-        raise TypeError(
-            f"model: the Cramer-Rao bound needs a GaussianMixture as initial distribution, got {found}"
-        )
+        raise TypeError(f"model: the Cramer-Rao bound needs a GaussianMixture as initial distribution, got {found}")
     T, dt, rng = as_count("steps", steps), as_positive("dt", dt), as_generator(rng)
     x = model.initial.sample(as_count("runs", runs), rng)
     P = _initial_bound(model.initial, x)
@@ -123,10 +121,7 @@ def _initial_bound(initial: GaussianMixture, x: Array) -> Array:
     shares = np.exp(logs - logs.max(axis=1, keepdims=True)) * initial.weights
     shares /= shares.sum(axis=1, keepdims=True)
     pulls = np.stack(
-        [
-            np.linalg.solve(cov, (mean - x).T).T
-            for mean, cov in zip(initial.means, initial.covariances, strict=True)
-        ],
+        [np.linalg.solve(cov, (mean - x).T).T for mean, cov in zip(initial.means, initial.covariances, strict=True)],
         axis=1,
     )
     scores = (shares[:, :, None] * pulls).sum(axis=1)
@@ -176,9 +171,7 @@ def _transition_jacobians(model: Any, x: Array, dt: float, step: int) -> Array:
     if hasattr(model, "transition_jacobian"):
         return np.asarray(model.transition_jacobian(x, dt, None, step), dtype=np.float64)
     circular = circular_dims(model)
-    return _differences(
-        VectorFunction(lambda y: transition_mean(model, y, dt, None, step), lambda _: circular), x
-    )
+    return _differences(VectorFunction(lambda y: transition_mean(model, y, dt, None, step), lambda _: circular), x)
 
 
 def _observation_jacobians(model: Any, x: Array, step: int) -> Array:
@@ -186,9 +179,7 @@ def _observation_jacobians(model: Any, x: Array, step: int) -> Array:
     if hasattr(model, "observation_jacobian"):
         return np.asarray(model.observation_jacobian(x, step), dtype=np.float64)
     return _differences(
-        VectorFunction(
-            lambda y: observation_mean(model, y, step), lambda size: observation_circular(model, size)
-        ),
+        VectorFunction(lambda y: observation_mean(model, y, step), lambda size: observation_circular(model, size)),
         x,
     )
 

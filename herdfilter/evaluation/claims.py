@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def claims(
-    table: pd.DataFrame, baseline: str | None = None, level: float = 0.95, simultaneous: bool = True
-) -> pd.DataFrame:
+def claims(table: pd.DataFrame, baseline: str | None = None, level: float = 0.95, simultaneous: bool = True) -> pd.DataFrame:
     """Compare filters pair by pair, and say which is better where the paired interval shows it.
 
     The median over runs of the ratio of two errors in the same run has an exact interval between order statistics (Thompson
@@ -77,9 +75,7 @@ def claims(
         (n, pair[0], pair[1])
         for n in dict.fromkeys(table["n_particles"])
         for pair in (
-            combinations(names, 2)
-            if baseline is None
-            else [(name, baseline) for name in names if name != baseline]
+            combinations(names, 2) if baseline is None else [(name, baseline) for name in names if name != baseline]
         )
         if all((name, n) in errors.errors for name in pair)
     ]

@@ -40,9 +40,7 @@ class Family:
         return -(-runs // self.runs)
 
 
-def planned_family(
-    scenario: Any, models: int | None, first_model: int | None, runs: int
-) -> tuple[Family | None, int]:
+def planned_family(scenario: Any, models: int | None, first_model: int | None, runs: int) -> tuple[Family | None, int]:
     """Return the family of a comparison, and the runs of all its models together; of a scenario of one model none.
 
     Parameters

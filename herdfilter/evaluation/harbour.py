@@ -149,9 +149,7 @@ def sensor_constants(data: AutoferryData, sensor: str) -> SensorConstants:
     error, velocity = (np.concatenate([getattr(one, name) for one in seen]) for name in ("error", "velocity"))
     found = np.isfinite(error[:, 0])
     if not found.any():
-        raise ValueError(
-            f"sensor: expected detections of a vessel by the {sensor} of recording {data.scenario}, got none"
-        )
+        raise ValueError(f"sensor: expected detections of a vessel by the {sensor} of recording {data.scenario}, got none")
     error, velocity = error[found], velocity[found]
     delay = -float((error * velocity).sum() / (velocity**2).sum())
     return SensorConstants(
@@ -167,8 +165,7 @@ def velocities(time: Array, path: Array) -> Array:
     known = np.isfinite(path[:, 0])
     before, after = (np.clip(time + side, *time[known][[0, -1]]) for side in (-_WINDOW, _WINDOW))
     first, last = (
-        np.column_stack([np.interp(when, time[known], axis[known]) for axis in path.T])
-        for when in (before, after)
+        np.column_stack([np.interp(when, time[known], axis[known]) for axis in path.T]) for when in (before, after)
     )
     return np.where(known[:, None], (last - first) / (after - before)[:, None], np.nan)
 
@@ -294,18 +291,12 @@ def load_harbour(
         raise ValueError(f"area: expected rows (least, largest) of north and east, got {shown(area)}")
     close = float(as_array("nearest", nearest, ()))
     if recording == constants_from:
-        raise ValueError(
-            f"constants_from: expected another recording than the one to track in, got {constants_from}"
-        )
+        raise ValueError(f"constants_from: expected another recording than the one to track in, got {constants_from}")
     other = load_autoferry(folder, constants_from, sensors, base_url=base_url)
     data = load_autoferry(folder, recording, sensors, base_url=base_url)
     constants = {sensor: sensor_constants(other, sensor) for sensor in sensors}
-    data = replace(
-        data, scans=[_within(*entry, bounds, close) for entry in zip(data.scans, data.own_ship, strict=True)]
-    )
-    states = np.stack(
-        [np.hstack([path, velocities(data.time, path)]) for path in np.moveaxis(data.truth, 1, 0)], axis=1
-    )
+    data = replace(data, scans=[_within(*entry, bounds, close) for entry in zip(data.scans, data.own_ship, strict=True)])
+    states = np.stack([np.hstack([path, velocities(data.time, path)]) for path in np.moveaxis(data.truth, 1, 0)], axis=1)
     if vessel is None:
         first, before, initial = 0, -np.diff(data.time).mean(), {}
     else:

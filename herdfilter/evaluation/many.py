@@ -121,9 +121,7 @@ def run_many(
 Outcome = tuple[FilterResult | None, Exception | None]
 
 
-def _outcomes(
-    make: Callable[[int], Any], tracks: list[Any], workers: int, options: Mapping[str, Any]
-) -> Iterable[Outcome]:
+def _outcomes(make: Callable[[int], Any], tracks: list[Any], workers: int, options: Mapping[str, Any]) -> Iterable[Outcome]:
     """Return what became of each track, in order, as it is known."""
     if workers == 1 or len(tracks) < 2:
         return (_outcome(make, k, track, options) for k, track in enumerate(tracks))

@@ -102,9 +102,7 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
     import pandas as pd
 
     if "model" not in table:
-        raise ValueError(
-            "table: expected a column 'model', as of a scenario that is a family of models, got none"
-        )
+        raise ValueError("table: expected a column 'model', as of a scenario that is a family of models, got none")
     baseline = baseline_of(table, baseline)
     pivots = _Pivots(table)
     uncertain, unknown = pivots.uncertain(), pivots.unknown()

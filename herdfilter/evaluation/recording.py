@@ -137,9 +137,7 @@ class DataSet:
 
 def _plaza(folder: Path | None, **options: Any) -> DataSet:
     data = load_plaza(folder, **options)
-    return DataSet(
-        Recording(data.truth, data.observations, data.dt, data.controls), {"beacons": data.beacons}
-    )
+    return DataSet(Recording(data.truth, data.observations, data.dt, data.controls), {"beacons": data.beacons})
 
 
 def _uav(folder: Path | None, **options: Any) -> DataSet:

@@ -42,9 +42,7 @@ def _grid(
     from herdfilter.filters.exact import GridFilter
 
     grid = GridFilter(model, lower, upper, points)
-    result = grid.run(
-        recording.observations, recording.dt, recording.controls, keep_masses=len(grid.shape) == 1
-    )
+    result = grid.run(recording.observations, recording.dt, recording.controls, keep_masses=len(grid.shape) == 1)
     posteriors = {}
     if result.masses is not None:
         h = grid.spacing[0]
@@ -150,10 +148,7 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
             log_likelihood -= 0.5 * float(quadratic + np.linalg.slogdet(2 * np.pi * S)[1])
         means.append(x)
         covariances.append(0.5 * (P + P.T))
-    posteriors = {
-        k: GaussianMixture.trusted(np.ones(1), means[k][None], covariances[k])
-        for k in snapshot_steps(len(means))
-    }
+    posteriors = {k: GaussianMixture.trusted(np.ones(1), means[k][None], covariances[k]) for k in snapshot_steps(len(means))}
     return _exact(np.array(means), log_likelihood, np.array(covariances), posteriors)
 
 
@@ -180,9 +175,7 @@ KEPT = ("grid", "large", "grid-or-large")  # the Kalman filter takes less time t
 _FORM = 4  # of what is kept; to be raised when `to_arrays` changes
 
 
-def compute_reference(
-    scenario: Scenario, model: Any, recording: Recording, rng: np.random.Generator
-) -> Reference | None:
+def compute_reference(scenario: Scenario, model: Any, recording: Recording, rng: np.random.Generator) -> Reference | None:
     """Compute the reference of one run, or take it from the cache; None if the scenario has none."""
     if scenario.reference is None:
         return None

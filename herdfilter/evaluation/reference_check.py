@@ -63,9 +63,7 @@ def _check_grid(keywords: Mapping[str, Any], dim: int) -> None:
         return
     points = keywords["points"]
     if not isinstance(points, (int, list, tuple)):
-        raise ValueError(
-            f"[reference]: points: expected a number or one for each dimension, got {shown(points)}"
-        )
+        raise ValueError(f"[reference]: points: expected a number or one for each dimension, got {shown(points)}")
     counts = [points] * dim if isinstance(points, int) else points
     total = math.prod(as_count("[reference]: points", count, most=None) for count in counts)
     check_fits("[reference]: points", f"{total} in {dim} dimensions", total * (dim + 1) * NUMBER)

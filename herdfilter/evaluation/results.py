@@ -66,9 +66,7 @@ class Trajectory:
     __repr__ = fields_in_line
 
     @classmethod
-    def of_arrays(
-        cls, arrays: Mapping[tuple[str, str], Array], filters: Iterable[str], n_particles: int
-    ) -> Trajectory:
+    def of_arrays(cls, arrays: Mapping[tuple[str, str], Array], filters: Iterable[str], n_particles: int) -> Trajectory:
         """Put together what was kept (`tasks.Outcome.shown`): (filter, name) -> array, in the order of the filters."""
         common = {what: array for (name, what), array in arrays.items() if not name}
         dt = common["dt"]
@@ -76,9 +74,7 @@ class Trajectory:
             observations: Observations = unpacked(common["detections"], common["scan_sizes"])
         else:
             observations = common["observations"]
-        recording = Recording(
-            common["truth"], observations, float(dt) if dt.ndim == 0 else dt, common.get("controls")
-        )
+        recording = Recording(common["truth"], observations, float(dt) if dt.ndim == 0 else dt, common.get("controls"))
         reference = None
         if "reference" in common:
             likelihood = float(common["reference_log_likelihood"])
@@ -187,12 +183,6 @@ def _trace(series: Mapping[str, Array]) -> Trace:
         warnings.simplefilter("ignore", RuntimeWarning)  # steps without any reference: NaN
         if "gospa" in series:
             return Trace(np.nanmedian(series["gospa"], axis=0), None)
-        medians = {
-            name: np.sqrt(np.nanmedian(series[name], axis=0))
-            for name in ("truth", "reference")
-            if name in series
-        }
+        medians = {name: np.sqrt(np.nanmedian(series[name], axis=0)) for name in ("truth", "reference") if name in series}
     reference = medians.get("reference")
-    return Trace(
-        medians["truth"], reference if reference is not None and np.isfinite(reference).all() else None
-    )
+    return Trace(medians["truth"], reference if reference is not None and np.isfinite(reference).all() else None)

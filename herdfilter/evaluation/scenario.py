@@ -248,9 +248,7 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
     if isinstance(scenario, Scenario):
         return scenario
     if not isinstance(scenario, (str, os.PathLike)):
-        raise TypeError(
-            f"scenario: expected a name, a path to a TOML file or a Scenario, got {shown(scenario)}"
-        )
+        raise TypeError(f"scenario: expected a name, a path to a TOML file or a Scenario, got {shown(scenario)}")
     text = os.fspath(scenario)
     if text.endswith(".toml") or os.sep in text:
         path = Path(text).expanduser()

@@ -62,9 +62,7 @@ def _check_text(name: str, value: Any) -> None:
 
 def _check_dims(dims: Any) -> None:
     if not isinstance(dims, (tuple, list)) or not dims:
-        raise ValueError(
-            f"error_dims: expected at least one dimension, got {shown(dims)}; leave it out for all"
-        )
+        raise ValueError(f"error_dims: expected at least one dimension, got {shown(dims)}; leave it out for all")
     for dim in dims:
         as_count("error_dims", dim, minimum=0)
     if len(set(dims)) < len(dims):
@@ -104,9 +102,7 @@ def _check_targets(scenario: Any) -> None:
     if scenario.data is not None and many.tracks:
         raise ValueError("[targets] tracks: expected none beside [data], which brings the truth")
     if scenario.data is None and not many.tracks and isinstance(many.births, Anywhere):
-        raise ValueError(
-            "[targets] tracks: expected some, or [[targets.births]] to draw them from, got neither"
-        )
+        raise ValueError("[targets] tracks: expected some, or [[targets.births]] to draw them from, got neither")
 
 
 def check_beside_model(scenario: Any, dim: int) -> None:

@@ -91,17 +91,13 @@ def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
         given = getattr(result, name, None)
         if given is None or len(given) != steps:
             got = "none" if given is None else len(given)
-            raise ValueError(
-                f"{name}: expected one entry for each of {steps} steps from a tracker, got {got}"
-            )
+            raise ValueError(f"{name}: expected one entry for each of {steps} steps from a tracker, got {got}")
     places: dict[Any, int] = {}
     entries = []
     for step, (means, labels) in enumerate(zip(result.means, result.labels, strict=True)):
         points = as_array("means", means, (None, dim)) if len(means) else np.empty((0, dim))
         if len(labels) != len(points) or len(set(labels)) < len(labels):
-            raise ValueError(
-                f"labels: expected {len(points)} different ones at step {step + 1}, got {shown(list(labels))}"
-            )
+            raise ValueError(f"labels: expected {len(points)} different ones at step {step + 1}, got {shown(list(labels))}")
         for label, point in zip(labels, points, strict=True):
             entries.append((step, places.setdefault(label, len(places)), point))
     estimates = np.full((steps, len(places), dim), np.nan)

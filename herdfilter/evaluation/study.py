@@ -151,9 +151,7 @@ class Study:
 def _source(model: Any) -> str:
     """Digest of the files in which a user's model stands."""
     try:
-        return digest(
-            type(model) if type(model).__module__.startswith("herdfilter.") else cache.sources(model)
-        )
+        return digest(type(model) if type(model).__module__.startswith("herdfilter.") else cache.sources(model))
     except (OSError, TypeError):  # typed in at a prompt, or compiled
         return digest(type(model))
 
@@ -217,9 +215,7 @@ def _try_parts(study: Study) -> None:
     steps = scenario.steps_of(model) if study.data is None else len(study.data.recording)
     check_study_fits(study.particles, model.dim, steps, study.runs, len(study.filters))
     own = resolve_filters([*scenario.filter], scenario.filter, scenario.modules) if scenario.filter else {}
-    every = (
-        own | dict(study.filters) if study.family is None else {}
-    )  # there, one may serve most models but not this
+    every = own | dict(study.filters) if study.family is None else {}  # there, one may serve most models but not this
     for name, factory in every.items():
         with blamed_on(f"filter {name}: "):
             study._built(factory, Task(name, study.particles[0], 0), model)

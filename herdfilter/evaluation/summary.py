@@ -49,9 +49,7 @@ class Pairs:
             row = geometric_mean("ratio", self.ratios(own, base).to_numpy(), level)
         else:
             row = paired_median("ratio", self.ratios(own, base).to_numpy(), level)
-            row |= paired_median(
-                "difference", (self.losses[own] - self.losses[base]).dropna().to_numpy(), level
-            )
+            row |= paired_median("difference", (self.losses[own] - self.losses[base]).dropna().to_numpy(), level)
         return row | {"better": int(row["ratio_low"] > 1) - int(row["ratio_high"] < 1)}
 
     def _of_units(self, values: Any) -> Any:

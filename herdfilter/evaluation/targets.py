@@ -166,9 +166,7 @@ class Targets:
 
     def __post_init__(self) -> None:
         if isinstance(self.births, tuple) and not self.births:
-            raise ValueError(
-                "[targets] births: expected at least one, got none: no target would ever be found"
-            )
+            raise ValueError("[targets] births: expected at least one, got none: no target would ever be found")
         as_positive("[targets] cutoff", self.cutoff)
         _check_probability("survival_probability", self.survival_probability)
         for name in ("gospa_order", "ospa_order"):
@@ -203,9 +201,7 @@ class Targets:
             as_array(f"[targets] {name}", state, (dim,))
         for one in self.tracks:
             if one.first > steps:
-                raise ValueError(
-                    f"[targets] tracks: first: expected at most {steps}, the last step, got {one.first}"
-                )
+                raise ValueError(f"[targets] tracks: first: expected at most {steps}, the last step, got {one.first}")
 
     def simulate_truth(self, model: Any, steps: int, rng: np.random.Generator, dt: float) -> Array:
         """Simulate the true states (steps, targets, d), NaN where a target is absent."""

@@ -139,9 +139,7 @@ def _normalised_innovations(
     model = getattr(estimator, "model", None)
     partial = isinstance(estimator, KalmanFilter) or (model is not None and takes_partial(model))
     size = observations.shape[1]
-    for seen, places in _patterns(
-        observations, [k for k, (mean, _) in predictions.items() if len(mean) == size]
-    ):
+    for seen, places in _patterns(observations, [k for k, (mean, _) in predictions.items() if len(mean) == size]):
         if not len(seen) or not (partial or len(seen) == size):
             continue
         means = np.array([predictions[k][0] for k in places])

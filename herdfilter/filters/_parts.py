@@ -39,9 +39,7 @@ def returned(cloud: Any, part: object, method: str, shape: tuple[int, int]) -> C
             return cloud
     name = f"{type(part).__name__}.{method}"
     if not isinstance(cloud, Cloud):
-        raise TypeError(
-            f"{name}: expected a herdfilter.filters.Cloud(particles, log_weights), got {type(cloud).__name__}"
-        )
+        raise TypeError(f"{name}: expected a herdfilter.filters.Cloud(particles, log_weights), got {type(cloud).__name__}")
     raise ValueError(
         f"{name}: expected particles of shape {shape} and as many weights, got {x} and {weights}; look at the model's "
         "initial and dim, or at the sampler"

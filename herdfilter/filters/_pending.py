@@ -29,9 +29,7 @@ class Pending:
     is then put back: asking does not change what follows.
     """
 
-    def __init__(
-        self, proposal: ObservingProposal, move: Move, start: Cloud, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, proposal: ObservingProposal, move: Move, start: Cloud, rng: np.random.Generator) -> None:
         self.proposal, self.start, self.rng = proposal, start, rng
         self.move = move._replace(model=as_it_stands(move))
         self._predicted: tuple[Cloud, Any] | None = None  # and the generator's state after it

@@ -41,10 +41,7 @@ def since_start(times: ArrayLike, steps: int, name: str = "times") -> Array:
         instants = _in_one_zone(array)
         numbers = (instants[1:] - instants[0]) / SECOND
     elif array.ndim == 1 and array.size and _all(array, timedelta, "m"):
-        numbers = (
-            array.astype(np.result_type(array.dtype, "m8[us]") if array.dtype.kind == "m" else "m8[us]")
-            / SECOND
-        )
+        numbers = array.astype(np.result_type(array.dtype, "m8[us]") if array.dtype.kind == "m" else "m8[us]") / SECOND
     else:
         numbers = as_array(name, times, (None,))
     if len(numbers) != steps:
@@ -85,9 +82,7 @@ def as_objects(times: Sequence[Any]) -> np.ndarray:
 
 def _all(array: np.ndarray, kind: type, code: str) -> bool:
     """Whether all entries are dates, or durations: of NumPy, or objects of a kind."""
-    return array.dtype.kind == code or (
-        array.dtype.kind == "O" and all(isinstance(entry, kind) for entry in array)
-    )
+    return array.dtype.kind == code or (array.dtype.kind == "O" and all(isinstance(entry, kind) for entry in array))
 
 
 def _in_one_zone(dates: np.ndarray) -> np.ndarray:

@@ -64,9 +64,7 @@ class Cloud:
         self.successors = n if successors is None else as_count("successors", successors)
 
     @classmethod
-    def trusted(
-        cls, particles: Array, log_weights: Array, modes: Any = None, successors: Any = None
-    ) -> Cloud:
+    def trusted(cls, particles: Array, log_weights: Array, modes: Any = None, successors: Any = None) -> Cloud:
         """Build without validation, for arrays that are valid by construction."""
         self = object.__new__(cls)
         self.particles, self.log_weights, self.modes = particles, log_weights, modes

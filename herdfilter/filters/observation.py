@@ -62,9 +62,7 @@ class Observation:
     __repr__ = fields_in_line
 
     @classmethod
-    def read(
-        cls, model: contract.Model, z: Any, step: int, partial: bool | None = None
-    ) -> Observation | None:
+    def read(cls, model: contract.Model, z: Any, step: int, partial: bool | None = None) -> Observation | None:
         """Read what a user gives as an observation; None if it is missing.
 
         It is missing if it is None or NaN in all entries; without `partial`, also if it is NaN in any entry. What a mask
@@ -86,21 +84,15 @@ class Observation:
         try:
             numbers = as_numbers("z", z, (None,), missing=True)
         except ValueError:
-            raise ValueError(
-                f"z: expected None or an array of numbers, got {shown(z)} at step {step}"
-            ) from None
+            raise ValueError(f"z: expected None or an array of numbers, got {shown(z)} at step {step}") from None
         if partial is None:
             partial = contract.takes_partial(model)
         if (numbers.size or not partial) and np.abs(numbers).max(initial=0.0) <= LARGEST:
             return cls(model, numbers, step, None)
         if np.isinf(numbers).any():
-            raise ValueError(
-                f"z: expected finite numbers, or NaN where missing, got {numbers} at step {step}"
-            )
+            raise ValueError(f"z: expected finite numbers, or NaN where missing, got {numbers} at step {step}")
         if (np.abs(numbers) > LARGEST).any():
-            raise ValueError(
-                f"z: expected numbers up to {LARGEST:g}, got {numbers} at step {step}; choose larger units"
-            )
+            raise ValueError(f"z: expected numbers up to {LARGEST:g}, got {numbers} at step {step}; choose larger units")
         kept = partial and not np.isnan(numbers).all()
         return cls(model, numbers, step, None) if kept else None
 
@@ -203,9 +195,7 @@ def predicted_observation(
     return merged(means, covariances, shares, contract.observation_circular(own, means.shape[1]))
 
 
-def predicted_moments(
-    model: contract.Model, x: Array, weights: Array, step: int
-) -> tuple[Array, Array, Array]:
+def predicted_moments(model: contract.Model, x: Array, weights: Array, step: int) -> tuple[Array, Array, Array]:
     """Mean (k,) and covariance (k, k) of the mean observations of weighted states (n, d), and that of the noise (k, k)."""
     seen = contract.observation_mean(model, x, step)
     size = seen.shape[1]

@@ -237,9 +237,7 @@ class ParticleFilter:
         cloud = self._current()
         mean, covariance = moments(cloud.particles, cloud.weights, self._circular)
         modes = None if cloud.modes is None else self.mode_probabilities
-        self.record = StepRecord(
-            self.step, mean, covariance, cloud.ess, self._resampled, increment, outcome, modes
-        )
+        self.record = StepRecord(self.step, mean, covariance, cloud.ess, self._resampled, increment, outcome, modes)
         return self.record
 
     def run(

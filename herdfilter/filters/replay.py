@@ -61,17 +61,13 @@ class Replay:
         self.lag = float(elapsed([lag], None, "lag")[0])
         if not self.lag >= 0:
             raise ValueError(f"lag: expected a duration of at least 0, got {shown(lag)}")
-        self._kept: list[
-            tuple[_Standing, _Reading]
-        ] = []  # each reading after where the filter stood before it
+        self._kept: list[tuple[_Standing, _Reading]] = []  # each reading after where the filter stood before it
         self._time = 0.0  # of the state where the filter stands
 
     def __repr__(self) -> str:
         return one_line(self, filter=self.filter, lag=self.lag, start=self.start)
 
-    def update(
-        self, time: Any, z: ArrayLike | None, sensor: Sensor | None = None, control: Any = None
-    ) -> StepRecord:
+    def update(self, time: Any, z: ArrayLike | None, sensor: Sensor | None = None, control: Any = None) -> StepRecord:
         """Take up a reading; return the record of the latest one, this or another.
 
         Parameters
@@ -92,9 +88,7 @@ class Replay:
         """
         since = float(elapsed([time], self.start, "time")[0])
         if not since > 0:
-            raise ValueError(
-                f"time: expected one after {self.start or 0}, where the filter started, got {time}"
-            )
+            raise ValueError(f"time: expected one after {self.start or 0}, where the filter started, got {time}")
         if since < self._time - self.lag:
             raise ValueError(
                 f"time: expected at most {self.lag:g} before the latest reading, got {time}, which is "
@@ -115,9 +109,7 @@ class Replay:
         except BaseException:
             self._go_back(now)
             raise
-        self._kept = [
-            (standing, reading) for standing, reading in kept if reading.since >= self._time - self.lag
-        ]
+        self._kept = [(standing, reading) for standing, reading in kept if reading.since >= self._time - self.lag]
         return record
 
     def _take_up(self, reading: _Reading) -> StepRecord:

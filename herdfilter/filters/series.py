@@ -83,16 +83,12 @@ def series(
     one_of("late", late, ("raise", "replay"))
     if any(is_reading(entry) for entry in observations):
         if times is not None or as_any("dt", dt).ndim or dt != 1.0:
-            raise ValueError(
-                "observations: expected readings without times or dt, as they have their own; got both"
-            )
+            raise ValueError("observations: expected readings without times or dt, as they have their own; got both")
         if len(inputs) != steps:
             raise ValueError(f"controls: expected one per step, {steps}, got {len(inputs)}")
         return _of_readings(observations, inputs, start, late)
     if start is not None:
-        raise ValueError(
-            f"start: expected none beside observations without times of their own, got {shown(start)}"
-        )
+        raise ValueError(f"start: expected none beside observations without times of their own, got {shown(start)}")
     if times is not None:
         dt = _intervals(times, dt, steps)
     dts: list[Any] = [dt] * steps if as_any("dt", dt).ndim == 0 else list(np.asarray(dt))
@@ -105,17 +101,12 @@ def series(
         except ValueError as error:
             raise ValueError(f"{error} before step {k + 1}") from None
     given = list(np.cumsum(dts)) if times is None else list(np.asarray(times))[-steps:]
-    return [
-        Step(z, dt, control, None, time)
-        for z, dt, control, time in zip(observations, dts, inputs, given, strict=True)
-    ]
+    return [Step(z, dt, control, None, time) for z, dt, control, time in zip(observations, dts, inputs, given, strict=True)]
 
 
 def is_reading(entry: Any) -> bool:
     """Whether an entry is (time, sensor, observation), in a tuple if the sensor is None: a list may be of numbers."""
-    return _is_triple(entry) and (
-        isinstance(entry[1], Sensor) or (isinstance(entry, tuple) and entry[1] is None)
-    )
+    return _is_triple(entry) and (isinstance(entry[1], Sensor) or (isinstance(entry, tuple) and entry[1] is None))
 
 
 def _is_triple(entry: Any) -> bool:
@@ -144,10 +135,7 @@ def _of_readings(readings: Sequence[Any], controls: Sequence[Any], start: Any, l
             f"observations: expected readings after the state where the filter stands, got the time {times[order[0]]}; "
             "give its time as start"
         )
-    return [
-        Step(readings[k][2], float(dt), controls[k], readings[k][1], times[k])
-        for k, dt in zip(order, dts, strict=True)
-    ]
+    return [Step(readings[k][2], float(dt), controls[k], readings[k][1], times[k]) for k, dt in zip(order, dts, strict=True)]
 
 
 def _intervals(times: ArrayLike, dt: Any, steps: int) -> Array:
@@ -159,9 +147,7 @@ def _intervals(times: ArrayLike, dt: Any, steps: int) -> Array:
     if (dts <= 0).any():
         k = int(np.argmax(dts <= 0))
         before = f"{numbers[k - 1]:g}" if k else "0, the initial state's,"
-        raise ValueError(
-            f"times: expected increasing times, got {numbers[k]:g} after {before} at step {k + 1}"
-        )
+        raise ValueError(f"times: expected increasing times, got {numbers[k]:g} after {before} at step {k + 1}")
     return dts
 
 
@@ -189,9 +175,7 @@ def run(
                 online.predict(step.dt, step.control)
             if watcher is not None:
                 watcher.predicted(online, step.z)
-            records.append(
-                online.update(step.z) if step.sensor is None else online.update(step.z, step.sensor)
-            )
+            records.append(online.update(step.z) if step.sensor is None else online.update(step.z, step.sensor))
             if watcher is not None:
                 watcher.updated(online)
             if kept is not None:

@@ -107,9 +107,7 @@ class Views:
         if len(drawn) == 1:
             if not ax.get_ylabel():
                 ax.set_ylabel(names[drawn[0]])
-            return plot_state_over_time(
-                self, drawn[0], ax, None if actual is None else actual[:, 0], ellipses, angles
-            )
+            return plot_state_over_time(self, drawn[0], ax, None if actual is None else actual[:, 0], ellipses, angles)
         name_axes(ax, *(names[i] for i in drawn))
         if actual is not None:
             turned = [k for k, i in enumerate(drawn) if i in angles]

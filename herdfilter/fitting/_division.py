@@ -36,9 +36,7 @@ def divide(
         items, amounts, allowed = waiting.pop()
         m = len(items)
         below -= m
-        total, effective, changed = _whiten(
-            z, items, amounts, y, p, parts, floor, means[count], covariances[count], factor
-        )
+        total, effective, changed = _whiten(z, items, amounts, y, p, parts, floor, means[count], covariances[count], factor)
         first = 0.0
         if allowed > 1 and effective > 2 * (d + 2):
             tails = _misfit(y, p, m, effective, lines, parts, skew, limits, edges, normal)

@@ -116,9 +116,7 @@ def maximise_two(y, p, m, parts, row, second, effective, rounds):
         for i in range(m):
             # exp(-|x|) and log(1 + exp(-|x|)) by powers, which run over several points at once.
             t = -min(abs(excess[i]), 32.0) / 32.0
-            e = 1.0 + t * (
-                1.0 + t / 2 * (1.0 + t / 3 * (1.0 + t / 4 * (1.0 + t / 5 * (1.0 + t / 6 * (1.0 + t / 7)))))
-            )
+            e = 1.0 + t * (1.0 + t / 2 * (1.0 + t / 3 * (1.0 + t / 4 * (1.0 + t / 5 * (1.0 + t / 6 * (1.0 + t / 7))))))
             e *= e
             e *= e
             e *= e

@@ -17,12 +17,8 @@ from herdfilter.fitting._division import divide
 from herdfilter.mixture import GaussianMixture
 
 FLOOR = 1e-6  # least variance of a component in any direction, as a fraction of that of all particles
-FLAT = (
-    1e-8  # eigenvalue of the correlation matrix under which there is no spread; what `floored` raises it to
-)
-EDGES = np.linspace(
-    -4.0, 4.0, 129
-)  # of the cells, in standard deviations, in which particles are counted along a line
+FLAT = 1e-8  # eigenvalue of the correlation matrix under which there is no spread; what `floored` raises it to
+EDGES = np.linspace(-4.0, 4.0, 129)  # of the cells, in standard deviations, in which particles are counted along a line
 NORMAL = scipy.special.ndtr(EDGES)
 
 
@@ -79,9 +75,7 @@ class DivisiveFit:
         if self.max_components is not None:
             as_count("max_components", self.max_components)
 
-    def fit(
-        self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()
-    ) -> GaussianMixture:
+    def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
         particles, weights = as_weighted_particles(particles, weights)
         x = unwrap_angles(particles, weights, circular)

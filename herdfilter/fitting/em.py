@@ -83,9 +83,7 @@ class EMFit:
         check_flags(shared=self.shared)
         if isinstance(self.n_components, str):
             if self.n_components != "bic":
-                raise ValueError(
-                    f"n_components: expected an integer of at least 1 or 'bic', got {self.n_components!r}"
-                )
+                raise ValueError(f"n_components: expected an integer of at least 1 or 'bic', got {self.n_components!r}")
         else:
             as_count("n_components", self.n_components)
         as_count("max_components", self.max_components)
@@ -96,9 +94,7 @@ class EMFit:
         object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
         as_count("max_iterations", self.max_iterations)
 
-    def fit(
-        self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()
-    ) -> GaussianMixture:
+    def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
         particles, weights = as_weighted_particles(particles, weights)
         x = unwrap_angles(particles, weights, circular)
@@ -113,9 +109,7 @@ class EMFit:
         inverse = np.linalg.inv(factor)
         z = np.ascontiguousarray(inverse @ centred.T)
         # Where the particles have no spread at all, every component gets that of `regular`.
-        widening = (
-            np.zeros_like(regular) if regular is covariance else inverse @ (regular - covariance) @ inverse.T
-        )
+        widening = np.zeros_like(regular) if regular is covariance else inverse @ (regular - covariance) @ inverse.T
         share, means, covariances = self._best(z, w, widening)
         covariances = factor @ covariances @ factor.T
         covariances = 0.5 * (covariances + np.swapaxes(covariances, 1, 2))

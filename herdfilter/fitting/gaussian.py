@@ -26,9 +26,7 @@ class GaussianFit:
     1 [1.5] [[2.25]]
     """
 
-    def fit(
-        self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()
-    ) -> GaussianMixture:
+    def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
         particles, weights = as_weighted_particles(particles, weights)
         x = unwrap_angles(particles, weights, circular)

@@ -90,9 +90,7 @@ def in_kernel_frame(mixture: GaussianMixture, covariance: Array) -> tuple[Array,
     return inverse, GaussianMixture.trusted(mixture.weights, mixture.means @ inverse.T, cov)
 
 
-def expected_kernel(
-    mixture: GaussianMixture, x: Array, covariance: Array, kernel: Kernel | None = None
-) -> Array:
+def expected_kernel(mixture: GaussianMixture, x: Array, covariance: Array, kernel: Kernel | None = None) -> Array:
     """``E_p[k(x, X)]`` for X from the mixture, unit-peak kernel of the given covariance; (n, d) -> (n,).
 
     For the Gaussian kernel the closed form is
@@ -148,8 +146,6 @@ def density_product(mixture: GaussianMixture, covariance: Array | None = None) -
     extra = 0.0 if covariance is None else as_covariance("covariance", covariance, mixture.dim)
     total = 0.0
     for weight, mean, cov in zip(mixture.weights, mixture.means, mixture.covariances, strict=True):
-        pair = GaussianMixture.trusted(
-            mixture.weights, mixture.means, mixture.distinct_covariances + cov + extra
-        )
+        pair = GaussianMixture.trusted(mixture.weights, mixture.means, mixture.distinct_covariances + cov + extra)
         total += weight * float(np.exp(pair.log_density(mean[None, :])[0]))
     return total

@@ -46,9 +46,7 @@ class LogLikelihood:
         if not callable(getattr(online, "run", None)):
             raise TypeError(f"build: expected a filter, which has a method run, got {shown(online)}")
         if online is self._last:
-            raise ValueError(
-                f"build: expected a new filter every time, got the same {type(online).__name__} again"
-            )
+            raise ValueError(f"build: expected a new filter every time, got the same {type(online).__name__} again")
         self._last = online
         return float(online.run(self.observations, **self.run).log_likelihood)
 

@@ -196,9 +196,7 @@ def maximise_likelihood(
     observations = as_list("observations", observations)
     f = LogLikelihood(build, observations, run)
     if not np.isfinite(f(theta0)):
-        raise ValueError(
-            f"theta0: expected a finite log-likelihood there, got {f.seen[tuple(theta0)]} at {theta0.tolist()}"
-        )
+        raise ValueError(f"theta0: expected a finite log-likelihood there, got {f.seen[tuple(theta0)]} at {theta0.tolist()}")
     steps = _first_steps(f, theta0, lower, upper)
     most = as_count("max_evaluations", max_evaluations)
     done, length = True, np.inf
@@ -252,9 +250,7 @@ def _first_steps(f: LogLikelihood, theta0: Array, lower: Array, upper: Array) ->
     return steps
 
 
-def _search(
-    f: LogLikelihood, start: Array, lower: Array, upper: Array, scale: Array, most: int
-) -> tuple[Array, bool]:
+def _search(f: LogLikelihood, start: Array, lower: Array, upper: Array, scale: Array, most: int) -> tuple[Array, bool]:
     """Search with COBYQA; return the best place, and whether the search came to an end."""
     from scipy.optimize import Bounds, minimize
 
@@ -292,9 +288,7 @@ def _box(theta0: ArrayLike, bounds: Any) -> tuple[Array, Array, Array]:
     if not (lower < upper).all():
         raise ValueError(f"bounds: expected each lower bound below its upper one, got {shown(bounds)}")
     if ((theta0 < lower) | (theta0 > upper)).any():
-        raise ValueError(
-            f"theta0: expected parameters within the bounds {box.tolist()}, got {theta0.tolist()}"
-        )
+        raise ValueError(f"theta0: expected parameters within the bounds {box.tolist()}, got {theta0.tolist()}")
     return theta0, lower, upper
 
 

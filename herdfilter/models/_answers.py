@@ -21,12 +21,9 @@ def shaped(name: str, value: Any, shape: tuple[int | None, ...], step: int) -> A
     except ValueError as error:
         raise ValueError(f"{error} from the model at step {step}") from None
     if array.shape != shape and (
-        array.ndim != len(shape)
-        or any(w is not None and w != s for w, s in zip(shape, array.shape, strict=True))
+        array.ndim != len(shape) or any(w is not None and w != s for w, s in zip(shape, array.shape, strict=True))
     ):
-        raise ValueError(
-            f"{name}: expected shape {shape_text(shape)} from the model at step {step}, got {array.shape}"
-        )
+        raise ValueError(f"{name}: expected shape {shape_text(shape)} from the model at step {step}, got {array.shape}")
     return array
 
 
@@ -36,9 +33,7 @@ def rows(name: str, value: Any, shape: tuple[int | None, ...], step: int) -> Arr
     if not np.abs(array).max(initial=0.0) <= LARGEST:  # NaN, too
         wrong = np.count_nonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))
         if wrong:
-            raise ValueError(
-                f"{name}: expected finite numbers from the model at step {step}, got {wrong} rows that are not"
-            )
+            raise ValueError(f"{name}: expected finite numbers from the model at step {step}, got {wrong} rows that are not")
         raise ValueError(
             f"{name}: expected finite numbers up to {LARGEST:g} from the model at step {step}, got "
             f"{np.abs(array).max():g}; choose larger units"
@@ -86,9 +81,7 @@ def covariances(name: str, value: Any, count: int, size: int, step: int) -> Arra
 def _not_too_large(name: str, matrices: Array) -> None:
     largest = np.diagonal(matrices, axis1=-2, axis2=-1).max()
     if not largest <= LARGEST_VARIANCE:
-        raise ValueError(
-            f"{name}: expected variances up to {LARGEST_VARIANCE:g}, got {largest:g}; choose larger units"
-        )
+        raise ValueError(f"{name}: expected variances up to {LARGEST_VARIANCE:g}, got {largest:g}; choose larger units")
 
 
 @lru_cache(maxsize=32)

@@ -27,8 +27,6 @@ def integrate(states: Array, sigma: float, rho: float, beta: float, h: float, st
             y[i] = y0 + h / 6.0 * (ay + 2.0 * (by + cy) + dy)
             z[i] = z0 + h / 6.0 * (az + 2.0 * (bz + cz) + dz)
     moved = np.empty((n, 3))
-    for i in range(
-        n
-    ):  # to assign whole columns would compile the wording of errors too, four fifths of the time
+    for i in range(n):  # to assign whole columns would compile the wording of errors too, four fifths of the time
         moved[i, 0], moved[i, 1], moved[i, 2] = x[i], y[i], z[i]
     return moved

@@ -66,9 +66,7 @@ class ConstantVelocity(WhiteAcceleration):
         assign_positive(self, "spectral_density", "position_sd")
         mean = as_array("initial_mean", self.initial_mean, (None,))
         if len(mean) < 2 or len(mean) % 2:
-            raise ValueError(
-                f"initial_mean: expected positions and as many velocities, got {len(mean)} numbers"
-            )
+            raise ValueError(f"initial_mean: expected positions and as many velocities, got {len(mean)} numbers")
         self._assign_start(len(mean))
 
     @property

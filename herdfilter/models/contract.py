@@ -175,9 +175,7 @@ def check_state(model: Model, user: str, *needed: str) -> None:
         )
     given = getattr(initial, "dim", dim)
     if given != dim:
-        raise ValueError(
-            f"model.initial: expected a distribution in {dim} dimensions, as dim says, got {given}"
-        )
+        raise ValueError(f"model.initial: expected a distribution in {dim} dimensions, as dim says, got {given}")
     if isinstance(initial, GaussianMixture):
         rows("model.initial", initial.means, (None, dim), 0)
         as_covariance("model.initial", initial.distinct_covariances, dim)
@@ -239,9 +237,7 @@ def propagate(model: Model, x: Array, noise: Array, dt: float, control: Any, ste
     return wrap_angles(moved, circular_dims(model))
 
 
-def sample_transition(
-    model: Model, x: Array, rng: np.random.Generator, dt: float, control: Any, step: int
-) -> Array:
+def sample_transition(model: Model, x: Array, rng: np.random.Generator, dt: float, control: Any, step: int) -> Array:
     """Draw one successor of each state (n, d), by whichever of the three forms of transition the model has.
 
     Examples
@@ -375,9 +371,7 @@ def _derived_log_likelihood(model: Model, z: Array, x: Array, step: int) -> Arra
     return gaussian_log_density(residuals, noises, step)
 
 
-def predictive_mixture(
-    model: Model, x: Array, weights: Array, dt: float, control: Any, step: int
-) -> GaussianMixture:
+def predictive_mixture(model: Model, x: Array, weights: Array, dt: float, control: Any, step: int) -> GaussianMixture:
     """Return the predictive density ``sum_i w_i N(f(x_i), Q)`` of a model with additive Gaussian transition noise.
 
     Angles of the means are unwrapped about their circular mean.

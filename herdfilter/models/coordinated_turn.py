@@ -80,9 +80,7 @@ class CoordinatedTurn(GaussianStart):
     turn_density: float = 1.75e-4
     range_sd: float = 10.0
     bearing_sd: float = np.sqrt(10.0) * 1e-3
-    initial_mean: Array = field(
-        default_factory=lambda: np.array([1000.0, 300.0, 1000.0, 0.0, np.deg2rad(-3.0)])
-    )
+    initial_mean: Array = field(default_factory=lambda: np.array([1000.0, 300.0, 1000.0, 0.0, np.deg2rad(-3.0)]))
     initial_covariance: Array = field(default_factory=lambda: np.diag([100.0, 10.0, 100.0, 10.0, 1e-4]))
 
     dim = 5

@@ -189,9 +189,7 @@ def _rows(name: str, function: _Function, value: Any, n: int, dim: int | None = 
     rows = array[:, None] if array.shape == (n,) and dim in (None, 1) else array
     if rows.ndim != 2 or len(rows) != n or dim not in (None, rows.shape[1]):
         hint = "; a function of one state needs vectorised=False" if function.vectorised else ""
-        raise ValueError(
-            f"{name}: expected a row for each state, shape {shape_text((n, dim))}, got {array.shape}{hint}"
-        )
+        raise ValueError(f"{name}: expected a row for each state, shape {shape_text((n, dim))}, got {array.shape}{hint}")
     return rows
 
 
@@ -211,9 +209,7 @@ class _Function(PicklesFunctions):
         first, *others = _parameters(function) or [""]
         if not first or not set(others) <= set(known):
             wanted = f"the states, first, and of any of {', '.join(known)}"
-            raise TypeError(
-                f"{name}: expected a function of {wanted}, got one of ({', '.join([first, *others])})"
-            )
+            raise TypeError(f"{name}: expected a function of {wanted}, got one of ({', '.join([first, *others])})")
         return cls(name, function, tuple(others), vectorised)
 
     def __call__(self, x: Array, **given: Any) -> ArrayLike:
@@ -241,9 +237,7 @@ class _Covariance(PicklesFunctions):
     def of(cls, name: str, given: Any, known: Sequence[str], dim: int | None = None) -> _Covariance:
         if not callable(given):
             if np.ndim(as_numbers(name, given, (dim, dim))) != 2:
-                raise ValueError(
-                    f"{name}: expected a matrix, as [[0.1]], or a function, got shape {np.shape(given)}"
-                )
+                raise ValueError(f"{name}: expected a matrix, as [[0.1]], or a function, got shape {np.shape(given)}")
             return cls(as_covariance(name, given, dim), ())
         names = _parameters(given)
         if not set(names) <= set(known):

@@ -129,9 +129,7 @@ class JumpMarkov:
             return parts[0]
         if not all(isinstance(part, GaussianMixture) for part in parts):
             return _Initial(self)
-        weights = np.concatenate(
-            [p * part.weights for p, part in zip(self.initial_modes, parts, strict=True)]
-        )
+        weights = np.concatenate([p * part.weights for p, part in zip(self.initial_modes, parts, strict=True)])
         means = unwrap_angles(np.concatenate([part.means for part in parts]), weights, self.circular)
         return GaussianMixture(weights, means, np.concatenate([part.covariances for part in parts]))
 

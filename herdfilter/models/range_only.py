@@ -108,9 +108,7 @@ class RangeOnly:
         """States (n, 3) after the rigid motion `control`, shape (3,), made in each state's own frame."""
         forward, lateral, turn = (0.0, 0.0, 0.0) if control is None else as_array("control", control, (3,))
         cos, sin = np.cos(x[:, 2]), np.sin(x[:, 2])
-        return x + np.column_stack(
-            [cos * forward - sin * lateral, sin * forward + cos * lateral, 0 * cos + turn]
-        )
+        return x + np.column_stack([cos * forward - sin * lateral, sin * forward + cos * lateral, 0 * cos + turn])
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the odometry noise over a time `dt`, (3, 3)."""
@@ -128,9 +126,7 @@ class RangeOnly:
         """Draw (beacon index, range) at each state, the beacons taking turns by `step`; (n, 3) -> (n, 2)."""
         beacon = (step - 1) % len(self.beacons)
         noise = self.range_spread * rng.standard_t(self.degrees_of_freedom, len(x))
-        return np.column_stack(
-            [np.full(len(x), beacon), self.range_scale * self._distance(x, beacon) + noise]
-        )
+        return np.column_stack([np.full(len(x), beacon), self.range_scale * self._distance(x, beacon) + noise])
 
     def _distance(self, x: Array, beacon: float) -> Array:
         if beacon not in range(len(self.beacons)):

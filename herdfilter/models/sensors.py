@@ -99,12 +99,8 @@ class Sensor(PicklesFunctions):
         try:
             circular = tuple(operator.index(i) for i in self.circular)
         except TypeError:
-            raise TypeError(
-                f"circular: expected indices of entries, such as [1], got {shown(self.circular)}"
-            ) from None
-        known = range(
-            1000 if callable(self.covariance) or self.covariance is None else len(np.asarray(self.covariance))
-        )
+            raise TypeError(f"circular: expected indices of entries, such as [1], got {shown(self.circular)}") from None
+        known = range(1000 if callable(self.covariance) or self.covariance is None else len(np.asarray(self.covariance)))
         if any(i not in known for i in circular):
             raise ValueError(f"circular: expected indices from 0 to {len(known) - 1}, got {circular}")
         object.__setattr__(self, "circular", circular)

@@ -85,9 +85,7 @@ class WithClutter:
             raise ValueError(f"detection_probability: expected a number above 0, up to 1, got {float(p):g}")
         density = as_array("clutter_density", self.clutter_density, (), finite=False)
         if not 0 <= density < np.inf:
-            raise ValueError(
-                f"clutter_density: expected a finite number of at least 0, got {float(density):g}"
-            )
+            raise ValueError(f"clutter_density: expected a finite number of at least 0, got {float(density):g}")
         object.__setattr__(self, "detection_probability", float(p))
         object.__setattr__(self, "clutter_density", float(density))
         if self.region is not None:
@@ -107,9 +105,7 @@ class WithClutter:
         return getattr(self.model, name)
 
     def __copy__(self) -> WithClutter:
-        return WithClutter(
-            copy.copy(self.model), self.detection_probability, self.clutter_density, self.region
-        )
+        return WithClutter(copy.copy(self.model), self.detection_probability, self.clutter_density, self.region)
 
     @property
     def kind_in_errors(self) -> str:
@@ -167,9 +163,7 @@ class WithClutter:
         if scan.ndim == 1 and size == 1:
             scan = scan[:, None]
         if scan.ndim != 2 or (len(scan) and scan.shape[1] != (size or max(1, scan.shape[1]))):
-            raise ValueError(
-                f"{expected}, a list of detections of {m} numbers each, got shape {scan.shape} at step {step}"
-            )
+            raise ValueError(f"{expected}, a list of detections of {m} numbers each, got shape {scan.shape} at step {step}")
         wrong = np.flatnonzero(~(np.abs(scan) <= LARGEST).all(axis=1))
         if len(wrong):
             raise ValueError(
@@ -223,9 +217,7 @@ class WithClutter:
         bounds = self._bounds(m)
         expected = self.clutter_density * float(np.prod(bounds[:, 1] - bounds[:, 0]))
         if expected > MOST:
-            raise ValueError(
-                f"clutter_density, region: expected up to {MOST} false detections in a scan, got {expected:g}"
-            )
+            raise ValueError(f"clutter_density, region: expected up to {MOST} false detections in a scan, got {expected:g}")
         scans = []
         for detection in detections:
             seen = rng.random() < self.detection_probability
@@ -247,18 +239,14 @@ class WithClutter:
         return region
 
 
-def detection_log_densities(
-    model: contract.Model, scan: Array, means: Array, covariances: Array, step: int
-) -> Array:
+def detection_log_densities(model: contract.Model, scan: Array, means: Array, covariances: Array, step: int) -> Array:
     """Log-density of every detection (k, m) by each N(means[i], covariances[i]), angles wrapped; (k, n).
 
     Means are (n, m) and covariances (n, m, m), or (1, m, m) for all.
     """
     (k, _), (n, m) = scan.shape, means.shape
     if scan.shape[1] != m:
-        raise ValueError(
-            f"z: expected detections of length {m}, as of observation_mean, got {scan.shape[1]} at step {step}"
-        )
+        raise ValueError(f"z: expected detections of length {m}, as of observation_mean, got {scan.shape[1]} at step {step}")
     circular = contract.observation_circular(model, m)
     residuals = wrap_angles((scan[:, None] - means).reshape(-1, m), circular)
     if len(covariances) > 1:

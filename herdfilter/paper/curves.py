@@ -34,9 +34,7 @@ class PrefixErrors:
         self._factor = np.linalg.cholesky(kernel)
         self._height, self._height_twice = np.exp(log_normaliser(kernel)), np.exp(log_normaliser(2 * kernel))
         self._norm, self._smooth = density_product(mixture), density_product(mixture, kernel)
-        self.floor = float(
-            2 * (1 - self._smooth / np.sqrt(self._norm * density_product(mixture, 2 * kernel)))
-        )
+        self.floor = float(2 * (1 - self._smooth / np.sqrt(self._norm * density_product(mixture, 2 * kernel))))
 
     def __call__(self, x: Array) -> tuple[Array, Array]:
         """Return herding errors and normalised L2 errors, both (n,), of the prefixes of `x`, (n, d)."""

@@ -60,15 +60,11 @@ class WeightFunction:
         """Conditional expectation of the kernel, (n,) -> (n,): each component's Gaussian of x_i given the rest."""
         rest = np.delete(np.arange(self.mixture.dim), self.i)
         log_weights, total = [], []
-        for weight, mean, cov in zip(
-            self.mixture.weights, self.mixture.means, self.mixture.covariances, strict=True
-        ):
+        for weight, mean, cov in zip(self.mixture.weights, self.mixture.means, self.mixture.covariances, strict=True):
             gain = np.linalg.solve(cov[np.ix_(rest, rest)], cov[rest, self.i])
             centre = mean[self.i] + gain @ (self.current[rest] - mean[rest])
             variance = cov[self.i, self.i] - gain @ cov[rest, self.i] + self.sigma_k**2
-            slice_density = multivariate_normal(mean[rest], cov[np.ix_(rest, rest)]).logpdf(
-                self.current[rest]
-            )
+            slice_density = multivariate_normal(mean[rest], cov[np.ix_(rest, rest)]).logpdf(self.current[rest])
             log_weights.append(np.log(weight) + slice_density)
             total.append(self.sigma_k / np.sqrt(variance) * np.exp(-0.5 * (x - centre) ** 2 / variance))
         share = np.exp(np.array(log_weights) - np.logaddexp.reduce(log_weights))
@@ -130,9 +126,7 @@ def draw(result: Result) -> Figure:
         shade_density(left, f.mixture, np.linspace(-4, 13, 140), np.linspace(-3, 13.5, 140))
         left.axhline(height, color=INK, linewidth=1, linestyle="--")
         left.annotate(f"slice\n$x_2$ = {height:.2f}", (12.9, height - 0.2), ha="right", va="top", color=INK)
-        left.scatter(
-            *f.samples.T, s=14 + 70 * w, c=w, cmap="Oranges", vmin=-0.35, edgecolors=colour, linewidths=0.8
-        )
+        left.scatter(*f.samples.T, s=14 + 70 * w, c=w, cmap="Oranges", vmin=-0.35, edgecolors=colour, linewidths=0.8)
         left.plot(result.chosen, height, **star)
         left.set(
             xlabel="$x_1$",
@@ -178,6 +172,4 @@ def table(result: Result) -> pd.DataFrame:
 def numbers(result: Result) -> pd.DataFrame:
     """Return the function and its two terms on the grid."""
     f, x = result.function, result.grid
-    return pd.DataFrame(
-        {"x1": x, "expectation": f.expectation(x), "kernel_sum": f.kernel_sum(x), "weight_function": f(x)}
-    )
+    return pd.DataFrame({"x1": x, "expectation": f.expectation(x), "kernel_sum": f.kernel_sum(x), "weight_function": f(x)})

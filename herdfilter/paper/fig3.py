@@ -58,9 +58,7 @@ def compute(seed: int = 0, quick: bool = False, n: int = 500, mixtures: int = 10
     """
     if quick:
         n, mixtures, runs = 100, 2, 3
-    return Result(
-        [_curves(dim, bandwidth, seed, n, mixtures, runs) for dim, bandwidth in SETTINGS], mixtures, runs
-    )
+    return Result([_curves(dim, bandwidth, seed, n, mixtures, runs) for dim, bandwidth in SETTINGS], mixtures, runs)
 
 
 def _curves(dim: int, bandwidth: Bandwidth, seed: int, n: int, mixtures: int, runs: int) -> Curves:
@@ -99,16 +97,12 @@ def draw(result: Result) -> Figure:
                 below.set(yscale="linear", ylim=(0, 2.05))
             ends = [herding[-1] for herding in curves.herding.values()]
             if max(ends) < 1.02 * min(ends):
-                above.annotate(
-                    "all four coincide", (0.5, 0.6), xycoords="axes fraction", ha="right", color=QUIET
-                )
+                above.annotate("all four coincide", (0.5, 0.6), xycoords="axes fraction", ha="right", color=QUIET)
             above.set_title(curves.label)
             below.set_xlabel("points t")
         axes[0, 0].set_ylabel("inverse herding error 1 / $E_t$")
         axes[1, 0].set_ylabel("normalised L2 error")
-        handles, names = (
-            u + v for u, v in zip(*(ax.get_legend_handles_labels() for ax in axes[:, 0]), strict=True)
-        )
+        handles, names = (u + v for u, v in zip(*(ax.get_legend_handles_labels() for ax in axes[:, 0]), strict=True))
         unique = dict(zip(names, handles, strict=True))
         figure.legend(unique.values(), unique.keys(), loc="outside lower center", ncols=len(unique))
     return figure

@@ -42,9 +42,7 @@ def published() -> pd.DataFrame:
         return pd.read_csv(file, comment="#", index_col="dimension")
 
 
-def compute(
-    seed: int = 0, quick: bool = False, dims: tuple[int, ...] = DIMS, n: int = 100, mixtures: int = 5
-) -> Result:
+def compute(seed: int = 0, quick: bool = False, dims: tuple[int, ...] = DIMS, n: int = 100, mixtures: int = 5) -> Result:
     """Time every sampler in every dimension: CPU time of one thread, compiled, median over mixtures and repeats."""
     if quick:
         dims, mixtures = (2, 5, 10), 2

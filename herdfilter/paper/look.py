@@ -43,9 +43,7 @@ def shade_density(ax: Axes, mixture: GaussianMixture, x: Array, y: Array) -> Non
     grid = np.stack(np.meshgrid(x, y), axis=-1)
     density = np.exp(mixture.log_density(grid.reshape(-1, 2))).reshape(grid.shape[:2])
     levels = density.max() * np.array([0.01, 0.03, 0.08, 0.18, 0.34, 0.55, 0.78, 1.01])
-    ax.contourf(
-        x, y, density, levels, colors=mpl.colormaps["Greys"](np.linspace(0.06, 0.42, len(levels) - 1))
-    )
+    ax.contourf(x, y, density, levels, colors=mpl.colormaps["Greys"](np.linspace(0.06, 0.42, len(levels) - 1)))
     ax.set(aspect="equal", xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
     ax.grid(visible=False)
 

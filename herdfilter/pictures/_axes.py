@@ -22,9 +22,7 @@ def axes_or_new(ax: Axes | None) -> Axes:
 
         return plt.subplots(layout="constrained")[1]
     if not hasattr(ax, "add_patch"):
-        raise TypeError(
-            f"ax: expected Axes of matplotlib or None, got {shown(ax)}; of an array of axes, give one"
-        )
+        raise TypeError(f"ax: expected Axes of matplotlib or None, got {shown(ax)}; of an array of axes, give one")
     return ax
 
 
@@ -33,9 +31,7 @@ def chosen(dims: Dims, dim: int) -> tuple[int, ...]:
     index: tuple[Any, ...] = tuple(dims) if isinstance(dims, Iterable) else (dims,)
     if index == (0, 1) and dim == 1:
         return (0,)
-    if not 1 <= len(index) <= 2 or any(
-        not isinstance(i, int | np.integer) or not 0 <= i < dim for i in index
-    ):
+    if not 1 <= len(index) <= 2 or any(not isinstance(i, int | np.integer) or not 0 <= i < dim for i in index):
         raise ValueError(f"dims: expected one or two indices from 0 to {dim - 1}, got {shown(dims)}")
     return tuple(int(i) for i in index)
 

@@ -26,9 +26,7 @@ def radius(mass: float, dim: int = 2) -> float:
     return math.sqrt(-2 * math.log1p(-mass))
 
 
-def plot_ellipse(
-    mean: ArrayLike, covariance: ArrayLike, ax: Axes | None = None, mass: float = 0.95, **style: Any
-) -> Axes:
+def plot_ellipse(mean: ArrayLike, covariance: ArrayLike, ax: Axes | None = None, mass: float = 0.95, **style: Any) -> Axes:
     """Draw the ellipse about the mean that holds a given probability of a Gaussian in the plane, or several of them.
 
     Parameters

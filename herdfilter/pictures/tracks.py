@@ -202,9 +202,7 @@ def _times(result: Any, steps: int) -> tuple[np.ndarray, str]:
 
 def _drawable(times: np.ndarray) -> np.ndarray:
     """Return times that matplotlib draws: durations in seconds, numbers and dates as they are."""
-    if times.dtype.kind == "m" or (
-        times.dtype.kind == "O" and len(times) and isinstance(times[0], timedelta)
-    ):
+    if times.dtype.kind == "m" or (times.dtype.kind == "O" and len(times) and isinstance(times[0], timedelta)):
         return times.astype("m8[us]") / np.timedelta64(1, "s")
     return times
 

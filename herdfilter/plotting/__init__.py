@@ -134,9 +134,7 @@ def error_over_time(result: StudyResult, n_particles: int | None = None) -> Figu
     return plan.figure()
 
 
-def error_over_particles(
-    summary: pd.DataFrame, unit: str = "", slopes: dict[str, pd.DataFrame] | None = None
-) -> Figure:
+def error_over_particles(summary: pd.DataFrame, unit: str = "", slopes: dict[str, pd.DataFrame] | None = None) -> Figure:
     """Error against particle count, log-log: medians over runs with 95 % intervals (of six runs or more).
 
     Parameters

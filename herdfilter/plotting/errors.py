@@ -88,9 +88,7 @@ def pareto(summary: pd.DataFrame, measure: str) -> pd.DataFrame:
     if "failures" in summary:
         summary = summary[2 * summary["failures"] <= summary["runs"]]
     front, best = [], np.inf
-    for index, row in (
-        summary.dropna(subset=[column, "ms_per_step"]).sort_values(["ms_per_step", column]).iterrows()
-    ):
+    for index, row in summary.dropna(subset=[column, "ms_per_step"]).sort_values(["ms_per_step", column]).iterrows():
         if row[column] < best:
             front.append(index)
             best = row[column]
@@ -102,9 +100,7 @@ def error_label(unit: str, name: str = "error") -> str:
     return f"{name}, median over runs" + (f" ({unit})" if unit else "")
 
 
-def _over_particles(
-    summary: pd.DataFrame, measure: str, slopes: pd.DataFrame | None, highest: float, ax: Axes
-) -> None:
+def _over_particles(summary: pd.DataFrame, measure: str, slopes: pd.DataFrame | None, highest: float, ax: Axes) -> None:
     counts = sorted(summary["n_particles"].unique())
     look = styles(summary["filter"].unique())
     log_axis(ax, "y")
@@ -124,9 +120,7 @@ def _over_particles(
     ax.minorticks_off()
 
 
-def _fitted_line(
-    ax: Axes, x: np.ndarray, medians: np.ndarray, slope: float, highest: float, style: Style
-) -> None:
+def _fitted_line(ax: Axes, x: np.ndarray, medians: np.ndarray, slope: float, highest: float, style: Style) -> None:
     """Draw a slope through the middle of the medians."""
     some = np.isfinite(medians) & (medians > 0)
     if some.any():
@@ -180,17 +174,12 @@ def _name_counts(ax: Axes, summary: pd.DataFrame, column: str) -> None:
         if np.log(x) - last < 0.16 * (high - low):  # no room
             continue
         last = np.log(x)
-        ax.annotate(
-            f"n = {n}", (x, y), (8, -4), textcoords="offset points", va="top", color=INK, fontsize="small"
-        )
+        ax.annotate(f"n = {n}", (x, y), (8, -4), textcoords="offset points", va="top", color=INK, fontsize="small")
 
 
-def _error_line(
-    ax: Axes, rows: pd.DataFrame, measure: str, x: pd.Series[float], highest: float, style: Style
-) -> None:
+def _error_line(ax: Axes, rows: pd.DataFrame, measure: str, x: pd.Series[float], highest: float, style: Style) -> None:
     error, low, high = (
-        np.minimum(rows[f"{measure}_median{end}"].to_numpy(dtype=float), highest)
-        for end in ("", "_low", "_high")
+        np.minimum(rows[f"{measure}_median{end}"].to_numpy(dtype=float), highest) for end in ("", "_low", "_high")
     )
     spread = np.array([error - low, high - error])
     ax.errorbar(
@@ -214,9 +203,7 @@ def _half_slope(ax: Axes, summary: pd.DataFrame) -> None:
     y = medians[medians > 0].min() * 0.7 * np.sqrt(counts[-1] / counts)
     ax.plot(counts, y, color=QUIET, linewidth=1, linestyle="--", zorder=0, label="independent draws")
     ax.set_ylim(bottom=min(ax.get_ylim()[0], 0.7 * y[-1]))  # room for the letters
-    ax.annotate(
-        "slope \u22121/2", (counts[-1], 0.96 * y[-1]), color=INK, ha="right", va="top", fontsize="small"
-    )
+    ax.annotate("slope \u22121/2", (counts[-1], 0.96 * y[-1]), color=INK, ha="right", va="top", fontsize="small")
 
 
 def _ratios(rows: pd.DataFrame, names: pd.Series[str], ax: Axes) -> None:

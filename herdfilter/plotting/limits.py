@@ -40,9 +40,7 @@ def highest_error(result: StudyResult) -> float:
         return np.inf  # distances of sets are cut off
     truth = result.trajectory.recording.truth
     extent = np.linalg.norm(np.ptp(truth[:, list(result.study.scenario.dims(truth.shape[1]))], axis=0))
-    medians: pd.Series[Any] = result.summary.groupby("filter")[
-        f"{error_measure(result.summary)}_median"
-    ].max()
+    medians: pd.Series[Any] = result.summary.groupby("filter")[f"{error_measure(result.summary)}_median"].max()
     highest = EXTENTS * max(float(extent), float(medians.min()))
     return highest if 0 < highest < np.inf else np.inf
 

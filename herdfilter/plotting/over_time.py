@@ -132,9 +132,7 @@ def squares(result: StudyResult, steps: pd.DataFrame, name: str) -> Drawing | No
 
 def _squares(times: Array, rows: pd.DataFrame, name: str, style: Style, highest: float, ax: Axes) -> None:
     log_axis(ax, "y")
-    ax.fill_between(
-        times, rows[f"{name}_band_low"], rows[f"{name}_band_high"], color=QUIET, alpha=0.3, linewidth=0
-    )
+    ax.fill_between(times, rows[f"{name}_band_low"], rows[f"{name}_band_high"], color=QUIET, alpha=0.3, linewidth=0)
     ax.axhline(1, color=INK, linewidth=0.8)
     positive = rows[name].where(rows[name] > 0).to_numpy()
     ax.plot(times, np.minimum(positive, highest), color=style.color, linewidth=1.2)

@@ -60,9 +60,7 @@ def _over_time(result: StudyResult, steps: pd.DataFrame, name: str, ax: Axes) ->
         ax.axhline(0, color=INK, linewidth=0.8)
     for key, rows in steps.groupby("filter", sort=False):
         style = look[str(key)]
-        ax.plot(
-            times, rows[name], color=style.color, linestyle=style.linestyle, linewidth=1.4, label=str(key)
-        )
+        ax.plot(times, rows[name], color=style.color, linestyle=style.linestyle, linewidth=1.4, label=str(key))
     if name != "cardinality":
         ax.set_ylim(bottom=0)
 
@@ -103,9 +101,7 @@ def paths(result: StudyResult, names: Sequence[str]) -> Drawing:
     nowhere = np.empty((0, 2))  # false estimates may be anywhere
     limits = path_limits(truth[np.isfinite(truth).all(axis=2)], nowhere, nowhere)
     return Drawing(
-        tuple(
-            Panel(f"{name}, n = {shown.n_particles}", partial(_paths, result, name, limits)) for name in names
-        ),
+        tuple(Panel(f"{name}, n = {shown.n_particles}", partial(_paths, result, name, limits)) for name in names),
         (4.8, 4.6),
         xlabel=dimension_label(scenario.labels, plane[0]),
         ylabel=dimension_label(scenario.labels, plane[1]),
@@ -123,12 +119,8 @@ def _paths(result: StudyResult, name: str, limits: tuple[Array, Array], ax: Axes
         ax.plot(*path.T, color=INK, linewidth=1.1, label="truth" if first else None)
         if len(there):
             ring, square = path[there[0]], path[there[-1]]
-            ax.plot(
-                *ring, "o", color=INK, markersize=7, mfc="none", ls="none", label="start" if first else None
-            )
-            ax.plot(
-                *square, "s", color=INK, markersize=6, mfc="none", ls="none", label="end" if first else None
-            )
+            ax.plot(*ring, "o", color=INK, markersize=7, mfc="none", ls="none", label="start" if first else None)
+            ax.plot(*square, "s", color=INK, markersize=6, mfc="none", ls="none", label="end" if first else None)
     for i, path in enumerate(np.moveaxis(shown.estimates[name][..., plane], 1, 0)):
         color = LABEL_COLORS[i % len(LABEL_COLORS)]
         label = "estimates, a colour for each label" if i == 0 else None
@@ -141,6 +133,4 @@ def mark_detections(ax: Axes, positions: Sequence[Array] | None) -> None:
     """Draw the detections of all scans as light dots, where they are positions."""
     if positions is not None:
         dots = np.concatenate(positions).T
-        ax.plot(
-            *dots, ".", color=QUIET, markersize=1.5, alpha=0.6, rasterized=True, zorder=1, label="detections"
-        )
+        ax.plot(*dots, ".", color=QUIET, markersize=1.5, alpha=0.6, rasterized=True, zorder=1, label="detections")

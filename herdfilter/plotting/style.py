@@ -50,10 +50,7 @@ def styles(names: Iterable[str]) -> dict[str, Style]:
     vivid = [style for style in STYLES.values() if style.color != "#6b6b6b" and style.linestyle != ":"]
     free = list({s.color: s for s in vivid if s.color not in taken}.values()) or list(STYLES.values())
     others = [name for name in names if name not in STYLES]
-    own = {
-        name: free[i % len(free)]._replace(marker="DPv*"[i % 4], linestyle="-")
-        for i, name in enumerate(others)
-    }
+    own = {name: free[i % len(free)]._replace(marker="DPv*"[i % 4], linestyle="-") for i, name in enumerate(others)}
     return {name: own.get(name) or STYLES[name] for name in names}
 
 

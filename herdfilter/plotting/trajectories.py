@@ -83,9 +83,7 @@ def _particles(ax: Axes, x: Any, y: Array, weights: Array | None, style: Style, 
     )
 
 
-def _limits(
-    result: StudyResult, names: Sequence[str], dims: Sequence[int], places: Array | None
-) -> tuple[Array, Array]:
+def _limits(result: StudyResult, names: Sequence[str], dims: Sequence[int], places: Array | None) -> tuple[Array, Array]:
     """Limits of the axes in the dimensions drawn, from what is drawn of all filters."""
     shown, index = result.trajectory, list(dims)
     window = slice(LONGEST_WINDOW if over_time(result) else None)
@@ -101,9 +99,7 @@ Limits = tuple[Array, Array]
 Places = tuple[str, Array] | None
 
 
-def _against_time(
-    result: StudyResult, name: str, style: Style, limits: Limits, places: Places, ax: Axes
-) -> None:
+def _against_time(result: StudyResult, name: str, style: Style, limits: Limits, places: Places, ax: Axes) -> None:
     """First dimension against time."""
     shown = result.trajectory
     window = slice(min(len(shown.recording), LONGEST_WINDOW))
@@ -129,9 +125,7 @@ def _in_plane(result: StudyResult, name: str, style: Style, limits: Limits, plac
     if name in shown.particles:
         weights = shown.weights[name][moments] if name in shown.weights else None
         cloud = shown.particles[name][moments]
-        _particles(
-            ax, cloud[..., plane[0]], cloud[..., plane[1]], weights, style, marker="o", s=9, linewidths=0
-        )
+        _particles(ax, cloud[..., plane[0]], cloud[..., plane[1]], weights, style, marker="o", s=9, linewidths=0)
     ax.plot(*truth[:, plane].T, color=INK, linewidth=1.1, linestyle="--", label="truth")
     ax.plot(*shown.estimates[name][:, plane].T, color=style.color, linewidth=1.6, label="estimate")
     ax.plot(*truth[moments][:, plane].T, "o", color=INK, markersize=4, label="when the particles are shown")
@@ -144,12 +138,8 @@ def _in_plane(result: StudyResult, name: str, style: Style, limits: Limits, plac
 
 def mark_ends(ax: Axes, path: Array, color: str = INK) -> None:
     """Mark the start of a path (T, 2) by a ring and its end by a square."""
-    ax.plot(
-        *path[0], "o", color=color, markerfacecolor="none", markersize=9, mew=1.4, ls="none", label="start"
-    )
-    ax.plot(
-        *path[-1], "s", color=color, markerfacecolor="none", markersize=8, mew=1.4, ls="none", label="end"
-    )
+    ax.plot(*path[0], "o", color=color, markerfacecolor="none", markersize=9, mew=1.4, ls="none", label="start")
+    ax.plot(*path[-1], "s", color=color, markerfacecolor="none", markersize=8, mew=1.4, ls="none", label="end")
 
 
 def mark_sensors(ax: Axes, name: str, places: Array) -> None:

@@ -44,12 +44,8 @@ def animation(result: StudyResult, pair: Sequence[str]) -> dict[str, Any] | None
     strides = {name: -(-n // MOST_PARTICLES) or 1 for name, n in sizes.items()}
     drawn = {name: estimates[name].shape[1] + -(-sizes[name] // strides[name]) for name in names}
     cost = np.cumsum([len(steps) * len(dims) * drawn[name] for name in names])
-    names = [
-        name for name, numbers in zip(names, cost, strict=True) if name in pair or numbers <= MOST_NUMBERS
-    ]
-    clouds = {
-        name: shown.particles[name][steps][:, :: strides[name]][..., dims] for name in names if sizes[name]
-    }
+    names = [name for name, numbers in zip(names, cost, strict=True) if name in pair or numbers <= MOST_NUMBERS]
+    clouds = {name: shown.particles[name][steps][:, :: strides[name]][..., dims] for name in names if sizes[name]}
     seen = None if scans is None else _together(scans, every)
     low, high = _bounds(truth[..., dims], clouds, estimates, dims, seen)
     look = styles(result.study.filters)

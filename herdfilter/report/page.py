@@ -82,9 +82,7 @@ def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
 
     summary = result.summary
     plans = drawings(result) if plans is None else plans
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(_text("page.html")).render(
         css=_markup(_text("page.css")),
         script=_markup(_text("animation.js")),
@@ -122,9 +120,7 @@ def _markup(text: str) -> Markup:
 def _figures(name: str, plan: Drawing) -> Iterator[dict[str, Any]]:
     """Give the panels of a figure as SVG, with what is written beside them."""
     for i, (panel, figure) in enumerate(plan.parts()):
-        told = (
-            f"{panel.title}: {plan.ylabel or 'filters'} against {plan.xlabel}" if panel.title else plan.title
-        )
+        told = f"{panel.title}: {plan.ylabel or 'filters'} against {plan.xlabel}" if panel.title else plan.title
         svg = inline(figure, f"{name.replace('_', '-')}-{i}", told)
         color = None if panel.color is None else colour(panel.color)
         yield {"title": panel.title, "color": color, "svg": _markup(svg)}
@@ -193,10 +189,6 @@ def _animation(result: StudyResult) -> dict[str, Any] | None:
         return None
     for entry in data["filters"].values():
         entry["variable"] = f"--c{entry['color'][1:]}"
-    text = (
-        json.dumps(data, separators=(",", ":"), allow_nan=False)
-        .replace("<", "\\u003c")
-        .replace("&", "\\u0026")
-    )
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
     particles = any(entry["drawn"] for entry in data["filters"].values())
     return {"json": _markup(text), "data": data, "particles": particles}

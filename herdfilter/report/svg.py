@@ -39,14 +39,10 @@ def inline(figure: Figure, key: str, label: str) -> str:
         for child in list(parent):
             if child.tag == f"{{{_SVG}}}metadata":
                 parent.remove(child)
-    used = set(re.findall(r"url\(#([^)]+)\)", file.getvalue())) | set(
-        re.findall(r'xlink:href="#([^"]+)"', file.getvalue())
-    )
+    used = set(re.findall(r"url\(#([^)]+)\)", file.getvalue())) | set(re.findall(r'xlink:href="#([^"]+)"', file.getvalue()))
     for element in root.iter():
         element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
-        element.attrib = {
-            name: value for pair in element.attrib.items() for name, value in _renamed(*pair, key, used)
-        }
+        element.attrib = {name: value for pair in element.attrib.items() for name, value in _renamed(*pair, key, used)}
         for text in ("text", "tail"):
             if not (getattr(element, text) or "").strip():
                 setattr(element, text, None)

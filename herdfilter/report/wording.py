@@ -38,11 +38,7 @@ def cell(row: pd.Series[Any], heading: Heading) -> dict[str, Any]:
 
 def extent(study: Study, planned: int) -> str:
     """Say how many runs there are, and of how many models."""
-    runs = (
-        f"{study.runs} run{'s' * (study.runs != 1)}"
-        if study.runs == planned
-        else f"{study.runs} of {planned} runs"
-    )
+    runs = f"{study.runs} run{'s' * (study.runs != 1)}" if study.runs == planned else f"{study.runs} of {planned} runs"
     if study.family is None:
         return runs
     count, first = study.family.models(study.runs), study.family.first
@@ -92,9 +88,7 @@ def definition(scenario: Scenario) -> list[str]:
 def floor(summary: pd.DataFrame) -> list[str]:
     """Say how exact the reference is, where it is not, in a line at most."""
     sd = summary["reference_sd"].max()
-    return (
-        [f"standard error of the reference itself: {sd:.2g} (root mean square over runs)"] if sd > 0 else []
-    )
+    return [f"standard error of the reference itself: {sd:.2g} (root mean square over runs)"] if sd > 0 else []
 
 
 def reference(scenario: Scenario) -> str:
@@ -132,9 +126,7 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
         else ", ".join(scenario.labels[i] if i < len(scenario.labels) else f"state {i + 1}" for i in dims)
     )
     unit = f", in {scenario.unit}" if scenario.unit else ""
-    measured = (
-        f"root mean square over the steps of a run of the distance from the posterior mean, over {over}{unit}"
-    )
+    measured = f"root mean square over the steps of a run of the distance from the posterior mean, over {over}{unit}"
     if (many := scenario.targets) is not None:
         measured = (
             f"GOSPA of order {many.gospa_order:g}, and OSPA of order {many.ospa_order:g}, of estimates and targets over "
@@ -149,9 +141,7 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
             "by the bootstrap (BCa), of slopes and of ratios over models Student's",
         ),
     ]
-    failed = "a run that failed counts as " + (
-        "diverged" if outcome(scenario) == "diverged" else "not localised"
-    )
+    failed = "a run that failed counts as " + ("diverged" if outcome(scenario) == "diverged" else "not localised")
     for line in definition(scenario):
         name, _, meaning = line.partition(": ")
         lines.append((name, f"{meaning}; {failed}"))
@@ -202,8 +192,7 @@ def built(described: Any) -> str:
         return "" if described is None else _brief(described)
     options = described["options"]
     inside = ", ".join(
-        f"{key}={value}" if isinstance(value, str) else f"{key}={_brief(value)}"
-        for key, value in options.items()
+        f"{key}={value}" if isinstance(value, str) else f"{key}={_brief(value)}" for key, value in options.items()
     )
     return f"{described.get('filter', '')}({inside})"
 
@@ -239,10 +228,6 @@ def configuration(result: StudyResult) -> list[tuple[str, str]]:
     for session in result.sessions:
         versions = ", ".join(f"{name} {version}" for name, version in session["versions"].items())
         machine = session["machine"]
-        place = (
-            f"{machine.get('processor', '')}, {machine.get('cores', '?')} cores, {machine.get('system', '')}"
-        )
-        lines.append(
-            ("computed", f"from {session['started']} ({session['executor']}) on {place}; {versions}")
-        )
+        place = f"{machine.get('processor', '')}, {machine.get('cores', '?')} cores, {machine.get('system', '')}"
+        lines.append(("computed", f"from {session['started']} ({session['executor']}) on {place}; {versions}"))
     return [(name, text) for name, text in lines if text]

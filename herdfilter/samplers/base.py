@@ -73,8 +73,7 @@ def drawn(sampler: Sampler, mixture: GaussianMixture, n: int, rng: np.random.Gen
     points = sampler.sample(mixture, n, rng)
     if not isinstance(points, Points):
         raise TypeError(
-            f"sampler: expected herdfilter.Points from {type(sampler).__name__}.sample, "
-            f"got {type(points).__name__}"
+            f"sampler: expected herdfilter.Points from {type(sampler).__name__}.sample, got {type(points).__name__}"
         )
     return points
 

@@ -80,9 +80,7 @@ class KernelHerding:
         one_of("weights", self.weights, WEIGHTINGS)
         as_kernel("kernel", self.kernel)
         if self.weights != "equal" and not self.kernel.value(np.zeros(1))[0] > 0:
-            raise ValueError(
-                f"weights: {self.weights!r} needs a kernel with a positive peak, got {self.kernel!r}"
-            )
+            raise ValueError(f"weights: {self.weights!r} needs a kernel with a positive peak, got {self.kernel!r}")
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Herd `n` points from `mixture`; `rng` is not used."""

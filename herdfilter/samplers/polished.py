@@ -68,9 +68,7 @@ class Polished:
         """Draw `n` points with the sampler, which may use `rng`, and polish them."""
         points = drawn(self.sampler, mixture, asked(mixture, n, rng), rng)
         if self.bandwidth == "auto":
-            return Points.trusted(
-                moved(mixture, points.x, points.weights, self._polish), points.weights.copy()
-            )
+            return Points.trusted(moved(mixture, points.x, points.weights, self._polish), points.weights.copy())
         return Points.trusted(self._polish(mixture, points.x, points.weights), points.weights.copy())
 
     def _polish(self, mixture: GaussianMixture, x: Array, weights: Array) -> Array:

@@ -71,7 +71,5 @@ class RandomGibbs:
         precision, log_det = frame.precisions(0.0)
         means, chain = np.ascontiguousarray(frame.means), np.empty(shape)
         work = np.empty(means.shape), np.empty(len(means))
-        random_gibbs(
-            frame.log_weights + 0.5 * log_det, means, precision, start, uniform, normal, *work, chain
-        )
+        random_gibbs(frame.log_weights + 0.5 * log_det, means, precision, start, uniform, normal, *work, chain)
         return Points(frame.back(chain[left_out + self.sweeps - 1 :: self.sweeps]))

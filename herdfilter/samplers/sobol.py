@@ -77,9 +77,7 @@ class SobolSampling:
 
         if dim > qmc.Sobol.MAXDIM:
             raise ValueError(f"mixture: expected at most {qmc.Sobol.MAXDIM - 1} dimensions, got {dim - 1}")
-        power = (
-            n - 1
-        ).bit_length()  # whole powers of two are drawn: their number is then right for the sequence
+        power = (n - 1).bit_length()  # whole powers of two are drawn: their number is then right for the sequence
         if self.scramble:
             engine, cell = qmc.Sobol(dim, bits=_BITS, seed=as_generator(rng)), 2.0**-_BITS
         else:

@@ -51,9 +51,7 @@ class Course(NamedTuple):
         if dt is None and times is None and result.times is not None:
             since = elapsed(list(result.times), result.times[0])
             intervals[first[1:]] = since[first[1:]] - since[first[:-1]]
-        moves = [
-            Move(model, float(intervals[row]), entries[row].control, int(numbers[row])) for row in first[1:]
-        ]
+        moves = [Move(model, float(intervals[row]), entries[row].control, int(numbers[row])) for row in first[1:]]
         place = np.repeat(np.arange(len(first)), np.diff(first, append=rows))
         return cls(np.append(first[1:], rows) - 1, place, moves)
 
@@ -70,16 +68,12 @@ def checked(result: Any, model: Model) -> FilterResult:
     if not len(result):
         raise ValueError("result: expected at least one step, got none")
     if result.means.shape[1] != model.dim:
-        raise ValueError(
-            f"result: expected states of the model's dimension, {model.dim}, got {result.means.shape[1]}"
-        )
+        raise ValueError(f"result: expected states of the model's dimension, {model.dim}, got {result.means.shape[1]}")
     return result
 
 
 def particles_of(result: FilterResult) -> tuple[Array, Array]:
     """Particles (T, n, d) and weights (T, n) of a result that has them."""
     if result.particles is None or result.weights is None:
-        raise ValueError(
-            "result: expected particles, which ParticleFilter.run(..., keep_particles=True) keeps; got none"
-        )
+        raise ValueError("result: expected particles, which ParticleFilter.run(..., keep_particles=True) keeps; got none")
     return result.particles, result.weights

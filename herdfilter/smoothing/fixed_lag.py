@@ -84,9 +84,7 @@ def fixed_lag_smoother(
     _check(filter, user)
     course = Course.of(filter.model, checked(result, filter.model), dt, controls, times)
     if isinstance(filter, ParticleFilter):
-        return collected(
-            filter.model, result, course, particle_steps(filter.model, result, course, user), lag
-        )
+        return collected(filter.model, result, course, particle_steps(filter.model, result, course, user), lag)
     return collected(filter.model, result, course, gaussian_steps(filter, result, course), lag)
 
 

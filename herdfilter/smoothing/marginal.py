@@ -90,10 +90,7 @@ def particle_steps(model: Model, result: FilterResult, course: Course, user: str
     """Return the steps of a result as weighted particles."""
     particles, weights = particles_of(result)
     onward = [*course.moves, Move(model)]  # the last leads nowhere
-    return [
-        ParticleStep(particles[row], weights[row], move, user)
-        for row, move in zip(course.last, onward, strict=True)
-    ]
+    return [ParticleStep(particles[row], weights[row], move, user) for row, move in zip(course.last, onward, strict=True)]
 
 
 class ParticleStep(NamedTuple):

@@ -144,9 +144,7 @@ def backward_simulation(
     return Trajectories(x[:, course.place], circular_dims(model), result.times, result.steps)
 
 
-def _earlier(
-    backward: Callable[[Array], Array], x_next: Array, later: np.ndarray, u: Array, size: int
-) -> np.ndarray:
+def _earlier(backward: Callable[[Array], Array], x_next: Array, later: np.ndarray, u: Array, size: int) -> np.ndarray:
     """Choose a particle before each of those that are numbered `later` (m,) among x_next, `size` of them at a time."""
     chosen = np.empty(len(later), dtype=int)
     order = np.argsort(later)  # trajectories that have met are weighed together

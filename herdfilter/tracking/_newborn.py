@@ -42,9 +42,7 @@ def check_filter(make: Make, model: Model, places: Sequence[GaussianMixture]) ->
     """Build one filter, which names what the model lacks, or what is no filter for tracks that start at these places."""
     for place in places:
         if place.dim != model.dim:
-            raise ValueError(
-                f"birth: expected states of {model.dim} dimensions, as of the model, got {place.dim}"
-            )
+            raise ValueError(f"birth: expected states of {model.dim} dimensions, as of the model, got {place.dim}")
     if not places:
         return
     online = make(started_from(model, places[0]))

@@ -47,8 +47,7 @@ class Detecting(NamedTuple):
         scanning = sensed(model.model, sensor)
         if not isinstance(scanning, WithClutter):
             raise ValueError(
-                "sensor: expected one that gives scans, with detection_probability and clutter_density, got "
-                f"{shown(sensor)}"
+                f"sensor: expected one that gives scans, with detection_probability and clutter_density, got {shown(sensor)}"
             )
         one = replace(sensor, detection_probability=None, clutter_density=None, region=None)
         return cls(one, scanning.detection_probability, scanning.clutter_density, scanning)
@@ -76,9 +75,7 @@ class Gate:
         no gate.
     """
 
-    def __init__(
-        self, model: Model, sensor: Sensor | None, moments: list[tuple[Array, Array] | None]
-    ) -> None:
+    def __init__(self, model: Model, sensor: Sensor | None, moments: list[tuple[Array, Array] | None]) -> None:
         self.model, self.sensor = model, sensor
         self.known = np.array([one is not None for one in moments], dtype=bool)
         given = [one for one in moments if one is not None]

@@ -45,9 +45,7 @@ class Rules(NamedTuple):
     explained: bool  # whether all detections are of tracks where there is no clutter
 
 
-def scanned(
-    tracks: list[Track], model: Model, z: Array, by: Detecting, rules: Rules, rng: Any, step: int
-) -> Update:
+def scanned(tracks: list[Track], model: Model, z: Array, by: Detecting, rules: Rules, rng: Any, step: int) -> Update:
     """Update tracks with detections (k, m), of which they stand at the prediction.
 
     Raises

@@ -180,9 +180,7 @@ SETTLED = 1e-16
 """Squared move, in standard deviations of the prior, after which there is none."""
 
 
-def _iterated(
-    model: Model, z: Array, step: int, prior: Array, covariance: Array, about: Array
-) -> tuple[Array, Array]:
+def _iterated(model: Model, z: Array, step: int, prior: Array, covariance: Array, about: Array) -> tuple[Array, Array]:
     """Update N(prior, covariance[0]) with each detection (k, m), linearised about a state (k, d), then about the result."""
     inverse, circular = np.linalg.inv(covariance[0]), observation_circular(model, z.shape[1])
     for _ in range(REPEATS):

@@ -132,9 +132,7 @@ class LMBTracker:
             one_of("filter", filter, catalogue())
         self.n_particles = as_count("n_particles", n_particles)
         self.rng = as_generator(rng)
-        self._seeds: Any = (
-            self.rng.bit_generator.seed_seq
-        )  # kept here, since copies of a generator lose it before NumPy 2
+        self._seeds: Any = self.rng.bit_generator.seed_seq  # kept here, since copies of a generator lose it before NumPy 2
         self.report = as_probability("report", report)
         self.prune = as_probability("prune", prune)
         self.max_tracks = as_count("max_tracks", max_tracks)

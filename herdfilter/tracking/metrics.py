@@ -213,9 +213,7 @@ def label_switches(
         names = list(names if isinstance(names, str) else as_list("labels", names, "labels for each step"))
         distinct = all(isinstance(name, Hashable) for name in names) and len(set(names)) == len(names)
         if distances.shape[1] != len(names) or not distinct:
-            raise ValueError(
-                f"labels: expected {distances.shape[1]} different ones at step {step}, got {shown(names)}"
-            )
+            raise ValueError(f"labels: expected {distances.shape[1]} different ones at step {step}, got {shown(names)}")
         now = _correspondence(distances, present.tolist(), list(names), last, cutoff)
         for target, label in now.items():
             switches += last.pop(target, label) != label
@@ -268,9 +266,7 @@ def _distances(truth: ArrayLike, estimates: ArrayLike) -> Array:
     x, y = _as_set("truth", truth, finite=False), _as_set("estimates", estimates)
     x = x[~np.isnan(x).all(axis=1)] if x.size else x
     if not np.isfinite(x).all():
-        raise ValueError(
-            "truth: expected finite positions, or rows of NaN where a target is absent, got others"
-        )
+        raise ValueError("truth: expected finite positions, or rows of NaN where a target is absent, got others")
     if not (x.size and y.size):
         return np.empty((len(x), len(y)))
     if x.shape[1] != y.shape[1]:

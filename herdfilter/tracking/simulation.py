@@ -68,9 +68,7 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
         if seen.any():
             detections = sample_observation(model.model, x[seen], rng, step)
             if detections.shape[1] != len(low):
-                raise ValueError(
-                    f"region: expected bounds of shape ({detections.shape[1]}, 2), got {(len(low), 2)}"
-                )
+                raise ValueError(f"region: expected bounds of shape ({detections.shape[1]}, 2), got {(len(low), 2)}")
             scan = np.concatenate([scan, detections])
         scans.append(rng.permutation(scan))
     return scans
@@ -104,11 +102,7 @@ def simulate_path(
     states = {at: initial}
     for step in range(at + 1, steps[-1] + 1):
         x = states[step - 1][None]
-        moved = (
-            sample_transition(model, x, rng, dt, None, step)
-            if noise
-            else transition_mean(model, x, dt, None, step)
-        )
+        moved = sample_transition(model, x, rng, dt, None, step) if noise else transition_mean(model, x, dt, None, step)
         states[step] = moved[0]
     for step in range(at, steps[0], -1):
         states[step - 1] = _before(model, states[step], rng, dt, step, noise)
@@ -125,7 +119,5 @@ def _before(model: Any, x: Array, rng: np.random.Generator, dt: float, step: int
     earlier = np.linalg.solve((moved[1:] - moved[0]).T, x - push - moved[0])
     again = transition_mean(model, earlier[None], dt, None, step)[0] + push
     if not np.allclose(again, x, rtol=1e-6, atol=1e-6 * (1 + np.abs(earlier).max())):
-        raise ValueError(
-            f"model: simulation back in time needs a linear transition, {type(model).__name__} has none"
-        )
+        raise ValueError(f"model: simulation back in time needs a linear transition, {type(model).__name__} has none")
     return earlier

@@ -22,9 +22,7 @@ def moved(x, dt):
 
 
 def seen(x):
-    return np.array(
-        [np.hypot(x[0] - SENSOR[0], x[2] - SENSOR[1]), np.arctan2(x[2] - SENSOR[1], x[0] - SENSOR[0])]
-    )
+    return np.array([np.hypot(x[0] - SENSOR[0], x[2] - SENSOR[1]), np.arctan2(x[2] - SENSOR[1], x[0] - SENSOR[0])])
 
 
 def wrapped(entries):
@@ -58,14 +56,10 @@ def prepared(kf):
 
 
 def unscented(scale=(0.5, 2.0, 0.5), **options):
-    return prepared(
-        fp.UnscentedKalmanFilter(4, 2, DT, seen, moved, fp.MerweScaledSigmaPoints(4, *scale), **options)
-    )
+    return prepared(fp.UnscentedKalmanFilter(4, 2, DT, seen, moved, fp.MerweScaledSigmaPoints(4, *scale), **options))
 
 
-def largest_difference(
-    kf, ours, observations, predict=lambda kf: kf.predict(), update=lambda kf, z: kf.update(z)
-):
+def largest_difference(kf, ours, observations, predict=lambda kf: kf.predict(), update=lambda kf, z: kf.update(z)):
     """Largest difference of means, covariances and log-likelihoods of the two, and of angles but for whole turns."""
     worst = 0.0
     for z in observations:
@@ -299,9 +293,7 @@ class RobotEKF(fp.ExtendedKalmanFilter):
         th, d = self.x[2, 0], v * self.dt
         r = self.wheelbase / np.tan(a)
         b = d / self.wheelbase * np.tan(a)
-        self.x = self.x + np.array(
-            [[-r * np.sin(th) + r * np.sin(th + b)], [r * np.cos(th) - r * np.cos(th + b)], [b]]
-        )
+        self.x = self.x + np.array([[-r * np.sin(th) + r * np.sin(th + b)], [r * np.cos(th) - r * np.cos(th + b)], [b]])
         J = np.eye(3)
         J[:2, 2] = -r * np.cos(th) + r * np.cos(th + b), -r * np.sin(th) + r * np.sin(th + b)
         h = 1e-6

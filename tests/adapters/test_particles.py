@@ -55,9 +55,7 @@ def test_linear_gaussian_models_have_the_librarys_exact_posterior(name):
         assert found.log_likelihood == pytest.approx(evidence, abs=1e-8)
 
 
-@pytest.mark.parametrize(
-    "proposal", [hf.BootstrapProposal(), hf.RankedProposal(), hf.RankedProposal(guided=False)]
-)
+@pytest.mark.parametrize("proposal", [hf.BootstrapProposal(), hf.RankedProposal(), hf.RankedProposal(guided=False)])
 def test_particle_filters_come_near_the_exact_posterior(proposal):
     ssm = LINEAR["d = 1"]
     data = data_of(ssm, 15)
@@ -200,9 +198,7 @@ def test_bearings_of_rank_deficient_noise_and_whole_turns():
     z = np.array([3.0])
     turned = model.log_likelihood(z - 2 * np.pi, x, 2)
     np.testing.assert_allclose(turned, model.log_likelihood(z, x, 2))
-    np.testing.assert_allclose(
-        np.linalg.eigvalsh(model.transition_covariance(1.0, 2)), [0, 0, 0.01, 0.01], atol=1e-15
-    )
+    np.testing.assert_allclose(np.linalg.eigvalsh(model.transition_covariance(1.0, 2)), [0, 0, 0.01, 0.01], atol=1e-15)
 
 
 class Depends(ssms.StateSpaceModel):

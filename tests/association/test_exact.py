@@ -55,9 +55,7 @@ def test_ratios_of_any_magnitude():
 
 
 def test_tracks_that_are_never_missed_take_turns():
-    np.testing.assert_allclose(
-        association.marginals([[0, 1, 3], [0, 1, 1]]), [[0, 0.25, 0.75], [0, 0.75, 0.25]]
-    )
+    np.testing.assert_allclose(association.marginals([[0, 1, 3], [0, 1, 1]]), [[0, 0.25, 0.75], [0, 0.75, 0.25]])
 
 
 def test_a_cluster_that_is_too_large_is_refused_with_its_cost():

@@ -56,9 +56,7 @@ def test_two_tracks_by_hand():
     # Sweeps: (0, 0): ties go to the lowest; (1, 0): the first now has more weight on 1, the second no choice; (0, 1); ...
     np.testing.assert_allclose(HerdedGibbs(1, **PUBLISHED).marginals(ratios), [[0.5, 0.5], [0.5, 0.5]])
     np.testing.assert_allclose(HerdedGibbs(2, **PUBLISHED).marginals(ratios), [[0.5, 0.5], [0.75, 0.25]])
-    np.testing.assert_allclose(
-        HerdedGibbs(2, estimate="counts", **PUBLISHED).marginals(ratios), [[0.5, 0.5], [1, 0]]
-    )
+    np.testing.assert_allclose(HerdedGibbs(2, estimate="counts", **PUBLISHED).marginals(ratios), [[0.5, 0.5], [1, 0]])
 
 
 def test_random_sampling_draws_in_proportion(brute):
@@ -84,19 +82,14 @@ def test_herding_is_nearer_than_chance(brute):
     for seed in range(20):
         ratios = np.random.default_rng(seed).exponential(size=(4, 5))
         exact = brute.marginals(ratios)
-        errors.append(
-            [distance(m.marginals(ratios, seed), exact) for m in (HerdedGibbs(300), RandomGibbs(300))]
-        )
+        errors.append([distance(m.marginals(ratios, seed), exact) for m in (HerdedGibbs(300), RandomGibbs(300))])
     herded, drawn = np.mean(errors, axis=0)
     assert herded < 0.5 * drawn
 
 
 def test_the_evidence_of_collected_assignments_is_a_lower_bound(example):
     exact = association.associate(example).log_evidence
-    bounds = [
-        association.associate(example, HerdedGibbs(n, estimate="joint")).log_evidence
-        for n in (10, 100, 10_000)
-    ]
+    bounds = [association.associate(example, HerdedGibbs(n, estimate="joint")).log_evidence for n in (10, 100, 10_000)]
     assert bounds == sorted(bounds)
     assert exact - 2e-3 < bounds[-1] < exact
     assert np.isnan(association.associate(example, HerdedGibbs(10)).log_evidence)

@@ -45,9 +45,7 @@ class TestEveryMethod:
     def test_nothing_to_associate(self, method):
         assert association.marginals(np.empty((0, 4)), method).shape == (0, 4)
         np.testing.assert_array_equal(association.marginals([[0.3], [5.0]], method), [[1.0], [1.0]])
-        found = association.marginals(
-            [[1, 0, 1], [1, 0, 1.0]], method, rng=0
-        )  # a measurement that is nobody's
+        found = association.marginals([[1, 0, 1], [1, 0, 1.0]], method, rng=0)  # a measurement that is nobody's
         np.testing.assert_array_equal(found[:, 1], 0)
 
     def test_bad_ratios_are_named(self, method):
@@ -80,9 +78,7 @@ METHODS = ["exact", "auto", "belief-propagation", "k-best", "random-gibbs", "her
     ids=["a column", "a loop", "beside others"],
 )
 def test_more_tracks_in_need_than_measurements_are_refused_in_the_same_words(method, ratios):
-    with pytest.raises(
-        ValueError, match=r"^ratios: expected an assignment of positive weight, got none: more tracks"
-    ):
+    with pytest.raises(ValueError, match=r"^ratios: expected an assignment of positive weight, got none: more tracks"):
         association.marginals(ratios, method)
 
 

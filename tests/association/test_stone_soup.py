@@ -36,9 +36,7 @@ def test_jpda_equals_stone_soup():
         prob_gate=Probability(1.0),
         include_all=True,
     )
-    tracks = [
-        Track([GaussianState([m], [[v]], timestamp=START)]) for m, v in zip(means, variances, strict=True)
-    ]
+    tracks = [Track([GaussianState([m], [[v]], timestamp=START)]) for m, v in zip(means, variances, strict=True)]
     detections = [Detection([z], timestamp=START) for z in measured]
     joint = JPDA(hypothesiser).associate(tracks, set(detections), START)
     theirs = np.zeros((3, 5))

@@ -7,9 +7,7 @@ import herdfilter as hf
 
 
 def test_a_seed_is_all_that_a_random_filter_depends_on():
-    runs = [
-        hf.make_filter("bootstrap", hf.models.UNGM(), 20, rng=seed).run([[1.0], [3.0]]) for seed in (1, 1, 2)
-    ]
+    runs = [hf.make_filter("bootstrap", hf.models.UNGM(), 20, rng=seed).run([[1.0], [3.0]]) for seed in (1, 1, 2)]
     np.testing.assert_array_equal(runs[0].means, runs[1].means)
     assert (runs[0].means != runs[2].means).all()
 
@@ -20,7 +18,5 @@ def test_an_unknown_name_is_told_the_nearest():
 
 
 def test_a_name_in_place_of_a_part_is_refused_with_the_way_to_do_it():
-    with pytest.raises(
-        TypeError, match=r"got 'auto-kh'; .*herdfilter\.make_filter\('auto-kh', model, n_particles, rng\)$"
-    ):
+    with pytest.raises(TypeError, match=r"got 'auto-kh'; .*herdfilter\.make_filter\('auto-kh', model, n_particles, rng\)$"):
         hf.ParticleFilter(hf.models.UNGM(), proposal="auto-kh")

@@ -159,14 +159,11 @@ def test_a_store_older_than_the_key_imports_can_be_resumed():
     old = {key: value for key, value in new.items() if key != "imports"}
     old["scenario"] = {key: value for key, value in new["scenario"].items() if key != "imports"}
     old["filters"] = {
-        name: {key: value for key, value in spec.items() if key != "imports"}
-        for name, spec in new["filters"].items()
+        name: {key: value for key, value in spec.items() if key != "imports"} for name, spec in new["filters"].items()
     }
     assert old["filters"] != new["filters"]
     assert list(differences(old, new)) == []
-    assert list(differences(old, {**new, "imports": {"own": "x"}})) == [
-        'imports: nothing there, {"own": "x"} now'
-    ]
+    assert list(differences(old, {**new, "imports": {"own": "x"}})) == ['imports: nothing there, {"own": "x"} now']
 
 
 def test_what_is_built_must_be_a_model(scenario):

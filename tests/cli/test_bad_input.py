@@ -115,13 +115,9 @@ def test_a_fault_of_ones_own_model_names_the_line_and_leaves_nothing(tmp_path, b
 )
 def test_what_does_not_fit_into_memory_says_what_it_needs(tmp_path, option, value, needed):
     out = tmp_path / "out"
-    result = run(
-        "compare", "ungm", "--filters", "bootstrap", "--particles", "5", option, value, "--out", str(out)
-    )
+    result = run("compare", "ungm", "--filters", "bootstrap", "--particles", "5", option, value, "--out", str(out))
     assert result.exit_code == 2
-    assert re.search(
-        rf"{option[2:]}: {value} .* need at least {needed} of memory, this machine has", result.stderr
-    )
+    assert re.search(rf"{option[2:]}: {value} .* need at least {needed} of memory, this machine has", result.stderr)
     assert not out.exists()
 
 

@@ -65,9 +65,7 @@ def bytes_of(change):
 
 
 def flipped(start, stop):
-    return bytes_of(
-        lambda data: data[:start] + bytes(~byte & 0xFF for byte in data[start:stop]) + data[stop:]
-    )
+    return bytes_of(lambda data: data[:start] + bytes(~byte & 0xFF for byte in data[start:stop]) + data[stop:])
 
 
 def statement(*statements):

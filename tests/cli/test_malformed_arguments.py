@@ -134,9 +134,7 @@ ARGUMENTS = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_bad_name_is_refused(fault_of, command):
-    faults = {
-        name: fault_of(*command.split(), *([name] if name != "--" else [])) for name in COMMANDS[command]
-    }
+    faults = {name: fault_of(*command.split(), *([name] if name != "--" else [])) for name in COMMANDS[command]}
     assert {name: fault for name, fault in faults.items() if fault} == {}
 
 

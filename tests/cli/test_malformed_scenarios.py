@@ -38,9 +38,7 @@ GOOD = {
     "truth": {"initial": [0.0, 0.0]},
     "reference": {"type": "kalman"},
     "divergence": {"rmse_above": 3.0, "final_part": 0.5},
-    "published": [
-        {"filter": "bootstrap", "n_particles": 5, "value": 1.0, "tolerance": 0.1, "source": "nobody"}
-    ],
+    "published": [{"filter": "bootstrap", "n_particles": 5, "value": 1.0, "tolerance": 0.1, "source": "nobody"}],
     "filter": {"mine": {"resample_below": 0.5}},
 }
 BASES = {
@@ -137,9 +135,7 @@ def fault_of_file(fault_of, tmp_path):
 
     def fault_of_file(content, *options, **expected):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return fault_of(
-            "compare", str(path), "-q", "--out", str(tmp_path / "new" / "out"), *options, **expected
-        )
+        return fault_of("compare", str(path), "-q", "--out", str(tmp_path / "new" / "out"), *options, **expected)
 
     return fault_of_file
 
@@ -173,9 +169,7 @@ def test_a_file_that_is_no_table_is_refused(fault_of_file, name):
     assert fault_of_file(FILES[name], naming="scenario.toml") == ""
 
 
-@pytest.mark.parametrize(
-    "key", [".".join(["a"] * 5000), " . ".join(['"a b"'] * 51), "b = {" + "a." * 60 + "a = 1} #"]
-)
+@pytest.mark.parametrize("key", [".".join(["a"] * 5000), " . ".join(['"a b"'] * 51), "b = {" + "a." * 60 + "a = 1} #"])
 def test_a_key_that_is_dotted_too_often_is_refused_before_the_file_is_read(tmp_path, monkeypatch, key):
     """Reading 5,000 dots takes seconds."""
     path = tmp_path / "deep.toml"

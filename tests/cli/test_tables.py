@@ -40,9 +40,7 @@ def test_every_cell_is_there_and_lines_fit(width):
 
 def test_texts_are_no_formulas_in_a_spreadsheet_and_numbers_stay(tmp_path):
     names = ["=1+1", "+a", "-b", "@c", "plain", "a=b", "\tx", "-1.5"]
-    table = pd.DataFrame(
-        {"filter": names, "rmse": [-1.5, -0.0, 1e-9, 2, np.nan, -np.inf, 3, 4], "n": range(-3, 5)}
-    )
+    table = pd.DataFrame({"filter": names, "rmse": [-1.5, -0.0, 1e-9, 2, np.nan, -np.inf, 3, 4], "n": range(-3, 5)})
     write_csv(table, tmp_path / "a.csv")
     read = pd.read_csv(tmp_path / "a.csv")
     assert [name.removeprefix("'") for name in read["filter"]] == names

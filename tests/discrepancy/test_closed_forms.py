@@ -160,9 +160,7 @@ def test_sliced_wasserstein(problem, order):
     total = 0.0
     for axis in axes:
         sds = np.sqrt(np.einsum("i,mij,j->m", axis, mixture.covariances, axis))
-        F = sum(
-            w * ndtr((y - m) / s) for w, m, s in zip(mixture.weights, mixture.means @ axis, sds, strict=True)
-        )
+        F = sum(w * ndtr((y - m) / s) for w, m, s in zip(mixture.weights, mixture.means @ axis, sds, strict=True))
         at = np.argsort(points.x @ axis)
         x, levels = (points.x @ axis)[at], np.cumsum(points.weights[at])
         if order == 1:

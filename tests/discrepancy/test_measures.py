@@ -11,12 +11,8 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 
 LINE = GaussianMixture([0.2, 0.5, 0.3], [[-3.0], [0.0], [2.5]], [[[0.4]], [[1.5]], [[0.2]]])
-PLANE = GaussianMixture(
-    [0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]]
-)
-SPACE = GaussianMixture(
-    [0.7, 0.3], [[0.0, 0.0, 0.0], [3.0, 1.0, -1.0]], [np.diag([1.0, 0.2, 2.0]), np.eye(3) + 0.5]
-)
+PLANE = GaussianMixture([0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]])
+SPACE = GaussianMixture([0.7, 0.3], [[0.0, 0.0, 0.0], [3.0, 1.0, -1.0]], [np.diag([1.0, 0.2, 2.0]), np.eye(3) + 0.5])
 QUADRATURE = 1e-9  # relative error that energy_distance states for its expected distances
 MEASURES = {
     "herding error": lambda points, mixture: herding_error(points, mixture, 0.6),
@@ -60,9 +56,7 @@ def test_herding_error_is_the_distance_of_the_smoothed_densities_in_two_dimensio
     points, y = some_points(2), np.linspace(-12, 12, 481)
     kernel = np.array([[0.7, 0.3], [0.3, 0.5]])
     grid = np.stack(np.meshgrid(y, y), axis=-1).reshape(-1, 2)
-    gap = np.exp(PLANE.convolve(kernel / 2).log_density(grid)) - np.exp(
-        kernel_density(points, kernel / 2).log_density(grid)
-    )
+    gap = np.exp(PLANE.convolve(kernel / 2).log_density(grid)) - np.exp(kernel_density(points, kernel / 2).log_density(grid))
     expected = np.sqrt((gap**2).sum()) * (y[1] - y[0])
     assert herding_error(points, PLANE, kernel) == pytest.approx(expected, rel=1e-8)
 
@@ -81,8 +75,7 @@ def test_herding_error_by_monte_carlo_in_three_dimensions():
 def test_herding_error_falls_to_zero_as_quantiles_fill_the_line():
     gaussian = GaussianMixture([1.0], [[1.0]], [[4.0]])
     errors = [
-        herding_error(Points(1 + 2 * norm.ppf((np.arange(n) + 0.5) / n)[:, None]), gaussian, 0.5)
-        for n in (10, 100, 1000)
+        herding_error(Points(1 + 2 * norm.ppf((np.arange(n) + 0.5) / n)[:, None]), gaussian, 0.5) for n in (10, 100, 1000)
     ]
     assert errors[1] < errors[0] / 8
     assert errors[2] < errors[1] / 8
@@ -218,9 +211,7 @@ def test_scaling_with_the_units():
     points, s = some_points(3), 1e3
     both = moved(points, SPACE, np.eye(3), np.zeros(3), s)
     assert energy_distance(*both) == pytest.approx(s * energy_distance(points, SPACE), rel=1e-9)
-    assert herding_error(*both, 0.6 * s) == pytest.approx(
-        s**-1.5 * herding_error(points, SPACE, 0.6), rel=1e-9
-    )
+    assert herding_error(*both, 0.6 * s) == pytest.approx(s**-1.5 * herding_error(points, SPACE, 0.6), rel=1e-9)
     assert normalised_l2(*both, 0.6 * s) == pytest.approx(normalised_l2(points, SPACE, 0.6), rel=1e-9)
 
 
@@ -268,9 +259,7 @@ def test_bad_kernel_widths_are_named(function, sigma_k, message):
 
 @pytest.mark.parametrize("dim", [1, 3])
 def test_independent_draws_have_the_energy_distance_expected_of_them(dim):
-    mixture = GaussianMixture(
-        [0.3, 0.7], [np.zeros(dim), np.full(dim, 2.0)], [np.eye(dim), 0.2 * np.eye(dim)]
-    )
+    mixture = GaussianMixture([0.3, 0.7], [np.zeros(dim), np.full(dim, 2.0)], [np.eye(dim), 0.2 * np.eye(dim)])
     drawn = [energy_distance(Points(mixture.sample(10, seed)), mixture) for seed in range(300)]
     error = np.std(drawn) / np.sqrt(len(drawn))
     assert np.mean(drawn) == pytest.approx(expected_energy_distance(mixture, 10), abs=4 * error)

@@ -30,9 +30,7 @@ def test_one_dimension_is_the_folded_normal(ratio):
     sd = 1.7
     expected = sd * (np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + ratio * erf(ratio / np.sqrt(2)))
     for sign in (-1, 1):
-        assert both_ways(np.array([sign * ratio * sd]), np.array([[sd**2]])) == pytest.approx(
-            expected, rel=1e-14
-        )
+        assert both_ways(np.array([sign * ratio * sd]), np.array([[sd**2]])) == pytest.approx(expected, rel=1e-14)
 
 
 @ratios

@@ -16,12 +16,8 @@ from herdfilter.points import Points
 from herdfilter.samplers import KernelHerding
 
 LINE = GaussianMixture([0.2, 0.5, 0.3], [[-3.0], [0.0], [2.5]], [[[0.4]], [[1.5]], [[0.2]]])
-PLANE = GaussianMixture(
-    [0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]]
-)
-SPACE = GaussianMixture(
-    [0.7, 0.3], [[0.0, 0.0, 0.0], [3.0, 1.0, -1.0]], [np.diag([1.0, 0.2, 2.0]), np.eye(3) + 0.5]
-)
+PLANE = GaussianMixture([0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]])
+SPACE = GaussianMixture([0.7, 0.3], [[0.0, 0.0, 0.0], [3.0, 1.0, -1.0]], [np.diag([1.0, 0.2, 2.0]), np.eye(3) + 0.5])
 DIRECTIONS_3 = 0.02  # relative error stated for the default set in three dimensions
 orders = pytest.mark.parametrize("order", [1, 2])
 
@@ -51,9 +47,7 @@ def by_quadrature(points, mixture, order):
         cuts = np.unique(np.clip([value, *mixture.means[:, 0], -12, 12], edges[i], edges[i + 1]))
         cuts = np.unique([edges[i], *cuts, edges[i + 1]])
         for a, b in pairwise(cuts):
-            total += quad(
-                lambda y, v=value: abs(y - v) ** order * density(y), a, b, epsabs=1e-13, epsrel=1e-12
-            )[0]
+            total += quad(lambda y, v=value: abs(y - v) ** order * density(y), a, b, epsabs=1e-13, epsrel=1e-12)[0]
     return total ** (1 / order)
 
 
@@ -75,9 +69,7 @@ def test_a_large_sorted_sample_gives_the_same(order):
         sds = np.sqrt(np.einsum("i,mij,j->m", axis, SPACE.covariances, axis))
         counts = np.round(n * SPACE.weights).astype(int)
         strata = [norm.ppf((np.arange(c) + 0.5) / c) for c in counts]
-        draws = np.sort(
-            np.concatenate([m + s * z for m, s, z in zip(SPACE.means @ axis, sds, strata, strict=True)])
-        )
+        draws = np.sort(np.concatenate([m + s * z for m, s, z in zip(SPACE.means @ axis, sds, strata, strict=True)]))
         total += (np.abs(np.repeat(np.sort(points.x @ axis), n // 8) - draws) ** order).mean()
     expected = (total / len(axes)) ** (1 / order)
     assert sliced_wasserstein(points, SPACE, order, axes) == pytest.approx(expected, rel=2e-5)
@@ -102,9 +94,7 @@ def test_a_single_point_in_space(d):
     x = rng.standard_normal(d)
     expected = (((x - mixture.mean) ** 2).sum() + np.trace(mixture.covariance)) / d
     for directions in (1, 10, 128):
-        assert sliced_wasserstein(Points(x[None]), mixture, 2, directions) ** 2 == pytest.approx(
-            expected, rel=1e-12
-        )
+        assert sliced_wasserstein(Points(x[None]), mixture, 2, directions) ** 2 == pytest.approx(expected, rel=1e-12)
 
 
 def test_two_points_halve_a_gaussian():
@@ -140,9 +130,7 @@ def test_turning_both_changes_no_more_than_the_directions_miss(order, mixture, e
         turned = GaussianMixture(mixture.weights, mixture.means @ R.T, R @ mixture.covariances @ R.T)
         measured = sliced_wasserstein(Points(points.x @ R.T, points.weights), turned, order)
         assert measured == pytest.approx(expected, rel=2 * error)  # either side may err
-        same = sliced_wasserstein(
-            Points(points.x @ R.T, points.weights), turned, order, unit_vectors(128, d) @ R.T
-        )
+        same = sliced_wasserstein(Points(points.x @ R.T, points.weights), turned, order, unit_vectors(128, d) @ R.T)
         assert same == pytest.approx(expected, rel=1e-9)
 
 
@@ -171,9 +159,7 @@ def test_components_without_extent_are_points(order):
 @orders
 def test_a_flat_mixture_in_space(order):
     """Along the first axis of a line in the plane it is the one-dimensional distance; across, there is none."""
-    flat = GaussianMixture(
-        LINE.weights, np.hstack([LINE.means, 0 * LINE.means]), LINE.covariances * np.diag([1.0, 0.0])
-    )
+    flat = GaussianMixture(LINE.weights, np.hstack([LINE.means, 0 * LINE.means]), LINE.covariances * np.diag([1.0, 0.0]))
     points = some_points(1)
     both = Points(np.hstack([points.x, 0 * points.x]), points.weights)
     along = sliced_wasserstein(both, flat, order, [[2.0, 0.0]])
@@ -218,9 +204,7 @@ def test_weights_are_multiplicities(order):
 def test_points_of_no_weight_at_either_end_change_nothing(order):
     points = some_points(1)
     more = Points(np.vstack([[[-50.0]], points.x, [[70.0]]]), [0.0, *points.weights, 0.0])
-    assert sliced_wasserstein(more, LINE, order) == pytest.approx(
-        sliced_wasserstein(points, LINE, order), rel=1e-12
-    )
+    assert sliced_wasserstein(more, LINE, order) == pytest.approx(sliced_wasserstein(points, LINE, order), rel=1e-12)
 
 
 @orders

@@ -19,9 +19,7 @@ def real(number):
     file = Path("autoferry", f"scenario{number}_detections.json")
     folder = next((place for place in PLACES if (place / file).is_file()), None)
     reason = f"no {file} in ../shared/data or HERDFILTER_DATA"
-    return pytest.param(
-        folder, number, id=str(number), marks=pytest.mark.skipif(folder is None, reason=reason)
-    )
+    return pytest.param(folder, number, id=str(number), marks=pytest.mark.skipif(folder is None, reason=reason))
 
 
 REAL = pytest.mark.parametrize(("folder", "number"), [real(2), real(4)])

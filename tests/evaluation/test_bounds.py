@@ -113,9 +113,7 @@ def test_bad_input_is_named():
         posterior_cramer_rao_bound(box, 3, rng=0)
     box.transition_covariance, box.observation_covariance = np.ones((1, 1)), lambda step: np.zeros((1, 1))
     box.transition_covariance = lambda dt, step: np.ones((1, 1))
-    with pytest.raises(
-        ValueError, match="observation_covariance: expected a positive definite matrix at step 1"
-    ):
+    with pytest.raises(ValueError, match="observation_covariance: expected a positive definite matrix at step 1"):
         posterior_cramer_rao_bound(box, 3, rng=0)
 
 
@@ -124,9 +122,7 @@ def test_noise_that_depends_on_the_state_is_refused_by_name():
         def observation_covariance(self, step, x):
             return (1 + x**2)[:, :, None]
 
-    with pytest.raises(
-        TypeError, match=r"^model: the Cramer-Rao bound needs observation_covariance\(step\), .*Growing"
-    ):
+    with pytest.raises(TypeError, match=r"^model: the Cramer-Rao bound needs observation_covariance\(step\), .*Growing"):
         posterior_cramer_rao_bound(Growing(), 2, runs=3, rng=0)
 
 

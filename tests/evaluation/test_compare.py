@@ -166,9 +166,7 @@ class Turning:
 
 def test_angles_are_compared_on_the_circle(scenario, tmp_path):
     (tmp_path / "turning.py").write_text(TURNING)
-    turning = dataclasses.replace(
-        scenario, model={"type": "turning.py:Turning"}, reference=None, folder=tmp_path
-    )
+    turning = dataclasses.replace(scenario, model={"type": "turning.py:Turning"}, reference=None, folder=tmp_path)
 
     def right_but_for_whole_turns(model, n_particles, rng):
         def run(observations, dt=1.0, controls=None):

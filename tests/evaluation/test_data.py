@@ -94,9 +94,7 @@ def test_observations_name_the_row_of_the_beacon(plaza_file):
     np.testing.assert_array_equal(plaza.beacon_ids, list(BEACONS))
     np.testing.assert_array_equal(plaza.beacons, list(BEACONS.values()))
     to_beacon = plaza.beacons[plaza.observations[:, 0].astype(int)] - plaza.truth[:, :2]
-    np.testing.assert_allclose(
-        np.linalg.norm(to_beacon, axis=1), plaza.observations[:, 1], rtol=0, atol=CHORD
-    )
+    np.testing.assert_allclose(np.linalg.norm(to_beacon, axis=1), plaza.observations[:, 1], rtol=0, atol=CHORD)
 
 
 def test_controls_carry_the_model_from_truth_to_truth(plaza_file):
@@ -250,9 +248,7 @@ def server(plaza_file, tmp_path, monkeypatch):
         path.write_bytes(plaza_file.read_bytes())
         known = dataclasses.replace(DATA_FILES[file], sha256=hashlib.sha256(path.read_bytes()).hexdigest())
         monkeypatch.setitem(DATA_FILES, file, known)
-    monkeypatch.setattr(
-        "herdfilter.evaluation.data.files.user_cache", lambda: tmp_path / "cache" / "herdfilter"
-    )
+    monkeypatch.setattr("herdfilter.evaluation.data.files.user_cache", lambda: tmp_path / "cache" / "herdfilter")
     with http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), lambda *args: Handler(*args, directory=str(plaza_file.parent))
     ) as httpd:

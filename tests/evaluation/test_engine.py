@@ -111,16 +111,12 @@ def test_workers_use_one_thread(scenario, workers, monkeypatch):
     for library in ("OMP", "OPENBLAS", "MKL"):
         monkeypatch.setenv(f"{library}_NUM_THREADS", "2")
     with threadpool_limits(2):
-        table = hf.compare(
-            scenario, filters={"counting": counting_threads}, particles=[5], runs=2, workers=workers
-        )
+        table = hf.compare(scenario, filters={"counting": counting_threads}, particles=[5], runs=2, workers=workers)
     assert (table["log_likelihood"] == 1).all()
 
 
 def test_series_have_a_row_a_run_and_traces_are_their_medians(scenario, failing):
-    result = run_study(
-        plan_study(scenario, filters={"bad": failing, "ok": "bootstrap"}, particles=[5], runs=8)
-    )
+    result = run_study(plan_study(scenario, filters={"bad": failing, "ok": "bootstrap"}, particles=[5], runs=8))
     series = result.series["bad", 5]
     failed = (result.runs["error"][result.runs["filter"] == "bad"] != "").to_numpy()
     assert series["truth"].shape == series["reference"].shape == (8, scenario.steps)

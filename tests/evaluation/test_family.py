@@ -264,6 +264,4 @@ def test_a_model_that_cannot_be_made_is_a_failure_of_its_own_runs(path):
     scenario = dataclasses.replace(scenario, model={"type": "broken.py:Drawn"}, models=3)
     table = hf.compare(scenario, ["bootstrap"], **COUNT)
     assert (table["error"] != "").tolist() == [False, True, False]
-    assert hf.evaluation.over_models(table)[["models", "compared", "unknown"]].to_numpy().tolist() == [
-        [3, 2, 1]
-    ]
+    assert hf.evaluation.over_models(table)[["models", "compared", "unknown"]].to_numpy().tolist() == [[3, 2, 1]]

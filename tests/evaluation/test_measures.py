@@ -103,9 +103,7 @@ def test_energy_distance_ignores_units_and_takes_a_flat_posterior():
     narrow = hf.GaussianMixture([1.0], [[0.0, 0.0]], [[1.0, 0.5], [0.5, 2.0]])
     units = np.diag([1e3, 1e-2])
     wide = hf.GaussianMixture([1.0], [[0.0, 0.0]], units @ narrow.covariance @ units)
-    assert energy_distance_to(wide, x @ units, weights) == pytest.approx(
-        energy_distance_to(narrow, x, weights)
-    )
+    assert energy_distance_to(wide, x @ units, weights) == pytest.approx(energy_distance_to(narrow, x, weights))
     flat = hf.GaussianMixture([1.0], [[0.0, 0.0]], [[1.0, 0.0], [0.0, 0.0]])
     assert np.isfinite(energy_distance_to(flat, x, weights))
 
@@ -119,14 +117,11 @@ def test_steps_of_the_exact_posterior_end_with_the_last():
 
 def test_references_know_their_posteriors(scenario):
     """Of a linear Gaussian model the grid and the Kalman filter have the same."""
-    grid = dataclasses.replace(
-        scenario, reference={"type": "grid", "lower": -15.0, "upper": 15.0, "points": 3001}
-    )
+    grid = dataclasses.replace(scenario, reference={"type": "grid", "lower": -15.0, "upper": 15.0, "points": 3001})
     model = scenario.build_model()
     truth, observations = simulate(model, 25, 3)
     exact, gridded = (
-        compute_reference(s, model, Recording(truth, observations), np.random.default_rng(0))
-        for s in (scenario, grid)
+        compute_reference(s, model, Recording(truth, observations), np.random.default_rng(0)) for s in (scenario, grid)
     )
     np.testing.assert_allclose(gridded.covariances, exact.covariances, atol=1e-6)
     assert set(exact.posteriors) == set(gridded.posteriors) == set(snapshot_steps(25))

@@ -36,9 +36,7 @@ def nees():
         result = hf.ExtendedKalmanFilter(TRACK).run(observations)
         errors.append(truth - result.means)
         covariances.append(result.covariances)
-    return lambda factor: np.array(
-        [normalised_squares(e, factor * P) for e, P in zip(errors, covariances, strict=True)]
-    )
+    return lambda factor: np.array([normalised_squares(e, factor * P) for e, P in zip(errors, covariances, strict=True)])
 
 
 def test_nees_of_the_kalman_filter_is_chi_square(nees):
@@ -48,9 +46,7 @@ def test_nees_of_the_kalman_filter_is_chi_square(nees):
     assert ((low <= averages) & (averages <= high)).sum() >= STEPS - 1
     apart = squares[:, ::8]  # steps far enough from each other to be nearly independent
     for level in (0.5, 0.9):
-        assert inside_ellipsoid(apart.ravel(), np.full(apart.size, 2.0), level) == pytest.approx(
-            level, abs=0.08
-        )
+        assert inside_ellipsoid(apart.ravel(), np.full(apart.size, 2.0), level) == pytest.approx(level, abs=0.08)
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])
@@ -68,9 +64,7 @@ def test_nees_does_not_depend_on_the_units():
     units = np.diag([1e-6, 1.0, 1e5])
     expected = [e @ np.linalg.inv(P) @ e for e, P in zip(errors, covariances, strict=True)]
     np.testing.assert_allclose(normalised_squares(errors, covariances), expected, rtol=1e-6)
-    np.testing.assert_allclose(
-        normalised_squares(errors @ units, units @ covariances @ units), expected, rtol=1e-6
-    )
+    np.testing.assert_allclose(normalised_squares(errors @ units, units @ covariances @ units), expected, rtol=1e-6)
 
 
 def test_a_singular_covariance_has_no_nees():
@@ -111,10 +105,7 @@ def test_points_beyond_the_grid_and_equal_points_count():
 def test_energy_distance_of_exact_draws_falls_as_one_over_n():
     rng = np.random.default_rng(1)
     for n in (10, 40, 160):
-        draws = [
-            energy_distance_on_line(rng.standard_normal(n), np.full(n, 1 / n), EDGES, NORMAL)
-            for _ in range(150)
-        ]
+        draws = [energy_distance_on_line(rng.standard_normal(n), np.full(n, 1 / n), EDGES, NORMAL) for _ in range(150)]
         assert np.mean(draws) * n == pytest.approx(2 / np.sqrt(np.pi), rel=0.25)  # E|X - X'|
 
 
@@ -164,8 +155,7 @@ def test_errors_are_over_the_dimensions_named_with_angles_wrapped():
 def test_nearly_singular_covariances_have_a_nees_up_to_rounding():
     """A correlation of 1 - e leaves the eigenvalue e: of 1e-11 it is taken, of 1e-13 it is put down to rounding."""
     squares = [
-        normalised_squares(np.array([[1.0, 1.0]]), np.array([[[1.0, 1 - e], [1 - e, 1.0]]]))[0]
-        for e in (1e-11, 1e-13)
+        normalised_squares(np.array([[1.0, 1.0]]), np.array([[[1.0, 1 - e], [1 - e, 1.0]]]))[0] for e in (1e-11, 1e-13)
     ]
     assert squares[0] == pytest.approx(1.0)
     assert np.isnan(squares[1])

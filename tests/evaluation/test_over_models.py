@@ -106,9 +106,7 @@ def test_a_model_without_a_reference_is_counted():
 
 def test_exponents_are_those_of_the_errors_from_a_hundred_particles_on():
     rates = column(0.5, 0.7, 1.0)
-    table = pd.concat(
-        [table_of({"bootstrap": 3 * n**-rates if n > 50 else 0 * rates}, n) for n in (50, 100, 300, 1000)]
-    )
+    table = pd.concat([table_of({"bootstrap": 3 * n**-rates if n > 50 else 0 * rates}, n) for n in (50, 100, 300, 1000)])
     row = over_models(table).iloc[0]
     assert row["exponent"] == pytest.approx(-0.7)
     assert row["exponent_worst"] == pytest.approx(-0.5)
@@ -136,9 +134,7 @@ def test_the_verdict_claims_a_gain_only_where_it_is_shown():
 def test_claims_are_about_models_not_about_their_runs():
     base = np.ones((3, 20))
     table = table_of({"bootstrap": base, "b": 0.5 * base})
-    assert hf.evaluation.claims(table)["runs"].tolist() == [
-        3
-    ]  # too few for a claim, though there are 60 runs
+    assert hf.evaluation.claims(table)["runs"].tolist() == [3]  # too few for a claim, though there are 60 runs
     assert hf.evaluation.claims(table)["better"].tolist() == [""]
 
 

@@ -54,9 +54,7 @@ def test_on_a_terminal_one_line_is_drawn_anew(hasty, capsys, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
-@pytest.mark.parametrize(
-    "name", ["ungm", "coordinated_turn_of_a_long_name", "非線形フィルタの比較", "e\u0301" * 20]
-)
+@pytest.mark.parametrize("name", ["ungm", "coordinated_turn_of_a_long_name", "非線形フィルタの比較", "e\u0301" * 20])
 @pytest.mark.parametrize("columns", [40, 60, 80])
 def test_on_a_terminal_of_any_width_no_line_is_left_behind(hasty, monkeypatch, columns, name):
     import fcntl
@@ -123,9 +121,7 @@ def test_the_counter_tells_what_is_left():
     assert line == "walk [#####.....] 20 of 40 runs of a filter (2 failed), 10 s left, 2 per second"
 
 
-def test_filters_of_the_package_are_compiled_in_view_before_the_work_and_their_errors_wait(
-    scenario, constant, monkeypatch
-):
+def test_filters_of_the_package_are_compiled_in_view_before_the_work_and_their_errors_wait(scenario, constant, monkeypatch):
     """The model of this study cannot even be observed in the first steps; only the runs say so."""
     from herdfilter.evaluation import engine
 

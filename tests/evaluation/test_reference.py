@@ -68,9 +68,7 @@ def test_kalman_reference_is_the_conditional_of_the_joint_gaussian(plane):
 
 
 def test_kalman_reference_uses_the_part_of_an_observation_that_is_there(plane):
-    two = dataclasses.replace(
-        plane, model={**plane.model, "H": [[1.0, 0.5], [0.0, 1.0]], "R": [[0.7, 0.2], [0.2, 1.0]]}
-    )
+    two = dataclasses.replace(plane, model={**plane.model, "H": [[1.0, 0.5], [0.0, 1.0]], "R": [[0.7, 0.2], [0.2, 1.0]]})
     recording = record(two, two.build_model(), None, np.random.default_rng(3))
     recording.observations[:, 1] = np.nan
     first = dataclasses.replace(recording, observations=recording.observations[:, :1])
@@ -197,9 +195,7 @@ def test_another_filter_of_the_catalogue_may_be_the_large_one(scenario):
     model = scenario.build_model()
     recording = record(scenario, model, None, np.random.default_rng(1))
     exact = compute_reference(scenario, model, recording, np.random.default_rng(0))
-    plain, guided = (
-        large(scenario, model, recording, n=500, filter=name) for name in ("bootstrap", "guided")
-    )
+    plain, guided = (large(scenario, model, recording, n=500, filter=name) for name in ("bootstrap", "guided"))
     assert (plain.means != guided.means).all()
     np.testing.assert_allclose(guided.means, exact.means, atol=5 * guided.error.max())
 
@@ -208,9 +204,7 @@ def test_angles_are_averaged_on_the_circle():
     estimates = np.array([[[np.pi - 0.1, 1.0]], [[-np.pi + 0.3, 2.0]]])
     means, covariances = reference._averaged(estimates, (0,))
     np.testing.assert_allclose(means, [[-np.pi + 0.1, 1.5]])
-    np.testing.assert_allclose(
-        covariances, [[[0.08, 0.2], [0.2, 0.5]]]
-    )  # half the square of the distance of two
+    np.testing.assert_allclose(covariances, [[[0.08, 0.2], [0.2, 0.5]]])  # half the square of the distance of two
 
 
 def test_the_table_carries_the_error_of_the_reference(scenario):
@@ -276,9 +270,7 @@ DAMAGES = {
     "cut off": lambda file: file.write_bytes(file.read_bytes()[:50]),
     "empty": lambda file: file.write_bytes(b""),
     "a byte turned": lambda file: file.write_bytes(file.read_bytes().replace(b"NUMPY", b"NUMPI", 1)),
-    "a number turned": lambda file: file.write_bytes(
-        bytes([*(d := file.read_bytes())[:200], d[200] ^ 1, *d[201:]])
-    ),
+    "a number turned": lambda file: file.write_bytes(bytes([*(d := file.read_bytes())[:200], d[200] ^ 1, *d[201:]])),
     "a pickle": lambda file: file.write_bytes(pickle.dumps(Trap())),
     "a pickle in the archive": as_archive(means=np.array([Trap()], dtype=object)),
     "other arrays": as_archive(x=np.zeros(3)),
@@ -302,9 +294,7 @@ def test_a_damaged_file_is_computed_anew(kept, tmp_path, damage):
 
 
 def test_a_kept_reference_is_all_that_was_computed(scenario, kept, tmp_path):
-    grid = dataclasses.replace(
-        scenario, reference={"type": "grid", "lower": -15.0, "upper": 15.0, "points": 301}
-    )
+    grid = dataclasses.replace(scenario, reference={"type": "grid", "lower": -15.0, "upper": 15.0, "points": 301})
     model = scenario.build_model()
     recording = record(scenario, model, None, np.random.default_rng(1))
     first, again = (compute_reference(grid, model, recording, np.random.default_rng(0)) for _ in range(2))
@@ -355,9 +345,7 @@ def test_an_edited_model_is_another_one(scenario, kept, tmp_path):
     arguments = {k: v for k, v in scenario.model.items() if k != "type"}
     for note in ("", "# as before, but edited\n"):
         (tmp_path / "mine.py").write_text(text + note)
-        mine = dataclasses.replace(
-            scenario, model={"type": "mine.py:Mine", **arguments}, folder=tmp_path
-        ).build_model()
+        mine = dataclasses.replace(scenario, model={"type": "mine.py:Mine", **arguments}, folder=tmp_path).build_model()
         compute(model=mine), compute(model=mine)
     assert len(calls) == 2
 

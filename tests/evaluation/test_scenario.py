@@ -139,9 +139,7 @@ def test_model_parameters_come_from_the_table(write):
 def test_a_model_of_ones_own_is_found_beside_the_file(write):
     write(OWN_MODEL, "walk.py")
     own = '[filter.mine]\nproposal = "HerdedProposal(walk.Drawn())"'
-    path = write(
-        f'title = "Walk"\nimports = ["walk"]\nsteps = 5\n[model]\ntype = "walk.py:Walk"\nspeed = 3.0\n{own}'
-    )
+    path = write(f'title = "Walk"\nimports = ["walk"]\nsteps = 5\n[model]\ntype = "walk.py:Walk"\nspeed = 3.0\n{own}')
     assert load_scenario(path).build_model().speed == 3.0
     table = hf.compare(path, filters=["bootstrap", "mine"], particles=[10], runs=2, workers=2)
     assert (table["error"] == "").all()
@@ -151,9 +149,7 @@ def test_a_model_of_ones_own_is_found_beside_the_file(write):
 NO_FIELD = (3, -1.5, True, np.nan, b"x", object(), {3: 3}, [[]], ["x", 3], (None,))
 
 
-@pytest.mark.parametrize(
-    "name", [field.name for field in dataclasses.fields(Scenario) if field.name != "folder"]
-)
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Scenario) if field.name != "folder"])
 def test_a_field_that_does_not_fit_is_named(name):
     scenario = dataclasses.replace(load_scenario("ungm"), published=())
     fits = {"steps": 3, "runs": 3, "models": 3, "first_model": 3, "dt": 3}
@@ -244,9 +240,7 @@ def test_a_fixed_initial_truth_is_the_same_in_every_run(write):
     assert (runs["drawn"][0].truth[0] != runs["drawn"][1].truth[0]).all()
 
 
-@pytest.mark.parametrize(
-    ("error_dims", "plane"), [("", (0, 1)), ("[0]", (0, 1)), ("[0, 2]", (0, 2)), ("[3, 1, 0]", (3, 1))]
-)
+@pytest.mark.parametrize(("error_dims", "plane"), [("", (0, 1)), ("[0]", (0, 1)), ("[0, 2]", (0, 2)), ("[3, 1, 0]", (3, 1))])
 def test_a_path_is_drawn_in_the_dimensions_whose_error_counts(write, error_dims, plane):
     line = f"error_dims = {error_dims}\n" if error_dims else ""
     assert load_scenario(write(line + MINIMAL)).plane == plane
@@ -288,9 +282,7 @@ def test_a_missing_or_faulty_model_file_names_the_scenario(write):
         plan_study(path)
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"), [("UNGM", "ungm"), ("Lorenz63", "lorenz63"), ("BEARING", "bearings")]
-)
+@pytest.mark.parametrize(("name", "meant"), [("UNGM", "ungm"), ("Lorenz63", "lorenz63"), ("BEARING", "bearings")])
 def test_a_name_in_other_letters_gets_a_hint(name, meant):
     with pytest.raises(ValueError, match=f"scenario: unknown '{name}'; did you mean '{meant}'"):
         load_scenario(name)

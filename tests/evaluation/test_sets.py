@@ -93,9 +93,7 @@ def test_a_study_is_stored_resumed_drawn_and_reported(scenario, tmp_path):
     assert np.isnan(shown.estimates["told"][~seen]).all()
     assert shown.estimates["blind"].shape == (T, 0, 2)
     np.testing.assert_array_equal(np.concatenate(shown.positions), np.concatenate(shown.recording.scans))
-    np.testing.assert_allclose(
-        read.traces["told", 10].truth, np.median(read.series["told", 10]["gospa"], axis=0)
-    )
+    np.testing.assert_allclose(read.traces["told", 10].truth, np.median(read.series["told", 10]["gospa"], axis=0))
     assert read.verdict.startswith("At n = 10 told has the smallest median GOSPA")
 
     plans = drawings(read)
@@ -103,9 +101,7 @@ def test_a_study_is_stored_resumed_drawn_and_reported(scenario, tmp_path):
     axes = plans["trajectory"].whole.axes[1]  # of the best
     paths = [line.get_xydata() for line in axes.lines if line.get_linestyle() == "-"]
     np.testing.assert_array_equal(paths[1][seen[:, 1]], truth[seen[:, 1], 1])  # the second target, dark
-    assert (
-        len({line.get_color() for line in axes.lines if line.get_marker() == "."}) == 3
-    )  # dots, and two labels
+    assert len({line.get_color() for line in axes.lines if line.get_marker() == "."}) == 3  # dots, and two labels
     page = render(read, {name: plans[name] for name in ("sets_over_time", "gospa_parts", "trajectory")})
     for text in (
         "Sets of targets",
@@ -137,9 +133,7 @@ def test_crossing_is_the_published_one():
     assert {step: there[step - 1].sum() for step in known} == known
     np.testing.assert_allclose(made.truth[69, 0], [0, 0, -700, -10])
     assert model.clutter_density * 2000**2 == pytest.approx(30)
-    assert np.mean([len(scan) for scan in made.scans]) == pytest.approx(
-        30 + 0.98 * there.sum(axis=1).mean(), abs=2.5
-    )
+    assert np.mean([len(scan) for scan in made.scans]) == pytest.approx(30 + 0.98 * there.sum(axis=1).mean(), abs=2.5)
     again = record(scenario, model, None, np.random.default_rng(1))
     np.testing.assert_array_equal(again.truth, made.truth)  # they move without noise
 
@@ -185,9 +179,7 @@ def test_what_is_wrong_with_targets_is_named(changed, told_):
 
 
 def test_what_does_not_fit_the_model_or_the_filters_is_named(scenario):
-    with pytest.raises(
-        ValueError, match="filter bootstrap: ParticleFilter tracks one target, and there are many"
-    ):
+    with pytest.raises(ValueError, match="filter bootstrap: ParticleFilter tracks one target, and there are many"):
         plan_study(scenario, ["bootstrap"])
     with pytest.raises(ValueError, match=r"filter lmb-ukf: .*LMBTracker needs births of targets"):
         plan_study("ungm", ["lmb-ukf"])

@@ -101,9 +101,7 @@ def test_a_store_says_what_was_done_where(scenario, store):
     hf.compare(scenario, store=store)
     assert sorted(path.name for path in store.parent.iterdir()) == ["study.sqlite"]
     with sqlite3.connect(store) as connection:
-        (configuration,) = connection.execute(
-            "SELECT value FROM study WHERE name = 'configuration'"
-        ).fetchone()
+        (configuration,) = connection.execute("SELECT value FROM study WHERE name = 'configuration'").fetchone()
         assert json.loads(configuration)["scenario"]["model"]["F"] == [[0.9]]
         started, ended, versions, machine = connection.execute(
             "SELECT started, ended, versions, machine FROM sessions"
@@ -266,9 +264,7 @@ def test_resuming_with_more_runs_adds_them_and_with_fewer_takes_none_away(scenar
     same(more, whole[whole["run"] < 5].reset_index(drop=True))
     pd.testing.assert_frame_equal(more[more["run"] < 2].reset_index(drop=True), first, check_exact=True)
     before = store.read_bytes()
-    with pytest.raises(
-        StoreError, match="runs: expected at least the 5 that were begun, got 4; --resume may add"
-    ):
+    with pytest.raises(StoreError, match="runs: expected at least the 5 that were begun, got 4; --resume may add"):
         hf.compare(scenario, runs=4, store=store, resume=True)
     assert store.read_bytes() == before
 
@@ -282,9 +278,7 @@ def test_a_study_that_was_cut_off_may_end_earlier_than_was_planned(scenario, who
 def test_an_edited_model_or_filter_is_another_one(scenario, tmp_path, store):
     text = "from herdfilter.models import LinearGaussian\nclass Own(LinearGaussian):\n    'one'\n"
     (tmp_path / "own.py").write_text(text)
-    own = dataclasses.replace(
-        scenario, model=scenario.model | {"type": "own.py:Own"}, reference=None, folder=tmp_path
-    )
+    own = dataclasses.replace(scenario, model=scenario.model | {"type": "own.py:Own"}, reference=None, folder=tmp_path)
     hf.compare(own, runs=1, store=store)
     hf.compare(own, runs=1, store=store, resume=True)
     (tmp_path / "own.py").write_text(text.replace("one", "two"))

@@ -98,9 +98,7 @@ def test_the_verdict_claims_only_what_the_paired_interval_shows():
     rng = np.random.default_rng(2)
     noise = np.exp(rng.standard_normal((2, 20)))
     clear = hf.evaluation.summarise(table_of({"bootstrap": noise[0], "b": 0.5 * noise[0]}))
-    assert verdict(clear).startswith(
-        "At n = 50 b has the smallest median error against the reference: 0.500 of"
-    )
+    assert verdict(clear).startswith("At n = 50 b has the smallest median error against the reference: 0.500 of")
     unclear = hf.evaluation.summarise(
         table_of({"bootstrap": np.arange(1.0, 21.0), "b": np.arange(1.0, 21.0) * ([0.5, 1.4] * 10)})
     )
@@ -158,9 +156,7 @@ def test_measures_that_a_table_lacks_are_nan():
 def test_claims_are_made_where_the_interval_excludes_equality():
     rng = np.random.default_rng(0)
     difficulty = np.exp(2 * rng.standard_normal(30))
-    table = table_of(
-        {"a": difficulty, "b": 0.7 * difficulty, "c": difficulty * np.exp(rng.standard_normal(30))}
-    )
+    table = table_of({"a": difficulty, "b": 0.7 * difficulty, "c": difficulty * np.exp(rng.standard_normal(30))})
     claims = hf.evaluation.claims(table).set_index(["a", "b"])
     assert claims.index.tolist() == [("a", "b"), ("a", "c"), ("b", "c")]
     assert claims["better"].tolist()[:2] == ["b", ""]
@@ -180,9 +176,7 @@ def test_equal_filters_seldom_end_in_a_claim():
     for _ in range(60):
         table = table_of({name: rng.exponential(size=25) for name in "abcde"})
         for simultaneous in false:
-            false[simultaneous] += (
-                hf.evaluation.claims(table, simultaneous=simultaneous)["better"] != ""
-            ).any()
+            false[simultaneous] += (hf.evaluation.claims(table, simultaneous=simultaneous)["better"] != "").any()
     assert false[True] <= 6  # at most 5 % of 60, and three standard deviations
     assert false[False] > false[True]
 
@@ -232,11 +226,7 @@ def test_series_are_summarised_step_by_step():
     np.testing.assert_allclose(one["nees"], nees[1:].mean(axis=0) / d)
     inside = one["nees"].between(one["nees_band_low"], one["nees_band_high"])
     assert inside.mean() > 0.8
-    assert (
-        one[["reference_error", "reference_error_median", "ess_median", "nis", "nis_band_low"]]
-        .isna()
-        .all(axis=None)
-    )
+    assert one[["reference_error", "reference_error_median", "ess_median", "nis", "nis_band_low"]].isna().all(axis=None)
     assert hf.evaluation.over_time({}).empty
 
 

@@ -43,9 +43,7 @@ def test_weights_do_not_depend_on_a_constant(raised, name):
         other = after(FILTERS[name], raised(constant))
         np.testing.assert_array_equal(other.particles, plain.particles, str(constant))
         np.testing.assert_array_equal(other.weights, plain.weights, str(constant))
-        assert other.log_likelihood == pytest.approx(
-            plain.log_likelihood + 3 * constant, rel=1e-15, abs=1e-12
-        )
+        assert other.log_likelihood == pytest.approx(plain.log_likelihood + 3 * constant, rel=1e-15, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", FILTERS)
@@ -85,9 +83,7 @@ def test_a_proposal_of_ones_own_may_do_without_the_constant_or_with_it(raised):
 
         def guide(self, move, cloud, seen, rng):
             x = cloud.particles
-            values = (
-                move.model.log_likelihood(seen.z, x, seen.step) if self.direct else seen.log_likelihood(x)
-            )
+            values = move.model.log_likelihood(seen.z, x, seen.step) if self.direct else seen.log_likelihood(x)
             return cloud.reweighted(values)
 
     found = [ParticleFilter(raised(8.0), 12, Own(d), rng=1).run(Z).log_likelihood for d in (False, True)]

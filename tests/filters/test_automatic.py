@@ -153,9 +153,7 @@ class CountsOfAdditiveNoise(Counts):
         return np.array([[0.05]])
 
 
-@pytest.mark.parametrize(
-    "model", [CountsOfOtherNoise(), CountsOfAdditiveNoise()], ids=["other noise", "additive"]
-)
+@pytest.mark.parametrize("model", [CountsOfOtherNoise(), CountsOfAdditiveNoise()], ids=["other noise", "additive"])
 def test_models_without_a_gaussian_observation_are_served(model):
     """Over four series of counts: at most half of the error of as many random particles."""
     errors = {"herded": [], "bootstrap": []}
@@ -165,9 +163,7 @@ def test_models_without_a_gaussian_observation_are_served(model):
         for name, proposal in (("herded", hf.AutomaticProposal()), ("bootstrap", None)):
             result = hf.ParticleFilter(model, 100, proposal, rng=1).run(z)
             errors[name].append(np.abs(result.means - exact.means).mean())
-            assert (
-                result.log_likelihood == pytest.approx(exact.log_likelihood, abs=0.3) or name == "bootstrap"
-            )
+            assert result.log_likelihood == pytest.approx(exact.log_likelihood, abs=0.3) or name == "bootstrap"
     assert np.mean(errors["herded"]) < 0.5 * np.mean(errors["bootstrap"])
 
 
@@ -261,8 +257,7 @@ def test_more_points_leave_less_of_an_error():
     z = np.random.default_rng(1).poisson(2.0, (30, 1)).astype(float)
     exact = hf.ParticleFilter(model, 50_000, rng=0).run(z)
     errors = [
-        np.abs(hf.ParticleFilter(model, n, hf.AutomaticProposal()).run(z).means - exact.means).mean()
-        for n in (20, 400)
+        np.abs(hf.ParticleFilter(model, n, hf.AutomaticProposal()).run(z).means - exact.means).mean() for n in (20, 400)
     ]
     assert errors[1] < 0.02
     assert errors[0] < 0.1
@@ -284,9 +279,7 @@ def two_places(n):
 
 
 @pytest.mark.parametrize("n", [50, 400])
-def test_quantiles_are_guided_from_where_their_effective_sample_size_would_be_the_root_of_their_number(
-    monkeypatch, n
-):
+def test_quantiles_are_guided_from_where_their_effective_sample_size_would_be_the_root_of_their_number(monkeypatch, n):
     """The more precise the observation, the fewer quantiles it leaves; both ways near the bound, and far beyond it."""
     particles, rng = two_places(n), np.random.default_rng(0)
     taken = ways(monkeypatch)

@@ -38,10 +38,7 @@ def test_the_estimate_of_the_evidence_is_unbiased(walk, scheme):
     proposal = AuxiliaryProposal() if scheme is None else AuxiliaryProposal(scheme)
     exact = evidence(walk, OBSERVATIONS)
     ratios = np.exp(
-        [
-            ParticleFilter(walk, 40, proposal, rng=seed).run(OBSERVATIONS).log_likelihood - exact
-            for seed in range(400)
-        ]
+        [ParticleFilter(walk, 40, proposal, rng=seed).run(OBSERVATIONS).log_likelihood - exact for seed in range(400)]
     )
     assert abs(ratios.mean() - 1) < 3.5 * ratios.std() / 20
 
@@ -79,9 +76,7 @@ def test_an_observation_that_excludes_every_centre_is_survived(walk_class):
     pf.predict()
     record = pf.update([1.0])
     assert 0.5 < record.mean[0] < 1.5
-    assert record.log_likelihood == pytest.approx(
-        np.log(0.2229), abs=0.4
-    )  # P(0.5 < N(0, 0.5) < 1.5) = 0.2229
+    assert record.log_likelihood == pytest.approx(np.log(0.2229), abs=0.4)  # P(0.5 < N(0, 0.5) < 1.5) = 0.2229
 
 
 def test_noise_that_is_not_additive_is_taken(walk_class):

@@ -132,9 +132,7 @@ def test_weights_of_a_cloud_are_those_of_a_distribution():
     assert np.isneginf(Cloud.weighted([[0.0], [1.0]], [0.0, 1.0]).log_weights[0])
 
 
-@pytest.mark.parametrize(
-    ("initial", "expected"), [(np.zeros(1), "needs sample; ndarray"), (None, "needs sample")]
-)
+@pytest.mark.parametrize(("initial", "expected"), [(np.zeros(1), "needs sample; ndarray"), (None, "needs sample")])
 def test_an_initial_distribution_that_cannot_be_drawn_from_is_named(walk_class, proposal, initial, expected):
     walk = walk_class()
     walk.initial = initial
@@ -259,17 +257,13 @@ class BareFit:
     ids=["herded", "augmented", "resampling"],
 )
 def test_a_sampler_that_returns_a_plain_array_is_named(walk, make):
-    with pytest.raises(
-        TypeError, match=r"sampler: expected herdfilter.Points from BareSampler.sample, got ndarray"
-    ):
+    with pytest.raises(TypeError, match=r"sampler: expected herdfilter.Points from BareSampler.sample, got ndarray"):
         ParticleFilter(walk, 10, **make(), rng=3).run([[0.3], [0.4]])
 
 
 @pytest.mark.parametrize("part", [MixtureResampling, AugmentedProposal])
 def test_a_fit_that_takes_no_circular_dimensions_is_named(part):
-    expected = (
-        r"fit: expected arguments \(particles, weights, circular\), got fit\(particles, weights\) of BareFit"
-    )
+    expected = r"fit: expected arguments \(particles, weights, circular\), got fit\(particles, weights\) of BareFit"
     with pytest.raises(TypeError, match=expected):
         part(BareFit(), RandomSampling())
 
@@ -307,9 +301,7 @@ def test_a_model_may_say_in_any_way_that_it_has_no_angles(walk_class, proposal):
 def test_an_observation_of_the_initial_state_is_refused(walk, z):
     """Steps count from 1: there is no observation of step 0."""
     pf = ParticleFilter(walk, 5, rng=28)
-    with pytest.raises(
-        RuntimeError, match="update: the filter stands at the initial state, step 0; call predict first"
-    ):
+    with pytest.raises(RuntimeError, match="update: the filter stands at the initial state, step 0; call predict first"):
         pf.update(z)
     assert pf.record is None
     pf.predict()

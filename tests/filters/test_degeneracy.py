@@ -35,9 +35,7 @@ LOST = [[0.5], [0.5], [1e4], [0.5]]
 
 def test_vanished_weights_raise_with_the_steps_so_far(window, proposal):
     pf = ParticleFilter(window, 30, proposal, rng=10)
-    with pytest.raises(
-        DegenerateWeightsError, match="step 3: the likelihood vanishes at all 30 particles"
-    ) as caught:
+    with pytest.raises(DegenerateWeightsError, match="step 3: the likelihood vanishes at all 30 particles") as caught:
         pf.run(LOST, keep_particles=True)
     error = caught.value
     assert error.step == 3

@@ -91,9 +91,7 @@ class Spread:
 
 
 def lacking(name):
-    return type(
-        "Lacking", (Plain,), {name: property(lambda self: (_ for _ in ()).throw(AttributeError(name)))}
-    )()
+    return type("Lacking", (Plain,), {name: property(lambda self: (_ for _ in ()).throw(AttributeError(name)))})()
 
 
 def late(matrix):
@@ -153,9 +151,7 @@ EITHER = {
     ),
     "no observation noise": observed(np.zeros((1, 1))),
     "vanishing likelihood": likelihood(lambda z, x, step: np.full(len(x), -np.inf)),
-    "vanishing at the second step": likelihood(
-        lambda z, x, step: np.full(len(x), -np.inf if step == 2 else 0.0)
-    ),
+    "vanishing at the second step": likelihood(lambda z, x, step: np.full(len(x), -np.inf if step == 2 else 0.0)),
     "far observation": (Plain(), [[1e9]] * 3),
     "farthest observation": (Plain(), [[1e200]] * 3),
     "variances of 1e300": scaled(1e150),

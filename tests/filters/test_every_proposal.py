@@ -83,9 +83,7 @@ def test_the_particles_given_are_left_as_they_are(proposal, cloud):
 
 
 def test_what_is_deterministic_takes_no_random_number(deterministic, cloud):
-    for (one, _), (other, _) in zip(
-        results(deterministic, cloud, 0), results(deterministic, cloud, 1), strict=True
-    ):
+    for (one, _), (other, _) in zip(results(deterministic, cloud, 0), results(deterministic, cloud, 1), strict=True):
         np.testing.assert_array_equal(one.particles, other.particles)
         np.testing.assert_array_equal(one.log_weights, other.log_weights)
 
@@ -99,9 +97,7 @@ def test_particles_without_weight_may_lie_anywhere(proposal, cloud):
 
 
 def test_an_entry_that_is_missing_is_as_good_as_one_that_is_not_there(proposal):
-    one = LinearGaussian(
-        PLANE.F, [[1.0, 0.0]], PLANE.Q, [[0.4]], PLANE.initial_mean, PLANE.initial_covariance
-    )
+    one = LinearGaussian(PLANE.F, [[1.0, 0.0]], PLANE.Q, [[0.4]], PLANE.initial_mean, PLANE.initial_covariance)
     z = simulate(PLANE, 6, 3)[1]
     z[:, 1] = np.nan
     z[4] = np.nan

@@ -6,9 +6,7 @@ from filterpy.kalman import KalmanFilter
 
 import herdfilter as hf
 
-LINE = hf.models.LinearGaussian(
-    F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[0.5]], initial_mean=[1.0], initial_covariance=[[2.0]]
-)
+LINE = hf.models.LinearGaussian(F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[0.5]], initial_mean=[1.0], initial_covariance=[[2.0]])
 
 
 def exact(z):

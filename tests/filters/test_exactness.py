@@ -22,9 +22,7 @@ from herdfilter.models.simulation import simulate
 from herdfilter.points import Points
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling
 
-LINE = LinearGaussian(
-    F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]]
-)
+LINE = LinearGaussian(F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]])
 PLANE = LinearGaussian(
     F=[[0.9, 0.2], [-0.2, 0.9]],
     H=[[1.0, 0.5]],
@@ -139,9 +137,7 @@ def test_the_deterministic_filter_approaches_the_kalman_filter_faster(study):
     errors = [
         np.median(
             [
-                study.errors(
-                    n, lambda k=k: AugmentedProposal(GaussianFit(), MappedSampling(Turned(k))), runs=6
-                )
+                study.errors(n, lambda k=k: AugmentedProposal(GaussianFit(), MappedSampling(Turned(k))), runs=6)
                 for k in range(12)
             ],
             axis=0,
@@ -176,9 +172,7 @@ def test_the_likelihood_estimate_is_unbiased_whenever_resampling_happens():
     exact, runs = kalman(LINE, z)[2].sum(), 150
     resampled = []
     for threshold in (0.0, 0.5, 1.0):
-        results = [
-            ParticleFilter(LINE, 120, resample_below=threshold, rng=seed).run(z) for seed in range(runs)
-        ]
+        results = [ParticleFilter(LINE, 120, resample_below=threshold, rng=seed).run(z) for seed in range(runs)]
         ratio = np.exp([result.log_likelihood - exact for result in results])
         assert abs(ratio.mean() - 1) < 4.5 * ratio.std() / np.sqrt(runs)
         assert 4.5 * ratio.std() / np.sqrt(runs) < 0.1
@@ -204,10 +198,7 @@ def largest_error(proposal):
     z = simulate(DEFICIENT, 6, np.random.default_rng(3))[1]
     means, covariances, _ = kalman(DEFICIENT, z)
     offset = ParticleFilter(DEFICIENT, 100, proposal, rng=2).run(z).means - means
-    return max(
-        np.linalg.norm(np.linalg.solve(np.linalg.cholesky(C), u))
-        for C, u in zip(covariances, offset, strict=True)
-    )
+    return max(np.linalg.norm(np.linalg.solve(np.linalg.cholesky(C), u)) for C, u in zip(covariances, offset, strict=True))
 
 
 def test_noise_of_deficient_rank_is_no_obstacle(of_any_rank):

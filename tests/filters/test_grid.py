@@ -13,9 +13,7 @@ from herdfilter.models.simulation import simulate
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "ungm_exact.json"
 
-LINE = LinearGaussian(
-    F=[[0.9]], H=[[2.0]], Q=[[0.5]], R=[[1.5]], initial_mean=[1.0], initial_covariance=[[2.0]]
-)
+LINE = LinearGaussian(F=[[0.9]], H=[[2.0]], Q=[[0.5]], R=[[1.5]], initial_mean=[1.0], initial_covariance=[[2.0]])
 PLANE = LinearGaussian(
     F=[[0.8, 0.3], [-0.4, 0.7]],
     H=[[1.0, 0.5]],
@@ -71,9 +69,7 @@ def test_nonlinear_posterior_is_that_of_brute_force_quadrature():
     expected = np.array(expected)
     result = GridFilter(model, -50, 50, 2001).run(observations)
     np.testing.assert_allclose(result.means[:, 0], expected[:, 0], atol=1e-6)
-    np.testing.assert_allclose(
-        result.covariances[:, 0, 0] + result.means[:, 0] ** 2, expected[:, 1], atol=1e-5
-    )
+    np.testing.assert_allclose(result.covariances[:, 0, 0] + result.means[:, 0] ** 2, expected[:, 1], atol=1e-5)
 
 
 def test_ungm_reference_means_and_log_likelihoods_are_reproduced():
@@ -88,9 +84,7 @@ def test_a_finer_grid_is_much_closer():
     """Fourth order: half the spacing, a sixteenth of the error."""
     _, observations = simulate(LINE, 10, np.random.default_rng(2))
     means, _, _ = kalman(LINE, observations)
-    coarse, fine = (
-        np.abs(GridFilter(LINE, -12, 12, n).run(observations).means - means).max() for n in (151, 301)
-    )
+    coarse, fine = (np.abs(GridFilter(LINE, -12, 12, n).run(observations).means - means).max() for n in (151, 301))
     assert fine < coarse / 10
 
 
@@ -153,9 +147,7 @@ def test_a_grid_too_coarse_for_the_noise_is_refused():
 
 
 def test_a_grid_too_small_for_the_motion_is_refused():
-    with pytest.raises(
-        ValueError, match=r"lower, upper: expected a grid that holds the state, got a loss of .* step 1"
-    ):
+    with pytest.raises(ValueError, match=r"lower, upper: expected a grid that holds the state, got a loss of .* step 1"):
         GridFilter(UNGM(), -14, 14, 801).run([[0.0]])
 
 

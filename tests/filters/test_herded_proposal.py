@@ -52,9 +52,7 @@ def test_a_mode_too_light_for_a_point_is_kept_by_the_defensive_share_and_lost_wi
     With the defensive share it has some sixty points: one more or less is an error of 0.017 in the evidence.
     """
     z = np.array([[7.4], [-20.0]])
-    kept, lost = (
-        ParticleFilter(TwoRooms(), 400, HerdedProposal(sampler, share), rng=1).run(z) for share in (0.3, 0.0)
-    )
+    kept, lost = (ParticleFilter(TwoRooms(), 400, HerdedProposal(sampler, share), rng=1).run(z) for share in (0.3, 0.0))
     assert kept.means[-1, 0] == pytest.approx(20, abs=0.5)
     assert lost.means[-1, 0] == pytest.approx(0, abs=0.5)
     evidence = 0.5 + 0.5 * np.exp(np.cumsum(z))  # exact, since the room never changes
@@ -88,8 +86,7 @@ OBSERVATIONS = [[0.3], [0.9], [2.1], [2.0], [2.6], [3.9]]
 def test_the_units_of_the_state_do_not_matter(units, noise):
     proposal = HerdedProposal(RandomSampling())
     plain, scaled = (
-        ParticleFilter(constant_velocity(u, noise), 40, proposal, rng=3).run(OBSERVATIONS)
-        for u in ((1.0, 1.0), units)
+        ParticleFilter(constant_velocity(u, noise), 40, proposal, rng=3).run(OBSERVATIONS) for u in ((1.0, 1.0), units)
     )
     np.testing.assert_allclose(scaled.means / units, plain.means, rtol=1e-6)
     np.testing.assert_allclose(scaled.log_likelihoods, plain.log_likelihoods, rtol=1e-6)

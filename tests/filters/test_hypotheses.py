@@ -34,9 +34,7 @@ def hypotheses(name):
 def test_the_combination_has_the_moments_of_the_mixture(name):
     _, suppositions = hypotheses(name)
     filters = [one.filter for one in suppositions]
-    means, covariances = (
-        np.array([getattr(one, part) for one in filters]) for part in ("mean", "covariance")
-    )
+    means, covariances = (np.array([getattr(one, part) for one in filters]) for part in ("mean", "covariance"))
     expected = hf.GaussianMixture(WEIGHTS, means, covariances)
     whole = combined(filters, WEIGHTS)
     np.testing.assert_allclose(whole.mean, expected.mean, atol=1e-12)
@@ -60,9 +58,7 @@ def test_modes_are_as_probable_as_in_the_mixture(name):
     np.testing.assert_allclose(combined(filters, WEIGHTS).mode_probabilities, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "name", ["ekf", "mkf", "enkf", "bootstrap", "auto-kh", "auxiliary", "bootstrap-transport"]
-)
+@pytest.mark.parametrize("name", ["ekf", "mkf", "enkf", "bootstrap", "auto-kh", "auxiliary", "bootstrap-transport"])
 def test_a_combination_goes_on_with_as_many_particles_as_before(name):
     online, suppositions = hypotheses(name)
     whole = combined([one.filter for one in suppositions], WEIGHTS)

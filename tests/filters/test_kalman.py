@@ -68,9 +68,7 @@ def kalman(model, observations):
         if kept.any():
             kf.update(z[kept], model.R[np.ix_(kept, kept)], model.H[kept])
             residual, S = kf.y, kf.S
-            log_likelihood -= 0.5 * (
-                residual @ np.linalg.solve(S, residual) + np.linalg.slogdet(2 * np.pi * S)[1]
-            )
+            log_likelihood -= 0.5 * (residual @ np.linalg.solve(S, residual) + np.linalg.slogdet(2 * np.pi * S)[1])
         means.append(kf.x)
         covariances.append(kf.P)
     return np.array(means), np.array(covariances), log_likelihood
@@ -146,9 +144,7 @@ def test_noise_inside_the_transition_is_exact_where_it_is_linear(gaussian):
         def transition(self, x, noise, dt, control, step):
             return x @ model.F.T + noise @ np.linalg.cholesky(model.Q).T
 
-    np.testing.assert_allclose(
-        gaussian(Inside()).run(observations).means, kalman(model, observations)[0], rtol=0, atol=1e-8
-    )
+    np.testing.assert_allclose(gaussian(Inside()).run(observations).means, kalman(model, observations)[0], rtol=0, atol=1e-8)
 
 
 class Turn:
@@ -251,9 +247,7 @@ def test_a_given_jacobian_is_used_and_agrees_with_differences():
         def transition_jacobian(self, x, dt, control, step):
             return np.ones((1, 2))
 
-    with pytest.raises(
-        ValueError, match=r"jacobian: expected finite numbers of shape \(1, 1, 1\) .* got \(1, 2\)"
-    ):
+    with pytest.raises(ValueError, match=r"jacobian: expected finite numbers of shape \(1, 1, 1\) .* got \(1, 2\)"):
         hf.ExtendedKalmanFilter(Wrong()).predict()
 
 
@@ -328,9 +322,7 @@ def test_repair_keeps_the_covariance_within_the_tolerance():
     fixed = definite(bad, np.eye(2), 1, "predicted")
     np.testing.assert_allclose(fixed, [np.diag([1.0, 0.0]), np.eye(2)], atol=1e-15)
     for hopeless in (np.diag([1.0, -1e-7]), np.diag([1.0, np.nan])):
-        with pytest.raises(
-            hf.IndefiniteCovarianceError, match="step 3: the predicted covariance is not positive"
-        ):
+        with pytest.raises(hf.IndefiniteCovarianceError, match="step 3: the predicted covariance is not positive"):
             definite(hopeless[None], np.eye(2), 3, "predicted")
 
 
@@ -463,9 +455,7 @@ class HalfObserved(OnlyTransition):
 
 
 def test_what_the_model_lacks_is_named(every):
-    with pytest.raises(
-        TypeError, match=r"KalmanFilter needs .*; Nothing has no transition_mean and no transition_cov"
-    ):
+    with pytest.raises(TypeError, match=r"KalmanFilter needs .*; Nothing has no transition_mean and no transition_cov"):
         every(Nothing())
     with pytest.raises(TypeError, match=r"KalmanFilter needs .*; HalfObserved has no observation_covariance"):
         every(HalfObserved())
@@ -476,9 +466,7 @@ def test_what_the_model_lacks_is_named(every):
 def test_an_initial_distribution_without_moments_is_named(gaussian):
     model = Turn()
     model.initial = hf.models.UniformBox([0.0, 0.0], [1.0, 1.0])
-    with pytest.raises(
-        TypeError, match="initial distribution needs mean and covariance; UniformBox has no mean"
-    ):
+    with pytest.raises(TypeError, match="initial distribution needs mean and covariance; UniformBox has no mean"):
         gaussian(model)
     hf.EnsembleKalmanFilter(model, 5, rng=0).predict()  # which only draws from it
 

@@ -144,9 +144,7 @@ def test_ensemble(model, observations, monkeypatch):
     def theirs(seed):
         rng = np.random.default_rng(seed)
         monkeypatch.setattr(filterpy_ensemble, "multivariate_normal", rng.multivariate_normal)
-        kf = filterpy.kalman.EnsembleKalmanFilter(
-            model.start, model.spread, 2, model.dt, 100, model.h, model.f
-        )
+        kf = filterpy.kalman.EnsembleKalmanFilter(model.start, model.spread, 2, model.dt, 100, model.h, model.f)
         kf.Q, kf.R = model.Q, model.R
         for z in observations[:5]:
             kf.predict()

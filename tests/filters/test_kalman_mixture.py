@@ -19,9 +19,7 @@ def mapped():
 
 RANDOM = {
     "one per particle": lambda: hf.KalmanMixtureProposal(hf.RandomSampling()),
-    "one per particle, no defence": lambda: hf.KalmanMixtureProposal(
-        hf.RandomSampling(), defensive_share=0.0
-    ),
+    "one per particle, no defence": lambda: hf.KalmanMixtureProposal(hf.RandomSampling(), defensive_share=0.0),
     "cubature": lambda: hf.KalmanMixtureProposal(hf.RandomSampling(), "cubature"),
     "guided": hf.GuidedProposal,
     "guided, state and noise": lambda: hf.GuidedAugmentedProposal(hf.GaussianFit(), hf.RandomSampling()),
@@ -33,9 +31,7 @@ DETERMINISTIC = {
     "automatic": hf.AutomaticProposal,
 }
 every_deterministic = pytest.mark.parametrize("proposal", DETERMINISTIC.values(), ids=DETERMINISTIC)
-every = pytest.mark.parametrize(
-    "proposal", (RANDOM | DETERMINISTIC).values(), ids=list(RANDOM | DETERMINISTIC)
-)
+every = pytest.mark.parametrize("proposal", (RANDOM | DETERMINISTIC).values(), ids=list(RANDOM | DETERMINISTIC))
 
 
 def linear(**changes):
@@ -109,8 +105,7 @@ def test_the_likelihood_estimate_is_unbiased(proposal, threshold):
     exact = hf.ExtendedKalmanFilter(model).run(z).log_likelihood
     ratios = np.exp(
         [
-            hf.ParticleFilter(model, 30, proposal(), resample_below=threshold, rng=seed).run(z).log_likelihood
-            - exact
+            hf.ParticleFilter(model, 30, proposal(), resample_below=threshold, rng=seed).run(z).log_likelihood - exact
             for seed in range(50)
         ]
     )
@@ -283,9 +278,7 @@ def test_a_missing_observation_is_a_prediction(proposal):
 @every
 def test_the_entries_present_are_used(proposal):
     """An observation of which the second entry is missing is one of the first alone."""
-    both, first = (
-        linear(H=np.array(H), R=0.2 * np.eye(len(H))) for H in ([[1.0, 0.5], [0.3, 1.0]], [[1.0, 0.5]])
-    )
+    both, first = (linear(H=np.array(H), R=0.2 * np.eye(len(H))) for H in ([[1.0, 0.5], [0.3, 1.0]], [[1.0, 0.5]]))
     z = np.array([[0.3, np.nan], [1.1, np.nan], [-0.4, np.nan]])
     there = hf.ParticleFilter(both, 30, proposal(), rng=6).run(z)
     here = hf.ParticleFilter(first, 30, proposal(), rng=6).run(z[:, :1])
@@ -337,15 +330,11 @@ def test_units_do_not_matter(proposal, unit):
 def test_transition_noise_without_a_density_is_a_named_error(proposal):
     pf = hf.ParticleFilter(linear(Q=[[0.5, 0.0], [0.0, 0.0]]), 10, proposal(), rng=1)
     pf.predict()
-    with pytest.raises(
-        ValueError, match=r"transition_covariance: .* expected a positive definite .* at step 1"
-    ):
+    with pytest.raises(ValueError, match=r"transition_covariance: .* expected a positive definite .* at step 1"):
         pf.update([0.3])
 
 
-@pytest.mark.parametrize(
-    "proposal", [make for name, make in (RANDOM | DETERMINISTIC).items() if name != "automatic"]
-)
+@pytest.mark.parametrize("proposal", [make for name, make in (RANDOM | DETERMINISTIC).items() if name != "automatic"])
 def test_a_model_without_moments_of_the_observation_is_refused(proposal, unseen):
     with pytest.raises(TypeError, match="needs observation_mean and observation_covariance"):
         hf.ParticleFilter(unseen, 10, proposal())

@@ -132,9 +132,7 @@ def test_the_ensemble_tends_to_the_best_linear_update():
     np.testing.assert_allclose(ensemble.predicted_observation()[1], model.H @ P @ model.H.T + R, atol=0.08)
     ensemble.update(z)
     exact = best_linear(mean, P, model.H, R, z)
-    for value, wanted in zip(
-        (ensemble.mean, ensemble.covariance, ensemble.log_likelihood), exact, strict=True
-    ):
+    for value, wanted in zip((ensemble.mean, ensemble.covariance, ensemble.log_likelihood), exact, strict=True):
         np.testing.assert_allclose(value, wanted, atol=0.03)
 
 

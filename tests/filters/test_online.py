@@ -42,9 +42,7 @@ def test_a_filter_resumes_where_it_was(name):
     for other in [online, *others]:
         other.predict(0.1)
     others += [copy.deepcopy(online), revived(online)]
-    rest = [
-        [other.update(observations[BEFORE]), *advance(other, observations[BEFORE + 1 :])] for other in others
-    ]
+    rest = [[other.update(observations[BEFORE]), *advance(other, observations[BEFORE + 1 :])] for other in others]
     expected = [online.update(observations[BEFORE]), *advance(online, observations[BEFORE + 1 :])]
     for other, records in zip(others, rest, strict=True):
         for a, b in zip(expected, records, strict=True):

@@ -101,9 +101,7 @@ def test_additive_noise_is_asked_for_by_name(of_additive_noise):
 
 
 def test_the_moments_of_the_observation_are_asked_for_by_name(walk_class, of_moments):
-    expected = (
-        f"{type(of_moments).__name__} needs observation_mean and observation_covariance; Partial has no"
-    )
+    expected = f"{type(of_moments).__name__} needs observation_mean and observation_covariance; Partial has no"
     with pytest.raises(TypeError, match=expected):
         ParticleFilter(without("observation_mean", walk_class), 5, of_moments)
 

@@ -85,9 +85,7 @@ def test_a_second_run_continues_the_first(walk, proposal):
 
 
 def test_estimates_are_those_of_the_weighted_particles_before_resampling(walk, proposal, promised):
-    result = ParticleFilter(walk, 20, proposal, resample_below=1.0, rng=3).run(
-        OBSERVATIONS, keep_particles=True
-    )
+    result = ParticleFilter(walk, 20, proposal, resample_below=1.0, rng=3).run(OBSERVATIONS, keep_particles=True)
     for x, w, mean, covariance, ess in zip(
         result.particles, result.weights, result.means, result.covariances, result.ess, strict=True
     ):
@@ -238,9 +236,7 @@ def test_time_steps_controls_and_the_step_count_reach_the_model(walk_class, prop
             seen.append(("likelihood", float(z[0]), step))
             return super().log_likelihood(z, x, step)
 
-    ParticleFilter(Watched(), 10, proposal, rng=13).run(
-        [[5.0], None, [7.0]], dt=[0.5, 1.0, 0.25], controls=["a", "b", "c"]
-    )
+    ParticleFilter(Watched(), 10, proposal, rng=13).run([[5.0], None, [7.0]], dt=[0.5, 1.0, 0.25], controls=["a", "b", "c"])
     means = [s for s in seen if s[0] == "mean"]
     assert list(dict.fromkeys(means)) == [
         ("mean", 0.5, "a", 1),
@@ -277,9 +273,7 @@ def test_variable_time_steps_act_like_their_sum(walk, proposal, promised):
 
 
 def test_a_seed_fixes_the_run(walk, proposal):
-    first, second = (
-        ParticleFilter(walk, 20, copy.deepcopy(proposal), rng=rng).run(OBSERVATIONS) for rng in (0, 0)
-    )
+    first, second = (ParticleFilter(walk, 20, copy.deepcopy(proposal), rng=rng).run(OBSERVATIONS) for rng in (0, 0))
     generator = ParticleFilter(walk, 20, proposal, rng=np.random.default_rng(0)).run(OBSERVATIONS)
     same_run(first, second)
     same_run(first, generator)
@@ -294,10 +288,7 @@ def test_random_filters_depend_on_the_seed(walk, make):
 def test_deterministic_filters_do_not_depend_on_the_seed(walk, deterministic):
     rng = np.random.default_rng(1)
     state = rng.bit_generator.state
-    runs = [
-        ParticleFilter(walk, 20, copy.deepcopy(deterministic), rng=r).run(OBSERVATIONS)
-        for r in (0, rng, None)
-    ]
+    runs = [ParticleFilter(walk, 20, copy.deepcopy(deterministic), rng=r).run(OBSERVATIONS) for r in (0, rng, None)]
     same_run(runs[0], runs[1])
     same_run(runs[0], runs[2])
     assert rng.bit_generator.state == state
@@ -311,9 +302,7 @@ def test_a_used_proposal_is_as_good_as_a_new_one(walk, deterministic):
     same_run(ParticleFilter(walk, 20, deterministic, rng=0).run(OBSERVATIONS), fresh)
 
 
-@pytest.mark.parametrize(
-    "copied", [copy.deepcopy, lambda pf: pickle.loads(pickle.dumps(pf))], ids=["deepcopy", "pickle"]
-)
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda pf: pickle.loads(pickle.dumps(pf))], ids=["deepcopy", "pickle"])
 def test_a_copy_made_mid_run_continues_identically(walk, proposal, copied):
     pf = ParticleFilter(walk, 20, proposal, resample_below=0.9, rng=18)
     pf.run(OBSERVATIONS[:3])

@@ -134,9 +134,7 @@ def test_flow_is_the_limit_of_the_published_steps(local):
 
     def ours(steps):
         movers = [(mean, offsets)] if local else [(mean, np.zeros((1, 2))), (mean, offsets)]
-        return ExactFlow(Observation(model, z, 1), pseudo_times(steps, ratio=1.2 ** (29 / steps))).migrate(
-            P, *movers
-        )[0][-1]
+        return ExactFlow(Observation(model, z, 1), pseudo_times(steps, ratio=1.2 ** (29 / steps))).migrate(P, *movers)[0][-1]
 
     limit = ours(1600)
     apart = [
@@ -177,9 +175,7 @@ def test_local_and_common_flow_agree_on_a_linear_model():
         assert first.log_likelihood == pytest.approx(second.log_likelihood, abs=1e-8)
 
 
-@pytest.mark.parametrize(
-    "Q", [0.3 * np.eye(3), np.outer([1.0, 2.0, 0.0], [1.0, 2.0, 0.0])], ids=["full", "rank 1"]
-)
+@pytest.mark.parametrize("Q", [0.3 * np.eye(3), np.outer([1.0, 2.0, 0.0], [1.0, 2.0, 0.0])], ids=["full", "rank 1"])
 def test_weights_are_those_of_the_optimal_proposal_where_the_observation_is_linear(local, Q):
     """They do not depend on what was drawn: w_i N(z; H f(x_i), H Q H' + R) (Doucet, Godsill and Andrieu 2000)."""
     model = linear(3, 2, Q=Q, R=1e-3 * np.eye(2))
@@ -219,9 +215,7 @@ def test_weighted_form_tends_to_the_exact_posterior():
     errors = {}
     for n in (50, 3200):
         runs = [
-            hf.ParticleFilter(model, n, hf.FlowProposal(local=False, flow_steps=2), rng=seed).run(
-                observations
-            )
+            hf.ParticleFilter(model, n, hf.FlowProposal(local=False, flow_steps=2), rng=seed).run(observations)
             for seed in range(8)
         ]
         errors[n] = [
@@ -297,8 +291,7 @@ def test_missing_entries_are_those_of_a_smaller_observation(local):
     observations[4] = np.nan
     partly = np.hstack([observations, np.full((12, 1), np.nan)])
     results = [
-        hf.DaumHuangFilter(model, 50, rng=0, local=local).run(seen)
-        for model, seen in ((one, observations), (both, partly))
+        hf.DaumHuangFilter(model, 50, rng=0, local=local).run(seen) for model, seen in ((one, observations), (both, partly))
     ]
     np.testing.assert_allclose(results[0].means, results[1].means, rtol=0, atol=1e-9)
     assert results[0].log_likelihood == pytest.approx(results[1].log_likelihood, abs=1e-9)
@@ -317,24 +310,18 @@ def test_flow_takes_noise_inside_the_transition(local):
         def transition(self, x, noise, dt, control, step):
             return x @ model.F.T + noise @ np.linalg.cholesky(model.Q).T
 
-    inside, added = (
-        hf.DaumHuangFilter(m, 60, rng=0, local=local).run(observations) for m in (Inside(), model)
-    )
+    inside, added = (hf.DaumHuangFilter(m, 60, rng=0, local=local).run(observations) for m in (Inside(), model))
     np.testing.assert_allclose(inside.means, added.means, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    "way", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"]
-)
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
 def test_a_copy_continues_alike(every, way):
     model = hf.models.BearingsTracking()
     _, observations = hf.simulate(model, 8, rng=12, dt=0.1)
     first = every(model, 30)
     first.run(observations[:4], dt=0.1)
     second = way(first)
-    np.testing.assert_array_equal(
-        first.run(observations[4:], dt=0.1).means, second.run(observations[4:], dt=0.1).means
-    )
+    np.testing.assert_array_equal(first.run(observations[4:], dt=0.1).means, second.run(observations[4:], dt=0.1).means)
 
 
 def test_what_the_model_lacks_is_named(unseen):
@@ -355,9 +342,7 @@ def test_what_the_model_lacks_is_named(unseen):
 
 
 def test_bad_input_is_named(every):
-    with pytest.raises(
-        ValueError, match=r"z: expected shape \(2,\), as of observation_(mean|covariance), got \(3,\)"
-    ):
+    with pytest.raises(ValueError, match=r"z: expected shape \(2,\), as of observation_(mean|covariance), got \(3,\)"):
         every(Ranges()).run([[1.0, 2.0, 3.0]])
     with pytest.raises(ValueError, match="z: expected"):
         every(Ranges()).run([[np.inf, 1.0]])

@@ -48,8 +48,7 @@ def test_what_takes_weights_up_needs_no_resampling_however_uneven_they_are(propo
     model = hf.models.UNGM()
     _, z = hf.simulate(model, 20, rng=2)
     results = [
-        hf.ParticleFilter(model, 30, proposal(hf.QuantileSampling()), resample_below=1.0, rng=seed).run(z)
-        for seed in (1, 2)
+        hf.ParticleFilter(model, 30, proposal(hf.QuantileSampling()), resample_below=1.0, rng=seed).run(z) for seed in (1, 2)
     ]
     assert results[0].ess.min() < 29
     np.testing.assert_array_equal(results[0].means, results[1].means)

@@ -20,9 +20,7 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models import LinearGaussian, RangeOnly
 from herdfilter.models.simulation import simulate
 
-LINE = LinearGaussian(
-    F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]]
-)
+LINE = LinearGaussian(F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]])
 PLANE = LinearGaussian(
     F=[[0.9, 0.2], [-0.2, 0.9]],
     H=[[1.0, 0.5]],
@@ -129,8 +127,7 @@ def test_integrals_have_the_errors_of_scipys_scrambling():
 def test_the_likelihood_estimate_is_unbiased(model, n):
     z, exact = case(model, 4)
     estimates = [
-        ParticleFilter(model, n, SequentialQuasiMonteCarlo(), rng=seed).run(z).log_likelihood
-        for seed in range(300)
+        ParticleFilter(model, n, SequentialQuasiMonteCarlo(), rng=seed).run(z).log_likelihood for seed in range(300)
     ]
     ratio = np.exp(np.array(estimates) - exact.log_likelihood)
     standard_error = ratio.std() / np.sqrt(len(ratio))
@@ -141,10 +138,7 @@ def test_the_likelihood_estimate_is_unbiased(model, n):
 def test_errors_fall_faster_than_those_of_random_draws_and_are_smaller(model):
     sizes, z_exact = np.array([32, 128, 1024]), [case(model, 8, seed) for seed in range(10)]
     ours, bootstrap = (
-        [
-            np.median([error(model, n, *pair, seed, make()) for pair in z_exact for seed in range(3)])
-            for n in sizes
-        ]
+        [np.median([error(model, n, *pair, seed, make()) for pair in z_exact for seed in range(3)]) for n in sizes]
         for make in (SequentialQuasiMonteCarlo, BootstrapProposal)
     )
     slope, usual = (np.polyfit(np.log(sizes), np.log(e), 1)[0] for e in (ours, bootstrap))
@@ -180,9 +174,7 @@ def test_a_heading_at_the_seam_is_no_obstacle():
         x = model.transition_mean(x, 1.0, control, step)
         z.append(model.sample_observation(x, rng, step)[0])
     reference = ParticleFilter(model, 20000, rng=0).run(z, controls=controls)
-    result = ParticleFilter(model, 256, SequentialQuasiMonteCarlo(), rng=0).run(
-        z, controls=controls, keep_particles=True
-    )
+    result = ParticleFilter(model, 256, SequentialQuasiMonteCarlo(), rng=0).run(z, controls=controls, keep_particles=True)
     assert (np.abs(result.particles[..., 2]) <= np.pi).all()
     assert (np.ptp(np.sign(result.particles[..., 2]), axis=1) == 2).sum() > 5  # on both sides of the seam
     sd = np.sqrt(np.diagonal(reference.covariances, axis1=1, axis2=2))
@@ -194,9 +186,7 @@ def test_a_heading_at_the_seam_is_no_obstacle():
 @both
 def test_the_seed_decides(model):
     z, _ = case(model, 5)
-    runs = [
-        ParticleFilter(model, 20, SequentialQuasiMonteCarlo(), rng=seed).run(z).means for seed in (0, 0, 1)
-    ]
+    runs = [ParticleFilter(model, 20, SequentialQuasiMonteCarlo(), rng=seed).run(z).means for seed in (0, 0, 1)]
     np.testing.assert_array_equal(runs[0], runs[1])
     assert (runs[0] != runs[2]).any()
 
@@ -249,9 +239,7 @@ def test_a_transition_that_can_only_be_simulated_is_refused():
         def sample_transition(self, x, rng, dt, control, step):
             return x + rng.exponential(2.0, x.shape)
 
-    with pytest.raises(
-        TypeError, match=r"model: SequentialQuasiMonteCarlo needs .* noise_dim; Simulated has no"
-    ):
+    with pytest.raises(TypeError, match=r"model: SequentialQuasiMonteCarlo needs .* noise_dim; Simulated has no"):
         ParticleFilter(Simulated(), 5, SequentialQuasiMonteCarlo())
 
 

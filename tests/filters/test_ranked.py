@@ -159,9 +159,7 @@ class Growing:
         return -2.0 * ((z - x) ** 2).sum(axis=1)
 
 
-@pytest.mark.parametrize(
-    "proposal", [hf.RankedProposal(), hf.AutomaticProposal()], ids=["ranked", "automatic"]
-)
+@pytest.mark.parametrize("proposal", [hf.RankedProposal(), hf.AutomaticProposal()], ids=["ranked", "automatic"])
 @pytest.mark.parametrize("dim", [1, 2])
 def test_a_jump_of_the_truth_throws_no_particles_out_of_reach(dim, proposal):
     """Kalman's update takes the factor for linear in its noise, and overshoots: none may be further off than before."""
@@ -178,13 +176,9 @@ def test_bad_parameters_are_named():
         hf.RankedProposal(defensive_share=1)
     with pytest.raises(TypeError, match="sampler: expected an instance, got the class KernelHerding"):
         hf.RankedProposal(hf.KernelHerding)
-    with pytest.raises(
-        ValueError, match="noise_dim: RankedProposal with QuantileSampling expected dimension 1, got 3"
-    ):
+    with pytest.raises(ValueError, match="noise_dim: RankedProposal with QuantileSampling expected dimension 1, got 3"):
         hf.ParticleFilter(hf.models.Lorenz63(), 10, hf.RankedProposal(hf.QuantileSampling()))
-    with pytest.raises(
-        ValueError, match="state and noise: AutomaticProposal with QuantileSampling expected dimension 1"
-    ):
+    with pytest.raises(ValueError, match="state and noise: AutomaticProposal with QuantileSampling expected dimension 1"):
         hf.ParticleFilter(hf.models.UNGM(), 10, hf.AutomaticProposal(hf.QuantileSampling()))
     weighted = hf.KernelHerding(weights="line-search")
     for proposal in (hf.RankedProposal(weighted), hf.AutomaticProposal(weighted)):
@@ -209,9 +203,7 @@ def test_only_a_guided_proposal_looks_at_the_observation():
     cloud = Cloud.equal(rng.standard_normal((200, 2)))
     near, far = (Observation.read(model, [z, z], 1) for z in (0.0, 3.0))
     places = {
-        guided: [
-            hf.RankedProposal(guided=guided).guide(Move(model), cloud, seen, rng) for seen in (near, far)
-        ]
+        guided: [hf.RankedProposal(guided=guided).guide(Move(model), cloud, seen, rng) for seen in (near, far)]
         for guided in (False, True)
     }
     np.testing.assert_array_equal(places[False][0].particles, places[False][1].particles)
@@ -230,8 +222,7 @@ class OfLikelihoodAlone:
 def test_a_model_with_a_likelihood_alone_is_served_as_by_an_unguided_proposal():
     z = np.array([[0.5], [1.5], [0.2]])
     found, expected = (
-        hf.ParticleFilter(OfLikelihoodAlone(), 100, hf.RankedProposal(guided=guided)).run(z)
-        for guided in (True, False)
+        hf.ParticleFilter(OfLikelihoodAlone(), 100, hf.RankedProposal(guided=guided)).run(z) for guided in (True, False)
     )
     np.testing.assert_array_equal(found.means, expected.means)
 
@@ -246,9 +237,7 @@ def test_ancestors_have_their_share_of_the_updated_weights_and_of_those_before(s
     moved = hf.RankedProposal(defensive_share=share).guide(Move(model), cloud, seen, np.random.default_rng(0))
     counts = np.bincount(np.rint(moved.particles[:, 0] / 10).astype(int), minlength=8)
     after = before * np.exp(-0.5 * (20.0 - x[:, 0]) ** 2 / 400.01)
-    np.testing.assert_allclose(
-        counts / 4000, (1 - share) * after / after.sum() + share * before, atol=1 / 4000
-    )
+    np.testing.assert_allclose(counts / 4000, (1 - share) * after / after.sum() + share * before, atol=1 / 4000)
     posterior = moved.normalised()[0]
     found = np.bincount(np.rint(moved.particles[:, 0] / 10).astype(int), posterior.weights, minlength=8)
     np.testing.assert_allclose(found, after / after.sum(), atol=3 / 4000)

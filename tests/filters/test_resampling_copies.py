@@ -216,9 +216,7 @@ def test_the_same_seed_gives_the_same_particles_and_input_stays_as_it_is(scheme)
 @every_scheme
 def test_copies_come_in_the_order_of_the_particles(scheme):
     """Neighbours stay neighbours, which stratified and systematic resampling at the next step live on."""
-    new = scheme.resample(
-        Cloud.weighted(np.arange(15)[:, None], WEIGHTS["uneven"]), np.random.default_rng(8)
-    ).particles
+    new = scheme.resample(Cloud.weighted(np.arange(15)[:, None], WEIGHTS["uneven"]), np.random.default_rng(8)).particles
     assert (np.diff(new[:, 0]) >= 0).all()
 
 

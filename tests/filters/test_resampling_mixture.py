@@ -43,12 +43,7 @@ every_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 
 @pytest.mark.parametrize(
     ("sampler", "fit"),
-    [
-        (sampler, fit)
-        for sampler in DETERMINISTIC
-        for fit in FITS
-        if (sampler, fit) != ("lcd", "kernel density")
-    ],
+    [(sampler, fit) for sampler in DETERMINISTIC for fit in FITS if (sampler, fit) != ("lcd", "kernel density")],
 )  # LCD points are mapped: where components get less than a point each, they are no better than random
 def test_deterministic_samplers_need_no_generator_and_keep_the_moments(sampler, fit):
     """In the median over clouds; of random draws the mean is 0.17 and the worst variance 0.28 off."""
@@ -76,9 +71,7 @@ def test_random_samplers_draw_from_the_generator_given(sampler, fit):
     x, weights = particles(1)
     scheme = hf.MixtureResampling(fit, sampler)
     before = Cloud.weighted(x, weights)
-    first, again, other = (
-        scheme.resample(before, np.random.default_rng(seed)).particles for seed in (1, 1, 2)
-    )
+    first, again, other = (scheme.resample(before, np.random.default_rng(seed)).particles for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert (first != other).all()
 
@@ -115,9 +108,7 @@ def test_herded_points_keep_their_corrected_weights():
 
 def test_a_sampler_of_a_fixed_number_of_points_names_it():
     x, weights = particles(4)
-    with pytest.raises(
-        ValueError, match="n: expected 5, the number of sigma points for this mixture, got 48"
-    ):
+    with pytest.raises(ValueError, match="n: expected 5, the number of sigma points for this mixture, got 48"):
         hf.MixtureResampling(hf.GaussianFit(), hf.SigmaPoints()).resample(Cloud.weighted(x, weights), None)
 
 

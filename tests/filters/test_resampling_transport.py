@@ -42,9 +42,7 @@ def test_the_weighted_mean_is_kept(distance, d, strength):
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_equal_weights_move_nothing(d):
     x, _ = posterior(1, d=d)
-    np.testing.assert_allclose(
-        transported(ETPF, x, np.full(60, 1 / 60)), x, rtol=0, atol=1e-12 * np.abs(x).max()
-    )
+    np.testing.assert_allclose(transported(ETPF, x, np.full(60, 1 / 60)), x, rtol=0, atol=1e-12 * np.abs(x).max())
 
 
 @pytest.mark.parametrize("d", [1, 2])
@@ -140,9 +138,7 @@ def test_no_random_number_and_no_change_of_the_input():
 
 def test_too_many_particles_are_refused_except_on_a_line():
     x, weights = posterior(10, n=501)
-    with pytest.raises(
-        ValueError, match="particles: expected at most 500 for optimal transport in 2 dimensions, got 501"
-    ):
+    with pytest.raises(ValueError, match="particles: expected at most 500 for optimal transport in 2 dimensions, got 501"):
         transported(ETPF, x, weights)
     assert len(transported(ETPF, x[:, :1], weights)) == 501
     assert len(transported(hf.OptimalTransportResampling(largest=10), x[:10], np.full(10, 0.1))) == 10

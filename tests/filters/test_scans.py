@@ -60,9 +60,7 @@ def test_the_posterior_is_the_sum_over_all_histories(name, n, within):
 def test_a_scan_without_a_target_that_is_detected_for_certain_is_named(name):
     online = hf.make_filter(name, hf.models.WithClutter(LINE, 1.0, KAPPA), 20)
     online.predict()
-    with pytest.raises(
-        ValueError, match=r"z: expected a scan that holds the target, .* got \[\] at step 1; give the model"
-    ):
+    with pytest.raises(ValueError, match=r"z: expected a scan that holds the target, .* got \[\] at step 1; give the model"):
         online.update([])
     assert online.update([[0.5]]).outcome.value == "updated"
 

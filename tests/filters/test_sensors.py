@@ -122,9 +122,7 @@ def test_a_replay_forgets_what_is_older_than_the_lag():
     replay = hf.Replay(hf.UnscentedKalmanFilter(moving()), lag=1.0)
     for time in (1.0, 2.0, 3.0):
         replay.update(time, [0.5], FIRST)
-    with pytest.raises(
-        ValueError, match=r"^time: expected at most 1 before the latest reading, got 1\.5, which is 1\.5"
-    ):
+    with pytest.raises(ValueError, match=r"^time: expected at most 1 before the latest reading, got 1\.5, which is 1\.5"):
         replay.update(1.5, [0.5], FIRST)
     with pytest.raises(ValueError, match=r"^time: expected one after 0, where the filter started, got 0$"):
         replay.update(0, [0.5], FIRST)
@@ -181,9 +179,7 @@ def test_readings_that_do_not_fit_are_named(given, options, message):
 def test_a_model_without_observation_functions_asks_for_a_sensor(name):
     online = hf.make_filter(name, moving(), 10, rng=0)
     online.predict()
-    with pytest.raises(
-        TypeError, match=r"^sensor: expected a herdfilter.Sensor, as FunctionModel has no observation"
-    ):
+    with pytest.raises(TypeError, match=r"^sensor: expected a herdfilter.Sensor, as FunctionModel has no observation"):
         online.update([1.0])
     with pytest.raises(TypeError, match=r"^sensor: expected a herdfilter.Sensor, got 3$"):
         online.update([1.0], sensor=3)
@@ -198,9 +194,7 @@ def test_what_is_predicted_of_an_observation_is_the_sensors(name):
     mean, covariance = online.predicted_observation(SECOND)
     exactly = name == "ukf"
     np.testing.assert_allclose(mean, H[1:] @ F @ [0.0, 1.0], atol=1e-10 if exactly else 0.2)
-    np.testing.assert_allclose(
-        covariance, H[1:] @ (F @ F.T + Q) @ H[1:].T + R[1:, 1:], rtol=1e-10 if exactly else 0.1
-    )
+    np.testing.assert_allclose(covariance, H[1:] @ (F @ F.T + Q) @ H[1:].T + R[1:, 1:], rtol=1e-10 if exactly else 0.1)
 
 
 def test_a_filter_that_needs_moments_refuses_a_sensor_of_a_likelihood_alone():

@@ -46,9 +46,7 @@ def test_days_are_seconds_too():
     assert steps(times=[date(2024, 2, d) for d in (27, 28, 29)] + [date(2024, 3, 1)]) == [86400.0] * 3
 
 
-@pytest.mark.parametrize(
-    "step", [timedelta(milliseconds=1500), np.timedelta64(1500, "ms"), pd.Timedelta(1.5, "s")]
-)
+@pytest.mark.parametrize("step", [timedelta(milliseconds=1500), np.timedelta64(1500, "ms"), pd.Timedelta(1.5, "s")])
 def test_a_time_step_may_be_a_duration(walk, step):
     assert steps(dt=step) == steps(dt=[step] * 3) == [1.5] * 3
     for make in (lambda: ParticleFilter(walk, 20, rng=1), lambda: UnscentedKalmanFilter(walk)):

@@ -44,9 +44,7 @@ def test_kernels_leave_of_the_cumulants_what_is_not_chance(shape, n, d):
     x = shape(rng, size=(n, d)) if shape is np.random.Generator.normal else shape(rng, n, d)
     weights = rng.dirichlet(np.full(n, 5.0))
     third, fourth = over_chance(
-        np.linalg.solve(
-            np.linalg.cholesky(np.cov(x.T, aweights=weights, ddof=0).reshape(d, d)), (x - weights @ x).T
-        ).T,
+        np.linalg.solve(np.linalg.cholesky(np.cov(x.T, aweights=weights, ddof=0).reshape(d, d)), (x - weights @ x).T).T,
         weights,
     )
     assert (third, fourth) == pytest.approx(cumulants(x, weights))

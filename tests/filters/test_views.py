@@ -18,9 +18,7 @@ MODEL = hf.models.LinearGaussian(
     initial_mean=[0.0, 0.0],
     initial_covariance=np.eye(2),
 )
-LINE = hf.models.LinearGaussian(
-    F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[0.1]], initial_mean=[0.0], initial_covariance=[[1.0]]
-)
+LINE = hf.models.LinearGaussian(F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[0.1]], initial_mean=[0.0], initial_covariance=[[1.0]])
 Z = [[0.1], None, [0.5], [0.3]]
 
 
@@ -100,12 +98,10 @@ def test_everything_has_one_short_line(result):
     things = {
         "ParticleFilter(model=LinearGaussian, dim=2, n_particles=50, proposal=BootstrapProposal, ": pf,
         "ExtendedKalmanFilter(model=LinearGaussian, dim=2, step=1, log_likelihood=": kalman,
-        "GridFilter(model=LinearGaussian, points=(200,), lower=[-10], upper=[10])": GridFilter(
-            LINE, -10.0, 10.0, 200
+        "GridFilter(model=LinearGaussian, points=(200,), lower=[-10], upper=[10])": GridFilter(LINE, -10.0, 10.0, 200),
+        "GridResult(means=array(4, 1), covariances=array(4, 1, 1), log_likelihood=": GridFilter(LINE, -10.0, 10.0, 200).run(
+            Z
         ),
-        "GridResult(means=array(4, 1), covariances=array(4, 1, 1), log_likelihood=": GridFilter(
-            LINE, -10.0, 10.0, 200
-        ).run(Z),
         "StepRecord(step=1, mean=[": pf.record,
         "GaussianBelief(mean=[": kalman.belief,
         "Trajectories(n=3, steps=4, dim=2)": hf.backward_simulation(MODEL, result, 3, 0),
@@ -129,8 +125,6 @@ def test_times_and_angles_come_along(ax):
     assert [moment.to_pydatetime() for moment in table["time"]] == dates[1:]
     assert result.circular == robot.circular == (2,)
     assert len(result.plot(ax, dims=2).lines) == 1
-    waited = hf.ParticleFilter(robot, 20, rng=0).run(
-        [None] * 3, times=[timedelta(hours=k) for k in (1, 2, 3)]
-    )
+    waited = hf.ParticleFilter(robot, 20, rng=0).run([None] * 3, times=[timedelta(hours=k) for k in (1, 2, 3)])
     line = waited.plot(Figure().subplots(), dims=0).lines[0]
     np.testing.assert_array_equal(line.get_xdata(), [3600, 7200, 10800])

@@ -102,9 +102,7 @@ def test_many_particles_are_followed_more_closely_than_by_a_fixed_number(shape):
     rng = np.random.default_rng(6)
     x, truth = shape(3000, rng), hf.Points(shape(1500, rng), equal(1500))
     chance = hf.expected_energy_distance(hf.GaussianFit().fit(x, equal(3000)), 1500)
-    ours, three, one = (
-        hf.energy_distance(truth, fit.fit(x, equal(3000))) for fit in (FIT, hf.EMFit(3), hf.GaussianFit())
-    )
+    ours, three, one = (hf.energy_distance(truth, fit.fit(x, equal(3000))) for fit in (FIT, hf.EMFit(3), hf.GaussianFit()))
     assert ours < 3 * chance < three < one
 
 
@@ -160,9 +158,7 @@ def test_two_headings_on_either_side_of_the_seam_are_told_apart():
     x = wrap_angles(np.column_stack([offsets + np.pi, rng.standard_normal(200)]), (0,))
     mixture = FIT.fit(x, equal(200), (0,))
     assert len(mixture) == 2
-    np.testing.assert_allclose(
-        np.sort(wrap_angles(mixture.means - np.pi, (0,))[:, 0]), [-0.6, 0.6], atol=0.05
-    )
+    np.testing.assert_allclose(np.sort(wrap_angles(mixture.means - np.pi, (0,))[:, 0]), [-0.6, 0.6], atol=0.05)
 
 
 def test_particles_in_two_places_give_two_components():

@@ -9,9 +9,7 @@ from herdfilter.angles import wrap_angles
 from herdfilter.fitting import EMFit
 from herdfilter.mixture import GaussianMixture
 
-TWO = GaussianMixture(
-    [0.3, 0.7], [[-4.0, 1.0], [3.0, 0.0]], [[[1.0, 0.5], [0.5, 2.0]], [[0.5, -0.2], [-0.2, 0.3]]]
-)
+TWO = GaussianMixture([0.3, 0.7], [[-4.0, 1.0], [3.0, 0.0]], [[[1.0, 0.5], [0.5, 2.0]], [[0.5, -0.2], [-0.2, 0.3]]])
 THREE = GaussianMixture([0.2, 0.3, 0.5], [[0.0], [7.0], [15.0]], [[[1.0]], [[0.25]], [[4.0]]])
 
 
@@ -40,9 +38,7 @@ def test_the_likelihood_never_falls(shared):
 
 def test_the_likelihood_never_falls_where_the_floor_is_active():
     rng = np.random.default_rng(1)
-    x = np.concatenate(
-        [rng.standard_normal((60, 2)), rng.standard_normal((60, 2)) * [1e-4, 1.0] + [0.5, 0.0]]
-    )
+    x = np.concatenate([rng.standard_normal((60, 2)), rng.standard_normal((60, 2)) * [1e-4, 1.0] + [0.5, 0.0]])
     fits = [EMFit(2, floor=0.01, tolerance=1e-15, max_iterations=i) for i in range(1, 40)]
     mixtures = [fit.fit(x, equal(120)) for fit in fits]
     assert np.diff([likelihood(m, x, equal(120)) for m in mixtures]).min() > -1e-12

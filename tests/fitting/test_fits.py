@@ -294,9 +294,7 @@ def test_a_particle_counts_to_the_mode_it_most_probably_belongs_to():
     assert (heavy & ~nearer).any()
     h = (4 / 3 / 1000) ** (1 / 5)
     centres = np.where(heavy, x[heavy].mean(), x[~heavy].mean())
-    np.testing.assert_allclose(
-        found.means[:, 0], centres + np.sqrt(1 - h**2) * (x[:, 0] - centres), atol=1e-9
-    )
+    np.testing.assert_allclose(found.means[:, 0], centres + np.sqrt(1 - h**2) * (x[:, 0] - centres), atol=1e-9)
 
 
 def test_a_wide_scale_gives_one_gaussian_and_negligible_particles_no_component():

@@ -114,9 +114,7 @@ def test_the_number_of_components_is_that_of_the_information_criterion(d, shared
     found = []
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        x = rng.standard_normal((80, d)) + rng.choice(
-            [-seed / 5, seed / 5, 7.0], (80, 1), p=[0.45, 0.45, 0.1]
-        )
+        x = rng.standard_normal((80, d)) + rng.choice([-seed / 5, seed / 5, 7.0], (80, 1), p=[0.45, 0.45, 0.1])
         w = rng.dirichlet(np.full(80, 3.0))
         size, scores = 1 / (w @ w), []
         for count in range(1, 5):
@@ -184,9 +182,7 @@ def test_points_are_told_from_a_gaussian_by_the_statistics_written_out(d):
             answers = []
             for factor in (1 - 1e-6, 1 + 1e-6):
                 limits = np.where(np.arange(4) == i, factor * value, np.inf)
-                answers.append(
-                    _misfit(y, w, 80, 1 / (w @ w), lines, parts, np.empty(d), limits, edges, normal)
-                )
+                answers.append(_misfit(y, w, 80, 1 / (w @ w), lines, parts, np.empty(d), limits, edges, normal))
             assert answers == [int(excess > 0), -1]
             signs.add(answers[0])
         q = w * (y**2).sum(axis=0)
@@ -194,9 +190,7 @@ def test_points_are_told_from_a_gaussian_by_the_statistics_written_out(d):
         np.testing.assert_allclose(lines[d + 1], np.sqrt((y**2).sum(axis=0)))
         np.testing.assert_allclose(lines[d], (y @ q) @ y / np.linalg.norm(y @ q), rtol=1e-7, atol=1e-9)
         fourth = (q * y) @ y.T
-        np.testing.assert_allclose(
-            (q * lines[:d]) @ lines[:d].T, np.diag(np.linalg.eigvalsh(fourth)), atol=1e-9
-        )
+        np.testing.assert_allclose((q * lines[:d]) @ lines[:d].T, np.diag(np.linalg.eigvalsh(fourth)), atol=1e-9)
     assert signs == {0, 1}
 
 

@@ -7,9 +7,7 @@ from herdfilter.kernels import density_product, expected_kernel, expected_kernel
 from herdfilter.mixture import GaussianMixture
 
 LINE = GaussianMixture([0.2, 0.5, 0.3], [[-3.0], [0.0], [2.5]], [[[0.4]], [[1.5]], [[0.2]]])
-PLANE = GaussianMixture(
-    [0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]]
-)
+PLANE = GaussianMixture([0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]])
 PLANE_KERNEL = np.array([[0.7, 0.3], [0.3, 0.5]])
 
 
@@ -78,9 +76,7 @@ def test_the_kernel_peaks_at_one_whatever_its_width():
     """A point mass against the kernel at its own place, in ten dimensions where the normalised kernel is near 1e6."""
     for sigma in (1e-8, 0.1, 1e8):
         point = GaussianMixture([1.0], np.ones((1, 10)), np.zeros((10, 10)))
-        np.testing.assert_allclose(
-            expected_kernel(point, np.ones((1, 10)), sigma**2 * np.eye(10)), 1, rtol=1e-9
-        )
+        np.testing.assert_allclose(expected_kernel(point, np.ones((1, 10)), sigma**2 * np.eye(10)), 1, rtol=1e-9)
 
 
 def test_log_normaliser_makes_the_kernel_a_density():

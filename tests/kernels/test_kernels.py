@@ -66,9 +66,7 @@ def test_expectations_are_integrals_over_the_line(kernel):
         )  # fmt: skip
         assert found == pytest.approx(expected, abs=3e-6)
     y = np.linspace(-12, 12, 4801)[:, None]
-    mean_of_mean = (
-        np.exp(LINE.log_density(y)) @ expected_kernel(LINE, y, covariance, kernel) * (y[1, 0] - y[0, 0])
-    )
+    mean_of_mean = np.exp(LINE.log_density(y)) @ expected_kernel(LINE, y, covariance, kernel) * (y[1, 0] - y[0, 0])
     assert expected_kernel_pair(LINE, covariance, kernel) == pytest.approx(mean_of_mean, abs=3e-6)
 
 
@@ -116,16 +114,12 @@ def test_the_localized_cumulative_kernel_is_its_integral():
     """(2 / b^2) int_0^b s exp(-r^2 / (4 s^2)) ds."""
     for r in (0.3, 1.0, 4.0):
         integral, _ = integrate.quad(lambda s, r=r: s * np.exp(-(r**2) / (4 * s * s)), 0, 3.0)
-        assert kernels.LocalizedCumulative(3.0).value(np.array(r**2)) == pytest.approx(
-            2 / 9 * integral, rel=1e-8
-        )
+        assert kernels.LocalizedCumulative(3.0).value(np.array(r**2)) == pytest.approx(2 / 9 * integral, rel=1e-8)
 
 
 def test_the_herding_error_of_the_energy_kernel_is_the_energy_distance():
     points = Points(LINE.sample(20, 0), np.random.default_rng(1).dirichlet(np.ones(20)))
-    assert herding_error(points, LINE, 1.0, kernels.Energy()) ** 2 == pytest.approx(
-        energy_distance(points, LINE), abs=5e-6
-    )
+    assert herding_error(points, LINE, 1.0, kernels.Energy()) ** 2 == pytest.approx(energy_distance(points, LINE), abs=5e-6)
 
 
 def test_the_herding_error_with_a_given_gaussian_is_that_of_unit_peak():
@@ -150,9 +144,7 @@ class NoExpectation:
 
 
 def test_a_kernel_without_an_expectation_is_named():
-    with pytest.raises(
-        TypeError, match=r"kernel: expected a kernel with value, slope and scales, got .* without scales"
-    ):
+    with pytest.raises(TypeError, match=r"kernel: expected a kernel with value, slope and scales, got .* without scales"):
         herding_error(Points([[0.0]]), LINE, 1.0, NoExpectation())
     with pytest.raises(TypeError, match="kernel: expected an instance, got the class Matern"):
         as_kernel("kernel", kernels.Matern)

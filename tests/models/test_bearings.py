@@ -10,9 +10,7 @@ from herdfilter.models import BearingsTracking
 def test_bearings_by_hand():
     model = BearingsTracking(sensors=[[0, 0], [1, 1]])
     x = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 5.0, 5.0]])
-    np.testing.assert_allclose(
-        model.observation_mean(x, 1), [[0, -np.pi / 2], [np.pi / 2, np.pi]], atol=1e-15
-    )
+    np.testing.assert_allclose(model.observation_mean(x, 1), [[0, -np.pi / 2], [np.pi / 2, np.pi]], atol=1e-15)
 
 
 @pytest.mark.parametrize("turn", [-2 * np.pi, 0.0, 2 * np.pi])
@@ -74,8 +72,6 @@ def test_at_a_sensor_the_jacobian_is_no_number():
     jacobian = model.observation_jacobian(at, 1)
     assert np.isnan(jacobian[0, 0]).all()
     assert np.isfinite(jacobian[0, 1]).all()
-    started = BearingsTracking(
-        initial_mean=at[0], spectral_density=1e-250, initial_covariance=1e-250 * np.eye(4)
-    )
+    started = BearingsTracking(initial_mean=at[0], spectral_density=1e-250, initial_covariance=1e-250 * np.eye(4))
     with pytest.raises(ValueError, match=r"jacobian: expected finite numbers .* with 4 NaN"):
         hf.ExtendedKalmanFilter(started).run([[0.1, 0.2]])

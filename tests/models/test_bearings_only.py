@@ -53,9 +53,7 @@ def test_jacobians_are_the_derivatives(states, check_jacobian):
         scale,
     )
     right = states[states[:, 0] > 0.02]  # away from the jump and the sensor
-    check_jacobian(
-        lambda x: model.observation_jacobian(x, 1), lambda x: model.observation_mean(x, 1), right, scale
-    )
+    check_jacobian(lambda x: model.observation_jacobian(x, 1), lambda x: model.observation_mean(x, 1), right, scale)
 
 
 def test_filters_that_need_a_density_of_the_transition_refuse_the_model():

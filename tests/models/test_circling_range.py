@@ -9,9 +9,7 @@ from herdfilter.models import CirclingRange
 
 def test_a_step_turns_and_draws_in():
     model = CirclingRange(turn=np.pi / 2, damping=0.5)
-    np.testing.assert_allclose(
-        model.transition_mean(np.array([[2.0, 0.0]]), 1.0, None, 1), [[0.0, 1.0]], atol=1e-15
-    )
+    np.testing.assert_allclose(model.transition_mean(np.array([[2.0, 0.0]]), 1.0, None, 1), [[0.0, 1.0]], atol=1e-15)
 
 
 def test_the_noise_is_a_hundredth_of_the_predicted_spread():

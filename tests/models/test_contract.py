@@ -66,9 +66,7 @@ CASES = {
     "radar": Case(RadarTracking(), dt=0.5),
     "range only": Case(RangeOnly([[0, 0], [20, 0], [5, 15]]), dt=0.5, control=[0.4, -0.1, 0.2]),
     "bearings only": Case(BearingsOnly(), dt=1.5),
-    "constant velocity": Case(
-        ConstantVelocity(0.3, 2.0, [1.0, -2.0, 3.0, 0.5], np.diag([4.0, 1.0, 2.0, 0.5])), dt=1.7
-    ),
+    "constant velocity": Case(ConstantVelocity(0.3, 2.0, [1.0, -2.0, 3.0, 0.5], np.diag([4.0, 1.0, 2.0, 0.5])), dt=1.7),
     "coordinated turn": Case(CoordinatedTurn(), dt=1.5),
     "re-entry": Case(BallisticReentry(), dt=0.3),
     "stochastic volatility": Case(StochasticVolatility()),
@@ -119,9 +117,7 @@ def test_each_state_is_treated_alone(case, states):
     assert np.isfinite(likelihoods).all()
     for i in (0, 17, 49):
         one = states[i : i + 1]
-        np.testing.assert_allclose(
-            case.model.transition_mean(one, case.dt, case.control, 2)[0], together[i], rtol=1e-13
-        )
+        np.testing.assert_allclose(case.model.transition_mean(one, case.dt, case.control, 2)[0], together[i], rtol=1e-13)
         alone = case.model.log_likelihood(z, one, 2)
         # a narrow likelihood tells a state from one that differs in the last places
         near = case.model.log_likelihood(z, one * (1 + 2.0**-40 * np.eye(one.shape[1])), 2)
@@ -136,25 +132,19 @@ def test_states_passed_in_are_left_alone(case, states):
     np.testing.assert_array_equal(states, before)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, case in CASES.items() if hasattr(case.model, "observation_jacobian")]
-)
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if hasattr(case.model, "observation_jacobian")])
 def test_the_observations_jacobian_is_its_derivative(name, check_jacobian):
     """At states drawn at step 0, without the few whose difference passes the jump of an angle."""
     case = CASES[name]
     model, x = case.model, sample_initial(case.model, 50, np.random.default_rng(3))
     scale = np.sqrt(np.diagonal(np.cov(x.T).reshape(model.dim, model.dim)))
-    scale = np.maximum(
-        scale, 1e-3 * np.abs(x).max(axis=0)
-    )  # rounding is in proportion to the state, not to its spread
+    scale = np.maximum(scale, 1e-3 * np.abs(x).max(axis=0))  # rounding is in proportion to the state, not to its spread
     scale = np.where(scale > 0, scale, 1.0)
     seen = model.observation_mean(x, 1)
     angles = list(getattr(model, "observation_circular", ()))
     x = x[(np.abs(seen[:, angles]) < 3.1).all(axis=1)]
     assert len(x) > 10
-    check_jacobian(
-        lambda x: model.observation_jacobian(x, 1), lambda x: model.observation_mean(x, 1), x, scale
-    )
+    check_jacobian(lambda x: model.observation_jacobian(x, 1), lambda x: model.observation_mean(x, 1), x, scale)
 
 
 def test_the_linear_transitions_jacobian_is_its_derivative(check_jacobian):

@@ -49,9 +49,7 @@ def test_jacobians_are_the_derivatives(rate, check_jacobian):
         x,
         SCALE,
     )
-    check_jacobian(
-        lambda x: model.observation_jacobian(x, 1), lambda x: model.observation_mean(x, 1), x, SCALE
-    )
+    check_jacobian(lambda x: model.observation_jacobian(x, 1), lambda x: model.observation_mean(x, 1), x, SCALE)
 
 
 @pytest.mark.parametrize("turn", [-2 * np.pi, 0.0, 2 * np.pi])

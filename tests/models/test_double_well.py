@@ -11,9 +11,7 @@ from herdfilter.models import DoubleWell
 def test_the_flow_solves_the_equation():
     start = np.array([-2.0, -0.1, 0.0, 0.3, 1.0, 4.0])
     solved = solve_ivp(lambda t, x: 4 * x - 4 * x**3, (0, 0.3), start, rtol=1e-10, atol=1e-12).y[:, -1]
-    np.testing.assert_allclose(
-        DoubleWell().transition_mean(start[:, None], 0.3, None, 1)[:, 0], solved, atol=1e-8
-    )
+    np.testing.assert_allclose(DoubleWell().transition_mean(start[:, None], 0.3, None, 1)[:, 0], solved, atol=1e-8)
 
 
 def test_two_short_times_are_one_long_one():

@@ -54,9 +54,7 @@ def test_the_derived_likelihood_is_the_one_that_gaussian_models_write_out(model)
     _, (z,) = hf.simulate(model, 1, rng=1)
     bare = of_noise_alone(model)()
     expected = model.log_likelihood(z, x, 1)
-    np.testing.assert_allclose(
-        log_likelihood(bare, z, x, 1), expected, rtol=1e-12, atol=1e-12 * abs(expected).max()
-    )
+    np.testing.assert_allclose(log_likelihood(bare, z, x, 1), expected, rtol=1e-12, atol=1e-12 * abs(expected).max())
     assert takes_partial(bare)
     if len(z) > 1 and takes_partial(model):
         z = np.array([np.nan, *z[1:]])
@@ -175,9 +173,7 @@ def test_an_error_within_a_function_is_told_what_it_was_called_with():
 def test_a_singular_noise_has_no_likelihood():
     pf = hf.make_filter("bootstrap", ungm(R=[[0.0]]), 5, rng=0)
     pf.predict()
-    with pytest.raises(
-        ValueError, match=r"positive definite matrix, got a singular one .*at step 1; give the model"
-    ):
+    with pytest.raises(ValueError, match=r"positive definite matrix, got a singular one .*at step 1; give the model"):
         pf.update([1.0])
 
 

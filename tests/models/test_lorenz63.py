@@ -22,9 +22,7 @@ def states():
 
 
 def test_integration_follows_the_differential_equation(states):
-    np.testing.assert_allclose(
-        Lorenz63().transition_mean(states, 0.25, None, 1), exact(states, 0.25), atol=5e-4
-    )
+    np.testing.assert_allclose(Lorenz63().transition_mean(states, 0.25, None, 1), exact(states, 0.25), atol=5e-4)
 
 
 def test_integration_is_of_fourth_order(states):
@@ -44,9 +42,7 @@ def test_fixed_points_stay():
 
 
 def test_a_time_that_is_no_multiple_of_the_step_is_kept_exactly(states):
-    np.testing.assert_allclose(
-        Lorenz63().transition_mean(states, 0.123, None, 1), exact(states, 0.123), atol=5e-4
-    )
+    np.testing.assert_allclose(Lorenz63().transition_mean(states, 0.123, None, 1), exact(states, 0.123), atol=5e-4)
 
 
 def test_noise_grows_with_time():

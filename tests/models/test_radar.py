@@ -20,9 +20,7 @@ def test_measurements_are_spherical_coordinates():
 def test_measurements_name_the_place():
     position = np.array([-120.0, 340.0, 560.0])
     r, azimuth, elevation = seen(position + np.array([10, 20, 30]), radar=(10, 20, 30))
-    back = r * np.array(
-        [np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation)]
-    )
+    back = r * np.array([np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation)])
     np.testing.assert_allclose(back, position, rtol=1e-12)
 
 

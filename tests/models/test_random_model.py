@@ -104,9 +104,7 @@ def test_likelihoods_are_densities_of_the_simulated_observations():
         step, n = observed_step(model), 1500
         pair = states(model, 2, seed=3)
         view = model.sensing.scaled(pair)
-        step_size = 0.3 / max(
-            0.3, np.abs(view[1] - view[0]).max()
-        )  # near enough for a ratio of little variance
+        step_size = 0.3 / max(0.3, np.abs(view[1] - view[0]).max())  # near enough for a ratio of little variance
         pair[1] = pair[0] + step_size * (pair[1] - pair[0])
         z = model.sample_observation(np.repeat(pair[:1], n, axis=0), np.random.default_rng(4), step)
         ratio = np.exp([np.diff(model.log_likelihood(row, pair, step))[0] for row in z])
@@ -141,9 +139,7 @@ def test_what_is_missing_follows_from_the_step():
     gaps = [np.isnan(hf.simulate(model, 60, seed)[1]).all(axis=1) for seed in (0, 1)]
     np.testing.assert_array_equal(*gaps)
     assert 0.5 < gaps[0].mean() < 1
-    assert not any(
-        np.isnan(hf.simulate(m, 20, 0)[1]).any() for m in models()[:10] if "missing" not in m.labels
-    )
+    assert not any(np.isnan(hf.simulate(m, 20, 0)[1]).any() for m in models()[:10] if "missing" not in m.labels)
 
 
 def test_sharp_noise_is_far_below_the_spread_of_what_is_seen():
@@ -183,9 +179,7 @@ def test_a_grid_of_twice_the_points_gives_the_same(dim):
     model = min(found, key=lambda model: np.prod(model.grid["points"]))
     _, z = hf.simulate(model, 8 if dim == 2 else model.steps, 0)
     results = [
-        hf.GridFilter(
-            model, **{**model.grid, "points": [round(times * p) for p in model.grid["points"]]}
-        ).run(z)
+        hf.GridFilter(model, **{**model.grid, "points": [round(times * p) for p in model.grid["points"]]}).run(z)
         for times in ((1, 1.4) if dim == 2 else (1, 2))
     ]
     sd = np.sqrt(np.diagonal(results[1].covariances, axis1=1, axis2=2))

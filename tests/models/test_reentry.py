@@ -50,9 +50,7 @@ def test_without_air_energy_and_angular_momentum_stay():
 def test_noise_is_the_sources_for_its_step():
     """In 0.1 s: 2.4064e-5 for the velocities, 1e-6 for c, none for the position."""
     model = BallisticReentry()
-    np.testing.assert_allclose(
-        model.transition_covariance(0.1, 1), np.diag([0, 0, 2.4064e-5, 2.4064e-5, 1e-6])
-    )
+    np.testing.assert_allclose(model.transition_covariance(0.1, 1), np.diag([0, 0, 2.4064e-5, 2.4064e-5, 1e-6]))
     moved = model.transition(START[None], np.array([[1.0, -2.0, 3.0]]), 0.1, None, 1)[0]
     noise = moved - model.transition_mean(START[None], 0.1, None, 1)[0]
     np.testing.assert_allclose(noise, [0, 0, np.sqrt(2.4064e-5), -2 * np.sqrt(2.4064e-5), 0.003], atol=1e-12)
@@ -71,9 +69,7 @@ def test_likelihood_is_the_gaussian_density_with_the_bearing_wrapped(turn):
 def test_the_observations_jacobian_is_its_derivative(check_jacobian):
     model = BallisticReentry()
     x = START + np.random.default_rng(2).standard_normal((10, 5))
-    check_jacobian(
-        lambda x: model.observation_jacobian(x, 1), lambda x: model.observation_mean(x, 1), x, SCALE
-    )
+    check_jacobian(lambda x: model.observation_jacobian(x, 1), lambda x: model.observation_mean(x, 1), x, SCALE)
 
 
 def test_the_air_reveals_the_ballistic_coefficient():

@@ -20,9 +20,7 @@ def test_curves_are_means_of_direct_errors(result):
         pairs = [(hf.Points(x[:t]), mixture) for x, mixture in zip(points, mixtures, strict=True)]
         herding = np.mean([hf.herding_error(*pair, 0.5) for pair in pairs])
         assert curves.herding[KH][t - 1] == pytest.approx(herding, rel=1e-9)
-        assert curves.l2[KH][t - 1] == pytest.approx(
-            np.mean([hf.normalised_l2(*pair, 0.5) for pair in pairs])
-        )
+        assert curves.l2[KH][t - 1] == pytest.approx(np.mean([hf.normalised_l2(*pair, 0.5) for pair in pairs]))
 
 
 def test_herding_beats_random_draws_in_two_dimensions(result):

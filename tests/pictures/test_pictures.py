@@ -62,9 +62,7 @@ def test_an_ellipse_holds_its_share_of_the_gaussian(ax, mass):
     plotting.plot_ellipse([1.0, -2.0], COVARIANCE, ax, mass=mass)
     (ellipse,) = ax.patches
     draws = np.random.default_rng(0).multivariate_normal([1.0, -2.0], COVARIANCE, 20_000)
-    inside = ellipse.get_path().contains_points(
-        ellipse.get_transform().inverted().transform(ax.transData.transform(draws))
-    )
+    inside = ellipse.get_path().contains_points(ellipse.get_transform().inverted().transform(ax.transData.transform(draws)))
     assert inside.mean() == pytest.approx(mass, abs=0.012)
 
 
@@ -105,9 +103,7 @@ def test_paths_are_broken_where_an_angle_wraps(ax):
     assert longest_stride(ax.lines[0]) < 1.0
     plotting.plot_track(circling(), None, ax)
     assert longest_stride(ax.lines[1]) > 5.0
-    result = SimpleNamespace(
-        means=circling(), times=np.datetime64("2020-01-01") + np.arange(40), circular=(1,)
-    )
+    result = SimpleNamespace(means=circling(), times=np.datetime64("2020-01-01") + np.arange(40), circular=(1,))
     over_time = plotting.plot_state_over_time(result, 1, Figure().subplots(), truth=circling())
     assert [longest_stride(line) < 1.0 for line in over_time.lines] == [True, True]
 

@@ -73,9 +73,7 @@ def test_error_over_time_shows_every_filter_and_its_errors(result):
     panels = {ax.get_title(): ax for ax in figure.axes}
     assert list(panels) == FILTERS
     squares = result.series["augmented-kh", 20]["reference"]
-    np.testing.assert_allclose(
-        panels["augmented-kh"].lines[0].get_ydata(), np.median(np.sqrt(squares), axis=0)
-    )
+    np.testing.assert_allclose(panels["augmented-kh"].lines[0].get_ydata(), np.median(np.sqrt(squares), axis=0))
     assert figure.get_supxlabel() == "time (s)"
     assert figure.get_supylabel() == "error, median over runs (m)"
     assert max(len(line) for line in figure.get_suptitle().splitlines()) < 130  # fits above three panels
@@ -91,9 +89,7 @@ def test_error_over_particles_shows_summary_and_intervals(result):
             line, _, (bars,) = container.lines
             np.testing.assert_allclose(line.get_ydata().astype(float), rows[f"{measure}_median"])
             ends = np.array([segment[:, 1] for segment in bars.get_segments()])
-            np.testing.assert_allclose(
-                ends, rows[[f"{measure}_median_low", f"{measure}_median_high"]].to_numpy()
-            )
+            np.testing.assert_allclose(ends, rows[[f"{measure}_median_low", f"{measure}_median_high"]].to_numpy())
     assert {"particles", "error, median over runs (m)"} <= labels(figure)
 
 

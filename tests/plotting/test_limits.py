@@ -40,9 +40,7 @@ def triangles(ax):
     return [line for line in ax.lines if line.get_marker() in ("^", ">") and line.get_linestyle() == "None"]
 
 
-@pytest.mark.parametrize(
-    "name", ["error_over_particles", "error_over_seconds", "error_over_time", "trajectory"]
-)
+@pytest.mark.parametrize("name", ["error_over_particles", "error_over_seconds", "error_over_time", "trajectory"])
 def test_a_lost_filter_leaves_room_for_the_other(plans, name):
     figure = plans[name].whole
     assert max(ax.get_ylim()[1] for ax in figure.axes) < 1e4
@@ -126,13 +124,7 @@ def test_triangle_stands_beside_the_value_that_is_beyond_the_axis():
 def test_no_filter_is_dashed_and_what_is_dashed_is_named(plans):
     own = plotting.styles([f"mine {i}" for i in range(9)])
     assert {style.linestyle for style in (*STYLES.values(), *own.values())} == {"-", ":"}
-    dashed = [
-        line
-        for plan in plans.values()
-        for ax in plan.whole.axes
-        for line in ax.lines
-        if line.get_linestyle() == "--"
-    ]
+    dashed = [line for plan in plans.values() for ax in plan.whole.axes for line in ax.lines if line.get_linestyle() == "--"]
     assert {line.get_label() for line in dashed} == {"independent draws", "reference posterior mean"}
 
 

@@ -180,9 +180,7 @@ def test_the_animation_moves_when_played_and_only_then(opened):
 def test_tracks_move_over_detections(browser, report_of, tmp_path):
     """The page of a plane with other data: two labels, one of which appears late, a target that leaves, and scans."""
     text = report_of("xy").read_text(encoding="utf-8")
-    head, data, tail = re.split(
-        r'(?<=id="animation-data">)(.*?)(?=</script>)', text, maxsplit=1, flags=re.DOTALL
-    )
+    head, data, tail = re.split(r'(?<=id="animation-data">)(.*?)(?=</script>)', text, maxsplit=1, flags=re.DOTALL)
     made = json.loads(data)
     steps = len(made["steps"])
     path = [[[made["low"][0] * (1 - k / steps), made["high"][1] * k / steps]] for k in range(steps)]

@@ -234,9 +234,7 @@ def test_tracks_of_many_targets_move_over_detections(result):
     codes = np.frombuffer(base64.b64decode(data["detections"]), "<u2").reshape(-1, 2)
     low, high = np.array(data["low"]), np.array(data["high"])
     inside = ((codes > 0) & (codes < 65535)).all(axis=1)
-    assert sum(data["scans"]) == len(codes) == sum(len(scan) for scan in scans), (
-        "also those of steps left out"
-    )
+    assert sum(data["scans"]) == len(codes) == sum(len(scan) for scan in scans), "also those of steps left out"
     np.testing.assert_allclose(
         (low + codes / 65535 * (high - low))[inside],
         np.concatenate(scans)[inside],

@@ -143,9 +143,7 @@ def _page_agrees(result, wanted, base):
     told = {}
     for n, claim in re.findall(r"<h3>n = (\d+)</h3>(.*?)</div>", section, re.DOTALL):
         for side, what in re.findall(r"<b>(Better|Worse):</b>(.*?)</p>", claim, re.DOTALL):
-            for name, ratio, ends in re.findall(
-                r"<code>(\w+)</code> ([^\s<,]+)(?: <small>\((.*?)\)</small>)?", what
-            ):
+            for name, ratio, ends in re.findall(r"<code>(\w+)</code> ([^\s<,]+)(?: <small>\((.*?)\)</small>)?", what):
                 told[name, int(n)] = (side, ratio.replace("∞", "inf"), ends.replace("∞", "inf"))
         for name in re.findall(r"<code>(\w+)</code>", re.findall(r"All together:</b>(.*?)</p>|$", claim)[0]):
             assert (name, int(n)) in told  # what holds among all holds by itself
@@ -167,11 +165,7 @@ def _page_agrees(result, wanted, base):
 def _figure_agrees(result, wanted, base, largest, models):
     plan = errors.ratios(result.summary if models is None else result.models)
     if plan is None:
-        assert all(
-            name == base or not float(ratio) > 0
-            for (name, _), (ratio, _, _) in wanted.items()
-            if ratio != "-"
-        )
+        assert all(name == base or not float(ratio) > 0 for (name, _), (ratio, _, _) in wanted.items() if ratio != "-")
         return
     (ax,) = plan.whole.axes
     names = [label.get_text() for label in ax.get_yticklabels()]

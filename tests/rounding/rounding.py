@@ -171,12 +171,7 @@ def matmul(a, b):
         return a @ b
     order = np.random.default_rng([SEED, a.shape[-1]]).permutation(a.shape[-1])
     left = np.take(a, order, axis=-1)
-    mirrored = (
-        a.ndim == 2
-        and a.shape == b.shape[::-1]
-        and a.ctypes.data == b.ctypes.data
-        and a.strides == b.strides[::-1]
-    )
+    mirrored = a.ndim == 2 and a.shape == b.shape[::-1] and a.ctypes.data == b.ctypes.data and a.strides == b.strides[::-1]
     # the product of a matrix and its transpose stays symmetric to the last bit, as by BLAS
     result = left @ (left.T if mirrored else np.take(b, order, axis=inner))
     return moved(result) if isinstance(result, np.ndarray) else np.float64(moved(np.asarray(result))[()])
@@ -245,9 +240,7 @@ class Rewrite(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp):
         self.generic_visit(node)
         name = {ast.MatMult: "matmul", ast.Pow: "power"}.get(type(node.op))
-        if name is None or (
-            name == "power" and isinstance(node.right, ast.Constant) and node.right.value == 2
-        ):
+        if name is None or (name == "power" and isinstance(node.right, ast.Constant) and node.right.value == 2):
             return node
         return ast.copy_location(ast.Call(attribute(name), [node.left, node.right], []), node)
 

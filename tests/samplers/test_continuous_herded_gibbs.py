@@ -73,10 +73,7 @@ def highest(value, grid):
     f = value(grid)
     peaks = 1 + np.flatnonzero((f[1:-1] >= f[:-2]) & (f[1:-1] >= f[2:]))
     peaks = peaks[f[peaks] > f.max() - 0.01]
-    return max(
-        -minimize_scalar(lambda v: -value(v), bounds=(grid[k - 1], grid[k + 1]), method="bounded").fun
-        for k in peaks
-    )
+    return max(-minimize_scalar(lambda v: -value(v), bounds=(grid[k - 1], grid[k + 1]), method="bounded").fun for k in peaks)
 
 
 @pytest.mark.parametrize("herded", [False, True], ids=["chain", "component herding"])
@@ -207,8 +204,7 @@ def test_as_published_the_sampler_drifts_off_and_the_smoothed_target_mends_that(
     for seed in range(5):
         mixture = random_mixture(20 + seed, 4)
         paper, smoothed = (
-            energy_distance(ContinuousHerdedGibbs(target).sample(mixture, 200), mixture)
-            for target in ("paper", "smoothed")
+            energy_distance(ContinuousHerdedGibbs(target).sample(mixture, 200), mixture) for target in ("paper", "smoothed")
         )
         ratios.append(paper / smoothed)
     assert min(ratios) > 3
@@ -252,12 +248,8 @@ def test_the_paper_target_turns_all_repairs_off(random_mixture):
 
 def test_the_default_is_all_three_repairs_and_two_sweeps(random_mixture):
     mixture = random_mixture(58, 3)
-    spelled = ContinuousHerdedGibbs(
-        "smoothed", "auto", effective_count=True, component_herding=True, sweeps=2
-    )
-    np.testing.assert_array_equal(
-        ContinuousHerdedGibbs().sample(mixture, 60).x, spelled.sample(mixture, 60).x
-    )
+    spelled = ContinuousHerdedGibbs("smoothed", "auto", effective_count=True, component_herding=True, sweeps=2)
+    np.testing.assert_array_equal(ContinuousHerdedGibbs().sample(mixture, 60).x, spelled.sample(mixture, 60).x)
 
 
 # Axes
@@ -289,9 +281,7 @@ def test_modes_any_number_of_kernel_widths_apart(distance, covariance):
     """Along an axis: the conditional weights of the far mode are differences of squared distances, if taken naively."""
     weights, means = [0.3, 0.2, 0.35, 0.15], np.array([[0.0, 0.0], [1.7, 0.9], [0.0, 0.0], [1.1, -1.3]])
     shift = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
-    shape = (
-        np.eye(2) if isinstance(covariance, float) else np.array([[[2.0, 0.5], [0.5, 1.0]]] * 3 + [np.eye(2)])
-    )
+    shape = np.eye(2) if isinstance(covariance, float) else np.array([[[2.0, 0.5], [0.5, 1.0]]] * 3 + [np.eye(2)])
     mixture, near = (GaussianMixture(weights, means + gap * shift, shape) for gap in (distance, 40.0))
     options = {"target": "paper", "bandwidth": 0.5}
     points = ContinuousHerdedGibbs(**options).sample(mixture, 24).x
@@ -363,7 +353,5 @@ def test_bad_starts_are_named(start, message):
 
 
 def test_a_bandwidth_of_another_dimension_is_refused():
-    with pytest.raises(
-        ValueError, match=r"bandwidth: expected shape .*\(2, 2\) for this mixture, got \(3, 3\)"
-    ):
+    with pytest.raises(ValueError, match=r"bandwidth: expected shape .*\(2, 2\) for this mixture, got \(3, 3\)"):
         ContinuousHerdedGibbs(bandwidth=np.eye(3)).sample(TWO_MODES, 3)

@@ -20,9 +20,7 @@ def test_every_sampler_does_what_a_sampler_must_do_and_keeps_its_promises(named,
     monkeypatch.setattr(lcd, "SEARCHED", 20)  # few starts of its descents: the best of many is not asked for
     name, sampler, promises = named
     if name == "herded Gibbs as published":
-        check_sampler(
-            sampler, **promises | {"far_components": True}, dims=[1]
-        )  # there it need not leave a mode
+        check_sampler(sampler, **promises | {"far_components": True}, dims=[1])  # there it need not leave a mode
     check_sampler(sampler, **promises)
 
 
@@ -163,9 +161,7 @@ def skewed(mixture, seed, mixed):
 
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize(("bandwidth", "mixed"), [(Whitened(), True), ("auto", False)], ids=["any", "units"])
-def test_affine_maps_of_the_state_leave_the_quality_of_kernel_herding_unchanged(
-    random_mixture, bandwidth, mixed, d
-):
+def test_affine_maps_of_the_state_leave_the_quality_of_kernel_herding_unchanged(random_mixture, bandwidth, mixed, d):
     """With the bandwidth "auto" a change of units does; mixed coordinates may hide that components are far apart."""
     ratios = []
     for seed in range(20):
@@ -187,9 +183,7 @@ def test_herded_points_are_closer_to_the_mixture_than_independent_draws(herding,
     for seed in range(5):
         mixture = random_mixture(20 + seed, d)
         whiten = np.linalg.inv(np.linalg.cholesky(mixture.covariance)).T
-        target = GaussianMixture(
-            mixture.weights, mixture.means @ whiten, whiten.T @ mixture.covariances @ whiten
-        )
+        target = GaussianMixture(mixture.weights, mixture.means @ whiten, whiten.T @ mixture.covariances @ whiten)
         pairs = target.sample(20_000, 1) - target.sample(20_000, 2)
         independent = np.sqrt((pairs**2).sum(axis=1)).mean() / n  # the mean for independent draws, exactly
         ratios.append(energy_distance(Points(herding.sample(mixture, n).x @ whiten), target) / independent)

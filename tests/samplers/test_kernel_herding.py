@@ -56,8 +56,7 @@ def shortfalls(mixture, bandwidth, n):
         level = target - samples / (t + 1)
         leading = np.argsort(level)[-40:][::-8]
         best = max(
-            -minimize(objective.descent, grid[i], (points[:t],), jac=True, options={"gtol": 1e-9}).fun
-            for i in leading
+            -minimize(objective.descent, grid[i], (points[:t],), jac=True, options={"gtol": 1e-9}).fun for i in leading
         )
         result.append(1 + objective.descent(point, points[:t])[0] / best)
         samples += objective.kernel(grid, point)
@@ -129,10 +128,7 @@ def test_points_so_far_do_not_depend_on_how_many_follow(random_mixture):
 
 def errors_on_the_way(mixture, weights, n, kernel=1.0):
     return np.array(
-        [
-            herding_error(KernelHerding(kernel, weights=weights).sample(mixture, k), mixture, kernel)
-            for k in range(1, n + 1)
-        ]
+        [herding_error(KernelHerding(kernel, weights=weights).sample(mixture, k), mixture, kernel) for k in range(1, n + 1)]
     )
 
 
@@ -223,24 +219,16 @@ def test_every_kernel_herds_below_the_error_of_random_points(random_mixture, ker
     mixture, n = random_mixture(41, 2), 25
     covariance = kernel_covariance("auto", mixture, n)
     errors = {
-        weights: herding_error(
-            KernelHerding("auto", weights, kernel).sample(mixture, n), mixture, covariance, kernel
-        )
+        weights: herding_error(KernelHerding("auto", weights, kernel).sample(mixture, n), mixture, covariance, kernel)
         for weights in ("equal", "line-search", "fully-corrective")
     }
-    random = np.median(
-        [herding_error(Points(mixture.sample(n, s)), mixture, covariance, kernel) for s in range(9)]
-    )
+    random = np.median([herding_error(Points(mixture.sample(n, s)), mixture, covariance, kernel) for s in range(9)])
     assert max(errors.values()) < 0.6 * random
     assert errors["fully-corrective"] < 1.02 * min(errors.values())
 
 
 def test_weights_need_a_kernel_with_a_peak():
     """Under -r the best place for a point beside weighted ones may be at infinity."""
-    with pytest.raises(
-        ValueError, match="weights: 'line-search' needs a kernel with a positive peak, got Energy"
-    ):
+    with pytest.raises(ValueError, match="weights: 'line-search' needs a kernel with a positive peak, got Energy"):
         KernelHerding(weights="line-search", kernel=kernels.Energy())
-    assert (
-        len(KernelHerding(kernel=kernels.Energy()).sample(GaussianMixture([1.0], [[0.0]], [[1.0]]), 5)) == 5
-    )
+    assert len(KernelHerding(kernel=kernels.Energy()).sample(GaussianMixture([1.0], [[0.0]], [[1.0]]), 5)) == 5

@@ -100,9 +100,7 @@ def test_the_base_sampler_is_asked_once_for_every_size(random_mixture):
 
 
 @few
-@given(
-    st.lists(st.floats(0, 1), min_size=1, max_size=12).filter(lambda w: sum(w) > 1e-3), st.integers(1, 500)
-)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12).filter(lambda w: sum(w) > 1e-3), st.integers(1, 500))
 def test_shares_are_whole_and_within_one_of_the_weights(weights, n):
     weights = np.array(weights) / np.sum(weights)
     shares = largest_remainders(weights, n)
@@ -118,9 +116,7 @@ def test_shares_by_hand():
 
 
 def test_the_base_sampler_must_be_a_sampler():
-    with pytest.raises(
-        TypeError, match=r"sampler: expected an object with sample\(mixture, n, rng\), got 'kh'"
-    ):
+    with pytest.raises(TypeError, match=r"sampler: expected an object with sample\(mixture, n, rng\), got 'kh'"):
         MappedSampling("kh")
     with pytest.raises(TypeError, match="sampler: expected an instance, got the class KernelHerding"):
         MappedSampling(KernelHerding)

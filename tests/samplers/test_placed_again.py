@@ -24,9 +24,7 @@ HERDING = [KernelHerding, ContinuousHerdedGibbs]
 
 def error(x, mixture, kernel):
     """Squared herding errors in kernels half and one and a half times as wide, in proportion to these widths."""
-    return sum(
-        w * herding_error(Points(x), mixture, w**2 * kernel, kernels.Gaussian()) ** 2 for w in (0.5, 1.5)
-    )
+    return sum(w * herding_error(Points(x), mixture, w**2 * kernel, kernels.Gaussian()) ** 2 for w in (0.5, 1.5))
 
 
 @pytest.fixture(params=[False, True], ids=["own covariances", "one covariance"])
@@ -90,8 +88,7 @@ def test_herded_points_gain_in_energy_distance(family, herding, d, at_most, n):
     for seed in range(46, 51):
         mixture = family(seed, d)
         after, before = (
-            energy_distance(sampler.sample(mixture, n), mixture)
-            for sampler in (herding(), herding(bandwidth=Whitened()))
+            energy_distance(sampler.sample(mixture, n), mixture) for sampler in (herding(), herding(bandwidth=Whitened()))
         )
         gains.append(after / before)
     assert np.exp(np.mean(np.log(gains))) < at_most
@@ -129,9 +126,7 @@ def test_bad_arguments_are_named(arguments, error_type, message):
 
 
 def test_points_of_unequal_weight_are_refused(random_mixture):
-    with pytest.raises(
-        ValueError, match="sampler: expected points of equal weight from Reweighted, got weights"
-    ):
+    with pytest.raises(ValueError, match="sampler: expected points of equal weight from Reweighted, got weights"):
         PlacedAgain(Reweighted(SobolSampling())).sample(random_mixture(61, 2), 16)
 
 

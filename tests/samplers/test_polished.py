@@ -34,9 +34,7 @@ def test_the_error_and_its_gradient(random_mixture, kernel):
 
 
 @pytest.mark.parametrize(("d", "share"), [(1, 0.8), (2, 0.8), (4, 0.95)])
-@pytest.mark.parametrize(
-    "sampler", [KernelHerding(0.7), ContinuousHerdedGibbs(bandwidth=0.7), RandomSampling()]
-)
+@pytest.mark.parametrize("sampler", [KernelHerding(0.7), ContinuousHerdedGibbs(bandwidth=0.7), RandomSampling()])
 def test_polishing_lowers_the_herding_error(random_mixture, sampler, d, share):
     mixture = random_mixture(2, d)
     before = herding_error(sampler.sample(mixture, 60, np.random.default_rng(0)), mixture, 0.7)
@@ -48,9 +46,7 @@ def test_polished_points_are_a_stationary_place(random_mixture):
     mixture = random_mixture(3, 2)
     polished = Polished(KernelHerding(1.0), 1.0, iterations=1000).sample(mixture, 30)
     mean = KernelMean(kernels.Gaussian(), mixture.weights, mixture.means, mixture.distinct_covariances)
-    _, start = squared_error(
-        KernelHerding(1.0).sample(mixture, 30).x, polished.weights, kernels.Gaussian(), mean
-    )
+    _, start = squared_error(KernelHerding(1.0).sample(mixture, 30).x, polished.weights, kernels.Gaussian(), mean)
     _, end = squared_error(polished.x, polished.weights, kernels.Gaussian(), mean)
     assert np.abs(end).max() < 1e-3 * np.abs(start).max()
 

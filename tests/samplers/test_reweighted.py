@@ -17,9 +17,7 @@ KERNELS = [kernels.Gaussian(), kernels.Matern(1.5), kernels.InverseMultiquadric(
 def test_no_other_weights_do_better(random_mixture, kernel, constraint):
     """The error is convex in the weights: small moves between any two of them do not lower it."""
     mixture = random_mixture(0, 2)
-    points = Reweighted(RandomSampling(), constraint, 1.0, kernel).sample(
-        mixture, 12, np.random.default_rng(0)
-    )
+    points = Reweighted(RandomSampling(), constraint, 1.0, kernel).sample(mixture, 12, np.random.default_rng(0))
     least = herding_error(points, mixture, 1.0, kernel) ** 2
     equal = herding_error(Points(points.x), mixture, 1.0, kernel) ** 2
     assert least < 0.7 * equal
@@ -29,9 +27,7 @@ def test_no_other_weights_do_better(random_mixture, kernel, constraint):
             step = 1e-3 if constraint == "sum" else min(1e-3, moved[s])
             moved[s] -= step
             moved[t] += step
-            assert (
-                herding_error(Points(points.x, moved, signed=True), mixture, 1.0, kernel) ** 2 >= least - 1e-9
-            )
+            assert herding_error(Points(points.x, moved, signed=True), mixture, 1.0, kernel) ** 2 >= least - 1e-9
 
 
 def test_signs_and_sums(random_mixture):
@@ -63,9 +59,7 @@ def test_equal_points_share_their_weight(random_mixture):
 def test_automatic_bandwidth(random_mixture):
     mixture = random_mixture(3, 2)
     by_rule = Reweighted(KernelHerding()).sample(mixture, 15)
-    by_matrix = Reweighted(KernelHerding(), bandwidth=kernel_covariance("auto", mixture, 15)).sample(
-        mixture, 15
-    )
+    by_matrix = Reweighted(KernelHerding(), bandwidth=kernel_covariance("auto", mixture, 15)).sample(mixture, 15)
     np.testing.assert_allclose(by_rule.weights, by_matrix.weights, atol=1e-9)
 
 

@@ -93,9 +93,7 @@ def test_components_of_weight_zero_get_no_points(random_mixture):
 
 @pytest.mark.parametrize("n", [1, 4, 6, 100])
 def test_another_number_of_points_is_refused_and_the_right_one_named(random_mixture, n):
-    with pytest.raises(
-        ValueError, match=f"n: expected 5, the number of sigma points for this mixture, got {n}"
-    ):
+    with pytest.raises(ValueError, match=f"n: expected 5, the number of sigma points for this mixture, got {n}"):
         SigmaPoints().sample(random_mixture(53, 2, 3), n)
     with pytest.raises(ValueError, match="n: expected 12, "):
         SigmaPoints("cubature", per_component=True).sample(random_mixture(53, 2, 3), n)

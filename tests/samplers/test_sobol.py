@@ -47,9 +47,7 @@ def test_points_are_closer_to_the_mixture_than_independent_draws(random_mixture,
     for seed in range(5):
         mixture = random_mixture(20 + seed, d)
         whiten = np.linalg.inv(np.linalg.cholesky(mixture.covariance)).T
-        target = GaussianMixture(
-            mixture.weights, mixture.means @ whiten, whiten.T @ mixture.covariances @ whiten
-        )
+        target = GaussianMixture(mixture.weights, mixture.means @ whiten, whiten.T @ mixture.covariances @ whiten)
         pairs = target.sample(20_000, 1) - target.sample(20_000, 2)
         independent = np.sqrt((pairs**2).sum(axis=1)).mean() / n
         x = SobolSampling(scramble).sample(mixture, n, seed).x

@@ -151,9 +151,7 @@ def test_bad_arguments_are_named(driven):
             smoother(hf.ParticleFilter(OnlySimulated(), 10, rng=0))
     with pytest.raises(ValueError, match=r"result: expected particles, .*keep_particles=True"):
         hf.fixed_lag_smoother(particles(driven), result, 2)
-    with pytest.raises(
-        RuntimeError, match="the filter stands at the initial state, step 0; call predict first"
-    ):
+    with pytest.raises(RuntimeError, match="the filter stands at the initial state, step 0; call predict first"):
         _ = hf.FixedLagSmoother(kalman(driven), 2).mean
 
 

@@ -24,9 +24,7 @@ def kept(particles, weights):
     """A result that has these particles (T, n, d) and weights (T, n)."""
     steps, _, d = particles.shape
     none = np.zeros(steps)
-    return hf.FilterResult(
-        np.zeros((steps, d)), np.zeros((steps, d, d)), none, none, none, (), particles, weights
-    )
+    return hf.FilterResult(np.zeros((steps, d)), np.zeros((steps, d, d)), none, none, none, (), particles, weights)
 
 
 class Chain:
@@ -61,9 +59,7 @@ def test_particles_that_are_all_states_have_their_exact_probabilities():
     shares = [np.bincount(x[:, 0].astype(int), w) for x, w in zip(states, found.weights, strict=True)]
     np.testing.assert_allclose(shares, exact, atol=1e-14)
     np.testing.assert_allclose(found.means[:, 0], exact @ [0, 1, 2], atol=1e-14)
-    np.testing.assert_allclose(
-        found.covariances[:, 0, 0], exact @ [0, 1, 4] - (exact @ [0, 1, 2]) ** 2, atol=1e-14
-    )
+    np.testing.assert_allclose(found.covariances[:, 0, 0], exact @ [0, 1, 4] - (exact @ [0, 1, 2]) ** 2, atol=1e-14)
 
 
 def test_quantiles_smooth_a_line_as_rauch_tung_striebel():
@@ -73,9 +69,7 @@ def test_quantiles_smooth_a_line_as_rauch_tung_striebel():
     error = []
     for n in (25, 100, 400):
         found, _ = of(LINE, Z, n, proposal=hf.HerdedProposal(hf.QuantileSampling()))
-        error.append(
-            [np.abs(found.means - exact.means).max(), np.abs(found.covariances - exact.covariances).max()]
-        )
+        error.append([np.abs(found.means - exact.means).max(), np.abs(found.covariances - exact.covariances).max()])
     error = np.array(error)
     assert (error[1:] < error[:-1] / 8).all(), error
     assert (error[-1] < [5e-5, 2e-4]).all(), error
@@ -228,9 +222,7 @@ def test_what_cannot_be_smoothed_is_named(driven):
             return x
 
     result = kept(np.array([[[2.0]], [[0.0]], [[2.0]]]), np.ones((3, 1)))
-    with pytest.raises(
-        TypeError, match=r"marginal_smoother needs .*, or transition_log_density; OnlySimulated has no"
-    ):
+    with pytest.raises(TypeError, match=r"marginal_smoother needs .*, or transition_log_density; OnlySimulated has no"):
         hf.marginal_smoother(OnlySimulated(), result)
     with pytest.raises(hf.UnreachableStateError, match=r"step 2: .* all 1 particles .* at step 3") as caught:
         hf.marginal_smoother(Chain(), replace(result, particles=result.particles[[0, 1, 2]]))

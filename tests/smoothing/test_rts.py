@@ -39,9 +39,7 @@ def test_linear_models_are_smoothed_exactly(driven, exact, name, noise):
     kf = FILTERS[name](Pushed(driven) if noise == "pushed" else driven)
     result = kf.run(Z, dt=DT, controls=CONTROLS)
     expected = exact(driven, Z, DT, CONTROLS)
-    agree(
-        hf.rts_smoother(kf, result, DT, CONTROLS), *expected, tolerance=1e-9 if name == "extended" else 1e-12
-    )
+    agree(hf.rts_smoother(kf, result, DT, CONTROLS), *expected, tolerance=1e-9 if name == "extended" else 1e-12)
 
 
 class Pushed:
@@ -115,9 +113,7 @@ def test_readings_of_one_time_are_of_one_state(driven, joint):
         (2.0, other, [1.0]),
     ]
     kf = hf.ExtendedKalmanFilter(driven)
-    controls = np.array(
-        [[1.0, 0.0], [9.0, 9.0], [0.5, -1.0], [2.0, 1.0], [9.0, 9.0]]
-    )  # on the way to the first of a time
+    controls = np.array([[1.0, 0.0], [9.0, 9.0], [0.5, -1.0], [2.0, 1.0], [9.0, 9.0]])  # on the way to the first of a time
     result = kf.run(readings, controls=controls)
     smoothed = hf.rts_smoother(kf, result, controls=controls)
     place = [0, 0, 1, 2, 2]
@@ -166,8 +162,7 @@ def test_units_do_not_matter(driven):
         for u in (np.ones(2), unit)
     )  # fmt: skip
     one, other = (
-        hf.rts_smoother(kf, kf.run(Z))
-        for kf in (hf.UnscentedKalmanFilter(plain), hf.UnscentedKalmanFilter(scaled))
+        hf.rts_smoother(kf, kf.run(Z)) for kf in (hf.UnscentedKalmanFilter(plain), hf.UnscentedKalmanFilter(scaled))
     )
     np.testing.assert_allclose(other.means / unit, one.means, atol=1e-9)
     np.testing.assert_allclose(other.covariances / np.outer(unit, unit), one.covariances, atol=1e-9)
@@ -213,8 +208,7 @@ def test_a_nonlinear_model_is_smoothed_nearly_as_on_a_grid(grid_smoother):
         kf = build(model)
         result = kf.run(z)
         smoothing, filtering = (
-            np.sqrt(np.mean((means[:, 0] - exact) ** 2))
-            for means in (hf.rts_smoother(kf, result).means, result.means)
+            np.sqrt(np.mean((means[:, 0] - exact) ** 2)) for means in (hf.rts_smoother(kf, result).means, result.means)
         )
         assert smoothing < 0.5 * filtering, (build.__name__, smoothing, filtering)
 

@@ -320,18 +320,14 @@ def test_units_of_very_different_size_are_no_rank_deficiency():
         PLANE.initial_mean * unit,
         PLANE.initial_covariance * np.outer(unit, unit),
     )
-    np.testing.assert_allclose(
-        smoothed(scaled, series(), 40)[0].x / unit, smoothed(PLANE, series(), 40)[0].x, rtol=1e-6
-    )
+    np.testing.assert_allclose(smoothed(scaled, series(), 40)[0].x / unit, smoothed(PLANE, series(), 40)[0].x, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
     ("Q", "rank"), [([[0.0, 0.0], [0.0, 0.2]], 1), ([[1.0, 2.0], [2.0, 4.0]], 1), (np.zeros((2, 2)), 0)]
 )
 def test_noise_of_deficient_rank_is_named(Q, rank):
-    model = hf.models.LinearGaussian(
-        PLANE.F, PLANE.H, Q, PLANE.R, PLANE.initial_mean, PLANE.initial_covariance
-    )
+    model = hf.models.LinearGaussian(PLANE.F, PLANE.H, Q, PLANE.R, PLANE.initial_mean, PLANE.initial_covariance)
     message = f"transition_covariance: .* covariance of full rank, 2; got rank {rank} at step 8"
     with pytest.raises(ValueError, match=message):
         smoothed(model, series(), 20)

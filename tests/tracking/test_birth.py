@@ -33,8 +33,7 @@ def test_deterministic_particles_are_born_with_the_detection_in_view(walk, clutt
     """A birth 1000 times as wide as the noise: 20 particles have the moments of the Kalman filter."""
     wide = Birth(0.1, gaussian(0, 0, variance=700.0**2))
     kalman, particles = (
-        LMBTracker(cluttered(walk, 0.9, 1e-9), [wide], filter=name, n_particles=20)
-        for name in ("ekf", "auto-kh")
+        LMBTracker(cluttered(walk, 0.9, 1e-9), [wide], filter=name, n_particles=20) for name in ("ekf", "auto-kh")
     )
     for tracker in (kalman, particles):
         tracker.predict()
@@ -79,17 +78,13 @@ def test_a_detection_of_radar_points_to_where_it_was_made(bearing, walk):
     def state(z):
         return z[:, :1] * np.column_stack([np.cos(z[:, 1]), np.sin(z[:, 1])])
 
-    means, covariances = BirthFromMeasurements(prior, state=state).located(
-        SEEN.on(walk), np.array([[500.0, bearing]]), 1
-    )
+    means, covariances = BirthFromMeasurements(prior, state=state).located(SEEN.on(walk), np.array([[500.0, bearing]]), 1)
     along, across = (
         np.array([np.cos(bearing), np.sin(bearing)]),
         np.array([-np.sin(bearing), np.cos(bearing)]),
     )
     np.testing.assert_allclose(means[0], 500 * along, atol=0.01)
-    np.testing.assert_allclose(
-        [along @ covariances[0] @ along, across @ covariances[0] @ across], [1, 25], rtol=0.01
-    )
+    np.testing.assert_allclose([along @ covariances[0] @ along, across @ covariances[0] @ across], [1, 25], rtol=0.01)
 
 
 def test_a_target_is_found_where_no_birth_was_foreseen(walk, cluttered):
@@ -186,9 +181,7 @@ def test_a_birth_is_half_what_its_components_have_in_common_and_the_rest_about_e
     mixture = hf.GaussianMixture([0.2, 0.3, 0.5], np.zeros((3, 2)), covariances)
     start = Appearing(walk, mixture)
     noise, rest = start.transition_covariance(1.0, 1), start.initial.covariances
-    np.testing.assert_allclose(
-        noise + rest, mixture.covariances, rtol=1e-9, atol=1e-12 * np.abs(covariances).max()
-    )
+    np.testing.assert_allclose(noise + rest, mixture.covariances, rtol=1e-9, atol=1e-12 * np.abs(covariances).max())
     whole = np.linalg.inv(to) @ mixture.covariances @ np.linalg.inv(to)
     common = np.linalg.inv(to) @ noise @ np.linalg.inv(to)
     kept = slice(0, 1) if flat else slice(0, 2)
@@ -197,6 +190,4 @@ def test_a_birth_is_half_what_its_components_have_in_common_and_the_rest_about_e
     assert 0 < least < 1
     np.testing.assert_allclose(common[kept, kept], 0.5 * least * mean, rtol=1e-6)
     alone = Appearing(walk, hf.GaussianMixture([1.0], np.zeros((1, 2)), covariances[:1]))
-    np.testing.assert_allclose(
-        alone.transition_covariance(1.0, 1), 0.5 * alone.initial.covariances[0] * 2, rtol=1e-9
-    )
+    np.testing.assert_allclose(alone.transition_covariance(1.0, 1), 0.5 * alone.initial.covariances[0] * 2, rtol=1e-9)

@@ -42,9 +42,7 @@ def test_a_gate_costs_no_accuracy_where_a_miss_is_all_but_excluded(walk, clutter
         found = []
         for probability in (0.9, 1):
             start = [Birth(0.9999, walk.initial)]
-            tracker = LMBTracker(
-                model, (), 1.0, filter="ekf", initial=start, gate_probability=probability, prune=0
-            )
+            tracker = LMBTracker(model, (), 1.0, filter="ekf", initial=start, gate_probability=probability, prune=0)
             tracker.predict()
             tracker.update([[distance, 0.0]])
             found.append(tracker.tracks[0])

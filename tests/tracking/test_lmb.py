@@ -56,16 +56,12 @@ def written_out(tracks, z, r, model):
     for mean, P in tracks:
         S = P + walk.R
         K = P @ np.linalg.inv(S)
-        g = [
-            np.exp(-0.5 * (w - mean) @ np.linalg.solve(S, w - mean)) / np.sqrt(np.linalg.det(2 * np.pi * S))
-            for w in z
-        ]
+        g = [np.exp(-0.5 * (w - mean) @ np.linalg.solve(S, w - mean)) / np.sqrt(np.linalg.det(2 * np.pi * S)) for w in z]
         moved = [(mean, P), *((mean + K @ (w - mean), P - K @ S @ K.T) for w in z)]
         own.append((moved, [1.0, *g]))
     # of each track: dead, missed, or one of the detections
     weights = [
-        [1 - q, q * (1 - detected), *(q * detected * g / clutter for g in gs[1:])]
-        for q, (_, gs) in zip(r, own, strict=True)
+        [1 - q, q * (1 - detected), *(q * detected * g / clutter for g in gs[1:])] for q, (_, gs) in zip(r, own, strict=True)
     ]
     sums = [np.zeros(2 + len(z)) for _ in tracks]
     for choice in product(range(2 + len(z)), repeat=len(tracks)):
@@ -89,9 +85,7 @@ def test_gaussian_tracks_follow_the_recursion_written_out(association, walk, clu
     """With one track, where belief propagation is exact, or two."""
     model = cluttered(walk, 0.8, 0.02)
     starts = [Birth(0.7, gaussian(0, 0)), Birth(0.9, gaussian(2, 0))][: 1 + (association == "exact")]
-    tracker = LMBTracker(
-        model, (), association=association, filter="ekf", initial=starts, gate_probability=1, prune=0
-    )
+    tracker = LMBTracker(model, (), association=association, filter="ekf", initial=starts, gate_probability=1, prune=0)
     tracks = [(one.initial.means[0], one.initial.covariances[0]) for one in starts]
     r = [one.probability for one in starts]
     for z in scans_of(4, 5, [(0, 0), (2, 0)], 0.8, clutter=1, half=3.0):
@@ -109,9 +103,7 @@ def test_the_gate_costs_no_accuracy(walk, cluttered, gaussian):
     births = [Birth(0.1, gaussian(0, 0)), Birth(0.1, gaussian(6, 0))]
     scans = scans_of(6, 8, [(0, 0), (6, 0)], 0.9, clutter=15)
     gated, all_ = (
-        LMBTracker(model, births, association="exact", filter="ekf", gate_probability=p, report=0.0).run(
-            scans
-        )
+        LMBTracker(model, births, association="exact", filter="ekf", gate_probability=p, report=0.0).run(scans)
         for p in (1 - 1e-9, 1.0)
     )
     same(gated, all_, places=4)
@@ -163,9 +155,7 @@ def test_no_scan_is_not_a_scan_of_nothing(walk, cluttered):
 def test_half_a_time_twice_is_one_time(walk, cluttered):
     """Of survival, and of births at the same place."""
     halves, whole = (
-        LMBTracker(
-            cluttered(walk), [Birth(0.2, walk.initial)], 0.8, filter="ekf", initial=[Birth(0.5, walk.initial)]
-        )
+        LMBTracker(cluttered(walk), [Birth(0.2, walk.initial)], 0.8, filter="ekf", initial=[Birth(0.5, walk.initial)])
         for _ in range(2)
     )
     halves.run([None, None], dt=0.5)
@@ -291,14 +281,10 @@ def test_a_scan_that_is_none_is_named_in_one_line(scan, expected, walk, cluttere
 
 @pytest.mark.parametrize("wrong", [[100.0, 300.0], [[1.0]], [[1.0, 2.0, 3.0]], [[1j, 2.0]]])
 @pytest.mark.parametrize("by", ["model", "sensor", "readings"])
-def test_a_first_scan_of_the_wrong_length_leaves_a_tracker_with_births_from_detections_as_it_was(
-    wrong, by, walk, cluttered
-):
+def test_a_first_scan_of_the_wrong_length_leaves_a_tracker_with_births_from_detections_as_it_was(wrong, by, walk, cluttered):
     radar = hf.Sensor(lambda x: x, np.eye(2), detection_probability=0.9, clutter_density=1e-3)
     sensor, right = None if by == "model" else radar, [[1.0, 2.0]]
-    one, other = (
-        LMBTracker(cluttered(walk), BirthFromMeasurements(walk.initial), filter="ukf") for _ in "12"
-    )
+    one, other = (LMBTracker(cluttered(walk), BirthFromMeasurements(walk.initial), filter="ukf") for _ in "12")
     if by != "readings":
         one.predict()
     with pytest.raises(ValueError, match=r"^scan: expected a scan, detections \(k, 2\)") as caught:
@@ -321,18 +307,12 @@ def test_a_likelihood_alone_takes_the_length_of_the_first_scan(walk, cluttered, 
         def log_likelihood(self, z, x, step):
             return -0.5 * ((x - z) ** 2).sum(axis=1)
 
-    tracker = LMBTracker(
-        cluttered(LikelihoodOnly()), [Birth(0.9, gaussian(0.0, 0.0))], filter="bootstrap", rng=1
-    )
+    tracker = LMBTracker(cluttered(LikelihoodOnly()), [Birth(0.9, gaussian(0.0, 0.0))], filter="bootstrap", rng=1)
     tracker.predict()
     tracker.update([[1.0, 2.0]])
-    with pytest.raises(
-        ValueError, match=r"^scan: expected a scan, detections \(k, 2\), .* got shape \(2, 1\)"
-    ):
+    with pytest.raises(ValueError, match=r"^scan: expected a scan, detections \(k, 2\), .* got shape \(2, 1\)"):
         tracker.update([[1.0], [2.0]])
-    births = LMBTracker(
-        cluttered(LikelihoodOnly()), BirthFromMeasurements(walk.initial), filter="bootstrap", rng=1
-    )
+    births = LMBTracker(cluttered(LikelihoodOnly()), BirthFromMeasurements(walk.initial), filter="bootstrap", rng=1)
     births.predict()
     with pytest.raises(TypeError, match="BirthFromMeasurements needs observation_mean"):
         births.update([[1.0, 2.0]])
@@ -342,9 +322,7 @@ def test_a_likelihood_alone_takes_the_length_of_the_first_scan(walk, cluttered, 
 def test_impossible_scans_are_named(walk, cluttered, gaussian):
     sure = LMBTracker(cluttered(walk, 1.0), (), 1.0, filter="ekf", initial=[Birth(1.0, walk.initial)])
     sure.predict()
-    with pytest.raises(
-        ValueError, match=r"expected a detection of track \(0, 0\).*survival probability below 1"
-    ):
+    with pytest.raises(ValueError, match=r"expected a detection of track \(0, 0\).*survival probability below 1"):
         sure.update([])
     clear = LMBTracker(cluttered(walk, 0.9, 0.0), (), filter="ekf", initial=[Birth(1.0, walk.initial)])
     clear.predict()
@@ -357,9 +335,7 @@ def test_without_clutter_every_detection_is_of_a_target(association, walk, clutt
     """Of one that is known, or of a birth."""
     starts = [Birth(1.0, gaussian(0, 0)), Birth(1.0, gaussian(2, 0))]
     births = [Birth(0.01, gaussian(1, 1))]
-    tracker = LMBTracker(
-        cluttered(walk, 0.9, 0.0), births, association=association, filter="ekf", initial=starts
-    )
+    tracker = LMBTracker(cluttered(walk, 0.9, 0.0), births, association=association, filter="ekf", initial=starts)
     tracker.predict()
     tracker.update([[0.0, 0.5], [2.0, 0.0], [1.0, 0.5]])
     assert tracker.cardinality == pytest.approx(3, abs=0.02)
@@ -435,9 +411,7 @@ def test_of_equally_probable_tracks_the_older_are_kept(walk, cluttered, gaussian
     assert [track.label for track in tracker.tracks] == [(0, 0), (0, 1), (0, 2)]
 
 
-def test_the_table_has_a_row_for_each_track_and_scan_with_the_numbers_of_the_result(
-    walk, cluttered, gaussian
-):
+def test_the_table_has_a_row_for_each_track_and_scan_with_the_numbers_of_the_result(walk, cluttered, gaussian):
     births = [Birth(0.3, gaussian(0, 0)), Birth(0.3, gaussian(6, 0))]
     scans = scans_of(5, 3, [(0, 0), (6, 0)])
     result = LMBTracker(cluttered(walk, 0.9, 1e-3), births, filter="ekf").run(scans, dt=0.5)
@@ -448,9 +422,7 @@ def test_the_table_has_a_row_for_each_track_and_scan_with_the_numbers_of_the_res
     ]
     assert len(frame) == sum(map(len, result.labels)) > 5
     assert result.to_dataframe().columns[-1] == "x1_sd"
-    for k, (labels, rows) in enumerate(
-        zip(result.labels, (frame[frame["step"] == k + 1] for k in range(5)), strict=True)
-    ):
+    for k, (labels, rows) in enumerate(zip(result.labels, (frame[frame["step"] == k + 1] for k in range(5)), strict=True)):
         assert list(zip(rows["birth"], rows["number"], strict=True)) == labels
         assert (rows["time"] == 0.5 * (k + 1)).all()
         np.testing.assert_array_equal(rows["existence"], result.existence[k])

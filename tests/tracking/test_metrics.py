@@ -63,9 +63,7 @@ def test_gospa_and_ospa_are_those_of_stone_soup(p):
         ours = gospa(truth, estimates, CUTOFF, p)
         expected = [theirs[name] for name in ("distance", "localisation", "missed", "false")]
         assert np.abs(np.array(ours) - expected).max() < 1e-10
-        assert ospa(truth, estimates, CUTOFF, p) == pytest.approx(
-            peers[1].compute_OSPA_distance(*states).value, abs=1e-10
-        )
+        assert ospa(truth, estimates, CUTOFF, p) == pytest.approx(peers[1].compute_OSPA_distance(*states).value, abs=1e-10)
 
 
 def test_both_are_metrics():

@@ -51,9 +51,7 @@ def test_a_path_has_the_noise_of_the_model_forward_and_back(at):
 
 
 def test_what_cannot_be_simulated_is_named():
-    with pytest.raises(
-        TypeError, match=r"model: expected a herdfilter.models.WithClutter, got LinearGaussian"
-    ):
+    with pytest.raises(TypeError, match=r"model: expected a herdfilter.models.WithClutter, got LinearGaussian"):
         simulate_scans(LINE, np.zeros((1, 1, 2)), 0)
     with pytest.raises(ValueError, match="region: expected WithClutter"):
         simulate_scans(cluttered(region=None), np.zeros((1, 1, 2)), 0)

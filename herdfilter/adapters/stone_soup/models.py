@@ -117,8 +117,7 @@ def check_transition(model: Any) -> None:
     """Raise TypeError, naming class and reason, unless the model has additive Gaussian noise."""
     if not isinstance(model, TransitionModel):
         raise TypeError(
-            "transition_model: expected an instance of Stone Soup's TransitionModel, got "
-            f"{shown(model)}{sensors_own(model)}"
+            f"transition_model: expected an instance of Stone Soup's TransitionModel, got {shown(model)}{sensors_own(model)}"
         )
     noise_covariance("transition_model", model, **interval(1.0))
     label = f"transition_model: {type(model).__name__} cannot be converted: expected"

@@ -90,9 +90,7 @@ class HerdfilterProposal(TheirProposal):
         if self.proposal is None:
             self.proposal = AutomaticProposal()
         check_transition(self.transition_model)
-        check_part(
-            "proposal", self.proposal, Proposal, "a proposal of herdfilter such as AutomaticProposal()"
-        )
+        check_part("proposal", self.proposal, Proposal, "a proposal of herdfilter such as AutomaticProposal()")
         self._rng = as_generator(self.seed)
         self._checked: dict[Hashable, Proposal] = {}
 
@@ -109,9 +107,7 @@ class HerdfilterProposal(TheirProposal):
         count = as_count("n_particles", n_particles)
         cloud = self.proposal.initial(model, count, self._rng)
         returned(cloud, self.proposal, "initial", (count, model.dim))
-        return ParticleState(
-            vectors(cloud.particles, prior), log_weight=cloud.log_weights, timestamp=prior.timestamp
-        )
+        return ParticleState(vectors(cloud.particles, prior), log_weight=cloud.log_weights, timestamp=prior.timestamp)
 
     def rvs(
         self,
@@ -210,9 +206,7 @@ class Remembered(Observation):
         return Cloud(cloud.particles, left)
 
 
-def way(
-    prior: ParticleState, measurement: Detection | None, time_interval: timedelta | None
-) -> tuple[datetime, float]:
+def way(prior: ParticleState, measurement: Detection | None, time_interval: timedelta | None) -> tuple[datetime, float]:
     """Return the time of a prediction, and the seconds until then."""
     start = prior.timestamp
     try:

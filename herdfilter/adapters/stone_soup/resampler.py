@@ -64,9 +64,7 @@ class HerdfilterResampler(TheirResampler):
         self.resample_below = as_fraction("resample_below", self.resample_below)
         self._rng = as_generator(self.seed)
 
-    def resample(
-        self, particles: ParticleState | Sequence[Particle], nparts: int | None = None
-    ) -> ParticleState:
+    def resample(self, particles: ParticleState | Sequence[Particle], nparts: int | None = None) -> ParticleState:
         """Return as many particles, less unevenly weighted, or the same object where the weights are even enough.
 
         Parameters

@@ -61,9 +61,7 @@ def cloud_of(state: states.ParticleState) -> tuple[Cloud, float]:
     x, given = numbers(state.state_vector), state.log_weight
     if given is None:
         return Cloud.equal(x), 0.0
-    log_weights = (
-        np.array([float(w) for w in given]) if np.asarray(given).dtype == object else np.asarray(given)
-    )
+    log_weights = np.array([float(w) for w in given]) if np.asarray(given).dtype == object else np.asarray(given)
     if log_weights.shape != (len(x),) or not log_weights.max() < np.inf:  # NaN, too
         raise ValueError(f"log_weight: expected {len(x)} numbers below infinity, got {given}")
     cloud, total = Cloud(x, log_weights.astype(np.float64)).normalised()

@@ -173,9 +173,7 @@ def _scan(path: Path, i: int, entry: Any) -> tuple[float, int, Array, Array]:
     elif detections.size == 0:
         detections = np.empty((0, 2))
     elif len(np.atleast_1d(detections)) != 2 or detections.ndim > 2:
-        raise ValueError(
-            f"{place}: expected a row of norths and a row of easts, got shape {detections.shape}"
-        )
+        raise ValueError(f"{place}: expected a row of norths and a row of easts, got shape {detections.shape}")
     else:
         detections = detections.reshape(2, -1).T  # a detection alone is a flat pair
     return (

@@ -47,15 +47,9 @@ class DataFile:
 
 
 DATA_FILES: dict[str, DataFile] = {
-    "Plaza1_.mat": DataFile(
-        "plaza", _GTSAM, "9ccbfec19942eabecfa3206bff983bf708b98d6c7db462d81c55376f92d75847", "BSD"
-    ),
-    "Plaza2_.mat": DataFile(
-        "plaza", _GTSAM, "72f0abe0fea2050eb5ee1cffc8c43823266a35785b7cdecac4ec5eae727561a2", "BSD"
-    ),
-    "UAV_Rot.csv": DataFile(
-        "uav", _STONE_SOUP, "c20845069a8bc1e4226ad630797a266228d41ad00cb237d233ca00dca2da2043", "MIT"
-    ),
+    "Plaza1_.mat": DataFile("plaza", _GTSAM, "9ccbfec19942eabecfa3206bff983bf708b98d6c7db462d81c55376f92d75847", "BSD"),
+    "Plaza2_.mat": DataFile("plaza", _GTSAM, "72f0abe0fea2050eb5ee1cffc8c43823266a35785b7cdecac4ec5eae727561a2", "BSD"),
+    "UAV_Rot.csv": DataFile("uav", _STONE_SOUP, "c20845069a8bc1e4226ad630797a266228d41ad00cb237d233ca00dca2da2043", "MIT"),
     "scenario2_detections.json": DataFile(
         "autoferry",
         f"{_AUTOFERRY}/scenario2",

@@ -133,9 +133,7 @@ def _read(path: str) -> tuple[Array, Array]:
     try:
         table = pd.read_csv(path, usecols=_COLUMNS)[_COLUMNS].to_numpy(dtype=np.float64)
     except (ValueError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{path}: expected a table with the columns {', '.join(_COLUMNS)}, got: {error}"
-        ) from None
+        raise ValueError(f"{path}: expected a table with the columns {', '.join(_COLUMNS)}, got: {error}") from None
     if len(table) < 2 or not np.isfinite(table).all() or not np.allclose(np.diff(table[:, 0]), 1.0):
         raise ValueError(f"{path}: expected a fix every second, got {len(table)} rows with gaps or too few")
     return table[:, 0], table[:, 1:]

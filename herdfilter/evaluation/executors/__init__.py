@@ -54,9 +54,7 @@ def check_scheduler(scheduler: str | None) -> str:
     return scheduler
 
 
-def make_executor(
-    work: StagedWork, scheduler: str, workers: int, run_timeout: float | None = None
-) -> Executor:
+def make_executor(work: StagedWork, scheduler: str, workers: int, run_timeout: float | None = None) -> Executor:
     """Return the executor for a scheduler that `check_scheduler` has passed.
 
     With a limit of time the work is done by processes that can be killed, wherever their places are.

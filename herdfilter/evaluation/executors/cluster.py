@@ -58,9 +58,7 @@ class Cluster:
                 preload=["herdfilter.evaluation.executors.undisturbed"],
             )
         try:
-            self._client = distributed.Client(
-                self._own or scheduler, timeout=_CONNECT_SECONDS, set_as_default=False
-            )
+            self._client = distributed.Client(self._own or scheduler, timeout=_CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             raise ConnectionError(f"scheduler: nothing answers at {scheduler} ({error})") from error
         try:

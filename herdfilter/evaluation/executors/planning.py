@@ -116,9 +116,7 @@ class _Plan:
         if rest:
             self.rests[back.place] = rest
         for outcome in back.outcomes:
-            self.task_seconds += (
-                0.1 * (outcome.seconds - self.task_seconds) if self.task_seconds else outcome.seconds
-            )
+            self.task_seconds += 0.1 * (outcome.seconds - self.task_seconds) if self.task_seconds else outcome.seconds
             self.preparation = max(self.preparation, outcome.preparation)
         return back.outcomes
 

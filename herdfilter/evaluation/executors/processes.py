@@ -100,9 +100,7 @@ def _new_pool() -> Any:
     except ImportError:  # joblib brings its own
         from joblib.externals.loky import ProcessPoolExecutor
 
-    return ProcessPoolExecutor(
-        1, timeout=_IDLE_SECONDS, env=ONE_THREAD, initializer=begin_work, initargs=(os.getpid(),)
-    )
+    return ProcessPoolExecutor(1, timeout=_IDLE_SECONDS, env=ONE_THREAD, initializer=begin_work, initargs=(os.getpid(),))
 
 
 def begin_work(parent: int) -> None:

@@ -196,13 +196,9 @@ class Store:
             if len(complete) < study.runs:
                 study = replace(study, runs=len(complete))
                 table = table[table["run"].isin(complete)].reset_index(drop=True)
-            finished = set(
-                table[table["error"] == ""][["filter", "n_particles"]].itertuples(index=False, name=None)
-            )
+            finished = set(table[table["error"] == ""][["filter", "n_particles"]].itertuples(index=False, name=None))
             series = _Series(self, [key for key in study.keys if key in finished], complete)
-            return StudyResult(
-                study, table, series, self._trajectory(study), self.description(), self.sessions()
-            )
+            return StudyResult(study, table, series, self._trajectory(study), self.description(), self.sessions())
 
     def _trajectory(self, study: Study) -> Trajectory:
         rows = self._checked("shown")
@@ -313,9 +309,7 @@ def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store
         if kind != KIND:
             raise StoreError(f"{path}: not a store of herdfilter")
         if version != VERSION:
-            raise StoreError(
-                f"{path}: a store of version {version}, but this herdfilter reads version {VERSION}"
-            )
+            raise StoreError(f"{path}: a store of version {version}, but this herdfilter reads version {VERSION}")
         flaw = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if flaw != "ok":
             raise StoreError(f"{path}: damaged store ({' '.join(flaw.split())})")

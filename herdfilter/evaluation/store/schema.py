@@ -81,9 +81,7 @@ def connected(path: Path, options: str = "") -> sqlite3.Connection:
     """Open a database; `options` are those of an SQLite address, such as ``?mode=ro``."""
     try:
         uri = path.resolve().as_uri() + options
-        return sqlite3.connect(
-            uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-        )
+        return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
         raise StoreError(f"{path}: cannot be opened ({error})") from error
 

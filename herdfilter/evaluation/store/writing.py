@@ -130,18 +130,14 @@ class WritableStore(Store):
                 self._connection.execute("ROLLBACK")
             if not isinstance(error, sqlite3.Error):
                 raise
-            raise StoreError(
-                f"{self.name}: cannot be written ({error}); what was finished before is kept"
-            ) from error
+            raise StoreError(f"{self.name}: cannot be written ({error}); what was finished before is kept") from error
 
     def close(self) -> None:
         """Close the file, and leave nothing beside it."""
         if self._lock is not None:
             with suppress(sqlite3.Error):
                 if self._session is not None:
-                    self._connection.execute(
-                        "UPDATE sessions SET ended = ? WHERE id = ?", (_now(), self._session)
-                    )
+                    self._connection.execute("UPDATE sessions SET ended = ? WHERE id = ?", (_now(), self._session))
                 # no -wal beside it: readable where nothing can be written
                 self._connection.execute("PRAGMA journal_mode = DELETE")
             os.close(self._lock)
@@ -169,9 +165,7 @@ def open_store(path: Path | None, study: Study, resume: bool = False) -> Writabl
     """
     description = json.loads(json.dumps(study.describe()))
     if path is None:
-        store = WritableStore(
-            None, sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        )
+        store = WritableStore(None, sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
         _create(store, description)
         return store
     lock = _locked(path)

@@ -121,11 +121,7 @@ class GridFilter:
         lower, upper = _corner("lower", lower, d), _corner("upper", upper, d)
         if not (lower < upper).all():
             raise ValueError(f"upper: expected more than lower {lower.tolist()}, got {upper.tolist()}")
-        counts = (
-            [points] * d
-            if as_any("points", points).ndim == 0
-            else as_list("points", points, "a number or d of them")
-        )
+        counts = [points] * d if as_any("points", points).ndim == 0 else as_list("points", points, "a number or d of them")
         if len(counts) != d:
             raise ValueError(f"points: expected {d} numbers, got {len(counts)}")
         self.model = model
@@ -198,9 +194,7 @@ class GridFilter:
         joint = mass * np.exp(seen.log_likelihood(self.x))
         evidence = joint.sum()
         if not evidence > 0:
-            raise ValueError(
-                f"observations: step {seen.step} is impossible everywhere on the grid, got {seen.z!r}"
-            )
+            raise ValueError(f"observations: step {seen.step} is impossible everywhere on the grid, got {seen.z!r}")
         return joint / evidence, float((seen.level or 0.0) + np.log(evidence))
 
     def _predict(self, mass: Array, dt: float, control: Any, step: int) -> Array:

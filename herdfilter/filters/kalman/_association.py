@@ -87,8 +87,6 @@ def branches(
         residuals = wrap_angles(scan[h - 1] - predicted[i], circular)
         moved = means[i] + (gains[i] @ residuals[:, :, None])[:, :, 0]
         miss = h == 0
-        return np.where(miss[:, None], means[i], moved), np.where(
-            miss[:, None, None], covariances[i], after[i]
-        )
+        return np.where(miss[:, None], means[i], moved), np.where(miss[:, None, None], covariances[i], after[i])
 
     return terms, update

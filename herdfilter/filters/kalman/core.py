@@ -267,9 +267,7 @@ class KalmanFilter:
         return run(self, steps, self.model.dim, watcher=watcher)
 
     def __repr__(self) -> str:
-        return one_line(
-            self, model=self.model, dim=self.model.dim, step=self.step, log_likelihood=self.log_likelihood
-        )
+        return one_line(self, model=self.model, dim=self.model.dim, step=self.step, log_likelihood=self.log_likelihood)
 
 
 class IndefiniteCovarianceError(RuntimeError):

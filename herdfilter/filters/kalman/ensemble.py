@@ -73,9 +73,7 @@ class EnsembleKalmanFilter(KalmanFilter):
 
     belief: _Ensemble
 
-    def __init__(
-        self, model: Model, n_particles: int = 100, rng: np.random.Generator | int | None = None
-    ) -> None:
+    def __init__(self, model: Model, n_particles: int = 100, rng: np.random.Generator | int | None = None) -> None:
         user = "EnsembleKalmanFilter"
         check_state(model, user, "sample")
         require(model, user, ADDITIVE, ("transition", "noise_dim"), ("sample_transition",))

@@ -61,9 +61,7 @@ class ExtendedKalmanFilter(KalmanFilter):
 class _Linearised:
     """Moments of the linearisation at each mean (a `MomentRule`)."""
 
-    def __call__(
-        self, function: VectorFunction, means: Array, covariances: Array
-    ) -> tuple[Array, Array, Array]:
+    def __call__(self, function: VectorFunction, means: Array, covariances: Array) -> tuple[Array, Array, Array]:
         """Return means, covariances and cross-covariances of the values."""
         if function.jacobian is None:
             centres, J = differences(function, means, np.sqrt(np.diagonal(covariances, axis1=1, axis2=2)))
@@ -72,11 +70,7 @@ class _Linearised:
             J = as_numbers("jacobian", function.jacobian(means), (*centres.shape, means.shape[1]))
             expected = (*centres.shape, means.shape[1])
             if J.shape != expected or not np.isfinite(J).all():
-                entries = (
-                    ""
-                    if np.isfinite(J).all()
-                    else f" with {np.count_nonzero(~np.isfinite(J))} NaN or infinite"
-                )
+                entries = "" if np.isfinite(J).all() else f" with {np.count_nonzero(~np.isfinite(J))} NaN or infinite"
                 raise ValueError(
                     f"jacobian: expected finite numbers of shape {expected} from the model, got {J.shape}{entries}"
                 )

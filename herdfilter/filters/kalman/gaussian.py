@@ -47,16 +47,12 @@ class MomentRule(Protocol):
     A rule may have a method ``mean`` of the same arguments, for the means alone.
     """
 
-    def __call__(
-        self, function: VectorFunction, means: Array, covariances: Array
-    ) -> tuple[Array, Array, Array]:
+    def __call__(self, function: VectorFunction, means: Array, covariances: Array) -> tuple[Array, Array, Array]:
         """Return means (K, k), covariances (K, k, k) and cross-covariances (K, m, k) of the values."""
         ...
 
 
-def moments_by(
-    rule: MomentRule, function: VectorFunction, means: Array, covariances: Array
-) -> tuple[Array, Array, Array]:
+def moments_by(rule: MomentRule, function: VectorFunction, means: Array, covariances: Array) -> tuple[Array, Array, Array]:
     """Return what a rule gives, if it is of the form that it should have."""
     found = rule(function, means, covariances)
     if not (isinstance(found, tuple) and len(found) == 3):
@@ -116,18 +112,14 @@ class GaussianBelief:
         means, covariances, _ = observation_moments(model, *given, self.rule, step)
         return means[0], covariances[0]
 
-    def combined(
-        self, others: Sequence[GaussianBelief], weights: Array, circular: tuple[int, ...]
-    ) -> GaussianBelief:
+    def combined(self, others: Sequence[GaussianBelief], weights: Array, circular: tuple[int, ...]) -> GaussianBelief:
         """Take mean and covariance of the mixture."""
         means = np.array([other.mean for other in others])
         covariances = np.array([other.covariance for other in others])
         return GaussianBelief(*merged(means, covariances, weights, circular), self.rule)
 
 
-def predicted_gaussians(
-    move: Move, means: Array, covariances: Array, rule: MomentRule
-) -> tuple[Array, Array, Array]:
+def predicted_gaussians(move: Move, means: Array, covariances: Array, rule: MomentRule) -> tuple[Array, Array, Array]:
     """Carry each N(means[i], covariances[i]) through the transition.
 
     Additive noise adds its covariance; other noise is a part of the Gaussian that goes through the transition.
@@ -164,9 +156,7 @@ def predicted_gaussians(
     return means, definite(covariances, covariances, step, "predicted"), cross[:, :d]
 
 
-def updated_gaussians(
-    seen: Observation, means: Array, covariances: Array, rule: MomentRule
-) -> tuple[Array, Array, Array]:
+def updated_gaussians(seen: Observation, means: Array, covariances: Array, rule: MomentRule) -> tuple[Array, Array, Array]:
     """Update each N(means[i], covariances[i]) with the moments of state and observation (Kalman's update).
 
     Parameters
@@ -207,9 +197,7 @@ def observation_moments(
     return predicted, spread + noise, cross
 
 
-def _expected_noise(
-    model: Model, means: Array, covariances: Array, rule: MomentRule, size: int, step: int
-) -> Array:
+def _expected_noise(model: Model, means: Array, covariances: Array, rule: MomentRule, size: int, step: int) -> Array:
     """Covariance of the observation's noise, expected over each Gaussian: (K, size, size), or (1, size, size) for all.
 
     By the law of total covariance that is what the noise adds to the covariance of the observation.
@@ -224,9 +212,7 @@ def _expected_noise(
 
     function = VectorFunction(entries, lambda _: ())
     mean = getattr(rule, "mean", None)
-    expected = (
-        mean(function, means, covariances) if mean else moments_by(rule, function, means, covariances)[0]
-    )
+    expected = mean(function, means, covariances) if mean else moments_by(rule, function, means, covariances)[0]
     return expected.reshape(-1, size, size)
 
 

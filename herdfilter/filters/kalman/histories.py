@@ -158,9 +158,7 @@ class HistoryBelief:
         for j in np.unique(self.modes):
             of = self.modes == j
             given = self.means[of], self.covariances[of]
-            means[of], covariances[of], log_densities[of] = updated_gaussians(
-                seen.in_mode(int(j)), *given, self.rule
-            )
+            means[of], covariances[of], log_densities[of] = updated_gaussians(seen.in_mode(int(j)), *given, self.rule)
         weights, log_density = reweighted(self.weights, log_densities)
         means = wrap_angles(means, self.circular)
         return replace(self, weights=weights, means=means, covariances=covariances), log_density
@@ -172,9 +170,7 @@ class HistoryBelief:
         for j in np.unique(self.modes):
             of, own = self.modes == j, seen.in_mode(int(j))
             given = self.means[of], self.covariances[of]
-            terms, update = branches(
-                own, *given, *observation_moments(own.model, *given, self.rule, seen.step)
-            )
+            terms, update = branches(own, *given, *observation_moments(own.model, *given, self.rule, seen.step))
             with np.errstate(divide="ignore"):
                 logs.append(np.log(self.weights[of]) + terms)
             parts.append((int(j), update))
@@ -190,9 +186,7 @@ class HistoryBelief:
             weights=weights / weights.sum(),
             means=wrap_angles(np.concatenate([means for means, _ in states]), self.circular),
             covariances=np.concatenate([covariances for _, covariances in states]),
-            modes=np.concatenate(
-                [np.full(len(means), j) for (j, _), (means, _) in zip(parts, states, strict=True)]
-            ),
+            modes=np.concatenate([np.full(len(means), j) for (j, _), (means, _) in zip(parts, states, strict=True)]),
         )
         return divided, evidence
 
@@ -210,9 +204,7 @@ class HistoryBelief:
         circular = observation_circular(own, mean.shape[1])
         return merged(mean, np.concatenate(covariances), np.concatenate(weights), circular)
 
-    def combined(
-        self, others: Sequence[HistoryBelief], weights: Array, circular: tuple[int, ...]
-    ) -> HistoryBelief:
+    def combined(self, others: Sequence[HistoryBelief], weights: Array, circular: tuple[int, ...]) -> HistoryBelief:
         """Take the histories of all; the next step makes room."""
         return replace(
             self,

@@ -106,9 +106,7 @@ class ModeBelief:
     def updated(self, seen: Observation) -> tuple[ModeBelief, float]:
         """Kalman's update of each mode, and Bayes' of their probabilities."""
         updated = [part.updated(seen.in_mode(j)) for j, part in enumerate(self.parts)]
-        weights, log_density = reweighted(
-            self.mode_probabilities, [log_density for _, log_density in updated]
-        )
+        weights, log_density = reweighted(self.mode_probabilities, [log_density for _, log_density in updated])
         return ModeBelief(weights, tuple(part for part, _ in updated), self.circular), log_density
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
@@ -116,9 +114,7 @@ class ModeBelief:
         own = [in_mode(model, j) for j in range(len(self.parts))]
         moments = [part.predicted_observation(one, step) for part, one in zip(self.parts, own, strict=True)]
         means, covariances = (np.array(values) for values in zip(*moments, strict=True))
-        return merged(
-            means, covariances, self.mode_probabilities, observation_circular(own[0], means.shape[1])
-        )
+        return merged(means, covariances, self.mode_probabilities, observation_circular(own[0], means.shape[1]))
 
     def combined(self, others: Sequence[ModeBelief], weights: Array, circular: tuple[int, ...]) -> ModeBelief:
         """Combine the beliefs about each mode by themselves."""

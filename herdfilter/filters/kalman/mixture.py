@@ -78,9 +78,7 @@ def kalman_mixture(
     return updated_mixture(seen, prediction, rule)
 
 
-def updated_mixture(
-    seen: Observation, prediction: GaussianMixture, rule: str | MomentRule
-) -> tuple[GaussianMixture, float]:
+def updated_mixture(seen: Observation, prediction: GaussianMixture, rule: str | MomentRule) -> tuple[GaussianMixture, float]:
     """Posterior of a Gaussian mixture and the log-evidence; see `kalman_mixture`."""
     means, covariances, log_densities = updated_gaussians(
         seen, prediction.means, prediction.distinct_covariances, moment_rule(rule)

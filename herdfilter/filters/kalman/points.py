@@ -25,9 +25,7 @@ class PointRule:
 
     standard: Standard
 
-    def __call__(
-        self, function: VectorFunction, means: Array, covariances: Array
-    ) -> tuple[Array, Array, Array]:
+    def __call__(self, function: VectorFunction, means: Array, covariances: Array) -> tuple[Array, Array, Array]:
         """Return means, covariances and cross-covariances of the values."""
         _, weights, spread_weights = _points(self.standard, means.shape[1])
         offsets, y = self._evaluated(function, means, covariances)

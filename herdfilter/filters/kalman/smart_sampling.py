@@ -69,9 +69,7 @@ class _Optimal:
 
     def __call__(self, m: int) -> tuple[Array, Array, Array]:
         if self.n < 2 * m:  # the points come in pairs, mirrored at the origin
-            raise ValueError(
-                f"n_particles: expected at least {2 * m} points for {m} dimensions, got {self.n}"
-            )
+            raise ValueError(f"n_particles: expected at least {2 * m} points for {m} dimensions, got {self.n}")
         normal = GaussianMixture.trusted(np.ones(1), np.zeros((1, m)), np.eye(m))
         points = LCDSampling().sample(normal, self.n)
         return points.x, points.weights, points.weights

@@ -40,9 +40,7 @@ NEGLIGIBLE = 1e-6
 """Share of the posterior below which a detection is not looked at."""
 
 
-def guided(
-    proposal: ObservingProposal, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator
-) -> Cloud:
+def guided(proposal: ObservingProposal, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
     """Let a proposal guide particles by what was seen, a scan or not; see `ObservingProposal.guide`."""
     whole = getattr(proposal, "takes_scans", False) or not contract.has(seen.model, contract.OBSERVED)
     if whole or not isinstance(seen.model, WithClutter):
@@ -132,9 +130,7 @@ def _rounded(quotas: np.ndarray) -> np.ndarray:
     return np.where(quotas < LEAST, 0, quotas // step * step)
 
 
-def _part(
-    proposal: ObservingProposal, move: Move, cloud: Cloud, quota: int, rng: np.random.Generator
-) -> Cloud:
+def _part(proposal: ObservingProposal, move: Move, cloud: Cloud, quota: int, rng: np.random.Generator) -> Cloud:
     """Return what stands for all particles where a hypothesis has this quota of successors."""
     part = Cloud(cloud.particles, cloud.log_weights, cloud.modes, quota)
     if proposal.absorbs_weights or quota == len(cloud):

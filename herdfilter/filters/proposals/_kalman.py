@@ -32,10 +32,7 @@ def defended(posterior: GaussianMixture, prior: GaussianMixture, share: float) -
 
 def joined(first: GaussianMixture, second: GaussianMixture, share: float) -> GaussianMixture:
     """Components of both mixtures, those of the second with this share of the weight."""
-    covariances = [
-        np.broadcast_to(part.distinct_covariances, (len(part), part.dim, part.dim))
-        for part in (first, second)
-    ]
+    covariances = [np.broadcast_to(part.distinct_covariances, (len(part), part.dim, part.dim)) for part in (first, second)]
     return GaussianMixture.trusted(
         np.concatenate([(1 - share) * first.weights, share * second.weights]),
         np.concatenate([first.means, second.means]),

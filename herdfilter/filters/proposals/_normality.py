@@ -18,9 +18,7 @@ def beyond_chance(z: Array, weights: Array) -> tuple[float, float]:
     more evenly. What exceeds that number, as a share of the whole, is not chance (as James and Stein 1961 shrink means).
     """
     third, fourth = over_chance(z, weights)
-    return max(0.0, 1.0 - 1.0 / third) if third > 0 else 0.0, max(
-        0.0, 1.0 - 1.0 / fourth
-    ) if fourth > 0 else 0.0
+    return max(0.0, 1.0 - 1.0 / third) if third > 0 else 0.0, max(0.0, 1.0 - 1.0 / fourth) if fourth > 0 else 0.0
 
 
 def over_chance(z: Array, weights: Array) -> tuple[float, float]:
@@ -32,9 +30,7 @@ def over_chance(z: Array, weights: Array) -> tuple[float, float]:
     observations = 1.0 / (weights @ weights)
     # the variance of the fourth cumulant is 24; of entries of a matrix 4 (d + 4) beside the diagonal and twice that on it
     scale = 24.0 if d == 1 else 4.0 * (d + 4)
-    with np.errstate(
-        over="ignore"
-    ):  # of a point so far away, and so light, that its fourth power alone is left
+    with np.errstate(over="ignore"):  # of a point so far away, and so light, that its fourth power alone is left
         third_squared = observations * float((third**2).sum()) / 6.0
         fourth_squared = observations * float((fourth**2).sum()) / scale
     return third_squared / (d * (d + 1) * (d + 2) / 6), fourth_squared / (d * (d + 1) / 2)

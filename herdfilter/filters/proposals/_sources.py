@@ -104,9 +104,7 @@ class Source(NamedTuple):
             noises = np.tensordot(noises.reshape(*x.shape[:2], k, k), weights, (1, 0))
         return guided(offsets, weights, points, seen.residuals(about[:, 0]), noises, seen.step), centres
 
-    def cloud(
-        self, seen: Observation, guidance: Guidance, chosen: Indices, z: Array, log_weights: Array
-    ) -> Cloud:
+    def cloud(self, seen: Observation, guidance: Guidance, chosen: Indices, z: Array, log_weights: Array) -> Cloud:
         """Successors of the chosen members (m,) at guided noise, z (m, `dim`) before; weighted exactly, not normalised."""
         noise, log_ratio = guidance.drawn(chosen, z)
         moved = self.at(chosen, noise)

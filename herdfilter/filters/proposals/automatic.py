@@ -195,6 +195,4 @@ class AutomaticProposal:
 
     @cached_property
     def _guided_line(self) -> KalmanMixtureProposal:
-        return KalmanMixtureProposal(
-            QuantileSampling() if self.sampler is None else self.sampler, unguided_share=UNGUIDED
-        )
+        return KalmanMixtureProposal(QuantileSampling() if self.sampler is None else self.sampler, unguided_share=UNGUIDED)

@@ -87,9 +87,7 @@ class FlowProposal(BootstrapProposal):
         noise = white @ factor.T
         flow = ExactFlow(seen, pseudo_times(self.flow_steps))
         origins = means if self.local else predictive.mean[None]
-        (_, moved), log_determinants = flow.migrate(
-            covariance, (origins, np.zeros(origins.shape)), (means, noise)
-        )
+        (_, moved), log_determinants = flow.migrate(covariance, (origins, np.zeros(origins.shape)), (means, noise))
         # what the flow adds lies in the range of Q, singular or not: both densities are those of white noise
         white_moved = white + (moved - noise) @ np.linalg.pinv(factor).T
         x = move.wrapped(means + moved)

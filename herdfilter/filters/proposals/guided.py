@@ -72,9 +72,7 @@ class GuidedProposal(BootstrapProposal):
         drawn = rng.standard_normal(cloud.particles.shape)
         moved = means + (roots @ drawn[:, :, None])[:, :, 0]  # angles still unwrapped, as their densities are
         needed = np.linalg.solve(root, (moved - centres).T).T  # the transition noise that leads there
-        log_ratio = (
-            0.5 * ((drawn**2).sum(axis=1) - (needed**2).sum(axis=1)) + _log_det(roots) - _log_det(root)
-        )
+        log_ratio = 0.5 * ((drawn**2).sum(axis=1) - (needed**2).sum(axis=1)) + _log_det(roots) - _log_det(root)
         wrapped = move.wrapped(moved)
         return Cloud(wrapped, cloud.log_weights + log_ratio + seen.log_likelihood(wrapped))
 

@@ -105,9 +105,7 @@ class _Ahead:
         self.dim = move.model.dim + move.noise_dim
         self.circular = move.circular
         self.observation_circular = getattr(observed, "observation_circular", None)
-        self.observation_covariance = (
-            self._noise if takes_state(observed) else observed.observation_covariance
-        )
+        self.observation_covariance = self._noise if takes_state(observed) else observed.observation_covariance
 
     def moved(self, joint: Array) -> Array:
         d = self.move.model.dim

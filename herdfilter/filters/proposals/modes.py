@@ -148,9 +148,7 @@ class ModeProposal:
         onward = [move._replace(model=model) for model in move.model.models]
         allotted = self.absorbs_weights
         parts = self._allotted(move, onward, cloud, rng, seen) if allotted else self._drawn(move, cloud, rng)
-        return Cloud.joined(
-            [_labelled(carry(onward[j], part, j), j, mass) for j, (part, mass) in parts.items()]
-        )
+        return Cloud.joined([_labelled(carry(onward[j], part, j), j, mass) for j, (part, mass) in parts.items()])
 
     def _drawn(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> dict[int, tuple[Cloud, float]]:
         """Draw a mode for each particle, which keeps its weight."""

@@ -80,9 +80,7 @@ class SequentialQuasiMonteCarlo:
             ("transition", "noise_dim"),
         )
         if model.dim > BITS:
-            raise ValueError(
-                f"model: expected at most {BITS} dimensions for the Hilbert curve, got {model.dim}"
-            )
+            raise ValueError(f"model: expected at most {BITS} dimensions for the Hilbert curve, got {model.dim}")
 
     def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""

@@ -111,9 +111,7 @@ class RankedProposal:
         if not simulated_only(model):
             check_dim("noise_dim", self.sampler, noise_dim(model), f"{user} with ")
         if model.dim > BITS:
-            raise ValueError(
-                f"model: expected at most {BITS} dimensions for the Hilbert curve, got {model.dim}"
-            )
+            raise ValueError(f"model: expected at most {BITS} dimensions for the Hilbert curve, got {model.dim}")
 
     def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
         """See `Proposal`."""

@@ -71,9 +71,7 @@ class MixtureResampling:
         if len(points) != n:
             raise ValueError(f"sampler: expected {n} points from {name}, got {len(points)}")
         if (points.weights < 0).any():
-            raise ValueError(
-                f"sampler: expected non-negative weights from {name}, got {points.weights.min():g}"
-            )
+            raise ValueError(f"sampler: expected non-negative weights from {name}, got {points.weights.min():g}")
         return Cloud(wrap_angles(points.x, circular), points.log_weights)
 
 

@@ -56,10 +56,6 @@ class ResidualResampling(CopyingResampling):
         n = len(rest)
         places = n - int(copies.sum())
         if places:
-            u = (
-                np.sort(rng.random(places))
-                if self.rest == "multinomial"
-                else (np.arange(places) + rng.random()) / places
-            )
+            u = np.sort(rng.random(places)) if self.rest == "multinomial" else (np.arange(places) + rng.random()) / places
             copies += np.bincount(picked(rest, u), minlength=n)
         return np.repeat(np.arange(n), copies)

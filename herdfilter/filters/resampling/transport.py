@@ -78,11 +78,7 @@ class OptimalTransportResampling:
         x = unwrap_angles(cloud.particles, weights, circular)
         mean = weights @ x
         centred = x - mean
-        new = (
-            _along_the_line(centred, weights)
-            if d == 1
-            else _averages(self._scaled(centred), centred, weights)
-        )
+        new = _along_the_line(centred, weights) if d == 1 else _averages(self._scaled(centred), centred, weights)
         return Cloud.equal(wrap_angles(mean + new - new.mean(axis=0), circular))
 
     def _scaled(self, x: Array) -> Array:
@@ -119,9 +115,7 @@ def _averages(scaled: Array, x: Array, weights: Array) -> Array:
     if scale == 0:
         return x
     # The last constraint follows from the others; left out, rounding cannot make them contradict each other.
-    marginals: Any = vstack(
-        [kron(eye_array(m), np.ones((1, n))), kron(np.ones((1, m)), eye_array(n))]
-    ).tocsr()[:-1]
+    marginals: Any = vstack([kron(eye_array(m), np.ones((1, n))), kron(np.ones((1, m)), eye_array(n))]).tocsr()[:-1]
     totals = np.concatenate([n * weights[sources], np.ones(n - 1)])
     plan = linprog((cost / scale).ravel(), A_eq=marginals, b_eq=totals, method="highs-ds", options=OPTIONS)
     if plan.status != 0 or plan.x is None:

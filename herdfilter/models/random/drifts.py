@@ -111,9 +111,7 @@ class Wells:
         )
         if len(self.decay):
             text += f"; {names(range(m, self.dim))} times {listed(self.decay)}"
-        return text + (
-            f"; then {self.coupling:.3g} of the way to the next coordinate" if self.coupling else ""
-        )
+        return text + (f"; then {self.coupling:.3g} of the way to the next coordinate" if self.coupling else "")
 
     def __call__(self, x: Array) -> Array:
         """States one step on."""

@@ -100,9 +100,7 @@ class CoupledSines:
     def words(self) -> str:
         """The drift in words."""
         text = f"chaotic maps a sin x with a = {listed(self.gain)}"
-        return text + (
-            f", then {self.coupling:.3g} of the way to the next coordinate" if self.coupling else ""
-        )
+        return text + (f", then {self.coupling:.3g} of the way to the next coordinate" if self.coupling else "")
 
     def __call__(self, x: Array) -> Array:
         """States one step on."""

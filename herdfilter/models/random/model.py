@@ -140,11 +140,7 @@ class RandomModel:
         drawn = _draw(self.seed)
         prior = drawn.initial
         sd = np.sqrt(np.diagonal(prior.distinct_covariances[0]))
-        kind = (
-            f"{len(prior)} Gaussians of weights {listed(prior.weights)}, means"
-            if len(prior) > 1
-            else "Gaussian, mean"
-        )
+        kind = f"{len(prior)} Gaussians of weights {listed(prior.weights)}, means" if len(prior) > 1 else "Gaussian, mean"
         return "\n".join(
             [
                 f"Random model {self.seed}: dimension {drawn.dim}, {drawn.steps} steps",

@@ -16,9 +16,7 @@ def spread_words(factor: Array) -> str:
     """Write the standard deviations of noise ``factor e``, and how far its entries are correlated."""
     sd = np.linalg.norm(factor, axis=1)
     correlation = np.abs((factor / sd[:, None]) @ (factor / sd[:, None]).T - np.eye(len(sd))).max()
-    return f"standard deviation {listed(sd)}" + (
-        f", correlated up to {correlation:.2f}" if correlation > 1e-9 else ""
-    )
+    return f"standard deviation {listed(sd)}" + (f", correlated up to {correlation:.2f}" if correlation > 1e-9 else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,9 +142,7 @@ class Simulated(Motion):
         )
         return f"only simulable, Gaussian, {spread_words(self.factor)}, {law}"
 
-    def sample_transition(
-        self, x: Array, rng: np.random.Generator, dt: float, control: Any, step: int
-    ) -> Array:
+    def sample_transition(self, x: Array, rng: np.random.Generator, dt: float, control: Any, step: int) -> Array:
         """Draw a successor of each state, (n, d) -> (n, d)."""
         n = len(x)
         moved = rng.standard_normal(x.shape) @ self.factor.T

@@ -32,11 +32,7 @@ class Schedule:
         """The schedule in words."""
         if self.period == 1:
             return "at every step"
-        steps = (
-            f"steps {self.first} to {self.first + self.length - 1}"
-            if self.length > 1
-            else f"step {self.first}"
-        )
+        steps = f"steps {self.first} to {self.first + self.length - 1}" if self.length > 1 else f"step {self.first}"
         return f"at {steps} and every {self.period} steps later, else missing"
 
 

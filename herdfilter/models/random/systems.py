@@ -31,9 +31,7 @@ def _blocks(rng: Rng, dim: int, low: float, high: float, turning: bool) -> Array
         size = rng.uniform(low, high)
         if i + 1 < dim and (turning or rng.random() < 0.5):
             angle = rng.uniform(0.1, 2.5)
-            matrix[i : i + 2, i : i + 2] = size * np.array(
-                [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
-            )
+            matrix[i : i + 2, i : i + 2] = size * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
             i += 2
         else:
             matrix[i, i] = size if turning or rng.random() < 0.8 else -size

@@ -87,9 +87,7 @@ def maximise(bumps, positive, count, guess, near, table, stack):
                 size = divide(near, above, low, high, step, size, stack)
             else:
                 step = max(step, (high - low) / PIECE)
-                best, best_value = search(
-                    near, found, low, high, step, best, best_value, 0.5 * CLOSE * top, table
-                )
+                best, best_value = search(near, found, low, high, step, best, best_value, 0.5 * CLOSE * top, table)
     return best
 
 

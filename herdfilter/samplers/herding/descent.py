@@ -11,9 +11,7 @@ from herdfilter.kernels import Kernel, KernelMean
 _BLOCK = 2**21  # numbers held at once
 
 
-def descend(
-    x: Array, weights: Array, kernel: Kernel, mean: KernelMean, iterations: int, symmetric: bool = False
-) -> Array:
+def descend(x: Array, weights: Array, kernel: Kernel, mean: KernelMean, iterations: int, symmetric: bool = False) -> Array:
     """Move points (n, d) down the squared herding error, by L-BFGS with the analytic gradient; weights stay.
 
     In coordinates in which the kernel has bandwidth 1. With `symmetric` the points are mirrored through the origin: `x`
@@ -26,9 +24,7 @@ def descend(
 
     def objective(flat: Array) -> tuple[float, Array]:
         y = flat.reshape(n, d)
-        value, gradient = squared_error(
-            np.concatenate([y, -y, origin]) if symmetric else y, weights, kernel, mean
-        )
+        value, gradient = squared_error(np.concatenate([y, -y, origin]) if symmetric else y, weights, kernel, mean)
         if symmetric:
             gradient = gradient[:n] - gradient[n : 2 * n]
         return value * len(weights), gradient.ravel() * len(weights)

@@ -81,9 +81,7 @@ def smoothed_target(frame: KernelFrame, widths: tuple[float, ...], shares: tuple
             precision[k, :, :, : len(inverse)] = np.moveaxis(inverse, 0, -1)
     narrowness = np.diagonal(precision[:, 0], axis1=1, axis2=2).copy() if shared else np.empty((W, 0))
     covariance = frame.covariances + widths[-1] ** 2 * np.eye(d)
-    return Target(
-        shared, by_component, height, centre, precision, narrowness, np.ascontiguousarray(covariance)
-    )
+    return Target(shared, by_component, height, centre, precision, narrowness, np.ascontiguousarray(covariance))
 
 
 def no_samples(n: int, dim: int, widths: tuple[float, ...]) -> Samples:
@@ -177,9 +175,7 @@ def objective(target, samples, count, scale, x, gradient, room):
     components = len(room.share)
     for w in range(len(target.height)):
         if target.shared:
-            mu += _add_kernels(
-                w, target.height, target.centre, target.narrowness, components, 1.0, x, gradient, room.share
-            )
+            mu += _add_kernels(w, target.height, target.centre, target.narrowness, components, 1.0, x, gradient, room.share)
         else:
             mu += _add_components(w, target, x, gradient, room)
         kernels += _add_kernels(

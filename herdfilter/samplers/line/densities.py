@@ -27,9 +27,7 @@ def log_densities(mixture: GaussianMixture, x: Array) -> Array:
     largest = np.log((line.weights / (line.deviations * ROOT)).sum())
     order = np.argsort(x[:, 0], kind="stable")
     values, room = np.empty(len(x)), np.empty(len(peaks))
-    _sweep(
-        near, before_the_first(near), line, peaks, largest, line.starts[:-1].copy(), x[order, 0], values, room
-    )
+    _sweep(near, before_the_first(near), line, peaks, largest, line.starts[:-1].copy(), x[order, 0], values, room)
     result = np.empty(len(x))
     result[order] = values
     return result

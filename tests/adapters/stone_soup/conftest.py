@@ -48,6 +48,4 @@ def tutorial():
             posteriors.append(prior)
         return posteriors, predictions
 
-    return SimpleNamespace(
-        motion=motion, radar=radar, prior=prior, start=START, detections=detections, track=track
-    )
+    return SimpleNamespace(motion=motion, radar=radar, prior=prior, start=START, detections=detections, track=track)

@@ -58,9 +58,7 @@ TRANSITIONS = {
             transition_matrix=np.array([[1.0, 0.5], [0.0, 0.9]]), covariance_matrix=np.diag([0.1, 0.2])
         )
     ),
-    moved_linearly.CombinedLinearGaussianTransitionModel: (
-        moved_linearly.CombinedLinearGaussianTransitionModel(VELOCITIES)
-    ),
+    moved_linearly.CombinedLinearGaussianTransitionModel: (moved_linearly.CombinedLinearGaussianTransitionModel(VELOCITIES)),
     CombinedGaussianTransitionModel: CombinedGaussianTransitionModel([TURN, WALK]),
     moved.ConstantTurn: TURN,
     moved.ConstantTurnSandwich: moved.ConstantTurnSandwich([0.3, 0.2], 0.01, [ConstantVelocity(0.1)]),
@@ -140,10 +138,7 @@ def classes_in(*modules):
 
 def one_by_one(model, x, **given):
     return np.hstack(
-        [
-            np.asarray(model.function(State(StateVector(row.copy())), noise=False, **given), dtype=float)
-            for row in x
-        ]
+        [np.asarray(model.function(State(StateVector(row.copy())), noise=False, **given), dtype=float) for row in x]
     ).T
 
 
@@ -159,9 +154,7 @@ def test_transitions_are_the_librarys(model, dt):
     x = np.random.default_rng(5).standard_normal((7, ours.dim))
     x[0] = 0.0  # a turn rate of zero, too
     before = x.copy()
-    np.testing.assert_allclose(
-        ours.transition_mean(x, dt, None, 1), one_by_one(model, x, **given), rtol=1e-12, atol=1e-12
-    )
+    np.testing.assert_allclose(ours.transition_mean(x, dt, None, 1), one_by_one(model, x, **given), rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(x, before)
     np.testing.assert_allclose(ours.transition_covariance(dt, 1), model.covar(**given), rtol=1e-12)
     if hasattr(ours, "transition_jacobian"):
@@ -193,16 +186,12 @@ def test_times_are_not_rounded_to_microseconds():
     model, dt = from_stonesoup(ConstantVelocity(2.0)), 1e-7 / 3
     covariance = np.array([[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]) * 2.0
     np.testing.assert_allclose(model.transition_covariance(dt, 1), covariance, rtol=1e-12)
-    np.testing.assert_allclose(
-        model.transition_mean(np.array([[1.0, 3.0]]), dt, None, 1)[0, 0] - 1, 3 * dt, rtol=1e-8
-    )
+    np.testing.assert_allclose(model.transition_mean(np.array([[1.0, 3.0]]), dt, None, 1)[0, 0] - 1, 3 * dt, rtol=1e-8)
 
 
 def test_whole_model_is_a_copy_that_can_be_sent_to_another_process():
     radar = seen.CartesianToBearingRange(*PLANE, noise(0.1, 1), **FLAT)
-    motion = moved_linearly.CombinedLinearGaussianTransitionModel(
-        [ConstantVelocity(0.2), ConstantVelocity(0.5)]
-    )
+    motion = moved_linearly.CombinedLinearGaussianTransitionModel([ConstantVelocity(0.2), ConstantVelocity(0.5)])
     model = from_stonesoup(motion, radar, GaussianState([0, 1, 0, 1], np.eye(4)))
     z = np.array([[3.0, 5.0]] * 4)
     before = hf.ParticleFilter(model, 20, hf.RankedProposal()).run(z)
@@ -263,9 +252,7 @@ def test_model_weighs_states_by_its_own_likelihood_where_that_is_not_gaussian():
     assert sensor.mean is None
 
 
-RADAR = RadarBearingRange(
-    ndim_state=2, position_mapping=(0, 1), noise_covar=noise(0.1, 1), position=StateVector([0, 0])
-)
+RADAR = RadarBearingRange(ndim_state=2, position_mapping=(0, 1), noise_covar=noise(0.1, 1), position=StateVector([0, 0]))
 PRIOR = GaussianState([[1.0], [2.0]], [[2.0, 0.5], [0.5, 1.0]])
 
 

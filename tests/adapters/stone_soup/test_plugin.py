@@ -22,10 +22,7 @@ def test_library_finds_the_plugin(monkeypatch):
     monkeypatch.delitem(sys.modules, f"{group}.herdfilter", raising=False)
     importlib.import_module(group)
     plugin = importlib.import_module(f"{group}.herdfilter")
-    assert (
-        plugin.HerdfilterProposal
-        is importlib.import_module("herdfilter.adapters.stone_soup").HerdfilterProposal
-    )
+    assert plugin.HerdfilterProposal is importlib.import_module("herdfilter.adapters.stone_soup").HerdfilterProposal
 
 
 def test_missing_library_names_the_extra(monkeypatch):

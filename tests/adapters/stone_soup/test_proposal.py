@@ -102,9 +102,7 @@ def test_runs_are_bit_identical_whatever_the_hour_and_the_global_stream(tutorial
 def test_detections_run_through_our_filter_as_they_are(tutorial):
     measurements = tutorial.detections()
     model = from_stonesoup(tutorial.motion, prior=tutorial.prior)
-    result = hf.ParticleFilter(model, 30, hf.RankedProposal()).run(
-        readings(measurements), start=tutorial.start
-    )
+    result = hf.ParticleFilter(model, 30, hf.RankedProposal()).run(readings(measurements), start=tutorial.start)
     ours = HerdfilterProposal(tutorial.motion, proposal=hf.RankedProposal())
     posteriors, _ = tutorial.track(ours, ours.initial(tutorial.prior, 30), measurements)
     np.testing.assert_allclose(result.means, means(posteriors), rtol=1e-9)
@@ -136,9 +134,7 @@ def test_bearings_in_the_state_stay_what_they_are():
 
 def test_first_particles_have_the_moments_of_mixtures_and_of_tracks():
     start = datetime(2030, 1, 1)
-    parts = [
-        WeightedGaussianState([k, 0.0], np.eye(2), start, weight=w) for k, w in ((0.0, 0.25), (4.0, 0.75))
-    ]
+    parts = [WeightedGaussianState([k, 0.0], np.eye(2), start, weight=w) for k, w in ((0.0, 0.25), (4.0, 0.75))]
     ours = HerdfilterProposal(ConstantVelocity(1.0))
     for prior, mean in (
         (GaussianMixture(parts), [3, 0]),
@@ -163,9 +159,7 @@ def test_tracks_are_predicted_with_each_measurement(tutorial):
         missed_distance=99,
         predict_with_measurements=True,
     )
-    hypotheses = hypothesiser.hypothesise(
-        predictor.proposal.initial(tutorial.prior, 30), {near, far}, near.timestamp
-    )
+    hypotheses = hypothesiser.hypothesise(predictor.proposal.initial(tutorial.prior, 30), {near, far}, near.timestamp)
     predictions = {id(hypothesis.measurement): hypothesis.prediction for hypothesis in hypotheses}
     missed = next(hypothesis.prediction for hypothesis in hypotheses if not hypothesis.measurement)
     np.testing.assert_allclose(logsumexp(missed.log_weight), 0.0, atol=1e-12)
@@ -240,7 +234,5 @@ def test_what_cannot_be_predicted_is_named(tutorial, prior, arguments, words):
 def test_parts_are_checked_when_they_are_put_together():
     with pytest.raises(TypeError, match="transition_model: MarkovianTransitionModel cannot be converted"):
         HerdfilterProposal(MarkovianTransitionModel(np.eye(2)))
-    with pytest.raises(
-        TypeError, match="proposal: expected a proposal of herdfilter such as AutomaticProposal"
-    ):
+    with pytest.raises(TypeError, match="proposal: expected a proposal of herdfilter such as AutomaticProposal"):
         HerdfilterProposal(ConstantVelocity(1.0), proposal="auto-kh")

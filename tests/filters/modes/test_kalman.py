@@ -157,9 +157,7 @@ def test_hypotheses_are_combined_with_their_modes(linear_modes, name):
     apart = filters[0].mean - filters[1].mean
     between = 0.25 * 0.75 * np.outer(apart, apart)
     np.testing.assert_allclose(one.mean, mean)
-    np.testing.assert_allclose(
-        one.covariance, 0.25 * filters[0].covariance + 0.75 * filters[1].covariance + between
-    )
+    np.testing.assert_allclose(one.covariance, 0.25 * filters[0].covariance + 0.75 * filters[1].covariance + between)
     np.testing.assert_allclose(
         one.mode_probabilities, weights @ [filters[0].mode_probabilities, filters[1].mode_probabilities]
     )
@@ -180,8 +178,7 @@ def test_histories_of_modes_and_associations_are_followed_together(linear_modes)
     scans = [[[0.3], [2.0]], [], [[-1.0], [1.0]]]
     twice = hf.models.JumpMarkov([model.models[0]] * 2, [[0.7, 0.3], [0.4, 0.6]])
     alone, both = (
-        hf.make_filter("mkf", hf.models.WithClutter(one, 0.9, 0.1), kept).run(scans)
-        for one in (model.models[0], twice)
+        hf.make_filter("mkf", hf.models.WithClutter(one, 0.9, 0.1), kept).run(scans) for one in (model.models[0], twice)
     )
     np.testing.assert_allclose(both.means, alone.means, atol=1e-12)
     assert both.log_likelihood == pytest.approx(alone.log_likelihood, abs=1e-12)
@@ -193,9 +190,7 @@ def test_histories_of_modes_and_associations_are_followed_together(linear_modes)
 
 def test_smoothers_of_one_gaussian_take_none_of_several(linear_modes):
     imm = hf.InteractingMultipleModel(linear_modes(0))
-    with pytest.raises(
-        TypeError, match=r"rts_smoother expected a Kalman filter that keeps a Gaussian .* got Inter"
-    ):
+    with pytest.raises(TypeError, match=r"rts_smoother expected a Kalman filter that keeps a Gaussian .* got Inter"):
         hf.rts_smoother(imm, imm.run(Z))
 
 

@@ -19,10 +19,7 @@ Z = [[0.3], None, [1.1], [-0.4]]
 def test_one_mode_is_its_model_to_the_last_bit(linear_modes, name, wrap):
     alone = linear_modes(0, count=1).models[0]
     z = Z if wrap(alone) is alone else [[[0.3], [2.0]], None, [[1.1]], []]
-    filters = [
-        hf.make_filter(name, wrap(model), 20, rng=1)
-        for model in (alone, hf.models.JumpMarkov([alone], [[1]]))
-    ]
+    filters = [hf.make_filter(name, wrap(model), 20, rng=1) for model in (alone, hf.models.JumpMarkov([alone], [[1]]))]
     a, b = (one.run(z, keep_particles=True) for one in filters)
     np.testing.assert_array_equal(a.particles, b.particles)
     np.testing.assert_array_equal(a.weights, b.weights)
@@ -69,9 +66,7 @@ def test_weights_are_right_whatever_a_mode_is_allotted(linear_modes, enumerated,
     z = np.array([[1.0], [-0.5]])
     exact = np.exp(enumerated(model, z)[3].sum())
     proposal = hf.ModeProposal(hf.RankedProposal(hf.RandomSampling()), modes)
-    found = [
-        np.exp(hf.ParticleFilter(model, 30, proposal, rng=seed).run(z).log_likelihood) for seed in range(30)
-    ]
+    found = [np.exp(hf.ParticleFilter(model, 30, proposal, rng=seed).run(z).log_likelihood) for seed in range(30)]
     assert np.mean(found) == pytest.approx(exact, abs=4 * np.std(found) / np.sqrt(len(found)))
     assert np.std(found) < 0.3 * exact
 
@@ -132,10 +127,7 @@ def test_a_sure_detection_is_an_observation(linear_modes):
     model = linear_modes(8)
     scanned = hf.models.WithClutter(model, 1.0, 0.0)
     z = [[0.3], [1.1], [-0.4]]
-    a, b = (
-        hf.make_filter("auto-kh", one, 20).run(seen)
-        for one, seen in ((model, z), (scanned, [[v] for v in z]))
-    )
+    a, b = (hf.make_filter("auto-kh", one, 20).run(seen) for one, seen in ((model, z), (scanned, [[v] for v in z])))
     np.testing.assert_array_equal(a.means, b.means)
 
 
@@ -191,9 +183,7 @@ def test_resampling_that_moves_particles(linear_modes):
     pf = hf.ParticleFilter(
         model, 30, hf.ModeProposal(hf.BootstrapProposal(), "random"), OptimalTransportResampling(), 1.0, rng=0
     )
-    with pytest.raises(
-        ValueError, match="resampling: expected a scheme that copies particles with their modes"
-    ):
+    with pytest.raises(ValueError, match="resampling: expected a scheme that copies particles with their modes"):
         pf.run(Z)
 
 
@@ -210,9 +200,7 @@ def test_resampling_that_moves_particles(linear_modes):
     ],
 )
 def test_what_knows_no_modes_says_so(linear_modes, make):
-    with pytest.raises(
-        TypeError, match=r"knows no modes, and JumpMarkov jumps between 2; .* InteractingMult"
-    ) as error:
+    with pytest.raises(TypeError, match=r"knows no modes, and JumpMarkov jumps between 2; .* InteractingMult") as error:
         make(linear_modes(0))
     assert "\n" not in str(error.value)
 
@@ -224,18 +212,12 @@ def test_bad_parts_are_named(linear_modes):
         hf.ModeProposal(hf.RankedProposal(), "drawn")
     with pytest.raises(TypeError, match="resampling: expected a scheme"):
         hf.ModeProposal(hf.RankedProposal(), resampling=3)
-    with pytest.raises(
-        TypeError, match="model: ModeProposal needs models and transition_matrix; UNGM has none"
-    ):
+    with pytest.raises(TypeError, match="model: ModeProposal needs models and transition_matrix; UNGM has none"):
         hf.ModeProposal(hf.RankedProposal()).check(hf.models.UNGM())
     simulated = hf.models.UNGM()
-    moving = SimpleNamespace(
-        dim=1, initial=simulated.initial, sample_transition=lambda x, rng, dt, control, step: x
-    )
+    moving = SimpleNamespace(dim=1, initial=simulated.initial, sample_transition=lambda x, rng, dt, control, step: x)
     moving.log_likelihood = simulated.log_likelihood
     model = hf.models.JumpMarkov([simulated, moving], np.eye(2))
     assert hf.make_filter("bootstrap", model, 10, rng=0).run([[1.0]]).mode_probabilities.shape == (1, 2)
-    with pytest.raises(
-        TypeError, match="model: GuidedProposal needs transition_mean and transition_covariance"
-    ):
+    with pytest.raises(TypeError, match="model: GuidedProposal needs transition_mean and transition_covariance"):
         hf.make_filter("guided", model)

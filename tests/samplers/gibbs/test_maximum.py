@@ -26,9 +26,7 @@ class Bumps:
         t = len(samples)
         self.positive = len(deviation)
         subtracted = np.full(t, 1 / max(t, 1)) if sample_share is None else sample_share
-        self.height = np.concatenate(
-            [(factor or 1 + 1 / max(t, 1)) * np.asarray(share) / deviation, -subtracted]
-        )
+        self.height = np.concatenate([(factor or 1 + 1 / max(t, 1)) * np.asarray(share) / deviation, -subtracted])
         self.centre = np.concatenate([np.asarray(centre, float), samples])
         self.narrowness = np.concatenate([deviation**-2.0, np.ones(t)])
 
@@ -136,10 +134,7 @@ def test_bumps_far_apart(spread):
         centre, share = spread * rng.standard_normal(components), rng.dirichlet(np.ones(components))
         samples = centre[rng.choice(components, 6, p=share)] + rng.standard_normal(6)
         bumps = Bumps(share, deviation, centre, samples)
-        best = max(
-            bumps.highest(np.linspace(c - 7 * s, c + 7 * s, 3001))
-            for c, s in zip(centre, deviation, strict=True)
-        )
+        best = max(bumps.highest(np.linspace(c - 7 * s, c + 7 * s, 3001)) for c, s in zip(centre, deviation, strict=True))
         assert bumps(bumps.argmax(guess=centre[-1])) >= best - LEFT_OUT
 
 

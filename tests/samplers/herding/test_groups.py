@@ -87,9 +87,7 @@ def test_a_gaussian_in_a_subspace_is_sampled_as_well_as_in_its_own_dimensions(sa
     flat = GaussianMixture([1.0], np.zeros((1, 8)), root @ root.T)
     plane = GaussianMixture([1.0], np.zeros((1, 2)), root.T @ root)
     for n in (5, 20, 50):
-        assert ratio(sampler.sample(flat, n), flat) == pytest.approx(
-            ratio(sampler.sample(plane, n), plane), rel=0.35
-        )
+        assert ratio(sampler.sample(flat, n), flat) == pytest.approx(ratio(sampler.sample(plane, n), plane), rel=0.35)
 
 
 def test_shares_follow_the_weights_at_every_number_of_points():

@@ -22,8 +22,6 @@ def test_few_components_have_the_density_of_many():
 
 def test_components_of_different_widths_are_left_alone():
     rng = np.random.default_rng(0)
-    line = as_line(
-        GaussianMixture(np.ones(300), rng.standard_normal((300, 1)), rng.uniform(1.0, 3.0, (300, 1, 1)))
-    )
+    line = as_line(GaussianMixture(np.ones(300), rng.standard_normal((300, 1)), rng.uniform(1.0, 3.0, (300, 1, 1))))
     np.testing.assert_array_max_ulp(condensed(line).means, line.means)
     np.testing.assert_array_max_ulp(condensed(line).weights, line.weights)
