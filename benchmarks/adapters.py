@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from common import timed
 
-from herdfilter.evaluation.statistics import median_interval
+from herdfilter.study.statistics import median_interval
 
 LIBRARIES = ("filterpy", "particles", "stonesoup")
 KEYS = ["adapter", "model", "filter", "n"]

@@ -18,7 +18,7 @@ from scipy.stats import bootstrap
 
 from herdfilter import association
 from herdfilter.association import BeliefPropagation, Exact, HerdedGibbs, KBest, RandomGibbs
-from herdfilter.evaluation.statistics import bootstrap_interval
+from herdfilter.study.statistics import bootstrap_interval
 
 CLAIMS = 1_000_000
 TRACKS = (2, 4, 6, 12)

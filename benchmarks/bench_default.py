@@ -25,10 +25,10 @@ from common import announce, save, show
 from over_random import by_budget, exponents, named, ratios
 from studies import BASELINE, RIVAL, measured, models_cell, models_folder, of_models, study_parser
 
-from herdfilter.evaluation import over_models
-from herdfilter.evaluation.scenario import load_scenario, scenario_files
-from herdfilter.evaluation.statistics import median_interval, paired_ratios
 from herdfilter.models import random_model
+from herdfilter.study import over_models
+from herdfilter.study.scenario import load_scenario, scenario_files
+from herdfilter.study.statistics import median_interval, paired_ratios
 
 DEFAULT, COUNTERPART = "auto-kh", "auto-random"
 FILTERS = (BASELINE, RIVAL, DEFAULT, COUNTERPART, "ranked")

@@ -24,11 +24,11 @@ import pandas as pd
 from common import announce, parser, save, show
 
 import herdfilter as hf
-from herdfilter.evaluation.engine import run_study
-from herdfilter.evaluation.recording import DataSet, Recording
-from herdfilter.evaluation.scenario import Scenario
-from herdfilter.evaluation.store import open_for_reading
-from herdfilter.evaluation.study import Study, plan_study
+from herdfilter.study.engine import run_study
+from herdfilter.study.recording import DataSet, Recording
+from herdfilter.study.scenario import Scenario
+from herdfilter.study.store import open_for_reading
+from herdfilter.study.study import Study, plan_study
 
 TIMES = ["ms_per_step", "seconds"]
 WALK = Scenario(
@@ -57,8 +57,8 @@ hf.compare(*{KILLED!r}, int(sys.argv[2]), store=sys.argv[1], resume=True, worker
 SUMMARISED = """
 import resource, sys, time
 import herdfilter as hf
-from herdfilter.evaluation import summarise
-from herdfilter.evaluation.store import open_for_reading
+from herdfilter.study import summarise
+from herdfilter.study.store import open_for_reading
 import pandas, scipy.stats
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 start = time.perf_counter()

@@ -33,8 +33,8 @@ from common import announce, cpu_seconds, parser, particle_mixture, random_mixtu
 
 from herdfilter import ContinuousHerdedGibbs, KernelHerding, Points, herding_error, make_filter, simulate
 from herdfilter.catalogue.specifications import resolve_filters
-from herdfilter.evaluation.scenario import load_scenario
 from herdfilter.models import LinearGaussian, from_functions
+from herdfilter.study.scenario import load_scenario
 
 SIGMA_K = 0.1
 SAMPLERS = {

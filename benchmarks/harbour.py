@@ -14,9 +14,9 @@ import pandas as pd
 from common import mean_with_interval
 
 import herdfilter as hf
-from herdfilter.evaluation.data import load_autoferry
-from herdfilter.evaluation.harbour import Sightings, sensor_constants, sightings
-from herdfilter.evaluation.scenario import load_scenario
+from herdfilter.study.data import load_autoferry
+from herdfilter.study.harbour import Sightings, sensor_constants, sightings
+from herdfilter.study.scenario import load_scenario
 
 RECORDINGS = {2: 4, 4: 2}
 """Recording -> the one that its constants come from."""

@@ -20,7 +20,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 import herdfilter as hf
-from herdfilter.evaluation.scenario import load_scenario
+from herdfilter.study.scenario import load_scenario
 
 CLOSE = 1e-4  # standard deviations of the mixture, or of the posterior
 DIMS, SIZES = (1, 2, 4, 8), (20, 100)

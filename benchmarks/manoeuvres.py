@@ -15,8 +15,8 @@ import pandas as pd
 from common import timed
 
 import herdfilter as hf
-from herdfilter.evaluation.statistics import bootstrap_interval
 from herdfilter.models.contract import simulated_only
+from herdfilter.study.statistics import bootstrap_interval
 
 CLAIMS = 1_000_000
 """Seeds from here on were not used while the filters were made."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from herdfilter.evaluation.over_models import UNCERTAIN
-from herdfilter.evaluation.statistics import mean_interval, median_interval, paired_ratios
+from herdfilter.study.over_models import UNCERTAIN
+from herdfilter.study.statistics import mean_interval, median_interval, paired_ratios
 
 SOLVED = 1e-3
 """Error in posterior standard deviations, at the smallest count, below which a filter's error need not fall any more."""

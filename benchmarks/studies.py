@@ -18,9 +18,9 @@ import pandas as pd
 from common import parser
 
 import herdfilter as hf
-from herdfilter.evaluation import summarise
-from herdfilter.evaluation.scenario import Divergence, Scenario, load_scenario
-from herdfilter.evaluation.store import open_for_reading
+from herdfilter.study import summarise
+from herdfilter.study.scenario import Divergence, Scenario, load_scenario
+from herdfilter.study.store import open_for_reading
 
 BASELINE, RIVAL = "bootstrap", "sqmc"
 TIMING_RUNS = 6  # the fewest of whose median there is a 95 % interval, from the least to the largest

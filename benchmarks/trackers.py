@@ -19,7 +19,7 @@ import pandas as pd
 from common import mean_with_interval
 
 import herdfilter as hf
-from herdfilter.evaluation.scenario import Scenario, load_scenario
+from herdfilter.study.scenario import Scenario, load_scenario
 from herdfilter.tracking import TrackingRecord, TrackingResult
 
 Estimates = list[tuple[list[Any], np.ndarray]]

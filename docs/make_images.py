@@ -18,8 +18,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from PIL import Image
 
-from herdfilter.evaluation.scenario import scenario_files
 from herdfilter.paper import FIGURES, reproduce
+from herdfilter.study.scenario import scenario_files
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 from common import RESULTS, save

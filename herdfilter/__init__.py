@@ -25,10 +25,8 @@ from herdfilter.points import Points
 from herdfilter.samplers import *
 
 if TYPE_CHECKING:
-    from herdfilter import association, catalogue, evaluation, plotting, smoothing, tracking
+    from herdfilter import association, catalogue, plotting, smoothing, study, tracking
     from herdfilter.catalogue import make_filter
-    from herdfilter.evaluation.compare import compare
-    from herdfilter.evaluation.many import TracksError, run_many
     from herdfilter.smoothing import (
         FixedLagSmoother,
         SmoothedResult,
@@ -39,6 +37,8 @@ if TYPE_CHECKING:
         marginal_smoother,
         rts_smoother,
     )
+    from herdfilter.study.compare import compare
+    from herdfilter.study.many import TracksError, run_many
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent unless the program that uses it sets up logging
 
@@ -61,7 +61,6 @@ __all__ = [
     "catalogue",
     "compare",
     "discrete",
-    "evaluation",
     "fixed_lag_smoother",
     "kernels",
     "make_filter",
@@ -73,6 +72,7 @@ __all__ = [
     "run_many",
     "simulate",
     "smoothing",
+    "study",
     "testing",
     "thin",
     "tracking",
@@ -96,11 +96,11 @@ _SMOOTHING = [
 _ON_DEMAND = {
     "association": "herdfilter.association",
     "catalogue": "herdfilter.catalogue",
-    "compare": "herdfilter.evaluation.compare",
-    "evaluation": "herdfilter.evaluation",
+    "compare": "herdfilter.study.compare",
+    "study": "herdfilter.study",
     "make_filter": "herdfilter.catalogue",
-    "TracksError": "herdfilter.evaluation.many",
-    "run_many": "herdfilter.evaluation.many",
+    "TracksError": "herdfilter.study.many",
+    "run_many": "herdfilter.study.many",
     "plotting": "herdfilter.plotting",
     "smoothing": "herdfilter.smoothing",
     "tracking": "herdfilter.tracking",

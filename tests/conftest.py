@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from herdfilter.evaluation.scenario import Scenario
+from herdfilter.study.scenario import Scenario
 
 MODEL = {
     "type": "LinearGaussian",

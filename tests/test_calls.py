@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter import angles, association, discrete, evaluation, kernels, models, testing, tracking
+from herdfilter import angles, association, discrete, kernels, models, study, testing, tracking
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 MIX = hf.GaussianMixture([0.6, 0.4], [[0, 0], [3, 1]], np.eye(2))
@@ -84,8 +84,8 @@ ODD = {
     "lag": (lambda: hf.Replay(hf.UnscentedKalmanFilter(WALK), "abc"), "lag: expected numbers"),
     "order of a distance": (lambda: tracking.ospa(X, X, 1.0, p=10**30), "p: expected a number from 1 to 100"),
     "neglect": (lambda: association.HerdedGibbs(neglect=np.empty(0)), "neglect: expected a positive"),
-    "table": (lambda: evaluation.summarise({"filter": 3}), "table: expected the table of runs that compare"),
-    "level": (lambda: evaluation.claims(None, level="abc"), "table: expected the table of runs"),
+    "table": (lambda: study.summarise({"filter": 3}), "table: expected the table of runs that compare"),
+    "level": (lambda: study.claims(None, level="abc"), "table: expected the table of runs"),
     "rule": (
         lambda: hf.ParticleFilter(WALK, 9, hf.GuidedProposal(lambda *given: None), rng=0).run([[1.0]]),
         "rule: expected means, covariances and cross-covariances, got None",

@@ -12,7 +12,7 @@ import pytest
 
 from herdfilter.catalogue.specifications import catalogue
 from herdfilter.cli import main
-from herdfilter.evaluation.scenario import scenario_files
+from herdfilter.study.scenario import scenario_files
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

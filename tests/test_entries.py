@@ -11,13 +11,13 @@ from herdfilter import angles
 from herdfilter.association import associate, k_best_assignments, marginals, ratios
 from herdfilter.bandwidths import kernel_covariance
 from herdfilter.discrete import HerdedGibbs, herding
-from herdfilter.evaluation import metrics
-from herdfilter.evaluation.recording import Recording
 from herdfilter.filters.flow import ExactFlow, pseudo_times
 from herdfilter.filters.kalman import kalman_mixture
 from herdfilter.kernels import density_product, expected_kernel, expected_kernel_pair, log_normaliser
 from herdfilter.models import contract
 from herdfilter.plotting import plot_ellipse, plot_points, plot_track
+from herdfilter.study import metrics
+from herdfilter.study.recording import Recording
 from herdfilter.tracking import gospa, label_switches, ospa, simulate_scans
 
 X = np.array([[0.0, 1.0], [2.0, 0.5], [3.0, 4.0], [1.0, 2.5]])

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 
 import herdfilter
 from herdfilter.cli import main
-from herdfilter.evaluation.data import DATA_FILES
-from herdfilter.evaluation.scenario import scenario_files
+from herdfilter.study.data import DATA_FILES
+from herdfilter.study.scenario import scenario_files
 
 DOCS = Path(__file__).parent.parent / "docs"
 SCRIPTS = sorted((DOCS / "gallery").glob("*.py"))

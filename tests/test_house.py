@@ -14,7 +14,7 @@ FLOORS = (
     ("report",),
     ("plotting",),
     ("paper",),
-    ("evaluation",),
+    ("study",),
     ("tracking",),
     ("catalogue",),
     ("adapters",),

@@ -21,7 +21,7 @@ before = np.random.get_state()[1].copy()
 import herdfilter as hf
 unmoved = bool((np.random.get_state()[1] == before).all())
 modules, names = list(sys.modules), dir(hf)
-print(json.dumps([base, modules, unmoved, hf.compare.__name__, hf.evaluation.summarise.__name__]))
+print(json.dumps([base, modules, unmoved, hf.compare.__name__, hf.study.summarise.__name__]))
 """
 
 
@@ -40,7 +40,7 @@ def test_import_loads_numpy_scipy_and_numba_only(fresh):
 
 
 def test_import_leaves_alone_what_filtering_does_not_need(fresh):
-    heavy = {"scipy.stats", "scipy.optimize", "herdfilter.evaluation", "herdfilter.plotting", "sqlite3"}
+    heavy = {"scipy.stats", "scipy.optimize", "herdfilter.study", "herdfilter.plotting", "sqlite3"}
     assert heavy.isdisjoint(fresh[1])
 
 
@@ -50,7 +50,7 @@ def test_import_draws_no_random_numbers(fresh):
 
 def test_what_is_loaded_on_demand_is_there(fresh):
     assert fresh[3:] == ["compare", "summarise"]
-    assert {"compare", "evaluation", "plotting"} <= set(dir(herdfilter))
+    assert {"compare", "study", "plotting"} <= set(dir(herdfilter))
     with pytest.raises(AttributeError, match="has no attribute 'comprae'"):
         _ = herdfilter.comprae
 

@@ -7,9 +7,9 @@ from click.testing import CliRunner
 
 import herdfilter as hf
 from herdfilter.cli import main
-from herdfilter.evaluation.executors.base import Batch
-from herdfilter.evaluation.executors.planning import _Plan
-from herdfilter.evaluation.tasks import Task
+from herdfilter.study.executors.base import Batch
+from herdfilter.study.executors.planning import _Plan
+from herdfilter.study.tasks import Task
 
 
 class Deaf(hf.models.LinearGaussian):

@@ -84,9 +84,9 @@ def test_name_without_a_page_and_page_without_names_are_errors(reference, monkey
 
 
 def test_constants_are_told_where_they_are_defined(reference):
-    from herdfilter.evaluation.store import FILE_NAME
+    from herdfilter.study.store import FILE_NAME
 
-    told = reference.first_line("herdfilter.evaluation.store.FILE_NAME", FILE_NAME)
+    told = reference.first_line("herdfilter.study.store.FILE_NAME", FILE_NAME)
     assert told == "Name of the store in an output folder."
 
 

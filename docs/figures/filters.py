@@ -7,9 +7,9 @@ from common import RESULTS, load
 from matplotlib.figure import Figure
 
 import herdfilter as hf
-from herdfilter.evaluation.scenario import load_scenario
-from herdfilter.evaluation.statistics import median_interval
 from herdfilter.plotting import styles
+from herdfilter.study.scenario import load_scenario
+from herdfilter.study.statistics import median_interval
 
 from .look import FAINT, QUIET
 

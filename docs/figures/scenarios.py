@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from herdfilter.evaluation.engine import run_study
-from herdfilter.evaluation.recording import record
-from herdfilter.evaluation.scenario import Scenario, load_scenario
-from herdfilter.evaluation.study import plan_study
 from herdfilter.plotting import plot_track, styles, trajectory
 from herdfilter.plotting.sensors import sensors
 from herdfilter.plotting.style import dimension_label
 from herdfilter.plotting.trajectories import mark_ends, mark_sensors
+from herdfilter.study.engine import run_study
+from herdfilter.study.recording import record
+from herdfilter.study.scenario import Scenario, load_scenario
+from herdfilter.study.study import plan_study
 
 from .look import INK
 

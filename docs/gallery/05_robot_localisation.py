@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import herdfilter as hf
-from herdfilter.evaluation.data import load_plaza
+from herdfilter.study.data import load_plaza
 
 data = load_plaza(max_ranges=300)
 model = hf.models.RangeOnly(data.beacons)  # any place in the field and any heading, to begin with

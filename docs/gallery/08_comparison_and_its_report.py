@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import herdfilter as hf
-from herdfilter.evaluation.store import open_for_reading
 from herdfilter.report import write_report
+from herdfilter.study.store import open_for_reading
 
 folder = Path(mkdtemp())  # yours may be Path("results")
 filters = ["bootstrap", "sqmc", "herded-quantile"]

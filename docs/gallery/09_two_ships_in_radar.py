@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import herdfilter as hf
-from herdfilter.evaluation.data import load_autoferry
+from herdfilter.study.data import load_autoferry
 
 data = load_autoferry(scenario=2, sensors=["radar"])
 low, high = [-180.0, -640.0], [110.0, -330.0]

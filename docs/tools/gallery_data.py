@@ -6,8 +6,8 @@ import os
 import re
 from pathlib import Path
 
-from herdfilter.evaluation.cache import user_cache
-from herdfilter.evaluation.data.files import DATA_FILES, locate
+from herdfilter.study.cache import user_cache
+from herdfilter.study.data.files import DATA_FILES, locate
 
 DOCS = Path(__file__).parents[1]
 GALLERY = DOCS / "gallery"

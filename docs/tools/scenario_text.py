@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from herdfilter.evaluation.scenario import Published, Scenario, load_scenario, scenario_files
+from herdfilter.study.scenario import Published, Scenario, load_scenario, scenario_files
 
 
 def paths() -> list[Path]:

@@ -10,15 +10,15 @@ from herdfilter.cli.completion import FilterNames, ScenarioName
 from herdfilter.cli.tables import definitions, echo, with_text
 
 if TYPE_CHECKING:
-    from herdfilter.evaluation.scenario import Scenario
+    from herdfilter.study.scenario import Scenario
 
 
 @click.command(short_help="List the scenarios, or tell the source of one.")
 @click.argument("name", required=False, type=ScenarioName())
 def scenarios(name: str | None) -> None:
     """List the scenarios that come with the package; of one, NAME or a TOML file, tell everything with its source."""
-    from herdfilter.evaluation.reference_check import check_reference
-    from herdfilter.evaluation.scenario import load_scenario, scenario_files
+    from herdfilter.study.reference_check import check_reference
+    from herdfilter.study.scenario import load_scenario, scenario_files
 
     if name is not None:
         scenario = load_scenario(name)

@@ -93,12 +93,12 @@ def compare(
     import joblib
 
     from herdfilter._checks import as_count, as_positive
-    from herdfilter.evaluation.engine import run_study
-    from herdfilter.evaluation.executors import check_scheduler, end_idle_processes
-    from herdfilter.evaluation.progress import told
-    from herdfilter.evaluation.stopping import Stopped, stopped_by
-    from herdfilter.evaluation.store import FILE_NAME
-    from herdfilter.evaluation.study import plan_study
+    from herdfilter.study.engine import run_study
+    from herdfilter.study.executors import check_scheduler, end_idle_processes
+    from herdfilter.study.progress import told
+    from herdfilter.study.stopping import Stopped, stopped_by
+    from herdfilter.study.store import FILE_NAME
+    from herdfilter.study.study import plan_study
 
     if resume and out is None:
         raise InputError("resume: needs --out, the folder of the comparison to continue")

@@ -15,7 +15,7 @@ class ScenarioName(click.ParamType):
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
         """Give the scenarios that come with the package, and let the shell add files."""
-        from herdfilter.evaluation.scenario import scenario_files
+        from herdfilter.study.scenario import scenario_files
 
         found = [CompletionItem(name) for name in scenario_files() if name.startswith(incomplete)]
         return found or [CompletionItem(incomplete, type="file")]

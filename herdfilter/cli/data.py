@@ -18,7 +18,7 @@ def data() -> None:
 @data.command("list")
 def list_files() -> None:
     """List the data sets, their files, and where these come from."""
-    from herdfilter.evaluation.data.files import DATA_FILES
+    from herdfilter.study.data.files import DATA_FILES
 
     for name, known in DATA_FILES.items():
         click.echo(f"{known.data_set:9} {name:26} {known.base_url} ({known.licence})")
@@ -35,7 +35,7 @@ def list_files() -> None:
 @click.option("--data", "source", type=Place(), metavar="DIR", help="Folder to copy them from, without a network.")
 def fetch(data_set: str, to: Path | None, source: Path | None) -> None:
     """Download the files of a data set, NAME, and compare their checksums; those that are there stay."""
-    from herdfilter.evaluation.data import files
+    from herdfilter.study.data import files
 
     for name in files.files_of(data_set):
         path: Path = files.fetch(name, to or os.environ.get("HERDFILTER_DATA") or None, source)

@@ -51,7 +51,7 @@ class Group(click.Group):
 
 def _place(error: BaseException) -> str:
     """Return where in the user's own code an error arose, such as ``(pendulum.py, line 12, in f)``; empty if elsewhere."""
-    from herdfilter.evaluation.tasks import own_code
+    from herdfilter.study.tasks import own_code
 
     while error.__cause__ is not None:
         error = error.__cause__

@@ -16,7 +16,7 @@ from herdfilter.cli.tables import WIDTH, definitions, echo, in_blocks, write_csv
 if TYPE_CHECKING:
     import pandas as pd
 
-    from herdfilter.evaluation.results import StudyResult
+    from herdfilter.study.results import StudyResult
 
 TABLE = "table.txt"
 """The file in the output folder that holds what the terminal shows."""
@@ -54,7 +54,7 @@ class Findings:
 
     def tell(self) -> None:
         """Print table, failures, definitions and verdict."""
-        from herdfilter.evaluation.progress import told
+        from herdfilter.study.progress import told
 
         if self.quiet:
             echo(self.result.verdict)
@@ -95,7 +95,7 @@ class Findings:
         return definitions(entries)
 
     def _table(self, wide: bool) -> list[str]:
-        from herdfilter.evaluation.headings import headings, headings_of_models
+        from herdfilter.study.headings import headings, headings_of_models
 
         summary, models = self.result.summary, self.result.models
         if models is None:
@@ -115,9 +115,9 @@ class Findings:
 
     def write(self, out: Path, there: Sequence[str] = ()) -> None:
         """Write tables, figures and report into a folder; files `there` are named with them."""
-        from herdfilter.evaluation.progress import told
         from herdfilter.plotting import drawings, save_figures
         from herdfilter.report import write_report
+        from herdfilter.study.progress import told
 
         result = self.result
         try:

@@ -62,7 +62,7 @@ def output_folder(folder: Path | None, store: str = "") -> Iterator[None]:
 
 def _finished(store: Path) -> bool:
     """Whether a store holds runs that did not fail."""
-    from herdfilter.evaluation.store import open_for_reading
+    from herdfilter.study.store import open_for_reading
 
     try:
         with open_for_reading(store, empty=True) as kept:

@@ -34,8 +34,8 @@ def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bo
     paper states.
     """
     from herdfilter._checks import as_count
-    from herdfilter.evaluation.progress import stage
     from herdfilter.paper import figure_names, reproduce
+    from herdfilter.study.progress import stage
 
     names = figure_names(figures)
     as_count("seed", seed, 0, None)
@@ -51,7 +51,7 @@ def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bo
 
 def _table(frame: pd.DataFrame) -> list[str]:
     """Lay a data frame out: numbers with three digits."""
-    from herdfilter.evaluation.columns import digits
+    from herdfilter.study.columns import digits
 
     rows = [
         [digits(cell) if isinstance(cell, float) else str(cell) for cell in row] for row in frame.itertuples(index=False)

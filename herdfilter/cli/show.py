@@ -23,8 +23,8 @@ def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -
     FILE is a study.sqlite, or the folder that holds one. Of a comparison that was cut off, those runs count that all
     filters have finished.
     """
-    from herdfilter.evaluation.store import open_for_reading
-    from herdfilter.evaluation.study import Study
+    from herdfilter.study.store import open_for_reading
+    from herdfilter.study.study import Study
 
     with open_for_reading(file) as store, output_folder(out):
         result = store.result()
@@ -44,7 +44,7 @@ def export(file: Path, csv: Path | None, parquet: Path | None) -> None:
 
     FILE is a study.sqlite, or the folder that holds one.
     """
-    from herdfilter.evaluation.store import open_for_reading
+    from herdfilter.study.store import open_for_reading
 
     if csv is None and parquet is None:
         raise InputError("export: needs --csv PATH or --parquet PATH")

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from herdfilter._figures import Style, save
-from herdfilter.evaluation.results import StudyResult
 from herdfilter.pictures import plot_ellipse, plot_mixture, plot_points, plot_state_over_time, plot_track
 from herdfilter.plotting import errors, limits, over_time, sets, trajectories
 from herdfilter.plotting.drawing import Drawing
 from herdfilter.plotting.style import STYLES, styles
+from herdfilter.study.results import StudyResult
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,8 +47,8 @@ def drawings(result: StudyResult) -> dict[str, Drawing]:
 
     Examples
     --------
-    >>> from herdfilter.evaluation.engine import run_study
-    >>> from herdfilter.evaluation.study import plan_study
+    >>> from herdfilter.study.engine import run_study
+    >>> from herdfilter.study.study import plan_study
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20, 40], runs=1))
     >>> plans = hf.plotting.drawings(result)
     >>> "error_over_particles" in plans, "sets_over_time" in plans
@@ -90,8 +90,8 @@ def save_figures(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
     Examples
     --------
     >>> from pathlib import Path
-    >>> from herdfilter.evaluation.engine import run_study
-    >>> from herdfilter.evaluation.study import plan_study
+    >>> from herdfilter.study.engine import run_study
+    >>> from herdfilter.study.study import plan_study
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
     >>> plans = {"paths": hf.plotting.drawings(result)["trajectory"]}
     >>> [path.name for path in hf.plotting.save_figures(result, Path("."), plans)]
@@ -121,8 +121,8 @@ def error_over_time(result: StudyResult, n_particles: int | None = None) -> Figu
 
     Examples
     --------
-    >>> from herdfilter.evaluation.engine import run_study
-    >>> from herdfilter.evaluation.study import plan_study
+    >>> from herdfilter.study.engine import run_study
+    >>> from herdfilter.study.study import plan_study
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap", "ukf"], particles=[20], runs=1))
     >>> figure = hf.plotting.error_over_time(result)
     >>> len(figure.axes)  # a panel for each filter
@@ -144,13 +144,13 @@ def error_over_particles(summary: pd.DataFrame, unit: str = "", slopes: dict[str
     unit : str
         Unit of the error.
     slopes : dict, optional
-        Measure (``reference_error``, ``rmse``) -> what `herdfilter.evaluation.slopes.fitted_slopes` returns; drawn as
+        Measure (``reference_error``, ``rmse``) -> what `herdfilter.study.slopes.fitted_slopes` returns; drawn as
         lines in place of those from median to median.
 
     Examples
     --------
     >>> table = hf.compare("linear_gaussian", ["bootstrap"], particles=[20, 40], runs=1)
-    >>> figure = hf.plotting.error_over_particles(hf.evaluation.summarise(table))
+    >>> figure = hf.plotting.error_over_particles(hf.study.summarise(table))
     >>> len(figure.axes)  # against the truth, and against the exact posterior
     2
     """
@@ -165,7 +165,7 @@ def error_over_seconds(summary: pd.DataFrame, unit: str = "") -> Figure:
     Examples
     --------
     >>> table = hf.compare("linear_gaussian", ["bootstrap"], particles=[20, 40], runs=1)
-    >>> figure = hf.plotting.error_over_seconds(hf.evaluation.summarise(table))
+    >>> figure = hf.plotting.error_over_seconds(hf.study.summarise(table))
     >>> figure.axes[0].get_xscale()
     'log'
     """
@@ -183,8 +183,8 @@ def trajectory(result: StudyResult, names: Sequence[str] | None = None) -> Figur
 
     Examples
     --------
-    >>> from herdfilter.evaluation.engine import run_study
-    >>> from herdfilter.evaluation.study import plan_study
+    >>> from herdfilter.study.engine import run_study
+    >>> from herdfilter.study.study import plan_study
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
     >>> figure = hf.plotting.trajectory(result)
     >>> len(figure.axes)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from herdfilter._figures import INK, QUIET, Style, log_axis
-from herdfilter.evaluation.columns import BY_NAME
-from herdfilter.evaluation.summary import error_measure, error_measures
 from herdfilter.plotting.drawing import Drawing, Panel
 from herdfilter.plotting.limits import HIGHEST_RATIO, point_beyond
 from herdfilter.plotting.style import styles
+from herdfilter.study.columns import BY_NAME
+from herdfilter.study.summary import error_measure, error_measures
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,15 +9,15 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._figures import INK, QUIET, Style, log_axis
-from herdfilter.evaluation.columns import BY_NAME, COLUMNS, SERIES
-from herdfilter.evaluation.over_time import over_time
-from herdfilter.evaluation.results import StudyResult
-from herdfilter.evaluation.steps import over_degrees
-from herdfilter.evaluation.summary import error_measures
 from herdfilter.plotting.drawing import Drawing, Panel
 from herdfilter.plotting.errors import error_label
 from herdfilter.plotting.limits import highest_error, highest_ratio, point_beyond
 from herdfilter.plotting.style import styles
+from herdfilter.study.columns import BY_NAME, COLUMNS, SERIES
+from herdfilter.study.over_time import over_time
+from herdfilter.study.results import StudyResult
+from herdfilter.study.steps import over_degrees
+from herdfilter.study.summary import error_measures
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.evaluation.scenario import Scenario
+from herdfilter.study.scenario import Scenario
 
 NAMES = {
     "sensors": "sensor",

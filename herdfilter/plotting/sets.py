@@ -10,10 +10,10 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._figures import INK, QUIET
-from herdfilter.evaluation.results import StudyResult
 from herdfilter.plotting.drawing import Drawing, Panel
 from herdfilter.plotting.limits import path_limits
 from herdfilter.plotting.style import dimension_label, styles
+from herdfilter.study.results import StudyResult
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,13 +10,13 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._figures import INK, Style
-from herdfilter.evaluation.results import StudyResult
-from herdfilter.evaluation.summary import error_measure
 from herdfilter.plotting import sets
 from herdfilter.plotting.drawing import Drawing, Panel
 from herdfilter.plotting.limits import path_limits
 from herdfilter.plotting.sensors import of_scenario
 from herdfilter.plotting.style import dimension_label, styles
+from herdfilter.study.results import StudyResult
+from herdfilter.study.summary import error_measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

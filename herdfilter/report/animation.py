@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.evaluation.results import StudyResult
 from herdfilter.plotting.sets import LABEL_COLORS
 from herdfilter.plotting.style import dimension_label, styles
+from herdfilter.study.results import StudyResult
 
 MOST_NUMBERS = 500_000  # coordinates of particles on a page, 2.7 bytes each
 MOST_STEPS = 300

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from herdfilter.evaluation.scenario import Scenario
+from herdfilter.study.scenario import Scenario
 
 
 def equations(scenario: Scenario) -> str:

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter.evaluation.results import StudyResult
-from herdfilter.evaluation.summary import error_measure
 from herdfilter.plotting import drawings
 from herdfilter.plotting.drawing import Drawing
 from herdfilter.plotting.sensors import of_scenario
@@ -24,6 +22,8 @@ from herdfilter.report import tables, wording
 from herdfilter.report.animation import animation
 from herdfilter.report.equations import equations
 from herdfilter.report.svg import colour, inline
+from herdfilter.study.results import StudyResult
+from herdfilter.study.summary import error_measure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,8 +54,8 @@ def write_report(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
     Examples
     --------
     >>> from pathlib import Path
-    >>> from herdfilter.evaluation.engine import run_study
-    >>> from herdfilter.evaluation.study import plan_study
+    >>> from herdfilter.study.engine import run_study
+    >>> from herdfilter.study.study import plan_study
     >>> from herdfilter.report import write_report
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
     >>> write_report(result, Path("."), plans={}).name

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from herdfilter.evaluation.headings import Heading, headings, headings_of_models
-from herdfilter.evaluation.results import StudyResult
-from herdfilter.evaluation.summary import error_measure, told
 from herdfilter.plotting.style import styles
 from herdfilter.report.svg import colour
 from herdfilter.report.wording import cell
+from herdfilter.study.headings import Heading, headings, headings_of_models
+from herdfilter.study.results import StudyResult
+from herdfilter.study.summary import error_measure, told
 
 if TYPE_CHECKING:
     import pandas as pd

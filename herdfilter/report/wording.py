@@ -6,15 +6,15 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from herdfilter.evaluation.claims import claims
-from herdfilter.evaluation.columns import COLUMNS
-from herdfilter.evaluation.headings import Heading, localises
-from herdfilter.evaluation.over_models import RIGHT_VARIANCE, UNCERTAIN
-from herdfilter.evaluation.results import StudyResult
-from herdfilter.evaluation.scenario import Scenario
-from herdfilter.evaluation.statistics import LEAST_RUNS
-from herdfilter.evaluation.study import Study
-from herdfilter.evaluation.summary import error_measure, told
+from herdfilter.study.claims import claims
+from herdfilter.study.columns import COLUMNS
+from herdfilter.study.headings import Heading, localises
+from herdfilter.study.over_models import RIGHT_VARIANCE, UNCERTAIN
+from herdfilter.study.results import StudyResult
+from herdfilter.study.scenario import Scenario
+from herdfilter.study.statistics import LEAST_RUNS
+from herdfilter.study.study import Study
+from herdfilter.study.summary import error_measure, told
 
 if TYPE_CHECKING:
     import pandas as pd

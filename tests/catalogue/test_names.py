@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.evaluation.description import differences
-from herdfilter.evaluation.study import plan_study
+from herdfilter.study.description import differences
+from herdfilter.study.study import plan_study
 
 OWN = """
 import os

@@ -18,8 +18,8 @@ def planned(monkeypatch, tmp_path):
     def stop(*args, **kwargs):
         raise click.exceptions.Exit(0)
 
-    monkeypatch.setattr("herdfilter.evaluation.engine.run_study", stop)
-    in_python = importlib.import_module("herdfilter.evaluation.compare")
+    monkeypatch.setattr("herdfilter.study.engine.run_study", stop)
+    in_python = importlib.import_module("herdfilter.study.compare")
     monkeypatch.setattr(in_python, "run_study", lambda *args, **kwargs: SimpleNamespace(runs="a table"))
     monkeypatch.setenv("HERDFILTER_DATA", str(tmp_path))
     monkeypatch.chdir(tmp_path)

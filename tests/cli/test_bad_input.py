@@ -122,7 +122,7 @@ def test_what_does_not_fit_into_memory_says_what_it_needs(tmp_path, option, valu
 
 
 def test_what_was_finished_before_a_fault_is_kept(tmp_path, monkeypatch):
-    from herdfilter.evaluation import engine
+    from herdfilter.study import engine
 
     perform = engine._perform
 

@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from herdfilter.cli import main
-from herdfilter.evaluation import recording
-from herdfilter.evaluation.columns import TIMES
-from herdfilter.evaluation.stopping import Stopped, stopped_by
-from herdfilter.evaluation.store import open_for_reading
+from herdfilter.study import recording
+from herdfilter.study.columns import TIMES
+from herdfilter.study.stopping import Stopped, stopped_by
+from herdfilter.study.store import open_for_reading
 
 WALK = """
 title = "A walk"
@@ -174,7 +174,7 @@ def test_a_model_that_ends_the_program_is_one_line(walk, tmp_path, where, messag
 
 def test_show_renders_all_again_without_running(compared, tmp_path, monkeypatch):
     (out, first), again = compared, tmp_path / "again"
-    monkeypatch.setattr("herdfilter.evaluation.engine.run_study", None)
+    monkeypatch.setattr("herdfilter.study.engine.run_study", None)
     second = run("show", str(out / "study.sqlite"), "--out", str(again))
     assert second.exit_code == 0, second.output
     assert second.stdout.partition("Wrote")[0] == first.partition("Wrote")[0]
@@ -197,7 +197,7 @@ def test_export_writes_the_table_of_runs(compared, tmp_path):
 
 
 def test_a_comparison_is_resumed_and_never_overwritten(walk, tmp_path, monkeypatch, no_figures):
-    from herdfilter.evaluation import engine
+    from herdfilter.study import engine
 
     out, perform, calls = tmp_path / "out", engine._perform, []
 
@@ -232,7 +232,7 @@ def test_a_comparison_is_resumed_and_never_overwritten(walk, tmp_path, monkeypat
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_ends_a_comparison_and_nothing_is_lost(walk, tmp_path, monkeypatch, no_figures, name):
     """Though it comes while a filter is at work, whose errors are failed runs."""
-    from herdfilter.evaluation import engine
+    from herdfilter.study import engine
 
     out, number, observe, calls = tmp_path / "out", getattr(signal, name), engine._observe, []
 
@@ -318,7 +318,7 @@ def test_an_output_folder_that_takes_no_files_is_found_before_the_work(walk, tmp
     def never(*args, **kwargs):
         raise AssertionError("computed in vain")
 
-    monkeypatch.setattr("herdfilter.evaluation.engine.run_study", never)
+    monkeypatch.setattr("herdfilter.study.engine.run_study", never)
     (tmp_path / "file").touch()
     for out in ("file", "file/below"):
         result = run("compare", walk, "--out", str(tmp_path / out))

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from herdfilter.cli import main
-from herdfilter.evaluation.store import schema
+from herdfilter.study.store import schema
 
 WALK = """
 title = "A walk"

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from herdfilter.catalogue.specifications import catalogue
 from herdfilter.cli import main
-from herdfilter.evaluation.scenario import scenario_files
+from herdfilter.study.scenario import scenario_files
 
 
 def run(*arguments):

@@ -159,7 +159,7 @@ REFUSED_BEFORE_WORK = {
 @pytest.mark.parametrize("argument", REFUSED_BEFORE_WORK)
 def test_a_bad_argument_about_the_work_is_refused_before_it(tmp_path, monkeypatch, argument):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("herdfilter.evaluation.engine._perform", lambda *work: pytest.fail("worked in vain"))
+    monkeypatch.setattr("herdfilter.study.engine._perform", lambda *work: pytest.fail("worked in vain"))
     for value in REFUSED_BEFORE_WORK[argument]:
         with pytest.raises((ValueError, TypeError), match=argument) as caught:
             hf.compare("ungm", ["bootstrap"], particles=[5], runs=2, **{argument: value})

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from herdfilter.evaluation.scenario import load_scenario, scenario_files
+from herdfilter.study.scenario import load_scenario, scenario_files
 
 GOOD = {
     "title": "Good",

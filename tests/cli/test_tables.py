@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import herdfilter as hf
 from herdfilter.cli import main
 from herdfilter.cli.tables import definitions, echo, in_blocks, with_text, write_csv
-from herdfilter.evaluation import progress
+from herdfilter.study import progress
 
 HEADS = ["filter", "n", "median error to the reference (m)", "ratio to bootstrap", "diverged"]
 ROWS = [

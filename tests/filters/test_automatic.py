@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.evaluation.scenario import load_scenario
 from herdfilter.filters import Cloud, Move
 from herdfilter.filters.proposals._balanced import balanced_noise
 from herdfilter.filters.proposals._shape import Shape
 from herdfilter.filters.proposals._sources import Source
+from herdfilter.study.scenario import load_scenario
 
 
 def cloud(x, weights=None):

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 import herdfilter as hf
-from herdfilter.evaluation.scenario import load_scenario
+from herdfilter.study.scenario import load_scenario
 
 DETERMINISTIC = ["augmented-kh", "augmented-chg"]
 

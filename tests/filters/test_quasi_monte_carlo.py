@@ -7,8 +7,6 @@ import pytest
 from scipy.stats import qmc
 
 from herdfilter.angles import wrap_angles
-from herdfilter.evaluation.recording import Recording
-from herdfilter.evaluation.reference import REFERENCES
 from herdfilter.filters import BootstrapProposal, Outcome, ParticleFilter, SequentialQuasiMonteCarlo
 from herdfilter.filters.proposals._hilbert import hilbert_index, hilbert_order
 from herdfilter.filters.proposals._scrambled_sobol import (
@@ -19,6 +17,8 @@ from herdfilter.filters.proposals._scrambled_sobol import (
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import LinearGaussian, RangeOnly
 from herdfilter.models.simulation import simulate
+from herdfilter.study.recording import Recording
+from herdfilter.study.reference import REFERENCES
 
 LINE = LinearGaussian(F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]])
 PLANE = LinearGaussian(

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.evaluation.recording import record
-from herdfilter.evaluation.scenario import load_scenario
 from herdfilter.models import LandmarkLocalisation
 from herdfilter.models.contract import wrap_angles
 from herdfilter.models.simulation import simulate, simulated_controls
+from herdfilter.study.recording import record
+from herdfilter.study.scenario import load_scenario
 
 
 def drive(pose, control, dt=1.0):

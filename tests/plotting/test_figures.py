@@ -8,10 +8,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 import herdfilter as hf
 from herdfilter import _figures, plotting
 from herdfilter._figures import log_places
-from herdfilter.evaluation.engine import run_study
-from herdfilter.evaluation.scenario import Scenario
-from herdfilter.evaluation.study import plan_study
 from herdfilter.plotting.errors import pareto
+from herdfilter.study.engine import run_study
+from herdfilter.study.scenario import Scenario
+from herdfilter.study.study import plan_study
 
 PLANE = {
     "type": "LinearGaussian",
@@ -80,7 +80,7 @@ def test_error_over_time_shows_every_filter_and_its_errors(result):
 
 
 def test_error_over_particles_shows_summary_and_intervals(result):
-    summary = hf.evaluation.summarise(result.runs)
+    summary = hf.study.summarise(result.runs)
     figure = plotting.error_over_particles(summary, "m")
     against_reference, against_truth = figure.axes
     for ax, measure in ((against_reference, "reference_error"), (against_truth, "rmse")):
@@ -94,7 +94,7 @@ def test_error_over_particles_shows_summary_and_intervals(result):
 
 
 def test_error_over_seconds_has_time_across(result):
-    summary = hf.evaluation.summarise(result.runs)
+    summary = hf.study.summarise(result.runs)
     figure = plotting.error_over_seconds(summary)
     line = figure.axes[0].containers[0].lines[0]
     np.testing.assert_array_equal(line.get_xdata(), summary["ms_per_step"][:3])
@@ -102,7 +102,7 @@ def test_error_over_seconds_has_time_across(result):
 
 
 def test_particle_counts_over_time_stay_inside_the_axes_and_apart(result):
-    figure = plotting.error_over_seconds(hf.evaluation.summarise(result.runs))
+    figure = plotting.error_over_seconds(hf.study.summarise(result.runs))
     FigureCanvasAgg(figure).draw()
     for ax in figure.axes:
         assert ax.texts[0].get_text() == "n = 10"
@@ -144,7 +144,7 @@ def test_no_two_filters_of_a_study_have_one_colour_where_there_are_enough():
 
 
 def test_a_filter_has_the_same_colour_in_every_figure(result):
-    summary = hf.evaluation.summarise(result.runs)
+    summary = hf.study.summarise(result.runs)
     by_count = colours_by_filter(plotting.error_over_particles(summary).axes[0])
     by_time = colours_by_filter(plotting.error_over_seconds(summary).axes[0])
     titles = {ax.get_title(): ax.title.get_color() for ax in plotting.error_over_time(result).axes}
@@ -181,7 +181,7 @@ def test_a_trajectory_over_time_shows_the_particles():
 
 
 def test_the_trajectory_is_of_the_first_filter_and_the_best_other(result):
-    summary = hf.evaluation.summarise(result.runs).query("n_particles == 20").set_index("filter")
+    summary = hf.study.summarise(result.runs).query("n_particles == 20").set_index("filter")
     best = summary["reference_error_median"].drop("bootstrap").idxmin()
     titles = [ax.get_title() for ax in plotting.trajectory(result).axes]
     assert titles == ["bootstrap, n = 20", f"{best}, n = 20"]
@@ -193,4 +193,4 @@ def test_figures_without_a_reference_one_count_and_one_run():
     assert len(plans) == 8
     for plan in plans.values():
         plan.figure().draw_without_rendering()
-    assert len(plotting.error_over_particles(hf.evaluation.summarise(result.runs)).axes) == 1
+    assert len(plotting.error_over_particles(hf.study.summarise(result.runs)).axes) == 1

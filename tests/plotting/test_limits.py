@@ -12,13 +12,13 @@ import pytest
 import herdfilter as hf
 from herdfilter import plotting
 from herdfilter._figures import INK, QUIET
-from herdfilter.evaluation.engine import run_study
-from herdfilter.evaluation.scenario import load_scenario
-from herdfilter.evaluation.study import plan_study
 from herdfilter.plotting import errors, over_time
 from herdfilter.plotting.limits import HIGHEST_RATIO, highest_ratio, path_limits
 from herdfilter.plotting.sensors import sensors
 from herdfilter.plotting.style import STYLES
+from herdfilter.study.engine import run_study
+from herdfilter.study.scenario import load_scenario
+from herdfilter.study.study import plan_study
 
 
 class Lost:

@@ -10,13 +10,13 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.cli.findings import Findings
-from herdfilter.evaluation.columns import digits
-from herdfilter.evaluation.engine import run_study
-from herdfilter.evaluation.scenario import load_scenario
-from herdfilter.evaluation.study import plan_study
 from herdfilter.plotting import errors
 from herdfilter.plotting.limits import HIGHEST_RATIO
 from herdfilter.report.page import render
+from herdfilter.study.columns import digits
+from herdfilter.study.engine import run_study
+from herdfilter.study.scenario import load_scenario
+from herdfilter.study.study import plan_study
 
 FAILED = "ValueError: no"
 
@@ -180,7 +180,7 @@ def _figure_agrees(result, wanted, base, largest, models):
 
 
 def _claims_agree(result, wanted, base):
-    table = hf.evaluation.claims(result.runs, base, simultaneous=False)
+    table = hf.study.claims(result.runs, base, simultaneous=False)
     for _, row in table.iterrows():
         ratio, _, better = wanted[row["a"], row["n_particles"]]
         assert digits(row["ratio"]) == ratio

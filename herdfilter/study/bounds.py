@@ -1,0 +1,188 @@
+r"""The posterior Cramer-Rao bound: an error below which no filter can be.
+
+In the names of `posterior_cramer_rao_bound`, with :math:`\bar F = \mathrm E[F]` and
+:math:`C = \mathrm E[(F - \bar F)^\top Q^{-1} (F - \bar F)]` the same recursion (by the matrix inversion lemma) is
+
+.. math:: J_{k+1} = (Q + \bar F (J_k + C)^{-1} \bar F^\top)^{-1} + \mathrm E[H^\top R^{-1} H],
+
+and that is computed, on covariances: Q may be singular where F does not vary outside its range, above all where f is
+linear.
+
+The bound is on the average over all truths. It is attained where the model is linear and Gaussian, and loose where the
+posterior has several modes. Errors of angles are taken as small: it knows nothing of wrapping. Where
+:math:`\mathrm E[H^\top R^{-1} H]` is infinite, as of bearings from a sensor that the target may come arbitrarily near
+to, the nearest simulated targets dominate the mean, and the bound falls slowly with `runs`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from herdfilter._checks import Array, as_count, as_generator, as_positive
+from herdfilter._covariances import covariance_factor
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models.contract import (
+    ADDITIVE,
+    OBSERVED,
+    circular_dims,
+    observation_circular,
+    observation_covariance,
+    observation_mean,
+    require,
+    require_constant_noise,
+    sample_transition,
+    transition_covariance,
+    transition_mean,
+)
+from herdfilter.models.jacobians import VectorFunction, differences
+
+_NOISELESS = 1e-10
+"""Variance, as a share of the largest, that counts as none."""
+
+
+def posterior_cramer_rao_bound(
+    model: Any, steps: int, dt: float = 1.0, runs: int = 1000, rng: np.random.Generator | int | None = None
+) -> Array:
+    r"""Lower bound of the mean squared error matrix of every filter (Tichavsky, Muravchik and Nehorai 1998, eq. 21).
+
+    For :math:`x_{k+1} = f(x_k) + N(0, Q)`, :math:`z_k = h(x_k) + N(0, R)` the information obeys
+
+    .. math::
+        J_{k+1} = Q^{-1} + \mathrm E[H^\top R^{-1} H]
+        - Q^{-1} \mathrm E[F] \left(J_k + \mathrm E[F^\top Q^{-1} F]\right)^{-1} \mathrm E[F]^\top Q^{-1}
+
+    with the Jacobians F of f at the state at step k, and H of h at step k + 1. Expectations are means over simulated states.
+    The bound at step k is the inverse of J_k: the mean over truths and observations of the outer product of the error
+    exceeds it by a positive semi-definite matrix.
+
+    Parameters
+    ----------
+    model : object
+        With ``dim``, ``initial`` (a `GaussianMixture`), ``transition_mean``, ``transition_covariance``,
+        ``observation_mean`` and ``observation_covariance``; Jacobians are its own where it has them, else central
+        differences.
+    steps, dt : int, float
+        Number of steps T, and the time between them.
+    runs : int
+        Simulated truths. For a linear model the bound does not depend on them: it is the Kalman filter's covariance.
+    rng : numpy.random.Generator or int, optional
+        Source of the random draws.
+
+    Returns
+    -------
+    ndarray, shape (T, d, d)
+        At steps 1 to T.
+
+    Raises
+    ------
+    TypeError
+        If the model lacks a function, or its initial distribution is not a Gaussian mixture.
+    ValueError
+        If a number is out of range; if Q is singular and F varies outside its range, where the recursion has no finite
+        terms; if R is singular.
+
+    Examples
+    --------
+    >>> one = np.eye(1)
+    >>> model = hf.models.LinearGaussian(one, one, 0.1 * one, one, [0.0], one)
+    >>> bound = hf.study.posterior_cramer_rao_bound(model, steps=5, runs=10, rng=0)
+    >>> kalman = hf.ExtendedKalmanFilter(model).run(np.zeros((5, 1)))
+    >>> print(np.allclose(bound, kalman.covariances))  # reached where everything is Gaussian and linear
+    True
+    """
+    require(model, "the Cramer-Rao bound", ("dim", "initial", *ADDITIVE, *OBSERVED))
+    require_constant_noise(model, "the Cramer-Rao bound")
+    if not isinstance(model.initial, GaussianMixture):
+        found = type(model.initial).__name__
+        raise TypeError(f"model: the Cramer-Rao bound needs a GaussianMixture as initial distribution, got {found}")
+    T, dt, rng = as_count("steps", steps), as_positive("dt", dt), as_generator(rng)
+    x = model.initial.sample(as_count("runs", runs), rng)
+    P = _initial_bound(model.initial, x)
+    bounds = np.empty((T, model.dim, model.dim))
+    for step in range(1, T + 1):
+        F = _transition_jacobians(model, x, dt, step)
+        Q = transition_covariance(model, dt, step)
+        P = _informed(P, _variation(F, Q, step))
+        mean = F.mean(axis=0)
+        P = Q + mean @ P @ mean.T
+        x = sample_transition(model, x, rng, dt, None, step)
+        P = _informed(P, _observation_information(model, x, step))
+        bounds[step - 1] = P
+    return bounds
+
+
+def _initial_bound(initial: GaussianMixture, x: Array) -> Array:
+    """Inverse of the Fisher information of the initial density, over draws x (runs, d) where it is no Gaussian."""
+    if len(initial) == 1:
+        return initial.covariance
+    logs = initial.component_log_densities(x)
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True)) * initial.weights
+    shares /= shares.sum(axis=1, keepdims=True)
+    pulls = np.stack(
+        [np.linalg.solve(cov, (mean - x).T).T for mean, cov in zip(initial.means, initial.covariances, strict=True)],
+        axis=1,
+    )
+    scores = (shares[:, :, None] * pulls).sum(axis=1)
+    return np.linalg.inv(scores.T @ scores / len(x))
+
+
+def _informed(P: Array, information: Array) -> Array:
+    """Return ``(P^-1 + information)^-1`` for P that may be singular."""
+    L = covariance_factor(P)
+    half = np.linalg.cholesky(np.eye(len(P)) + L.T @ information @ L)
+    root = np.linalg.solve(half, L.T)
+    return root.T @ root
+
+
+def _variation(F: Array, Q: Array, step: int) -> Array:
+    """``E[(F - E F)' Q^-1 (F - E F)]`` of Jacobians (runs, d, d), with the pseudo-inverse of Q."""
+    centred = F - F.mean(axis=0)
+    sd = np.sqrt(np.diagonal(Q))
+    scale = np.where(sd > 0, sd, 1.0)
+    values, vectors = np.linalg.eigh(Q / np.outer(scale, scale))
+    along = vectors.T @ (centred / scale[:, None])
+    noisy = values > _NOISELESS * max(values[-1], 0.0)
+    if (np.abs(along[:, ~noisy]) > 1e-6 * np.abs(F / scale[:, None]).max()).any():
+        raise ValueError(
+            f"transition_covariance: expected noise in every direction in which the transition is nonlinear, "
+            f"got a singular matrix at step {step}"
+        )
+    whitened = along[:, noisy] / np.sqrt(values[noisy])[:, None]
+    return np.einsum("rij,rik->jk", whitened, whitened) / len(F)
+
+
+def _observation_information(model: Any, x: Array, step: int) -> Array:
+    """``E[H' R^-1 H]`` over states x (runs, d)."""
+    H = _observation_jacobians(model, x, step)
+    R = observation_covariance(model, H.shape[1], step)
+    try:
+        whitened = np.linalg.solve(np.linalg.cholesky(R), H)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            f"observation_covariance: expected a positive definite matrix at step {step}, got {R.tolist()}"
+        ) from None
+    return np.einsum("rij,rik->jk", whitened, whitened) / len(x)
+
+
+def _transition_jacobians(model: Any, x: Array, dt: float, step: int) -> Array:
+    """Jacobians of the transition mean at states (runs, d), (runs, d, d)."""
+    if hasattr(model, "transition_jacobian"):
+        return np.asarray(model.transition_jacobian(x, dt, None, step), dtype=np.float64)
+    circular = circular_dims(model)
+    return _differences(VectorFunction(lambda y: transition_mean(model, y, dt, None, step), lambda _: circular), x)
+
+
+def _observation_jacobians(model: Any, x: Array, step: int) -> Array:
+    """Jacobians of the mean observation at states (runs, d), (runs, k, d)."""
+    if hasattr(model, "observation_jacobian"):
+        return np.asarray(model.observation_jacobian(x, step), dtype=np.float64)
+    return _differences(
+        VectorFunction(lambda y: observation_mean(model, y, step), lambda size: observation_circular(model, size)),
+        x,
+    )
+
+
+def _differences(function: VectorFunction, x: Array) -> Array:
+    return differences(function, x, x.std(axis=0)[None])[1]

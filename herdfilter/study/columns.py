@@ -1,0 +1,335 @@
+"""Every column of the result table and every series over time, declared once.
+
+Store, summary, command line, report and figures go through these lists. A new number takes a function of the evidence
+(measures.py), one `Column` here, and a test of the function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from herdfilter._checks import Array
+from herdfilter.study import measures, steps
+from herdfilter.study.evidence import Evidence
+from herdfilter.study.statistics import (
+    Summary,
+    mean,
+    mean_and_median,
+    mean_beside_band,
+    mean_with_interval,
+    median,
+    median_with_interval,
+    rms,
+    rms_and_median,
+    total,
+)
+
+__all__ = ["Column"]
+
+
+def digits(number: float) -> str:
+    """Write a number with three digits."""
+    if math.isnan(number):
+        return "-"
+    text = f"{number:#.3g}".rstrip(".")
+    if "e" not in text:
+        return text
+    mantissa, exponent = text.split("e")
+    return f"{mantissa.rstrip('.')}e{int(exponent)}"
+
+
+def percent(share: float) -> str:
+    """Write a share in per cent."""
+    return f"{100 * share:.0f} %"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A number measured of every run of every filter.
+
+    Attributes
+    ----------
+    name : str
+        Of the column in the table of runs, in the store and, with endings, in the summary.
+    meaning : str
+        What it is.
+    measure : callable
+        The evidence of a run -> the number; NaN where it cannot be had.
+    summary : callable, optional
+        How the runs of a filter are summarised (`statistics.Summary`); not at all without one.
+    label : str
+        Heading in the tables of the command line and the report, with ``{unit}`` filled in; without one it is in the CSV
+        files only.
+    format : callable
+        How the tables write it.
+    brief : bool
+        Whether it stands in the narrow table of the command line, too.
+    figure : str
+        ``"error"``: drawn against particle count and time; ``"scaled"``: in place of these for a family of models, whose
+        units differ. ``"consistency"``: drawn beside its band, 1 is right.
+    title : str
+        Of its panel in a figure.
+    time : bool
+        Whether it differs from one machine, and one hour, to the next.
+    of_reference : bool
+        Whether it is known without the filter's result, so that a failed run has it.
+
+    Examples
+    --------
+    >>> from herdfilter.study.columns import Column
+    >>> column = Column("steps", "How many steps the run has.", lambda run: len(run.recording))
+    >>> column.name, column.format(12.345)
+    ('steps', '12.3')
+    """
+
+    name: str
+    meaning: str
+    measure: Callable[[Evidence], float]
+    summary: Summary | None = None
+    label: str = ""
+    format: Callable[[float], str] = digits
+    brief: bool = False
+    figure: Literal["", "error", "scaled", "consistency"] = ""
+    title: str = ""
+    time: bool = False
+    of_reference: bool = False
+
+
+COLUMNS = (
+    Column(
+        "reference_sd",
+        "standard error of the reference's own posterior mean",
+        measures.reference_sd,
+        rms,
+        of_reference=True,
+    ),
+    Column(
+        "reference_error",
+        "root mean square over time of the distance to the reference's posterior mean",
+        measures.reference_error,
+        rms_and_median,
+        "RMS error to the reference{unit}",
+        figure="error",
+        title="Error to the reference posterior mean",
+    ),
+    Column(
+        "reference_uncertainty",
+        "standard error of the reference's own posterior mean, in posterior standard deviations",
+        measures.reference_uncertainty,
+        rms,
+        of_reference=True,
+    ),
+    Column(
+        "reference_error_sd",
+        "root mean square over time and dimensions of the error to the reference's posterior mean, each in its posterior "
+        "standard deviation",
+        measures.reference_error_sd,
+        rms_and_median,
+        "RMS error to the reference (posterior sd)",
+        figure="scaled",
+        title="Error to the reference posterior mean, in posterior standard deviations",
+    ),
+    Column(
+        "variance_ratio",
+        "posterior variance over the reference's, geometric mean over time and dimensions: 1 where it is right",
+        measures.variance_ratio,
+        median,
+        "posterior variance over the reference's",
+    ),
+    Column(
+        "rmse",
+        "root mean square over time of the distance to the truth",
+        measures.rmse,
+        rms_and_median,
+        "RMS error to the truth{unit}",
+        figure="error",
+        title="Error to the truth",
+    ),
+    Column(
+        "gospa",
+        "of many targets: GOSPA distance of the estimates to the targets, mean over time",
+        measures.gospa,
+        mean_and_median,
+        "GOSPA{unit}",
+        figure="error",
+        title="GOSPA",
+    ),
+    Column(
+        "gospa_localisation",
+        "part of GOSPA by the distances of assigned estimates: p-th root of its mean over time; the p-th powers of the "
+        "three parts sum to the mean of that of GOSPA",
+        measures.gospa_part("localisation"),
+        mean,
+        "GOSPA: localisation{unit}",
+    ),
+    Column(
+        "gospa_missed",
+        "likewise the part by targets without an estimate",
+        measures.gospa_part("missed"),
+        mean,
+        "GOSPA: missed{unit}",
+    ),
+    Column(
+        "gospa_false",
+        "likewise the part by estimates without a target",
+        measures.gospa_part("false"),
+        mean,
+        "GOSPA: false{unit}",
+    ),
+    Column(
+        "ospa",
+        "of many targets: OSPA distance of the estimates to the targets, mean over time",
+        measures.ospa,
+        mean_with_interval,
+        "OSPA{unit}",
+        brief=True,
+    ),
+    Column(
+        "label_switches",
+        "how often a target was given another label than it had last",
+        measures.label_switches,
+        mean,
+        "label switches",
+        brief=True,
+    ),
+    Column(
+        "cardinality_error",
+        "absolute difference of the numbers of estimates and of targets, mean over time",
+        measures.cardinality_error,
+        mean,
+        "error of the number of targets",
+    ),
+    Column("final_rmse", "rmse over the final part of the run", measures.final_rmse),
+    Column("log_likelihood", "log-likelihood of all observations", measures.log_likelihood),
+    Column(
+        "log_likelihood_error",
+        "log-likelihood minus that of the reference",
+        measures.log_likelihood_error,
+        rms,
+        "RMS error of the log-likelihood",
+    ),
+    Column("ess", "effective sample size, mean over time", measures.mean_ess, mean, "effective sample size"),
+    Column(
+        "anees",
+        "normalised estimation error squared over its degrees of freedom: 1 where covariances are right",
+        measures.anees,
+        mean_beside_band("nees_degrees"),
+        "ANEES",
+        figure="consistency",
+        title="ANEES: covariance of the state",
+    ),
+    Column("nees_inside", "share of steps with the truth in the 95 % ellipsoid", measures.nees_inside, mean),
+    Column("nees_singular", "number of steps whose covariance is singular", measures.nees_singular, total),
+    Column("nees_degrees", "degrees of freedom of one step: the dimension of the state", measures.state_dim),
+    Column(
+        "nis",
+        "normalised innovation squared over its degrees of freedom: 1 where predictions are right",
+        measures.nis,
+        mean_beside_band("nis_degrees"),
+        "NIS",
+        figure="consistency",
+        title="NIS: predicted observations",
+    ),
+    Column(
+        "nis_inside",
+        "share of observations in the 95 % ellipsoid of their prediction",
+        measures.nis_inside,
+        mean,
+    ),
+    Column("nis_degrees", "number of entries observed", measures.entries_observed),
+    Column(
+        "energy_distance",
+        "energy distance of the particles to the exact posterior, in its standard deviations",
+        measures.mean_energy_distance,
+        median_with_interval,
+        "energy distance to the posterior",
+    ),
+    Column(
+        "ms_per_step",
+        "milliseconds per step, compilation excluded",
+        measures.ms_per_step,
+        median,
+        "ms per step",
+        brief=True,
+        time=True,
+    ),
+    Column("seconds", "seconds for the run", measures.seconds, median, time=True),
+    Column(
+        "diverged",
+        "whether the run failed, or final_rmse exceeds the scenario's bound",
+        measures.diverged,
+        mean,
+        "diverged",
+        percent,
+        brief=True,
+    ),
+)
+"""The columns, in the order of the table."""
+
+BY_NAME = {column.name: column for column in COLUMNS}
+
+MEASURED = tuple(column.name for column in COLUMNS if column.name != "diverged")
+"""Names of the measured numbers; ``diverged`` is true or false, and a failed run has it."""
+
+TIMES = tuple(column.name for column in COLUMNS if column.time)
+"""Names of those that differ from one machine, and one hour, to the next."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A value at every step, kept for every run of every filter.
+
+    Attributes
+    ----------
+    name : str
+        Of the series in the store.
+    measure : callable
+        The evidence of a run -> values (T,), NaN where there is none.
+    over_time : callable, optional
+        The series of all runs -> columns of `over_time` (`steps.Steps`).
+    """
+
+    name: str
+    measure: Callable[[Evidence], Array]
+    over_time: steps.Steps | None = None
+
+
+SERIES = (
+    Series("truth", lambda run: run.truth, steps.errors("rmse")),
+    Series("reference", lambda run: run.against_reference, steps.errors("reference_error")),
+    Series("gospa", lambda run: run.of_sets("gospa"), steps.mean_and_band),
+    Series("ospa", lambda run: run.of_sets("ospa"), steps.mean_and_band),
+    Series("cardinality", lambda run: run.of_sets("cardinality"), steps.mean_and_band),
+    Series("ess", lambda run: run.ess, steps.band),
+    Series("nees", lambda run: run.nees, steps.over_degrees),
+    Series("nees_degrees", lambda run: run.nees_degrees),
+    Series("nis", lambda run: run.nis, steps.over_degrees),
+    Series("nis_degrees", lambda run: run.nis_degrees),
+    Series("energy_distance", lambda run: run.energy_distances, steps.band),
+)
+"""The series: squared errors, what else is plotted over time, and degrees of freedom (name with ``_degrees``)."""
+
+
+def measured(run: Evidence) -> dict[str, float]:
+    """Measure every column of a run."""
+    return {column.name: float(column.measure(run)) for column in COLUMNS}
+
+
+def measured_without_result(run: Evidence) -> dict[str, float]:
+    """Measure the columns that a failed run has, too."""
+    return {column.name: float(column.measure(run)) for column in COLUMNS if column.of_reference}
+
+
+def series_of(run: Evidence) -> dict[str, Array]:
+    """Return the series of a run that have a value at some step, each (T,)."""
+    found = {series.name: series.measure(run) for series in SERIES}
+    some = {name for name, values in found.items() if not name.endswith("_degrees") and has_any(values)}
+    return {name: values for name, values in found.items() if name.removesuffix("_degrees") in some}
+
+
+def has_any(values: Array) -> bool:
+    """Whether some value is finite."""
+    return any(map(math.isfinite, values))

@@ -1,0 +1,212 @@
+"""What a filter is fed with in a run: simulated from the model, or real data from a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from herdfilter._checks import Array, one_of, shown, unmasked, with_nan
+from herdfilter._one_line import fields_in_line
+from herdfilter.catalogue.expressions import check_keywords
+from herdfilter.models.sensors import Sensor
+from herdfilter.models.simulation import simulate, simulate_observations, simulated_controls
+from herdfilter.study.data import load_plaza, load_uav
+from herdfilter.study.harbour import load_harbour
+from herdfilter.study.scenario import Scenario
+from herdfilter.tracking.simulation import simulate_scans
+
+__all__ = ["DataSet", "Recording"]
+
+Observations = Array | list[Array]
+"""Of all steps (T, k); or a list of T scans (m, k), each with any number m of detections."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Recording:
+    """Truth and input of one run.
+
+    Parameters
+    ----------
+    truth : ndarray, shape (T, d) or (T, targets, d)
+        States at steps 1 to T; of many targets, NaN where one is absent.
+    observations : ndarray, shape (T, k), or list of T arrays, each (m, k)
+        NaN where nothing was observed; or scans, each with any number m of detections.
+    dt : float or ndarray of shape (T,)
+        Time from one step to the next.
+    controls : ndarray of shape (T, c), optional
+        Control inputs of the transitions.
+    sensors : sequence of Sensor, length T, optional
+        What each observation is of, where it is not of the model's own observation functions.
+
+    Examples
+    --------
+    >>> from herdfilter.study.recording import Recording
+    >>> truth, z = hf.simulate(hf.models.UNGM(), 10, rng=1)
+    >>> recording = Recording(truth, z, dt=0.5)
+    >>> len(recording), len(recording.first(4))
+    (10, 4)
+    >>> print(recording.times[-1])
+    5.0
+    """
+
+    truth: Array
+    observations: Observations
+    dt: float | Array = 1.0
+    controls: Array | None = None
+    sensors: Sequence[Sensor] | None = None
+
+    __repr__ = fields_in_line
+
+    def __post_init__(self) -> None:
+        unmasked("truth", self.truth)
+        if isinstance(self.observations, np.ndarray):
+            object.__setattr__(self, "observations", np.asarray(with_nan(self.observations)))
+
+    def __len__(self) -> int:
+        return len(self.truth)
+
+    @property
+    def many(self) -> bool:
+        """Whether the truth is of many targets."""
+        return self.truth.ndim == 3
+
+    @property
+    def scans(self) -> list[Array] | None:
+        """The scans; None where there is one observation at each step."""
+        return self.observations if isinstance(self.observations, list) else None
+
+    @property
+    def times(self) -> Array:
+        """Time of every step since the initial state, shape (T,)."""
+        return np.cumsum(np.broadcast_to(self.dt, len(self)))
+
+    @property
+    def input(self) -> tuple[Any, dict[str, Any]]:
+        """What the ``run`` of a filter takes: observations, or readings of sensors, and what is told beside them."""
+        if self.sensors is None:
+            return self.observations, {"dt": self.dt, "controls": self.controls}
+        readings = list(zip(self.times, self.sensors, self.observations, strict=True))
+        return readings, {"controls": self.controls}
+
+    def first(self, steps: int) -> Recording:
+        """Return the first `steps` steps."""
+        return Recording(
+            self.truth[:steps],
+            self.observations[:steps],
+            self.dt if np.ndim(self.dt) == 0 else np.asarray(self.dt)[:steps],
+            None if self.controls is None else self.controls[:steps],
+            None if self.sensors is None else self.sensors[:steps],
+        )
+
+
+def packed(scans: list[Array]) -> dict[str, Array]:
+    """Return scans as two arrays: all ``detections`` (sum of m, k), and how many each scan has, ``scan_sizes`` (T,)."""
+    sizes = np.array([len(scan) for scan in scans], dtype=np.float64)
+    return {"detections": np.concatenate(scans), "scan_sizes": sizes}
+
+
+def unpacked(detections: Array, scan_sizes: Array) -> list[Array]:
+    """Return the scans of what `packed` returned."""
+    return np.split(detections, np.cumsum(scan_sizes).astype(int)[:-1])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DataSet:
+    """Real data: the recording, and the arguments that the model takes from it.
+
+    The recording is the same in every run; without observations (T, 0), they are simulated anew in each.
+
+    Examples
+    --------
+    >>> from herdfilter.study.recording import DataSet, Recording
+    >>> truth, z = hf.simulate(hf.models.UNGM(), 10, rng=1)
+    >>> data = DataSet(Recording(truth, z), model_arguments={"beacons": [[0.0, 0.0]]})
+    >>> sorted(data.model_arguments), len(data.recording)
+    (['beacons'], 10)
+    """
+
+    recording: Recording
+    model_arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    __repr__ = fields_in_line
+
+
+def _plaza(folder: Path | None, **options: Any) -> DataSet:
+    data = load_plaza(folder, **options)
+    return DataSet(Recording(data.truth, data.observations, data.dt, data.controls), {"beacons": data.beacons})
+
+
+def _uav(folder: Path | None, **options: Any) -> DataSet:
+    truth = load_uav(folder, **options).truth
+    return DataSet(Recording(truth, np.empty((len(truth), 0))))
+
+
+def _harbour(folder: Path | None, **options: Any) -> DataSet:
+    data = load_harbour(folder, **options)
+    sensors = {name: data.constants[name].sensor for name in set(data.sensors)}
+    recording = Recording(data.truth, data.scans, data.dt, sensors=[sensors[name] for name in data.sensors])
+    return DataSet(recording, data.initial)
+
+
+DATA_SETS: dict[str, tuple[Callable[..., Any], Callable[..., DataSet]]] = {
+    "autoferry": (load_harbour, _harbour),
+    "plaza": (load_plaza, _plaza),
+    "uav": (load_uav, _uav),
+}
+"""Type of data -> the loader, whose keywords are the keys of ``[data]``, and what makes a `DataSet` of it."""
+
+
+def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
+    """Load the real data of a scenario; None if it is simulated.
+
+    Raises
+    ------
+    ValueError
+        If the type of data or a key is unknown (with the nearest known one).
+    FileNotFoundError
+        If the folder does not hold the file.
+    """
+    if scenario.data is None:
+        return None
+    options = {k: v for k, v in scenario.data.items() if k != "type"}
+    loader, adapt = DATA_SETS[one_of("data type", scenario.data["type"], DATA_SETS)]
+    check_keywords("[data]", loader, options, taken=("folder",))
+    return adapt(None if folder is None else Path(folder), **options)
+
+
+def check_data_folder(scenario: Scenario, folder: str | Path | None) -> None:
+    """Raise ValueError unless `folder` may be the data folder of the scenario."""
+    if folder is None:
+        return
+    if not isinstance(folder, (str, Path)) or not str(folder):
+        raise ValueError(f"data: expected a folder, got {shown(folder)}")
+    if scenario.data is None:
+        raise ValueError(f"data: scenario {shown(scenario.name)} is simulated and takes no data folder")
+
+
+def record(
+    scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator, steps: int | None = None
+) -> Recording:
+    """Return the recording of one run: simulated with `rng`, of `steps` steps if given, or the real one."""
+    if data is not None:
+        recorded = data.recording
+        if recorded.scans is not None or np.shape(recorded.observations)[1] > 0:
+            return recorded
+        return replace(recorded, observations=simulate_observations(model, recorded.truth, rng))
+    steps = scenario.steps_of(model) if steps is None else steps
+    if scenario.targets is not None:
+        truth = scenario.targets.simulate_truth(model, steps, rng, scenario.dt)
+        return Recording(truth, simulate_scans(model, truth, rng), scenario.dt)
+    truth, observations = simulate(model, steps, rng, dt=scenario.dt, initial=scenario.initial_truth)
+    return Recording(truth, observations, scenario.dt, simulated_controls(model, steps))
+
+
+def first_step(scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator) -> Recording:
+    """Return the first step of a run."""
+    if data is None:
+        return record(scenario, model, None, rng, steps=1)
+    return record(scenario, model, replace(data, recording=data.recording.first(1)), rng)

@@ -1,0 +1,306 @@
+"""Scenarios: one experiment a TOML file, with its source.
+
+A file runs code where it names any: a Python file in ``type``, and the modules under ``imports``. Beside those, only the
+public classes of herdfilter can be named in it.
+
+```toml
+title = "..."                 # required, as is [model]
+source = "author, year"
+steps = 100                   # left out with real data
+dt = 1.0
+runs = 20                     # of a family, runs of each model
+models = 100                  # a family: so many models, each of a seed that [model] takes under the name `seed`
+first_model = 0               # seed of the first
+particles = [20, 50, 100]
+filters = ["bootstrap", "herded-kh", "my-filter"]
+error_dims = [0, 1]           # dimensions whose error counts; all unless given
+unit = "m"                    # of the error
+labels = ["x (m)", "y (m)"]   # of the state's dimensions, for figures
+time_label = "time (s)"
+view = "plane"                # path in the first two of error_dims, or "time": the first dimension against time
+imports = ["mymodule"]        # modules whose classes the file names: installed ones, or mymodule.py beside it
+
+[model]
+type = "UNGM"                 # in herdfilter.models, or "mymodule:Class", or "file.py:Class" in the file's folder
+process_variance = 10.0       # further keys are keyword arguments of the class; of `model`, a text is a constructor
+                              # expression, such as "models.LinearGaussian(...)" within a WithClutter
+
+[truth]                       # of a simulation
+initial = [0.1]               # state at step 0; drawn from the model's initial distribution unless given
+
+[targets]                     # many of them, each of which [model], a WithClutter, observes in scans; see targets.Targets
+cutoff = 100.0                # of GOSPA and OSPA: from this distance on an estimate is none of the target
+survival_probability = 0.99
+noise = true                  # whether the true targets have the model's noise
+gospa_order = 2.0
+ospa_order = 1.0
+
+[[targets.births]]            # where one may be born at every step: told to the trackers
+probability = 0.03
+mean = [0.0, 0.0]
+sd = [10.0, 10.0]             # or one table [targets.births] with mean, sd, expected: where detections are of no track
+
+[[targets.tracks]]            # a target of the truth; without any, they are drawn from the births in each run
+initial = [0.0, 1.0]          # state at step `at`
+sd = [1.0, 0.1]               # by which it differs from run to run; 0 unless given
+first = 1                     # step of its first detection
+last = 70                     # to the end unless given
+at = 0                        # the step before `first` unless given; from a later one it is simulated back, too
+
+[data]                        # real data instead of a simulation; see recording.DATA_SETS
+type = "plaza"
+name = "Plaza1"
+
+[reference]                   # compared with beside the truth; see reference.REFERENCES
+type = "grid"
+
+[divergence]                  # a run diverged if its RMSE over the last part exceeds the bound
+final_part = 0.25
+rmse_above = 15.0
+
+[[published]]                 # a figure from elsewhere, to compare ours with (benchmarks/bench_known.py)
+filter = "bootstrap"          # or "reference": the posterior mean itself
+n_particles = 50
+value = 5.5
+tolerance = 0.3               # how far ours may be from it
+source = "author, year, table"
+measure = "rmse"              # see PUBLISHED_MEASURES
+statistic = "mean"            # over runs: "mean", "median" or "rms"
+runs = 100                    # as there; so are steps and skip (steps left out at the start)
+model = {}                    # keys of [model] that differ there
+
+[filter.my-filter]            # a filter of one's own, in the form of catalogue/filters.toml
+proposal = "HerdedProposal(KernelHerding(bandwidth=0.5))"   # or "HerdedProposal(mymodule.MySampler())"
+```
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from herdfilter._checks import as_count, one_of, shortened, shown
+from herdfilter.catalogue.expressions import check_keywords, evaluate
+from herdfilter.catalogue.names import Imports, is_file
+from herdfilter.study.criteria import Divergence, Published
+from herdfilter.study.scenario_fields import check_depth, check_fields, check_keys
+from herdfilter.study.targets import Targets
+
+__all__ = ["Scenario", "load_scenario"]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One experiment; the fields are the keys of the TOML file (see the module's documentation).
+
+    Attributes
+    ----------
+    name : str
+        The file's name without ``.toml``.
+    folder : Path
+        Where the file lies; paths in it are relative to this folder.
+    filter : mapping
+        The scenario's own filters, name -> table of keywords.
+
+    Examples
+    --------
+    >>> scenario = hf.study.Scenario(
+    ...     name="volatility",
+    ...     title="Ten days of a volatile price",
+    ...     model={"type": "StochasticVolatility"},
+    ...     steps=10,
+    ... )
+    >>> scenario.build_model().dim
+    1
+    >>> table = hf.compare(scenario, ["bootstrap"], particles=[20], runs=2)
+    >>> table["rmse"].notna().tolist()
+    [True, True]
+    """
+
+    name: str
+    title: str
+    model: Mapping[str, Any]
+    source: str = ""
+    steps: int = 100
+    dt: float = 1.0
+    runs: int = 20
+    models: int | None = None
+    first_model: int = 0
+    particles: tuple[int, ...] = (100,)
+    filters: tuple[str, ...] = ("bootstrap", "herded-kh", "mixture-kh")
+    error_dims: tuple[int, ...] | None = None
+    unit: str = ""
+    labels: tuple[str, ...] = ()
+    time_label: str = "time"
+    view: str = "plane"
+    truth: Mapping[str, Any] | None = None
+    targets: Targets | None = None
+    data: Mapping[str, Any] | None = None
+    reference: Mapping[str, Any] | None = None
+    divergence: Divergence | None = None
+    published: tuple[Published, ...] = ()
+    filter: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    imports: tuple[str, ...] = ()
+    folder: Path = Path()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.truth is not None:
+            check_keywords("[truth]", _truth, self.truth)
+
+    @property
+    def modules(self) -> Imports:
+        """The modules whose names the scenario may use."""
+        return Imports(self.imports, self.folder)
+
+    @property
+    def initial_truth(self) -> Sequence[float] | None:
+        """State at step 0 of a simulated truth, shape (d,); None if it is drawn."""
+        return None if self.truth is None else _truth(**self.truth)
+
+    def dims(self, dim: int) -> tuple[int, ...]:
+        """Dimensions whose error counts, of a state of `dim` dimensions."""
+        return tuple(range(dim)) if self.error_dims is None else self.error_dims
+
+    def steps_of(self, model: Any) -> int:
+        """Count the steps of a simulated run; the models of a family say in `steps` how many they should have."""
+        return self.steps if self.models is None else as_count("steps", getattr(model, "steps", self.steps))
+
+    @property
+    def plane(self) -> tuple[int, int]:
+        """Dimensions in which a path is drawn: the first two whose error counts, where there are two."""
+        i, j = self.error_dims[:2] if self.error_dims and len(self.error_dims) > 1 else (0, 1)
+        return i, j
+
+    def build_model(self, **arguments: Any) -> Any:
+        """Build the model from its table; `arguments` are what real data brings along (such as beacons), or a seed.
+
+        Of a family, the first model unless `arguments` have another seed.
+
+        Raises
+        ------
+        ValueError
+            If the class is unknown or does not take a key (with the nearest known name).
+        FileNotFoundError
+            If the class is to come from a file that does not exist.
+        """
+        drawn = {} if self.models is None else {"seed": self.first_model}
+        keywords = {k: v for k, v in self.model.items() if k != "type"} | drawn | arguments
+        name = str(self.model["type"])
+        with _blamed_on(f"{self.name}.toml: model type"):
+            cls = self.modules.model_class(name)
+        with _blamed_on(f"{self.name}.toml: model {shown(name)}"):
+            if isinstance(keywords.get("model"), str):  # of one target, without the clutter
+                keywords["model"] = evaluate(keywords["model"], self.modules)
+            check_keywords("arguments", cls, keywords)
+            model = cls(**keywords)
+            as_count("dim", getattr(model, "dim", None))
+        return model
+
+
+@contextmanager
+def _blamed_on(part: str) -> Iterator[None]:
+    """Put the name of a part before whatever is raised for it."""
+    try:
+        yield
+    except (FileNotFoundError, TypeError, ValueError) as error:
+        kind = next(kind for kind in (FileNotFoundError, TypeError, ValueError) if isinstance(error, kind))
+        raise kind(f"{part}: {error}") from error
+    except (Exception, SystemExit) as error:  # what a class does with arguments that do not fit
+        raise ValueError(f"{part}: {type(error).__name__}: {error}") from error
+
+
+def _truth(initial: Sequence[float]) -> Sequence[float]:
+    """Return the only key of ``[truth]``."""
+    return initial
+
+
+def scenario_files() -> dict[str, Path]:
+    """Find the scenarios that come with the package, name -> TOML file, in alphabetical order."""
+    packaged = Path(str(files("herdfilter") / "_scenarios"))
+    folder = packaged if packaged.is_dir() else Path(str(files("herdfilter"))).parent / "scenarios"
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
+    """Load a scenario by name, or from a path to a TOML file.
+
+    Raises
+    ------
+    ValueError
+        If the name or a key is unknown (with the nearest known one), or a value does not fit.
+    FileNotFoundError
+        If a path was given and there is no such file.
+
+    Examples
+    --------
+    >>> from herdfilter.study.scenario import load_scenario
+    >>> scenario = load_scenario("ungm")
+    >>> scenario.steps, scenario.build_model()
+    (100, UNGM(process_variance=10.0, observation_variance=1.0, initial_variance=5.0))
+    """
+    if isinstance(scenario, Scenario):
+        return scenario
+    if not isinstance(scenario, (str, os.PathLike)):
+        raise TypeError(f"scenario: expected a name, a path to a TOML file or a Scenario, got {shown(scenario)}")
+    text = os.fspath(scenario)
+    if text.endswith(".toml") or os.sep in text:
+        path = Path(text).expanduser()
+        if not is_file(path):
+            raise FileNotFoundError(f"scenario: no file {shortened(str(path), 200)}")
+    else:
+        known = scenario_files()
+        path = known[one_of("scenario", text, known)]
+    name = shortened(path.name, 80)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        check_keys(text)
+        return scenario_from_table(path, tomllib.loads(text))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name}: expected text in UTF-8, got byte {error.object[error.start]:#x}") from None
+    except RecursionError:
+        raise ValueError(f"{name}: expected a table, got one nested too deeply") from None
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def scenario_from_table(path: Path, table: dict[str, Any]) -> Scenario:
+    """Check a table as it stands in a scenario's file, and make the scenario of it."""
+    check_depth(table)
+    for name in ("model", "truth", "targets", "data", "reference", "divergence", "filter"):
+        if not isinstance(table.get(name, {}), dict):
+            raise ValueError(f"{name}: expected a table [{name}], got {shown(table[name])}")
+    if "divergence" in table:
+        check_keywords("[divergence]", Divergence, table["divergence"])
+        table["divergence"] = Divergence(**table["divergence"])
+    if "targets" in table:
+        table["targets"] = Targets.from_table(table["targets"])
+    table["published"] = _published(table.get("published", []))
+    for name, expected in _LISTS.items():
+        if name in table:
+            table[name] = _tuple(name, table[name], expected)
+    check_keywords("scenario", Scenario, table, taken=("name", "folder"))
+    return Scenario(name=path.stem, folder=path.resolve().parent, **table)
+
+
+def _published(entries: Any) -> tuple[Published, ...]:
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ValueError(f"published: expected tables [[published]], got {shown(entries)}")
+    for entry in entries:
+        check_keywords("[[published]]", Published, entry)
+    return tuple(Published(**entry) for entry in entries)
+
+
+_LISTS: dict[str, type] = {"particles": int, "filters": str, "error_dims": int, "labels": str, "imports": str}
+
+
+def _tuple(name: str, value: Any, expected: type) -> tuple[Any, ...]:
+    if not isinstance(value, list) or not all(type(item) is expected for item in value):
+        raise ValueError(f"{name}: expected a list of {expected.__name__}, got {shown(value)}")
+    return tuple(value)

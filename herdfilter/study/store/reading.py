@@ -1,0 +1,322 @@
+"""A store that is read."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from herdfilter._checks import Array, shown
+from herdfilter.study.columns import MEASURED
+from herdfilter.study.results import StudyResult, Trajectory
+from herdfilter.study.store.schema import (
+    FILE_NAME,
+    KIND,
+    OWN,
+    VERSION,
+    StoreError,
+    connected,
+    digest_of,
+    header,
+    is_empty,
+    unpacked,
+)
+from herdfilter.study.study import Study
+from herdfilter.study.tasks import Key, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_DAMAGE = (
+    sqlite3.Error,
+    zlib.error,
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    RecursionError,
+)
+"""What is raised when damaged contents are read."""
+
+LONGEST = 2**24
+"""Most steps of a series that is read."""
+
+_KEYS = ("filter", "n_particles", "run", "name", "started")
+"""Columns that name a row."""
+
+
+class Store:
+    """A store, open for reading; made by `open_for_reading`.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file; without one the store is in memory.
+    connection : sqlite3.Connection
+
+    Examples
+    --------
+    >>> from herdfilter.study.store import open_for_reading
+    >>> file = "study.sqlite"
+    >>> table = hf.compare("linear_gaussian", ["bootstrap"], particles=[20], runs=1, store=file)
+    >>> with open_for_reading(file) as store:
+    ...     print(store.table().equals(table), len(store.finished()), len(store.sessions()))
+    True 1 1
+    """
+
+    def __init__(self, path: Path | None, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @property
+    def name(self) -> str:
+        """The file, or ``memory``."""
+        return "memory" if self.path is None else str(self.path)
+
+    def description(self) -> dict[str, Any]:
+        """Return the description of the study."""
+        rows = self._checked("study", "WHERE name = 'configuration'")
+        if not rows:
+            raise StoreError(f"{self.name}: damaged store, it does not say what was studied")
+        with self._undamaged():
+            described: dict[str, Any] = json.loads(rows[0]["value"])
+            Study.described(described)
+        return described
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """Return when, how, with which packages and on which machine somebody worked on it, one entry each time."""
+        with self._undamaged():
+            return [
+                {"started": row["started"], "executor": row["executor"]}
+                | {"versions": json.loads(row["versions"]), "machine": json.loads(row["machine"])}
+                for row in self._checked("sessions", "ORDER BY id")
+            ]
+
+    def begun(self) -> bool:
+        """Whether there is anything in it."""
+        return not is_empty(self._connection)
+
+    def finished(self) -> set[Task]:
+        """Return the tasks that are done."""
+        return {Task(*row) for row in self._rows("SELECT filter, n_particles, run FROM runs")}
+
+    def check(self) -> None:
+        """Raise StoreError where what has been finished cannot be read, the series aside."""
+        self.sessions()
+        self.table()
+        with self._undamaged():
+            self._trajectory(Study.described(self.description()))
+
+    def _number_columns(self) -> list[str]:
+        columns = [row[1] for row in self._rows("PRAGMA table_info(runs)")]
+        return [name for name in columns if name not in OWN]
+
+    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._undamaged():
+            return self._connection.execute(query, values).fetchall()
+
+    def _checked(self, table: str, which: str = "", values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """Return rows of a table; raise StoreError, naming the first, where some are not as they were written."""
+        with self._undamaged():
+            found = self._connection.execute(f"SELECT * FROM {table} {which}", values)
+            names = [column[0] for column in found.description]
+            rows = [dict(zip(names, row, strict=True)) for row in found]
+            wrong = [row for row in rows if row["digest"] != digest_of(row)]
+        if wrong:
+            keys = [f"{name} {shown(wrong[0][name])}" for name in _KEYS if name in names]
+            raise StoreError(
+                f"{self.name}: damaged or edited store: {len(wrong)} of {len(rows)} rows of {table} are not as they were "
+                f"written, the first with {', '.join(keys)}; restore a copy, or compare anew in another folder"
+            )
+        return rows
+
+    @contextmanager
+    def _undamaged(self) -> Iterator[None]:
+        """Blame the file for what goes wrong when its contents are read: damage inside a value escapes SQLite."""
+        try:
+            yield
+        except StoreError:
+            raise
+        except _DAMAGE as error:
+            raise StoreError(f"{self.name}: damaged store ({type(error).__name__}: {error})") from error
+
+    def table(self) -> pd.DataFrame:
+        """Return all finished tasks as the table of `herdfilter.compare`, in the order of the study."""
+        import pandas as pd
+
+        with self._undamaged():
+            description, numbers = self.description(), self._number_columns()
+            study = Study.described(description)
+            leading, last = ["filter", "n_particles", "run"], ["diverged", "error", "traceback"]
+            kinds = [] if study.family is None else ["kind"]
+            columns = [*leading, *kinds, "reference", *numbers, *last]
+            table = pd.DataFrame(self._checked("runs"), columns=columns)
+            table[numbers] = table[numbers].astype(np.float64)
+            table = table.astype({"n_particles": np.int64, "run": np.int64, "diverged": bool})
+            table["scenario"], table["seed"] = description["scenario"]["name"], description["seed"]
+            if study.family is not None:
+                table["model"] = [study.family.seed(run) for run in table["run"]]
+                table["kind"] = table["kind"].fillna("").astype(str)
+                leading.append("model")
+            order = {key: i for i, key in enumerate(study.keys)}
+            table["key"] = [order[key] for key in zip(table["filter"], table["n_particles"], strict=True)]
+            table = table.sort_values(["key", "run"], ignore_index=True)
+            more = sorted(set(numbers) - set(MEASURED))
+            told = ["scenario", *leading, *kinds, "seed", "reference"]
+            return table.reindex(columns=[*told, *MEASURED, *more, *last])
+
+    def result(self) -> StudyResult:
+        """Return the outcome of the study: of the runs that all filters have finished, where it was cut off.
+
+        Raises
+        ------
+        StoreError
+            If there is no such run, or the first one, which gives the trajectory, is not among them.
+        """
+        with self._undamaged():
+            study, table = Study.described(self.description()), self.table()
+            sizes = table.groupby("run").size()
+            complete = [int(run) for run in sizes.index[sizes == len(study.keys)]]
+            if 0 not in complete:
+                raise StoreError(
+                    f"{self.name}: {len(table)} of {len(study.tasks)} runs of a filter are finished, but not yet "
+                    "the first run of all of them; continue with --resume"
+                )
+            if len(complete) < study.runs:
+                study = replace(study, runs=len(complete))
+                table = table[table["run"].isin(complete)].reset_index(drop=True)
+            finished = set(table[table["error"] == ""][["filter", "n_particles"]].itertuples(index=False, name=None))
+            series = _Series(self, [key for key in study.keys if key in finished], complete)
+            return StudyResult(study, table, series, self._trajectory(study), self.description(), self.sessions())
+
+    def _trajectory(self, study: Study) -> Trajectory:
+        rows = self._checked("shown")
+        if not rows:  # every process died that was at the first run
+            longest = self._checked("series", "LIMIT 1")
+            steps = len(unpacked(longest[0]["data"], LONGEST)) if longest else 0
+            return Trajectory.unknown(steps, study.scenario.dt, study.shown_particles)
+        arrays = {}
+        for row in rows:
+            shape = json.loads(row["shape"])
+            arrays[row["filter"], row["name"]] = unpacked(row["data"], math.prod(shape)).reshape(shape)
+        return Trajectory.of_arrays(arrays, study.filters, study.shown_particles)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.path is not None:  # what is in memory is read by the result
+            self.close()
+
+
+class _Series(Mapping[Key, Mapping[str, Array]]):
+    """The series of a store, read when they are asked for."""
+
+    def __init__(self, store: Store, keys: Sequence[Key], runs: Sequence[int]) -> None:
+        self._store, self._keys = store, keys
+        self._place = {run: i for i, run in enumerate(runs)}
+
+    def __getitem__(self, key: Key) -> Mapping[str, Array]:
+        if key not in self._keys:
+            raise KeyError(key)
+        store = self._store
+        if store.path is not None:
+            with open_for_reading(store.path) as store:
+                return self._read(store, key)
+        return self._read(store, key)
+
+    def _read(self, store: Store, key: Key) -> Mapping[str, Array]:
+        found: dict[str, dict[int, Array]] = {}
+        which = "FROM runs WHERE filter = ? AND n_particles = ?"
+        with store._undamaged():
+            numbers = dict(store._rows(f"SELECT id, run {which}", key))
+            for row in store._checked("series", f"WHERE run IN (SELECT id {which})", key):
+                run = numbers[row["run"]]
+                if run in self._place:
+                    found.setdefault(row["name"], {})[self._place[run]] = unpacked(row["data"], LONGEST)
+        longest = max((len(one) for rows in found.values() for one in rows.values()), default=0)
+        return {name: self._stacked(rows, longest) for name, rows in found.items()}
+
+    def _stacked(self, rows: Mapping[int, Array], steps: int) -> Array:
+        """Rows by place, NaN where there is none; models of a family may have fewer steps than others."""
+        stacked = np.full((len(self._place), steps), np.nan)
+        for place, values in rows.items():
+            stacked[place, : len(values)] = values
+        return stacked
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store:
+    """Open a store for reading; a folder stands for the `study.sqlite` in it.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    StoreError
+        If it is not a store, is damaged, has another version, or, unless `empty` ones are welcome, holds nothing yet.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from herdfilter.study.store import open_for_reading, open_store
+    >>> from herdfilter.study.study import plan_study
+    >>> study = plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=2)
+    >>> open_store(Path("study.sqlite"), study).close()
+    >>> with open_for_reading(".") as store:  # the folder stands for its study.sqlite
+    ...     print(store.begun(), store.description()["runs"])
+    True 2
+    """
+    path = Path(path)
+    if path.is_dir():
+        path /= FILE_NAME
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {path}")
+    connection = connected(path, "?mode=ro")
+    try:
+        try:
+            kind, version, nothing = header(connection)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                raise StoreError(f"{path}: locked by another program; end that, or wait") from error
+            connection.close()  # left in WAL mode where nothing can be written
+            connection = connected(path, "?immutable=1")
+            kind, version, nothing = header(connection)
+        if not kind and nothing:
+            if empty:
+                return Store(path, connection)
+            raise StoreError(f"{path}: nothing is in it yet")
+        if kind != KIND:
+            raise StoreError(f"{path}: not a store of herdfilter")
+        if version != VERSION:
+            raise StoreError(f"{path}: a store of version {version}, but this herdfilter reads version {VERSION}")
+        flaw = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if flaw != "ok":
+            raise StoreError(f"{path}: damaged store ({' '.join(flaw.split())})")
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # text that is damaged, too
+        connection.close()
+        raise StoreError(f"{path}: not a store of herdfilter, or damaged ({error})") from error
+    except StoreError:
+        connection.close()
+        raise
+    return Store(path, connection)

@@ -1,0 +1,257 @@
+"""A store that is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from herdfilter.study.description import differences
+from herdfilter.study.store.machine import machine, versions
+from herdfilter.study.store.reading import Store, open_for_reading
+from herdfilter.study.store.schema import (
+    OWN,
+    SCHEMA,
+    StoreError,
+    connected,
+    digest_of,
+    is_empty,
+    packed,
+    quoted,
+)
+from herdfilter.study.study import Study
+from herdfilter.study.tasks import Outcome
+
+_COSMETIC = (
+    "title",
+    "source",
+    "unit",
+    "labels",
+    "time_label",
+    "view",
+    "runs",
+    "models",
+    "first_model",
+    "particles",
+    "filters",
+    "filter",
+)
+"""Keys of a scenario that decide nothing, or are told elsewhere in the description."""
+
+
+class WritableStore(Store):
+    """A store, open for writing too; made by `open_store`.
+
+    Parameters
+    ----------
+    path : Path or None
+    connection : sqlite3.Connection
+    lock : int, optional
+        File descriptor that keeps a second writer out.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from herdfilter.study.store import open_store
+    >>> from herdfilter.study.study import plan_study
+    >>> study = plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=2)
+    >>> with open_store(Path("study.sqlite"), study) as store:
+    ...     store.begin("by hand")
+    ...     print(len(store.finished()), store.sessions()[0]["executor"])
+    0 by hand
+    """
+
+    def __init__(self, path: Path | None, connection: sqlite3.Connection, lock: int | None = None) -> None:
+        super().__init__(path, connection)
+        self._lock = lock
+        self._session: int | None = None
+        self._columns: set[str] = set()
+
+    def __enter__(self) -> WritableStore:
+        return self
+
+    def begin(self, executor: str) -> None:
+        """Note that work goes on, and where."""
+        row = {"started": _now(), "executor": executor}
+        row |= {"versions": json.dumps(versions()), "machine": json.dumps(machine())}
+        with self._transaction():
+            self._session = self._put("sessions", row)
+
+    def add(self, outcomes: Iterable[Outcome]) -> None:
+        """Commit what was finished.
+
+        Raises
+        ------
+        StoreError
+            If the disk is full or fails; what was committed before stays.
+        """
+        with self._transaction():
+            for outcome in outcomes:
+                self._insert(outcome)
+
+    def _insert(self, outcome: Outcome) -> None:
+        row = outcome.task._asdict() | dict(outcome.row)
+        row |= {"task_seconds": outcome.seconds, "session": self._session}
+        for name in row.keys() - self._columns - set(OWN):
+            if name not in self._number_columns():
+                self._connection.execute(f"ALTER TABLE runs ADD COLUMN {quoted(name)} REAL")
+            self._columns.add(name)
+        run = self._put("runs", row)
+        for name, values in outcome.series.items():
+            self._put("series", {"run": run, "name": name, "data": packed(values)})
+        for (owner, name), values in outcome.shown.items():
+            shape = json.dumps(np.shape(values))
+            array = {"filter": owner, "name": name, "shape": shape, "data": packed(values)}
+            self._put("shown", array, "OR IGNORE")
+
+    def _put(self, table: str, row: dict[str, Any], conflict: str = "") -> int | None:
+        """Insert a row with its digest; return its place."""
+        row = {name: v.item() if isinstance(v, np.generic) else v for name, v in row.items()}
+        row["digest"] = digest_of(row)
+        names, marks = ", ".join(map(quoted, row)), ", ".join("?" * len(row))
+        statement = f"INSERT {conflict} INTO {table} ({names}) VALUES ({marks})"
+        return self._connection.execute(statement, list(row.values())).lastrowid
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException as error:
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+            if not isinstance(error, sqlite3.Error):
+                raise
+            raise StoreError(f"{self.name}: cannot be written ({error}); what was finished before is kept") from error
+
+    def close(self) -> None:
+        """Close the file, and leave nothing beside it."""
+        if self._lock is not None:
+            with suppress(sqlite3.Error):
+                if self._session is not None:
+                    self._connection.execute("UPDATE sessions SET ended = ? WHERE id = ?", (_now(), self._session))
+                # no -wal beside it: readable where nothing can be written
+                self._connection.execute("PRAGMA journal_mode = DELETE")
+            os.close(self._lock)
+            self._lock = None
+        super().close()
+
+
+def open_store(path: Path | None, study: Study, resume: bool = False) -> WritableStore:
+    """Open the store of a study for writing: a new one, or with `resume` one that was begun.
+
+    Raises
+    ------
+    StoreError
+        If there is a store with finished runs and `resume` is false, if it is another study's, damaged or of another
+        version, if another process writes into it, or if the folder takes no files.
+
+    Examples
+    --------
+    >>> from herdfilter.study.store import open_store
+    >>> from herdfilter.study.study import plan_study
+    >>> study = plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=2)
+    >>> with open_store(None, study) as store:  # in memory
+    ...     print(store.name, store.finished())
+    memory set()
+    """
+    description = json.loads(json.dumps(study.describe()))
+    if path is None:
+        store = WritableStore(None, sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
+        _create(store, description)
+        return store
+    lock = _locked(path)
+    try:
+        if path.exists() and path.stat().st_size:
+            with open_for_reading(path, empty=True) as old:
+                _check_old(old, description, resume)
+        store = WritableStore(path, connected(path), lock)
+    except BaseException:
+        os.close(lock)
+        raise
+    try:
+        _create(store, description)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _check_old(old: Store, description: dict[str, Any], resume: bool) -> None:
+    """Raise unless the study may go on in this store."""
+    done = old.finished() if old.begun() else set()
+    if done and not resume:
+        raise StoreError(
+            f"{old.name}: there are {len(done)} finished runs of a filter in it; continue them with --resume, "
+            "or choose another folder"
+        )
+    if not done:
+        return
+    old.check()
+    changed = list(differences(_decisive(old.description()), _decisive(description)))
+    if changed:
+        more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
+        raise StoreError(f"{old.name}: cannot resume, another study is in it: {'; '.join(changed[:4])}{more}")
+    runs, now = 1 + max(task.run for task in done), description["runs"]
+    if runs > now:
+        family = Study.described(description).family
+        what = "runs" if family is None else "models"
+        begun, now = (runs, now) if family is None else (family.models(runs), family.models(now))
+        raise StoreError(
+            f"{old.name}: {what}: expected at least the {begun} that were begun, got {now}; "
+            f"--resume may add {what} but takes none away"
+        )
+
+
+def _decisive(description: dict[str, Any]) -> dict[str, Any]:
+    scenario = {k: v for k, v in description["scenario"].items() if k not in _COSMETIC}
+    # the order of filters decides nothing, but that of the table; further runs leave the others as they are
+    return {k: v for k, v in description.items() if k != "runs"} | {"scenario": scenario}
+
+
+def _create(store: WritableStore, description: dict[str, Any]) -> None:
+    """Write schema and description, all or nothing; in a store that is resumed the description, whose wording may be new."""
+    connection = store._connection
+    try:
+        if store.path is not None:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")  # a commit outlives a power cut
+        fresh = is_empty(connection)
+    except sqlite3.Error as error:
+        raise StoreError(f"{store.name}: cannot be written ({error})") from error
+    with store._transaction():
+        for statement in SCHEMA.split(";") if fresh else ():
+            connection.execute(statement)
+        store._put("study", {"name": "created", "value": _now()}, "OR IGNORE")
+        store._put("study", {"name": "configuration", "value": json.dumps(description)}, "OR REPLACE")
+
+
+def _locked(path: Path) -> int:
+    """Make the folder, and keep it locked as long as this process lives, against a second writer."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(os.devnull if os.name == "nt" else path.parent, os.O_RDONLY)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written ({error.strerror})") from error
+    try:
+        import fcntl
+
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise StoreError(f"{path}: another process is writing into this folder") from None
+    except (ImportError, OSError):  # no such locks on this system
+        pass
+    return lock
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

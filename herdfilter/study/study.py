@@ -1,0 +1,241 @@
+"""A study: which filters see which recordings with which seeds.
+
+Seeds hang on what they are for, not on the order of the work: the recording of a run, its reference, and
+every filter and particle count in it have each their own `numpy.random.SeedSequence`. So a table is the same
+for any number of workers, and a filter's rows are the same whichever other filters stand beside it; and in a family of
+models a model's rows are the same whichever other models there are.
+"""
+
+from __future__ import annotations
+
+import uuid
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+import numpy as np
+
+from herdfilter._checks import as_count, one_of
+from herdfilter._version import __version__
+from herdfilter.catalogue.specifications import (
+    FilterFactory,
+    Filters,
+    FilterSpec,
+    blamed_on,
+    known_filters,
+    resolve_filters,
+    takes,
+)
+from herdfilter.study import cache
+from herdfilter.study.description import digest, plain
+from herdfilter.study.family import Family, planned_family
+from herdfilter.study.memory import check_study_fits
+from herdfilter.study.recording import DataSet, check_data_folder, first_step, load_data
+from herdfilter.study.reference_check import check_reference, try_reference
+from herdfilter.study.scenario import Scenario, load_scenario, scenario_from_table
+from herdfilter.study.scenario_fields import check_beside_model
+from herdfilter.study.tasks import Key, Task
+
+__all__ = ["Study", "plan_study"]
+
+# What a seed is for.
+_RECORDING, _REFERENCE, _FILTER = range(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Everything that decides the outcome of a comparison; made by `plan_study`.
+
+    Examples
+    --------
+    >>> from herdfilter.study.study import plan_study
+    >>> study = plan_study("linear_gaussian", ["bootstrap", "ukf"], particles=[20, 40], runs=3)
+    >>> len(study.tasks), study.tasks[0]
+    (12, Task(filter='bootstrap', n_particles=20, run=0))
+    >>> study.describe()["seed"]
+    0
+    """
+
+    scenario: Scenario
+    filters: Mapping[str, FilterFactory]
+    particles: tuple[int, ...]
+    runs: int
+    seed: int = 0
+    data: DataSet | None = None
+    family: Family | None = None
+    token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
+
+    @property
+    def keys(self) -> list[Key]:
+        """Every filter with every particle count."""
+        return [(name, n) for name in self.filters for n in self.particles]
+
+    @property
+    def tasks(self) -> list[Task]:
+        """All of the work, run after run."""
+        return [Task(*key, run) for run in range(self.runs) for key in self.keys]
+
+    @property
+    def shown_particles(self) -> int:
+        """Particle count of the `Trajectory`: the middle one."""
+        return self.particles[len(self.particles) // 2]
+
+    def build_model(self, run: int = 0) -> Any:
+        """Build the model of a run: the scenario's, with what the data bring along, or that of its family."""
+        drawn = {} if self.family is None else {"seed": self.family.seed(run)}
+        return self.scenario.build_model(**drawn, **({} if self.data is None else self.data.model_arguments))
+
+    def build_filter(self, task: Task, model: Any) -> Any:
+        """Build the filter of a task."""
+        return self._built(self.filters[task.filter], task, model)
+
+    def _built(self, factory: FilterFactory, task: Task, model: Any) -> Any:
+        targets = self.scenario.targets
+        told = {} if targets is None else targets.told
+        if not isinstance(factory, FilterSpec):  # a caller's own takes what it needs
+            told = {name: value for name, value in told.items() if takes(factory, name)}
+        return factory(model, task.n_particles, self.filter_rng(task.run, task.key), **told)
+
+    def recording_rng(self, run: int) -> np.random.Generator:
+        """Return the generator that simulates one run."""
+        return self._rng(run, _RECORDING)
+
+    def reference_rng(self, run: int) -> np.random.Generator:
+        """Return the generator of the reference of one run."""
+        return self._rng(run, _REFERENCE)
+
+    def filter_rng(self, run: int, key: Key) -> np.random.Generator:
+        """Return the generator of one filter in one run; it hangs on the filter's name, not on its place."""
+        return self._rng(run, _FILTER, zlib.crc32(key[0].encode()), key[1])
+
+    def _rng(self, run: int, *purpose: int) -> np.random.Generator:
+        place = (run,) if self.family is None else self.family.place(run)
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*place, *purpose)))
+
+    def dims(self, model: Any) -> tuple[int, ...]:
+        """Dimensions whose error counts."""
+        return self.scenario.dims(model.dim)
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything that decides the outcome, and what figures need to know, in terms of JSON."""
+        return {
+            "herdfilter": __version__,
+            "scenario": {k: v for k, v in plain(self.scenario).items() if k != "folder" and v is not None},
+            "filters": plain(self.filters),
+            "particles": list(self.particles),
+            "runs": self.runs,
+            "family": None if self.family is None else asdict(self.family),
+            "seed": self.seed,
+            "model": _source(self.build_model()),
+            "imports": {name: digest(module) for name, module in self.scenario.modules.modules().items()},
+            "data": None if self.data is None else digest(self.data),
+        }
+
+    @classmethod
+    def described(cls, description: Mapping[str, Any]) -> Study:
+        """Make a study from its description: it can be looked at, but not run."""
+        table = dict(description["scenario"])
+        name = table.pop("name")
+        return cls(
+            replace(scenario_from_table(Path("described.toml"), table), name=name),
+            dict.fromkeys(description["filters"], _only_described),
+            _counts(description["particles"]),
+            as_count("runs", description["runs"]),
+            as_count("seed", description["seed"], minimum=0, most=None),
+            family=Family(**description["family"]) if description.get("family") else None,
+        )
+
+
+def _source(model: Any) -> str:
+    """Digest of the files in which a user's model stands."""
+    try:
+        return digest(type(model) if type(model).__module__.startswith("herdfilter.") else cache.sources(model))
+    except (OSError, TypeError):  # typed in at a prompt, or compiled
+        return digest(type(model))
+
+
+def _only_described(model: Any, n_particles: int, rng: np.random.Generator) -> NoReturn:
+    raise ValueError("filters: this study was read from a store and cannot be run")
+
+
+def plan_study(
+    scenario: str | Path | Scenario,
+    filters: Filters | None = None,
+    particles: int | Iterable[int] | None = None,
+    runs: int | None = None,
+    seed: int = 0,
+    data: str | Path | None = None,
+    models: int | None = None,
+    first_model: int | None = None,
+) -> Study:
+    """Check the arguments of a comparison, fill in the scenario's defaults, load its data, try its parts.
+
+    Of a family, `Study.runs` counts the runs of all models together.
+
+    Raises
+    ------
+    ValueError
+        If a name or a value does not fit.
+    TypeError
+        If the model lacks a function that a filter needs.
+    FileNotFoundError
+        If the scenario's file or its data are not there.
+
+    Examples
+    --------
+    >>> from herdfilter.study.study import plan_study
+    >>> study = plan_study("linear_gaussian", ["bootstrap", "ukf"], particles=[20, 40], runs=3)
+    >>> study.particles, study.runs, list(study.filters)
+    ((20, 40), 3, ['bootstrap', 'ukf'])
+    """
+    scenario = load_scenario(scenario)
+    check_data_folder(scenario, data)
+    check_reference(scenario)
+    each = as_count("runs", scenario.runs if runs is None else runs, most=None)
+    family, total = planned_family(scenario, models, first_model, each)
+    study = Study(
+        scenario,
+        resolve_filters(scenario.filters if filters is None else filters, scenario.filter, scenario.modules),
+        _counts(scenario.particles if particles is None else particles),
+        total,
+        as_count("seed", seed, minimum=0, most=None),
+        load_data(scenario, data),
+        family,
+    )
+    _try_parts(study)
+    return study
+
+
+def _try_parts(study: Study) -> None:
+    """Build model, filters and reference, and make the first step, so that what goes wrong in every run does so now."""
+    scenario, model = study.scenario, study.build_model()
+    check_beside_model(scenario, model.dim)
+    steps = scenario.steps_of(model) if study.data is None else len(study.data.recording)
+    check_study_fits(study.particles, model.dim, steps, study.runs, len(study.filters))
+    own = resolve_filters([*scenario.filter], scenario.filter, scenario.modules) if scenario.filter else {}
+    every = own | dict(study.filters) if study.family is None else {}  # there, one may serve most models but not this
+    for name, factory in every.items():
+        with blamed_on(f"filter {name}: "):
+            study._built(factory, Task(name, study.particles[0], 0), model)
+    for entry in scenario.published:
+        one_of("published filter", entry.filter, ["reference", *known_filters(scenario.filter)])
+        if entry.model:
+            replace(study, scenario=replace(scenario, model={**scenario.model, **entry.model})).build_model()
+    if study.family is not None:
+        return  # what goes wrong with one of its models may go well with the others
+    try:
+        try_reference(scenario, model, first_step(scenario, model, study.data, study.recording_rng(0)))
+    except SystemExit as error:  # of a user's model
+        raise ValueError(f"the first run cannot be made ready: SystemExit: {error}") from error
+
+
+def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
+    """Particle counts, each once; a number stands for itself."""
+    single = isinstance(particles, (str, bytes)) or not isinstance(particles, Iterable)
+    given: list[Any] = [particles] if single else list(cast(Iterable[int], particles))
+    counts = tuple(dict.fromkeys([as_count("particles", n, most=None) for n in given]))
+    if not counts:
+        raise ValueError("particles: expected at least one count, got none")
+    return counts

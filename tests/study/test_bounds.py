@@ -1,0 +1,185 @@
+"""The posterior Cramer-Rao bound: exact where the Kalman filter is, below every filter elsewhere."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.models import UNGM, BearingsTracking, LinearGaussian, UniformBox, linear_chain
+from herdfilter.models.simulation import simulate
+from herdfilter.study import posterior_cramer_rao_bound
+from herdfilter.study.bounds import _initial_bound
+
+SMOOTH = LinearGaussian(
+    F=[[1.0, 0.3], [-0.2, 0.9]],
+    H=[[1.0, 0.5]],
+    Q=[[0.4, 0.1], [0.1, 0.3]],
+    R=[[0.7]],
+    initial_mean=[0.0, 1.0],
+    initial_covariance=[[2.0, 0.3], [0.3, 1.0]],
+)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SMOOTH,
+        linear_chain(3),
+        dataclasses.replace(SMOOTH, Q=[[0.0, 0.0], [0.0, 0.5]]),
+        dataclasses.replace(SMOOTH, Q=np.zeros((2, 2))),
+        dataclasses.replace(SMOOTH, Q=np.zeros((2, 2)), F=[[1.0, 0.0], [0.0, 0.0]]),
+    ],
+    ids=["plane", "chain", "noise in one direction", "no noise", "no noise, singular transition"],
+)
+def test_it_is_the_kalman_filters_covariance(model):
+    _, observations = simulate(model, 12, 0)
+    exact = hf.ExtendedKalmanFilter(model).run(observations).covariances
+    bound = posterior_cramer_rao_bound(model, 12, runs=3, rng=0)
+    np.testing.assert_allclose(bound, exact, atol=1e-8)
+
+
+class WithJacobians(UNGM):
+    def transition_jacobian(self, x, dt, control, step):
+        return (0.5 + 25 * (1 - x**2) / (1 + x**2) ** 2)[:, :, None]
+
+    def observation_jacobian(self, x, step):
+        return (x / 10)[:, :, None]
+
+
+def test_ungm_by_the_published_recursion():
+    """Information form of Tichavsky and others, eq. 21 to 25, with derivatives by hand and truths of its own."""
+    rng, J = np.random.default_rng(5), 1 / 5
+    x = np.sqrt(5) * rng.standard_normal(200000)
+    expected = []
+    for step in range(1, 7):
+        slope = 0.5 + 25 * (1 - x**2) / (1 + x**2) ** 2
+        x = 0.5 * x + 25 * x / (1 + x**2) + 8 * np.cos(1.2 * step)
+        x = x + np.sqrt(10) * rng.standard_normal(len(x))
+        D11, D12, D22 = (slope**2).mean() / 10, -slope.mean() / 10, 1 / 10 + (x**2).mean() / 100
+        J = D22 - D12**2 / (J + D11)
+        expected.append(1 / J)
+    for model in (UNGM(), WithJacobians()):
+        bound = posterior_cramer_rao_bound(model, 6, runs=20000, rng=1)
+        np.testing.assert_allclose(bound[:, 0, 0], expected, rtol=0.05)
+
+
+def test_no_filter_on_bearings_is_below():
+    model = BearingsTracking(initial_covariance=np.diag([0.1, 0.1, 0.5, 0.5]))
+    bound = posterior_cramer_rao_bound(model, 15, dt=0.1, runs=2000, rng=0)
+    lowest = np.sqrt((bound[:, 0, 0] + bound[:, 1, 1]).mean())
+    filters = {
+        "bootstrap": lambda: hf.ParticleFilter(model, 300, rng=0),
+        "augmented": lambda: hf.ParticleFilter(
+            model, 100, hf.AugmentedProposal(hf.GaussianFit(), hf.MappedSampling(hf.KernelHerding()))
+        ),
+        "extended": lambda: hf.ExtendedKalmanFilter(model),
+        "unscented": lambda: hf.UnscentedKalmanFilter(model),
+    }
+    squared = {name: [] for name in filters}
+    for seed in range(40):
+        truth, observations = simulate(model, 15, seed, dt=0.1)
+        for name, build in filters.items():
+            errors = build().run(observations, dt=0.1).means - truth
+            squared[name].append((errors[:, :2] ** 2).sum(axis=1).mean())
+    for name, values in squared.items():
+        margin = 3 * np.std(values) / np.sqrt(len(values))
+        assert np.mean(values) + margin > lowest**2, name
+    assert lowest > 0.2 * np.sqrt(np.mean(squared["bootstrap"]))  # it says something
+
+
+def test_information_of_an_initial_mixture():
+    """Two far components keep the information of one; two equal ones are one."""
+    covariance = np.array([[1.0, 0.4], [0.4, 2.0]])
+    rng = np.random.default_rng(0)
+    for apart, tolerance in ((40.0, 0.06), (0.0, 0.06)):
+        mixture = hf.GaussianMixture([0.3, 0.7], [[0.0, 0.0], [apart, 0.0]], covariance)
+        bound = _initial_bound(mixture, mixture.sample(20000, rng))
+        np.testing.assert_allclose(bound, covariance, atol=tolerance)
+
+
+def test_bad_input_is_named():
+    with pytest.raises(TypeError, match=r"the Cramer-Rao bound needs dim and .* has no initial"):
+        posterior_cramer_rao_bound(SimpleNamespace(dim=1), 3)
+    box = SimpleNamespace(**{name: getattr(UNGM(), name) for name in dir(UNGM()) if not name.startswith("_")})
+    box.initial = UniformBox([-1.0], [1.0])
+    with pytest.raises(TypeError, match="GaussianMixture as initial distribution, got UniformBox"):
+        posterior_cramer_rao_bound(box, 3)
+    with pytest.raises(ValueError, match="steps: expected an integer of at least 1, got 0"):
+        posterior_cramer_rao_bound(UNGM(), 0)
+    box.initial, box.transition_covariance = UNGM().initial, lambda dt, step: np.zeros((1, 1))
+    with pytest.raises(ValueError, match="transition_covariance: expected noise in every direction"):
+        posterior_cramer_rao_bound(box, 3, rng=0)
+    box.transition_covariance, box.observation_covariance = np.ones((1, 1)), lambda step: np.zeros((1, 1))
+    box.transition_covariance = lambda dt, step: np.ones((1, 1))
+    with pytest.raises(ValueError, match="observation_covariance: expected a positive definite matrix at step 1"):
+        posterior_cramer_rao_bound(box, 3, rng=0)
+
+
+def test_noise_that_depends_on_the_state_is_refused_by_name():
+    class Growing(UNGM):
+        def observation_covariance(self, step, x):
+            return (1 + x**2)[:, :, None]
+
+    with pytest.raises(TypeError, match=r"^model: the Cramer-Rao bound needs observation_covariance\(step\), .*Growing"):
+        posterior_cramer_rao_bound(Growing(), 2, runs=3, rng=0)
+
+
+def test_information_of_overlapping_components_is_the_integral_over_their_density():
+    """The mean of the squared score, (d log p / dx)^2, by quadrature; in two dimensions of a product."""
+    weights, means, sds = np.array([0.3, 0.7]), np.array([-1.0, 1.5]), np.array([0.8, 1.3])
+    x = np.linspace(-12, 14, 20001)
+    parts = weights * np.exp(-0.5 * ((x[:, None] - means) / sds) ** 2) / (sds * np.sqrt(2 * np.pi))
+    density, slope = parts.sum(axis=1), (parts * (means - x[:, None]) / sds**2).sum(axis=1)
+    expected = (slope**2 / density).sum() * (x[1] - x[0])
+    mixture = hf.GaussianMixture(weights, means[:, None], (sds**2)[:, None, None])
+    draws = mixture.sample(40000, np.random.default_rng(1))
+    assert 1 / _initial_bound(mixture, draws)[0, 0] == pytest.approx(expected, rel=0.03)
+    plane = hf.GaussianMixture(weights, np.column_stack([means, [0, 0]]), [np.diag([s**2, 4.0]) for s in sds])
+    bound = _initial_bound(plane, plane.sample(40000, np.random.default_rng(2)))
+    np.testing.assert_allclose(bound, np.diag([1 / expected, 4.0]), rtol=0.03, atol=0.1)
+
+
+def test_noise_in_directions_that_no_axis_has_bounds_as_much_as_along_one():
+    """A rotation and units of the state rotate and scale the bound; Q is singular, and f bends within its range."""
+
+    def bent(angle, unit):
+        c, s = np.cos(angle), np.sin(angle)
+        to = np.array([[c, -s], [s, c]]) * unit
+        back = np.linalg.inv(to)
+
+        def f(x):
+            y = x @ back.T
+            return np.column_stack([y[:, 0] + 0.1 * y[:, 1], 0.9 * y[:, 1] + np.sin(y[:, 1])]) @ to.T
+
+        model = hf.models.from_functions(
+            f=f,
+            h=lambda x: x @ back.T[:, :1],
+            Q=to @ np.diag([0.0, 0.3]) @ to.T,
+            R=[[0.5]],
+            x0=to @ [0.3, 0.2],
+            P0=to @ to.T,
+        )
+        return back @ posterior_cramer_rao_bound(model, 4, runs=4000, rng=0) @ back.T
+
+    straight = bent(0.0, 1.0)
+    for angle, unit in ((0.6, 1.0), (0.0, 1e-4), (2.0, 1e3)):
+        np.testing.assert_allclose(bent(angle, unit), straight, rtol=0.1, atol=0.02)
+
+
+@pytest.mark.parametrize("bend", [0.0, 0.4, 0.8])
+def test_what_varies_in_the_slope_of_a_transition_weighs_in_the_bound(bend):
+    """The published recursion on x + a sin(x), whose slope varies about as much as it is certain."""
+    model = hf.models.from_functions(
+        f=lambda x: x + bend * np.sin(x), h=lambda x: x, Q=[[0.5]], R=[[4.0]], x0=[1.0], P0=[[1.0]]
+    )
+    rng, J, expected = np.random.default_rng(3), 1.0, []
+    x = 1.0 + rng.standard_normal(100_000)
+    for _ in range(5):
+        slope = 1 + bend * np.cos(x)
+        x = x + bend * np.sin(x) + np.sqrt(0.5) * rng.standard_normal(len(x))
+        J = 1 / 0.5 + 1 / 4 - (slope.mean() / 0.5) ** 2 / (J + (slope**2).mean() / 0.5)
+        expected.append(1 / J)
+    bound = posterior_cramer_rao_bound(model, 5, runs=20_000, rng=1)
+    np.testing.assert_allclose(bound[:, 0, 0], expected, rtol=0.02)

@@ -1,0 +1,67 @@
+"""A column is declared once, and everything follows."""
+
+import numpy as np
+import pytest
+
+from herdfilter.cli.findings import Findings
+from herdfilter.plotting import drawings
+from herdfilter.plotting.trajectories import first_and_best
+from herdfilter.report.animation import animation
+from herdfilter.report.tables import results as report_table
+from herdfilter.study import columns, headings, results, summary
+from herdfilter.study.columns import COLUMNS, SERIES, Column, digits, percent
+from herdfilter.study.engine import run_study
+from herdfilter.study.statistics import median_with_interval
+from herdfilter.study.study import plan_study
+
+
+def test_declarations_are_complete():
+    names = [column.name for column in COLUMNS]
+    assert len(set(names)) == len(names)
+    for column in COLUMNS:
+        assert column.meaning
+        assert column.summary is not None or not (column.label or column.figure)
+        assert bool(column.title) == bool(column.figure)
+    assert len({series.name for series in SERIES}) == len(SERIES)
+
+
+def test_table_and_summary_have_every_column(scenario):
+    result = run_study(plan_study(scenario, ["bootstrap"], [10], 2))
+    assert {column.name for column in COLUMNS} <= set(result.runs)
+    assert {column.name for column in COLUMNS if column.summary is not None} <= set(result.summary)
+
+
+def test_one_declaration_brings_a_new_number_everywhere(scenario, monkeypatch):
+    worst = Column("worst", "largest error", lambda run: run.truth.max(), median_with_interval, "worst error{unit}")
+    for module in (columns, summary, headings):
+        monkeypatch.setattr(module, "COLUMNS", (*COLUMNS, worst))
+    result = run_study(plan_study(scenario, ["bootstrap"], [10], 6))
+    expected = result.series["bootstrap", 10]["truth"].max(axis=1)
+    np.testing.assert_allclose(result.runs["worst"], expected)
+    assert result.summary["worst"][0] == pytest.approx(np.median(expected))
+    assert "worst error" in " ".join(Findings(result, 6).text(wide=True).split())
+    assert "worst error" in report_table(result)["heads"]
+
+
+def test_a_study_is_summarised_once(scenario, monkeypatch):
+    calls, summarise = [], results.summarise
+    monkeypatch.setattr(results, "summarise", lambda table: calls.append(1) or summarise(table))
+    result = run_study(plan_study(scenario, ["bootstrap", "augmented-random"], [10, 20], 2))
+    findings = Findings(result, 2)
+    findings.tell()
+    drawings(result)
+    report_table(result)
+    animation(result, ["bootstrap"])
+    first_and_best(result)
+    assert len(calls) == 1
+
+
+def test_numbers_are_written_with_three_digits():
+    assert [digits(x) for x in (0.0123456, 1.0, 12345.0, -2.5, float("nan"))] == [
+        "0.0123",
+        "1.00",
+        "1.23e4",
+        "-2.50",
+        "-",
+    ]
+    assert percent(0.125) == "12 %"

@@ -1,0 +1,207 @@
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import herdfilter as hf
+from herdfilter.study.columns import TIMES as NAMES_OF_TIMES
+from herdfilter.study.engine import run_study
+from herdfilter.study.scenario import Divergence
+from herdfilter.study.study import plan_study
+
+TIMES = list(NAMES_OF_TIMES)
+
+
+def same(a, b):
+    pd.testing.assert_frame_equal(a.drop(columns=TIMES), b.drop(columns=TIMES), check_exact=True)
+
+
+def test_one_row_for_every_filter_count_and_run(scenario):
+    table = hf.compare(scenario)
+    keys = [(f, n, r) for f in scenario.filters for n in scenario.particles for r in range(scenario.runs)]
+    assert list(zip(table["filter"], table["n_particles"], table["run"], strict=True)) == keys
+    assert (table["error"] == "").all()
+    assert (table["ms_per_step"] > 0).all()
+    assert (table["ess"] > 1).all()
+    assert (table["ess"] <= table["n_particles"]).all()
+
+
+def test_tables_do_not_depend_on_the_number_of_workers(scenario):
+    same(hf.compare(scenario, workers=1), hf.compare(scenario, workers=2))
+
+
+def test_a_reference_of_many_particles_does_not_depend_on_the_number_of_workers(scenario):
+    # 20000 particles: enough for a threaded linear algebra library to sum in another order
+    many = dataclasses.replace(scenario, reference={"type": "large", "n": 20000}, runs=2)
+    tables = [hf.compare(many, filters=["bootstrap"], workers=workers) for workers in (1, 2)]
+    same(*tables)
+    assert (tables[0]["reference_error"] > 0).all()
+
+
+def test_a_filter_is_the_same_whatever_stands_beside_it(scenario):
+    table = hf.compare(scenario, filters=["augmented-gauss-kh", "bootstrap"], particles=[30, 10])
+    alone = hf.compare(scenario, filters=["bootstrap"], particles=[10])
+    beside = table[(table["filter"] == "bootstrap") & (table["n_particles"] == 10)]
+    same(alone, beside.reset_index(drop=True))
+
+
+def test_the_seed_decides(scenario):
+    first, again, other = (hf.compare(scenario, filters=["bootstrap"], seed=seed) for seed in (1, 1, 2))
+    same(first, again)
+    assert (first["rmse"] != other["rmse"]).all()
+
+
+def test_every_filter_of_a_run_sees_the_same_measurements(scenario, constant):
+    filters = {}
+
+    def remembering(name):
+        def build(model, n_particles, rng):
+            return filters.setdefault(name, constant(model, n_particles, rng))
+
+        return build
+
+    table = hf.compare(scenario, filters={"a": remembering("a"), "b": remembering("b")}, particles=[5])
+    first, second = filters["a"].seen, filters["b"].seen
+    assert len(first) >= scenario.runs
+    np.testing.assert_array_equal(first, second)
+    by_run = [table[table["filter"] == name]["rmse"].to_numpy() for name in "ab"]
+    np.testing.assert_array_equal(*by_run)
+    assert len(np.unique(by_run[0])) == scenario.runs  # the runs differ
+
+
+def test_errors_are_distances_to_truth_and_reference(scenario, constant):
+    study = plan_study(scenario, filters={"zero": constant}, particles=[5], runs=1)
+    result = run_study(study)
+    row, run = result.runs.iloc[0], result.trajectory
+    assert row["rmse"] == pytest.approx(np.sqrt(np.mean(run.recording.truth**2)))
+    assert row["reference_error"] == pytest.approx(np.sqrt(np.mean(run.reference.means**2)))
+    np.testing.assert_allclose(result.traces["zero", 5].truth, np.abs(run.recording.truth[:, 0]))
+    assert np.isnan(row["log_likelihood"])  # the filter does not say
+
+
+def test_more_particles_come_closer_to_the_exact_posterior(scenario):
+    table = hf.compare(scenario, filters=["bootstrap"], particles=[10, 1000])
+    medians = table.groupby("n_particles")[["reference_error", "log_likelihood_error"]].agg(
+        lambda values: values.abs().median()
+    )
+    assert (medians.loc[1000] < 0.4 * medians.loc[10]).all()
+
+
+def test_a_failing_run_is_recorded_and_the_rest_goes_on(scenario, constant, failing):
+    table = hf.compare(scenario, filters={"ok": constant, "bad": failing}, particles=[5], runs=8)
+    bad, ok = table[table["filter"] == "bad"], table[table["filter"] == "ok"]
+    failed = (bad["error"] != "").to_numpy()
+    assert 0 < failed.sum() < 8
+    place = r"\(conftest.py, line \d+, in run\)"
+    assert bad["error"][failed].str.fullmatch(rf"ArithmeticError: lost the target {place}").all()
+    assert bad["diverged"][failed].all()
+    assert bad[failed][["rmse", "reference_error", "ms_per_step"]].isna().all(axis=None)
+    assert (ok["error"] == "").all()
+    np.testing.assert_array_equal(bad["rmse"][~failed], ok["rmse"][~failed])
+
+
+@pytest.mark.parametrize("means", [np.full((10, 1), np.nan), np.zeros((9, 1)), "nothing"])
+def test_estimates_that_are_no_estimates_are_failures(scenario, means):
+    broken = SimpleNamespace(run=lambda observations, dt=1.0, controls=None: SimpleNamespace(means=means))
+    table = hf.compare(scenario, filters={"broken": lambda model, n, rng: broken}, particles=[5], runs=1)
+    assert table["error"].str.startswith("ValueError: estimates: expected").all()
+    assert table["diverged"].all()
+
+
+def test_divergence_is_judged_by_the_final_part(scenario, constant):
+    def far_at_the_end(model, n_particles, rng):
+        def run(observations, dt=1.0, controls=None):
+            means = np.zeros((len(observations), 1))
+            means[-1] = 1e4
+            return SimpleNamespace(means=means)
+
+        return SimpleNamespace(run=run)
+
+    watched = dataclasses.replace(scenario, divergence=Divergence(rmse_above=100.0, final_part=0.1))
+    table = hf.compare(watched, filters={"near": constant, "far": far_at_the_end}, particles=[5])
+    assert table.groupby("filter")["diverged"].mean().to_dict() == {"near": 0.0, "far": 1.0}
+    assert table[table["filter"] == "far"]["final_rmse"].min() > 9e3
+
+
+def test_filters_are_given_by_name_by_keywords_or_by_function(scenario, constant):
+    filters = {
+        "renamed": "bootstrap",
+        "objects": {"proposal": hf.HerdedProposal(hf.KernelHerding(bandwidth=0.5))},
+        "text": {"proposal": "HerdedProposal(KernelHerding(bandwidth=0.5))", "resample_below": 0.3},
+        "function": constant,
+    }
+    table = hf.compare(scenario, filters=filters, particles=[10], runs=2, workers=2)
+    assert list(table["filter"].unique()) == list(filters)
+    assert (table["error"] == "").all()
+    errors = table.set_index(["filter", "run"])["rmse"]
+    np.testing.assert_array_equal(errors["objects"], errors["text"])  # no random number in either
+
+
+TURNING = """
+import numpy as np
+
+from herdfilter import GaussianMixture
+
+
+class Turning:
+    dim = 1
+    circular = (0,)
+    initial = GaussianMixture([1.0], [[0.0]], [[1e-6]])
+
+    def transition_mean(self, x, dt, control, step):
+        return x + 1.0
+
+    def transition_covariance(self, dt, step):
+        return np.eye(1) * 1e-6
+
+    def observation_mean(self, x, step):
+        return x
+
+    def observation_covariance(self, step):
+        return np.eye(1)
+"""
+
+
+def test_angles_are_compared_on_the_circle(scenario, tmp_path):
+    (tmp_path / "turning.py").write_text(TURNING)
+    turning = dataclasses.replace(scenario, model={"type": "turning.py:Turning"}, reference=None, folder=tmp_path)
+
+    def right_but_for_whole_turns(model, n_particles, rng):
+        def run(observations, dt=1.0, controls=None):
+            return SimpleNamespace(means=np.arange(1.0, len(observations) + 1)[:, None] + 4 * np.pi)
+
+        return SimpleNamespace(run=run)
+
+    table = hf.compare(turning, filters={"right": right_but_for_whole_turns}, particles=[5])
+    assert table["rmse"].max() < 0.02
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"filters": ["boostrap"]}, "did you mean 'bootstrap'"),
+        ({"filters": []}, "filters: expected at least one"),
+        ({"filters": {"x": 3}}, "filter x: expected a catalogue name"),
+        ({"filters": {"x": {"propsal": None}}}, "did you mean 'proposal'"),
+        ({"filters": {"x": {"filter": "ParticleFiltre"}}}, "did you mean 'ParticleFilter'"),
+        ({"particles": [0]}, "particles: expected an integer of at least 1"),
+        ({"particles": []}, "particles: expected at least one"),
+        ({"runs": 0}, "runs: expected an integer of at least 1"),
+        ({"seed": -1}, "seed: expected an integer of at least 0"),
+        ({"workers": 0}, "workers: expected an integer of at least 1"),
+        ({"scenario": "ungn"}, "did you mean 'ungm'"),
+        ({"data": "/"}, "takes no data folder"),
+    ],
+)
+def test_bad_arguments_are_named(scenario, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        hf.compare(**({"scenario": scenario} | arguments))
+
+
+def test_a_model_without_what_a_filter_needs_is_refused_before_any_run(scenario, tmp_path):
+    (tmp_path / "bare.py").write_text("class Bare:\n    dim = 1\n")
+    bare = dataclasses.replace(scenario, model={"type": "bare.py:Bare"}, folder=tmp_path)
+    with pytest.raises(TypeError, match="Bare has no"):
+        hf.compare(bare)

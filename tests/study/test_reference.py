@@ -1,0 +1,369 @@
+import dataclasses
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.study import cache, reference
+from herdfilter.study.recording import Recording, record
+from herdfilter.study.reference import compute_reference
+from herdfilter.study.scenario import Scenario, load_scenario
+
+
+@pytest.fixture
+def plane():
+    """Two dimensions, one of them seen."""
+    return Scenario(
+        name="plane",
+        title="Plane",
+        model={
+            "type": "LinearGaussian",
+            "F": [[1.0, 1.0], [0.0, 0.9]],
+            "H": [[1.0, 0.5]],
+            "Q": [[0.2, 0.1], [0.1, 0.3]],
+            "R": [[0.7]],
+            "initial_mean": [1.0, -1.0],
+            "initial_covariance": [[2.0, 0.3], [0.3, 1.0]],
+        },
+        steps=6,
+        reference={"type": "kalman"},
+    )
+
+
+def joint_gaussian(model, steps):
+    """Mean and covariance of all states, by unrolling the recursion; shapes (T d,) and (T d, T d)."""
+    d = model.dim
+    mean, covariance = model.initial.mean, model.initial.covariance
+    means, blocks = [], np.zeros((steps, steps, d, d))
+    for i in range(steps):
+        mean = model.F @ mean
+        covariance = model.F @ covariance @ model.F.T + model.Q
+        means.append(mean)
+        block = covariance
+        for j in range(i, steps):
+            blocks[j, i], blocks[i, j] = block, block.T
+            block = model.F @ block
+    return np.concatenate(means), blocks.transpose(0, 2, 1, 3).reshape(steps * d, steps * d)
+
+
+def test_kalman_reference_is_the_conditional_of_the_joint_gaussian(plane):
+    model = plane.build_model()
+    recording = record(plane, model, None, np.random.default_rng(3))
+    recording.observations[2] = np.nan  # a missing one
+    reference = compute_reference(plane, model, recording, np.random.default_rng(0))
+
+    steps, d = recording.truth.shape
+    mean, covariance = joint_gaussian(model, steps)
+    H = np.kron(np.eye(steps), model.H)
+    for t in range(steps):
+        seen = [s for s in range(t + 1) if s != 2]
+        S = H[seen] @ covariance @ H[seen].T + 0.7 * np.eye(len(seen))
+        residual = recording.observations[seen, 0] - H[seen] @ mean
+        expected = mean + covariance @ H[seen].T @ np.linalg.solve(S, residual)
+        np.testing.assert_allclose(reference.means[t], expected[t * d : (t + 1) * d], atol=1e-10)
+    evidence = -0.5 * (residual @ np.linalg.solve(S, residual) + np.linalg.slogdet(2 * np.pi * S)[1])
+    assert reference.log_likelihood == pytest.approx(evidence)
+
+
+def test_kalman_reference_uses_the_part_of_an_observation_that_is_there(plane):
+    two = dataclasses.replace(plane, model={**plane.model, "H": [[1.0, 0.5], [0.0, 1.0]], "R": [[0.7, 0.2], [0.2, 1.0]]})
+    recording = record(two, two.build_model(), None, np.random.default_rng(3))
+    recording.observations[:, 1] = np.nan
+    first = dataclasses.replace(recording, observations=recording.observations[:, :1])
+    partly, one = (
+        compute_reference(s, s.build_model(), seen, np.random.default_rng(0))
+        for s, seen in ((two, recording), (plane, first))
+    )
+    np.testing.assert_allclose(partly.means, one.means)
+    assert partly.log_likelihood == pytest.approx(one.log_likelihood)
+
+
+def test_kalman_reference_refuses_noise_that_depends_on_the_state(plane):
+    model = plane.build_model()
+    recording = record(plane, model, None, np.random.default_rng(3))
+
+    class Growing:
+        def __getattr__(self, name):
+            return getattr(model, name)
+
+        def observation_covariance(self, step, x):
+            return 1 + x[:, :1, None] ** 2
+
+    with pytest.raises(TypeError, match=r"^model: the Kalman reference needs observation_covariance\(step\)"):
+        compute_reference(plane, Growing(), recording, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ({"type": "kalman"}, "expected a linear model"),
+        ({"type": "grid", "lower": 1.0, "upper": -1.0, "points": 50}, "upper: expected more than lower"),
+        ({"type": "grid", "lower": -1.0, "upper": 1.0, "points": 50}, "expected a grid that resolves"),
+        ({"type": "grid", "lower": -60.0, "upper": 60.0, "points": 50}, "points: expected"),
+        ({"type": "grid", "lower": -60.0, "upper": 60.0, "points": 10**14}, "GB of memory"),
+        ({"type": "large", "n": 10**14}, "n: .* GB of memory"),
+        (
+            {"type": "large", "n": 50, "filter": "ukf"},
+            "filter: expected a particle filter that draws at random",
+        ),
+        (
+            {"type": "large", "n": 50, "filter": "enkf"},
+            "filter: expected a particle filter that draws at random",
+        ),
+        (
+            {"type": "large", "n": 50, "filter": "herded-kh"},
+            "filter: expected a particle filter that draws at",
+        ),
+    ],
+)
+def test_a_reference_that_cannot_be_computed_is_refused_before_any_file(reference, message, tmp_path):
+    ungm = load_scenario("ungm")
+    scenario = dataclasses.replace(ungm, reference=reference, steps=3, published=())
+    with pytest.raises(ValueError, match=rf"\[reference\].*{message}"):
+        hf.compare(scenario, ["bootstrap"], particles=[5], runs=1, store=tmp_path / "new" / "study.sqlite")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_grid_and_many_particles_agree_with_kalman(scenario):
+    model = scenario.build_model()
+    recording = record(scenario, model, None, np.random.default_rng(1))
+
+    def by(**table):
+        other = Scenario(name="x", title="x", model=scenario.model, reference=table)
+        return compute_reference(other, model, recording, np.random.default_rng(2))
+
+    exact, grid = by(type="kalman"), by(type="grid", lower=-15.0, upper=15.0, points=601)
+    np.testing.assert_allclose(grid.means, exact.means, atol=1e-5)
+    assert grid.log_likelihood == pytest.approx(exact.log_likelihood, abs=1e-4)
+    large = by(type="large", n=20000)
+    np.testing.assert_allclose(large.means, exact.means, atol=0.05)
+    assert large.log_likelihood == pytest.approx(exact.log_likelihood, abs=0.1)
+
+
+def test_recording_of_irregular_steps():
+    recording = Recording(np.zeros((4, 1)), np.zeros((4, 2)), np.array([1.0, 0.5, 2.0, 1.0]), np.ones((4, 3)))
+    np.testing.assert_array_equal(recording.times, [1.0, 1.5, 3.5, 4.5])
+    start = recording.first(2)
+    assert (len(start), start.dt.tolist(), start.controls.shape) == (2, [1.0, 0.5], (2, 3))
+
+
+def test_without_a_reference_there_is_none(scenario):
+    ungm = load_scenario("ungm")
+    bare = Scenario(name="x", title="x", model=ungm.model, steps=5)
+    model = bare.build_model()
+    recording = record(bare, model, None, np.random.default_rng(1))
+    assert compute_reference(bare, model, recording, np.random.default_rng(2)) is None
+
+
+def large(scenario, model, recording, seed=2, **table):
+    other = dataclasses.replace(scenario, reference={"type": "large", **table})
+    return compute_reference(other, model, recording, np.random.default_rng(seed))
+
+
+def test_error_of_a_large_reference_is_its_distance_to_the_exact_posterior(scenario):
+    model = scenario.build_model()
+    recording = record(scenario, model, None, np.random.default_rng(1))
+    exact = compute_reference(scenario, model, recording, np.random.default_rng(0))
+    assert (exact.error == 0).all()
+    distances, errors = [], []
+    for seed in range(30):
+        approximate = large(scenario, model, recording, seed, n=400, repeats=6)
+        distances.append((approximate.means - exact.means) ** 2)
+        errors.append(approximate.error**2)
+    assert np.mean(distances) == pytest.approx(np.mean(errors), rel=0.35)
+    assert approximate.sd([0]) == pytest.approx(np.sqrt(np.mean(errors[-1])))
+
+
+def test_repeats_average_likelihoods_not_their_logs(scenario):
+    """With 15 particles each likelihood is unbiased, but its log lies 0.5 too low in the mean."""
+    model = scenario.build_model()
+    recording = record(scenario, model, None, np.random.default_rng(1))
+    exact = compute_reference(scenario, model, recording, np.random.default_rng(0))
+    many = large(scenario, model, recording, n=15, repeats=300)
+    assert many.log_likelihood == pytest.approx(exact.log_likelihood, abs=0.2)
+
+
+def test_one_filter_does_not_know_its_error(scenario):
+    model = scenario.build_model()
+    recording = record(scenario, model, None, np.random.default_rng(1))
+    assert np.isnan(large(scenario, model, recording, n=50, repeats=1).error).all()
+
+
+def test_another_filter_of_the_catalogue_may_be_the_large_one(scenario):
+    model = scenario.build_model()
+    recording = record(scenario, model, None, np.random.default_rng(1))
+    exact = compute_reference(scenario, model, recording, np.random.default_rng(0))
+    plain, guided = (large(scenario, model, recording, n=500, filter=name) for name in ("bootstrap", "guided"))
+    assert (plain.means != guided.means).all()
+    np.testing.assert_allclose(guided.means, exact.means, atol=5 * guided.error.max())
+
+
+def test_angles_are_averaged_on_the_circle():
+    estimates = np.array([[[np.pi - 0.1, 1.0]], [[-np.pi + 0.3, 2.0]]])
+    means, covariances = reference._averaged(estimates, (0,))
+    np.testing.assert_allclose(means, [[-np.pi + 0.1, 1.5]])
+    np.testing.assert_allclose(covariances, [[[0.08, 0.2], [0.2, 0.5]]])  # half the square of the distance of two
+
+
+def test_the_table_carries_the_error_of_the_reference(scenario):
+    many = dataclasses.replace(scenario, reference={"type": "large", "n": 100, "repeats": 3})
+    tables = [hf.compare(s, filters=["bootstrap"], particles=[10], runs=2) for s in (scenario, many)]
+    assert (tables[0]["reference_sd"] == 0).all()
+    assert tables[1]["reference_sd"].between(0.001, 0.5).all()
+
+
+@pytest.fixture
+def kept(scenario, tmp_path, monkeypatch):
+    """A function that computes a large reference with a cache in `tmp_path`, and the list of its computations."""
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    calls = []
+
+    def counted(model, recording, rng, *, n, repeats=2):
+        calls.append(n)
+        return reference._large(model, recording, rng, n=n, repeats=repeats)
+
+    monkeypatch.setitem(reference.REFERENCES, "large", counted)
+    recording = record(scenario, scenario.build_model(), None, np.random.default_rng(1))
+
+    def compute(model=None, observations=recording, **table):
+        table = {"n": 30} | table
+        return large(scenario, scenario.build_model() if model is None else model, observations, **table)
+
+    return compute, calls
+
+
+def test_a_reference_is_computed_once_for_what_decides_it(scenario, kept):
+    compute, calls = kept
+    first, again = compute(), compute()
+    np.testing.assert_array_equal(again.means, first.means)
+    np.testing.assert_array_equal(again.error, first.error)
+    assert (again.log_likelihood, len(calls)) == (first.log_likelihood, 1)
+
+    model = scenario.build_model()
+    other_recording = record(scenario, model, None, np.random.default_rng(7))
+    others = [
+        {"seed": 3},
+        {"n": 31},
+        {"repeats": 3},
+        {"model": dataclasses.replace(model, R=np.eye(1))},
+        {"observations": other_recording},
+    ]
+    for count, change in enumerate(others, start=2):
+        assert not np.array_equal(compute(**change).means, first.means)
+        assert len(calls) == count
+
+
+class Trap:
+    """An object whose pickle runs code."""
+
+    def __reduce__(self):
+        return pytest.fail, ("code of a kept file ran",)
+
+
+def as_archive(**arrays):
+    return lambda file: np.savez(file, **arrays)
+
+
+DAMAGES = {
+    "cut off": lambda file: file.write_bytes(file.read_bytes()[:50]),
+    "empty": lambda file: file.write_bytes(b""),
+    "a byte turned": lambda file: file.write_bytes(file.read_bytes().replace(b"NUMPY", b"NUMPI", 1)),
+    "a number turned": lambda file: file.write_bytes(bytes([*(d := file.read_bytes())[:200], d[200] ^ 1, *d[201:]])),
+    "a pickle": lambda file: file.write_bytes(pickle.dumps(Trap())),
+    "a pickle in the archive": as_archive(means=np.array([Trap()], dtype=object)),
+    "other arrays": as_archive(x=np.zeros(3)),
+    "another length": as_archive(means=np.zeros((9, 1)), error=np.zeros((9, 1)), log_likelihood=0.0),
+    "another dimension": as_archive(means=np.zeros((10, 2)), error=np.zeros((10, 2)), log_likelihood=0.0),
+    "no numbers": as_archive(means=np.full((10, 1), "a"), error=np.zeros((10, 1)), log_likelihood=0.0),
+    "not a number": as_archive(means=np.full((10, 1), np.nan), error=np.zeros((10, 1)), log_likelihood=0.0),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_computed_anew(kept, tmp_path, damage):
+    compute, calls = kept
+    first = compute()
+    (file,) = tmp_path.rglob("*.npz")
+    DAMAGES[damage](file)
+    np.testing.assert_array_equal(compute().means, first.means)
+    np.testing.assert_array_equal(compute().means, first.means)
+    assert len(calls) == 2
+    assert list(tmp_path.rglob("*.*")) == [file]
+
+
+def test_a_kept_reference_is_all_that_was_computed(scenario, kept, tmp_path):
+    grid = dataclasses.replace(scenario, reference={"type": "grid", "lower": -15.0, "upper": 15.0, "points": 301})
+    model = scenario.build_model()
+    recording = record(scenario, model, None, np.random.default_rng(1))
+    first, again = (compute_reference(grid, model, recording, np.random.default_rng(0)) for _ in range(2))
+    assert len(list(tmp_path.rglob("*.npz"))) == 1
+    assert first is not again
+    assert again.log_likelihood == first.log_likelihood
+    for name in ("means", "error", "covariances"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(first, name))
+    assert list(again.posteriors) == list(first.posteriors)
+    for step, density in first.posteriors.items():
+        np.testing.assert_array_equal(again.posteriors[step].edges, density.edges)
+        np.testing.assert_array_equal(again.posteriors[step].masses, density.masses)
+
+
+@pytest.mark.parametrize("value", ["", "off"])
+def test_the_cache_can_be_switched_off(kept, tmp_path, monkeypatch, value):
+    compute, calls = kept
+    monkeypatch.setenv(cache.VARIABLE, value)
+    compute(), compute()
+    assert len(calls) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_writable_folder_it_is_computed_with_one_warning(scenario, kept, tmp_path, monkeypatch):
+    _, calls = kept
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "file"))
+    many = dataclasses.replace(scenario, reference={"type": "large", "n": 20})
+    with pytest.warns(UserWarning, match="HERDFILTER_CACHE: cannot write into"):
+        hf.compare(many, filters=["bootstrap"], particles=[5], runs=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hf.compare(many, filters=["bootstrap"], particles=[5], runs=2)
+    assert len(calls) == 4
+
+
+def test_a_model_that_cannot_be_pickled_is_not_kept(scenario, kept, tmp_path):
+    compute, calls = kept
+    model = scenario.build_model()
+    object.__setattr__(model, "note", lambda: None)
+    compute(model=model), compute(model=model)
+    assert len(calls) == 2
+
+
+def test_an_edited_model_is_another_one(scenario, kept, tmp_path):
+    compute, calls = kept
+    text = "from herdfilter.models import LinearGaussian\n\n\nclass Mine(LinearGaussian):\n    pass\n"
+    arguments = {k: v for k, v in scenario.model.items() if k != "type"}
+    for note in ("", "# as before, but edited\n"):
+        (tmp_path / "mine.py").write_text(text + note)
+        mine = dataclasses.replace(scenario, model={"type": "mine.py:Mine", **arguments}, folder=tmp_path).build_model()
+        compute(model=mine), compute(model=mine)
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"n": 0}, r"\[reference\]: n: expected an integer of at least 1, got 0"),
+        ({"n": 5, "repeats": 1.5}, r"\[reference\]: repeats: expected an integer of at least 1, got 1.5"),
+        ({"n": 5, "repeat": 2}, "did you mean 'repeats'"),
+        ({}, "key 'n' is missing"),
+        (
+            {"n": 5, "filter": "guide"},
+            r"\[reference\]: filter: unknown 'guide'; did you mean 'guided'",
+        ),
+        ({"n": 5, "filter": 3}, r"\[reference\]: filter: "),
+    ],
+)
+def test_bad_tables_are_refused_before_any_run(scenario, table, message):
+    with pytest.raises(ValueError, match=message):
+        hf.compare(dataclasses.replace(scenario, reference={"type": "large", **table}))

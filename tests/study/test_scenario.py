@@ -1,0 +1,296 @@
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.catalogue.specifications import resolve_filters
+from herdfilter.study.recording import record
+from herdfilter.study.scenario import Scenario, load_scenario, scenario_files
+from herdfilter.study.study import plan_study
+
+MINIMAL = """
+title = "Minimal"
+[model]
+type = "UNGM"
+"""
+
+OWN_MODEL = """
+from dataclasses import dataclass
+
+import numpy as np
+
+from herdfilter import GaussianMixture, RandomSampling
+
+
+class Drawn(RandomSampling):
+    pass
+
+
+@dataclass(frozen=True)
+class Walk:
+    speed: float = 1.0
+    dim = 1
+    initial = GaussianMixture([1.0], [[0.0]], [[1.0]])
+
+    def transition_mean(self, x, dt, control, step):
+        return x + self.speed * dt
+
+    def transition_covariance(self, dt, step):
+        return np.eye(1)
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * (z[0] - x[:, 0]) ** 2 - 0.5 * np.log(2 * np.pi)
+
+    def observation_mean(self, x, step):
+        return x
+
+    def observation_covariance(self, step):
+        return np.eye(1)
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="mine.toml"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("name", scenario_files())
+def test_every_shipped_scenario_names_its_source_and_can_be_planned(name):
+    scenario = load_scenario(name)
+    assert scenario.title
+    assert scenario.source
+    if scenario.data is None:  # real data are not shipped
+        plan_study(scenario)
+
+
+@pytest.mark.parametrize("name", ["landmarks", "lorenz96"])
+def test_every_kind_of_filter_runs_on_the_scenario(name):
+    scenario = dataclasses.replace(load_scenario(name), steps=8, reference=None)
+    filters = ["bootstrap", "herded-kh", "augmented-kh", "sqmc", "ukf"]
+    table = hf.compare(scenario, filters, particles=40, runs=2)
+    assert not (table["error"] != "").any()
+    assert np.isfinite(table["rmse"]).all()
+
+
+PUBLISHED = """
+[[published]]
+filter = "bootstrap"
+n_particles = 50
+value = 5.5
+tolerance = 0.3
+source = "a table"
+"""
+
+
+def test_published_figures_are_read(write):
+    scenario = load_scenario(write(MINIMAL + PUBLISHED + PUBLISHED + "model = { process_variance = 1.0 }"))
+    assert [entry.n_particles for entry in scenario.published] == [50, 50]
+    assert scenario.published[1].model == {"process_variance": 1.0}
+    assert load_scenario(write(MINIMAL)).published == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("tolerance", "tolerence", "did you mean 'tolerance'"),
+        ("value = 5.5", "", "key 'value' is missing"),
+        ("5.5", "-5.5", "published value: expected a positive"),
+        ('"a table"', '""', "published source: expected where the figure stands, got ''"),
+        ("n_particles = 50", "n_particles = 0", "published n_particles: expected an integer of at least 1"),
+        ("[[published]]", 'measure = "rms"\n[published]', "published: expected tables"),
+        ("[[published]]", '[[published]]\nmeasure = "rms"', "published measure: unknown 'rms'"),
+        ("[[published]]", '[[published]]\nstatistic = "maen"', "did you mean 'mean'"),
+        ("[[published]]", "[[published]]\nskip = -1", "published skip: expected an integer of at least 0"),
+        ("[[published]]", "[[published]]\nmodel = 3", "published model: expected a table of keys"),
+    ],
+)
+def test_a_faulty_published_figure_is_named(write, before, after, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        load_scenario(write(MINIMAL + PUBLISHED.replace(before, after)))
+
+
+@pytest.mark.parametrize("name", scenario_files())
+def test_filters_of_published_figures_are_known(name):
+    scenario = load_scenario(name)
+    for entry in scenario.published:
+        assert entry.skip < (entry.steps or scenario.steps)
+        dataclasses.replace(scenario, model=scenario.model | entry.model).build_model()
+        if entry.filter != "reference":
+            resolve_filters(entry.filter, scenario.filter)
+
+
+def test_a_file_of_ones_own_needs_only_a_title_and_a_model(write):
+    scenario = load_scenario(write(MINIMAL))
+    assert scenario.name == "mine"
+    assert isinstance(scenario.build_model(), hf.models.UNGM)
+
+
+def test_model_parameters_come_from_the_table(write):
+    assert load_scenario(write(MINIMAL + "process_variance = 2.5")).build_model().process_variance == 2.5
+
+
+def test_a_model_of_ones_own_is_found_beside_the_file(write):
+    write(OWN_MODEL, "walk.py")
+    own = '[filter.mine]\nproposal = "HerdedProposal(walk.Drawn())"'
+    path = write(f'title = "Walk"\nimports = ["walk"]\nsteps = 5\n[model]\ntype = "walk.py:Walk"\nspeed = 3.0\n{own}')
+    assert load_scenario(path).build_model().speed == 3.0
+    table = hf.compare(path, filters=["bootstrap", "mine"], particles=[10], runs=2, workers=2)
+    assert (table["error"] == "").all()
+    assert np.isfinite(table["rmse"]).all()
+
+
+NO_FIELD = (3, -1.5, True, np.nan, b"x", object(), {3: 3}, [[]], ["x", 3], (None,))
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Scenario) if field.name != "folder"])
+def test_a_field_that_does_not_fit_is_named(name):
+    scenario = dataclasses.replace(load_scenario("ungm"), published=())
+    fits = {"steps": 3, "runs": 3, "models": 3, "first_model": 3, "dt": 3}
+    for value in NO_FIELD:
+        if fits.get(name) is not value:
+            with pytest.raises(ValueError, match=name.rstrip("s")) as caught:
+                dataclasses.replace(scenario, **{name: value})
+            assert "\n" not in str(caught.value)
+
+
+def test_a_model_of_ones_own_is_found_in_a_module(write):
+    path = write('title = "Same"\n[model]\ntype = "herdfilter.models.ungm:UNGM"')
+    assert isinstance(load_scenario(path).build_model(), hf.models.UNGM)
+
+
+def test_a_changed_model_file_is_read_again(write):
+    path = write('title = "Walk"\n[model]\ntype = "walk.py:Walk"')
+    write(OWN_MODEL, "walk.py")
+    assert load_scenario(path).build_model().speed == 1.0
+    write(OWN_MODEL.replace("speed: float = 1.0", "speed: float = 22.0"), "walk.py")
+    assert load_scenario(path).build_model().speed == 22.0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (MINIMAL + "proces_variance = 1.0", "did you mean 'process_variance'"),
+        (MINIMAL.replace("UNGM", "UNGN"), "did you mean 'UNGM'"),
+        (MINIMAL.replace("UNGM", "no_module_here:UNGM"), "'no_module_here' is no part of herdfilter"),
+        (MINIMAL.replace("UNGM", "herdfilter.models.ungm:UNGN"), "did you mean 'UNGM'"),
+        (MINIMAL.replace("type", "tpye"), "'type'"),
+        ("partikles = [5]" + MINIMAL, "did you mean 'particles'"),
+        ("particles = 5" + MINIMAL, "particles: expected a list of int"),
+        ("particles = [0]" + MINIMAL, "particles: expected an integer of at least 1"),
+        ("filters = [1]" + MINIMAL, "filters: expected a list of str"),
+        ('filters = ["boostrap"]' + MINIMAL, "did you mean 'bootstrap'"),
+        ("error_dims = [1]" + MINIMAL, "error_dims: expected indices from 0 to 0, got 1"),
+        ("steps = -1" + MINIMAL, "steps: expected an integer"),
+        ("dt = 0" + MINIMAL, "dt: expected a positive"),
+        ("reference = 3" + MINIMAL, "reference: expected a table"),
+        (MINIMAL + '[reference]\ntype = "gird"', "did you mean 'grid'"),
+        (MINIMAL + '[reference]\ntype = "large"\nm = 5', "unknown 'm'"),
+        (MINIMAL + '[reference]\ntype = "large"', "key 'n' is missing"),
+        (MINIMAL + '[data]\ntype = "plazza"', "did you mean 'plaza'"),
+        (MINIMAL + '[data]\ntype = "plaza"\nnme = "Plaza1"', "did you mean 'name'"),
+        (MINIMAL + "[divergence]\nrmse_over = 3", "did you mean 'rmse_above'"),
+        (MINIMAL + "[divergence]\nrmse_above = 3\nfinal_part = 2", "final_part"),
+        (MINIMAL + "[truth]\ninital = [0.1]", "did you mean 'initial'"),
+        (MINIMAL + "[truth]", "key 'initial' is missing"),
+        (MINIMAL + "[truth]\ninitial = [0.1, 0.2]", "[truth]: initial: expected shape (1,), got (2,)"),
+        (MINIMAL + "[truth]\ninitial = ['a']", "[truth]: initial: expected numbers"),
+        (
+            MINIMAL + '[truth]\ninitial = [0.1]\n[data]\ntype = "plaza"',
+            "[truth]: expected none beside [data]",
+        ),
+        ("truth = 3" + MINIMAL, "truth: expected a table"),
+        ("title = " + MINIMAL, "mine.toml"),
+        ("[model]\ntype = 'UNGM'", "key 'title' is missing"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named_in_one_line(write, text, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        plan_study(write(text))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_filter_of_ones_own_in_the_file(write):
+    own = '[filter.mine]\nproposal = "HerdedProposal(KernelHerding(bandwidth=0.5))"'
+    study = plan_study(write('filters = ["mine", "bootstrap"]\nparticles = [5]' + MINIMAL + own))
+    assert list(study.filters) == ["mine", "bootstrap"]
+    with pytest.raises(ValueError, match=r"filter mine: .*did you mean 'HerdedProposal'"):
+        plan_study(write('filters = ["mine"]' + MINIMAL + own.replace("Herded", "Herdd")))
+    with pytest.raises(ValueError, match="filter mine: key: unknown 'propsal'; did you mean 'proposal'"):
+        plan_study(write('filters = ["mine"]' + MINIMAL + own.replace("proposal =", "propsal =")))
+
+
+def test_a_fixed_initial_truth_is_the_same_in_every_run(write):
+    still = "title = 'Still'\nsteps = 3\n[model]\ntype = 'UNGM'\nprocess_variance = 1e-30\n"
+    runs = {}
+    for name, text in {"drawn": still, "fixed": still + "[truth]\ninitial = [2.0]"}.items():
+        scenario = load_scenario(write(text))
+        model = scenario.build_model()
+        runs[name] = [record(scenario, model, None, np.random.default_rng(seed)) for seed in (1, 2)]
+    first, second = runs["fixed"]
+    np.testing.assert_allclose(first.truth, second.truth, rtol=1e-12)
+    np.testing.assert_allclose(first.truth[0], 1 + 50 / 5 + 8 * np.cos(1.2), rtol=1e-12)
+    assert (first.observations != second.observations).all()
+    assert (runs["drawn"][0].truth[0] != runs["drawn"][1].truth[0]).all()
+
+
+@pytest.mark.parametrize(("error_dims", "plane"), [("", (0, 1)), ("[0]", (0, 1)), ("[0, 2]", (0, 2)), ("[3, 1, 0]", (3, 1))])
+def test_a_path_is_drawn_in_the_dimensions_whose_error_counts(write, error_dims, plane):
+    line = f"error_dims = {error_dims}\n" if error_dims else ""
+    assert load_scenario(write(line + MINIMAL)).plane == plane
+
+
+def test_unknown_scenario_and_missing_file(tmp_path):
+    with pytest.raises(ValueError, match="did you mean 'ungm'"):
+        load_scenario("ungn")
+    with pytest.raises(FileNotFoundError, match=r"none\.toml"):
+        load_scenario(tmp_path / "none.toml")
+    elsewhere = dataclasses.replace(load_scenario("ungm"), model={"type": "walk.py:Walk"}, folder=tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"walk\.py"):
+        elsewhere.build_model()
+
+
+def test_a_simulated_scenario_takes_no_data_folder(tmp_path):
+    with pytest.raises(ValueError, match="takes no data folder"):
+        plan_study("ungm", data=tmp_path)
+
+
+def test_what_is_wrong_in_a_filter_names_the_filter(write):
+    def plan(text):
+        return plan_study(write('filters = ["mine"]' + MINIMAL + "[filter.mine]\n" + text))
+
+    with pytest.raises(ValueError, match=r"filter mine: .*did you mean 'ParticleFilter'"):
+        plan('filter = "ParticleFiltr"')
+    with pytest.raises(ValueError, match="filter mine: resample_below: expected a fraction"):
+        plan("resample_below = 2.0")
+    with pytest.raises(TypeError, match="filter mine: proposal: expected a proposal"):
+        plan('proposal = "SystematicResampling()"')
+
+
+def test_a_missing_or_faulty_model_file_names_the_scenario(write):
+    path = write('title = "Walk"\n[model]\ntype = "walk.py:Walk"')
+    with pytest.raises(FileNotFoundError, match=r"mine\.toml: model type: no file .*walk\.py"):
+        plan_study(path)
+    write("raise KeyError('oops')", "walk.py")
+    with pytest.raises(ValueError, match=r"mine\.toml: .*walk\.py: cannot be imported .*oops"):
+        plan_study(path)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("UNGM", "ungm"), ("Lorenz63", "lorenz63"), ("BEARING", "bearings")])
+def test_a_name_in_other_letters_gets_a_hint(name, meant):
+    with pytest.raises(ValueError, match=f"scenario: unknown '{name}'; did you mean '{meant}'"):
+        load_scenario(name)
+
+
+def test_particle_counts_may_be_one_number():
+    assert plan_study("ungm", particles=50).particles == (50,)
+    assert plan_study("ungm", particles=np.array([50, 20])).particles == (50, 20)
+    for wrong in (50.0, "50"):
+        with pytest.raises(ValueError, match=f"particles: expected an integer of at least 1, got {wrong!r}"):
+            plan_study("ungm", particles=wrong)

@@ -1,0 +1,100 @@
+"""Intervals and summaries against formulas written out here, and at the edges of what has a value."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+
+from herdfilter.study import statistics
+
+
+@pytest.mark.parametrize("runs", [6, 7, 20])
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
+def test_students_interval_is_the_textbooks(runs, level):
+    values = np.random.default_rng(runs).normal(3.0, 2.0, runs)
+    expected = scipy.stats.t.interval(level, runs - 1, values.mean(), values.std(ddof=1) / np.sqrt(runs))
+    assert statistics.mean_interval(values, level) == pytest.approx(expected)
+
+
+def test_five_values_have_no_interval_and_equal_ones_have_no_width():
+    intervals = (statistics.mean_interval, statistics.median_interval)
+    for interval in (*intervals, lambda x: statistics.bootstrap_interval(x, np.mean)):
+        for few in (0, 1, 5):
+            assert np.isnan(interval(np.arange(few, dtype=float))).all()
+        assert np.isfinite(interval(np.arange(6.0))).all()
+        assert interval(np.full(6, 3.0)) == pytest.approx((3.0, 3.0))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
+@pytest.mark.parametrize("n", [1, 5, 6, 7, 20, 51])
+def test_a_medians_interval_is_the_narrowest_pair_of_order_statistics_that_covers(n, level):
+    """Ranks i and n - 1 - i: binomial probability of more than i values on either side of the median."""
+    values = np.random.default_rng(n).permutation(n).astype(float)
+    below = scipy.stats.binom(n, 0.5).cdf(np.arange(n))
+    tails = [i for i in range((n + 1) // 2) if below[i] <= (1 - level) / 2 + 1e-12]
+    low, high = statistics.median_interval(values, level)
+    if tails and n >= 6:
+        assert (low, high) == (max(tails), n - 1 - max(tails))
+    else:
+        assert np.isnan(low)
+        assert np.isnan(high)
+
+
+def test_a_wider_level_has_a_wider_bootstrap_interval_and_values_scale():
+    values = np.random.default_rng(0).exponential(size=30)
+    narrow, wide = (statistics.bootstrap_interval(values, np.mean, level) for level in (0.5, 0.95))
+    assert wide[0] < narrow[0] < values.mean() < narrow[1] < wide[1]
+    assert statistics.bootstrap_interval(-7 * values, np.mean)[0] < -7 * values.mean()
+    assert statistics.bootstrap_interval(8 * values, np.mean) == pytest.approx(
+        8 * np.array(statistics.bootstrap_interval(values, np.mean))
+    )
+    for few, many in ((100, 100), (2000, 2000)):
+        one, other = (statistics.bootstrap_interval(values, np.mean, resamples=r) for r in (few, many))
+        assert one == other
+
+
+def test_ratios_of_errors_where_one_is_nought_infinite_or_missing():
+    first = np.array([2.0, 1.0, 0.0, 0.0, np.inf, np.inf, 1.0, np.nan, 1.0])
+    second = np.array([4.0, 0.0, 0.0, 1.0, 1.0, np.inf, np.inf, 1.0, np.nan])
+    expected = [0.5, np.inf, 1.0, 0.0, np.inf, np.nan, 0.0, np.nan, np.nan]
+    np.testing.assert_array_equal(statistics.paired_ratios(first, second), expected)
+
+
+def test_summaries_of_a_column():
+    """Means and root mean squares are of the finite values, sums and medians of what is no NaN."""
+    x = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 100.0])
+    runs = pd.DataFrame({"x": [*x, np.nan, np.inf], "degrees": 2.0})
+    several = pd.DataFrame({"x": [*x, np.nan]})
+    none = pd.DataFrame({"x": [np.nan]})
+    assert statistics.mean("x", several) == {"x": pytest.approx(x.mean())}
+    assert statistics.median("x", several) == {"x": 8.0}
+    assert statistics.total("x", several) == {"x": x.sum()}
+    assert np.isnan(statistics.total("x", none)["x"])
+    rms = np.sqrt((x**2).mean())
+    assert statistics.rms("x", runs)["x"] == pytest.approx(rms)
+    assert statistics.median_with_interval("x", runs) == {"x": 8.0, "x_low": 1.0, "x_high": 100.0}
+    found = statistics.mean_and_median("x", runs)
+    assert found["x"] == pytest.approx(x.mean())
+    assert found["x_low"] < found["x"] < found["x_high"]
+    assert [found[f"x_median{end}"] for end in ("", "_low", "_high")] == [8.0, 1.0, 100.0]
+    found = statistics.rms_and_median("x", runs)
+    assert found["x"] == pytest.approx(rms)
+    assert found["x_low"] < rms < found["x_high"]
+    assert found["x_median"] == 8.0
+    found = statistics.mean_beside_band("degrees")("x", runs)
+    assert found["x"] == pytest.approx(x.mean())
+    band = statistics.chi_square_band(14)
+    assert (found["x_band_low"], found["x_band_high"]) == pytest.approx(band)
+    assert np.isnan(statistics.of(np.mean, np.array([])))
+    grid = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_allclose(statistics.root_mean_square(grid, axis=0), np.sqrt([4.5, 8.5, 14.5]))
+
+
+@pytest.mark.parametrize("degrees", [0.5, 1, 30])
+@pytest.mark.parametrize("level", [0.5, 0.99])
+def test_a_band_leaves_the_same_out_on_either_side(degrees, level):
+    low, high = statistics.chi_square_band(degrees, level)
+    inside = scipy.stats.chi2(degrees)
+    assert inside.cdf(low * degrees) == pytest.approx((1 - level) / 2)
+    assert inside.sf(high * degrees) == pytest.approx((1 - level) / 2)
+    assert np.isnan(statistics.chi_square_band(-1.0)).all()

@@ -1,0 +1,255 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+import herdfilter as hf
+from herdfilter.study.statistics import (
+    bootstrap_interval,
+    chi_square_band,
+    mean_interval,
+    median_interval,
+)
+from herdfilter.study.summary import verdict
+
+
+def table_of(errors, n=50):
+    """A table of runs with the errors given, filter -> one per run; NaN stands for a failed run."""
+    rows = [
+        {"scenario": "s", "filter": name, "n_particles": n, "run": run, "rmse": 2 * e, "reference_error": e}
+        | {"reference_sd": 0.1}
+        | {"log_likelihood_error": -e, "ess": 10.0, "ms_per_step": 1.0, "diverged": bool(np.isnan(e))}
+        | {"error": "ValueError: no" if np.isnan(e) else ""}
+        for name, values in errors.items()
+        for run, e in enumerate(values)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_statistics_are_over_runs_that_did_not_fail():
+    row = hf.study.summarise(table_of({"a": [3.0, 4.0, np.nan, 5.0, np.nan, 3.0, 4.0, 5.0]})).iloc[0]
+    assert row["reference_error"] == pytest.approx(np.sqrt(50 / 3))
+    assert row["rmse"] == pytest.approx(2 * np.sqrt(50 / 3))
+    assert row["reference_error_median"] == 4.0
+    assert (row["runs"], row["failures"], row["diverged"]) == (8, 2, 0.25)
+    assert row["reference_error_low"] <= row["reference_error"] <= row["reference_error_high"]
+
+
+def test_ratios_are_paired_run_by_run():
+    rng = np.random.default_rng(0)
+    difficulty = np.exp(3 * rng.standard_normal(30))  # runs differ far more than filters
+    summary = hf.study.summarise(
+        table_of({"bootstrap": difficulty, "b": 0.8 * difficulty * np.exp(0.05 * rng.standard_normal(30))})
+    )
+    row = summary.set_index("filter").loc["b"]
+    assert row["ratio"] == pytest.approx(0.8, rel=0.03)
+    assert row["ratio_high"] < 0.9
+    assert row["baseline"] == "bootstrap"
+
+
+def test_a_run_that_failed_loses_in_the_ratio_too():
+    errors = {"bootstrap": [1.0, np.nan, 4.0, np.nan], "b": [2.0, 2.0, np.nan, np.nan]}
+    ratio = hf.study.summarise(table_of(errors)).set_index("filter").loc["b", "ratio"]
+    assert ratio == 2.0  # the median of 2, 0 and infinity: where both failed nothing is compared
+    errors["b"][0] = np.nan
+    assert hf.study.claims(table_of(errors), "bootstrap")["runs"].tolist() == [3]
+    assert hf.study.summarise(table_of(errors)).set_index("filter").loc["b", "ratio"] == np.inf
+
+
+def test_the_baseline_can_be_chosen():
+    table = table_of({"a": [1.0] * 8, "b": [2.0] * 8})
+    assert hf.study.summarise(table)["ratio"].tolist() == [1.0, 2.0]
+    assert hf.study.summarise(table, baseline="b")["ratio"].tolist() == [0.5, 1.0]
+    with pytest.raises(ValueError, match="baseline: unknown 'c'"):
+        hf.study.summarise(table, baseline="c")
+
+
+@pytest.mark.parametrize("statistic", ["rms", "median"])
+def test_intervals_cover_the_true_value(statistic):
+    rng = np.random.default_rng(1)
+    hits = 0
+    for _ in range(400):
+        values = rng.exponential(size=40)
+        if statistic == "rms":
+            low, high = bootstrap_interval(values, lambda x, axis: np.sqrt((x**2).mean(axis=axis)))
+            hits += low <= np.sqrt(2.0) <= high  # E X^2 = 2
+        else:
+            low, high = median_interval(values)
+            hits += low <= np.log(2.0) <= high
+    # nominal 380; the bootstrap of so skewed a law falls a little short, order statistics do not
+    assert hits >= (344 if statistic == "rms" else 368)
+    assert hits < 400
+
+
+def test_too_few_runs_have_no_interval():
+    assert np.isnan(median_interval(np.arange(5.0))).all()
+    assert median_interval(np.arange(6.0)) == (0.0, 5.0)  # 1 - 2 / 2^6 = 97 %
+    for n, some in ((1, False), (2, False), (5, False), (6, True)):
+        values = np.arange(1.0, n + 1)
+        for low, high in (
+            bootstrap_interval(values, np.mean),
+            mean_interval(values),
+            median_interval(values, 0.5),
+        ):
+            assert np.isnan([low, high]).all() == (not some)
+            assert not some or low < values.mean() < high
+
+
+def test_the_verdict_claims_only_what_the_paired_interval_shows():
+    rng = np.random.default_rng(2)
+    noise = np.exp(rng.standard_normal((2, 20)))
+    clear = hf.study.summarise(table_of({"bootstrap": noise[0], "b": 0.5 * noise[0]}))
+    assert verdict(clear).startswith("At n = 50 b has the smallest median error against the reference: 0.500 of")
+    unclear = hf.study.summarise(
+        table_of({"bootstrap": np.arange(1.0, 21.0), "b": np.arange(1.0, 21.0) * ([0.5, 1.4] * 10)})
+    )
+    assert "b has the smallest median error against the reference, but a gain" in verdict(unclear)
+    assert "is not shown: ratio 0.950" in verdict(unclear)
+    few = hf.study.summarise(table_of({"bootstrap": [2.0, 3.0], "b": [1.0, 1.5]}))
+    assert "not shown" in verdict(few)
+    assert "too few runs" in verdict(few)
+    worse = hf.study.summarise(table_of({"bootstrap": noise[0], "b": 2 * noise[0]}))
+    assert "no filter has a smaller median error" in verdict(worse)
+    failed = hf.study.summarise(table_of({"bootstrap": [np.nan] * 3}))
+    assert "no filter finished" in verdict(failed)
+
+
+def test_without_a_reference_the_truth_decides():
+    table = table_of({"bootstrap": [2.0] * 8, "b": [1.0] * 8})
+    table["reference_error"] = np.nan
+    summary = hf.study.summarise(table)
+    assert summary["ratio"].tolist() == [1.0, 0.5]
+    assert "against the truth" in verdict(summary)
+
+
+def test_differences_are_paired_like_ratios():
+    difficulty = np.arange(1.0, 21.0)
+    summary = hf.study.summarise(table_of({"bootstrap": difficulty, "b": difficulty - 0.5}))
+    row = summary.set_index("filter").loc["b"]
+    assert [row[f"difference{end}"] for end in ("", "_low", "_high")] == pytest.approx([-0.5] * 3)
+
+
+def test_consistency_stands_beside_its_band():
+    for factor, inside in ((1.0, True), (2.0, False)):
+        squares = factor * np.random.default_rng(0).chisquare(2, (40, 50))
+        columns = {"anees": squares.mean(axis=1) / 2, "nees_degrees": 2.0, "nees_inside": 0.9}
+        columns |= {
+            "nis": squares.mean(axis=1) / 2,
+            "nis_degrees": 100.0,
+            "nees_singular": 1.0,
+            "seconds": 2.0,
+        }
+        row = hf.study.summarise(table_of({"a": np.ones(40)}).assign(**columns)).iloc[0]
+        assert row["anees"] == pytest.approx(factor, rel=0.05)
+        assert (row["anees_low"] < 1 < row["anees_high"]) == inside
+        for name, degrees in (("anees", 80), ("nis", 4000)):
+            band = chi_square_band(degrees)
+            assert (row[f"{name}_band_low"], row[f"{name}_band_high"]) == pytest.approx(band)
+            assert (row[f"{name}_band_low"] < row[name] < row[f"{name}_band_high"]) == inside
+        assert (row["nees_singular"], row["nees_inside"], row["seconds"]) == (40, pytest.approx(0.9), 2.0)
+
+
+def test_measures_that_a_table_lacks_are_nan():
+    row = hf.study.summarise(table_of({"a": [1.0, 2.0]})).iloc[0]
+    assert row[["anees", "nis", "energy_distance", "nees_singular", "seconds", "anees_band_low"]].isna().all()
+
+
+def test_claims_are_made_where_the_interval_excludes_equality():
+    rng = np.random.default_rng(0)
+    difficulty = np.exp(2 * rng.standard_normal(30))
+    table = table_of({"a": difficulty, "b": 0.7 * difficulty, "c": difficulty * np.exp(rng.standard_normal(30))})
+    claims = hf.study.claims(table).set_index(["a", "b"])
+    assert claims.index.tolist() == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert claims["better"].tolist()[:2] == ["b", ""]
+    row = claims.loc["a", "b"]
+    assert [row["ratio"], row["ratio_low"], row["ratio_high"]] == pytest.approx([1 / 0.7] * 3)
+    assert 0 < row["difference_low"] <= row["difference"] <= row["difference_high"]
+    assert claims.loc[("a", "c"), "difference_low"] < 0 < claims.loc[("a", "c"), "difference_high"]
+    against = hf.study.claims(table, baseline="a")
+    assert against[["a", "b"]].to_numpy().tolist() == [["b", "a"], ["c", "a"]]
+    assert against["better"].tolist() == ["b", ""]
+
+
+def test_equal_filters_seldom_end_in_a_claim():
+    """Five equal filters, 10 pairs: with the correction a false claim is rare in the whole table, without it is not."""
+    rng = np.random.default_rng(1)
+    false = {True: 0, False: 0}
+    for _ in range(60):
+        table = table_of({name: rng.exponential(size=25) for name in "abcde"})
+        for simultaneous in false:
+            false[simultaneous] += (hf.study.claims(table, simultaneous=simultaneous)["better"] != "").any()
+    assert false[True] <= 6  # at most 5 % of 60, and three standard deviations
+    assert false[False] > false[True]
+
+
+def test_a_failed_run_loses():
+    errors = {"a": [np.nan] * 9 + [0.5], "b": [1.0] * 10, "c": [np.nan] * 10}
+    claims = hf.study.claims(table_of(errors), simultaneous=False).set_index(["a", "b"])
+    row = claims.loc["a", "b"]
+    assert (row["better"], row["runs"], row["failures_a"], row["failures_b"]) == ("b", 10, 9, 0)
+    assert claims.loc[("a", "c"), "runs"] == 1  # both failed in the others
+    assert claims.loc[("a", "c"), "better"] == ""
+    assert claims.loc[("b", "c"), "better"] == "b"
+
+
+def test_few_runs_claim_nothing():
+    claims = hf.study.claims(table_of({"a": np.ones(5), "b": 2 * np.ones(5)}))
+    assert claims["better"].tolist() == [""]
+    assert claims["difference_low"].isna().all()
+    assert hf.study.claims(table_of({"a": np.ones(5)})).empty
+    with pytest.raises(ValueError, match="level: expected a probability between 0 and 1, got 95"):
+        hf.study.claims(table_of({"a": np.ones(5)}), level=95)
+    with pytest.raises(ValueError, match="baseline: unknown 'z'"):
+        hf.study.claims(table_of({"a": np.ones(5)}), baseline="z")
+
+
+def test_series_are_summarised_step_by_step():
+    rng = np.random.default_rng(0)
+    runs, steps, d = 200, 30, 3
+    nees, truth = rng.chisquare(d, (runs, steps)), rng.exponential(size=(runs, steps))
+    truth[0] = nees[0] = np.nan  # a run that failed
+    series = {
+        "truth": truth,
+        "reference": np.full((runs, steps), np.nan),
+        "nees": nees,
+        "nees_degrees": np.where(np.isnan(nees), 0.0, d),
+    }
+    frame = hf.study.over_time({("a", 10): series, ("b", 20): series}, quantiles=(0.1, 0.9))
+    assert frame[["filter", "n_particles", "step"]].iloc[[0, -1]].to_numpy().tolist() == [
+        ["a", 10, 1],
+        ["b", 20, 30],
+    ]
+    one = frame[frame["filter"] == "a"]
+    assert (one["runs"] == 199).all()
+    np.testing.assert_allclose(one["rmse"], np.sqrt(truth[1:].mean(axis=0)))
+    np.testing.assert_allclose(one["rmse_median"], np.median(np.sqrt(truth[1:]), axis=0))
+    np.testing.assert_allclose(one["rmse_high"], np.quantile(np.sqrt(truth[1:]), 0.9, axis=0))
+    np.testing.assert_allclose(one["nees"], nees[1:].mean(axis=0) / d)
+    inside = one["nees"].between(one["nees_band_low"], one["nees_band_high"])
+    assert inside.mean() > 0.8
+    assert one[["reference_error", "reference_error_median", "ess_median", "nis", "nis_band_low"]].isna().all(axis=None)
+    assert hf.study.over_time({}).empty
+
+
+@pytest.mark.parametrize("simultaneous", [True, False])
+def test_ends_of_claims_are_order_statistics_at_the_level_that_all_pairs_share(simultaneous):
+    rng = np.random.default_rng(4)
+    errors = {name: rng.exponential(size=41) for name in "abc"}
+    found = hf.study.claims(table_of(errors), level=0.9, simultaneous=simultaneous)
+    each = 1 - 0.1 / 3 if simultaneous else 0.9
+    for row in found.itertuples():
+        differences = errors[row.a] - errors[row.b]
+        assert (row.difference_low, row.difference_high) == median_interval(differences, each)
+        assert row.difference == np.median(differences)
+        assert (row.ratio_low, row.ratio_high) == median_interval(errors[row.a] / errors[row.b], each)
+        assert (row.runs, row.failures_a, row.failures_b) == (41, 0, 0)
+    both = pd.concat([table_of(errors, 50), table_of({"a": errors["a"]}, 20)])
+    assert hf.study.claims(both)["n_particles"].tolist() == [50, 50, 50]
+
+
+def test_claims_at_the_ends_of_levels_are_refused_and_equal_filters_claim_nothing():
+    table = table_of({"a": np.ones(9), "b": np.ones(9)})
+    row = hf.study.claims(table).iloc[0]
+    assert (row["better"], row["ratio"], row["difference"]) == ("", 1.0, 0.0)
+    for level in (0, 1):
+        with pytest.raises(ValueError, match="level: expected a probability between 0 and 1"):
+            hf.study.claims(table, level=level)

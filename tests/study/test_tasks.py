@@ -1,0 +1,65 @@
+"""What a failed run tells."""
+
+import traceback
+
+import pytest
+
+import herdfilter as hf
+from herdfilter.study.scenario import Scenario
+from herdfilter.study.tasks import own_code
+
+MODEL = """\
+import math
+
+import numpy as np
+
+import herdfilter as hf
+
+
+class Leaking:
+    dim = 1
+    initial = hf.GaussianMixture([1.0], [[0.5]], [[1.0]])
+
+    def transition_mean(self, x, dt, control, step):
+        return x
+
+    def transition_covariance(self, dt, step):
+        return np.eye(1)
+
+    def sample_observation(self, x, rng, step):
+        return x
+
+    def log_likelihood(self, z, x, step):
+        return self.level(x, step)
+
+    def level(self, x, step):
+        return {wrong}
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ("x[:, 0] / math.sqrt(-1)", "ValueError: math domain error"),
+        ("x[:, 0] @ np.eye(7)", "ValueError: matmul: .*"),
+        ("np.linalg.inv(np.zeros((2, 2)))", "LinAlgError: Singular matrix"),
+    ],
+)
+def test_a_bug_inside_a_model_is_told_with_its_place(tmp_path, wrong, told):
+    """Where the user's own code was last passed through, not where NumPy gave up."""
+    (tmp_path / "leaking.py").write_text(MODEL.replace("{wrong}", wrong), encoding="utf-8")
+    model = {"type": "leaking.py:Leaking"}
+    scenario = Scenario("leak", "Leak", model, steps=3, runs=1, particles=(5,), filters=("bootstrap",), folder=tmp_path)
+    table = hf.compare(scenario)
+    assert table["error"].str.fullmatch(told + r" \(leaking.py, line 25, in level\)").all(), table["error"][0]
+
+
+def test_a_complaint_of_this_package_about_arguments_has_no_place():
+    """What is wrong with the answer of a function is said by name; a place inside this package would not help."""
+    try:
+        hf.GaussianMixture([1.0], [[0.0]], [[-1.0]])
+    except ValueError as error:
+        inside = "".join(traceback.format_exception(error)).splitlines()
+        within = [line for line in inside if __file__ not in line]
+    assert own_code("\n".join(within)) == ""
+    assert own_code("") == ""
