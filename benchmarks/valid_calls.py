@@ -14,9 +14,9 @@ from herdfilter import (
     bandwidths,
     catalogue,
     discrete,
-    evaluation,
     kernels,
     models,
+    study,
     testing,
     tracking,
 )
@@ -260,7 +260,7 @@ def valid() -> None:
     catalogue.resolve_filters(filters=["bootstrap"])
     testing.random_mixture(seed=0, dim=2, components=3)
     testing.hostile_mixture(seed=0)
-    evaluation.posterior_cramer_rao_bound(model=WALK, steps=2, dt=1.0, runs=5, rng=0)
+    study.posterior_cramer_rao_bound(model=WALK, steps=2, dt=1.0, runs=5, rng=0)
     study.summarise(table=TABLE, baseline="bootstrap")
     study.claims(table=TABLE, baseline="bootstrap", level=0.95, simultaneous=True)
     hf.compare(scenario="linear_gaussian", filters=["bootstrap"], particles=[5], runs=1, seed=0)
