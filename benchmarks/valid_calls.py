@@ -182,9 +182,9 @@ def valid() -> None:
         pf.update(time=1.0, z=[0.9]),
     )
     hf.make_filter(name="bootstrap", model=WALK, n_particles=20, rng=0).run(Z)
-    hf.Cloud(particles=X, log_weights=np.log(W))
-    hf.Cloud.equal(particles=X)
-    hf.Cloud.weighted(particles=X, weights=W)
+    hf.Particles(particles=X, log_weights=np.log(W))
+    hf.Particles.equal(particles=X)
+    hf.Particles.weighted(particles=X, weights=W)
     hf.Observation.read(WALK, [0.9], 1)
     RUN.to_dataframe(labels=["x", "v"])
     hf.Sensor(mean=first, covariance=[[0.5]], circular=()).sample(x=X, rng=0)

@@ -224,7 +224,7 @@ def _spreads(array: Array) -> Array:
     return np.where(spread > 0, spread, 1.0)
 
 
-def as_count(name: str, value: Any, minimum: int = 1, most: int | None = MOST) -> int:
+def check_count(name: str, value: Any, minimum: int = 1, most: int | None = MOST) -> int:
     """Return `value` as an integer of at least `minimum` and at most `most`, by default what memory can hold."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
         raise ValueError(f"{name}: expected an integer of at least {minimum}, got {shown(value)}")

@@ -16,7 +16,7 @@ def covariance_factor(covariance: Array) -> Array:
         return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
 
 
-def floored(covariance: Array, relative: float = 1e-8) -> Array:
+def regularised(covariance: Array, relative: float = 1e-8) -> Array:
     """Return `covariance` with the eigenvalues of its correlation matrix raised to at least `relative`.
 
     Working on the correlation matrix keeps dimensions of very different units apart; a dimension with no spread at all
@@ -36,7 +36,7 @@ def floored(covariance: Array, relative: float = 1e-8) -> Array:
 
 
 def rank(covariance: Array, relative: float = 1e-8) -> int:
-    """Count the directions with spread: eigenvalues of the correlation matrix above what `floored` raises them to."""
+    """Count the directions with spread: eigenvalues of the correlation matrix above what `regularised` raises them to."""
     variance = np.diagonal(covariance)
     spread = variance > UNDERFLOW
     scale = np.sqrt(variance[spread])

@@ -17,7 +17,7 @@ WIDTH = 60
 """Characters of a part; what is longer loses its middle, or is a type's name."""
 
 
-def one_line(thing: Any, /, **facts: Any) -> str:
+def summary_repr(thing: Any, /, **facts: Any) -> str:
     """Write the name of the class of an object, and some facts; those that are None are left out."""
     inside = ", ".join(f"{name}={brief(value)}" for name, value in facts.items() if value is not None)
     return f"{type(thing).__name__}({inside})"
@@ -25,7 +25,7 @@ def one_line(thing: Any, /, **facts: Any) -> str:
 
 def fields_in_line(self: Any) -> str:
     """Write an object of a dataclass, as its ``__repr__``."""
-    return one_line(self, **{field.name: getattr(self, field.name) for field in dataclasses.fields(self)})
+    return summary_repr(self, **{field.name: getattr(self, field.name) for field in dataclasses.fields(self)})
 
 
 def brief(value: Any) -> str:

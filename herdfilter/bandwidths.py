@@ -8,8 +8,8 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, as_covariance, as_definite, as_positive, one_of
-from herdfilter._covariances import floored, rank
+from herdfilter._checks import Array, as_array, as_covariance, as_definite, as_positive, check_count, one_of
+from herdfilter._covariances import rank, regularised
 from herdfilter.mixture import GaussianMixture, as_mixture
 
 __all__ = ["BandwidthRule", "Scott", "Silverman", "Whitened", "kernel_covariance", "scale_rule"]
@@ -54,7 +54,7 @@ def scale_rule(n: int, dim: int) -> float:
     >>> [round(hf.bandwidths.scale_rule(n, dim=2), 3) for n in (10, 100, 1000)]
     [1.021, 0.474, 0.22]
     """
-    n, dim = as_count("n", n), as_count("dim", dim)
+    n, dim = check_count("n", n), check_count("dim", dim)
     constant = float(np.interp(np.log2(dim), [0, 1, 2, 3, 4], [1.4, 2.2, 2.6, 2.4, 2.1]))
     return constant * n ** (-1.0 / (dim + 1))
 
@@ -101,7 +101,7 @@ class Whitened:
         """Kernel width h in units of C."""
         if self.constant is None:
             return scale_rule(n, dim)
-        n, dim = as_count("n", n), as_count("dim", dim)
+        n, dim = check_count("n", n), check_count("dim", dim)
         return self.constant * float(n) ** (-1.0 / (dim + self.offset))
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
@@ -114,7 +114,7 @@ class Whitened:
             shape = mixture.covariance
         if self.metric == "diagonal":
             shape = np.diag(np.diagonal(shape))
-        regular = floored(shape)
+        regular = regularised(shape)
         return self.width(n, mixture.dim if regular is shape else max(rank(shape), 1)) ** 2 * regular
 
 

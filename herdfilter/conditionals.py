@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, as_numbers, as_positive, check_flags
+from herdfilter._checks import Array, as_array, as_numbers, as_positive, check_count, check_flags
 from herdfilter._conditional_line import Conditional, ConditionalLine
 from herdfilter._conditional_line import ConditionalError as ConditionalError
 from herdfilter.points import Points
@@ -73,7 +73,7 @@ class ConditionalHerdedGibbs:
     def __post_init__(self) -> None:
         check_flags(effective_count=self.effective_count, normalised=self.normalised)
         object.__setattr__(self, "bandwidth", _checked_bandwidth(self.bandwidth))
-        object.__setattr__(self, "sweeps", as_count("sweeps", self.sweeps))
+        object.__setattr__(self, "sweeps", check_count("sweeps", self.sweeps))
         object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
 
     def herd(self, conditionals: Sequence[Conditional], n: int, start: ArrayLike, bounds: ArrayLike) -> Points:
@@ -101,7 +101,7 @@ class ConditionalHerdedGibbs:
             If an argument is not of the stated kind, `start` is out of bounds, or the bounds are so wide next to the
             bandwidth that a grid would have more than a million cells.
         """
-        n = as_count("n", n)
+        n = check_count("n", n)
         conditionals = _checked_conditionals(conditionals)
         d = len(conditionals)
         x = as_array("start", start, (d,)).copy()

@@ -15,12 +15,12 @@ from herdfilter._checks import (
     Array,
     as_any,
     as_array,
-    as_count,
     as_covariance,
     as_generator,
     as_numbers,
     as_points,
     as_weights,
+    check_count,
     shown,
 )
 from herdfilter._covariances import covariance_factor
@@ -104,7 +104,7 @@ class GaussianMixture:
         return cls(*parts_of_kde(kde))
 
     @classmethod
-    def trusted(cls, weights: Array, means: Array, covariances: Array) -> GaussianMixture:
+    def unchecked(cls, weights: Array, means: Array, covariances: Array) -> GaussianMixture:
         """Build without validation, for arrays that are valid by construction (weights sum to 1)."""
         self = object.__new__(cls)
         self.weights, self.means = weights, means
@@ -216,7 +216,7 @@ class GaussianMixture:
         """Marginal distribution of the named dimensions, in the order given."""
         keep = self._dims("dims", dims)
         cov = self.distinct_covariances[:, keep[:, None], keep]
-        return GaussianMixture.trusted(self.weights, self.means[:, keep], cov)
+        return GaussianMixture.unchecked(self.weights, self.means[:, keep], cov)
 
     def conditional(self, dims: int | Sequence[int], values: ArrayLike) -> GaussianMixture:
         """Distribution of the other dimensions, in ascending order, given ``x[dims] = values``.
@@ -249,16 +249,16 @@ class GaussianMixture:
         means = self.means[:, rest] + (gain @ (values - self.means[:, given])[:, :, None])[:, :, 0]
         covs = cov[:, rest[:, None], rest] - gain @ np.swapaxes(cross, 1, 2)
         covs = 0.5 * (covs + np.swapaxes(covs, 1, 2))
-        return GaussianMixture.trusted(weights / weights.sum(), means, covs)
+        return GaussianMixture.unchecked(weights / weights.sum(), means, covs)
 
     def convolve(self, covariance: ArrayLike) -> GaussianMixture:
         """Distribution of the sum with independent Gaussian noise of the given covariance (d, d)."""
         added = as_covariance("covariance", covariance, self.dim)
-        return GaussianMixture.trusted(self.weights, self.means, self.distinct_covariances + added)
+        return GaussianMixture.unchecked(self.weights, self.means, self.distinct_covariances + added)
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
         """Draw `n` independent points, shape (n, d)."""
-        n, rng = as_count("n", n), as_generator(rng)
+        n, rng = check_count("n", n), as_generator(rng)
         labels = rng.choice(len(self), size=n, p=self.weights)
         noise = rng.standard_normal((n, self.dim))
         if self.shared:

@@ -52,7 +52,7 @@ class Points:
         object.__setattr__(self, "weights", w)
 
     @classmethod
-    def trusted(cls, x: Array, weights: Array) -> Points:
+    def unchecked(cls, x: Array, weights: Array) -> Points:
         """Build without validation, for arrays that are valid by construction (weights sum to 1)."""
         self = object.__new__(cls)
         object.__setattr__(self, "x", x)

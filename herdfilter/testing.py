@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, as_generator, one_of
+from herdfilter._checks import Array, as_generator, check_count, one_of
 from herdfilter.discrepancy import energy_distance, expected_energy_distance
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
@@ -143,10 +143,10 @@ def check_sampler(
     """
     if affine is not None:
         one_of("affine", affine, ("unit", "any"))
-    dims = tuple(as_count("dims", d) for d in dims)
+    dims = tuple(check_count("dims", d) for d in dims)
     if not dims:
         raise ValueError("dims: expected at least one dimension, got none")
-    largest = as_count("largest", largest)
+    largest = check_count("largest", largest)
     case = _Case(sampler, deterministic, affine, moments, far_components, signed_weights, sizes, largest, dims)
     failures: dict[str, list[str]] = {}
     passed = []
@@ -178,8 +178,8 @@ def random_mixture(seed: int, dim: int, components: int = 5) -> GaussianMixture:
     >>> hf.energy_distance(hf.KernelHerding().sample(mixture, 20), mixture) < 0.1
     True
     """
-    rng = as_generator(as_count("seed", seed, 0, None))
-    dim, components = as_count("dim", dim), as_count("components", components)
+    rng = as_generator(check_count("seed", seed, 0, None))
+    dim, components = check_count("dim", dim), check_count("components", components)
     roots = rng.standard_normal((components, dim, dim))
     covariances = roots @ roots.transpose(0, 2, 1) / dim + 0.2 * np.eye(dim)
     return GaussianMixture(rng.dirichlet(2 * np.ones(components)), 3 * rng.standard_normal((components, dim)), covariances)
@@ -196,7 +196,7 @@ def hostile_mixture(seed: int) -> GaussianMixture:
     >>> [hf.testing.hostile_mixture(seed) for seed in (1, 2)]
     [GaussianMixture(components=13, dim=2, shared), GaussianMixture(components=5, dim=8)]
     """
-    rng = np.random.default_rng([as_count("seed", seed, 0, None), 77])
+    rng = np.random.default_rng([check_count("seed", seed, 0, None), 77])
     dim, components = int(rng.choice([1, 2, 3, 4, 6, 8])), int(rng.integers(1, 21))
     weights = rng.dirichlet(np.full(components, 10 ** rng.uniform(-1, 1)))
     means = 10 ** rng.uniform(-1, 4) * rng.standard_normal((components, dim))
@@ -234,7 +234,7 @@ class _Case:
         """Deterministic points, or random ones of many seeds together."""
         found = [self.draw(mixture, n, seed) for seed in range(1 if self.deterministic else DRAWS)]
         weights = np.concatenate([points.weights for points in found])
-        return Points.trusted(np.concatenate([points.x for points in found]), weights / len(found))
+        return Points.unchecked(np.concatenate([points.x for points in found]), weights / len(found))
 
     @property
     def low_dims(self) -> tuple[int, ...]:
@@ -412,7 +412,7 @@ def _origin_and_unit(case: _Case) -> Iterator[str]:
         points, shift = case.draw(mixture, 40), 1e5 * (-1.0) ** np.arange(d)
         for name, A, b in (("unit 1e-6", 1e-6, 0.0), ("unit 1e6", 1e6, 0.0), ("origin", 1.0, shift)):
             moved = case.draw(_mapped(mixture, A * np.eye(d), b), 40)
-            back = Points.trusted((moved.x - b) / A, moved.weights)
+            back = Points.unchecked((moved.x - b) / A, moved.weights)
             yield from _close(f"d = {d}, {name}", back, points, 1e-4)
 
 
@@ -423,7 +423,7 @@ def _any_affine_map(case: _Case) -> Iterator[str]:
         mixture, rng = random_mixture(14, d), np.random.default_rng(15)
         A = np.diag(10.0 ** rng.uniform(-4, 4, d)) @ rng.standard_normal((d, d))
         moved = case.draw(_mapped(mixture, A, 0.0), 100)
-        back = Points.trusted(np.linalg.solve(A, moved.x.T).T, moved.weights)
+        back = Points.unchecked(np.linalg.solve(A, moved.x.T).T, moved.weights)
         yield from _close(f"d = {d}", back, case.draw(mixture, 100), 1e-5)
 
 

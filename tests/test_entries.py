@@ -29,7 +29,7 @@ JUMP = hf.models.JumpMarkov([CHAIN, CHAIN], [[0.9, 0.1], [0.2, 0.8]])
 SENSOR = hf.Sensor(lambda x: x, EYE)
 CLUTTER = hf.models.WithClutter(CHAIN, 0.9, 0.01, region=[[-9, 9], [-9, 9]])
 RATIOS = np.array([[0.1, 2.0, 1.0], [0.2, 1.0, 3.0], [0.1, 0.5, 1.0]])
-MOVE = hf.Move(CHAIN)
+MOVE = hf.Transition(CHAIN)
 STEP = {"dt": 1.0, "control": None, "step": 1}
 UNEVEN = np.array([0.7, 0.1, 0.1, 0.1])
 FLOW = ExactFlow(hf.Observation.read(CHAIN, [1.0, 2.0], 1), pseudo_times(3))
@@ -43,16 +43,16 @@ def from_functions(**changed):
 
 
 def resampled(scheme, particles, log_weights):
-    return scheme.resample(hf.Cloud(particles, log_weights).normalised()[0], np.random.default_rng(0)).particles
+    return scheme.resample(hf.Particles(particles, log_weights).normalised()[0], np.random.default_rng(0)).x
 
 
 def proposed(proposal, particles, log_weights):
-    return proposal.propose(MOVE, hf.Cloud(particles, log_weights).normalised()[0], np.random.default_rng(0)).particles
+    return proposal.propose(MOVE, hf.Particles(particles, log_weights).normalised()[0], np.random.default_rng(0)).x
 
 
 def guided(proposal, particles, log_weights):
-    cloud, seen = hf.Cloud(particles, log_weights).normalised()[0], hf.Observation.read(CHAIN, [0.1, 0.2], 1)
-    return proposal.guide(MOVE, cloud, seen, np.random.default_rng(0)).particles
+    weighted, seen = hf.Particles(particles, log_weights).normalised()[0], hf.Observation.read(CHAIN, [0.1, 0.2], 1)
+    return proposal.guide(MOVE, weighted, seen, np.random.default_rng(0)).x
 
 
 def filtered(make, z):
@@ -119,9 +119,9 @@ COMPILED = {
     "Lorenz63.transition_mean": (
         partial(hf.models.Lorenz63().transition_mean, dt=0.1, control=None, step=1), {"x": np.ones((4, 3))},
     ),
-    "Cloud": (hf.Cloud, {"particles": X, "log_weights": np.log(W)}),
-    "Cloud.equal": (hf.Cloud.equal, {"particles": X}),
-    "Cloud.weighted": (hf.Cloud.weighted, {"particles": X, "weights": W}),
+    "Particles": (hf.Particles, {"particles": X, "log_weights": np.log(W)}),
+    "Particles.equal": (hf.Particles.equal, {"particles": X}),
+    "Particles.weighted": (hf.Particles.weighted, {"particles": X, "weights": W}),
     "ConditionalHerdedGibbs": (
         partial(hf.ConditionalHerdedGibbs(0.5).herd, [lambda v, x: np.exp(-(v**2) / 2) / 2.5066] * 2, 3),
         {"start": np.zeros(2), "bounds": np.array([[-8.0, 8.0], [-8.0, 8.0]])},
@@ -427,8 +427,8 @@ def caught(function, **given):
 
 
 def numbers(found):
-    if isinstance(found, hf.Cloud):
-        return np.column_stack([found.particles, found.log_weights])
+    if isinstance(found, hf.Particles):
+        return np.column_stack([found.x, found.log_weights])
     return np.asarray(getattr(found, "x", getattr(found, "means", getattr(found, "marginals", found))), dtype=float)
 
 

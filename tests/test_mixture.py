@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import gaussian_kde, multivariate_normal
 
-from herdfilter._covariances import covariance_factor, floored
+from herdfilter._covariances import covariance_factor, regularised
 from herdfilter.mixture import GaussianMixture, log_sums
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -587,7 +587,7 @@ def test_floor_lifts_the_correlations_and_nothing_else(seed, d, rank):
     rng = np.random.default_rng(seed)
     root = np.exp(rng.uniform(-8, 8, (d, 1))) * rng.standard_normal((d, min(rank, d)))
     covariance = root @ root.T
-    lifted = floored(covariance, 1e-4)
+    lifted = regularised(covariance, 1e-4)
     scale = np.sqrt(np.diagonal(lifted))
     assert np.linalg.eigvalsh(lifted / np.outer(scale, scale))[0] > 0.99e-4 / (1 + 1e-4)
     if rank:
@@ -598,13 +598,13 @@ def test_floor_lifts_the_correlations_and_nothing_else(seed, d, rank):
 
 
 def test_floor_leaves_sound_covariances_alone():
-    np.testing.assert_array_equal(floored(np.array([[0.7, 0.3], [0.3, 0.5]])), np.array([[0.7, 0.3], [0.3, 0.5]]))
+    np.testing.assert_array_equal(regularised(np.array([[0.7, 0.3], [0.3, 0.5]])), np.array([[0.7, 0.3], [0.3, 0.5]]))
     skewed = np.diag([1e-12, 1.0, 1e12])  # units apart, not deficient
-    np.testing.assert_array_equal(floored(skewed), skewed)
+    np.testing.assert_array_equal(regularised(skewed), skewed)
 
 
 def test_floor_of_a_dimension_without_spread():
-    lifted = floored(np.diag([4.0, 0.0, 1e-2]), 1e-6)
+    lifted = regularised(np.diag([4.0, 0.0, 1e-2]), 1e-6)
     np.testing.assert_allclose(lifted, np.diag([4.0, 1e-8, 1e-2]), atol=1e-16)
 
 

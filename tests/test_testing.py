@@ -31,7 +31,7 @@ def herd(mixture, n, rng=None):
 
 
 def moved(points, x):
-    return hf.Points.trusted(x, points.weights)
+    return hf.Points.unchecked(x, points.weights)
 
 
 # Deterministic samplers, each right but for one thing
@@ -55,7 +55,7 @@ def of_infinite_points(mixture, n, rng):
 
 
 def of_weights_that_are_not_normalised(mixture, n, rng):
-    return hf.Points.trusted(herd(mixture, n).x, np.ones(n))
+    return hf.Points.unchecked(herd(mixture, n).x, np.ones(n))
 
 
 def of_negative_weights(mixture, n, rng):
@@ -63,7 +63,7 @@ def of_negative_weights(mixture, n, rng):
     weights = np.full(n, 1 / n)
     if n > 4:
         weights[:2] += [-1.1 / n, 1.1 / n]
-    return hf.Points.trusted(x, weights)
+    return hf.Points.unchecked(x, weights)
 
 
 def that_takes_any_number_of_points(mixture, n, rng):
@@ -77,7 +77,7 @@ def that_writes_into_the_mixture(mixture, n, rng):
 
 
 def that_hands_out_the_mixture(mixture, n, rng):
-    return hf.Points.trusted(mixture.means, np.ones(1)) if n == len(mixture) == 1 else herd(mixture, n)
+    return hf.Points.unchecked(mixture.means, np.ones(1)) if n == len(mixture) == 1 else herd(mixture, n)
 
 
 class KeepsWhatItHandsOut:

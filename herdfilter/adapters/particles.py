@@ -10,11 +10,11 @@ import numpy as np
 
 from herdfilter._checks import Array, as_generator, shown
 from herdfilter.filters._parts import check_part, returned
-from herdfilter.filters.cloud import Cloud
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import AutomaticProposal, ObservingProposal, Proposal
 from herdfilter.filters.results import DegenerateWeightsError
+from herdfilter.filters.transition import Transition
 
 __all__ = ["HerdedFilter", "from_particles"]
 
@@ -153,17 +153,17 @@ class HerdedFilter(Bootstrap):
             )
         self.proposal.check(self.model)
         self.rng = as_generator(rng)
-        self._cloud: Cloud | None = None  # the weighted particles that are to be moved
+        self._particles: Particles | None = None  # the weighted particles that are to be moved
         self._drawn: tuple[Array, Array] | None = None  # states as the library has them, and their log-weights
 
     def M0(self, N: int) -> Array:  # noqa: N802
         """Draw the first particles."""
-        self._cloud = self.proposal.initial(self.model, N, self.rng)
+        self._particles = self.proposal.initial(self.model, N, self.rng)
         return self._moved(0)
 
     def time_to_resample(self, smc: Any) -> bool:
         """Keep the weighted particles; always true."""
-        self._cloud = Cloud.weighted(self.model.ours(smc.X), smc.W)
+        self._particles = Particles.weighted(self.model.ours(smc.X), smc.W)
         return True
 
     def M(self, t: int, xp: Array) -> Array:  # noqa: N802
@@ -180,20 +180,20 @@ class HerdedFilter(Bootstrap):
         return self._drawn[1].copy()
 
     def _moved(self, t: int) -> Array:
-        if self._cloud is None:
+        if self._particles is None:
             raise RuntimeError("M: expected to be called by particles.SMC, after time_to_resample")
-        move = Move(self.model, step=t + 1)
+        transition = Transition(self.model, step=t + 1)
         seen = Observation.read(self.model, np.ravel(self.data[t]), t + 1)
         if seen is not None and isinstance(self.proposal, ObservingProposal):
-            cloud = self.proposal.guide(move, self._cloud, seen, self.rng)
+            particles = self.proposal.guide(transition, self._particles, seen, self.rng)
         else:
-            cloud = self.proposal.propose(move, self._cloud, self.rng)
+            particles = self.proposal.propose(transition, self._particles, self.rng)
             if seen is not None:
-                cloud = cloud.reweighted(seen.log_likelihood(cloud.particles))
-        cloud = returned(cloud, self.proposal, "guide", self._cloud.particles.shape)
-        if cloud.log_weights.max() == -np.inf:
-            raise DegenerateWeightsError(t + 1, len(cloud))
+                particles = particles.reweighted(seen.log_likelihood(particles.x))
+        particles = returned(particles, self.proposal, "guide", self._particles.x.shape)
+        if particles.log_weights.max() == -np.inf:
+            raise DegenerateWeightsError(t + 1, len(particles))
         level = 0.0 if seen is None else seen.level or 0.0
-        x = self.model.theirs(cloud.particles)
-        self._cloud, self._drawn = None, (x.copy(), cloud.log_weights + level + math.log(len(cloud)))
+        x = self.model.theirs(particles.x)
+        self._particles, self._drawn = None, (x.copy(), particles.log_weights + level + math.log(len(particles)))
         return x

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, as_positive
+from herdfilter._checks import Array, as_positive, check_count
 from herdfilter.association._clusters import Method, no_assignment
 
 
@@ -64,7 +64,7 @@ class BeliefPropagation(Method):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
-        object.__setattr__(self, "max_iterations", as_count("max_iterations", self.max_iterations))
+        object.__setattr__(self, "max_iterations", check_count("max_iterations", self.max_iterations))
 
     def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
         """Return the marginals of one cluster and its log evidence."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count
+from herdfilter._checks import Array, check_count
 from herdfilter.association._clusters import ClusterMethod, Integers, Method, check_method, no_assignment
 from herdfilter.association._frontier import WORD, Gate, Plan, plan
 
@@ -49,7 +49,7 @@ class Exact(Method):
     otherwise: ClusterMethod | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "max_ways", as_count("max_ways", self.max_ways))
+        object.__setattr__(self, "max_ways", check_count("max_ways", self.max_ways))
         if self.otherwise is not None:
             check_method("otherwise", self.otherwise)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, as_positive, one_of
+from herdfilter._checks import Array, as_positive, check_count, one_of
 from herdfilter.association._clusters import Method
 from herdfilter.association._sweeps import ESTIMATES, Estimate, estimated, scaled, sweeps
 
@@ -70,7 +70,7 @@ class HerdedGibbs(Method):
     estimate: Estimate = "conditionals"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sweeps", as_count("sweeps", self.sweeps))
+        object.__setattr__(self, "sweeps", check_count("sweeps", self.sweeps))
         one_of("key", self.key, KEYS)
         one_of("first_visit", self.first_visit, FIRST_VISITS)
         one_of("estimate", self.estimate, ESTIMATES)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_count
+from herdfilter._checks import Array, check_count
 from herdfilter.association._clusters import Integers, Method, checked, no_assignment
 
 
@@ -36,7 +36,7 @@ class KBest(Method):
     k: int = 100
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", as_count("k", self.k))
+        object.__setattr__(self, "k", check_count("k", self.k))
 
     def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
         """Return the marginals of one cluster and its log evidence."""
@@ -89,7 +89,7 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     >>> print(np.exp(log_weights).round(3))
     [4.  1.  0.2]
     """
-    matrix, k = checked(ratios), as_count("k", k)
+    matrix, k = checked(ratios), check_count("k", k)
     tracks, n = len(matrix), matrix.shape[1] - 1
     costs = np.full((tracks, n + tracks), np.inf)  # every track has a column of its own for no measurement
     with np.errstate(divide="ignore"):

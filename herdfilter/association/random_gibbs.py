@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, as_generator, one_of
+from herdfilter._checks import Array, as_generator, check_count, one_of
 from herdfilter.association._clusters import Method
 from herdfilter.association._sweeps import ESTIMATES, Estimate, estimated, scaled, sweeps
 
@@ -42,7 +42,7 @@ class RandomGibbs(Method):
     estimate: Estimate = "conditionals"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sweeps", as_count("sweeps", self.sweeps))
+        object.__setattr__(self, "sweeps", check_count("sweeps", self.sweeps))
         one_of("estimate", self.estimate, ESTIMATES)
 
     def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:

@@ -92,7 +92,7 @@ def compare(
     """
     import joblib
 
-    from herdfilter._checks import as_count, as_positive
+    from herdfilter._checks import as_positive, check_count
     from herdfilter.study.engine import run_study
     from herdfilter.study.executors import check_scheduler, end_idle_processes
     from herdfilter.study.progress import told
@@ -106,7 +106,7 @@ def compare(
         as_positive("run_timeout", run_timeout)
     if "://" in check_scheduler(scheduler) and workers is not None:
         raise InputError(f"workers: the cluster at {scheduler} has its own; leave out --workers")
-    workers = joblib.cpu_count() if workers is None else as_count("workers", workers)
+    workers = joblib.cpu_count() if workers is None else check_count("workers", workers)
     with told(lambda seconds: f"preparing {scenario} ({seconds:.0f} s)", not quiet):
         study = plan_study(scenario, _names(filters), _counts(particles), runs, seed, data, models, first_model)
     store = None if out is None else out / FILE_NAME

@@ -33,12 +33,12 @@ def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bo
     All five unless some are named. Each is written as PNG, SVG and CSV, and a table says what was measured beside what the
     paper states.
     """
-    from herdfilter._checks import as_count
+    from herdfilter._checks import check_count
     from herdfilter.paper import figure_names, reproduce
     from herdfilter.study.progress import stage
 
     names = figure_names(figures)
-    as_count("seed", seed, 0, None)
+    check_count("seed", seed, 0, None)
     check_writable(out)
     for name in names:
         with stage(name, not quiet):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, as_count
+from herdfilter._checks import Array, check_count
 from herdfilter.discrepancy._common import BLOCK, check_pair
 from herdfilter.discrepancy._norms import expected_norms
 from herdfilter.mixture import GaussianMixture, as_mixture
@@ -63,7 +63,7 @@ def expected_energy_distance(mixture: GaussianMixture, n: int) -> float:
     >>> hf.energy_distance(herded, mixture) < 0.1 * hf.expected_energy_distance(mixture, 10)
     True
     """
-    n = as_count("n", n)
+    n = check_count("n", n)
     cov = as_mixture("mixture", mixture).distinct_covariances
     return _component_distance(mixture.weights, mixture.means, cov) / n
 

@@ -103,7 +103,7 @@ def _kernel_pairs(points: Points, covariance: Array, kernel: Kernel) -> float:
     """``sum_st w_s w_t k(x_s, x_t)`` with the unit-peak kernel."""
     factor = covariance_factor(covariance)
     whitened = np.linalg.solve(factor, points.x.T).T
-    return _pair_sum(Points.trusted(whitened, points.weights), kernel.value)
+    return _pair_sum(Points.unchecked(whitened, points.weights), kernel.value)
 
 
 def _pair_sum(points: Points, function: Callable[[Array], Array]) -> float:

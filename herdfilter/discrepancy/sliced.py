@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_any, as_array, as_count, shown
+from herdfilter._checks import Array, as_any, as_array, check_count, shown
 from herdfilter.discrepancy._common import check_pair
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
@@ -81,7 +81,7 @@ def sliced_wasserstein(points: Points, mixture: GaussianMixture, order: int = 2,
 def _directions(directions: int | ArrayLike, dim: int) -> Array:
     """Return unit vectors, (k, dim)."""
     if as_any("directions", directions).ndim == 0:
-        return unit_vectors(as_count("directions", directions), dim)
+        return unit_vectors(check_count("directions", directions), dim)
     axes = as_array("directions", directions, (None, dim))
     length = np.linalg.norm(axes, axis=1)
     if len(axes) == 0 or (length == 0).any():

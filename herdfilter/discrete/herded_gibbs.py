@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_any, as_array, as_count, as_numbers, as_weights, check_flags, shown
+from herdfilter._checks import Array, as_any, as_array, as_numbers, as_weights, check_count, check_flags, shown
 from herdfilter.discrete._conditional import (
     TOLERANCE,
     Conditional,
@@ -120,7 +120,7 @@ class HerdedGibbs:
         object.__setattr__(self, "cardinalities", tuple(sizes.tolist()))
         if self.neighbours is not None:
             object.__setattr__(self, "neighbours", checked_neighbours(self.neighbours, len(sizes)))
-        object.__setattr__(self, "max_vectors", as_count("max_vectors", self.max_vectors))
+        object.__setattr__(self, "max_vectors", check_count("max_vectors", self.max_vectors))
 
     @classmethod
     def from_joint(cls, table: ArrayLike, **options: Any) -> HerdedGibbs:
@@ -171,7 +171,7 @@ class HerdedGibbs:
             If `max_vectors` is certain to be hit (or could be, with `strict`); if a conditional has the wrong length,
             negative or NaN entries, or does not sum to 1; or if it is seen to depend on more than the neighbours.
         """
-        n, burn_in = as_count("n", n), as_count("burn_in", burn_in, minimum=0)
+        n, burn_in = check_count("n", n), check_count("burn_in", burn_in, minimum=0)
         d = len(self.cardinalities)
         x = np.zeros(d, np.int64) if start is None else self._state(start)
         self._refuse_if_too_large(n + burn_in)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import as_array, as_count, as_weights
+from herdfilter._checks import as_array, as_weights, check_count
 from herdfilter.discrete._herding import herded_labels, herded_states
 
 SEPARATED = 1e-9  # relative margin, far above rounding, by which weights must separate moments from features
@@ -47,7 +47,7 @@ def herding(moments: ArrayLike, n: int, features: ArrayLike | None = None) -> ND
     >>> herding([0.5, 0.25, 0.25], 8).tolist()
     [0, 1, 2, 0, 0, 1, 2, 0]
     """
-    n = as_count("n", n)
+    n = check_count("n", n)
     if features is None:
         return herded_labels(as_weights("moments", moments), n)
     phi = as_array("features", features, (None, None))

@@ -12,13 +12,13 @@ from herdfilter._checks import (
     LARGEST,
     Array,
     as_array,
-    as_count,
     as_dims,
     as_numbers,
     as_particles,
     as_weights,
+    check_count,
 )
-from herdfilter._covariances import floored
+from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles
 
 BLOCK = 256  # points whose distances to as many others are taken at once: they stay in the cache
@@ -79,7 +79,7 @@ def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Seque
     """
     points = _as_sample(x)
     n, d = points.shape
-    m, angles = as_count("m", m), sorted({*as_dims("circular", circular, d)})
+    m, angles = check_count("m", m), sorted({*as_dims("circular", circular, d)})
     if m > n:
         raise ValueError(f"m: expected at most {n}, the number of points in x, got {m}")
     w = np.full(n, 1.0 / n) if weights is None else as_weights("weights", weights, n)
@@ -124,14 +124,14 @@ def _whitened(covariance: Array, centred: Array) -> Array:
 def _scatter(x: Array, w: Array) -> Array:
     """Scatter (d, d) of the t distribution that is most likely for weighted points about 0; their covariance if none is."""
     d = x.shape[1]
-    covariance = scatter = floored((x.T * w) @ x)
+    covariance = scatter = regularised((x.T * w) @ x)
     centre = np.zeros(d)
     for _ in range(ROUNDS):
         white = _whitened(scatter, x - centre)
         share = w / (FREEDOM + (white * white).sum(axis=1))
         share /= share.sum()  # not by the sum of w: the same maximum in fewer rounds (Kent, Tyler and Vardi 1994)
         centre = share @ x
-        found = floored(((x - centre).T * share) @ (x - centre))
+        found = regularised(((x - centre).T * share) @ (x - centre))
         change = np.abs(found - scatter) / np.sqrt(np.outer(scatter.diagonal(), scatter.diagonal()))
         scatter = found
         if change.max() < CONVERGED:

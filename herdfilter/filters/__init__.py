@@ -1,7 +1,6 @@
 """Filters on one model contract."""
 
 from herdfilter.filters import proposals, resampling
-from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.exact import GridFilter
 from herdfilter.filters.flow import DaumHuangFilter
 from herdfilter.filters.kalman import (
@@ -14,16 +13,16 @@ from herdfilter.filters.kalman import (
     SmartSamplingKalmanFilter,
     UnscentedKalmanFilter,
 )
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particle_filter import ParticleFilter
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import *  # noqa: F403
 from herdfilter.filters.replay import Replay
 from herdfilter.filters.resampling import *  # noqa: F403
 from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Outcome, StepRecord
+from herdfilter.filters.transition import Transition
 
 __all__ = [
-    "Cloud",
     "CubatureKalmanFilter",
     "DaumHuangFilter",
     "DegenerateWeightsError",
@@ -34,13 +33,14 @@ __all__ = [
     "IndefiniteCovarianceError",
     "InteractingMultipleModel",
     "MixtureKalmanFilter",
-    "Move",
     "Observation",
     "Outcome",
     "ParticleFilter",
+    "Particles",
     "Replay",
     "SmartSamplingKalmanFilter",
     "StepRecord",
+    "Transition",
     "UnscentedKalmanFilter",
 ]
 __all__ += proposals.__all__

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter.filters.cloud import Cloud
+from herdfilter.filters.particles import Particles
 from herdfilter.models.contract import Model, check_state, in_mode, jumps, require_likelihood
 
 
@@ -31,15 +31,17 @@ def check_part(name: str, part: object, kind: type, expected: str) -> None:
         raise TypeError(f"{name}: expected {expected}, got {part!r}")
 
 
-def returned(cloud: Any, part: object, method: str, shape: tuple[int, int]) -> Cloud:
+def returned(particles: Any, part: object, method: str, shape: tuple[int, int]) -> Particles:
     """Return what a method of a part gave, checked to be particles of this shape."""
-    if isinstance(cloud, Cloud):
-        x, weights = np.shape(cloud.particles), np.shape(cloud.log_weights)
+    if isinstance(particles, Particles):
+        x, weights = np.shape(particles.x), np.shape(particles.log_weights)
         if x == shape and weights == shape[:1]:
-            return cloud
+            return particles
     name = f"{type(part).__name__}.{method}"
-    if not isinstance(cloud, Cloud):
-        raise TypeError(f"{name}: expected a herdfilter.filters.Cloud(particles, log_weights), got {type(cloud).__name__}")
+    if not isinstance(particles, Particles):
+        raise TypeError(
+            f"{name}: expected a herdfilter.filters.Particles(particles, log_weights), got {type(particles).__name__}"
+        )
     raise ValueError(
         f"{name}: expected particles of shape {shape} and as many weights, got {x} and {weights}; look at the model's "
         "initial and dim, or at the sampler"

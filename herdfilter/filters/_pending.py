@@ -12,11 +12,11 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.filters._parts import returned
-from herdfilter.filters.cloud import Cloud
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import ObservingProposal
 from herdfilter.filters.proposals._hypotheses import guided
+from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import ADDITIVE, Model, has, jumps
 
 
@@ -29,57 +29,59 @@ class Pending:
     is then put back: asking does not change what follows.
     """
 
-    def __init__(self, proposal: ObservingProposal, move: Move, start: Cloud, rng: np.random.Generator) -> None:
+    def __init__(
+        self, proposal: ObservingProposal, transition: Transition, start: Particles, rng: np.random.Generator
+    ) -> None:
         self.proposal, self.start, self.rng = proposal, start, rng
-        self.move = move._replace(model=as_it_stands(move))
-        self._predicted: tuple[Cloud, Any] | None = None  # and the generator's state after it
+        self.transition = transition._replace(model=as_it_stands(transition))
+        self._predicted: tuple[Particles, Any] | None = None  # and the generator's state after it
 
-    def guided(self, seen: Observation) -> Cloud:
+    def guided(self, seen: Observation) -> Particles:
         """Particles with their weights times the likelihood, not normalised."""
-        cloud = guided(self.proposal, self.move, self.start, seen, self.rng)
-        return returned(cloud, self.proposal, "guide", self._shape)
+        particles = guided(self.proposal, self.transition, self.start, seen, self.rng)
+        return returned(particles, self.proposal, "guide", self._shape)
 
-    def prediction(self) -> Cloud:
+    def prediction(self) -> Particles:
         """Particles without the observation."""
         return self._drawn()[0]
 
-    def kept(self) -> Cloud:
+    def kept(self) -> Particles:
         """Particles without the observation, with the generator left after their draw."""
-        cloud, self.rng.bit_generator.state = self._drawn()
-        return cloud
+        particles, self.rng.bit_generator.state = self._drawn()
+        return particles
 
     @property
     def _shape(self) -> tuple[int, int]:
-        n = self.start.successors if self.proposal.absorbs_weights else len(self.start)
-        return n, self.start.particles.shape[1]
+        n = self.start.n_next if self.proposal.absorbs_weights else len(self.start)
+        return n, self.start.x.shape[1]
 
-    def _drawn(self) -> tuple[Cloud, Any]:
+    def _drawn(self) -> tuple[Particles, Any]:
         if self._predicted is None:
             stream = self.rng.bit_generator
             before = stream.state
-            cloud = self.proposal.propose(self.move, self.start, self.rng)
-            self._predicted = returned(cloud, self.proposal, "propose", self._shape), stream.state
+            particles = self.proposal.propose(self.transition, self.start, self.rng)
+            self._predicted = returned(particles, self.proposal, "propose", self._shape), stream.state
             stream.state = before
         return self._predicted
 
 
-def as_it_stands(move: Move) -> Model:
+def as_it_stands(transition: Transition) -> Model:
     """Return the model of a move as it is now: attributes that are replaced later are not seen, nor another covariance.
 
     What is changed in place inside an array or a list that the model holds is seen all the same.
     """
     try:
-        model = copy.copy(move.model)
+        model = copy.copy(transition.model)
     except TypeError:  # a module cannot be copied, what it holds can
-        names = [name for name in dir(move.model) if name[:2] != "__"]
-        model = SimpleNamespace(**{name: getattr(move.model, name) for name in names})
-    if model is not move.model and jumps(model):
+        names = [name for name in dir(transition.model) if name[:2] != "__"]
+        model = SimpleNamespace(**{name: getattr(transition.model, name) for name in names})
+    if model is not transition.model and jumps(model):
         with suppress(AttributeError):
-            modes = tuple(as_it_stands(move._replace(model=one)) for one in model.models)
+            modes = tuple(as_it_stands(transition._replace(model=one)) for one in model.models)
             object.__setattr__(model, "models", modes)
-    if model is not move.model and has(model, ADDITIVE):
+    if model is not transition.model and has(model, ADDITIVE):
         with suppress(AttributeError):  # an object with slots has no room
-            object.__setattr__(model, "transition_covariance", partial(_given, move.covariance))
+            object.__setattr__(model, "transition_covariance", partial(_given, transition.covariance))
     return model
 
 

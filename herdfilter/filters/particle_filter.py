@@ -10,20 +10,20 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_count, as_fraction, as_generator, check_flags, one_of, unmasked
-from herdfilter._one_line import one_line
+from herdfilter._checks import Array, as_fraction, as_generator, check_count, check_flags, one_of, unmasked
+from herdfilter._one_line import summary_repr
 from herdfilter.angles import moments
 from herdfilter.filters._parts import check_model, check_part, returned
 from herdfilter.filters._pending import Pending
 from herdfilter.filters._times import as_duration
-from herdfilter.filters.cloud import Cloud
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation, predicted_observation
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import BootstrapProposal, ObservingProposal, Proposal
 from herdfilter.filters.proposals.modes import in_modes
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Outcome, StepRecord
 from herdfilter.filters.series import Late, Reading, Watcher, run, series
+from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, has, in_mode, only_mode
 from herdfilter.models.sensors import Sensor, sensed, to_check
 
@@ -108,7 +108,7 @@ class ParticleFilter:
         on_degeneracy: Literal["raise", "predict"] = "raise",
     ) -> None:
         self.model = model = only_mode(model)
-        self.n_particles = as_count("n_particles", n_particles)
+        self.n_particles = check_count("n_particles", n_particles)
         self.proposal = BootstrapProposal() if proposal is None else proposal
         self.resampling = SystematicResampling() if resampling is None else resampling
         check_part("proposal", self.proposal, Proposal, "a proposal such as BootstrapProposal()")
@@ -125,7 +125,7 @@ class ParticleFilter:
         self.step = 0
         self.log_likelihood = 0.0
         self.record: StepRecord | None = None
-        self._cloud: Cloud | None = None  # drawn when first needed
+        self._particles: Particles | None = None  # drawn when first needed
         # The move from there, of a proposal that waits for the observation.
         self._pending: Pending | None = None
         self._resampled = False
@@ -137,7 +137,7 @@ class ParticleFilter:
         A proposal that looks at the observation has none between `predict` and `update`: its prediction is drawn when
         it is asked for, and asking does not change what follows.
         """
-        return self._current().particles
+        return self._current().x
 
     @property
     def weights(self) -> Array:
@@ -162,28 +162,28 @@ class ParticleFilter:
     @property
     def mode_probabilities(self) -> Array:
         """Probability of each mode of a model that jumps between J of them, shape (J,); of any other, of its one mode."""
-        cloud = self._current()
-        if cloud.modes is None:
+        particles = self._current()
+        if particles.modes is None:
             return np.ones(1)
-        return np.bincount(cloud.modes, cloud.weights, len(self.model.models)).astype(np.float64)
+        return np.bincount(particles.modes, particles.weights, len(self.model.models)).astype(np.float64)
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry the particles over a time `dt` to the next step, resampled before where their weights are too uneven."""
         dt = as_duration("dt", dt)
         self._settle()
-        cloud = self._current()
+        particles = self._current()
         least = (1 - 1e-9) * self.resample_below * self.n_particles
-        uneven = not self.proposal.absorbs_weights and (cloud.ess < least or len(cloud) != cloud.successors)
+        uneven = not self.proposal.absorbs_weights and (particles.ess < least or len(particles) != particles.n_next)
         if uneven:
-            resampled = self.resampling.resample(cloud, self.rng, self._circular)
-            _log.debug("step %d: resampled, effective sample size %.1f", self.step, cloud.ess)
-            cloud = self._checked(resampled, self.resampling, "resample")
-        move = Move(self.model, dt, unmasked("control", control), self.step + 1)
+            resampled = self.resampling.resample(particles, self.rng, self._circular)
+            _log.debug("step %d: resampled, effective sample size %.1f", self.step, particles.ess)
+            particles = self._checked(resampled, self.resampling, "resample")
+        transition = Transition(self.model, dt, unmasked("control", control), self.step + 1)
         if self._observing is not None:
-            self._cloud, self._pending = cloud, Pending(self._observing, move, cloud, self.rng)
+            self._particles, self._pending = particles, Pending(self._observing, transition, particles, self.rng)
         else:
-            moved = self.proposal.propose(move, cloud, self.rng)
-            self._cloud = self._checked(moved, self.proposal, "propose")
+            moved = self.proposal.propose(transition, particles, self.rng)
+            self._particles = self._checked(moved, self.proposal, "propose")
         self._resampled, self.step = uneven, self.step + 1
 
     def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
@@ -221,7 +221,7 @@ class ParticleFilter:
         if seen is not None:
             updated, total = self._weighed(seen).normalised()
             if total > -np.inf:
-                self._cloud, self._pending = updated, None
+                self._particles, self._pending = updated, None
                 increment, outcome = total + (seen.level or 0.0), Outcome.UPDATED
             elif self.on_degeneracy == "raise":
                 raise DegenerateWeightsError(self.step, self.n_particles)
@@ -234,10 +234,10 @@ class ParticleFilter:
                 )
         self._settle()
         self.log_likelihood += increment
-        cloud = self._current()
-        mean, covariance = moments(cloud.particles, cloud.weights, self._circular)
-        modes = None if cloud.modes is None else self.mode_probabilities
-        self.record = StepRecord(self.step, mean, covariance, cloud.ess, self._resampled, increment, outcome, modes)
+        particles = self._current()
+        mean, covariance = moments(particles.x, particles.weights, self._circular)
+        modes = None if particles.modes is None else self.mode_probabilities
+        self.record = StepRecord(self.step, mean, covariance, particles.ess, self._resampled, increment, outcome, modes)
         return self.record
 
     def run(
@@ -292,11 +292,11 @@ class ParticleFilter:
         None at step 0, and where the model, or the sensor, has no mean and covariance of the observation.
         """
         model = self.model if sensor is None else sensed(self.model, sensor)
-        cloud = self._current()
-        one = model if cloud.modes is None else in_mode(model, 0)
+        particles = self._current()
+        one = model if particles.modes is None else in_mode(model, 0)
         if self.step == 0 or not has(one, OBSERVED):
             return None
-        return predicted_observation(model, cloud.particles, cloud.weights, self.step, cloud.modes)
+        return predicted_observation(model, particles.x, particles.weights, self.step, particles.modes)
 
     def combined(self, others: Sequence[ParticleFilter], weights: Array) -> ParticleFilter:
         """Return a filter with the union of the particles of others at the same step, each cloud with its weight (H,).
@@ -307,14 +307,14 @@ class ParticleFilter:
         kept = np.flatnonzero(weights >= min(LEAST_UNITED / self.n_particles, weights.max())).tolist()
         log_weights = np.log(weights[kept] / weights[kept].sum())
         clouds = [others[i]._current() for i in kept]
-        parts = [cloud.reweighted(w) for cloud, w in zip(clouds, log_weights, strict=True)]
+        parts = [particles.reweighted(w) for particles, w in zip(clouds, log_weights, strict=True)]
         union = copy.copy(self)
-        union._cloud, union._pending = Cloud.joined(parts, self.n_particles), None
+        union._particles, union._pending = Particles.joined(parts, self.n_particles), None
         union.record = None
         return union
 
     def __repr__(self) -> str:
-        return one_line(
+        return summary_repr(
             self,
             model=self.model,
             dim=self.model.dim,
@@ -325,26 +325,26 @@ class ParticleFilter:
             log_likelihood=self.log_likelihood,
         )
 
-    def _weighed(self, seen: Observation) -> Cloud:
+    def _weighed(self, seen: Observation) -> Particles:
         """Return particles with their weights times the likelihood, not normalised."""
         if self._pending is not None:
             return self._pending.guided(seen)
-        cloud = self._current()
-        return cloud.reweighted(seen.log_likelihood_in(cloud.modes, cloud.particles))
+        particles = self._current()
+        return particles.reweighted(seen.log_likelihood_in(particles.modes, particles.x))
 
-    def _current(self) -> Cloud:
+    def _current(self) -> Particles:
         """Return the particles where the filter stands."""
         if self._pending is not None:
             return self._pending.prediction()
-        if self._cloud is None:
+        if self._particles is None:
             drawn = self.proposal.initial(self.model, self.n_particles, self.rng)
-            self._cloud = self._checked(drawn, self.proposal, "initial")
-        return self._cloud
+            self._particles = self._checked(drawn, self.proposal, "initial")
+        return self._particles
 
     def _settle(self) -> None:
         """Let a prediction that no observation has followed stand."""
         if self._pending is not None:
-            self._cloud, self._pending = self._pending.kept(), None
+            self._particles, self._pending = self._pending.kept(), None
 
-    def _checked(self, cloud: Any, part: object, method: str) -> Cloud:
-        return returned(cloud, part, method, (self.n_particles, self.model.dim))
+    def _checked(self, particles: Any, part: object, method: str) -> Particles:
+        return returned(particles, part, method, (self.n_particles, self.model.dim))

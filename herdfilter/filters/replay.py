@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import check_methods, shown
-from herdfilter._one_line import one_line
+from herdfilter._one_line import summary_repr
 from herdfilter.filters._times import elapsed
 from herdfilter.filters.results import StepRecord
 from herdfilter.models.sensors import Sensor
@@ -65,7 +65,7 @@ class Replay:
         self._time = 0.0  # of the state where the filter stands
 
     def __repr__(self) -> str:
-        return one_line(self, filter=self.filter, lag=self.lag, start=self.start)
+        return summary_repr(self, filter=self.filter, lag=self.lag, start=self.start)
 
     def update(self, time: Any, z: ArrayLike | None, sensor: Sensor | None = None, control: Any = None) -> StepRecord:
         """Take up a reading; return the record of the latest one, this or another.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._one_line import fields_in_line, one_line
+from herdfilter._one_line import fields_in_line, summary_repr
 from herdfilter.filters._times import as_objects
 from herdfilter.filters.views import Views
 
@@ -131,7 +131,7 @@ class FilterResult(Views):
 
     def __repr__(self) -> str:
         unused = len(self) - sum(outcome is Outcome.UPDATED for outcome in self.outcomes)
-        return one_line(
+        return summary_repr(
             self,
             steps=len(self),
             dim=self.means.shape[1],

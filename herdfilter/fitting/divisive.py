@@ -9,15 +9,15 @@ from functools import lru_cache
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, as_count, as_number, as_weighted_particles
-from herdfilter._covariances import floored
+from herdfilter._checks import Array, as_number, as_weighted_particles, check_count
+from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles
 from herdfilter.fitting._covariance import plain_and_regular
 from herdfilter.fitting._division import divide
 from herdfilter.mixture import GaussianMixture
 
 FLOOR = 1e-6  # least variance of a component in any direction, as a fraction of that of all particles
-FLAT = 1e-8  # eigenvalue of the correlation matrix under which there is no spread; what `floored` raises it to
+FLAT = 1e-8  # eigenvalue of the correlation matrix under which there is no spread; what `regularised` raises it to
 EDGES = np.linspace(-4.0, 4.0, 129)  # of the cells, in standard deviations, in which particles are counted along a line
 NORMAL = scipy.special.ndtr(EDGES)
 
@@ -73,7 +73,7 @@ class DivisiveFit:
     def __post_init__(self) -> None:
         as_number("significance", self.significance, "a number between 0 and 1", lambda share: 0 < share < 1)
         if self.max_components is not None:
-            as_count("max_components", self.max_components)
+            check_count("max_components", self.max_components)
 
     def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
@@ -90,16 +90,16 @@ class DivisiveFit:
         most = len(x) if self.max_components is None else self.max_components
         rank = len(inverse)
         if rank == 0 or most == 1:
-            return GaussianMixture.trusted(np.ones(1), mean[None, :], regular)
+            return GaussianMixture.unchecked(np.ones(1), mean[None, :], regular)
         z = np.ascontiguousarray(inverse @ centred.T)
         limits = _limits(rank, self.significance)
         share, means, covariances = divide(z, weights, FLOOR, limits, EDGES, NORMAL, most)
         if len(share) == 1:
-            return GaussianMixture.trusted(np.ones(1), mean[None, :], regular)
+            return GaussianMixture.unchecked(np.ones(1), mean[None, :], regular)
         covariances = factor @ covariances @ factor.T + (regular - covariance)
         covariances = 0.5 * (covariances + np.swapaxes(covariances, 1, 2))
-        covariances = np.array([floored(matrix) for matrix in covariances])
-        return GaussianMixture.trusted(share, mean + means @ factor.T, covariances)
+        covariances = np.array([regularised(matrix) for matrix in covariances])
+        return GaussianMixture.unchecked(share, mean + means @ factor.T, covariances)
 
 
 def _spanned(covariance: Array, regular: Array) -> tuple[Array, Array]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, as_positive, as_weighted_particles, check_flags
-from herdfilter._covariances import floored
+from herdfilter._checks import Array, as_positive, as_weighted_particles, check_count, check_flags
+from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles
 from herdfilter.fitting._covariance import plain_and_regular
 from herdfilter.fitting._em import maximise, spread_seeds
@@ -85,14 +85,14 @@ class EMFit:
             if self.n_components != "bic":
                 raise ValueError(f"n_components: expected an integer of at least 1 or 'bic', got {self.n_components!r}")
         else:
-            as_count("n_components", self.n_components)
-        as_count("max_components", self.max_components)
+            check_count("n_components", self.n_components)
+        check_count("max_components", self.max_components)
         if self.least is not None:
             object.__setattr__(self, "least", as_positive("least", self.least))
         if as_positive("floor", self.floor) > 1:
             raise ValueError(f"floor: expected a fraction of at most 1, got {self.floor!r}")
         object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
-        as_count("max_iterations", self.max_iterations)
+        check_count("max_iterations", self.max_iterations)
 
     def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
@@ -113,8 +113,8 @@ class EMFit:
         share, means, covariances = self._best(z, w, widening)
         covariances = factor @ covariances @ factor.T
         covariances = 0.5 * (covariances + np.swapaxes(covariances, 1, 2))
-        covariances = np.array([floored(matrix) for matrix in covariances[: 1 if self.shared else None]])
-        return GaussianMixture.trusted(share, mean + means @ factor.T, covariances)
+        covariances = np.array([regularised(matrix) for matrix in covariances[: 1 if self.shared else None]])
+        return GaussianMixture.unchecked(share, mean + means @ factor.T, covariances)
 
     def _best(self, z: Array, w: Array, widening: Array) -> tuple[Array, Array, Array]:
         """Weights, means and covariances, of the number asked for or of the best, in whitened coordinates."""

@@ -32,4 +32,4 @@ class GaussianFit:
         x = unwrap_angles(particles, weights, circular)
         mean = weights @ x
         covariance = plain_and_regular(x, weights, x - mean)[1]
-        return GaussianMixture.trusted(np.ones(1), mean[None, :], covariance)
+        return GaussianMixture.unchecked(np.ones(1), mean[None, :], covariance)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, as_positive, as_weighted_particles, check_flags
+from herdfilter._checks import Array, as_positive, as_weighted_particles, check_count, check_flags
 from herdfilter.angles import unwrap_angles
 from herdfilter.fitting._covariance import plain_and_regular
 from herdfilter.fitting.em import EMFit
@@ -60,7 +60,7 @@ class KernelDensityFit:
     def __post_init__(self) -> None:
         check_flags(shrink=self.shrink)
         as_positive("scale", self.scale)
-        as_count("modes", self.modes)
+        check_count("modes", self.modes)
 
     def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
@@ -74,7 +74,7 @@ class KernelDensityFit:
         covariance = plain_and_regular(x, weights, centred)[1]
         keep = weights > NEGLIGIBLE * weights.max()
         means = (centres + np.sqrt(1.0 - h * h) * centred)[keep] if self.shrink else x[keep]
-        return GaussianMixture.trusted(weights[keep] / weights[keep].sum(), means, h * h * covariance)
+        return GaussianMixture.unchecked(weights[keep] / weights[keep].sum(), means, h * h * covariance)
 
     def _centres(self, x: Array, weights: Array) -> Array:
         """Mean of the mode of each particle, shape (n, d), or (d,) where there is one mode."""

@@ -87,7 +87,7 @@ def in_kernel_frame(mixture: GaussianMixture, covariance: Array) -> tuple[Array,
     """Return the inverse factor W, and the mixture of ``W x``, in which a kernel of this covariance has bandwidth 1."""
     inverse = np.linalg.inv(np.linalg.cholesky(as_definite("covariance", covariance, mixture.dim)))
     cov = inverse @ mixture.distinct_covariances @ inverse.T
-    return inverse, GaussianMixture.trusted(mixture.weights, mixture.means @ inverse.T, cov)
+    return inverse, GaussianMixture.unchecked(mixture.weights, mixture.means @ inverse.T, cov)
 
 
 def expected_kernel(mixture: GaussianMixture, x: Array, covariance: Array, kernel: Kernel | None = None) -> Array:
@@ -146,6 +146,6 @@ def density_product(mixture: GaussianMixture, covariance: Array | None = None) -
     extra = 0.0 if covariance is None else as_covariance("covariance", covariance, mixture.dim)
     total = 0.0
     for weight, mean, cov in zip(mixture.weights, mixture.means, mixture.covariances, strict=True):
-        pair = GaussianMixture.trusted(mixture.weights, mixture.means, mixture.distinct_covariances + cov + extra)
+        pair = GaussianMixture.unchecked(mixture.weights, mixture.means, mixture.distinct_covariances + cov + extra)
         total += weight * float(np.exp(pair.log_density(mean[None, :])[0]))
     return total

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, as_list, as_numbers, shown
+from herdfilter._checks import Array, as_array, as_list, as_numbers, check_count, shown
 from herdfilter.likelihood._curvature import Curvature
 from herdfilter.likelihood._function import LogLikelihood
 
@@ -198,7 +198,7 @@ def maximise_likelihood(
     if not np.isfinite(f(theta0)):
         raise ValueError(f"theta0: expected a finite log-likelihood there, got {f.seen[tuple(theta0)]} at {theta0.tolist()}")
     steps = _first_steps(f, theta0, lower, upper)
-    most = as_count("max_evaluations", max_evaluations)
+    most = check_count("max_evaluations", max_evaluations)
     done, length = True, np.inf
     for _ in range(ROUNDS):
         if not length <= FAR:

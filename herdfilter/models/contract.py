@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, as_covariance, as_numbers, shown, with_nan
+from herdfilter._checks import Array, as_covariance, as_numbers, check_count, shown, with_nan
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.mixture import GaussianMixture
@@ -159,7 +159,7 @@ def check_state(model: Model, user: str, *needed: str) -> None:
         Names that the initial distribution must have, such as ``"sample"``.
     """
     require(model, user, ("dim", "initial"))
-    dim, initial = as_count("model.dim", model.dim), model.initial
+    dim, initial = check_count("model.dim", model.dim), model.initial
     circular = getattr(model, "circular", None)
     known = circular is None or (isinstance(circular, Iterable) and all(i in range(dim) for i in circular))
     if not known:
@@ -194,7 +194,7 @@ def simulated_only(model: Model) -> bool:
 
 def noise_dim(model: Model) -> int:
     """Return the dimension of the standard normal noise that `propagate` takes."""
-    return as_count("model.noise_dim", model.noise_dim) if hasattr(model, "transition") else int(model.dim)
+    return check_count("model.noise_dim", model.noise_dim) if hasattr(model, "transition") else int(model.dim)
 
 
 def transition_mean(model: Model, x: Array, dt: float, control: Any, step: int) -> Array:
@@ -388,7 +388,7 @@ def predictive_mixture(model: Model, x: Array, weights: Array, dt: float, contro
     """
     x, weights = as_numbers("x", x, (None, None)), as_numbers("weights", weights, (None,))
     means = unwrap_angles(transition_mean(model, x, dt, control, step), weights, circular_dims(model))
-    return GaussianMixture.trusted(weights, means, transition_covariance(model, dt, step))
+    return GaussianMixture.unchecked(weights, means, transition_covariance(model, dt, step))
 
 
 def has_scans(model: Model) -> bool:

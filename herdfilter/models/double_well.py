@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_count
+from herdfilter._checks import Array, check_count
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models._fields import as_observation, assign, assign_positive
 
@@ -74,7 +74,7 @@ class DoubleWell:
 
     def __post_init__(self) -> None:
         assign_positive(self, "noise_rate", "observation_variance", "initial_variance")
-        assign(self, observed_every=as_count("observed_every", self.observed_every))
+        assign(self, observed_every=check_count("observed_every", self.observed_every))
 
     @cached_property
     def initial(self) -> GaussianMixture:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, as_generator, as_weights, shown
-from herdfilter._one_line import one_line
+from herdfilter._checks import Array, as_array, as_generator, as_weights, check_count, shown
+from herdfilter._one_line import summary_repr
 from herdfilter.angles import unwrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
@@ -119,7 +119,7 @@ class JumpMarkov:
 
     def in_mode(self, mode: int) -> contract.Model:
         """Return the model of a mode."""
-        return self.models[as_count("mode", mode, 0, len(self.models) - 1)]
+        return self.models[check_count("mode", mode, 0, len(self.models) - 1)]
 
     @cached_property
     def initial(self) -> Any:
@@ -162,7 +162,7 @@ class JumpMarkov:
                 )
 
     def __repr__(self) -> str:
-        return one_line(self, modes=len(self.models), dim=self.dim, models=self.models)
+        return summary_repr(self, modes=len(self.models), dim=self.dim, models=self.models)
 
 
 def with_modes(model: contract.Model, user: str) -> contract.Model:

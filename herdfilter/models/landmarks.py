@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count
+from herdfilter._checks import Array, as_array, check_count
 from herdfilter.angles import wrap_angles
 from herdfilter.models._fields import GaussianStart, as_partial_observation, assign, assign_positive
 
@@ -99,7 +99,7 @@ class LandmarkLocalisation(GaussianStart):
         assign(
             self,
             landmarks=as_array("landmarks", self.landmarks, (None, 2)),
-            reverse_every=as_count("reverse_every", self.reverse_every),
+            reverse_every=check_count("reverse_every", self.reverse_every),
         )
         self._assign_start(3)
         assign_positive(self, "range_sd", "bearing_sd", "position_noise", "heading_noise")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, as_positive
+from herdfilter._checks import Array, as_array, as_positive, check_count
 from herdfilter.models._fields import GaussianStart, as_matrix_covariance, as_partial_observation, assign
 
 
@@ -167,7 +167,7 @@ def linear_chain(dim: int = 4, coupling: float = 0.42) -> LinearGaussian:
     >>> np.allclose(result.log_likelihood, exact.log_likelihood, atol=0.05)
     True
     """
-    d, alpha = as_count("dim", dim), as_positive("coupling", coupling)
+    d, alpha = check_count("dim", dim), as_positive("coupling", coupling)
     if alpha >= 1:
         raise ValueError(f"coupling: expected a number below 1, got {coupling!r}")
     apart = np.abs(np.subtract.outer(np.arange(d), np.arange(d)))

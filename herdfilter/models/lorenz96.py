@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count
+from herdfilter._checks import Array, as_array, check_count
 from herdfilter._one_line import fields_in_line
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models._fields import as_partial_observation, assign, assign_positive, substeps
@@ -96,8 +96,8 @@ class Lorenz96:
     def __post_init__(self) -> None:
         assign(
             self,
-            dim=as_count("dim", self.dim, minimum=4),
-            observed_every=as_count("observed_every", self.observed_every),
+            dim=check_count("dim", self.dim, minimum=4),
+            observed_every=check_count("observed_every", self.observed_every),
         )
         assign_positive(self, "forcing", "noise_rate", "observation_variance")
         assign_positive(self, "integration_step", "initial_variance")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, as_generator, as_points
+from herdfilter._checks import Array, as_array, as_generator, as_points, check_count
 from herdfilter.models._fields import assign
 
 
@@ -54,7 +54,7 @@ class UniformBox:
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
         """Draw `n` independent points, shape (n, d)."""
-        return as_generator(rng).uniform(self.lower, self.upper, (as_count("n", n), self.dim))
+        return as_generator(rng).uniform(self.lower, self.upper, (check_count("n", n), self.dim))
 
     def log_density(self, x: ArrayLike) -> Array:
         """Log-density at each point, minus infinity outside the box; (n, d) -> (n,)."""

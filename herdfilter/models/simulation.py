@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_array, as_count, as_generator, as_numbers, as_positive, shown
+from herdfilter._checks import Array, as_array, as_generator, as_numbers, as_positive, check_count, shown
 from herdfilter.angles import wrap_angles
 from herdfilter.models.contract import (
     ADDITIVE,
@@ -95,7 +95,7 @@ def simulate(
     >>> np.allclose(truth[:, 0], [1150, 1300, 1450, 1600], atol=10)
     True
     """
-    steps, dt, rng = as_count("steps", steps), as_positive("dt", dt), as_generator(rng)
+    steps, dt, rng = check_count("steps", steps), as_positive("dt", dt), as_generator(rng)
     moving = _moving(model, steps, rng, modes)
     for one in {id(one): one for one in moving}.values():
         check_state(one, "simulation", *(("sample",) if initial is None else ()))
@@ -147,7 +147,7 @@ def sample_modes(model: Model, steps: int, rng: np.random.Generator | int) -> ND
     >>> truth, z = hf.simulate(model, steps=20, rng=1, modes=modes[:21])
     """
     require(model, "sample_modes", MODES)
-    steps, rng = as_count("steps", steps), as_generator(rng)
+    steps, rng = check_count("steps", steps), as_generator(rng)
     path = np.zeros(steps + 1, dtype=np.int64)
     if len(model.models) == 1:  # no random number: as the model alone
         return path

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from herdfilter._checks import as_count, one_of
+from herdfilter._checks import check_count, one_of
 from herdfilter._figures import save
 
 if TYPE_CHECKING:
@@ -102,5 +102,5 @@ def reproduce(name: str, seed: int = 0, quick: bool = False) -> Reproduction:
     """
     one_of("figure", name, FIGURES)
     part = import_module(f"herdfilter.paper.{name}")
-    result = part.compute(seed=as_count("seed", seed, 0, None), quick=quick)
+    result = part.compute(seed=check_count("seed", seed, 0, None), quick=quick)
     return Reproduction(name, FIGURES[name], part.draw(result), part.table(result), part.numbers(result))

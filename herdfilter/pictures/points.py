@@ -24,7 +24,7 @@ def plot_points(
 
     Parameters
     ----------
-    points : Points, Cloud, ParticleFilter or array_like of shape (n, d) or (n,)
+    points : Points, Particles, ParticleFilter or array_like of shape (n, d) or (n,)
         Anything with ``x`` or ``particles``, and ``weights``, will do.
     ax : matplotlib.axes.Axes, optional
     dims : int or (int, int)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_count, as_numbers
+from herdfilter._checks import Array, as_array, as_numbers, check_count
 from herdfilter.pictures._axes import (
     as_mass,
     axes_or_new,
@@ -210,5 +210,5 @@ def _drawable(times: np.ndarray) -> np.ndarray:
 def _some(steps: int, every: int | None) -> np.ndarray:
     """Choose the steps whose ellipses are drawn."""
     if every is not None:
-        return np.arange(0, steps, as_count("every", every))
+        return np.arange(0, steps, check_count("every", every))
     return np.unique(np.linspace(0, steps - 1, min(steps, MOST_ELLIPSES)).astype(int))

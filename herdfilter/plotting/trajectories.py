@@ -89,7 +89,7 @@ def _limits(result: StudyResult, names: Sequence[str], dims: Sequence[int], plac
     window = slice(LONGEST_WINDOW if over_time(result) else None)
     drawn = [shown.estimates[name][window][:, index] for name in names]
     clouds = [shown.particles[name][window] for name in names if name in shown.particles]
-    drawn += [cloud[..., index].reshape(-1, len(index)) for cloud in clouds]
+    drawn += [particles[..., index].reshape(-1, len(index)) for particles in clouds]
     if places is None:
         places = np.empty((0, len(index)))
     return path_limits(shown.recording.truth[window][:, index], np.concatenate(drawn), places)
@@ -124,8 +124,8 @@ def _in_plane(result: StudyResult, name: str, style: Style, limits: Limits, plac
     moments = np.unique(np.linspace(0, len(truth) - 1, SNAPSHOTS).astype(int))
     if name in shown.particles:
         weights = shown.weights[name][moments] if name in shown.weights else None
-        cloud = shown.particles[name][moments]
-        _particles(ax, cloud[..., plane[0]], cloud[..., plane[1]], weights, style, marker="o", s=9, linewidths=0)
+        particles = shown.particles[name][moments]
+        _particles(ax, particles[..., plane[0]], particles[..., plane[1]], weights, style, marker="o", s=9, linewidths=0)
     ax.plot(*truth[:, plane].T, color=INK, linewidth=1.1, linestyle="--", label="truth")
     ax.plot(*shown.estimates[name][:, plane].T, color=style.color, linewidth=1.6, label="estimate")
     ax.plot(*truth[moments][:, plane].T, "o", color=INK, markersize=4, label="when the particles are shown")

@@ -126,7 +126,7 @@ def _bounds(
     first, last = np.nanmin(path, axis=0), np.nanmax(path, axis=0)
     span = last - first + 1e-9
     low, high = first - 0.05 * span, last + 0.05 * span
-    rest = [cloud.reshape(-1, cloud.shape[-1]) for cloud in clouds.values()]
+    rest = [particles.reshape(-1, particles.shape[-1]) for particles in clouds.values()]
     if not rest:
         rest = [states[..., dims].reshape(-1, len(dims)) for states in estimates.values()]
     for flat in rest:
@@ -148,20 +148,20 @@ def _bounds(
 def _spread(weights: Any, clouds: dict[str, Array], steps: np.ndarray, strides: dict[str, int]) -> float:
     """Typical standard deviation of the widest of the clouds."""
     found = []
-    for name, cloud in clouds.items():
-        w = np.ones(cloud.shape[:2])
+    for name, particles in clouds.items():
+        w = np.ones(particles.shape[:2])
         if name in weights:
             w = weights[name][steps][:, :: strides[name]] + 1e-300
         w = w / w.sum(axis=1, keepdims=True)
-        mean = np.einsum("tn,tnd->td", w, cloud)
-        variance = np.einsum("tn,tnd->td", w, (cloud - mean[:, None]) ** 2)
+        mean = np.einsum("tn,tnd->td", w, particles)
+        variance = np.einsum("tn,tnd->td", w, (particles - mean[:, None]) ** 2)
         found.append(float(np.median(np.sqrt(variance.max(axis=1)))))
     return max(found)
 
 
-def _coded(cloud: Array, low: Array, high: Array) -> str:
+def _coded(particles: Array, low: Array, high: Array) -> str:
     """Code coordinates (..., d) as 16 bits each between the limits; the end values are for what lies beyond."""
-    scaled = np.clip((cloud - low) / (high - low) * _SCALE, 0, _SCALE)
+    scaled = np.clip((particles - low) / (high - low) * _SCALE, 0, _SCALE)
     return base64.b64encode(np.nan_to_num(scaled).astype("<u2").tobytes()).decode()
 
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from herdfilter._checks import as_count, as_generator
+from herdfilter._checks import as_generator, check_count
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 
@@ -59,7 +59,7 @@ def asked(mixture: Any, n: Any, rng: Any) -> int:
     as_mixture("mixture", mixture)
     if rng is not None:
         as_generator(rng)
-    return as_count("n", n)
+    return check_count("n", n)
 
 
 def drawn(sampler: Sampler, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> Points:

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import as_array, as_count, check_flags, one_of
+from herdfilter._checks import as_array, check_count, check_flags, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.discrete._herding import herded_labels
 from herdfilter.mixture import GaussianMixture
@@ -84,7 +84,7 @@ class ContinuousHerdedGibbs:
         count = repaired if self.effective_count is None else self.effective_count
         herded = repaired if self.component_herding is None else self.component_herding
         check_flags(effective_count=count, component_herding=herded)
-        sweeps = (2 if herded else 1) if self.sweeps is None else as_count("sweeps", self.sweeps)
+        sweeps = (2 if herded else 1) if self.sweeps is None else check_count("sweeps", self.sweeps)
         object.__setattr__(self, "_options", (count, herded, sweeps))
 
     def sample(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, as_count, as_positive
+from herdfilter._checks import Array, as_positive, check_count
 from herdfilter.kernels import KernelMean, LocalizedCumulative
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
@@ -48,7 +48,7 @@ class LCDSampling:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "largest", as_positive("largest", self.largest))
-        object.__setattr__(self, "iterations", as_count("iterations", self.iterations))
+        object.__setattr__(self, "iterations", check_count("iterations", self.iterations))
         object.__setattr__(self, "_mapped", MappedSampling(_Standard(self.largest, self.iterations)))
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:

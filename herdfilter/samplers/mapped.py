@@ -58,7 +58,7 @@ class MappedSampling:
         n, d = asked(mixture, n, rng), mixture.dim
         if len(mixture) == 1:
             base = self._standard(n, d, rng)
-            return Points.trusted(mixture.means[0] + base.x @ mixture.factors[0].T, base.weights.copy())
+            return Points.unchecked(mixture.means[0] + base.x @ mixture.factors[0].T, base.weights.copy())
         shares = largest_remainders(mixture.weights, n)
         x, weights, dealt = [], [], 0
         for m in along_main_axis(mixture) if ((shares > 0) & (shares <= d)).any() else range(len(mixture)):
@@ -74,12 +74,12 @@ class MappedSampling:
                 dealt += share
             x.append(mixture.means[m] + z @ mixture.factors[0 if mixture.shared else m].T)
             weights.append(w * (share / (n * w.sum())))
-        return Points.trusted(np.concatenate(x), np.concatenate(weights))
+        return Points.unchecked(np.concatenate(x), np.concatenate(weights))
 
     def _standard(self, n: int, dim: int, rng: np.random.Generator | None) -> Points:
         key = (n, dim)
         if key not in self._cache:
-            normal = GaussianMixture.trusted(np.ones(1), np.zeros((1, dim)), np.eye(dim))
+            normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, dim)), np.eye(dim))
             points = drawn(self.sampler, normal, n, rng)
             self._cache[key] = standardised(points) if self.match_moments else points
         return self._cache[key]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count
+from herdfilter._checks import Array, check_count
 from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
@@ -60,7 +60,7 @@ class PlacedAgain:
 
     def __post_init__(self) -> None:
         as_sampler("sampler", self.sampler)
-        object.__setattr__(self, "passes", as_count("passes", self.passes))
+        object.__setattr__(self, "passes", check_count("passes", self.passes))
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import UNDERFLOW, Array, as_count
+from herdfilter._checks import UNDERFLOW, Array, check_count
 from herdfilter.bandwidths import Bandwidth, check_bandwidth
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
@@ -62,14 +62,14 @@ class Polished:
         as_sampler("sampler", self.sampler)
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
         as_kernel("kernel", self.kernel)
-        object.__setattr__(self, "iterations", as_count("iterations", self.iterations))
+        object.__setattr__(self, "iterations", check_count("iterations", self.iterations))
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Draw `n` points with the sampler, which may use `rng`, and polish them."""
         points = drawn(self.sampler, mixture, asked(mixture, n, rng), rng)
         if self.bandwidth == "auto":
-            return Points.trusted(moved(mixture, points.x, points.weights, self._polish), points.weights.copy())
-        return Points.trusted(self._polish(mixture, points.x, points.weights), points.weights.copy())
+            return Points.unchecked(moved(mixture, points.x, points.weights, self._polish), points.weights.copy())
+        return Points.unchecked(self._polish(mixture, points.x, points.weights), points.weights.copy())
 
     def _polish(self, mixture: GaussianMixture, x: Array, weights: Array) -> Array:
         frame = KernelFrame.of(mixture, self.bandwidth, len(x), turn=False)

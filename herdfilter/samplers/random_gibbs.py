@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import as_count, as_generator
-from herdfilter._covariances import floored
+from herdfilter._checks import as_generator, check_count
+from herdfilter._covariances import regularised
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import asked
@@ -53,14 +53,14 @@ class RandomGibbs:
     burn_in: int | None = None
 
     def __post_init__(self) -> None:
-        as_count("sweeps", self.sweeps)
+        check_count("sweeps", self.sweeps)
         if self.burn_in is not None:
-            as_count("burn_in", self.burn_in, minimum=0)
+            check_count("burn_in", self.burn_in, minimum=0)
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Draw `n` successive points of a chain, with equal weights; `rng` is a Generator, a seed, or None."""
         n, rng = asked(mixture, n, rng), as_generator(rng)
-        frame = KernelFrame.of(mixture, floored(mixture.covariance), n, turn=True)
+        frame = KernelFrame.of(mixture, regularised(mixture.covariance), n, turn=True)
         if self.burn_in is None:
             start = frame.forward(mixture.sample(1, rng))[0]
         else:

@@ -81,11 +81,11 @@ class SigmaPoints:
             raise ValueError(f"n: expected {size}, the number of sigma points for this mixture, got {n}")
         z, w = self._standard(mixture.dim)
         if not self.per_component:
-            return Points.trusted(mixture.mean + z @ covariance_factor(mixture.covariance).T, w)
+            return Points.unchecked(mixture.mean + z @ covariance_factor(mixture.covariance).T, w)
         kept = np.flatnonzero(mixture.weights)
         factors = mixture.factors[0 * kept if mixture.shared else kept]
         x = mixture.means[kept, None, :] + z @ np.swapaxes(factors, 1, 2)
-        return Points.trusted(x.reshape(n, -1), (mixture.weights[kept, None] * w).ravel())
+        return Points.unchecked(x.reshape(n, -1), (mixture.weights[kept, None] * w).ravel())
 
     def _standard(self, d: int) -> tuple[Array, Array]:
         """Return the sigma points (n, d) of N(0, I) and their weights (n,)."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
-from herdfilter.filters import FilterResult, Move, ParticleFilter
+from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters._times import elapsed
 from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.filters.series import series
@@ -25,13 +25,13 @@ class Course(NamedTuple):
         The last row of each step, which has all readings of its time.
     place : ndarray of int, shape (T,)
         Which of the steps each row is of.
-    moves : list of Move, length S - 1
+    moves : list of Transition, length S - 1
         From each step to the next.
     """
 
     last: np.ndarray
     place: np.ndarray
-    moves: list[Move]
+    moves: list[Transition]
 
     @classmethod
     def of(
@@ -51,7 +51,7 @@ class Course(NamedTuple):
         if dt is None and times is None and result.times is not None:
             since = elapsed(list(result.times), result.times[0])
             intervals[first[1:]] = since[first[1:]] - since[first[:-1]]
-        moves = [Move(model, float(intervals[row]), entries[row].control, int(numbers[row])) for row in first[1:]]
+        moves = [Transition(model, float(intervals[row]), entries[row].control, int(numbers[row])) for row in first[1:]]
         place = np.repeat(np.arange(len(first)), np.diff(first, append=rows))
         return cls(np.append(first[1:], rows) - 1, place, moves)
 

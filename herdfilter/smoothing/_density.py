@@ -8,7 +8,7 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
-from herdfilter.filters import Move
+from herdfilter.filters import Transition
 from herdfilter.models._answers import shaped
 from herdfilter.models.contract import ADDITIVE, Model, require
 from herdfilter.smoothing.results import UnreachableStateError
@@ -30,7 +30,7 @@ def rows_at_once(x: Array) -> int:
     return max(CHUNK // x.size, 1)
 
 
-def backward_weights(move: Move, x: Array, weights: Array, user: str) -> Callable[[Array], Array]:
+def backward_weights(transition: Transition, x: Array, weights: Array, user: str) -> Callable[[Array], Array]:
     """Return the function of next states that weighs the states x (n, d), of weights (n,), by which leads there.
 
     It takes x_next (m, d) to the logarithms of w_i p(x_next_j | x_i), (m, n), each row up to a constant.
@@ -40,27 +40,27 @@ def backward_weights(move: Move, x: Array, weights: Array, user: str) -> Callabl
     UnreachableStateError
         From the function, if no state leads to one of the next ones.
     """
-    log_density = _transition_from(move, x, user)
+    log_density = _transition_from(transition, x, user)
     with np.errstate(divide="ignore"):
         log_weights = np.log(weights)
 
     def weighed(x_next: Array) -> Array:
         backward = log_weights + log_density(x_next)
         if (backward.max(axis=1) == -np.inf).any():
-            raise UnreachableStateError(move.step - 1, len(x))
+            raise UnreachableStateError(transition.step - 1, len(x))
         return backward
 
     return weighed
 
 
-def _transition_from(move: Move, x: Array, user: str) -> Callable[[Array], Array]:
+def _transition_from(transition: Transition, x: Array, user: str) -> Callable[[Array], Array]:
     """Return the function x_next (m, d) -> log p(x_next | x) (m, n), up to a constant, for states x (n, d)."""
     from scipy.spatial.distance import cdist
 
-    if hasattr(move.model, "transition_log_density"):
-        return lambda x_next: _own_density(move, x_next, x)
-    mean, circular = move.mean(x), move.circular
-    whitening = _whitening(move.covariance, move.step, user)
+    if hasattr(transition.model, "transition_log_density"):
+        return lambda x_next: _own_density(transition, x_next, x)
+    mean, circular = transition.mean(x), transition.circular
+    whitening = _whitening(transition.covariance, transition.step, user)
 
     def log_density(x_next: Array) -> Array:
         if circular:
@@ -72,10 +72,10 @@ def _transition_from(move: Move, x: Array, user: str) -> Callable[[Array], Array
     return log_density
 
 
-def _own_density(move: Move, x_next: Array, x: Array) -> Array:
+def _own_density(transition: Transition, x_next: Array, x: Array) -> Array:
     """Return the model's own transition density, (m, n), checked."""
-    step = move.step
-    values = move.model.transition_log_density(x_next, x, move.dt, move.control, step)
+    step = transition.step
+    values = transition.model.transition_log_density(x_next, x, transition.dt, transition.control, step)
     values = shaped("transition_log_density", values, (len(x_next), len(x)), step)
     invalid = np.count_nonzero(np.isnan(values) | (values == np.inf))
     if invalid:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_count
-from herdfilter._one_line import one_line
-from herdfilter.filters import FilterResult, Move, ParticleFilter, StepRecord
+from herdfilter._checks import Array, check_count
+from herdfilter._one_line import summary_repr
+from herdfilter.filters import FilterResult, ParticleFilter, StepRecord, Transition
 from herdfilter.filters._pending import as_it_stands
 from herdfilter.filters._times import as_duration
 from herdfilter.filters.kalman import KalmanFilter
@@ -80,7 +80,7 @@ def fixed_lag_smoother(
     >>> np.allclose(variances[::3], [filtered.covariances[9, 0, 0], smoothed.covariances[9, 0, 0]])
     True
     """
-    lag, user = as_count("lag", lag, minimum=0), "fixed_lag_smoother"
+    lag, user = check_count("lag", lag, minimum=0), "fixed_lag_smoother"
     _check(filter, user)
     course = Course.of(filter.model, checked(result, filter.model), dt, controls, times)
     if isinstance(filter, ParticleFilter):
@@ -140,20 +140,20 @@ class FixedLagSmoother:
 
     def __init__(self, filter: ParticleFilter | KalmanFilter, lag: int) -> None:  # noqa: A002
         self.filter = filter
-        self.lag = as_count("lag", lag, minimum=0)
+        self.lag = check_count("lag", lag, minimum=0)
         _check(filter, "FixedLagSmoother")
         self._past: deque[Filtered] = deque(maxlen=self.lag)
         self._window: SmoothedResult | None = None
 
     def __repr__(self) -> str:
-        return one_line(self, filter=self.filter, lag=self.lag, step=self.step)
+        return summary_repr(self, filter=self.filter, lag=self.lag, step=self.step)
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry the filter to the next step; as its own ``predict``."""
-        move = Move(self.filter.model, as_duration("dt", dt), control, self.filter.step + 1)
+        transition = Transition(self.filter.model, as_duration("dt", dt), control, self.filter.step + 1)
         left = []
         if self.filter.step:  # the initial state is not smoothed
-            left.append(self._here(move._replace(model=as_it_stands(move))))
+            left.append(self._here(transition._replace(model=as_it_stands(transition))))
         self.filter.predict(dt, control)
         self._past.extend(left)
         self._window = None
@@ -185,7 +185,7 @@ class FixedLagSmoother:
         if self.filter.step == 0:
             raise RuntimeError("window: the filter stands at the initial state, step 0; call predict first")
         if self._window is None:
-            steps = [*self._past, self._here(Move(self.filter.model))]
+            steps = [*self._past, self._here(Transition(self.filter.model))]
             beliefs = smoothed(steps, len(steps))
             moments = [step.moments(belief) for step, belief in zip(steps, beliefs, strict=True)]
             particles = [step.particles for step in steps if isinstance(step, ParticleStep)]
@@ -199,7 +199,7 @@ class FixedLagSmoother:
             )
         return self._window
 
-    def _here(self, onward: Move) -> GaussianStep | ParticleStep:
+    def _here(self, onward: Transition) -> GaussianStep | ParticleStep:
         """Where the filter stands, and the move from there."""
         if isinstance(self.filter, ParticleFilter):
             return ParticleStep(self.filter.particles, self.filter.weights, onward, "FixedLagSmoother")

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
 from herdfilter.angles import moments
-from herdfilter.filters import FilterResult, Move, ParticleFilter
+from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.models.contract import Model, circular_dims
 from herdfilter.smoothing._backward import Belief, collected
 from herdfilter.smoothing._course import Course, checked, model_of, particles_of
@@ -89,8 +89,11 @@ def marginal_smoother(
 def particle_steps(model: Model, result: FilterResult, course: Course, user: str) -> list[ParticleStep]:
     """Return the steps of a result as weighted particles."""
     particles, weights = particles_of(result)
-    onward = [*course.moves, Move(model)]  # the last leads nowhere
-    return [ParticleStep(particles[row], weights[row], move, user) for row, move in zip(course.last, onward, strict=True)]
+    onward = [*course.moves, Transition(model)]  # the last leads nowhere
+    return [
+        ParticleStep(particles[row], weights[row], transition, user)
+        for row, transition in zip(course.last, onward, strict=True)
+    ]
 
 
 class ParticleStep(NamedTuple):
@@ -98,7 +101,7 @@ class ParticleStep(NamedTuple):
 
     particles: Array
     weights: Array
-    onward: Move
+    onward: Transition
     user: str
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._one_line import one_line
+from herdfilter._one_line import summary_repr
 from herdfilter.filters.views import Views
 
 
@@ -53,7 +53,7 @@ class SmoothedResult(Views):
         return len(self.means)
 
     def __repr__(self) -> str:
-        return one_line(self, steps=len(self), dim=self.means.shape[1], particles=self.particles)
+        return summary_repr(self, steps=len(self), dim=self.means.shape[1], particles=self.particles)
 
 
 class UnreachableStateError(RuntimeError):

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
-from herdfilter.filters import FilterResult, Move, ParticleFilter
+from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.filters.kalman.gaussian import GaussianBelief, MomentRule, definite, predicted_gaussians
 from herdfilter.models.contract import circular_dims
@@ -110,10 +110,10 @@ def gaussian_steps(
 ) -> list[GaussianStep]:
     """Return the steps of a result as Gaussians."""
     belief: Any = filter.belief
-    onward = [*course.moves, Move(filter.model)]  # the last leads nowhere
+    onward = [*course.moves, Transition(filter.model)]  # the last leads nowhere
     return [
-        GaussianStep(result.means[row], result.covariances[row], belief.rule, move)
-        for row, move in zip(course.last, onward, strict=True)
+        GaussianStep(result.means[row], result.covariances[row], belief.rule, transition)
+        for row, transition in zip(course.last, onward, strict=True)
     ]
 
 
@@ -124,7 +124,7 @@ class GaussianStep:
     mean: Array
     covariance: Array
     rule: MomentRule
-    onward: Move
+    onward: Transition
 
     @property
     def belief(self) -> Belief:
@@ -140,11 +140,11 @@ class GaussianStep:
 
     def back(self, after: Any, later: Belief) -> Belief:
         """Carry moments (K, d) and (K, d, d) of the next step to this one."""
-        move, (next_means, next_covariances) = self.onward, later
+        transition, (next_means, next_covariances) = self.onward, later
         mean, covariance, gain = self._prediction
-        means = self.mean + wrap_angles(next_means - mean, move.circular) @ gain.T
+        means = self.mean + wrap_angles(next_means - mean, transition.circular) @ gain.T
         covariances = self.covariance + gain @ (next_covariances - covariance) @ gain.T
-        return move.wrapped(means), definite(covariances, self.covariance, move.step - 1, "smoothed")
+        return transition.wrapped(means), definite(covariances, self.covariance, transition.step - 1, "smoothed")
 
     def moments(self, belief: Belief) -> tuple[Array, Array]:
         """Mean and covariance of the first horizon."""

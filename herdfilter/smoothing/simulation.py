@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_count, as_generator
-from herdfilter._one_line import one_line
+from herdfilter._checks import Array, as_generator, check_count
+from herdfilter._one_line import summary_repr
 from herdfilter.angles import moments
 from herdfilter.filters import FilterResult, ParticleFilter
 from herdfilter.filters.views import Views
@@ -54,7 +54,7 @@ class Trajectories(Views):
 
     def __repr__(self) -> str:
         m, steps, d = self.x.shape
-        return one_line(self, n=m, steps=steps, dim=d)
+        return summary_repr(self, n=m, steps=steps, dim=d)
 
     @property
     def means(self) -> Array:
@@ -130,7 +130,7 @@ def backward_simulation(
     """
     model, user = model_of(model), "backward_simulation"
     require_density(model, user)
-    m, rng = as_count("n_trajectories", n_trajectories), as_generator(rng)
+    m, rng = check_count("n_trajectories", n_trajectories), as_generator(rng)
     course = Course.of(model, checked(result, model), dt, controls, times)
     particles, weights = (part[course.last] for part in particles_of(result))
     x = np.empty((m, len(particles), model.dim))

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, as_generator, as_positive
+from herdfilter._checks import Array, as_generator, as_positive, check_count
 from herdfilter._covariances import covariance_factor
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import (
@@ -97,8 +97,8 @@ def posterior_cramer_rao_bound(
     if not isinstance(model.initial, GaussianMixture):
         found = type(model.initial).__name__
         raise TypeError(f"model: the Cramer-Rao bound needs a GaussianMixture as initial distribution, got {found}")
-    T, dt, rng = as_count("steps", steps), as_positive("dt", dt), as_generator(rng)
-    x = model.initial.sample(as_count("runs", runs), rng)
+    T, dt, rng = check_count("steps", steps), as_positive("dt", dt), as_generator(rng)
+    x = model.initial.sample(check_count("runs", runs), rng)
     P = _initial_bound(model.initial, x)
     bounds = np.empty((T, model.dim, model.dim))
     for step in range(1, T + 1):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from herdfilter._checks import as_count, as_number, as_positive, one_of
+from herdfilter._checks import as_number, as_positive, check_count, one_of
 
 
 @dataclass(frozen=True)
@@ -79,16 +79,16 @@ class Published:
     def __post_init__(self) -> None:
         if not isinstance(self.filter, str):
             raise ValueError(f"published filter: expected a name, got {self.filter!r}")
-        as_count("published n_particles", self.n_particles)
+        check_count("published n_particles", self.n_particles)
         as_positive("published value", self.value)
         as_positive("published tolerance", self.tolerance)
         if not isinstance(self.source, str) or not self.source:
             raise ValueError(f"published source: expected where the figure stands, got {self.source!r}")
         one_of("published measure", self.measure, PUBLISHED_MEASURES)
         one_of("published statistic", self.statistic, STATISTICS)
-        as_count("published runs", self.runs)
+        check_count("published runs", self.runs)
         if self.steps is not None:
-            as_count("published steps", self.steps)
-        as_count("published skip", self.skip, minimum=0)
+            check_count("published steps", self.steps)
+        check_count("published skip", self.skip, minimum=0)
         if not isinstance(self.model, Mapping):
             raise ValueError(f"published model: expected a table of keys of [model], got {self.model!r}")

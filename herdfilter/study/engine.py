@@ -13,13 +13,13 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from herdfilter._checks import as_count, as_positive
+from herdfilter._checks import as_positive, check_count
 from herdfilter.catalogue.specifications import FilterSpec
 from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.study.columns import measured, measured_without_result, series_of
 from herdfilter.study.evidence import Evidence
 from herdfilter.study.executors import BATCH_SECONDS, check_scheduler, distribute, make_executor
-from herdfilter.study.failures import failed_by, one_line
+from herdfilter.study.failures import failed_by, summary_repr
 from herdfilter.study.family import kind_of
 from herdfilter.study.progress import Counter, stage, told
 from herdfilter.study.recording import Recording, record
@@ -86,7 +86,7 @@ def run_study(
     """
     from herdfilter.study.store import open_store
 
-    scheduler, workers = check_scheduler(scheduler), as_count("workers", workers)
+    scheduler, workers = check_scheduler(scheduler), check_count("workers", workers)
     run_timeout = None if run_timeout is None else as_positive("run_timeout", run_timeout)
     if resume and store is None:
         raise ValueError("resume: expected a store to continue, got none")
@@ -247,7 +247,7 @@ def _prepare(study: Study, run: int) -> _Run:
         if run == 0 and study.family is None and isinstance(error, Exception):
             raise
         if run == 0 and study.family is None:
-            raise ValueError(f"the first run cannot be made ready: {one_line(error)}") from error
+            raise ValueError(f"the first run cannot be made ready: {summary_repr(error)}") from error
         nothing: Any = None
         return _Run(nothing, nothing, None, failed_by(error))
     return _Run(model, recording, reference)

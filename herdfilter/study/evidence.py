@@ -183,6 +183,6 @@ def energy_distance_to(posterior: GaussianMixture | LineDensity, x: Array, weigh
     covariance = posterior.covariance
     sd = np.sqrt(np.diagonal(covariance))
     sd = np.where(sd > 0, sd, 1.0)
-    centred = Points.trusted((x - posterior.mean) / sd, weights)
-    normal = GaussianMixture.trusted(np.ones(1), np.zeros((1, len(sd))), covariance / np.outer(sd, sd))
+    centred = Points.unchecked((x - posterior.mean) / sd, weights)
+    normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, len(sd))), covariance / np.outer(sd, sd))
     return energy_distance(centred, normal)

@@ -10,10 +10,10 @@ from herdfilter.study.tasks import failed
 
 def failed_by(error: BaseException) -> dict[str, Any]:
     """Return the row of a task that failed by an error which is being handled."""
-    return failed(one_line(error), _storable(traceback.format_exc()))
+    return failed(summary_repr(error), _storable(traceback.format_exc()))
 
 
-def one_line(error: BaseException) -> str:
+def summary_repr(error: BaseException) -> str:
     """Return type and text of an error, even of one whose text cannot be made."""
     try:
         text = str(error)

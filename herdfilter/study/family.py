@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from herdfilter._checks import as_count, shown
+from herdfilter._checks import check_count, shown
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Family:
     runs: int = 1
 
     def __post_init__(self) -> None:
-        as_count("first_model", self.first, minimum=0, most=None)
-        as_count("runs", self.runs)
+        check_count("first_model", self.first, minimum=0, most=None)
+        check_count("runs", self.runs)
 
     def seed(self, run: int) -> int:
         """Seed of the model of a run."""
@@ -65,7 +65,7 @@ def planned_family(scenario: Any, models: int | None, first_model: int | None, r
                     "use --runs for more runs of it"
                 )
         return None, runs
-    count = as_count("models", scenario.models if models is None else models)
+    count = check_count("models", scenario.models if models is None else models)
     return Family(scenario.first_model if first_model is None else first_model, runs), count * runs
 
 

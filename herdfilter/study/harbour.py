@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_count, shown
+from herdfilter._checks import Array, as_array, check_count, shown
 from herdfilter.models.sensors import Sensor
 from herdfilter.study.data.autoferry import VESSELS, AutoferryData, load_autoferry
 
@@ -281,7 +281,7 @@ def load_harbour(
     [52.  40.5  2.   0. ]
     """
     sensors = tuple(sensors)
-    limit = None if max_scans is None else as_count("max_scans", max_scans)
+    limit = None if max_scans is None else check_count("max_scans", max_scans)
     if vessel is not None and (isinstance(vessel, bool) or vessel not in VESSELS):
         raise ValueError(f"vessel: expected 1 or 2, got {shown(vessel)}")
     if not set(sensors) <= {"radar", "lidar"}:

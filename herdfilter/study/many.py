@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from herdfilter._checks import as_count, check_flags, shown
+from herdfilter._checks import check_count, check_flags, shown
 from herdfilter.filters.results import FilterResult
 from herdfilter.study.progress import Counter, told
 
@@ -102,7 +102,7 @@ def run_many(
             "list_of_observations: expected the observations of one track after the other, got "
             f"{shown(list_of_observations)}"
         )
-    workers, tracks = as_count("workers", workers), list(list_of_observations)
+    workers, tracks = check_count("workers", workers), list(list_of_observations)
     results: list[FilterResult | None] = [None] * len(tracks)
     errors: dict[int, Exception] = {}
     count = Counter("run_many", 0, len(tracks), "tracks")

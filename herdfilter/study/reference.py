@@ -148,7 +148,9 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
             log_likelihood -= 0.5 * float(quadratic + np.linalg.slogdet(2 * np.pi * S)[1])
         means.append(x)
         covariances.append(0.5 * (P + P.T))
-    posteriors = {k: GaussianMixture.trusted(np.ones(1), means[k][None], covariances[k]) for k in snapshot_steps(len(means))}
+    posteriors = {
+        k: GaussianMixture.unchecked(np.ones(1), means[k][None], covariances[k]) for k in snapshot_steps(len(means))
+    }
     return _exact(np.array(means), log_likelihood, np.array(covariances), posteriors)
 
 

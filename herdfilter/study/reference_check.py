@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import as_count, one_of, shown
+from herdfilter._checks import check_count, one_of, shown
 from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.catalogue.specifications import blamed_on, catalogue, resolve_filters
 from herdfilter.filters.results import DegenerateWeightsError
@@ -30,7 +30,7 @@ def check_reference(scenario: Scenario) -> None:
     check_keywords("[reference]", function, keywords, taken=("model", "recording", "rng"))
     for name in ("n", "repeats"):
         if name in keywords:
-            as_count(f"[reference]: {name}", keywords[name], most=None)
+            check_count(f"[reference]: {name}", keywords[name], most=None)
     if "filter" in keywords:
         _check_filters(keywords["filter"])
 
@@ -65,7 +65,7 @@ def _check_grid(keywords: Mapping[str, Any], dim: int) -> None:
     if not isinstance(points, (int, list, tuple)):
         raise ValueError(f"[reference]: points: expected a number or one for each dimension, got {shown(points)}")
     counts = [points] * dim if isinstance(points, int) else points
-    total = math.prod(as_count("[reference]: points", count, most=None) for count in counts)
+    total = math.prod(check_count("[reference]: points", count, most=None) for count in counts)
     check_fits("[reference]: points", f"{total} in {dim} dimensions", total * (dim + 1) * NUMBER)
 
 

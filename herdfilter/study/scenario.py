@@ -85,7 +85,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from herdfilter._checks import as_count, one_of, shortened, shown
+from herdfilter._checks import check_count, one_of, shortened, shown
 from herdfilter.catalogue.expressions import check_keywords, evaluate
 from herdfilter.catalogue.names import Imports, is_file
 from herdfilter.study.criteria import Divergence, Published
@@ -170,7 +170,7 @@ class Scenario:
 
     def steps_of(self, model: Any) -> int:
         """Count the steps of a simulated run; the models of a family say in `steps` how many they should have."""
-        return self.steps if self.models is None else as_count("steps", getattr(model, "steps", self.steps))
+        return self.steps if self.models is None else check_count("steps", getattr(model, "steps", self.steps))
 
     @property
     def plane(self) -> tuple[int, int]:
@@ -200,7 +200,7 @@ class Scenario:
                 keywords["model"] = evaluate(keywords["model"], self.modules)
             check_keywords("arguments", cls, keywords)
             model = cls(**keywords)
-            as_count("dim", getattr(model, "dim", None))
+            check_count("dim", getattr(model, "dim", None))
         return model
 
 

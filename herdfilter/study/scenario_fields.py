@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from herdfilter._checks import as_array, as_count, as_positive, check_label, one_of, shown
+from herdfilter._checks import as_array, as_positive, check_count, check_label, one_of, shown
 from herdfilter.catalogue.names import check_imports
 from herdfilter.study.criteria import Divergence, Published
 from herdfilter.study.targets import Anywhere, Targets
@@ -30,14 +30,14 @@ def check_fields(scenario: Any) -> None:
     for name in ("filters", "labels"):
         for text in getattr(scenario, name):
             check_label(name, text)
-    as_count("steps", scenario.steps, most=None)
+    check_count("steps", scenario.steps, most=None)
     as_positive("dt", scenario.dt)
-    as_count("runs", scenario.runs, most=None)
-    as_count("first_model", scenario.first_model, minimum=0, most=None)
+    check_count("runs", scenario.runs, most=None)
+    check_count("first_model", scenario.first_model, minimum=0, most=None)
     if scenario.models is not None:
         _check_family(scenario)
     for n in scenario.particles:
-        as_count("particles", n, most=None)
+        check_count("particles", n, most=None)
     one_of("view", scenario.view, VIEWS)
     if scenario.error_dims is not None:
         _check_dims(scenario.error_dims)
@@ -46,7 +46,7 @@ def check_fields(scenario: Any) -> None:
 
 
 def _check_family(scenario: Any) -> None:
-    as_count("models", scenario.models)
+    check_count("models", scenario.models)
     if scenario.data is not None:
         raise ValueError("models: expected none beside [data], which are of one model")
     if isinstance(scenario.model, Mapping) and "seed" in scenario.model:
@@ -64,7 +64,7 @@ def _check_dims(dims: Any) -> None:
     if not isinstance(dims, (tuple, list)) or not dims:
         raise ValueError(f"error_dims: expected at least one dimension, got {shown(dims)}; leave it out for all")
     for dim in dims:
-        as_count("error_dims", dim, minimum=0)
+        check_count("error_dims", dim, minimum=0)
     if len(set(dims)) < len(dims):
         raise ValueError(f"error_dims: expected each dimension once, got {shown(list(dims))}")
 

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from herdfilter._checks import as_count, one_of
+from herdfilter._checks import check_count, one_of
 from herdfilter._version import __version__
 from herdfilter.catalogue.specifications import (
     FilterFactory,
@@ -142,8 +142,8 @@ class Study:
             replace(scenario_from_table(Path("described.toml"), table), name=name),
             dict.fromkeys(description["filters"], _only_described),
             _counts(description["particles"]),
-            as_count("runs", description["runs"]),
-            as_count("seed", description["seed"], minimum=0, most=None),
+            check_count("runs", description["runs"]),
+            check_count("seed", description["seed"], minimum=0, most=None),
             family=Family(**description["family"]) if description.get("family") else None,
         )
 
@@ -193,14 +193,14 @@ def plan_study(
     scenario = load_scenario(scenario)
     check_data_folder(scenario, data)
     check_reference(scenario)
-    each = as_count("runs", scenario.runs if runs is None else runs, most=None)
+    each = check_count("runs", scenario.runs if runs is None else runs, most=None)
     family, total = planned_family(scenario, models, first_model, each)
     study = Study(
         scenario,
         resolve_filters(scenario.filters if filters is None else filters, scenario.filter, scenario.modules),
         _counts(scenario.particles if particles is None else particles),
         total,
-        as_count("seed", seed, minimum=0, most=None),
+        check_count("seed", seed, minimum=0, most=None),
         load_data(scenario, data),
         family,
     )
@@ -235,7 +235,7 @@ def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
     """Particle counts, each once; a number stands for itself."""
     single = isinstance(particles, (str, bytes)) or not isinstance(particles, Iterable)
     given: list[Any] = [particles] if single else list(cast(Iterable[int], particles))
-    counts = tuple(dict.fromkeys([as_count("particles", n, most=None) for n in given]))
+    counts = tuple(dict.fromkeys([check_count("particles", n, most=None) for n in given]))
     if not counts:
         raise ValueError("particles: expected at least one count, got none")
     return counts

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_count, as_number, as_positive, shown
+from herdfilter._checks import Array, as_array, as_number, as_positive, check_count, shown
 from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.mixture import GaussianMixture
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements
@@ -121,11 +121,11 @@ class Track:
         state = as_array("[targets] tracks: initial", self.initial, (None,))
         if self.sd is not None:
             as_array("[targets] tracks: sd", self.sd, state.shape)
-        as_count("[targets] tracks: first", self.first)
+        check_count("[targets] tracks: first", self.first)
         if self.last is not None:
-            as_count("[targets] tracks: last", self.last, minimum=self.first)
+            check_count("[targets] tracks: last", self.last, minimum=self.first)
         if self.at is not None:
-            as_count("[targets] tracks: at", self.at, minimum=0)
+            check_count("[targets] tracks: at", self.at, minimum=0)
 
 
 @dataclass(frozen=True)

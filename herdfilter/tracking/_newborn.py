@@ -113,7 +113,7 @@ class Appearing:
     def initial(self) -> GaussianMixture:
         """The components, less the noise."""
         rest = self._mixture.distinct_covariances - self._noise
-        return GaussianMixture.trusted(self._mixture.weights, self._mixture.means, rest)
+        return GaussianMixture.unchecked(self._mixture.weights, self._mixture.means, rest)
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Return states as they are."""

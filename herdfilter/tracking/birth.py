@@ -158,7 +158,7 @@ class BirthFromMeasurements:
             rates = self.expected * dt * scan.unexplained[kept] / total
             located = self.located(sensed(model, scan.sensor), scan.z[kept], step)
             for rate, mean, covariance in zip(rates, *located, strict=True):
-                place = GaussianMixture.trusted(np.ones(1), mean[None], covariance)
+                place = GaussianMixture.unchecked(np.ones(1), mean[None], covariance)
                 births.append(Birth(min(self.most, rate), place))
         return births
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_count, as_generator, check_methods, one_of
-from herdfilter._one_line import one_line
+from herdfilter._checks import Array, as_generator, check_count, check_methods, one_of
+from herdfilter._one_line import summary_repr
 from herdfilter.association.calls import as_method
 from herdfilter.catalogue import catalogue, make_filter
 from herdfilter.filters._times import as_duration
@@ -130,12 +130,12 @@ class LMBTracker:
         as_method("association", association)
         if not callable(filter):
             one_of("filter", filter, catalogue())
-        self.n_particles = as_count("n_particles", n_particles)
+        self.n_particles = check_count("n_particles", n_particles)
         self.rng = as_generator(rng)
         self._seeds: Any = self.rng.bit_generator.seed_seq  # kept here, since copies of a generator lose it before NumPy 2
         self.report = as_probability("report", report)
         self.prune = as_probability("prune", prune)
-        self.max_tracks = as_count("max_tracks", max_tracks)
+        self.max_tracks = check_count("max_tracks", max_tracks)
         self.gate_probability = as_probability("gate_probability", gate_probability)
         self.step = 0
         self.record: TrackingRecord | None = None
@@ -276,7 +276,7 @@ class LMBTracker:
         return TrackingResult.collect(records, times_, dim)
 
     def __repr__(self) -> str:
-        return one_line(
+        return summary_repr(
             self,
             model=self.model.model,
             filter=self.filter,

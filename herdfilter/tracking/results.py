@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array, as_list
-from herdfilter._one_line import fields_in_line, one_line
+from herdfilter._one_line import fields_in_line, summary_repr
 from herdfilter.filters._times import as_objects
 from herdfilter.tracking.track import Label, Track
 
@@ -134,7 +134,7 @@ class TrackingResult:
         return len(self.labels)
 
     def __repr__(self) -> str:
-        return one_line(self, steps=len(self), dim=self.dim, tracks=len(self.names()))
+        return summary_repr(self, steps=len(self), dim=self.dim, tracks=len(self.names()))
 
     def names(self) -> list[Label]:
         """Labels of all tracks that are reported at some scan, in the order of their births."""

@@ -115,9 +115,9 @@ def _before(model: Any, x: Array, rng: np.random.Generator, dt: float, step: int
     dim = len(x)
     corners = np.vstack([np.zeros(dim), np.eye(dim)])
     moved = transition_mean(model, corners, dt, None, step)
-    push = transition_factor(model, dt, step) @ rng.standard_normal(dim) if noise else 0.0
-    earlier = np.linalg.solve((moved[1:] - moved[0]).T, x - push - moved[0])
-    again = transition_mean(model, earlier[None], dt, None, step)[0] + push
+    propagate = transition_factor(model, dt, step) @ rng.standard_normal(dim) if noise else 0.0
+    earlier = np.linalg.solve((moved[1:] - moved[0]).T, x - propagate - moved[0])
+    again = transition_mean(model, earlier[None], dt, None, step)[0] + propagate
     if not np.allclose(again, x, rtol=1e-6, atol=1e-6 * (1 + np.abs(earlier).max())):
         raise ValueError(f"model: simulation back in time needs a linear transition, {type(model).__name__} has none")
     return earlier

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from herdfilter._checks import Array
-from herdfilter._one_line import one_line
+from herdfilter._one_line import summary_repr
 from herdfilter.filters.hypotheses import Supposing
 
 Label = tuple[int, int]
@@ -54,4 +54,4 @@ class Track:
         return self.filter.covariance
 
     def __repr__(self) -> str:
-        return one_line(self, label=self.label, existence=self.existence, filter=self.filter)
+        return summary_repr(self, label=self.label, existence=self.existence, filter=self.filter)

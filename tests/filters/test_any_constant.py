@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from herdfilter.catalogue.specifications import catalogue, resolve_filters
-from herdfilter.filters import Cloud, GridFilter, ParticleFilter
+from herdfilter.filters import GridFilter, ParticleFilter, Particles
 
 FILTERS = {
     name: spec
@@ -76,15 +76,15 @@ def test_a_proposal_of_ones_own_may_do_without_the_constant_or_with_it(raised):
             pass
 
         def initial(self, model, n, rng):
-            return Cloud.equal(model.initial.sample(n, rng))
+            return Particles.equal(model.initial.sample(n, rng))
 
-        def propose(self, move, cloud, rng):
-            return cloud
+        def propose(self, transition, particles, rng):
+            return particles
 
-        def guide(self, move, cloud, seen, rng):
-            x = cloud.particles
-            values = move.model.log_likelihood(seen.z, x, seen.step) if self.direct else seen.log_likelihood(x)
-            return cloud.reweighted(values)
+        def guide(self, transition, particles, seen, rng):
+            x = particles.x
+            values = transition.model.log_likelihood(seen.z, x, seen.step) if self.direct else seen.log_likelihood(x)
+            return particles.reweighted(values)
 
     found = [ParticleFilter(raised(8.0), 12, Own(d), rng=1).run(Z).log_likelihood for d in (False, True)]
     assert found[0] == pytest.approx(found[1], rel=1e-14)

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.filters import Cloud, Move
+from herdfilter.filters import Particles, Transition
 from herdfilter.filters.proposals._balanced import balanced_noise
 from herdfilter.filters.proposals._shape import Shape
 from herdfilter.filters.proposals._sources import Source
 from herdfilter.study.scenario import load_scenario
 
 
-def cloud(x, weights=None):
+def weighted(x, weights=None):
     weights = np.full(len(x), 1 / len(x)) if weights is None else weights
-    return Cloud(x, np.log(weights))
+    return Particles(x, np.log(weights))
 
 
 def ways(monkeypatch):
@@ -42,11 +42,11 @@ def ways(monkeypatch):
 def test_draws_of_a_gaussian_are_hardly_ever_told_from_it_and_other_shapes_are_once_there_are_enough(dim, n):
     """Of 40 samples each, in any units; a skewed one, two modes, and a bent one whose every line is symmetric."""
     rng = np.random.default_rng(dim)
-    move, units = Move(hf.models.linear_chain(dim)), 10.0 ** np.arange(dim)
+    transition, units = Transition(hf.models.linear_chain(dim)), 10.0 ** np.arange(dim)
 
     def told(shape):
         samples = (shape(rng.standard_normal((n, dim))) * units for _ in range(40))
-        return np.mean([not Shape.of(move, cloud(x)).gaussian for x in samples])
+        return np.mean([not Shape.of(transition, weighted(x)).gaussian for x in samples])
 
     def skewed(z):
         return np.exp(z)
@@ -73,13 +73,13 @@ def test_weights_count_and_angles_are_taken_about_their_mean():
         circular = (0,)
 
     model = Heading([[1.0]], [[1.0]], [[0.1]], [[0.1]], [0.0], [[1.0]])
-    assert not Shape.of(Move(hf.models.linear_chain(1)), cloud(heading)).gaussian
-    assert Shape.of(Move(model), cloud(heading)).gaussian
+    assert not Shape.of(Transition(hf.models.linear_chain(1)), weighted(heading)).gaussian
+    assert Shape.of(Transition(model), weighted(heading)).gaussian
     x = rng.uniform(-3, 3, (4000, 1))  # draws of a uniform distribution, weighted to be those of a Gaussian
     weights = np.exp(-0.5 * x[:, 0] ** 2)
-    move = Move(hf.models.linear_chain(1))
-    assert not Shape.of(move, cloud(x)).gaussian
-    assert Shape.of(move, cloud(x[:400], weights[:400] / weights[:400].sum())).gaussian
+    transition = Transition(hf.models.linear_chain(1))
+    assert not Shape.of(transition, weighted(x)).gaussian
+    assert Shape.of(transition, weighted(x[:400], weights[:400] / weights[:400].sum())).gaussian
 
 
 @pytest.mark.parametrize("n", [20, 50, 100, 128, 400])
@@ -275,7 +275,7 @@ def edge(low, high, holds, times=40):
 
 def two_places(n):
     rng = np.random.default_rng(n)
-    return cloud(np.where(np.arange(n) % 3, 2.0, -2.0)[:, None] + 0.3 * rng.standard_normal((n, 1)))
+    return weighted(np.where(np.arange(n) % 3, 2.0, -2.0)[:, None] + 0.3 * rng.standard_normal((n, 1)))
 
 
 @pytest.mark.parametrize("n", [50, 400])
@@ -290,12 +290,12 @@ def test_quantiles_are_guided_from_where_their_effective_sample_size_would_be_th
     def quantiles(precision):
         taken.clear()
         seen = hf.filters.Observation.read(model(1 / precision), [3.2], 1)
-        moved = hf.AutomaticProposal().guide(Move(seen.model), particles, seen, rng)
+        moved = hf.AutomaticProposal().guide(Transition(seen.model), particles, seen, rng)
         assert np.isfinite(moved.normalised()[1])
         return "guided quantiles" not in taken
 
     def left(precision):
-        mixture = Move(model(1.0)).predictive(particles.particles, particles.weights)
+        mixture = Transition(model(1.0)).predictive(particles.x, particles.weights)
         x = hf.QuantileSampling().sample(mixture, n).x[:, 0]
         weights = np.exp(-0.5 * (precision * (x - 3.2)) ** 2)
         return weights.sum() ** 2 / (weights**2).sum()
@@ -321,7 +321,7 @@ def test_one_gaussian_is_kept_as_long_as_its_weights_are_as_even_as_chance_allow
         )
         seen = hf.filters.Observation.read(model, [0.5], 1)
         z = balanced_noise(n, 1, 0)
-        return hf.AutomaticProposal().guide(Move(model), Cloud.equal(z), seen, np.random.default_rng(0))
+        return hf.AutomaticProposal().guide(Transition(model), Particles.equal(z), seen, np.random.default_rng(0))
 
     def distance(moved):
         weights = moved.normalised()[0].weights
@@ -339,7 +339,7 @@ def test_one_gaussian_is_kept_as_long_as_its_weights_are_as_even_as_chance_allow
 def test_one_gaussian_moves_as_long_as_what_is_not_linear_would_be_chance(monkeypatch, n):
     """Nothing observed: n times the share of variance that no linear function of the noise explains is at most 1."""
     taken = ways(monkeypatch)
-    particles = Cloud.equal(balanced_noise(n, 2, 1))
+    particles = Particles.equal(balanced_noise(n, 2, 1))
 
     def moved(bend):
         model = hf.models.from_functions(
@@ -350,7 +350,7 @@ def test_one_gaussian_moves_as_long_as_what_is_not_linear_would_be_chance(monkey
             x0=[0.0, 0.0],
             P0=np.eye(2),
         )
-        return hf.AutomaticProposal().propose(Move(model), particles, np.random.default_rng(0)).particles
+        return hf.AutomaticProposal().propose(Transition(model), particles, np.random.default_rng(0)).x
 
     def kept(bend):
         taken.clear()
@@ -374,8 +374,8 @@ def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them
     rng = np.random.default_rng(n)
     x = np.column_stack([rng.exponential(size=n), rng.standard_normal(n)])
     x = (x - x.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(x.T, ddof=0))).T  # covariance I
-    particles = cloud(x)
-    width = Shape.of(Move(hf.models.linear_chain(2)), particles).width
+    particles = weighted(x)
+    width = Shape.of(Transition(hf.models.linear_chain(2)), particles).width
     assert 0 < width < 1
     for unguided in (False, True):
 
@@ -386,10 +386,10 @@ def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them
             taken.clear()
             generator = np.random.default_rng(0)
             if unguided:
-                hf.AutomaticProposal().unguided(Move(model), particles, generator)
+                hf.AutomaticProposal().unguided(Transition(model), particles, generator)
             else:
                 seen = hf.filters.Observation.read(model, [2.0, 0.0], 1)
-                hf.AutomaticProposal().guide(Move(model), particles, seen, generator)
+                hf.AutomaticProposal().guide(Transition(model), particles, seen, generator)
             return "kernels" in taken
 
         few, _ = edge(1e-6, 0.5, narrow)

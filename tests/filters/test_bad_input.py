@@ -6,10 +6,10 @@ import pytest
 from herdfilter.filters import (
     AugmentedProposal,
     BootstrapProposal,
-    Cloud,
     HerdedProposal,
     MixtureResampling,
     ParticleFilter,
+    Particles,
 )
 from herdfilter.fitting import GaussianFit
 from herdfilter.mixture import GaussianMixture
@@ -82,19 +82,19 @@ class Bare:
 
     def answer(self, method, x):
         pair = x, np.full(len(x), -np.log(len(x)))
-        return pair if method == self.method else Cloud(*pair)
+        return pair if method == self.method else Particles(*pair)
 
     def initial(self, model, n, rng):
         return self.answer("initial", model.initial.sample(n, rng))
 
-    def propose(self, move, cloud, rng):
-        return self.answer("propose", cloud.particles)
+    def propose(self, transition, particles, rng):
+        return self.answer("propose", particles.x)
 
-    def guide(self, move, cloud, seen, rng):
-        return self.answer("guide", cloud.particles)
+    def guide(self, transition, particles, seen, rng):
+        return self.answer("guide", particles.x)
 
-    def resample(self, cloud, rng, circular=()):
-        return self.answer("resample", cloud.particles)
+    def resample(self, particles, rng, circular=()):
+        return self.answer("resample", particles.x)
 
 
 @pytest.mark.parametrize("method", ["initial", "propose", "guide", "resample"])
@@ -102,7 +102,7 @@ def test_weighted_points_that_are_no_cloud_are_named(walk, method):
     part = Bare(method)
     parts = {"resampling": part, "resample_below": 1.0} if method == "resample" else {"proposal": part}
     pf = ParticleFilter(walk, 10, **parts, rng=25)
-    expected = rf"Bare.{method}: expected a herdfilter.filters.Cloud\(particles, log_weights\), got tuple"
+    expected = rf"Bare.{method}: expected a herdfilter.filters.Particles\(particles, log_weights\), got tuple"
     with pytest.raises(TypeError, match=expected):
         pf.run([[0.5], None, [0.5]])
 
@@ -122,14 +122,14 @@ def test_weighted_points_that_are_no_cloud_are_named(walk, method):
 )
 def test_what_is_no_cloud_is_named(particles, log_weights, message):
     with pytest.raises(ValueError, match=f"^{message}"):
-        Cloud(particles, log_weights)
+        Particles(particles, log_weights)
 
 
 def test_weights_of_a_cloud_are_those_of_a_distribution():
     for wrong in ([0.5, 0.6], [-0.5, 1.5], [0.5, np.nan]):
         with pytest.raises(ValueError, match=r"^weights: expected"):
-            Cloud.weighted([[0.0], [1.0]], wrong)
-    assert np.isneginf(Cloud.weighted([[0.0], [1.0]], [0.0, 1.0]).log_weights[0])
+            Particles.weighted([[0.0], [1.0]], wrong)
+    assert np.isneginf(Particles.weighted([[0.0], [1.0]], [0.0, 1.0]).log_weights[0])
 
 
 @pytest.mark.parametrize(("initial", "expected"), [(np.zeros(1), "needs sample; ndarray"), (None, "needs sample")])

@@ -194,7 +194,7 @@ REFUSED = {
     "initial of another dimension": changed(initial=GaussianMixture([1.0], np.zeros((1, 3)), np.eye(3))),
     "initial NaN": changed(initial=Spread(np.full(2, np.nan), np.eye(2), np.nan)),
     "initial indefinite": changed(
-        initial=GaussianMixture.trusted(np.ones(1), np.zeros((1, 2)), NOT_COVARIANCES["indefinite"])
+        initial=GaussianMixture.unchecked(np.ones(1), np.zeros((1, 2)), NOT_COVARIANCES["indefinite"])
     ),
     "infinite observation": (Plain(), [SEEN[0], [np.inf], SEEN[2]]),
     "observation of text": (Plain(), [SEEN[0], "north", SEEN[2]]),

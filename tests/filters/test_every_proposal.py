@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from herdfilter.filters import (
-    Cloud,
-    Move,
     Observation,
     ObservingProposal,
     Outcome,
     ParticleFilter,
+    Particles,
     Proposal,
+    Transition,
     proposals,
 )
 from herdfilter.models import LinearGaussian
@@ -31,20 +31,20 @@ SEEN = Observation(PLANE, np.array([0.7, -0.2]), 1)
 
 
 @pytest.fixture
-def cloud():
+def particles():
     rng = np.random.default_rng(4)
     weights = rng.dirichlet(np.full(25, 0.5))
     weights[[3, 7]] = 0.0
-    return Cloud.weighted(rng.normal([0.5, -0.5], 1.0, (25, 2)), weights / weights.sum())
+    return Particles.weighted(rng.normal([0.5, -0.5], 1.0, (25, 2)), weights / weights.sum())
 
 
-def results(proposal, cloud, seed=0):
+def results(proposal, particles, seed=0):
     """What each method of a proposal returns, and whether its weights must sum to 1."""
     rng = np.random.default_rng(seed)
     yield proposal.initial(PLANE, 25, rng), True
-    yield proposal.propose(Move(PLANE), cloud, rng), True
+    yield proposal.propose(Transition(PLANE), particles, rng), True
     if isinstance(proposal, ObservingProposal):
-        yield proposal.guide(Move(PLANE), cloud, SEEN, rng), False
+        yield proposal.guide(Transition(PLANE), particles, SEEN, rng), False
 
 
 def test_every_proposal_of_the_package_is_in_the_registry(registry):
@@ -64,35 +64,35 @@ def test_the_contract_is_followed(promised):
     proposal.check(PLANE)
 
 
-def test_weights_are_normalised_where_no_observation_has_been_seen(proposal, cloud):
-    for moved, normalised in results(proposal, cloud):
-        assert isinstance(moved, Cloud)
-        assert moved.particles.shape == (25, 2)
-        assert np.isfinite(moved.particles).all()
+def test_weights_are_normalised_where_no_observation_has_been_seen(proposal, particles):
+    for moved, normalised in results(proposal, particles):
+        assert isinstance(moved, Particles)
+        assert moved.x.shape == (25, 2)
+        assert np.isfinite(moved.x).all()
         assert not np.isnan(moved.log_weights).any()
         if normalised:
             assert np.exp(moved.log_weights).sum() == pytest.approx(1, abs=1e-12)
 
 
-def test_the_particles_given_are_left_as_they_are(proposal, cloud):
-    before = copy.deepcopy((cloud.particles, cloud.log_weights, cloud.weights))
-    for moved, _ in results(proposal, cloud):
-        assert not np.shares_memory(moved.particles, cloud.particles)
-    for array, kept in zip((cloud.particles, cloud.log_weights, cloud.weights), before, strict=True):
+def test_the_particles_given_are_left_as_they_are(proposal, particles):
+    before = copy.deepcopy((particles.x, particles.log_weights, particles.weights))
+    for moved, _ in results(proposal, particles):
+        assert not np.shares_memory(moved.x, particles.x)
+    for array, kept in zip((particles.x, particles.log_weights, particles.weights), before, strict=True):
         np.testing.assert_array_equal(array, kept)
 
 
-def test_what_is_deterministic_takes_no_random_number(deterministic, cloud):
-    for (one, _), (other, _) in zip(results(deterministic, cloud, 0), results(deterministic, cloud, 1), strict=True):
-        np.testing.assert_array_equal(one.particles, other.particles)
+def test_what_is_deterministic_takes_no_random_number(deterministic, particles):
+    for (one, _), (other, _) in zip(results(deterministic, particles, 0), results(deterministic, particles, 1), strict=True):
+        np.testing.assert_array_equal(one.x, other.x)
         np.testing.assert_array_equal(one.log_weights, other.log_weights)
 
 
-def test_particles_without_weight_may_lie_anywhere(proposal, cloud):
+def test_particles_without_weight_may_lie_anywhere(proposal, particles):
     """They have no part in what follows, or at least no weight in it."""
-    cloud.particles[[3, 7]] = 1e6
-    for moved, _ in list(results(proposal, cloud))[1:]:
-        mean = moved.normalised()[0].weights @ moved.particles
+    particles.x[[3, 7]] = 1e6
+    for moved, _ in list(results(proposal, particles))[1:]:
+        mean = moved.normalised()[0].weights @ moved.x
         assert np.abs(mean).max() < 10
 
 
@@ -110,5 +110,5 @@ def test_an_entry_that_is_missing_is_as_good_as_one_that_is_not_there(proposal):
         for field in ("mean", "log_likelihood"):
             np.testing.assert_allclose(*(getattr(r, field) for r in records), rtol=1e-9, atol=1e-9)
         # from the same particles again: what is herded from them may depend on their last bits
-        whole._cloud = partial._cloud
+        whole._particles = partial._particles
         assert (records[0].outcome is Outcome.MISSING) is bool(np.isnan(reading).all())

@@ -41,8 +41,8 @@ class Pendulum:
         return self.observation_mean(x[None], 0)[0]
 
     def slope_f(self, x, dt):
-        push = dt * 4.0 * np.cos(x[0])
-        return np.array([[1 - dt * push, dt * (1 - 0.1 * dt)], [-push, 1 - 0.1 * dt]])
+        propagate = dt * 4.0 * np.cos(x[0])
+        return np.array([[1 - dt * propagate, dt * (1 - 0.1 * dt)], [-propagate, 1 - 0.1 * dt]])
 
     def slope_h(self, x):
         return np.array([[np.cos(x[0]), 0.0], [np.sin(x[0]), 0.0]])

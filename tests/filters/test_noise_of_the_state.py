@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.gaussian import updated_gaussians
 from herdfilter.filters.kalman.mixture import moment_rule
 from herdfilter.filters.kalman.points import PointRule
 from herdfilter.filters.kalman.smart_sampling import _Optimal
 from herdfilter.filters.kalman.unscented import _Scaled
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
+from herdfilter.filters.transition import Transition
 
 LINEAR = hf.models.LinearGaussian(
     F=[[0.9, 0.3], [-0.2, 0.8]],
@@ -236,8 +236,8 @@ def test_the_flow_with_weights_is_the_optimal_proposal_where_each_particle_knows
 
     rng, model, z = np.random.default_rng(9), Known(), np.array([0.7])
     x = rng.normal(size=(30, 2))
-    cloud = Cloud(x, np.full(30, -np.log(30)))
-    after = hf.FlowProposal().guide(Move(model), cloud, Observation(model, z, 1), rng)
+    particles = Particles(x, np.full(30, -np.log(30)))
+    after = hf.FlowProposal().guide(Transition(model), particles, Observation(model, z, 1), rng)
     S = 0.5 + np.exp(x[:, 1])
     expected = -0.5 * ((z - x[:, 0]) ** 2 / S + np.log(2 * np.pi * S))
     np.testing.assert_allclose(after.log_weights + np.log(30), expected, rtol=1e-9)

@@ -127,7 +127,7 @@ def test_equal_weights_are_never_resampled(walk, n):
 @pytest.mark.parametrize("make", [herded_random, augmented_random])
 def test_proposals_that_draw_from_the_whole_set_need_no_resampling(walk, make):
     class Refuses:
-        def resample(self, cloud, rng, circular=()):
+        def resample(self, particles, rng, circular=()):
             raise AssertionError("not asked for")
 
     result = ParticleFilter(walk, 20, make(), Refuses(), resample_below=1.0, rng=7).run(OBSERVATIONS)

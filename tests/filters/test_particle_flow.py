@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
-from herdfilter.filters import Cloud, Move, Observation
+from herdfilter.filters import Observation, Particles, Transition
 from herdfilter.filters.flow import ExactFlow, pseudo_times
 
 EVERY = {
@@ -182,8 +182,8 @@ def test_weights_are_those_of_the_optimal_proposal_where_the_observation_is_line
     rng = np.random.default_rng(2)
     particles, weights = rng.normal(size=(30, 3)), rng.dirichlet(np.ones(30))
     z = np.array([0.4, -0.3])
-    before, seen = Cloud.weighted(particles, weights), Observation(model, z, 1)
-    log_weights = hf.FlowProposal(local=local).guide(Move(model), before, seen, rng).log_weights
+    before, seen = Particles.weighted(particles, weights), Observation(model, z, 1)
+    log_weights = hf.FlowProposal(local=local).guide(Transition(model), before, seen, rng).log_weights
     predicted = hf.GaussianMixture(np.ones(1), [[0.0, 0.0]], model.H @ Q @ model.H.T + model.R)
     expected = np.log(weights) + predicted.log_density(z - particles @ model.F.T @ model.H.T)
     np.testing.assert_allclose(log_weights, expected, rtol=0, atol=1e-6)
@@ -194,14 +194,14 @@ def test_weighted_evidence_is_unbiased_where_nothing_is_linear(local):
     model, rng, z = Ranges(), np.random.default_rng(3), np.array([1.7, -3.0])
     n, start = 20_000, np.array([-2.0, 0.2])
     particles = np.tile(start, (n, 1))
-    before, seen = Cloud.equal(particles), Observation(model, z, 1)
-    moved = hf.FlowProposal(local, flow_steps=5).guide(Move(model), before, seen, rng)
+    before, seen = Particles.equal(particles), Observation(model, z, 1)
+    moved = hf.FlowProposal(local, flow_steps=5).guide(Transition(model), before, seen, rng)
     axis = np.linspace(-2.5, 2.5, 801)
     grid = start + np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     prior = hf.GaussianMixture([1.0], [start], model.transition_covariance(1.0, 1))
     density = np.exp(prior.log_density(grid) + model.log_likelihood(z, grid, 1))
     cell = (axis[1] - axis[0]) ** 2
-    x, weights = moved.particles, moved.weights * n
+    x, weights = moved.x, moved.weights * n
     assert weights.mean() == pytest.approx(density.sum() * cell, abs=4 * weights.std() / np.sqrt(n))
     assert weights.std() < 0.5 * weights.mean()  # the bootstrap's is about four times its mean
     posterior = density @ grid / density.sum()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.filters import Cloud, Move, Observation
+from herdfilter.filters import Observation, Particles, Transition
 from herdfilter.filters.proposals._balanced import SETS, balanced_noise
 from herdfilter.filters.proposals._guidance import guided
 from herdfilter.filters.proposals._hilbert import hilbert_order
@@ -119,11 +119,11 @@ def test_estimates_converge_to_the_exact_ones_and_need_no_random_number(model):
 def test_guided_weights_estimate_the_evidence_without_bias(sampler):
     """One step of UNGM from given particles: the mean weight is the evidence, whatever the Kalman filters make of it."""
     model, rng = hf.models.UNGM(), np.random.default_rng(5)
-    cloud = Cloud.equal(rng.normal(0, 3, (4000, 1)))
+    particles = Particles.equal(rng.normal(0, 3, (4000, 1)))
     seen = Observation.read(model, [3.0], 1)
-    moved = hf.RankedProposal(sampler).guide(Move(model), cloud, seen, rng)
+    moved = hf.RankedProposal(sampler).guide(Transition(model), particles, seen, rng)
     found = moved.normalised()[1] + seen.level
-    predicted = model.transition_mean(cloud.particles, 1.0, None, 1)
+    predicted = model.transition_mean(particles.x, 1.0, None, 1)
     x = np.linspace(-45, 45, 4001)[:, None]
     density = np.exp(-0.05 * (x - predicted.T) ** 2).mean(axis=1) / np.sqrt(20 * np.pi)
     exact = np.log((density * np.exp(model.log_likelihood(np.array([3.0]), x, 1))).sum() * 0.0225)
@@ -200,16 +200,16 @@ def test_ancestors_are_the_same_from_either_end():
 def test_only_a_guided_proposal_looks_at_the_observation():
     """Unguided, particles go to the same places whatever is observed; guided, to where the observation is."""
     model, rng = hf.models.linear_chain(2), np.random.default_rng(9)
-    cloud = Cloud.equal(rng.standard_normal((200, 2)))
+    particles = Particles.equal(rng.standard_normal((200, 2)))
     near, far = (Observation.read(model, [z, z], 1) for z in (0.0, 3.0))
     places = {
-        guided: [hf.RankedProposal(guided=guided).guide(Move(model), cloud, seen, rng) for seen in (near, far)]
+        guided: [hf.RankedProposal(guided=guided).guide(Transition(model), particles, seen, rng) for seen in (near, far)]
         for guided in (False, True)
     }
-    np.testing.assert_array_equal(places[False][0].particles, places[False][1].particles)
+    np.testing.assert_array_equal(places[False][0].x, places[False][1].x)
     weighted = [one.normalised()[0] for one in places[False]]
-    assert (weighted[1].weights @ weighted[1].particles > weighted[0].weights @ weighted[0].particles).all()
-    assert (places[True][1].particles.mean(axis=0) > places[True][0].particles.mean(axis=0) + 0.3).all()
+    assert (weighted[1].weights @ weighted[1].x > weighted[0].weights @ weighted[0].x).all()
+    assert (places[True][1].x.mean(axis=0) > places[True][0].x.mean(axis=0) + 0.3).all()
 
 
 class OfLikelihoodAlone:
@@ -233,13 +233,13 @@ def test_ancestors_have_their_share_of_the_updated_weights_and_of_those_before(s
     model = hf.models.LinearGaussian([[1.0]], [[1.0]], [[0.01]], [[400.0]], [0.0], [[1.0]])
     x, before = 10.0 * np.arange(8.0)[:, None], np.random.default_rng(3).dirichlet(np.full(8, 2.0))
     seen = Observation.read(model, [20.0], 1)
-    cloud = Cloud(x, np.log(before), successors=4000)
-    moved = hf.RankedProposal(defensive_share=share).guide(Move(model), cloud, seen, np.random.default_rng(0))
-    counts = np.bincount(np.rint(moved.particles[:, 0] / 10).astype(int), minlength=8)
+    particles = Particles(x, np.log(before), successors=4000)
+    moved = hf.RankedProposal(defensive_share=share).guide(Transition(model), particles, seen, np.random.default_rng(0))
+    counts = np.bincount(np.rint(moved.x[:, 0] / 10).astype(int), minlength=8)
     after = before * np.exp(-0.5 * (20.0 - x[:, 0]) ** 2 / 400.01)
     np.testing.assert_allclose(counts / 4000, (1 - share) * after / after.sum() + share * before, atol=1 / 4000)
     posterior = moved.normalised()[0]
-    found = np.bincount(np.rint(moved.particles[:, 0] / 10).astype(int), posterior.weights, minlength=8)
+    found = np.bincount(np.rint(moved.x[:, 0] / 10).astype(int), posterior.weights, minlength=8)
     np.testing.assert_allclose(found, after / after.sum(), atol=3 / 4000)
 
 

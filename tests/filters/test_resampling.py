@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from herdfilter.filters import (
-    Cloud,
     MixtureResampling,
     MultinomialResampling,
     OptimalTransportResampling,
     ParticleFilter,
+    Particles,
     Resampling,
     ResidualResampling,
     SSPResampling,
@@ -56,8 +56,8 @@ def moments(x, weights):
 def test_as_many_particles_with_weights_that_sum_to_one(scheme):
     x, weights = particles(0)
     before = x.copy(), weights.copy()
-    cloud = scheme.resample(Cloud.weighted(x, weights), np.random.default_rng(0))
-    new, log_weights = cloud.particles, cloud.log_weights
+    weighted = scheme.resample(Particles.weighted(x, weights), np.random.default_rng(0))
+    new, log_weights = weighted.x, weighted.log_weights
     assert isinstance(scheme, Resampling)
     assert new.shape == x.shape
     assert np.isfinite(new).all()
@@ -75,8 +75,8 @@ def test_random_schemes_are_unbiased(scheme):
     runs = 1000
     means, products = np.empty((runs, 2)), np.empty((runs, 2, 2))
     for seed in range(runs):
-        cloud = scheme.resample(Cloud.weighted(x, weights), np.random.default_rng(seed))
-        new, log_weights = cloud.particles, cloud.log_weights
+        weighted = scheme.resample(Particles.weighted(x, weights), np.random.default_rng(seed))
+        new, log_weights = weighted.x, weighted.log_weights
         w, centred = np.exp(log_weights), new - mean
         means[seed], products[seed] = w @ new, (centred.T * w) @ centred
     for drawn, expected in ((means, mean), (products, covariance)):
@@ -89,8 +89,8 @@ def test_herded_schemes_come_close_to_the_moments_at_once(scheme):
     """One herded resampling errs less in the mean than random ones do on average."""
     x, weights = particles(2, n=100)
     mean, covariance = moments(x, weights)
-    cloud = scheme.resample(Cloud.weighted(x, weights), np.random.default_rng(0))
-    new, log_weights = cloud.particles, cloud.log_weights
+    weighted = scheme.resample(Particles.weighted(x, weights), np.random.default_rng(0))
+    new, log_weights = weighted.x, weighted.log_weights
     offset = np.linalg.solve(np.linalg.cholesky(covariance), np.exp(log_weights) @ new - mean)
     assert np.linalg.norm(offset) < 0.05  # against sqrt(2 / 100) = 0.14
 
@@ -100,7 +100,7 @@ def test_all_weight_on_one_particle_keeps_the_others_away(scheme):
     x, weights = particles(3)
     weights = np.zeros(40)
     weights[7] = 1.0
-    new = scheme.resample(Cloud.weighted(x, weights), np.random.default_rng(0)).particles
+    new = scheme.resample(Particles.weighted(x, weights), np.random.default_rng(0)).x
     assert np.abs(new - x[7]).max() < 1e-2
 
 
@@ -108,7 +108,7 @@ def test_all_weight_on_one_particle_keeps_the_others_away(scheme):
 def test_angles_stay_at_the_seam(scheme):
     angles = np.random.default_rng(4).normal(np.pi, 0.2, (60, 1))
     x, weights = np.mod(angles + np.pi, 2 * np.pi) - np.pi, np.full(60, 1 / 60)
-    new = scheme.resample(Cloud.weighted(x, weights), np.random.default_rng(0), circular=(0,)).particles
+    new = scheme.resample(Particles.weighted(x, weights), np.random.default_rng(0), circular=(0,)).x
     assert (np.abs(new) > np.pi - 1.2).all()
     assert (np.abs(new) <= np.pi).all()
     assert 0.2 < (new > 0).mean() < 0.8

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import herdfilter as hf
-from herdfilter.filters import Cloud
+from herdfilter.filters import Particles
 
 SCHEMES = {
     "multinomial": hf.MultinomialResampling(),
@@ -43,7 +43,7 @@ every_weights = pytest.mark.parametrize("name", [name for name in WEIGHTS if nam
 def copies(scheme, weights, rng):
     """Number of copies of each particle."""
     n = len(weights)
-    new = scheme.resample(Cloud.weighted(np.arange(n)[:, None], weights), rng).particles.astype(int)
+    new = scheme.resample(Particles.weighted(np.arange(n)[:, None], weights), rng).x.astype(int)
     return np.bincount(new[:, 0], minlength=n)
 
 
@@ -74,9 +74,9 @@ def test_expected_number_of_copies_is_n_times_the_weight(scheme, name):
 class FilterpyResidual:
     """The residual resampling of filterpy 1.4.5, which leaves particles under an average weight without copies."""
 
-    def resample(self, cloud, rng, circular=()):
+    def resample(self, particles, rng, circular=()):
         filterpy_resampling.random = rng.random
-        return Cloud.equal(cloud.particles[filterpy_resampling.residual_resample(cloud.weights)])
+        return Particles.equal(particles.x[filterpy_resampling.residual_resample(particles.weights)])
 
 
 @pytest.mark.parametrize("name", ["uneven", "nearly even"])
@@ -191,8 +191,8 @@ def test_weights_that_sum_to_one_only_up_to_rounding_do_no_harm(scheme):
 @every_scheme
 def test_copies_are_equally_weighted(scheme):
     for n in (1, 3, 20):
-        cloud = scheme.resample(Cloud.weighted(np.eye(n), np.full(n, 1 / n)), np.random.default_rng(0))
-        new, log_weights = cloud.particles, cloud.log_weights
+        particles = scheme.resample(Particles.weighted(np.eye(n), np.full(n, 1 / n)), np.random.default_rng(0))
+        new, log_weights = particles.x, particles.log_weights
         assert new.shape == (n, n)
         assert np.ptp(log_weights) == 0
         np.testing.assert_allclose(log_weights, -np.log(n), atol=1e-14)
@@ -203,9 +203,7 @@ def test_the_same_seed_gives_the_same_particles_and_input_stays_as_it_is(scheme)
     rng = np.random.default_rng(7)
     x, weights = rng.standard_normal((30, 3)), rng.dirichlet(np.full(30, 0.5))
     before = x.copy(), weights.copy()
-    first, again, other = (
-        scheme.resample(Cloud.weighted(x, weights), np.random.default_rng(s)).particles for s in (1, 1, 2)
-    )
+    first, again, other = (scheme.resample(Particles.weighted(x, weights), np.random.default_rng(s)).x for s in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
     assert not np.shares_memory(first, x)
@@ -216,7 +214,7 @@ def test_the_same_seed_gives_the_same_particles_and_input_stays_as_it_is(scheme)
 @every_scheme
 def test_copies_come_in_the_order_of_the_particles(scheme):
     """Neighbours stay neighbours, which stratified and systematic resampling at the next step live on."""
-    new = scheme.resample(Cloud.weighted(np.arange(15)[:, None], WEIGHTS["uneven"]), np.random.default_rng(8)).particles
+    new = scheme.resample(Particles.weighted(np.arange(15)[:, None], WEIGHTS["uneven"]), np.random.default_rng(8)).x
     assert (np.diff(new[:, 0]) >= 0).all()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.angles import moments
-from herdfilter.filters import Cloud
+from herdfilter.filters import Particles
 
 
 def particles(seed, n=48, d=2):
@@ -53,14 +53,14 @@ def test_deterministic_samplers_need_no_generator_and_keep_the_moments(sampler, 
     means, variances = [], []
     for seed in range(9):
         x, weights = particles(seed)
-        new = scheme.resample(Cloud.weighted(x, weights), None)
+        new = scheme.resample(Particles.weighted(x, weights), None)
         np.testing.assert_allclose(new.weights, 1 / 48, rtol=1e-12)
         mean, covariance = moments(x, weights)
         inverse = np.linalg.inv(np.linalg.cholesky(covariance))
-        means.append(np.linalg.norm(inverse @ (new.particles.mean(axis=0) - mean)))
-        spread = np.linalg.eigvalsh(inverse @ np.cov(new.particles.T) @ inverse.T)
+        means.append(np.linalg.norm(inverse @ (new.x.mean(axis=0) - mean)))
+        spread = np.linalg.eigvalsh(inverse @ np.cov(new.x.T) @ inverse.T)
         variances.append(np.abs(spread - 1).max())
-    np.testing.assert_array_equal(new.particles, scheme.resample(Cloud.weighted(x, weights), None).particles)
+    np.testing.assert_array_equal(new.x, scheme.resample(Particles.weighted(x, weights), None).x)
     assert np.median(means) < 0.1
     assert np.median(variances) < largest
 
@@ -70,8 +70,8 @@ def test_deterministic_samplers_need_no_generator_and_keep_the_moments(sampler, 
 def test_random_samplers_draw_from_the_generator_given(sampler, fit):
     x, weights = particles(1)
     scheme = hf.MixtureResampling(fit, sampler)
-    before = Cloud.weighted(x, weights)
-    first, again, other = (scheme.resample(before, np.random.default_rng(seed)).particles for seed in (1, 1, 2))
+    before = Particles.weighted(x, weights)
+    first, again, other = (scheme.resample(before, np.random.default_rng(seed)).x for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert (first != other).all()
 
@@ -83,8 +83,8 @@ def test_unequal_weights_of_the_sampler_go_into_the_log_weights():
     scheme = hf.MixtureResampling(hf.GaussianFit(), ImportanceSampling())
     estimates = []
     for seed in range(200):
-        cloud = scheme.resample(Cloud.weighted(x, weights), np.random.default_rng(seed))
-        new, log_weights = cloud.particles, cloud.log_weights
+        weighted = scheme.resample(Particles.weighted(x, weights), np.random.default_rng(seed))
+        new, log_weights = weighted.x, weighted.log_weights
         w = np.exp(log_weights)
         assert w.sum() == pytest.approx(1, abs=1e-12)
         assert w.max() > 1.5 * w.min()
@@ -97,8 +97,8 @@ def test_unequal_weights_of_the_sampler_go_into_the_log_weights():
 def test_herded_points_keep_their_corrected_weights():
     x, weights = particles(3, n=12)
     scheme = hf.MixtureResampling(hf.GaussianFit(), hf.SigmaPoints(kappa=8.0, per_component=True))
-    cloud = scheme.resample(Cloud.weighted(x[:5], weights[:5] / weights[:5].sum()), None)
-    new, log_weights = cloud.particles, cloud.log_weights
+    weighted = scheme.resample(Particles.weighted(x[:5], weights[:5] / weights[:5].sum()), None)
+    new, log_weights = weighted.x, weighted.log_weights
     assert np.exp(log_weights).max() == pytest.approx(0.8)  # kappa / (d + kappa)
     mean, covariance = moments(x[:5], weights[:5] / weights[:5].sum())
     found = moments(new, np.exp(log_weights))
@@ -109,14 +109,14 @@ def test_herded_points_keep_their_corrected_weights():
 def test_a_sampler_of_a_fixed_number_of_points_names_it():
     x, weights = particles(4)
     with pytest.raises(ValueError, match="n: expected 5, the number of sigma points for this mixture, got 48"):
-        hf.MixtureResampling(hf.GaussianFit(), hf.SigmaPoints()).resample(Cloud.weighted(x, weights), None)
+        hf.MixtureResampling(hf.GaussianFit(), hf.SigmaPoints()).resample(Particles.weighted(x, weights), None)
 
 
 def test_negative_weights_are_refused_with_the_name_of_the_sampler():
     x = particles(5)[0][:5]
     scheme = hf.MixtureResampling(hf.GaussianFit(), hf.SigmaPoints(kappa=-1.0))
     with pytest.raises(ValueError, match="sampler: expected non-negative weights from SigmaPoints, got -1"):
-        scheme.resample(Cloud.weighted(x, np.full(5, 0.2)), None)
+        scheme.resample(Particles.weighted(x, np.full(5, 0.2)), None)
 
 
 def test_another_number_of_points_is_refused_with_the_name_of_the_sampler():
@@ -126,7 +126,7 @@ def test_another_number_of_points_is_refused_with_the_name_of_the_sampler():
 
     x, weights = particles(6)
     with pytest.raises(ValueError, match="sampler: expected 48 points from Few, got 47"):
-        hf.MixtureResampling(hf.GaussianFit(), Few()).resample(Cloud.weighted(x, weights), None)
+        hf.MixtureResampling(hf.GaussianFit(), Few()).resample(Particles.weighted(x, weights), None)
 
 
 @pytest.mark.parametrize("sampler", [hf.SobolSampling(), hf.LCDSampling(iterations=40)], ids=["sobol", "lcd"])
@@ -135,8 +135,8 @@ def test_angles_are_wrapped(sampler):
     x = np.mod(angles + np.pi, 2 * np.pi) - np.pi
     new = (
         hf.MixtureResampling(hf.KernelDensityFit(), sampler)
-        .resample(Cloud.weighted(x, np.full(48, 1 / 48)), None, (0,))
-        .particles
+        .resample(Particles.weighted(x, np.full(48, 1 / 48)), None, (0,))
+        .x
     )
     assert (np.abs(new) > np.pi - 1.2).all()
     assert (new >= -np.pi).all()

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.filters import Cloud, RegularisedResampling
+from herdfilter.filters import Particles, RegularisedResampling
 
 
 def test_a_particle_copied_once_stays():
     x = np.arange(10.0)[:, None]
     weights = np.array([0.1] * 8 + [0.2, 0.0])
-    new = RegularisedResampling().resample(Cloud.weighted(x, weights), np.random.default_rng(0)).particles
+    new = RegularisedResampling().resample(Particles.weighted(x, weights), np.random.default_rng(0)).x
     np.testing.assert_array_equal(new[:8], x[:8])
     assert (new[8:] != 8.0).all()
     assert new[8] != new[9]
@@ -22,7 +22,7 @@ def test_copies_have_the_kernels_covariance():
     n, d = 40_000, 2
     x = np.vstack([[[0.0, 0.0], [6.0, 2.0], [3.0, 5.0]], rng.standard_normal((n - 3, d))])
     weights = np.append([0.5, 0.3, 0.2], np.zeros(n - 3))
-    new = RegularisedResampling(scale=0.05).resample(Cloud.weighted(x, weights), rng).particles
+    new = RegularisedResampling(scale=0.05).resample(Particles.weighted(x, weights), rng).x
     h = 0.05 * n ** (-1 / 6)
     centred = x[:3] - weights[:3] @ x[:3]
     expected = h**2 * (centred.T * weights[:3]) @ centred / (1 - 0.38)
@@ -35,7 +35,7 @@ def test_one_particle_with_all_weight_is_spread_as_widely_as_all_were():
     x = rng.standard_normal((2000, 1)) * 3.0
     weights = np.zeros(2000)
     weights[7] = 1.0
-    new = RegularisedResampling().resample(Cloud.weighted(x, weights), rng).particles
+    new = RegularisedResampling().resample(Particles.weighted(x, weights), rng).x
     assert np.std(new - x[7]) == pytest.approx(3.0 * 2000 ** (-1 / 5), rel=0.1)
 
 
@@ -44,11 +44,11 @@ def test_headings_on_both_sides_of_the_seam_are_close():
     new = (
         RegularisedResampling()
         .resample(
-            Cloud.weighted(x, np.random.default_rng(3).dirichlet(np.full(1000, 0.3))),
+            Particles.weighted(x, np.random.default_rng(3).dirichlet(np.full(1000, 0.3))),
             np.random.default_rng(4),
             circular=(0,),
         )
-        .particles
+        .x
     )
     assert np.abs(new).max() <= np.pi
     assert np.abs(new).min() > 3.0

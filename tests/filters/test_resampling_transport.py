@@ -7,7 +7,7 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.angles import moments
-from herdfilter.filters import Cloud
+from herdfilter.filters import Particles
 
 ETPF = hf.OptimalTransportResampling()
 
@@ -21,8 +21,8 @@ def posterior(seed, n=60, d=2, strength=2.0):
 
 
 def transported(scheme, x, weights, circular=()):
-    cloud = scheme.resample(Cloud.weighted(x, weights), None, circular)  # no generator: no random number
-    new, log_weights = cloud.particles, cloud.log_weights
+    particles = scheme.resample(Particles.weighted(x, weights), None, circular)  # no generator: no random number
+    new, log_weights = particles.x, particles.log_weights
     np.testing.assert_allclose(np.exp(log_weights), 1 / len(x), rtol=1e-12)
     return new
 

@@ -6,7 +6,7 @@ import scipy.linalg
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
-from herdfilter.filters import Cloud, Move
+from herdfilter.filters import Particles, Transition
 from herdfilter.filters.kalman.unscented import UNSCENTED
 from herdfilter.filters.proposals._normality import over_chance
 from herdfilter.filters.proposals._shape import Shape, noise_share, nonlinear_share
@@ -48,7 +48,7 @@ def test_kernels_leave_of_the_cumulants_what_is_not_chance(shape, n, d):
         weights,
     )
     assert (third, fourth) == pytest.approx(cumulants(x, weights))
-    found = Shape.of(Move(hf.models.linear_chain(d)), Cloud(x, np.log(weights)))
+    found = Shape.of(Transition(hf.models.linear_chain(d)), Particles(x, np.log(weights)))
     kept = [max(0.0, 1 - 1 / c) for c in (third, fourth)]
     left = 1 - found.width**2
     chance = (weights @ weights) ** 0.5
@@ -75,15 +75,15 @@ def test_the_share_of_the_noise_is_the_least_eigenvalue_of_its_covariance_in_tha
     x = wrap_angles(x, circular)
     whole = state @ state.T + noise @ noise.T
     expected = scipy.linalg.eigh(noise @ noise.T, whole, eigvals_only=True)[0]
-    assert noise_share(x, weights, Move(model)) == pytest.approx(expected, rel=1e-6)
+    assert noise_share(x, weights, Transition(model)) == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_direction_that_only_the_noise_moves_is_all_noise_and_one_that_nothing_moves_has_none():
     points, weights = UNSCENTED.points(4)
-    move = Move(hf.models.linear_chain(2))
-    assert noise_share(points[:, 2:], weights, move) == pytest.approx(1, abs=1e-6)
-    assert noise_share(np.zeros_like(points[:, 2:]), weights, move) == pytest.approx(0, abs=1e-6)
-    assert noise_share(points[:, 2:] * [1.0, 0.0], weights, move) == pytest.approx(0, abs=1e-6)
+    transition = Transition(hf.models.linear_chain(2))
+    assert noise_share(points[:, 2:], weights, transition) == pytest.approx(1, abs=1e-6)
+    assert noise_share(np.zeros_like(points[:, 2:]), weights, transition) == pytest.approx(0, abs=1e-6)
+    assert noise_share(points[:, 2:] * [1.0, 0.0], weights, transition) == pytest.approx(0, abs=1e-6)
 
 
 def test_the_share_that_no_linear_function_explains_is_that_of_the_worst_dimension():

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import herdfilter as hf
-from herdfilter.filters import Cloud, Observation
+from herdfilter.filters import Observation, Particles
 from herdfilter.filters.proposals._hypotheses import EACH, LEAST, NEGLIGIBLE, UNGUIDED, expected, shared
 
 
@@ -62,7 +62,7 @@ def test_the_evidence_of_a_detection_is_that_of_a_kernel_density_of_the_predicte
     model = hf.models.WithClutter(hf.models.linear_chain(2), 0.8, 0.3)
     x, w = rng.standard_normal((40, 2)), rng.dirichlet(np.full(40, 3.0))
     z = [[0.3, 0.1], [5.0, -4.0]]
-    missed, detected = expected(model, Observation.read(model, z, 1), Cloud(x, np.log(w)))
+    missed, detected = expected(model, Observation.read(model, z, 1), Particles(x, np.log(w)))
     inner = model.model
     seen = x @ np.asarray(inner.H).T
     centred = seen - w @ seen
@@ -71,4 +71,4 @@ def test_the_evidence_of_a_detection_is_that_of_a_kernel_density_of_the_predicte
     for one, found in zip(z, detected, strict=True):
         density = w @ [multivariate_normal(mean, kernel).pdf(one) for mean in seen]
         assert found - missed == pytest.approx(np.log(0.8 / 0.2 / 0.3 * density))
-    assert len(expected(model, Observation.read(model, np.empty((0, 2)), 1), Cloud(x, np.log(w)))[1]) == 0
+    assert len(expected(model, Observation.read(model, np.empty((0, 2)), 1), Particles(x, np.log(w)))[1]) == 0

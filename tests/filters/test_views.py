@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import herdfilter as hf
-from herdfilter.filters import Cloud
+from herdfilter.filters import Particles
 from herdfilter.filters.exact import GridFilter
 
 MODEL = hf.models.LinearGaussian(
@@ -106,7 +106,7 @@ def test_everything_has_one_short_line(result):
         "GaussianBelief(mean=[": kalman.belief,
         "Trajectories(n=3, steps=4, dim=2)": hf.backward_simulation(MODEL, result, 3, 0),
         "particles=array(4, 50, 2))": result,
-        "Cloud(n=7, dim=3)": Cloud.equal(np.zeros((7, 3))),
+        "Particles(n=7, dim=3)": Particles.equal(np.zeros((7, 3))),
         "Points(n=3, dim=3)": hf.Points(np.eye(3)),
         "GaussianMixture(components=1, dim=2, shared)": MODEL.initial,
     }

@@ -14,7 +14,7 @@ from herdfilter.fitting._two_components import CHANCE, FLOOR
 # Expectation-maximisation
 
 
-def floored(covariance, floor):
+def regularised(covariance, floor):
     values, vectors = np.linalg.eigh(covariance)
     return covariance if values[0] > floor else (vectors * np.maximum(values, floor)) @ vectors.T
 
@@ -33,7 +33,7 @@ def rounds(z, w, seeds, widening, floor, least, shared, iterations):
             scatter = [sum(scatter)] * len(weights)
         else:
             scatter = [s / weight for s, weight in zip(scatter, weights, strict=True)]
-        covariances = np.array([floored(s + widening, floor) for s in scatter])
+        covariances = np.array([regularised(s + widening, floor) for s in scatter])
         effective = weights**2 / (shares**2).sum(axis=1)
         dropped = not first and len(weights) > 1 and effective.min() < least
         if dropped:

@@ -11,13 +11,13 @@ from herdfilter.models.simulation import simulate
 BEACONS = [[0.0, 0.0], [30.0, 0.0], [0.0, 40.0]]
 
 
-def move(pose, control):
+def transition(pose, control):
     return RangeOnly(BEACONS).transition_mean(np.atleast_2d(np.asarray(pose, float)), 1.0, control, 1)[0]
 
 
 def test_forward_is_where_the_robot_looks_and_lateral_is_to_its_left():
-    np.testing.assert_allclose(move([1, 2, np.pi / 2], [3.0, 0.5, 0.1]), [0.5, 5.0, np.pi / 2 + 0.1])
-    np.testing.assert_allclose(move([1, 2, np.pi], [3.0, 0.5, -0.1]), [-2.0, 1.5, np.pi - 0.1])
+    np.testing.assert_allclose(transition([1, 2, np.pi / 2], [3.0, 0.5, 0.1]), [0.5, 5.0, np.pi / 2 + 0.1])
+    np.testing.assert_allclose(transition([1, 2, np.pi], [3.0, 0.5, -0.1]), [-2.0, 1.5, np.pi - 0.1])
 
 
 def test_motions_compose_as_rigid_motions():
@@ -27,12 +27,12 @@ def test_motions_compose_as_rigid_motions():
         return np.array([[np.cos(h), -np.sin(h), x], [np.sin(h), np.cos(h), y], [0, 0, 1]])
 
     pose, control = [3.0, -2.0, 0.8], [1.2, -0.4, 2.0]
-    moved = matrix(*move(pose, control))
+    moved = matrix(*transition(pose, control))
     np.testing.assert_allclose(moved, matrix(*pose) @ matrix(*control), atol=1e-14)
 
 
 def test_no_control_means_no_motion():
-    np.testing.assert_array_equal(move([1.0, 2.0, 3.0], None), [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(transition([1.0, 2.0, 3.0], None), [1.0, 2.0, 3.0])
 
 
 def test_noise_grows_with_time():
@@ -108,4 +108,4 @@ def test_bad_parameters_are_named(arguments, message):
 
 def test_control_of_the_wrong_length_is_refused():
     with pytest.raises(ValueError, match=r"control: expected shape \(3,\), got \(2,\)"):
-        move([0.0, 0.0, 0.0], [1.0, 2.0])
+        transition([0.0, 0.0, 0.0], [1.0, 2.0])

@@ -174,9 +174,9 @@ def test_a_trajectory_in_the_plane(result):
 def test_a_trajectory_over_time_shows_the_particles():
     result = study(view="time", particles=(10,), runs=1)
     figure = plotting.trajectory(result, ["augmented-kh"])
-    (cloud,) = figure.axes[0].collections
+    (weighted,) = figure.axes[0].collections
     particles = result.trajectory.particles["augmented-kh"][:, :, 0]
-    np.testing.assert_array_equal(cloud.get_offsets()[:, 1], particles.ravel())
+    np.testing.assert_array_equal(weighted.get_offsets()[:, 1], particles.ravel())
     assert {"east (m)", "time (s)"} <= labels(figure)
 
 

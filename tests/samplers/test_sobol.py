@@ -104,7 +104,7 @@ def test_any_number_of_points_without_a_warning(random_mixture, n):
 
 def test_more_dimensions_than_there_are_direction_numbers_are_refused():
     d = 21201
-    wide = GaussianMixture.trusted(np.ones(1), np.zeros((1, d)), np.broadcast_to(0.0, (d, d)))
+    wide = GaussianMixture.unchecked(np.ones(1), np.zeros((1, d)), np.broadcast_to(0.0, (d, d)))
     with pytest.raises(ValueError, match="mixture: expected at most 21200 dimensions, got 21201"):
         SobolSampling().sample(wide, 4)
 

@@ -15,12 +15,12 @@ from stonesoup.types.detection import Detection, MissedDetection
 from stonesoup.types.prediction import Prediction
 from stonesoup.types.state import ParticleState
 
-from herdfilter._checks import Array, as_count, as_generator, shown
+from herdfilter._checks import Array, as_generator, check_count, shown
 from herdfilter.adapters.stone_soup.calls import classes
 from herdfilter.adapters.stone_soup.models import StoneSoupModel, check_transition
 from herdfilter.adapters.stone_soup.sensors import model_of, vector
 from herdfilter.adapters.stone_soup.states import angles, cloud_of, particle_state, vectors
-from herdfilter.filters import AutomaticProposal, Cloud, Move, Observation
+from herdfilter.filters import AutomaticProposal, Observation, Particles, Transition
 from herdfilter.filters._parts import check_part, returned
 from herdfilter.filters.proposals import ObservingProposal, Proposal
 from herdfilter.models.sensors import to_check
@@ -104,10 +104,10 @@ class HerdfilterProposal(TheirProposal):
         n_particles : int
         """
         model = StoneSoupModel(self.transition_model, prior=prior)
-        count = as_count("n_particles", n_particles)
-        cloud = self.proposal.initial(model, count, self._rng)
-        returned(cloud, self.proposal, "initial", (count, model.dim))
-        return ParticleState(vectors(cloud.particles, prior), log_weight=cloud.log_weights, timestamp=prior.timestamp)
+        count = check_count("n_particles", n_particles)
+        particles = self.proposal.initial(model, count, self._rng)
+        returned(particles, self.proposal, "initial", (count, model.dim))
+        return ParticleState(vectors(particles.x, prior), log_weight=particles.log_weights, timestamp=prior.timestamp)
 
     def rvs(
         self,
@@ -135,25 +135,25 @@ class HerdfilterProposal(TheirProposal):
         time, dt = way(prior, measurement, time_interval)
         seen = measurement if isinstance(self.proposal, ObservingProposal) else None
         start, total = cloud_of(prior)
-        move = self._move(prior, seen, dt)
-        still = dt == 0 and not move.covariance.any()  # a second detection at the same time
+        transition = self._move(prior, seen, dt)
+        still = dt == 0 and not transition.covariance.any()  # a second detection at the same time
         if still:
-            moved = Cloud(move.wrapped(move.mean(start.particles)), start.log_weights)
+            moved = Particles(transition.wrapped(transition.mean(start.x)), start.log_weights)
         else:
-            moved = self._moved(move, start, seen)
+            moved = self._moved(transition, start, seen)
         prediction = Prediction.from_state(
             prior,
             parent=prior if still or not self.proposal.absorbs_weights else None,
-            state_vector=vectors(moved.particles, prior),
+            state_vector=vectors(moved.x, prior),
             log_weight=moved.log_weights + total,
             timestamp=time,
             transition_model=self.transition_model,
             prior=prior,
         )
-        setattr(prediction, COUNT, move.step)
+        setattr(prediction, COUNT, transition.step)
         return prediction
 
-    def _move(self, prior: ParticleState, seen: Detection | None, dt: float) -> Move:
+    def _move(self, prior: ParticleState, seen: Detection | None, dt: float) -> Transition:
         """Return the way from a state, by converted models as they are now."""
         sensor = None if seen is None else model_of(seen, self.measurement_model)
         model = StoneSoupModel(self.transition_model, sensor)
@@ -162,20 +162,20 @@ class HerdfilterProposal(TheirProposal):
             raise ValueError(
                 f"prior: expected {model.dim} dimensions, as {type(self.transition_model).__name__} has, got {prior.ndim}"
             )
-        return Move(model, dt, None, 1 + steps_until(prior))
+        return Transition(model, dt, None, 1 + steps_until(prior))
 
-    def _moved(self, move: Move, start: Cloud, seen: Detection | None) -> Cloud:
+    def _moved(self, transition: Transition, start: Particles, seen: Detection | None) -> Particles:
         """Return new particles, whose weights leave out the likelihood."""
-        self._check(move.model)
-        shape = start.particles.shape
+        self._check(transition.model)
+        shape = start.x.shape
         if seen is not None:
-            observation = Remembered.read(move.model, vector(seen), move.step)
+            observation = Remembered.read(transition.model, vector(seen), transition.step)
             if isinstance(observation, Remembered):
-                guided = self.proposal.guide(move, start, observation, self._rng)
+                guided = self.proposal.guide(transition, start, observation, self._rng)
                 without = observation.taken_from(returned(guided, self.proposal, "guide", shape))
                 if without.log_weights.max() > -np.inf:
                     return without
-        return returned(self.proposal.propose(move, start, self._rng), self.proposal, "propose", shape)
+        return returned(self.proposal.propose(transition, start, self._rng), self.proposal, "propose", shape)
 
     def _check(self, model: StoneSoupModel) -> None:
         """Check that the proposal finds all it needs in a model, once for models made of the same classes."""
@@ -196,14 +196,14 @@ class Remembered(Observation):
         self._said = x, super().log_likelihood(x)
         return self._said[1]
 
-    def taken_from(self, cloud: Cloud) -> Cloud:
+    def taken_from(self, particles: Particles) -> Particles:
         """Return particles with their weights divided by the likelihood; where that is zero they have none."""
-        if self._said is None or self._said[0] is not cloud.particles:
-            self.log_likelihood(cloud.particles)
+        if self._said is None or self._said[0] is not particles.x:
+            self.log_likelihood(particles.x)
         said = self._said[1]  # type: ignore[index]
         with np.errstate(invalid="ignore"):
-            left = np.where(said > -np.inf, cloud.log_weights - said, -np.inf)
-        return Cloud(cloud.particles, left)
+            left = np.where(said > -np.inf, particles.log_weights - said, -np.inf)
+        return Particles(particles.x, left)
 
 
 def way(prior: ParticleState, measurement: Detection | None, time_interval: timedelta | None) -> tuple[datetime, float]:

@@ -83,14 +83,12 @@ class HerdfilterResampler(TheirResampler):
                 f"nparts: expected None or the number of particles, {n}, got {shown(nparts)}; a SystematicResampler of "
                 "Stone Soup changes their number"
             )
-        cloud, _ = cloud_of(state)
-        if cloud.ess >= (1 - 1e-9) * self.resample_below * n:
+        weighted, _ = cloud_of(state)
+        if weighted.ess >= (1 - 1e-9) * self.resample_below * n:
             return state
         if copies:
-            chosen = state[self.resampling.ancestors(cloud.weights, self._rng)]
+            chosen = state[self.resampling.ancestors(weighted.weights, self._rng)]
             chosen.log_weight = np.full(n, -np.log(n))
             return chosen
-        new = self.resampling.resample(cloud, self._rng, angles(state))
-        return type(state).from_state(
-            state, state_vector=vectors(new.particles, state), log_weight=new.log_weights, parent=None
-        )
+        new = self.resampling.resample(weighted, self._rng, angles(state))
+        return type(state).from_state(state, state_vector=vectors(new.x, state), log_weight=new.log_weights, parent=None)

@@ -12,7 +12,7 @@ from stonesoup.types.mixture import GaussianMixture as TheirMixture
 from herdfilter._checks import Array, as_generator
 from herdfilter.adapters.stone_soup.calls import numbers, wraps
 from herdfilter.angles import unwrap_angles, wrap_angles
-from herdfilter.filters import Cloud
+from herdfilter.filters import Particles
 from herdfilter.filters.resampling.base import picked
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
@@ -26,7 +26,7 @@ REFUSED = {
 """Kind of particle state -> why particles are not proposed for it."""
 
 
-class Particles(Points):
+class WeightedPoints(Points):
     """Weighted particles as an initial distribution: any number is drawn from them at even steps of their weights."""
 
     __slots__ = ()
@@ -56,18 +56,18 @@ def particle_state(name: str, given: Any, plain: bool = True) -> states.Particle
     raise TypeError(f"{name}: expected a ParticleState, got {type(given).__name__}{why}")
 
 
-def cloud_of(state: states.ParticleState) -> tuple[Cloud, float]:
+def cloud_of(state: states.ParticleState) -> tuple[Particles, float]:
     """Return the particles of a state with weights that sum to 1, and the logarithm of the sum before."""
     x, given = numbers(state.state_vector), state.log_weight
     if given is None:
-        return Cloud.equal(x), 0.0
+        return Particles.equal(x), 0.0
     log_weights = np.array([float(w) for w in given]) if np.asarray(given).dtype == object else np.asarray(given)
     if log_weights.shape != (len(x),) or not log_weights.max() < np.inf:  # NaN, too
         raise ValueError(f"log_weight: expected {len(x)} numbers below infinity, got {given}")
-    cloud, total = Cloud(x, log_weights.astype(np.float64)).normalised()
+    particles, total = Particles(x, log_weights.astype(np.float64)).normalised()
     if total == -np.inf:
         raise ValueError(f"log_weight: expected a particle of positive weight, got {len(x)} of weight zero")
-    return cloud, total
+    return particles, total
 
 
 def angles(state: Any) -> tuple[int, ...]:
@@ -115,10 +115,10 @@ def distribution(prior: Any, dim: int) -> GaussianMixture | Particles:
         weights, means, covariances = (np.array(part) for part in zip(*parts, strict=True))
         return GaussianMixture(weights, wrap_angles(means, circular), covariances)
     if isinstance(prior, states.EnsembleState):
-        return Particles(numbers(prior.state_vector))
+        return WeightedPoints(numbers(prior.state_vector))
     if isinstance(prior, states.ParticleState):
-        cloud, _ = cloud_of(particle_state("prior", prior))
-        return Particles(unwrap_angles(cloud.particles, cloud.weights, circular), cloud.weights)
+        particles, _ = cloud_of(particle_state("prior", prior))
+        return WeightedPoints(unwrap_angles(particles.x, particles.weights, circular), particles.weights)
     if not hasattr(prior, "covar"):
         raise TypeError(
             f"prior: expected a state with a covariance or particles, got {type(prior).__name__}, which has neither; "

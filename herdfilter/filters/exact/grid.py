@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_any, as_array, as_count, as_list, as_numbers, check_flags
-from herdfilter._one_line import fields_in_line, one_line
+from herdfilter._checks import Array, as_any, as_array, as_list, as_numbers, check_count, check_flags
+from herdfilter._one_line import fields_in_line, summary_repr
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.series import Late, Reading, series
 from herdfilter.filters.views import Views
@@ -125,7 +125,7 @@ class GridFilter:
         if len(counts) != d:
             raise ValueError(f"points: expected {d} numbers, got {len(counts)}")
         self.model = model
-        self.shape = tuple(as_count("points", count, minimum=8) for count in counts)
+        self.shape = tuple(check_count("points", count, minimum=8) for count in counts)
         self.lower, self.spacing = lower, (upper - lower) / (np.array(self.shape) - 1)
         self.x = lower + self.spacing * np.indices(self.shape).reshape(d, -1).T
         self._initial = np.exp(model.initial.log_density(self.x)) * self.spacing.prod()
@@ -241,7 +241,7 @@ class GridFilter:
 
     def __repr__(self) -> str:
         upper = self.lower + self.spacing * (np.array(self.shape) - 1)
-        return one_line(self, model=self.model, points=self.shape, lower=self.lower, upper=upper)
+        return summary_repr(self, model=self.model, points=self.shape, lower=self.lower, upper=upper)
 
 
 def _corner(name: str, value: ArrayLike, dim: int) -> Array:

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, as_generator, check_flags
+from herdfilter._checks import Array, as_generator, check_count, check_flags
 from herdfilter.angles import moments, unwrap_angles, wrap_angles
 from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.ensemble import ensemble_observation, united
 from herdfilter.filters.kalman.gaussian import GaussianBelief
 from herdfilter.filters.kalman.unscented import UnscentedKalmanFilter
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import (
     ADDITIVE,
     OBSERVED,
@@ -99,11 +99,11 @@ class DaumHuangFilter(KalmanFilter):
         check_state(model, user, "sample", "mean", "covariance")
         require(model, user, ADDITIVE, ("transition", "noise_dim"))
         require(to_check(model), user, OBSERVED)
-        self.n_particles = as_count("n_particles", n_particles, minimum=2)
+        self.n_particles = check_count("n_particles", n_particles, minimum=2)
         self.rng = as_generator(rng)
         check_flags(local=local)
         self.local = local
-        times = pseudo_times(as_count("flow_steps", flow_steps))
+        times = pseudo_times(check_count("flow_steps", flow_steps))
         gaussian = getattr(kalman(model), "belief", None) if callable(kalman) else None
         if not isinstance(gaussian, GaussianBelief):
             raise TypeError(f"kalman: expected a filter such as UnscentedKalmanFilter, got {kalman!r}")
@@ -146,9 +146,9 @@ class _Flow:
     def covariance(self) -> Array:
         return self._moments[1]
 
-    def predicted(self, move: Move) -> _Flow:
-        gaussian = replace(self.gaussian, mean=self.mean).predicted(move)
-        return replace(self, members=move.sample(self.members, self.rng), gaussian=gaussian)
+    def predicted(self, transition: Transition) -> _Flow:
+        gaussian = replace(self.gaussian, mean=self.mean).predicted(transition)
+        return replace(self, members=transition.sample(self.members, self.rng), gaussian=gaussian)
 
     def updated(self, seen: Observation) -> tuple[_Flow, float]:
         gaussian, log_density = self.gaussian.updated(seen)

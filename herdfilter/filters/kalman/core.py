@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, shown, unmasked
-from herdfilter._one_line import one_line
+from herdfilter._one_line import summary_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.filters._times import as_duration
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.series import Late, Reading, Watcher, run, series
+from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, has_scans, require
 from herdfilter.models.sensors import Sensor, sensed, unobserved
 
@@ -39,8 +39,8 @@ class Belief(Protocol):
         """Effective sample size; NaN where there is no sample."""
         ...
 
-    def predicted(self, move: Move) -> Belief:
-        """Return the belief at the step that `move` leads to."""
+    def predicted(self, transition: Transition) -> Belief:
+        """Return the belief at the step that `transition` leads to."""
         ...
 
     def updated(self, seen: Observation) -> tuple[Belief, float]:
@@ -129,7 +129,7 @@ class KalmanFilter:
             If `dt` is not positive, or the model returns a wrong shape or numbers that are not finite.
         """
         dt = as_duration("dt", dt)
-        self.belief = self.belief.predicted(Move(self.model, dt, unmasked("control", control), self.step + 1))
+        self.belief = self.belief.predicted(Transition(self.model, dt, unmasked("control", control), self.step + 1))
         self.step += 1
 
     def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
@@ -267,7 +267,7 @@ class KalmanFilter:
         return run(self, steps, self.model.dim, watcher=watcher)
 
     def __repr__(self) -> str:
-        return one_line(self, model=self.model, dim=self.model.dim, step=self.step, log_likelihood=self.log_likelihood)
+        return summary_repr(self, model=self.model, dim=self.model.dim, step=self.step, log_likelihood=self.log_likelihood)
 
 
 class IndefiniteCovarianceError(RuntimeError):

@@ -54,7 +54,7 @@ class CubatureKalmanFilter(KalmanFilter):
 
 def _cubature(m: int) -> tuple[Array, Array, Array]:
     """Cubature points of N(0, I)."""
-    normal = GaussianMixture.trusted(np.ones(1), np.zeros((1, m)), np.eye(m))
+    normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, m)), np.eye(m))
     points = SigmaPoints("cubature").sample(normal, 2 * m)
     return points.x, points.weights, points.weights
 

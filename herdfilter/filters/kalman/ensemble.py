@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, as_generator
+from herdfilter._checks import Array, as_generator, check_count
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.innovation import Innovation
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation, predicted_moments
 from herdfilter.filters.resampling.base import picked
+from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import (
     ADDITIVE,
     OBSERVED,
@@ -78,7 +78,7 @@ class EnsembleKalmanFilter(KalmanFilter):
         check_state(model, user, "sample")
         require(model, user, ADDITIVE, ("transition", "noise_dim"), ("sample_transition",))
         require(to_check(model), user, OBSERVED)
-        self.n_particles = as_count("n_particles", n_particles, minimum=2)
+        self.n_particles = check_count("n_particles", n_particles, minimum=2)
         self.rng = as_generator(rng)
         members = sample_initial(model, self.n_particles, self.rng)
         super().__init__(model, _Ensemble(members, circular_dims(model), self.rng))
@@ -110,8 +110,8 @@ class _Ensemble:
         centred = _centred(self.members, self.circular)
         return centred.T @ centred / (len(centred) - 1)
 
-    def predicted(self, move: Move) -> _Ensemble:
-        return replace(self, members=move.sample(self.members, self.rng))
+    def predicted(self, transition: Transition) -> _Ensemble:
+        return replace(self, members=transition.sample(self.members, self.rng))
 
     def updated(self, seen: Observation) -> tuple[_Ensemble, float]:
         n = len(self.members)

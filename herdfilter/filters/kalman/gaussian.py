@@ -15,8 +15,8 @@ from herdfilter.filters.kalman._association import associated
 from herdfilter.filters.kalman._update import updated
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.innovation import Innovation
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models._answers import covariance, rows
 from herdfilter.models.contract import (
@@ -80,14 +80,14 @@ class GaussianBelief:
         start, circular = model.initial, circular_dims(model)
         if circular and isinstance(start, GaussianMixture):
             means = unwrap_angles(start.means, start.weights, circular)
-            start = GaussianMixture.trusted(start.weights, means, start.distinct_covariances)
+            start = GaussianMixture.unchecked(start.weights, means, start.distinct_covariances)
         mean = rows("initial.mean", start.mean, (model.dim,), 0)
         return cls(mean, covariance("initial.covariance", start.covariance, model.dim, 0).matrix.copy(), rule)
 
-    def predicted(self, move: Move) -> GaussianBelief:
+    def predicted(self, transition: Transition) -> GaussianBelief:
         """Kalman's prediction, angles wrapped."""
-        means, covariances, _ = predicted_gaussians(move, self.mean[None], self.covariance[None], self.rule)
-        return GaussianBelief(move.wrapped(means[0]), covariances[0], self.rule)
+        means, covariances, _ = predicted_gaussians(transition, self.mean[None], self.covariance[None], self.rule)
+        return GaussianBelief(transition.wrapped(means[0]), covariances[0], self.rule)
 
     def updated(self, seen: Observation) -> tuple[GaussianBelief, float]:
         """Kalman's update, angles wrapped; by probabilistic data association where a scan was seen."""
@@ -119,7 +119,9 @@ class GaussianBelief:
         return GaussianBelief(*merged(means, covariances, weights, circular), self.rule)
 
 
-def predicted_gaussians(move: Move, means: Array, covariances: Array, rule: MomentRule) -> tuple[Array, Array, Array]:
+def predicted_gaussians(
+    transition: Transition, means: Array, covariances: Array, rule: MomentRule
+) -> tuple[Array, Array, Array]:
     """Carry each N(means[i], covariances[i]) through the transition.
 
     Additive noise adds its covariance; other noise is a part of the Gaussian that goes through the transition.
@@ -136,19 +138,19 @@ def predicted_gaussians(move: Move, means: Array, covariances: Array, rule: Mome
     cross : ndarray, shape (K, d, d)
         Covariances of each state with its successor.
     """
-    d, circular, step = move.model.dim, move.circular, move.step
-    if has(move.model, ADDITIVE):
-        jacobian = getattr(move.model, "transition_jacobian", None)
+    d, circular, step = transition.model.dim, transition.circular, transition.step
+    if has(transition.model, ADDITIVE):
+        jacobian = getattr(transition.model, "transition_jacobian", None)
         function = VectorFunction(
-            lambda x: move.mean(move.wrapped(x)),
+            lambda x: transition.mean(transition.wrapped(x)),
             lambda _: circular,
-            jacobian and (lambda x: jacobian(move.wrapped(x), move.dt, move.control, step)),
+            jacobian and (lambda x: jacobian(transition.wrapped(x), transition.dt, transition.control, step)),
         )
         means, covariances, cross = moments_by(rule, function, means, covariances)
-        covariances = covariances + move.covariance
+        covariances = covariances + transition.covariance
     else:
-        function = VectorFunction(lambda x: move.push(move.wrapped(x[:, :d]), x[:, d:]), lambda _: circular)
-        noises = move.noise_dim
+        function = VectorFunction(lambda x: transition.propagate(transition.wrapped(x[:, :d]), x[:, d:]), lambda _: circular)
+        noises = transition.noise_dim
         joint = np.zeros((len(covariances), d + noises, d + noises))
         joint[:, :d, :d], joint[:, d:, d:] = covariances, np.eye(noises)
         states = np.hstack([means, np.zeros((len(means), noises))])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from herdfilter._checks import Array, as_count
+from herdfilter._checks import Array, check_count
 from herdfilter._one_line import fields_in_line
 from herdfilter.angles import merged, wrap_angles
 from herdfilter.filters.kalman._association import branches
@@ -22,8 +22,8 @@ from herdfilter.filters.kalman.gaussian import (
 )
 from herdfilter.filters.kalman.interacting import initial_beliefs, reweighted
 from herdfilter.filters.kalman.mixture import moment_rule
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model, circular_dims, has_scans, in_mode, observation_circular
 from herdfilter.models.jump_markov import with_modes
 
@@ -73,7 +73,7 @@ class MixtureKalmanFilter(KalmanFilter):
 
     def __init__(self, model: Model, n_particles: int = 100, rule: str | MomentRule = "unscented") -> None:
         model = with_modes(model, "MixtureKalmanFilter")
-        self.n_particles = as_count("n_particles", n_particles)
+        self.n_particles = check_count("n_particles", n_particles)
         rule = moment_rule(rule)
         parts = initial_beliefs(model, "MixtureKalmanFilter", rule)
         belief = HistoryBelief(
@@ -129,14 +129,14 @@ class HistoryBelief:
         """Probability of each mode, (J,)."""
         return np.bincount(self.modes, self.weights, self.count).astype(np.float64)
 
-    def predicted(self, move: Move) -> HistoryBelief:
+    def predicted(self, transition: Transition) -> HistoryBelief:
         """Carry the histories that are kept on to all modes."""
         kept, weights = selected(self.weights, self.room)
-        joint = weights[:, None] * move.model.transition_matrix[self.modes[kept]]
+        joint = weights[:, None] * transition.model.transition_matrix[self.modes[kept]]
         means = np.empty((*joint.shape, self.means.shape[1]))
         covariances = np.empty((*means.shape, means.shape[2]))
         for j in np.flatnonzero(joint.sum(axis=0)):
-            onward = move._replace(model=in_mode(move.model, int(j)))
+            onward = transition._replace(model=in_mode(transition.model, int(j)))
             given = self.means[kept], self.covariances[kept]
             means[:, j], covariances[:, j], _ = predicted_gaussians(onward, *given, self.rule)
         some = joint > 0

@@ -13,8 +13,8 @@ from herdfilter.angles import merged
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.gaussian import GaussianBelief, MomentRule
 from herdfilter.filters.kalman.mixture import moment_rule
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model, circular_dims, in_mode, observation_circular
 from herdfilter.models.jump_markov import with_modes
 
@@ -90,9 +90,9 @@ class ModeBelief:
         """Covariance of the state, (d, d)."""
         return self._merged(self.mode_probabilities)[1]
 
-    def predicted(self, move: Move) -> ModeBelief:
+    def predicted(self, transition: Transition) -> ModeBelief:
         """Mixing, and the prediction of each mode."""
-        joint = self.mode_probabilities[:, None] * move.model.transition_matrix
+        joint = self.mode_probabilities[:, None] * transition.model.transition_matrix
         after = joint.sum(axis=0)
         parts = []
         for j, part in enumerate(self.parts):
@@ -100,7 +100,7 @@ class ModeBelief:
             weights = joint[:, j] / after[j] if after[j] > 0 else self.mode_probabilities
             mean, covariance = self._merged(weights)
             mixed = replace(part, mean=mean, covariance=covariance)
-            parts.append(mixed.predicted(move._replace(model=in_mode(move.model, j))))
+            parts.append(mixed.predicted(transition._replace(model=in_mode(transition.model, j))))
         return ModeBelief(after, tuple(parts), self.circular)
 
     def updated(self, seen: Observation) -> tuple[ModeBelief, float]:

@@ -87,5 +87,5 @@ def updated_mixture(seen: Observation, prediction: GaussianMixture, rule: str | 
         log_weights = np.log(prediction.weights) + log_densities
     log_evidence = float(np.logaddexp.reduce(log_weights))
     if log_evidence == -np.inf:  # out of the reach of all, none of which is to be preferred
-        return GaussianMixture.trusted(prediction.weights, means, covariances), log_evidence
-    return GaussianMixture.trusted(np.exp(log_weights - log_evidence), means, covariances), log_evidence
+        return GaussianMixture.unchecked(prediction.weights, means, covariances), log_evidence
+    return GaussianMixture.unchecked(np.exp(log_weights - log_evidence), means, covariances), log_evidence

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count
+from herdfilter._checks import Array, check_count
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.gaussian import GaussianBelief
 from herdfilter.filters.kalman.points import PointRule
@@ -55,10 +55,10 @@ class SmartSamplingKalmanFilter(KalmanFilter):
     """
 
     def __init__(self, model: Model, n_particles: int = 100) -> None:
-        self.n_particles = as_count("n_particles", n_particles)
+        self.n_particles = check_count("n_particles", n_particles)
         rule = PointRule(_Optimal(self.n_particles))
         super().__init__(model, GaussianBelief.initial(model, "SmartSamplingKalmanFilter", rule))
-        as_count("n_particles", n_particles, minimum=2 * model.dim)
+        check_count("n_particles", n_particles, minimum=2 * model.dim)
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,6 @@ class _Optimal:
     def __call__(self, m: int) -> tuple[Array, Array, Array]:
         if self.n < 2 * m:  # the points come in pairs, mirrored at the origin
             raise ValueError(f"n_particles: expected at least {2 * m} points for {m} dimensions, got {self.n}")
-        normal = GaussianMixture.trusted(np.ones(1), np.zeros((1, m)), np.eye(m))
+        normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, m)), np.eye(m))
         points = LCDSampling().sample(normal, self.n)
         return points.x, points.weights, points.weights

@@ -84,7 +84,7 @@ class _Scaled:
     def __call__(self, m: int) -> tuple[Array, Array, Array]:
         if m + self.kappa <= 0:
             raise ValueError(f"kappa: expected a number above {-m} in {m} dimensions, got {self.kappa:g}")
-        normal = GaussianMixture.trusted(np.ones(1), np.zeros((1, m)), np.eye(m))
+        normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, m)), np.eye(m))
         sampler = SigmaPoints("unscented", self.alpha**2 * (m + self.kappa) - m)
         points = sampler.sample(normal, sampler.size(normal))
         spread = points.weights.copy()

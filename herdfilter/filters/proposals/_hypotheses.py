@@ -16,11 +16,11 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
-from herdfilter.filters.cloud import Cloud
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.base import ObservingProposal
 from herdfilter.filters.resampling.systematic import SystematicResampling
+from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.models.with_clutter import WithClutter, detection_log_densities, log_sum
 from herdfilter.samplers.mapped import largest_remainders
@@ -40,26 +40,28 @@ NEGLIGIBLE = 1e-6
 """Share of the posterior below which a detection is not looked at."""
 
 
-def guided(proposal: ObservingProposal, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
+def guided(
+    proposal: ObservingProposal, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator
+) -> Particles:
     """Let a proposal guide particles by what was seen, a scan or not; see `ObservingProposal.guide`."""
     whole = getattr(proposal, "takes_scans", False) or not contract.has(seen.model, contract.OBSERVED)
     if whole or not isinstance(seen.model, WithClutter):
-        return proposal.guide(move, cloud, seen, rng)
-    n = cloud.successors if proposal.absorbs_weights else len(cloud)
-    ahead = proposal.propose(move, cloud, rng)
+        return proposal.guide(transition, particles, seen, rng)
+    n = particles.n_next if proposal.absorbs_weights else len(particles)
+    ahead = proposal.propose(transition, particles, rng)
     rest, quotas = shared(*expected(seen.model, seen, ahead), n)
-    parts: list[tuple[Cloud, float]] = []
+    parts: list[tuple[Particles, float]] = []
     for j in np.flatnonzero(quotas[1:]):
-        part = _part(proposal, move, cloud, int(quotas[1 + j]), rng)
+        part = _part(proposal, transition, particles, int(quotas[1 + j]), rng)
         one = Observation(seen.model.model, seen.z[j], seen.step, None)
-        part = proposal.guide(move, part, one, rng)
+        part = proposal.guide(transition, part, one, rng)
         _, detected = seen.model.log_factors(len(seen.z), seen.step)
         parts.append((part, detected + (one.level or 0.0)))
     if quotas[0]:
-        part = _part(proposal, move, cloud, int(quotas[0]), rng)
+        part = _part(proposal, transition, particles, int(quotas[0]), rng)
         left = Observation(_Left(seen.model, rest), seen.z, seen.step, None)
-        part = getattr(proposal, "unguided", proposal.propose)(move, part, rng)
-        part = part.reweighted(left.log_likelihood(part.particles))
+        part = getattr(proposal, "unguided", proposal.propose)(transition, part, rng)
+        part = part.reweighted(left.log_likelihood(part.x))
         parts.append((part, left.level or 0.0))
     return _together(parts, seen)
 
@@ -77,7 +79,7 @@ class _Left(NamedTuple):
         return log_sum(terms)
 
 
-def expected(model: WithClutter, seen: Observation, ahead: Cloud) -> tuple[float, Array]:
+def expected(model: WithClutter, seen: Observation, ahead: Particles) -> tuple[float, Array]:
     """Logarithms of the evidence of each hypothesis, by particles `ahead` without the observation: missed, and (k,).
 
     The density of a detection is that of the particles' own, N(h(x), R), each widened by Scott's rule for the mean
@@ -87,9 +89,9 @@ def expected(model: WithClutter, seen: Observation, ahead: Cloud) -> tuple[float
     missed, detected = model.log_factors(len(scan), step)
     if not len(scan):
         return missed, np.empty(0)
-    means = contract.observation_mean(model, ahead.particles, step)
+    means = contract.observation_mean(model, ahead.x, step)
     size = means.shape[1]
-    noises = contract.observation_covariances(model, ahead.particles, size, step)
+    noises = contract.observation_covariances(model, ahead.x, size, step)
     about = unwrap_angles(means, ahead.weights, contract.observation_circular(model, size))
     about = about - ahead.weights @ about
     width = ahead.ess ** (-1 / (size + 4))
@@ -130,18 +132,20 @@ def _rounded(quotas: np.ndarray) -> np.ndarray:
     return np.where(quotas < LEAST, 0, quotas // step * step)
 
 
-def _part(proposal: ObservingProposal, move: Move, cloud: Cloud, quota: int, rng: np.random.Generator) -> Cloud:
+def _part(
+    proposal: ObservingProposal, transition: Transition, particles: Particles, quota: int, rng: np.random.Generator
+) -> Particles:
     """Return what stands for all particles where a hypothesis has this quota of successors."""
-    part = Cloud(cloud.particles, cloud.log_weights, cloud.modes, quota)
-    if proposal.absorbs_weights or quota == len(cloud):
+    part = Particles(particles.x, particles.log_weights, particles.modes, quota)
+    if proposal.absorbs_weights or quota == len(particles):
         return part
-    return SystematicResampling().resample(part, rng, move.circular)
+    return SystematicResampling().resample(part, rng, transition.circular)
 
 
-def _together(parts: list[tuple[Cloud, float]], seen: Observation) -> Cloud:
+def _together(parts: list[tuple[Particles, float]], seen: Observation) -> Particles:
     """Join parts, whose weights lack a factor each, of which only a common one is left out: `Observation.level`."""
     if seen.level is None:
         reached = [level for part, level in parts if part.log_weights.max() > -np.inf]
         seen.level = max(reached, default=None)
     common = seen.level or 0.0
-    return Cloud.joined([part.reweighted(np.full(len(part), level - common)) for part, level in parts])
+    return Particles.joined([part.reweighted(np.full(len(part), level - common)) for part, level in parts])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._covariances import floored
+from herdfilter._covariances import regularised
 from herdfilter.mixture import GaussianMixture
 
 WIDENING = 1e-9
@@ -27,13 +27,13 @@ def defended(posterior: GaussianMixture, prior: GaussianMixture, share: float) -
     if (np.ptp(covariances, axis=0) <= ALIKE * np.outer(spread, spread)).all():
         covariances = covariances[:1]
     weights = (1 - share) * posterior.weights + share * prior.weights
-    return GaussianMixture.trusted(weights, posterior.means, covariances)
+    return GaussianMixture.unchecked(weights, posterior.means, covariances)
 
 
 def joined(first: GaussianMixture, second: GaussianMixture, share: float) -> GaussianMixture:
     """Components of both mixtures, those of the second with this share of the weight."""
     covariances = [np.broadcast_to(part.distinct_covariances, (len(part), part.dim, part.dim)) for part in (first, second)]
-    return GaussianMixture.trusted(
+    return GaussianMixture.unchecked(
         np.concatenate([(1 - share) * first.weights, share * second.weights]),
         np.concatenate([first.means, second.means]),
         np.concatenate(covariances),
@@ -42,7 +42,7 @@ def joined(first: GaussianMixture, second: GaussianMixture, share: float) -> Gau
 
 def regular(noise: Array, user: str, step: int) -> Array:
     """Return a transition covariance if it has a density, else raise ValueError."""
-    if floored(noise) is not noise:
+    if regularised(noise) is not noise:
         raise ValueError(
             f"transition_covariance: {user} weighs points by transition densities and expected a positive definite "
             f"matrix, got {noise.tolist()} at step {step}"

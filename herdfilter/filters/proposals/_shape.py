@@ -8,9 +8,9 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
-from herdfilter.filters.cloud import Cloud
-from herdfilter.filters.move import Move
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals._normality import beyond_chance
+from herdfilter.filters.transition import Transition
 from herdfilter.fitting import GaussianFit
 
 TINY = 1e-10
@@ -38,34 +38,34 @@ class Shape(NamedTuple):
     width: float
 
     @classmethod
-    def of(cls, move: Move, cloud: Cloud) -> Shape:
+    def of(cls, transition: Transition, particles: Particles) -> Shape:
         """Return the shape of a cloud, which is found out once: several detections may be looked at from there."""
-        known = vars(cloud).get("_shape")
+        known = vars(particles).get("_shape")
         if known is None:
-            known = vars(cloud)["_shape"] = cls._found(move, cloud)
+            known = vars(particles)["_shape"] = cls._found(transition, particles)
         return known
 
     @classmethod
-    def _found(cls, move: Move, cloud: Cloud) -> Shape:
-        fitted = GaussianFit().fit(cloud.particles, cloud.weights, move.circular)
+    def _found(cls, transition: Transition, particles: Particles) -> Shape:
+        fitted = GaussianFit().fit(particles.x, particles.weights, transition.circular)
         mean, root = fitted.means[0], fitted.factors[0]
-        x = unwrap_angles(cloud.particles, cloud.weights, move.circular)
-        third, fourth = beyond_chance(np.linalg.solve(root, (x - mean).T).T, cloud.weights)
+        x = unwrap_angles(particles.x, particles.weights, transition.circular)
+        third, fourth = beyond_chance(np.linalg.solve(root, (x - mean).T).T, particles.weights)
         # kernels leave (1 - width^2)^3 of the squared third cumulants, and the fourth power of that of the fourth
         kept = max(third ** (1 / 3), fourth**0.25)
-        width = min(cloud.ess**-0.25, np.sqrt(1 - kept))
+        width = min(particles.ess**-0.25, np.sqrt(1 - kept))
         return cls(mean, root, max(third, fourth) <= 0.5, float(width) if width < 1 else 0.0)
 
 
-def noise_share(x: Array, weights: Array, move: Move) -> float:
+def noise_share(x: Array, weights: Array, transition: Transition) -> float:
     """Share of the noise in the variance of successors, in the direction where it is least.
 
     `x` are successors (2 (d + q) + 1, d) of one Gaussian at the points of the unscented rule: at no noise, at one noise
     after the other raised, at one after the other lowered; the last q of the noises are those of the transition.
     """
-    d = move.model.dim
+    d = transition.model.dim
     half = (len(x) - 1) // 2
-    x = unwrap_angles(x, weights, move.circular)
+    x = unwrap_angles(x, weights, transition.circular)
     slopes = (x[1 : half + 1] - x[half + 1 :]) * np.sqrt(0.5 * weights[1])
     spread = np.sqrt((slopes**2).sum(axis=0))
     slopes = slopes / np.where(spread > 0, spread, 1.0)

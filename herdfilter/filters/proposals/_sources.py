@@ -8,12 +8,12 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles, wrap_angles
-from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.unscented import UNSCENTED
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals._guidance import Guidance, guided
 from herdfilter.filters.resampling.base import Indices
+from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 
 
@@ -25,7 +25,7 @@ class Source(NamedTuple):
 
     Attributes
     ----------
-    move : Move
+    move : Transition
     centres : ndarray, shape (M, d)
     weights : ndarray, shape (M,)
     root : ndarray, shape (d, d), or None
@@ -34,54 +34,54 @@ class Source(NamedTuple):
         Transition means of the centres, where the noise is additive and there is no width: computed once.
     """
 
-    move: Move
+    transition: Transition
     centres: Array
     weights: Array
     root: Array | None
     means: Array | None
 
     @classmethod
-    def of(cls, move: Move, cloud: Cloud) -> Source:
+    def of(cls, transition: Transition, particles: Particles) -> Source:
         """Take the particles as they are."""
-        means = move.mean(cloud.particles) if move.additive else None
-        return cls(move, cloud.particles, cloud.weights, None, means)
+        means = transition.mean(particles.x) if transition.additive else None
+        return cls(transition, particles.x, particles.weights, None, means)
 
     @classmethod
-    def gaussian(cls, move: Move, mean: Array, root: Array) -> Source:
+    def gaussian(cls, transition: Transition, mean: Array, root: Array) -> Source:
         """Take one Gaussian, N(mean, root @ root.T)."""
-        return cls(move, mean[None], np.ones(1), root, None)
+        return cls(transition, mean[None], np.ones(1), root, None)
 
     @classmethod
-    def kernels(cls, move: Move, cloud: Cloud, mean: Array, root: Array, width: float) -> Source:
+    def kernels(cls, transition: Transition, particles: Particles, mean: Array, root: Array, width: float) -> Source:
         """Put a Gaussian about every particle, `width` of the standard deviation of all; mean and covariance stay.
 
         The particles are drawn together about their mean, in compensation (Liu and West 2001).
         """
-        x = unwrap_angles(cloud.particles, cloud.weights, move.circular)
-        centres = move.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
-        return cls(move, centres, cloud.weights, width * root, None)
+        x = unwrap_angles(particles.x, particles.weights, transition.circular)
+        centres = transition.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
+        return cls(transition, centres, particles.weights, width * root, None)
 
     @property
     def dim(self) -> int:
         """Entries of the noise."""
-        return self.move.noise_dim + (0 if self.root is None else len(self.root))
+        return self.transition.noise_dim + (0 if self.root is None else len(self.root))
 
     def at(self, chosen: Any, noise: Array) -> Array:
         """Successors (m, d) of the chosen members (m,) at noise (m, `dim`)."""
         if self.means is not None:
-            return self.move.wrapped(self.means[chosen] + noise @ self.move.factor.T)
+            return self.transition.wrapped(self.means[chosen] + noise @ self.transition.factor.T)
         start = self.centres[chosen]
         if self.root is None:
-            return self.move.push(start, noise)
+            return self.transition.propagate(start, noise)
         d = len(self.root)
-        start = self.move.wrapped(start + noise[:, :d] @ self.root.T)
-        return self.move.push(start, noise[:, d:])
+        start = self.transition.wrapped(start + noise[:, :d] @ self.root.T)
+        return self.transition.propagate(start, noise[:, d:])
 
     def at_all(self, noise: Array) -> Array:
         """Successors (M, p, d) of every member at noise (p, `dim`)."""
         count, p = len(self.centres), len(noise)
         if self.means is not None:
-            x = self.move.wrapped(self.means[:, None] + noise @ self.move.factor.T)
+            x = self.transition.wrapped(self.means[:, None] + noise @ self.transition.factor.T)
         else:
             x = self.at(np.repeat(np.arange(count), p), np.tile(noise, (count, 1)))
         return x.reshape(count, p, -1)
@@ -104,8 +104,8 @@ class Source(NamedTuple):
             noises = np.tensordot(noises.reshape(*x.shape[:2], k, k), weights, (1, 0))
         return guided(offsets, weights, points, seen.residuals(about[:, 0]), noises, seen.step), centres
 
-    def cloud(self, seen: Observation, guidance: Guidance, chosen: Indices, z: Array, log_weights: Array) -> Cloud:
+    def particles(self, seen: Observation, guidance: Guidance, chosen: Indices, z: Array, log_weights: Array) -> Particles:
         """Successors of the chosen members (m,) at guided noise, z (m, `dim`) before; weighted exactly, not normalised."""
         noise, log_ratio = guidance.drawn(chosen, z)
         moved = self.at(chosen, noise)
-        return Cloud(moved, log_weights + log_ratio + seen.log_likelihood(moved))
+        return Particles(moved, log_weights + log_ratio + seen.log_likelihood(moved))

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter.filters.cloud import Cloud
-from herdfilter.filters.move import Move
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.resampling.mixture import check_fit
+from herdfilter.filters.transition import Transition
 from herdfilter.fitting.base import Fit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, require
@@ -65,16 +65,16 @@ class AugmentedProposal:
             ("transition", "noise_dim"),
         )
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         return initial_points(model, n, rng, self.sampler)
 
-    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
+    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
-        posterior = self.fit.fit(cloud.particles, cloud.weights, move.circular)
-        points = drawn(self.sampler, with_noise(posterior, move.noise_dim), cloud.successors, rng)
+        posterior = self.fit.fit(particles.x, particles.weights, transition.circular)
+        points = drawn(self.sampler, with_noise(posterior, transition.noise_dim), particles.n_next, rng)
         d = posterior.dim
-        return Cloud(move.push(points.x[:, :d], points.x[:, d:]), points.log_weights)
+        return Particles(transition.propagate(points.x[:, :d], points.x[:, d:]), points.log_weights)
 
 
 def with_noise(mixture: GaussianMixture, dim: int) -> GaussianMixture:
@@ -85,4 +85,4 @@ def with_noise(mixture: GaussianMixture, dim: int) -> GaussianMixture:
     joint = np.zeros((len(mixture.distinct_covariances), joint_dim, joint_dim))
     joint[:, :d, :d] = mixture.distinct_covariances
     joint.reshape(len(joint), -1)[:, d * (joint_dim + 1) :: joint_dim + 1] = 1.0  # the rest of the diagonal
-    return GaussianMixture.trusted(mixture.weights, means, joint)
+    return GaussianMixture.unchecked(mixture.weights, means, joint)

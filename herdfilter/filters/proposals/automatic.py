@@ -9,17 +9,17 @@ from typing import ClassVar
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._covariances import floored
+from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles
-from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.unscented import UNSCENTED
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals._shape import Shape, noise_share, nonlinear_share
 from herdfilter.filters.proposals._sources import Source
 from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
 from herdfilter.filters.proposals.ranked import RankedProposal
+from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import OBSERVED, Model, has, noise_dim, simulated_only
 from herdfilter.samplers import QuantileSampling
 from herdfilter.samplers.base import Sampler, check_dim
@@ -99,91 +99,97 @@ class AutomaticProposal:
             of_both = model.dim + noise_dim(model)
             check_dim("state and noise", self.sampler, of_both, "AutomaticProposal with ")
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         return (self._line if model.dim == 1 else self._ranked).initial(model, n, rng)
 
-    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
+    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
-        shape = None if move.simulated_only else Shape.of(move, cloud)
+        shape = None if transition.simulated_only else Shape.of(transition, particles)
         if shape is not None and shape.gaussian:
-            source = Source.gaussian(move, shape.mean, shape.root)
-            noise = self._ranked.noise(cloud.successors, source.dim, move.step, rng)
+            source = Source.gaussian(transition, shape.mean, shape.root)
+            noise = self._ranked.noise(particles.n_next, source.dim, transition.step, rng)
             moved = source.at(np.zeros(len(noise), dtype=np.int64), noise)
-            straight = unwrap_angles(moved, np.full(len(noise), 1.0 / len(noise)), move.circular)
-            if len(cloud) * nonlinear_share(straight, noise) <= 1:
-                return Cloud.equal(moved)
-        return (self._line if self._on_line(move) else self._ranked).propose(move, cloud, rng)
+            straight = unwrap_angles(moved, np.full(len(noise), 1.0 / len(noise)), transition.circular)
+            if len(particles) * nonlinear_share(straight, noise) <= 1:
+                return Particles.equal(moved)
+        return (self._line if self._on_line(transition) else self._ranked).propose(transition, particles, rng)
 
-    def unguided(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
+    def unguided(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
         """Propose, and widen the particles where `guide` would: where nothing guides them, as in parts of a scan."""
-        if move.simulated_only or self._on_line(move):
-            return self.propose(move, cloud, rng)
-        shape = Shape.of(move, cloud)
-        points, shares = UNSCENTED.points(move.model.dim + move.noise_dim)
+        if transition.simulated_only or self._on_line(transition):
+            return self.propose(transition, particles, rng)
+        shape = Shape.of(transition, particles)
+        points, shares = UNSCENTED.points(transition.model.dim + transition.noise_dim)
         if shape.gaussian:
-            return self._ranked.moved(Source.gaussian(move, shape.mean, shape.root), rng, cloud.successors)
-        ahead = Source.gaussian(move, shape.mean, shape.root).at_all(points)
-        if shape.width > 0 and noise_share(ahead[0], shares, move) < len(cloud) ** -0.5:
-            source = Source.kernels(move, cloud, shape.mean, shape.root, shape.width)
-            return self._ranked.moved(source, rng, cloud.successors)
-        return self._ranked.propose(move, cloud, rng)
+            return self._ranked.moved(Source.gaussian(transition, shape.mean, shape.root), rng, particles.n_next)
+        ahead = Source.gaussian(transition, shape.mean, shape.root).at_all(points)
+        if shape.width > 0 and noise_share(ahead[0], shares, transition) < len(particles) ** -0.5:
+            source = Source.kernels(transition, particles, shape.mean, shape.root, shape.width)
+            return self._ranked.moved(source, rng, particles.n_next)
+        return self._ranked.propose(transition, particles, rng)
 
-    def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
+    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
         """See `ObservingProposal`."""
-        if move.simulated_only or not has(seen.model, OBSERVED):
-            moved = (self._line.propose if self._on_line(move) else self.unguided)(move, cloud, rng)
-            return moved.reweighted(seen.log_likelihood(moved.particles))
-        shape = Shape.of(move, cloud)
-        source = Source.gaussian(move, shape.mean, shape.root)
+        if transition.simulated_only or not has(seen.model, OBSERVED):
+            moved = (self._line.propose if self._on_line(transition) else self.unguided)(transition, particles, rng)
+            return moved.reweighted(seen.log_likelihood(moved.x))
+        shape = Shape.of(transition, particles)
+        source = Source.gaussian(transition, shape.mean, shape.root)
         points, shares = UNSCENTED.points(source.dim)
         ahead = source.at_all(points)
         if shape.gaussian:
-            whole = self._of_gaussian(source, seen, ahead, cloud, rng)
+            whole = self._of_gaussian(source, seen, ahead, particles, rng)
             if whole is not None:
                 return whole
-        if self._on_line(move):
-            return self._of_quantiles(move, cloud, seen, rng)
-        source = Source.of(move, cloud)
-        if shape.width > 0 and noise_share(ahead[0], shares, move) < len(cloud) ** -0.5:
-            source = Source.kernels(move, cloud, shape.mean, shape.root, shape.width)
-        return self._ranked.looked_ahead(source, seen, cloud.successors, rng)
+        if self._on_line(transition):
+            return self._of_quantiles(transition, particles, seen, rng)
+        source = Source.of(transition, particles)
+        if shape.width > 0 and noise_share(ahead[0], shares, transition) < len(particles) ** -0.5:
+            source = Source.kernels(transition, particles, shape.mean, shape.root, shape.width)
+        return self._ranked.looked_ahead(source, seen, particles.n_next, rng)
 
     def _of_gaussian(
-        self, source: Source, seen: Observation, ahead: Array, cloud: Cloud, rng: np.random.Generator
-    ) -> Cloud | None:
+        self, source: Source, seen: Observation, ahead: Array, particles: Particles, rng: np.random.Generator
+    ) -> Particles | None:
         """Return successors of one Gaussian, not normalised; None if their weights are further from even than chance allows.
 
         A few points of the updated Gaussian tell in advance, and spare most steps that will not do the rest.
         """
         guidance, _ = source.guided(seen, ahead)
         points, shares = UNSCENTED.points(source.dim)
-        n = cloud.successors
+        n = particles.n_next
         for z, weights, bound in (
             (points, shares, FAR),
-            (self._ranked.noise(n, source.dim, source.move.step, rng), np.full(n, 1.0 / n), 1.0),
+            (self._ranked.noise(n, source.dim, source.transition.step, rng), np.full(n, 1.0 / n), 1.0),
         ):
             log_weights = np.log(weights)
-            moved = source.cloud(seen, guidance, np.zeros(len(z), dtype=np.int64), z, log_weights)
+            moved = source.particles(seen, guidance, np.zeros(len(z), dtype=np.int64), z, log_weights)
             relative = moved.log_weights - log_weights
             with np.errstate(invalid="ignore"):  # NaN if the likelihood vanishes at all of them
                 relative = np.exp(relative - relative.max())
             distance = weights @ (relative / (weights @ relative) - 1) ** 2
-            if not len(cloud) * distance <= bound:
+            if not len(particles) * distance <= bound:
                 return None
         return moved
 
-    def _of_quantiles(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
-        moved = self._line.propose(move, cloud, rng)
-        moved = moved.reweighted(seen.log_likelihood(moved.particles))
+    def _of_quantiles(
+        self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator
+    ) -> Particles:
+        moved = self._line.propose(transition, particles, rng)
+        moved = moved.reweighted(seen.log_likelihood(moved.x))
         weighted, evidence = moved.normalised()
-        if evidence > -np.inf and weighted.ess >= np.sqrt(len(cloud)):
+        if evidence > -np.inf and weighted.ess >= np.sqrt(len(particles)):
             return moved
-        return self._guided_line.guide(move, cloud, seen, rng)
+        return self._guided_line.guide(transition, particles, seen, rng)
 
-    def _on_line(self, move: Move) -> bool:
+    def _on_line(self, transition: Transition) -> bool:
         """Whether the predictive density is a mixture on a line."""
-        return move.model.dim == 1 and move.additive and floored(covariance := move.covariance) is covariance
+        return (
+            transition.model.dim == 1
+            and transition.additive
+            and regularised(covariance := transition.covariance) is covariance
+        )
 
     @cached_property
     def _ranked(self) -> RankedProposal:

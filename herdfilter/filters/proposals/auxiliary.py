@@ -9,12 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.filters.cloud import Cloud
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.filters.resampling.base import CopyingResampling
 from herdfilter.filters.resampling.systematic import SystematicResampling
+from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model, require
 
 
@@ -75,28 +75,28 @@ class AuxiliaryProposal(BootstrapProposal):
             ("transition", "noise_dim"),
         )
 
-    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
+    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
-        another_number = cloud.successors != len(cloud)
-        return super().propose(move, self.resampling.resample(cloud, rng) if another_number else cloud, rng)
+        another_number = particles.n_next != len(particles)
+        return super().propose(transition, self.resampling.resample(particles, rng) if another_number else particles, rng)
 
-    def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
+    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
         """See `ObservingProposal`."""
-        at_centres = seen.log_likelihood(_centres(move, cloud.particles))
-        first = cloud.log_weights + at_centres
+        at_centres = seen.log_likelihood(_centres(transition, particles.x))
+        first = particles.log_weights + at_centres
         total = np.logaddexp.reduce(first)
         # where the observation excludes every centre, all that is left is to move on without it
         if total == -np.inf:
-            blind = self.propose(move, cloud, rng)
-            return blind.reweighted(seen.log_likelihood(blind.particles))
-        ancestors = self.resampling.chosen(np.exp(first - total), cloud.successors, rng)
-        moved = move.sample(cloud.particles[ancestors], rng)
+            blind = self.propose(transition, particles, rng)
+            return blind.reweighted(seen.log_likelihood(blind.x))
+        ancestors = self.resampling.chosen(np.exp(first - total), particles.n_next, rng)
+        moved = transition.sample(particles.x[ancestors], rng)
         second = seen.log_likelihood(moved) - at_centres[ancestors]
-        return Cloud(moved, second + total - math.log(len(moved)))
+        return Particles(moved, second + total - math.log(len(moved)))
 
 
-def _centres(move: Move, x: Array) -> Array:
+def _centres(transition: Transition, x: Array) -> Array:
     """Mean of the transition from each state, or the transition without noise, (n, d)."""
-    if hasattr(move.model, "transition_mean"):
-        return move.wrapped(move.mean(x))
-    return move.push(x, np.zeros((len(x), move.noise_dim)))
+    if hasattr(transition.model, "transition_mean"):
+        return transition.wrapped(transition.mean(x))
+    return transition.propagate(x, np.zeros((len(x), transition.noise_dim)))

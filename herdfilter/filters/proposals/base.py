@@ -7,9 +7,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from herdfilter.angles import wrap_angles
-from herdfilter.filters.cloud import Cloud
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
+from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, circular_dims, sample_initial
 from herdfilter.samplers.base import Sampler, drawn
@@ -25,9 +25,10 @@ class Proposal(Protocol):
     moves with the transition exactly. All else is that of the bootstrap proposal.
 
     >>> class Antithetic(hf.BootstrapProposal):
-    ...     def propose(self, move, cloud, rng):
-    ...         noise = rng.standard_normal((len(cloud) // 2, move.noise_dim))
-    ...         return hf.Cloud(move.push(cloud.particles, np.concatenate([noise, -noise])), cloud.log_weights)
+    ...     def propose(self, transition, particles, rng):
+    ...         noise = rng.standard_normal((len(particles) // 2, transition.noise_dim))
+    ...         x = transition.propagate(particles.x, np.concatenate([noise, -noise]))
+    ...         return hf.Particles(x, particles.log_weights)
     ...
     >>> pf = hf.ParticleFilter(hf.models.linear_chain(1), n_particles=100, proposal=Antithetic(), rng=0)
     >>> isinstance(pf.proposal, hf.Proposal)
@@ -47,14 +48,14 @@ class Proposal(Protocol):
         """Raise TypeError, naming what is missing, if the model lacks a function that the proposal needs."""
         ...
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Particles:
         """Return n particles for the initial state, with weights that sum to 1."""
         ...
 
-    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
-        """Return particles at the step that `move` leads to, with weights that sum to 1.
+    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
+        """Return particles at the step that `transition` leads to, with weights that sum to 1.
 
-        A proposal that absorbs weights returns ``cloud.successors`` of them, any other as many as `cloud` has; these are
+        A proposal that absorbs weights returns ``particles.n_next`` of them, any other as many as `particles` has; these are
         the same unless the cloud is a part, or the union of several parts, of what a filter believes.
         """
         ...
@@ -73,9 +74,9 @@ class ObservingProposal(Proposal, Protocol):
     last bit; a better one looks at ``seen.z`` before it moves them.
 
     >>> class Bootstrap(hf.BootstrapProposal):
-    ...     def guide(self, move, cloud, seen, rng):
-    ...         moved = self.propose(move, cloud, rng)
-    ...         return moved.reweighted(seen.log_likelihood(moved.particles))
+    ...     def guide(self, transition, particles, seen, rng):
+    ...         moved = self.propose(transition, particles, rng)
+    ...         return moved.reweighted(seen.log_likelihood(moved.x))
     ...
     >>> isinstance(Bootstrap(), hf.ObservingProposal), isinstance(hf.BootstrapProposal(), hf.ObservingProposal)
     (True, False)
@@ -85,8 +86,8 @@ class ObservingProposal(Proposal, Protocol):
     True
     """
 
-    def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
-        """Return particles at the step that `move` leads to, weighted with the likelihood of what is seen there.
+    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
+        """Return particles at the step that `transition` leads to, weighted with the likelihood of what is seen there.
 
         The weights are not normalised: their sum estimates the density of the observation given those before, but for the
         constant that ``seen.log_likelihood`` leaves out (`Observation.level`), which the filter adds. Entries of
@@ -95,9 +96,9 @@ class ObservingProposal(Proposal, Protocol):
         ...
 
 
-def initial_points(model: Model, n: int, rng: np.random.Generator, sampler: Sampler | None = None) -> Cloud:
+def initial_points(model: Model, n: int, rng: np.random.Generator, sampler: Sampler | None = None) -> Particles:
     """Draw the initial particles by `sampler` where the initial distribution is a mixture, else at random."""
     if sampler is None or not isinstance(model.initial, GaussianMixture):
-        return Cloud.equal(sample_initial(model, n, rng))
+        return Particles.equal(sample_initial(model, n, rng))
     points = drawn(sampler, model.initial, n, rng)
-    return Cloud(wrap_angles(points.x, circular_dims(model)), points.log_weights)
+    return Particles(wrap_angles(points.x, circular_dims(model)), points.log_weights)

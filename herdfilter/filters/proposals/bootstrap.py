@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter.filters.cloud import Cloud
-from herdfilter.filters.move import Move
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.base import initial_points
+from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model, require
 
 
@@ -48,10 +48,10 @@ class BootstrapProposal:
             ("sample_transition",),
         )
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         return initial_points(model, n, rng)
 
-    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
+    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
-        return Cloud.trusted(move.sample(cloud.particles, rng), cloud.log_weights)
+        return Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights)

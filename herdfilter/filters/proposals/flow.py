@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import as_count, check_flags
+from herdfilter._checks import check_count, check_flags
 from herdfilter._covariances import covariance_factor
-from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
+from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import ADDITIVE, OBSERVED, Model, require
 
 
@@ -71,16 +71,16 @@ class FlowProposal(BootstrapProposal):
 
     def __post_init__(self) -> None:
         check_flags(local=self.local)
-        as_count("flow_steps", self.flow_steps)
+        check_count("flow_steps", self.flow_steps)
 
     def check(self, model: Model) -> None:
         """See `Proposal`."""
         require(model, "FlowProposal", ADDITIVE)
         require(model, "FlowProposal", OBSERVED)
 
-    def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
+    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
         """See `ObservingProposal`."""
-        predictive = move.predictive(cloud.particles, cloud.weights)
+        predictive = transition.predictive(particles.x, particles.weights)
         means, covariance = predictive.means, predictive.distinct_covariances[0]
         factor = covariance_factor(covariance)
         white = rng.standard_normal(means.shape)
@@ -90,6 +90,6 @@ class FlowProposal(BootstrapProposal):
         (_, moved), log_determinants = flow.migrate(covariance, (origins, np.zeros(origins.shape)), (means, noise))
         # what the flow adds lies in the range of Q, singular or not: both densities are those of white noise
         white_moved = white + (moved - noise) @ np.linalg.pinv(factor).T
-        x = move.wrapped(means + moved)
+        x = transition.wrapped(means + moved)
         log_ratio = log_determinants + 0.5 * (white**2 - white_moved**2).sum(axis=1)
-        return Cloud(x, cloud.log_weights + log_ratio + seen.log_likelihood(x))
+        return Particles(x, particles.log_weights + log_ratio + seen.log_likelihood(x))

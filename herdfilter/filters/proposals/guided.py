@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.gaussian import MomentRule, updated_gaussians
 from herdfilter.filters.kalman.mixture import moment_rule
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals._kalman import WIDENING, regular
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
+from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import OBSERVED, Model, require
 
 
@@ -63,18 +63,18 @@ class GuidedProposal(BootstrapProposal):
         require(model, "GuidedProposal", ("transition_mean", "transition_covariance"))
         require(model, "GuidedProposal", OBSERVED)
 
-    def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
+    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
         """See `ObservingProposal`."""
-        centres = move.mean(cloud.particles)
-        noise = regular(move.covariance, "GuidedProposal", move.step)
+        centres = transition.mean(particles.x)
+        noise = regular(transition.covariance, "GuidedProposal", transition.step)
         means, covariances, _ = updated_gaussians(seen, centres, noise[None], moment_rule(self.rule))
         root, roots = np.linalg.cholesky(noise), np.linalg.cholesky(covariances + WIDENING * noise)
-        drawn = rng.standard_normal(cloud.particles.shape)
+        drawn = rng.standard_normal(particles.x.shape)
         moved = means + (roots @ drawn[:, :, None])[:, :, 0]  # angles still unwrapped, as their densities are
         needed = np.linalg.solve(root, (moved - centres).T).T  # the transition noise that leads there
         log_ratio = 0.5 * ((drawn**2).sum(axis=1) - (needed**2).sum(axis=1)) + _log_det(roots) - _log_det(root)
-        wrapped = move.wrapped(moved)
-        return Cloud(wrapped, cloud.log_weights + log_ratio + seen.log_likelihood(wrapped))
+        wrapped = transition.wrapped(moved)
+        return Particles(wrapped, particles.log_weights + log_ratio + seen.log_likelihood(wrapped))
 
 
 def _log_det(roots: Array) -> Array:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from herdfilter._checks import Array, check_share
-from herdfilter._covariances import floored
-from herdfilter.filters.cloud import Cloud
+from herdfilter._covariances import regularised
 from herdfilter.filters.kalman.gaussian import MomentRule
 from herdfilter.filters.kalman.mixture import moment_rule, updated_mixture
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals._kalman import defended
 from herdfilter.filters.proposals.augmented import AugmentedProposal, with_noise
+from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, observation_mean, require, takes_state
 from herdfilter.samplers.base import drawn
@@ -83,33 +83,33 @@ class GuidedAugmentedProposal(AugmentedProposal):
         require(model, user, ("transition_mean", "transition_covariance"), ("transition", "noise_dim"))
         require(model, user, OBSERVED)
 
-    def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
+    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
         """See `ObservingProposal`."""
-        fitted = self.fit.fit(cloud.particles, cloud.weights, move.circular)
-        regular = np.array([floored(covariance) for covariance in fitted.distinct_covariances])
-        prior = with_noise(GaussianMixture.trusted(fitted.weights, fitted.means, regular), move.noise_dim)
-        ahead = _Ahead(move, seen.model)
+        fitted = self.fit.fit(particles.x, particles.weights, transition.circular)
+        regular = np.array([regularised(covariance) for covariance in fitted.distinct_covariances])
+        prior = with_noise(GaussianMixture.unchecked(fitted.weights, fitted.means, regular), transition.noise_dim)
+        ahead = _Ahead(transition, seen.model)
         posterior, _ = updated_mixture(replace(seen, model=ahead), prior, self.rule)
         q = defended(posterior, prior, self.defensive_share)
-        points = drawn(self.sampler, q, cloud.successors, rng)
+        points = drawn(self.sampler, q, particles.n_next, rng)
         log_ratio = prior.log_density(points.x) - q.log_density(points.x)
         moved = ahead.moved(points.x)
-        return Cloud(moved, points.log_weights + log_ratio + seen.log_likelihood(moved))
+        return Particles(moved, points.log_weights + log_ratio + seen.log_likelihood(moved))
 
 
 class _Ahead:
     """Observation of the state that a state and noise, side by side in (n, d + noise_dim), lead to; a model's part."""
 
-    def __init__(self, move: Move, observed: Model) -> None:
-        self.move, self.observed = move, observed
-        self.dim = move.model.dim + move.noise_dim
-        self.circular = move.circular
+    def __init__(self, transition: Transition, observed: Model) -> None:
+        self.transition, self.observed = transition, observed
+        self.dim = transition.model.dim + transition.noise_dim
+        self.circular = transition.circular
         self.observation_circular = getattr(observed, "observation_circular", None)
         self.observation_covariance = self._noise if takes_state(observed) else observed.observation_covariance
 
     def moved(self, joint: Array) -> Array:
-        d = self.move.model.dim
-        return self.move.push(joint[:, :d], joint[:, d:])
+        d = self.transition.model.dim
+        return self.transition.propagate(joint[:, :d], joint[:, d:])
 
     def observation_mean(self, joint: Array, step: int) -> Array:
         return observation_mean(self.observed, self.moved(joint), step)

@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from herdfilter._checks import check_share
-from herdfilter._covariances import floored
-from herdfilter.filters.cloud import Cloud
-from herdfilter.filters.move import Move
+from herdfilter._covariances import regularised
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals._densities import log_ratio
 from herdfilter.filters.proposals.base import initial_points
+from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, require
 from herdfilter.samplers.base import Sampler, as_sampler, check_dim, drawn
@@ -36,7 +36,7 @@ class HerdedProposal:
     defensive_share : float
         The share a, from 0 (points from the predictive density itself) to below 1. Not used where Q is rank-deficient:
         there the components have no densities to weigh, and the herding samplers work on the mixture smoothed by their
-        kernel, whose covariance is floored in the whitened frame (`herdfilter._covariances.floored`).
+        kernel, whose covariance is floored in the whitened frame (`herdfilter._covariances.regularised`).
 
     Raises
     ------
@@ -71,20 +71,20 @@ class HerdedProposal:
         require(model, "HerdedProposal", ("transition_mean", "transition_covariance"))
         check_dim("model.dim", self.sampler, model.dim, "HerdedProposal with ")
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         return initial_points(model, n, rng, self.sampler)
 
-    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
+    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
-        target = move.predictive(cloud.particles, cloud.weights)
-        n, noise = cloud.successors, target.distinct_covariances[0]
-        share = self.defensive_share if floored(noise) is noise else 0.0
-        drawn_from = GaussianMixture.trusted(
+        target = transition.predictive(particles.x, particles.weights)
+        n, noise = particles.n_next, target.distinct_covariances[0]
+        share = self.defensive_share if regularised(noise) is noise else 0.0
+        drawn_from = GaussianMixture.unchecked(
             (1 - share) * target.weights + share / len(target), target.means, target.distinct_covariances
         )
         points = drawn(self.sampler, drawn_from, n, rng)
         new_weights = points.log_weights
         if share:
             new_weights = new_weights + log_ratio(target, drawn_from, points.x)
-        return Cloud(move.wrapped(points.x), new_weights - np.logaddexp.reduce(new_weights))
+        return Particles(transition.wrapped(points.x), new_weights - np.logaddexp.reduce(new_weights))

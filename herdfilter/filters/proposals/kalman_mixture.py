@@ -8,15 +8,15 @@ from typing import ClassVar
 import numpy as np
 
 from herdfilter._checks import check_share
-from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.gaussian import MomentRule
 from herdfilter.filters.kalman.mixture import moment_rule, updated_mixture
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals._densities import log_ratio
 from herdfilter.filters.proposals._kalman import defended, joined, regular
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.proposals.herded import HerdedProposal
+from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import OBSERVED, Model, require
 from herdfilter.samplers.base import Sampler, as_sampler, check_dim, drawn
 
@@ -88,23 +88,23 @@ class KalmanMixtureProposal:
         require(model, "KalmanMixtureProposal", OBSERVED)
         check_dim("model.dim", self.sampler, model.dim, "KalmanMixtureProposal with ")
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         return initial_points(model, n, rng, self.sampler)
 
-    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
+    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
-        return HerdedProposal(self.sampler).propose(move, cloud, rng)
+        return HerdedProposal(self.sampler).propose(transition, particles, rng)
 
-    def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
+    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
         """See `ObservingProposal`."""
-        regular(move.covariance, "KalmanMixtureProposal", move.step)
-        prediction = move.predictive(cloud.particles, cloud.weights)
+        regular(transition.covariance, "KalmanMixtureProposal", transition.step)
+        prediction = transition.predictive(particles.x, particles.weights)
         posterior, _ = updated_mixture(seen, prediction, self.rule)
         q = defended(posterior, prediction, self.defensive_share)
         if self.unguided_share:
             q = joined(q, prediction, self.unguided_share)
-        points = drawn(self.sampler, q, cloud.successors, rng)
-        moved = move.wrapped(points.x)
+        points = drawn(self.sampler, q, particles.n_next, rng)
+        moved = transition.wrapped(points.x)
         log_weights = points.log_weights + log_ratio(prediction, q, points.x)
-        return Cloud(moved, log_weights + seen.log_likelihood(moved))
+        return Particles(moved, log_weights + seen.log_likelihood(moved))

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from herdfilter._checks import Array, one_of
 from herdfilter.angles import moments
 from herdfilter.filters._parts import check_part
-from herdfilter.filters.cloud import Cloud
 from herdfilter.filters.kalman.gaussian import observation_moments, predicted_gaussians
 from herdfilter.filters.kalman.unscented import UNSCENTED
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals._hypotheses import guided
 from herdfilter.filters.proposals.base import ObservingProposal, Proposal
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.resampling.base import Indices
+from herdfilter.filters.transition import Transition
 from herdfilter.models._derived import gaussian_log_density
 from herdfilter.models.contract import OBSERVED, Model, has, has_scans, in_mode, jumps, kind
 from herdfilter.samplers.mapped import largest_remainders
@@ -32,7 +32,7 @@ EVEN = 0.1
 BLIND = 0.1
 """Share that is dealt by the masses before the observation, against an evidence that its moments do not tell."""
 
-Carry = Callable[[Move, Cloud, int], Cloud]
+Carry = Callable[[Transition, Particles, int], Particles]
 """Carries a part of the particles to a mode."""
 
 
@@ -119,7 +119,7 @@ class ModeProposal:
         for mode in range(len(model.models)):
             self.proposal.check(in_mode(model, mode))
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         masses = np.asarray(model.initial_modes)
         counts, masses = self._dealt(masses, masses, n, rng)
@@ -127,56 +127,65 @@ class ModeProposal:
             _labelled(self.proposal.initial(in_mode(model, j), int(counts[j]), rng), j, masses[j])
             for j in np.flatnonzero(counts).tolist()
         ]
-        return Cloud.joined(parts)
+        return Particles.joined(parts)
 
-    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
+    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
 
-        def carry(onward: Move, part: Cloud, mode: int) -> Cloud:
+        def carry(onward: Transition, part: Particles, mode: int) -> Particles:
             return self.proposal.propose(onward, part, rng)
 
-        return self._carried(move, cloud, carry, rng)
+        return self._carried(transition, particles, carry, rng)
 
     def _carried(
         self,
-        move: Move,
-        cloud: Cloud,
+        transition: Transition,
+        particles: Particles,
         carry: Carry,
         rng: np.random.Generator,
         seen: Observation | None = None,
-    ) -> Cloud:
-        onward = [move._replace(model=model) for model in move.model.models]
+    ) -> Particles:
+        onward = [transition._replace(model=model) for model in transition.model.models]
         allotted = self.absorbs_weights
-        parts = self._allotted(move, onward, cloud, rng, seen) if allotted else self._drawn(move, cloud, rng)
-        return Cloud.joined([_labelled(carry(onward[j], part, j), j, mass) for j, (part, mass) in parts.items()])
+        parts = (
+            self._allotted(transition, onward, particles, rng, seen) if allotted else self._drawn(transition, particles, rng)
+        )
+        return Particles.joined([_labelled(carry(onward[j], part, j), j, mass) for j, (part, mass) in parts.items()])
 
-    def _drawn(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> dict[int, tuple[Cloud, float]]:
+    def _drawn(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator
+    ) -> dict[int, tuple[Particles, float]]:
         """Draw a mode for each particle, which keeps its weight."""
-        steps = np.cumsum(move.model.transition_matrix, axis=1)[_modes(cloud)]
-        labels = (rng.random(len(cloud))[:, None] * steps[:, -1:] >= steps).sum(axis=1)
+        steps = np.cumsum(transition.model.transition_matrix, axis=1)[_modes(particles)]
+        labels = (rng.random(len(particles))[:, None] * steps[:, -1:] >= steps).sum(axis=1)
         parts = {}
         for j in np.unique(labels):
-            part, log_mass = Cloud(cloud.particles[labels == j], cloud.log_weights[labels == j]).normalised()
+            part, log_mass = Particles(particles.x[labels == j], particles.log_weights[labels == j]).normalised()
             parts[int(j)] = (part, float(np.exp(log_mass)))
         return parts
 
     def _allotted(
-        self, move: Move, onward: list[Move], cloud: Cloud, rng: np.random.Generator, seen: Observation | None
-    ) -> dict[int, tuple[Cloud, float]]:
+        self,
+        transition: Transition,
+        onward: list[Transition],
+        particles: Particles,
+        rng: np.random.Generator,
+        seen: Observation | None,
+    ) -> dict[int, tuple[Particles, float]]:
         """Allot successors to the modes, each of which all particles lead to."""
-        joint = cloud.weights[:, None] * move.model.transition_matrix[_modes(cloud)]
+        joint = particles.weights[:, None] * transition.model.transition_matrix[_modes(particles)]
         masses = joint.sum(axis=0)
         sources = {}
         for j in np.flatnonzero(masses).tolist():
             leading = joint[:, j] > 0
-            sources[j] = Cloud.weighted(cloud.particles[leading], joint[leading, j] / masses[j])
+            sources[j] = Particles.weighted(particles.x[leading], joint[leading, j] / masses[j])
         shares = masses if seen is None else _foreseen(onward, sources, masses, seen)
-        counts, masses = self._dealt(shares, masses, cloud.successors, rng)
+        counts, masses = self._dealt(shares, masses, particles.n_next, rng)
         parts = {}
         for j, source in sources.items():
             if counts[j]:
-                source.successors = int(counts[j])
-                parts[j] = (self._of_size(source, move, rng), masses[j])
+                source.n_next = int(counts[j])
+                parts[j] = (self._of_size(source, transition, rng), masses[j])
         return parts
 
     def _dealt(self, shares: Array, masses: Array, n: int, rng: np.random.Generator) -> tuple[Indices, Array]:
@@ -192,13 +201,13 @@ class ModeProposal:
         kept = np.where(counts > 0, masses, 0.0)
         return counts, kept / kept.sum() * masses.sum()
 
-    def _of_size(self, source: Cloud, move: Move, rng: np.random.Generator) -> Cloud:
+    def _of_size(self, source: Particles, transition: Transition, rng: np.random.Generator) -> Particles:
         """Make as many particles as there will be successors, where the proposal does not."""
         if self.proposal.absorbs_weights:
             return source
         scheme = SystematicResampling() if self.resampling is None else self.resampling
-        resampled = scheme.resample(source, rng, move.circular)
-        if len(resampled) != source.successors:
+        resampled = scheme.resample(source, rng, transition.circular)
+        if len(resampled) != source.n_next:
             raise ValueError(
                 "resampling: expected a scheme that makes as many particles as it is asked for, such as "
                 f"SystematicResampling(), got {type(scheme).__name__}, which makes as many as there are"
@@ -214,17 +223,17 @@ class _Observing(ModeProposal):
         """See `ObservingProposal`."""
         return getattr(self.proposal, "takes_scans", False)
 
-    def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
+    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
         """See `ObservingProposal`."""
         proposal: Any = self.proposal
 
-        def carry(onward: Move, part: Cloud, mode: int) -> Cloud:
+        def carry(onward: Transition, part: Particles, mode: int) -> Particles:
             own = seen.in_mode(mode)
             moved = guided(proposal, onward, part, own, rng)
             seen.level = own.level  # for all modes the same
             return moved
 
-        return self._carried(move, cloud, carry, rng, seen)
+        return self._carried(transition, particles, carry, rng, seen)
 
 
 _Observing.__name__ = _Observing.__qualname__ = "ModeProposal"
@@ -239,22 +248,22 @@ def in_modes(proposal: Proposal, model: Model, resampling: Resampling) -> Propos
     return proposal if proposal.resampling else dataclasses.replace(proposal, resampling=resampling)
 
 
-def _labelled(part: Cloud, mode: int, mass: float) -> Cloud:
+def _labelled(part: Particles, mode: int, mass: float) -> Particles:
     """Return particles of one mode, with the weights that they have times its mass."""
     modes = np.full(len(part), mode, dtype=np.int64)
-    return Cloud(part.particles, part.log_weights + np.log(mass), modes)
+    return Particles(part.x, part.log_weights + np.log(mass), modes)
 
 
-def _modes(cloud: Cloud) -> NDArray[np.int64]:
-    if cloud.modes is None:
+def _modes(particles: Particles) -> NDArray[np.int64]:
+    if particles.modes is None:
         raise ValueError(
             "resampling: expected a scheme that copies particles with their modes, such as SystematicResampling(), got one "
             "that leaves them without"
         )
-    return cloud.modes
+    return particles.modes
 
 
-def _foreseen(onward: list[Move], sources: dict[int, Cloud], masses: Array, seen: Observation) -> Array:
+def _foreseen(onward: list[Transition], sources: dict[int, Particles], masses: Array, seen: Observation) -> Array:
     """Masses of the modes (J,) after the observation, as far as the moments of each mode tell."""
     log_masses = np.full(len(masses), -np.inf)
     for j, source in sources.items():
@@ -266,11 +275,11 @@ def _foreseen(onward: list[Move], sources: dict[int, Cloud], masses: Array, seen
     return (1 - BLIND) * after / after.sum() + BLIND * masses
 
 
-def _log_evidence(move: Move, cloud: Cloud, seen: Observation) -> float:
+def _log_evidence(transition: Transition, particles: Particles, seen: Observation) -> float:
     """Log-density of an observation as the moments of weighted particles predict it; 0 where they predict none."""
-    if move.simulated_only or has_scans(seen.model) or not has(seen.model, OBSERVED):
+    if transition.simulated_only or has_scans(seen.model) or not has(seen.model, OBSERVED):
         return 0.0
-    mean, covariance = moments(cloud.particles, cloud.weights, move.circular)
-    means, covariances, _ = predicted_gaussians(move, mean[None], covariance[None], UNSCENTED)
+    mean, covariance = moments(particles.x, particles.weights, transition.circular)
+    means, covariances, _ = predicted_gaussians(transition, mean[None], covariance[None], UNSCENTED)
     values, spread, _ = observation_moments(seen.model, means, covariances, UNSCENTED, seen.step)
     return float(gaussian_log_density(seen.residuals(values), seen.part(spread), seen.step)[0])

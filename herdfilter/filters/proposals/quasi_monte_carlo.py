@@ -9,12 +9,12 @@ import numpy as np
 import scipy
 
 from herdfilter.angles import wrap_angles
-from herdfilter.filters.cloud import Cloud
-from herdfilter.filters.move import Move
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals._hilbert import BITS, hilbert_order
 from herdfilter.filters.proposals._scrambled_sobol import scrambled_sobol
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.resampling.base import picked
+from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, circular_dims, require
 from herdfilter.samplers.sobol import SobolSampling
@@ -82,17 +82,17 @@ class SequentialQuasiMonteCarlo:
         if model.dim > BITS:
             raise ValueError(f"model: expected at most {BITS} dimensions for the Hilbert curve, got {model.dim}")
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         prior = model.initial
         if not isinstance(prior, GaussianMixture) or len(prior) > 1:
             return initial_points(model, n, rng, SobolSampling(scramble=True))
         x = prior.means + scipy.special.ndtri(scrambled_sobol(n, prior.dim, rng)) @ prior.factors[0].T
-        return Cloud.equal(wrap_angles(x, circular_dims(model)))
+        return Particles.equal(wrap_angles(x, circular_dims(model)))
 
-    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
+    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
-        u = scrambled_sobol(cloud.successors, 1 + move.noise_dim, rng)
-        order = hilbert_order(cloud.particles, cloud.weights, move.circular)
-        ancestors = cloud.particles[order[picked(cloud.weights[order], u[:, 0])]]
-        return Cloud.equal(move.push(ancestors, scipy.special.ndtri(u[:, 1:])))
+        u = scrambled_sobol(particles.n_next, 1 + transition.noise_dim, rng)
+        order = hilbert_order(particles.x, particles.weights, transition.circular)
+        ancestors = particles.x[order[picked(particles.weights[order], u[:, 0])]]
+        return Particles.equal(transition.propagate(ancestors, scipy.special.ndtri(u[:, 1:])))

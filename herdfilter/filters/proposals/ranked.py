@@ -8,14 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from herdfilter._checks import Array, check_flags, check_share
-from herdfilter.filters.cloud import Cloud
-from herdfilter.filters.move import Move
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals._balanced import SETS, BalancedPoints, balanced_noise
 from herdfilter.filters.proposals._hilbert import BITS, hilbert_order
 from herdfilter.filters.proposals._sources import Source
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.resampling.base import Indices, picked
+from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, has, noise_dim, require, simulated_only
 from herdfilter.samplers import MappedSampling
@@ -113,33 +113,33 @@ class RankedProposal:
         if model.dim > BITS:
             raise ValueError(f"model: expected at most {BITS} dimensions for the Hilbert curve, got {model.dim}")
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Cloud:
+    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         return initial_points(model, n, rng, START if self.sampler is None else self.sampler)
 
-    def propose(self, move: Move, cloud: Cloud, rng: np.random.Generator) -> Cloud:
+    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
-        if move.simulated_only:
-            chosen = ancestors(cloud.particles, cloud.weights, move.circular, cloud.successors)
-            return Cloud.equal(move.sample(cloud.particles[chosen], rng))
-        source = Source.of(move, cloud)
-        return self.moved(source, rng, cloud.successors)
+        if transition.simulated_only:
+            chosen = ancestors(particles.x, particles.weights, transition.circular, particles.n_next)
+            return Particles.equal(transition.sample(particles.x[chosen], rng))
+        source = Source.of(transition, particles)
+        return self.moved(source, rng, particles.n_next)
 
-    def guide(self, move: Move, cloud: Cloud, seen: Observation, rng: np.random.Generator) -> Cloud:
+    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
         """See `ObservingProposal`."""
-        if move.simulated_only or not (self.guided and has(seen.model, OBSERVED)):
-            moved = self.propose(move, cloud, rng)
-            return moved.reweighted(seen.log_likelihood(moved.particles))
-        return self.looked_ahead(Source.of(move, cloud), seen, cloud.successors, rng)
+        if transition.simulated_only or not (self.guided and has(seen.model, OBSERVED)):
+            moved = self.propose(transition, particles, rng)
+            return moved.reweighted(seen.log_likelihood(moved.x))
+        return self.looked_ahead(Source.of(transition, particles), seen, particles.n_next, rng)
 
-    def moved(self, source: Source, rng: np.random.Generator, n: int | None = None) -> Cloud:
+    def moved(self, source: Source, rng: np.random.Generator, n: int | None = None) -> Particles:
         """Successors of a source without an observation."""
-        move = source.move
+        transition = source.transition
         n = len(source.centres) if n is None else n
-        chosen = ancestors(source.centres, source.weights, move.circular, n)
-        return Cloud.equal(source.at(chosen, self.noise(n, source.dim, move.step, rng)))
+        chosen = ancestors(source.centres, source.weights, transition.circular, n)
+        return Particles.equal(source.at(chosen, self.noise(n, source.dim, transition.step, rng)))
 
-    def looked_ahead(self, source: Source, seen: Observation, n: int, rng: np.random.Generator) -> Cloud:
+    def looked_ahead(self, source: Source, seen: Observation, n: int, rng: np.random.Generator) -> Particles:
         """Successors of a source with an observation in view, not normalised."""
         guidance, centres = source.guided(seen)
         with np.errstate(divide="ignore"):
@@ -150,22 +150,22 @@ class RankedProposal:
         if peak > -np.inf:
             updated = np.exp(after - peak)
             taken = (1 - self.defensive_share) / updated.sum() * updated + self.defensive_share * taken
-        chosen = ancestors(centres, taken, source.move.circular, n)
+        chosen = ancestors(centres, taken, source.transition.circular, n)
         log_weights = before[chosen] - np.log(n * taken[chosen] / taken.sum())
-        noise = self.noise(n, source.dim, source.move.step, rng)
-        moved = source.cloud(seen, guidance, chosen, noise, log_weights)
+        noise = self.noise(n, source.dim, source.transition.step, rng)
+        moved = source.particles(seen, guidance, chosen, noise, log_weights)
         weighted, evidence = moved.normalised()
         if evidence > -np.inf and weighted.ess >= np.sqrt(n):
             return moved
         unguided = self.moved(source, rng, n)
-        unguided = unguided.reweighted(seen.log_likelihood(unguided.particles))
+        unguided = unguided.reweighted(seen.log_likelihood(unguided.x))
         return unguided if unguided.normalised()[1] > evidence + np.log(n) else moved
 
     def noise(self, n: int, dim: int, turn: int, rng: np.random.Generator) -> Array:
         """Points of N(0, I), (n, dim)."""
         if self.sampler is None:
             return balanced_noise(n, dim, turn % SETS)
-        normal = GaussianMixture.trusted(np.ones(1), np.zeros((1, dim)), np.eye(dim))
+        normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, dim)), np.eye(dim))
         points = drawn(self.sampler, normal, n, rng)
         if np.ptp(points.weights) > 1e-9 / n:
             raise ValueError(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array, as_numbers, as_weights
-from herdfilter.filters.cloud import Cloud
+from herdfilter.filters.particles import Particles
 
 Indices = NDArray[np.integer[Any]]
 ROUNDING = 1e-12  # relative: a number of offspring this little below a whole one is that whole number
@@ -26,9 +26,9 @@ class Resampling(Protocol):
     A scheme of one's own needs no base class. This one takes the heavier half twice.
 
     >>> class HeavierHalf:
-    ...     def resample(self, cloud, rng, circular=()):
-    ...         heavier = np.argsort(cloud.weights)[len(cloud) // 2 :]
-    ...         return hf.Cloud.equal(np.repeat(cloud.particles[heavier], 2, axis=0))
+    ...     def resample(self, particles, rng, circular=()):
+    ...         heavier = np.argsort(particles.weights)[len(particles) // 2 :]
+    ...         return hf.Particles.equal(np.repeat(particles.x[heavier], 2, axis=0))
     ...
     >>> isinstance(HeavierHalf(), hf.Resampling)
     True
@@ -37,8 +37,8 @@ class Resampling(Protocol):
     [False, True, True]
     """
 
-    def resample(self, cloud: Cloud, rng: np.random.Generator, circular: Sequence[int] = ()) -> Cloud:
-        """Return ``cloud.successors`` particles, as many as `cloud` has unless it says so, with weights that sum to 1."""
+    def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
+        """Return ``particles.n_next`` particles with weights that sum to 1."""
         ...
 
 
@@ -71,8 +71,8 @@ class CopyingResampling(ABC):
     ...     def ancestors(self, weights, rng):
     ...         return np.full(len(weights), weights.argmax())
     ...
-    >>> cloud = hf.Cloud.weighted(np.array([[1.0], [2.0], [3.0]]), np.array([0.5, 0.3, 0.2]))
-    >>> Heaviest().resample(cloud, rng=None).particles.ravel().tolist()
+    >>> particles = hf.Particles.weighted(np.array([[1.0], [2.0], [3.0]]), np.array([0.5, 0.3, 0.2]))
+    >>> Heaviest().resample(particles, rng=None).x.ravel().tolist()
     [1.0, 1.0, 1.0]
     """
 
@@ -80,11 +80,11 @@ class CopyingResampling(ABC):
     def ancestors(self, weights: Array, rng: np.random.Generator) -> Indices:
         """Return the indices (n,) of the particles to copy, for weights (n,) that sum to 1."""
 
-    def resample(self, cloud: Cloud, rng: np.random.Generator, circular: Sequence[int] = ()) -> Cloud:
+    def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
         """Return equally weighted copies; see `Resampling`."""
-        chosen = self.chosen(cloud.weights, cloud.successors, rng)
-        copies = Cloud.equal(cloud.particles.take(chosen, axis=0))
-        copies.modes = None if cloud.modes is None else cloud.modes[chosen]
+        chosen = self.chosen(particles.weights, particles.n_next, rng)
+        copies = Particles.equal(particles.x.take(chosen, axis=0))
+        copies.modes = None if particles.modes is None else particles.modes[chosen]
         return copies
 
     def chosen(self, weights: Array, n: int, rng: np.random.Generator) -> Indices:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter.angles import wrap_angles
-from herdfilter.filters.cloud import Cloud
+from herdfilter.filters.particles import Particles
 from herdfilter.fitting.base import Fit
 from herdfilter.samplers.base import Sampler, as_sampler, drawn
 
@@ -38,8 +38,8 @@ class MixtureResampling:
 
     >>> x, weights = np.arange(10.0)[:, None], np.arange(1.0, 11.0) / 55
     >>> scheme = hf.MixtureResampling(hf.GaussianFit(), hf.MappedSampling(hf.KernelHerding()))
-    >>> new = scheme.resample(hf.Cloud.weighted(x, weights), rng=None)
-    >>> len(np.unique(new.particles)), np.allclose(new.weights @ new.particles, weights @ x)
+    >>> new = scheme.resample(hf.Particles.weighted(x, weights), rng=None)
+    >>> len(np.unique(new.x)), np.allclose(new.weights @ new.x, weights @ x)
     (10, True)
 
     In a filter, before every prediction from weights that are uneven:
@@ -56,7 +56,7 @@ class MixtureResampling:
         as_sampler("sampler", self.sampler)
         check_fit(self.fit)
 
-    def resample(self, cloud: Cloud, rng: np.random.Generator, circular: Sequence[int] = ()) -> Cloud:
+    def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
         """Return points of the fitted mixture, with the sampler's weights; see `Resampling`.
 
         Raises
@@ -66,13 +66,13 @@ class MixtureResampling:
         ValueError
             If it returns another number of points, or negative weights.
         """
-        n, name = cloud.successors, type(self.sampler).__name__
-        points = drawn(self.sampler, self.fit.fit(cloud.particles, cloud.weights, circular), n, rng)
+        n, name = particles.n_next, type(self.sampler).__name__
+        points = drawn(self.sampler, self.fit.fit(particles.x, particles.weights, circular), n, rng)
         if len(points) != n:
             raise ValueError(f"sampler: expected {n} points from {name}, got {len(points)}")
         if (points.weights < 0).any():
             raise ValueError(f"sampler: expected non-negative weights from {name}, got {points.weights.min():g}")
-        return Cloud(wrap_angles(points.x, circular), points.log_weights)
+        return Particles(wrap_angles(points.x, circular), points.log_weights)
 
 
 def check_fit(fit: object) -> None:

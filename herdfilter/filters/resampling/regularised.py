@@ -10,7 +10,7 @@ import numpy as np
 from herdfilter._checks import as_positive
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import moments, wrap_angles
-from herdfilter.filters.cloud import Cloud
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.resampling.systematic import SystematicResampling
 
 CONCENTRATED = 1e-10  # weight of all other particles together, under which one has all of it
@@ -41,9 +41,9 @@ class RegularisedResampling:
     --------
     Eight of ten new particles are copies of the first. They are spread; those copied once stay where they were.
 
-    >>> cloud = hf.Cloud.weighted(np.arange(10.0)[:, None], np.array([0.8, 0.1, 0.1, 0, 0, 0, 0, 0, 0, 0]))
-    >>> copied = hf.SystematicResampling().resample(cloud, np.random.default_rng(0)).particles
-    >>> spread = hf.RegularisedResampling().resample(cloud, np.random.default_rng(0)).particles
+    >>> particles = hf.Particles.weighted(np.arange(10.0)[:, None], np.array([0.8, 0.1, 0.1, 0, 0, 0, 0, 0, 0, 0]))
+    >>> copied = hf.SystematicResampling().resample(particles, np.random.default_rng(0)).x
+    >>> spread = hf.RegularisedResampling().resample(particles, np.random.default_rng(0)).x
     >>> len(np.unique(copied)), len(np.unique(spread)), spread[-2:].tolist()
     (3, 10, [[1.0], [2.0]])
     """
@@ -53,18 +53,18 @@ class RegularisedResampling:
     def __post_init__(self) -> None:
         as_positive("scale", self.scale)
 
-    def resample(self, cloud: Cloud, rng: np.random.Generator, circular: Sequence[int] = ()) -> Cloud:
+    def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
         """Return equally weighted particles; see `Resampling`."""
-        particles, weights = cloud.particles, cloud.weights
-        n, d = particles.shape
+        x, weights = particles.x, particles.weights
+        n, d = x.shape
         spread = np.full(n, 1 / n) if weights.max() > 1 - CONCENTRATED else weights
-        covariance = moments(particles, spread, circular)[1] / max(1 - spread @ spread, CONCENTRATED)
-        ancestors = SystematicResampling().chosen(weights, cloud.successors, rng)
-        x = particles[ancestors]
+        covariance = moments(x, spread, circular)[1] / max(1 - spread @ spread, CONCENTRATED)
+        ancestors = SystematicResampling().chosen(weights, particles.n_next, rng)
+        x = x[ancestors]
         repeated = np.bincount(ancestors, minlength=n)[ancestors] > 1
         width = self.scale * n ** (-1 / (d + 4))
         noise = rng.standard_normal((np.count_nonzero(repeated), d))
         x[repeated] += width * noise @ covariance_factor(covariance).T
-        moved = Cloud.equal(wrap_angles(x, circular))
-        moved.modes = None if cloud.modes is None else cloud.modes[ancestors]
+        moved = Particles.equal(wrap_angles(x, circular))
+        moved.modes = None if particles.modes is None else particles.modes[ancestors]
         return moved

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, one_of
-from herdfilter._covariances import floored
+from herdfilter._checks import Array, check_count, one_of
+from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles, wrap_angles
-from herdfilter.filters.cloud import Cloud
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.resampling.base import picked
 
 NEGLIGIBLE = 1e-12  # of a particle's share; a weight under it is lost in the rounding of the programme
@@ -50,9 +50,9 @@ class OptimalTransportResampling:
     Each of three new particles takes a third of all weight, from the nearest. The first takes it from the first alone, the
     second from the first and the second in equal parts, and the last what is left. The mean stays 1.7.
 
-    >>> cloud = hf.Cloud.weighted(np.array([[1.0], [2.0], [3.0]]), np.array([0.5, 0.3, 0.2]))
-    >>> new = hf.OptimalTransportResampling().resample(cloud, rng=None)
-    >>> np.round(new.particles.ravel(), 6).tolist()
+    >>> particles = hf.Particles.weighted(np.array([[1.0], [2.0], [3.0]]), np.array([0.5, 0.3, 0.2]))
+    >>> new = hf.OptimalTransportResampling().resample(particles, rng=None)
+    >>> np.round(new.x.ravel(), 6).tolist()
     [1.0, 1.5, 2.6]
     """
 
@@ -61,32 +61,32 @@ class OptimalTransportResampling:
 
     def __post_init__(self) -> None:
         one_of("distance", self.distance, ("whitened", "euclidean"))
-        object.__setattr__(self, "largest", as_count("largest", self.largest))
+        object.__setattr__(self, "largest", check_count("largest", self.largest))
 
-    def resample(self, cloud: Cloud, rng: np.random.Generator, circular: Sequence[int] = ()) -> Cloud:
+    def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
         """Return equally weighted averages of particles, in the order of the particles moved; `rng` is not used."""
-        n, d = cloud.particles.shape
-        if cloud.successors != n:  # there is no plan between different numbers: chosen at even steps
-            steps = (np.arange(cloud.successors) + 0.5) / cloud.successors
-            return Cloud.equal(cloud.particles[picked(cloud.weights, steps)])
+        n, d = particles.x.shape
+        if particles.n_next != n:  # there is no plan between different numbers: chosen at even steps
+            steps = (np.arange(particles.n_next) + 0.5) / particles.n_next
+            return Particles.equal(particles.x[picked(particles.weights, steps)])
         if d > 1 and n > self.largest:
             raise ValueError(
                 f"particles: expected at most {self.largest} for optimal transport in {d} dimensions, got {n}; "
                 "raise `largest`, or take SystematicResampling"
             )
-        weights = cloud.weights / cloud.weights.sum()
-        x = unwrap_angles(cloud.particles, weights, circular)
+        weights = particles.weights / particles.weights.sum()
+        x = unwrap_angles(particles.x, weights, circular)
         mean = weights @ x
         centred = x - mean
         new = _along_the_line(centred, weights) if d == 1 else _averages(self._scaled(centred), centred, weights)
-        return Cloud.equal(wrap_angles(mean + new - new.mean(axis=0), circular))
+        return Particles.equal(wrap_angles(mean + new - new.mean(axis=0), circular))
 
     def _scaled(self, x: Array) -> Array:
         """Return points whose Euclidean distances are the ones meant."""
         if self.distance == "euclidean":
             return x
         x = x - x.mean(axis=0)
-        return np.linalg.solve(np.linalg.cholesky(floored(x.T @ x / len(x))), x.T).T
+        return np.linalg.solve(np.linalg.cholesky(regularised(x.T @ x / len(x))), x.T).T
 
 
 def _along_the_line(x: Array, weights: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count
+from herdfilter._checks import Array, check_count
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models._fields import assign
 from herdfilter.models.random._numbers import listed, rounded
@@ -128,7 +128,7 @@ class RandomModel:
     seed: int
 
     def __post_init__(self) -> None:
-        assign(self, seed=as_count("seed", self.seed, minimum=0, most=None))
+        assign(self, seed=check_count("seed", self.seed, minimum=0, most=None))
         drawn = _draw(self.seed)
         assign(self, **drawn._asdict())
         for part, names in ((drawn.motion, TRANSITION), (drawn.sensing, OBSERVATION)):

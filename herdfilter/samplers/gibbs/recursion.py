@@ -57,7 +57,7 @@ def herd(target, origin, first, sweeps, effective_count, careful, points, room):
             for j in range(positive if t > 0 else 0):
                 bumps[HEIGHT, j] *= (size + 1.0) / size
             e = maximise(bumps, positive, positive + found, x[i], near, table, stack) - x[i]
-            move(precision, i, e, residual)
+            transition(precision, i, e, residual)
             x[i] += e
             longest = max(longest, abs(e))
             if i == d - 1 and longest < SETTLED:
@@ -80,7 +80,7 @@ def measure(means, precision, x, residual):
 
 
 @njit(**INSIDE)
-def move(precision, i, e, residual):
+def transition(precision, i, e, residual):
     """Update the residuals after coordinate i has moved by e."""
     components, d = residual.shape
     for m in range(components):

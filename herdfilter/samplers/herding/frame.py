@@ -46,7 +46,7 @@ class KernelFrame:
         weights, means, cov = mixture.weights, mixture.means, mixture.distinct_covariances
         if not keep.all():
             weights, means, cov = weights[keep], means[keep], cov if mixture.shared else cov[keep]
-            mixture = GaussianMixture.trusted(weights, means, cov)
+            mixture = GaussianMixture.unchecked(weights, means, cov)
         kernel = kernel_covariance(bandwidth, mixture, n)
         axes = np.linalg.cholesky(kernel)
         inverse = np.linalg.inv(axes)

@@ -23,7 +23,7 @@ THIN = 1e-24  # variance, in units of the mixture's, below which a dimension cou
 
 Labels = NDArray[np.int64]
 Sample = Callable[[GaussianMixture, int], Points]
-Move = Callable[[GaussianMixture, Array, Array], Array]
+Descent = Callable[[GaussianMixture, Array, Array], Array]
 
 
 def grouped(mixture: GaussianMixture, n: int, sample: Sample, *, weighted: bool = False) -> Points:
@@ -47,17 +47,17 @@ def grouped(mixture: GaussianMixture, n: int, sample: Sample, *, weighted: bool 
     return Points(x, weights if weighted else None)
 
 
-def moved(mixture: GaussianMixture, x: Array, weights: Array, move: Move) -> Array:
+def moved(mixture: GaussianMixture, x: Array, weights: Array, transition: Descent) -> Array:
     """Move points (n, d) of these weights group by group, each within the group that it is nearest to."""
     labels = far_groups(mixture, len(x))
     if not labels.any():
-        return move(mixture, x, weights)
+        return transition(mixture, x, weights)
     unit = _deviations(mixture, labels)
     distances = scipy.spatial.distance.cdist((x - mixture.mean) / unit, (mixture.means - mixture.mean) / unit)
     nearest, x = labels[distances.argmin(axis=1)], x.copy()
     for group in np.unique(nearest):
         some = nearest == group
-        x[some] = moved(_part(mixture, labels == group), x[some], weights[some], move)
+        x[some] = moved(_part(mixture, labels == group), x[some], weights[some], transition)
     return x
 
 
@@ -126,7 +126,7 @@ def _deviations(mixture: GaussianMixture, labels: Labels) -> Array:
 def _part(mixture: GaussianMixture, members: NDArray[np.bool_]) -> GaussianMixture:
     """Return a mixture of some of the components."""
     weights, covariances = mixture.weights[members], mixture.distinct_covariances
-    return GaussianMixture.trusted(
+    return GaussianMixture.unchecked(
         weights / weights.sum(),
         mixture.means[members],
         covariances if mixture.shared else covariances[members],

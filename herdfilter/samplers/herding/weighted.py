@@ -57,7 +57,7 @@ def _gaussian(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Climb]:
     d = start.shape[1]
     target, samples = smoothed_target(frame, (1.0,), (1.0,)), no_samples(n, d, (1.0,))
     room, table = climbing_room(target, samples), np.empty((3, 1))
-    smoothed = GaussianMixture.trusted(np.exp(frame.log_weights), frame.means, frame.covariances + np.eye(d))
+    smoothed = GaussianMixture.unchecked(np.exp(frame.log_weights), frame.means, frame.covariances + np.eye(d))
 
     def climb_from(at: Array, points: Array, c: Array) -> tuple[Array, float]:
         t = len(points)

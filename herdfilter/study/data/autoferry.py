@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, as_numbers, one_of, shown
+from herdfilter._checks import Array, as_numbers, check_count, one_of, shown
 from herdfilter._one_line import fields_in_line
 from herdfilter.study.data.files import locate
 
@@ -120,8 +120,8 @@ def load_autoferry(
     >>> data.sensors, data.scans[0].tolist(), data.truth[0].tolist()
     (['radar'], [[30.0, 40.0]], [[30.0, 40.0], [60.0, 40.0]])
     """
-    number = as_count("scenario", scenario)
-    limit = None if max_scans is None else as_count("max_scans", max_scans)
+    number = check_count("scenario", scenario)
+    limit = None if max_scans is None else check_count("max_scans", max_scans)
     if isinstance(sensors, str):
         raise ValueError(f"sensors: expected a sequence of names, got {shown(sensors)}")
     wanted = {SENSORS[one_of("sensors", name, SENSORS)]: name for name in sensors}

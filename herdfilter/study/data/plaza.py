@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count, one_of
+from herdfilter._checks import Array, check_count, one_of
 from herdfilter._one_line import fields_in_line
 from herdfilter.models.contract import wrap_angles
 from herdfilter.study.data.files import locate
@@ -119,7 +119,7 @@ def load_plaza(
     [[10.  0.]] [[0.0, 10.0], [0.0, 9.0], [0.0, 8.0]]
     """
     name = one_of("name", name, _TURNED)
-    limit = None if max_ranges is None else as_count("max_ranges", max_ranges)
+    limit = None if max_ranges is None else check_count("max_ranges", max_ranges)
     path = locate(f"{name}_.mat", folder, base_url)
     table = _read(path)
     survey, odometry = table["GT"], table["DR"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import Array, as_count
+from herdfilter._checks import Array, check_count
 from herdfilter._one_line import fields_in_line
 from herdfilter.study.data.files import locate
 
@@ -87,7 +87,7 @@ def load_uav(
      [ 0.  22.2  2. ]
      [ 0.  33.4  3. ]]
     """
-    limit = None if max_steps is None else as_count("max_steps", max_steps)
+    limit = None if max_steps is None else check_count("max_steps", max_steps)
     time, fixes = _read(str(locate("UAV_Rot.csv", folder, base_url)))
     position = local_position(fixes, fixes[0])
     velocity = np.gradient(position, axis=0)

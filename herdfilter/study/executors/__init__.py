@@ -6,7 +6,7 @@ finished; the rest of its batch goes to the same place again, which has the reco
 
 from __future__ import annotations
 
-from herdfilter._checks import as_count, one_of
+from herdfilter._checks import check_count, one_of
 from herdfilter.study.executors.base import BATCH_SECONDS, Batch, Executor
 from herdfilter.study.executors.cluster import Cluster, import_distributed
 from herdfilter.study.executors.in_process import InProcess
@@ -68,7 +68,7 @@ def make_executor(work: StagedWork, scheduler: str, workers: int, run_timeout: f
     >>> [batch.tasks for batch in executor.wait()]
     [[Task(filter='bootstrap', n_particles=20, run=0)]]
     """
-    workers = as_count("workers", workers)
+    workers = check_count("workers", workers)
     if run_timeout is not None and scheduler == "local":
         return SupervisedPlaces(work, workers, run_timeout)
     if scheduler != "local":

@@ -34,10 +34,10 @@ def test_same_object_where_nothing_is_resampled(resampling):
 @pytest.mark.parametrize("resampling", [hf.SystematicResampling(), hf.SSPResampling(), MIXTURE])
 def test_points_and_weights_are_those_of_the_scheme(resampling):
     given = state()
-    cloud = resampling.resample(hf.Cloud.weighted(X.T, UNEVEN), np.random.default_rng(7))
+    particles = resampling.resample(hf.Particles.weighted(X.T, UNEVEN), np.random.default_rng(7))
     found = HerdfilterResampler(resampling, seed=7).resample(given)
-    np.testing.assert_allclose(found.state_vector.T, cloud.particles, rtol=1e-9)
-    np.testing.assert_allclose(found.log_weight, cloud.log_weights, rtol=1e-12)
+    np.testing.assert_allclose(found.state_vector.T, particles.x, rtol=1e-9)
+    np.testing.assert_allclose(found.log_weight, particles.log_weights, rtol=1e-12)
 
 
 def test_mixture_keeps_mean_and_covariance():

@@ -176,7 +176,7 @@ def test_resampling_that_moves_particles(linear_modes):
     model = linear_modes(8)
     pf = hf.ParticleFilter(model, 30, resampling=RegularisedResampling(), rng=0)
     assert pf.run(Z).mode_probabilities.shape == (4, 2)
-    whole = SimpleNamespace(resample=lambda cloud, rng, circular=(): cloud)
+    whole = SimpleNamespace(resample=lambda particles, rng, circular=(): particles)
     pf = hf.ParticleFilter(model, 30, resampling=whole, rng=0)
     with pytest.raises(ValueError, match=r"resampling: expected .* got SimpleNamespace, which makes as many"):
         pf.run(Z)

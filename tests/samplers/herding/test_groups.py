@@ -104,9 +104,9 @@ def test_shares_follow_the_weights_at_every_number_of_points():
 def test_a_cloud_of_narrow_components_is_one_group():
     x = np.random.default_rng(0).standard_normal((100, 3))
     for deviation in (0.3, 0.03, 1e-4):
-        cloud = GaussianMixture(np.ones(100), x, deviation**2 * np.eye(3))
-        assert not far_groups(cloud, 100).any()
-        assert not unlike_groups(cloud, 100).any()
+        particles = GaussianMixture(np.ones(100), x, deviation**2 * np.eye(3))
+        assert not far_groups(particles, 100).any()
+        assert not unlike_groups(particles, 100).any()
 
 
 def test_parallel_sheets_are_one_group():

@@ -12,7 +12,7 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 
 
-class Move(NamedTuple):
+class Transition(NamedTuple):
     """The way from the particles to the next step: a model, and what its functions take besides states.
 
     Its methods call those of the model on states x (n, d), whose results are checked; angles are wrapped where states are
@@ -33,12 +33,14 @@ class Move(NamedTuple):
     --------
     What a proposal can ask about the way to the next step, here of half a second:
 
-    >>> move = hf.Move(hf.models.CoordinatedTurn(), dt=0.5)
-    >>> x = move.model.initial.sample(3, np.random.default_rng(0))
-    >>> move.sample(x, np.random.default_rng(0)).shape, move.noise_dim, move.additive, move.circular
+    >>> transition = hf.Transition(hf.models.CoordinatedTurn(), dt=0.5)
+    >>> x = transition.model.initial.sample(3, np.random.default_rng(0))
+    >>> transition.sample(x, np.random.default_rng(0)).shape, transition.noise_dim, transition.additive, transition.circular
     ((3, 5), 5, True, ())
-    >>> np.allclose(move.push(x, np.zeros((3, 5))), move.mean(x)), np.allclose(move.factor @ move.factor.T, move.covariance)
-    (True, True)
+    >>> np.allclose(transition.propagate(x, np.zeros((3, 5))), transition.mean(x))
+    True
+    >>> np.allclose(transition.factor @ transition.factor.T, transition.covariance)
+    True
     """
 
     model: contract.Model
@@ -53,14 +55,14 @@ class Move(NamedTuple):
 
     @property
     def noise_dim(self) -> int:
-        """Dimension of the standard normal noise that `push` takes."""
+        """Dimension of the standard normal noise that `propagate` takes."""
         return contract.noise_dim(self.model)
 
     def sample(self, x: Array, rng: np.random.Generator) -> Array:
         """Draw one successor of each state, (n, d)."""
         return contract.sample_transition(self.model, x, rng, self.dt, self.control, self.step)
 
-    def push(self, x: Array, noise: Array) -> Array:
+    def propagate(self, x: Array, noise: Array) -> Array:
         """States that standard normal noise (n, `noise_dim`) takes x to, (n, d)."""
         return contract.propagate(self.model, x, noise, self.dt, self.control, self.step)
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_any, as_array, as_count, as_particles, as_weighted_particles
-from herdfilter._one_line import one_line
+from herdfilter._checks import Array, as_any, as_array, as_particles, as_weighted_particles, check_count
+from herdfilter._one_line import summary_repr
 
 
-class Cloud:
+class Particles:
     """Weighted particles; the weights and their effective sample size are computed once, when first asked for.
 
     Parameters
@@ -39,11 +39,11 @@ class Cloud:
     --------
     Three equal particles meet the likelihoods 1, 2 and 1, whose weighted sum is the evidence.
 
-    >>> cloud = hf.Cloud.equal(np.array([[0.0], [1.0], [3.0]]))
-    >>> posterior, log_evidence = cloud.reweighted(np.log([1.0, 2.0, 1.0])).normalised()
+    >>> particles = hf.Particles.equal(np.array([[0.0], [1.0], [3.0]]))
+    >>> posterior, log_evidence = particles.reweighted(np.log([1.0, 2.0, 1.0])).normalised()
     >>> np.round(posterior.weights, 12).tolist(), np.allclose(np.exp(log_evidence), 4 / 3)
     ([0.25, 0.5, 0.25], True)
-    >>> round(cloud.ess, 6), round(posterior.ess, 6)
+    >>> round(particles.ess, 6), round(posterior.ess, 6)
     (3.0, 2.666667)
     """
 
@@ -54,40 +54,40 @@ class Cloud:
         modes: NDArray[np.int64] | None = None,
         successors: int | None = None,
     ) -> None:
-        self.particles, self.modes = as_particles("particles", particles), modes
-        n = len(self.particles)
+        self.x, self.modes = as_particles("particles", particles), modes
+        n = len(self.x)
         self.log_weights = as_array("log_weights", log_weights, (n,), finite=False)
         if not (self.log_weights < np.inf).all():  # NaN, too
             raise ValueError(f"log_weights: expected numbers below infinity, got {self.log_weights.max()}")
         if modes is not None and (shape := as_any("modes", modes).shape) != (n,):
             raise ValueError(f"modes: expected shape ({n},), got {shape}")
-        self.successors = n if successors is None else as_count("successors", successors)
+        self.n_next = n if successors is None else check_count("successors", successors)
 
     @classmethod
-    def trusted(cls, particles: Array, log_weights: Array, modes: Any = None, successors: Any = None) -> Cloud:
+    def unchecked(cls, particles: Array, log_weights: Array, modes: Any = None, successors: Any = None) -> Particles:
         """Build without validation, for arrays that are valid by construction."""
         self = object.__new__(cls)
-        self.particles, self.log_weights, self.modes = particles, log_weights, modes
-        self.successors = len(particles) if successors is None else successors
+        self.x, self.log_weights, self.modes = particles, log_weights, modes
+        self.n_next = len(particles) if successors is None else successors
         return self
 
     @classmethod
-    def equal(cls, particles: ArrayLike) -> Cloud:
+    def equal(cls, particles: ArrayLike) -> Particles:
         """Particles (n, d) of equal weight."""
         particles = as_particles("particles", particles)
-        return cls.trusted(particles, np.full(len(particles), -math.log(len(particles))))
+        return cls.unchecked(particles, np.full(len(particles), -math.log(len(particles))))
 
     @classmethod
-    def weighted(cls, particles: ArrayLike, weights: ArrayLike) -> Cloud:
+    def weighted(cls, particles: ArrayLike, weights: ArrayLike) -> Particles:
         """Particles (n, d) with weights (n,) that sum to 1."""
         particles, weights = as_weighted_particles(particles, weights)
         with np.errstate(divide="ignore"):
-            cloud = cls.trusted(particles, np.log(weights))
-        cloud.weights = weights
-        return cloud
+            made = cls.unchecked(particles, np.log(weights))
+        made.weights = weights
+        return made
 
     def __len__(self) -> int:
-        return len(self.particles)
+        return len(self.x)
 
     @cached_property
     def weights(self) -> Array:
@@ -99,22 +99,22 @@ class Cloud:
         """Effective sample size ``1 / sum_i w_i^2``."""
         return float(1.0 / (self.weights @ self.weights))
 
-    def reweighted(self, log_factors: Array) -> Cloud:
+    def reweighted(self, log_factors: Array) -> Particles:
         """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
-        return Cloud.trusted(self.particles, self.log_weights + log_factors, self.modes, self.successors)
+        return Particles.unchecked(self.x, self.log_weights + log_factors, self.modes, self.n_next)
 
     @classmethod
-    def joined(cls, parts: Sequence[Cloud], successors: int | None = None) -> Cloud:
+    def joined(cls, parts: Sequence[Particles], successors: int | None = None) -> Particles:
         """Put parts together, in their order; weights stay what they are."""
         modes = [part.modes for part in parts if part.modes is not None]
-        return cls.trusted(
-            np.concatenate([part.particles for part in parts]),
+        return cls.unchecked(
+            np.concatenate([part.x for part in parts]),
             np.concatenate([part.log_weights for part in parts]),
             np.concatenate(modes) if modes else None,
             successors,
         )
 
-    def normalised(self) -> tuple[Cloud, float]:
+    def normalised(self) -> tuple[Particles, float]:
         """Return the particles with weights that sum to 1, and the logarithm of the sum before.
 
         Where all weights are zero they stay so, and the logarithm is minus infinity. Weights do not depend on a constant
@@ -126,9 +126,9 @@ class Cloud:
         relative = self.log_weights - peak
         weights = np.exp(relative)
         total = float(np.add.reduce(weights))
-        cloud = Cloud.trusted(self.particles, relative - math.log(total), self.modes, self.successors)
-        cloud.weights = weights / total
-        return cloud, float(peak) + math.log(total)
+        particles = Particles.unchecked(self.x, relative - math.log(total), self.modes, self.n_next)
+        particles.weights = weights / total
+        return particles, float(peak) + math.log(total)
 
     def __repr__(self) -> str:
-        return one_line(self, n=len(self), dim=self.particles.shape[1])
+        return summary_repr(self, n=len(self), dim=self.x.shape[1])
