@@ -102,8 +102,8 @@ def measured(args) -> list[dict[str, object]]:
             "filterpy UKF": partial(theirs, make, observations),
             "ukf": partial(ours, "ukf", loop, N, observations),
             "bootstrap, columns": partial(ours, "bootstrap", columns, N, observations),
-            "auto-kh": partial(ours, "auto-kh", loop, N, observations),
-            "auto-kh, columns": partial(ours, "auto-kh", columns, N, observations),
+            "auto": partial(ours, "auto", loop, N, observations),
+            "auto, columns": partial(ours, "auto", columns, N, observations),
         }
         counts = {name: 0 if "ukf" in name.lower() else N for name in filters}
         rows += beside("filterpy", label, counts, filters, references)

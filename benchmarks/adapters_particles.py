@@ -79,7 +79,7 @@ def measured(args) -> list[dict[str, object]]:
             filters["particles, guided"] = partial(theirs, ssms.GuidedPF)
         filters["particles, SQMC"] = partial(theirs, ssms.Bootstrap, qmc=True, n=OF_TWO)
         filters["HerdedFilter in SMC"] = partial(theirs, HerdedFilter)
-        for name in ("bootstrap", "sqmc", "ranked", "auto-kh"):
+        for name in ("bootstrap", "sqmc", "ranked", "auto"):
             filters[name] = partial(ours, name)
         counts = {name: OF_TWO if "sqmc" in name.lower() else N for name in filters}
         rows += beside("particles", label, counts, filters, references)

@@ -109,7 +109,7 @@ def with_parts(scene: Scene, runs: list, parts: Callable[[], tuple], look: bool,
 def ours(scene: Scene, runs: list, k: int) -> np.ndarray:
     """Our own filter on the converted models."""
     model = from_stonesoup(scene.motion, prior=scene.prior)
-    pf = hf.make_filter("auto-kh", model, n_particles=N, rng=k)
+    pf = hf.make_filter("auto", model, n_particles=N, rng=k)
     return pf.run(readings(runs[k][1]), start=START).means
 
 

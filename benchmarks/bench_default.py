@@ -30,7 +30,7 @@ from herdfilter.study import over_models
 from herdfilter.study.scenario import load_scenario, scenario_files
 from herdfilter.study.statistics import median_interval, paired_ratios
 
-DEFAULT, COUNTERPART = "auto-kh", "auto-random"
+DEFAULT, COUNTERPART = "auto", "auto-random"
 FILTERS = (BASELINE, RIVAL, DEFAULT, COUNTERPART, "ranked")
 PARTICLES = (50, 100, 500)
 GROWING = (100, 1000, 10_000)

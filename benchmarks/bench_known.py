@@ -45,7 +45,7 @@ from herdfilter.study.study import plan_study
 
 FILTERS = ["bootstrap", "sqmc", "auxiliary", "guided", "herded-random", "mixture-random", "augmented-random"]
 FILTERS += ["mixture-kh", "herded-kh", "herded-chg", "augmented-kh", "kalman-mixture-kh"]
-FILTERS += ["guided-augmented-em-kh", "guided-augmented-gauss-kh", "auto-kh"]
+FILTERS += ["guided-augmented-em-kh", "guided-augmented-gauss-kh", "auto"]
 FAMILIES = ["linear", "nonlinear"]
 STATISTICS = {"mean": np.mean, "median": np.median, "rms": lambda values: np.sqrt(np.mean(np.square(values)))}
 

@@ -50,7 +50,7 @@ NAIVE = {
 }
 AGREEMENT = 0.03  # by which the herding errors may differ: ties between maxima may be broken differently
 MANY = {"CHG": ContinuousHerdedGibbs(), "KH": KernelHerding()}
-FILTERS = ["bootstrap", "sqmc", "ekf", "ukf", "ckf", "augmented-gauss-kh", "augmented-kh", "auto-kh"]
+FILTERS = ["bootstrap", "sqmc", "ekf", "ukf", "ckf", "augmented-gauss-kh", "augmented-kh", "auto"]
 FILTERS += ["herded-kh", "herded-chg", "mixture-kh", "kalman-mixture-kh"]
 PARTICLES = {
     "particles, bootstrap, as a state-space model": ("model", False),

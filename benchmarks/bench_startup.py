@@ -49,7 +49,7 @@ CALLS = {
     "KernelHerding, d = 4": "hf.KernelHerding().sample(mixture(4), 100)",
     "ContinuousHerdedGibbs, d = 1": "hf.ContinuousHerdedGibbs().sample(mixture(1), 100)",
     "ContinuousHerdedGibbs, d = 4": "hf.ContinuousHerdedGibbs().sample(mixture(4), 100)",
-    "auto-kh on UNGM": "run(hf.models.UNGM(), 100, hf.AutomaticProposal())",
+    "auto on UNGM": "run(hf.models.UNGM(), 100, hf.AutomaticProposal())",
 }
 
 

@@ -23,7 +23,7 @@ LOST = 5.0  # standard deviations of a predicted detection
 FILTERS = (
     ("bootstrap", 1000),
     ("mkf", 100),
-    ("auto-kh", 100),
+    ("auto", 100),
     ("ukf", 1),
     ("bootstrap", 100),
     ("ranked", 100),

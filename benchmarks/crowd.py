@@ -20,7 +20,7 @@ TRACKERS = [
     ("ukf", "belief-propagation"),
     ("ukf", "herded-gibbs"),
     ("bootstrap", "exact"),
-    ("auto-kh", "exact"),
+    ("auto", "exact"),
 ]
 
 

@@ -16,7 +16,7 @@ from herdfilter.catalogue import resolve_filters
 ROUGH_FILTERS = ["ekf", "ukf", "augmented-gauss-kh", "guided-augmented-gauss-kh", "herded-quantile"]
 ROUGH_FILTERS += [
     "kalman-mixture-quantile",
-    "auto-kh",
+    "auto",
     "ranked",
     "sqmc",
     "augmented-kh",

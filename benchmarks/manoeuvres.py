@@ -25,7 +25,7 @@ AGREED = 0.03
 """Root mean square difference of two references, in posterior standard deviations."""
 
 REFERENCE = 2**15
-PROPOSALS = {"auto-kh": hf.AutomaticProposal(), "bootstrap": hf.BootstrapProposal()}
+PROPOSALS = {"auto": hf.AutomaticProposal(), "bootstrap": hf.BootstrapProposal()}
 WITHOUT_PARTICLES = ("imm",)
 
 
@@ -133,7 +133,7 @@ def of_means(means: np.ndarray, exact: np.ndarray, sd: np.ndarray) -> float:
 
 
 def built(name: str, model: hf.models.JumpMarkov, n: int, seed: int) -> Any:
-    """Return a filter of the catalogue; "auto-kh, random modes" draws its modes."""
+    """Return a filter of the catalogue; "auto, random modes" draws its modes."""
     own, _, drawn = name.partition(", ")
     if not drawn:
         return hf.make_filter(name, model, n, rng=[seed, 1])

@@ -43,7 +43,7 @@ SMOOTHERS: dict[str, Callable[[hf.ParticleFilter, hf.FilterResult, int], np.ndar
     "fixed lag": lambda pf, result, seed: hf.fixed_lag_smoother(pf, result, LAG).means,
     "trajectories": lambda pf, result, seed: hf.backward_simulation(pf, result, TRAJECTORIES, seed).means,
 }
-FILTERS = ("bootstrap", "sqmc", "auto-kh")
+FILTERS = ("bootstrap", "sqmc", "auto")
 
 
 def exact_means(case: Case, z: np.ndarray) -> np.ndarray:

@@ -256,7 +256,7 @@ MERGE = {"crossing": 4.0}
 """Squared distance at which the other LMB tracker merges Gaussians; elsewhere none, which does better on the meeting: the
 best of five settings of its thresholds on the first three runs of seed 0."""
 
-OURS = ("lmb-ukf", "lmb-bp", "lmb-herded-gibbs", "lmb-random-gibbs", "lmb-auto-kh", "lmb-bootstrap")
+OURS = ("lmb-ukf", "lmb-bp", "lmb-herded-gibbs", "lmb-random-gibbs", "lmb-auto", "lmb-bootstrap")
 """Names in the catalogue."""
 
 

@@ -187,10 +187,10 @@ def test_the_guide_chooses_by_the_figures(make_pages, monkeypatch):
     """A filter that had the errors of another one would be chosen in its place."""
     page_guide, read = importlib.import_module("page_guide"), importlib.import_module("page_format").read
     before = choices(page_guide)
-    swap = {"ranked": "auto-kh", "auto-kh": "ranked"}
+    swap = {"ranked": "auto", "auto": "ranked"}
     monkeypatch.setattr(page_guide, "read", lambda name: read(name).rename(columns=swap))
     after = choices(page_guide)
-    assert before["a model you know little of"] == "`auto-kh`"
+    assert before["a model you know little of"] == "`auto`"
     assert after["a model you know little of"] == "`ranked`"
     assert {row for row in before if before[row] != after[row]} >= {
         "a state of one dimension",
@@ -206,7 +206,7 @@ def test_every_results_file_says_when_it_was_measured(make_pages):
 
 
 def test_excerpt_of_the_demo_keeps_headings_some_filters_and_the_verdict(make_pages):
-    table = "a title\n\n filter n error\n ----\n bootstrap 50 3\n bootstrap 100 2\n\n ukf 100 9\n auto-kh 100 1\n\nverdict\n"
+    table = "a title\n\n filter n error\n ----\n bootstrap 50 3\n bootstrap 100 2\n\n ukf 100 9\n auto 100 1\n\nverdict\n"
     kept = make_pages.excerpt(table)
     assert kept.split("\n") == [
         "a title",
@@ -214,7 +214,7 @@ def test_excerpt_of_the_demo_keeps_headings_some_filters_and_the_verdict(make_pa
         " filter n error",
         " ----",
         " bootstrap 100 2",
-        " auto-kh 100 1",
+        " auto 100 1",
         "",
         "verdict",
         "",

@@ -14,7 +14,7 @@ from herdfilter.study.statistics import median_interval
 from .look import FAINT, QUIET
 
 SCENARIOS = ["ungm", "lorenz63", "bearings"]
-FILTERS = ["bootstrap", "sqmc", "herded-kh", "augmented-kh", "auto-kh"]
+FILTERS = ["bootstrap", "sqmc", "herded-kh", "augmented-kh", "auto"]
 PARTICLES = [25, 50, 100, 200]
 
 
@@ -49,7 +49,7 @@ def _round_ticks(limits: tuple[float, float]) -> tuple[list[float], list[str]]:
     return inside, [f"{tick:g}" for tick in inside]
 
 
-SORTED = ["sqmc", "ranked", "auto-random", "auto-kh"]
+SORTED = ["sqmc", "ranked", "auto-random", "auto"]
 
 
 def random_models() -> Figure:

@@ -81,6 +81,6 @@ def scenario(name: str) -> Figure:
 
 def over_detections(shown: Scenario) -> Figure:
     """Draw the first run of a scenario of scans: the first filter's estimates, or labelled tracks, over all detections."""
-    who = next(known for known in ("auto-kh", *shown.filters) if known in shown.filters)
+    who = next(known for known in ("auto", *shown.filters) if known in shown.filters)
     result = run_study(plan_study(shown, who, max(shown.particles), 1))
     return trajectory(result)

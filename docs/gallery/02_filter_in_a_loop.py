@@ -38,7 +38,7 @@ measured[45:60] = np.nan  # the camera is covered
 # This is the loop of a program that runs while the measurements arrive. An observation that is None, or NaN, is missing: the
 # step is a prediction, and the filter says so.
 
-pf = hf.make_filter("auto-kh", pendulum, n_particles=100)
+pf = hf.make_filter("auto", pendulum, n_particles=100)
 estimate, sd, missing = np.zeros(100), np.zeros(100), 0
 for k, z in enumerate(measured):
     pf.predict(dt=dt)
@@ -76,7 +76,7 @@ herded = abs(estimate - reference.means[:, 0]) / posterior_sd
 fig, ax = plt.subplots(figsize=(8, 3.2), layout="constrained")
 ax.plot(time, away.T, color="tab:orange", linewidth=0.5, alpha=0.6)
 ax.plot(time, np.median(away, axis=0), color="tab:orange", label="bootstrap: ten runs and their median")
-ax.plot(time, herded, color="tab:blue", label="herded (auto-kh): the same in every run")
+ax.plot(time, herded, color="tab:blue", label="herded (auto): the same in every run")
 ax.set(xlabel="time (s)", ylabel="distance from the reference\n(posterior standard deviations)")
 ax.legend(fontsize="small")
 

@@ -52,9 +52,9 @@ delay = 2.3  # from the moment that the radar sees to the moment that it says so
 arrival = [t for t, _, _ in of_camera] + [t + delay for t, _, _ in of_radar]
 both = [(of_camera + of_radar)[k] for k in np.argsort(arrival, kind="stable")]
 runs = {
-    "radar alone": hf.make_filter("auto-kh", boat, n_particles=300).run(of_radar),
-    "camera alone": hf.make_filter("auto-kh", boat, n_particles=1000).run(of_camera),
-    "both": hf.make_filter("auto-kh", boat, n_particles=300).run(both, late="replay"),
+    "radar alone": hf.make_filter("auto", boat, n_particles=300).run(of_radar),
+    "camera alone": hf.make_filter("auto", boat, n_particles=1000).run(of_camera),
+    "both": hf.make_filter("auto", boat, n_particles=300).run(both, late="replay"),
 }
 
 fig, axes = plt.subplots(1, 3, figsize=(9.5, 2.9), sharex=True, sharey=True, layout="constrained")

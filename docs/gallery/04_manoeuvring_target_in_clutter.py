@@ -43,7 +43,7 @@ model = hf.models.WithClutter(
 )
 modes = np.repeat([0, 1, 0], [16, 15, 15])  # at steps 0 to 45
 truth, scans = hf.simulate(model, steps=45, rng=5, modes=modes)
-names = ["auto-kh", "bootstrap", "imm"]
+names = ["auto", "bootstrap", "imm"]
 results = {name: hf.make_filter(name, model, n_particles=100, rng=0).run(scans) for name in names}
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
@@ -52,8 +52,8 @@ left.plot(distance * np.cos(bearing), distance * np.sin(bearing), ".", color="0.
 left.plot(0, 0, "^", color="tab:red")
 left.set(title="what the radar (triangle) saw in 45 scans", xlabel="x (m)", ylabel="y (m)", aspect="equal")
 hf.plotting.plot_track(truth, ax=right, dims=(0, 2), color="black", linewidth=1, label="truth")
-hf.plotting.plot_track(results["auto-kh"].means, ax=right, dims=(0, 2), label="estimate", ends=True)
-right.set(title="auto-kh with 100 particles", xlabel="x (m)", ylabel="", aspect="equal")
+hf.plotting.plot_track(results["auto"].means, ax=right, dims=(0, 2), label="estimate", ends=True)
+right.set(title="auto with 100 particles", xlabel="x (m)", ylabel="", aspect="equal")
 right.legend()
 
 # %%

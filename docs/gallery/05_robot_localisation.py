@@ -49,14 +49,14 @@ fig.supxlabel("x (m)", fontsize="medium")
 # as another. The bootstrap filter has kept the few headings of the particles that were near by chance. When the robot drives
 # off, none of them is right. The fit has made headings anew.
 #
-# Below are runs with other random numbers, too. Ten times as many particles do not save the bootstrap filter. ``auto-kh``
+# Below are runs with other random numbers, too. Ten times as many particles do not save the bootstrap filter. ``auto``
 # widens the particles as the fit does, because the noise of the wheels is too narrow to part them.
 
 more = {
     "bootstrap": ("tab:orange", [resampling, *(localise("bootstrap", seed) for seed in range(1, 4))]),
     "bootstrap, 3,000 particles": ("tab:red", [localise("bootstrap", seed, n=3000) for seed in range(2)]),
     "mixture-random": ("tab:blue", [drawing, *(localise("mixture-random", seed) for seed in range(1, 6))]),
-    "auto-kh": ("tab:green", [localise("auto-kh", seed) for seed in range(6)]),
+    "auto": ("tab:green", [localise("auto", seed) for seed in range(6)]),
 }
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained")
 hf.plotting.plot_track(data.truth, ax=left, color="black", linewidth=1, label="truth")

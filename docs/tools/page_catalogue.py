@@ -29,7 +29,7 @@ def catalogue(n: int = 100, scenarios: Iterable[str] = ("ungm", "lorenz63", "bea
     at_n = table[table["n"] == n].set_index(["filter", "scenario"])["to_bootstrap"].to_dict()
     named = read("default_scenarios").set_index(["scenario", "n"])
     default = {s: named.loc[(SAME.get(s, s), n), "to_bootstrap"] for s in scenarios}
-    at_n |= {("auto-kh", s): ratio for s, ratio in default.items()}
+    at_n |= {("auto", s): ratio for s, ratio in default.items()}
     robot = named.loc[("plaza", ROBOT)]
     rows: list[list[object]] = []
     for name, parts in catalogue_entries().items():
@@ -37,6 +37,6 @@ def catalogue(n: int = 100, scenarios: Iterable[str] = ("ungm", "lorenz63", "bea
             continue
         built = [str(parts[key]) for key in ("filter", "proposal", "resampling") if key in parts]
         cells = [number(at_n[name, s]) if (name, s) in at_n else "" for s in scenarios]
-        found = percent(1 - robot.get("lost" if name == "auto-kh" else f"lost_{name}", np.nan))
+        found = percent(1 - robot.get("lost" if name == "auto" else f"lost_{name}", np.nan))
         rows.append([f"`{name}`", ", ".join(f"`{part}`" for part in built), *cells, found])
     return ["name", "parts", *(TITLES[s] for s in scenarios), "robot found"], rows

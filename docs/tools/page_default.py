@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from page_format import Table, interval, markdown, number, percent, read
 
-DEFAULT = "auto-kh"
-ORDER = ("bootstrap", "sqmc", "ranked", "auto-random", "auto-kh")
+DEFAULT = "auto"
+ORDER = ("bootstrap", "sqmc", "ranked", "auto-random", "auto")
 SHOWN = 100
 """Number of particles that the page tells of; all others are in the data files."""
 FEWEST, WORST, BEST = 3, 7, 4

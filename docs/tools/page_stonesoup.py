@@ -11,7 +11,7 @@ TEXT = {
     "HerdedProposal, not looking": "proposal: `HerdedProposal`",
     "AutomaticProposal, three lines": "proposal: three lines changed",
     "AutomaticProposal, herded prior": "the same, no random number",
-    "ParticleFilter, converted models": "`auto-kh`, converted models",
+    "ParticleFilter, converted models": "`auto`, converted models",
 }
 """Filter in the results file -> what it is."""
 

@@ -26,9 +26,9 @@ from page_samplers import far, hostile, peers, quality, rates, repairs, rivals, 
 
 ROOT = Path(__file__).parents[2]
 YES_NO = {"True": "yes", "False": "no"}
-FOUR = ("bootstrap", "herded-kh", "herded-chg", "auto-kh")
+FOUR = ("bootstrap", "herded-kh", "herded-chg", "auto")
 """Filters of the README."""
-SHOWN = ("auto-kh", "kalman-mixture-kh", "herded-kh", "augmented-kh", "sqmc")
+SHOWN = ("auto", "kalman-mixture-kh", "herded-kh", "augmented-kh", "sqmc")
 COUNTS = (20, 100, 500)
 """Filters and numbers of particles on the study's page; all others are in its data file."""
 WEIGHED = ("bootstrap", "sqmc", "guided", "mixture-random", "mixture-kh", "herded-kh", "augmented-kh")

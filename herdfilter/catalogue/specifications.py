@@ -131,7 +131,7 @@ def catalogue() -> dict[str, dict[str, Any]]:
     >>> entry = hf.catalogue.catalogue()["bootstrap"]
     >>> print(entry["proposal"], entry["resampling"])
     BootstrapProposal() SystematicResampling()
-    >>> "auto-kh" in hf.catalogue.catalogue()
+    >>> "auto" in hf.catalogue.catalogue()
     True
     """
     return tomllib.loads((files("herdfilter.catalogue") / "filters.toml").read_text(encoding="utf-8"))
@@ -150,7 +150,7 @@ def make_filter(
     Parameters
     ----------
     name : str
-        Such as ``"auto-kh"`` or ``"bootstrap"``; ``herdfilter filters`` lists them.
+        Such as ``"auto"`` or ``"bootstrap"``; ``herdfilter filters`` lists them.
     model : object
         A state-space model; see `herdfilter.models.contract`.
     n_particles : int
@@ -179,16 +179,16 @@ def make_filter(
     >>> model = hf.models.linear_chain(2)
     >>> truth, z = hf.simulate(model, steps=10, rng=1)
     >>> exact = hf.make_filter("ekf", model).run(z)
-    >>> for name in ["auto-kh", "ukf", "bootstrap"]:
+    >>> for name in ["auto", "ukf", "bootstrap"]:
     ...     result = hf.make_filter(name, model, n_particles=100, rng=0).run(z)
     ...     print(name, np.allclose(result.means, exact.means, atol=1e-9))
     ...
-    auto-kh True
+    auto True
     ukf True
     bootstrap False
     """
     if not isinstance(name, str):
-        raise TypeError(f"name: expected the name of a filter, such as 'auto-kh', got {shown(name)}")
+        raise TypeError(f"name: expected the name of a filter, such as 'auto', got {shown(name)}")
     return _built_once(one_of("name", name, catalogue()))(model, n_particles, as_generator(rng), **told)
 
 
@@ -220,9 +220,9 @@ def resolve_filters(
 
     Examples
     --------
-    >>> factories = hf.catalogue.resolve_filters(["bootstrap", "auto-kh"])
+    >>> factories = hf.catalogue.resolve_filters(["bootstrap", "auto"])
     >>> list(factories)
-    ['bootstrap', 'auto-kh']
+    ['bootstrap', 'auto']
     >>> pf = factories["bootstrap"](hf.models.UNGM(), 50, np.random.default_rng(0))
     >>> len(pf.particles)
     50

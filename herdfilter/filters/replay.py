@@ -40,7 +40,7 @@ class Replay:
     --------
     The reading of time 2 arrives after that of time 3.
 
-    >>> tracker = hf.Replay(hf.make_filter("auto-kh", hf.models.UNGM(), n_particles=20), lag=5.0)
+    >>> tracker = hf.Replay(hf.make_filter("auto", hf.models.UNGM(), n_particles=20), lag=5.0)
     >>> for time, z in [(1, [0.2]), (3, [1.5]), (2, [4.0])]:
     ...     record = tracker.update(time, z)
     ...
@@ -49,7 +49,7 @@ class Replay:
 
     All is as if it had come in time:
 
-    >>> in_order = hf.make_filter("auto-kh", hf.models.UNGM(), n_particles=20).run([[0.2], [4.0], [1.5]])
+    >>> in_order = hf.make_filter("auto", hf.models.UNGM(), n_particles=20).run([[0.2], [4.0], [1.5]])
     >>> np.array_equal(in_order.means[-1], record.mean)
     True
     """

@@ -79,7 +79,7 @@ def from_functions(
     ...     Q=1e-3 * np.eye(2), R=[[0.01]], x0=[0.5, 0.0], P0=0.1 * np.eye(2), angles=[0],
     ... )
     >>> truth, z = hf.simulate(model, steps=50, dt=0.05, rng=1)
-    >>> result = hf.make_filter("auto-kh", model, n_particles=50).run(z, dt=0.05)
+    >>> result = hf.make_filter("auto", model, n_particles=50).run(z, dt=0.05)
     >>> bool(np.std((result.means - truth)[:, 0]) < 0.15)
     True
 
@@ -110,7 +110,7 @@ class FunctionModel:
     (True, 1, [1.0])
     >>> np.allclose(model.transition_mean(np.array([[1.0], [2.0]]), dt=np.log(2), control=None, step=1), [[0.5], [1.0]])
     True
-    >>> for name in ["ukf", "auto-kh"]:
+    >>> for name in ["ukf", "auto"]:
     ...     print(hf.make_filter(name, model).run([1.0, 0.4, 0.1]).means.shape)
     ...
     (3, 1)

@@ -72,7 +72,7 @@ class JumpMarkov:
     >>> exact = hf.MixtureKalmanFilter(model, n_particles=2**8).run(z)
     >>> np.round(exact.mode_probabilities[:, 1], 2).tolist()
     [0.24, 0.09, 0.04, 0.03, 0.02, 0.96, 0.9]
-    >>> result = hf.make_filter("auto-kh", model, n_particles=100).run(z)
+    >>> result = hf.make_filter("auto", model, n_particles=100).run(z)
     >>> np.allclose(result.mode_probabilities, exact.mode_probabilities, atol=0.15)
     True
     """

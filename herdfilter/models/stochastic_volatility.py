@@ -53,7 +53,7 @@ class StochasticVolatility:
     A return of 0 makes a low volatility more likely, and a large one a high one. Kalman filters cannot learn that.
 
     >>> model = hf.models.StochasticVolatility()
-    >>> quiet, wild = (hf.make_filter("auto-kh", model, 50).run([y, y, y]).means[-1, 0] for y in (0.0, 3.0))
+    >>> quiet, wild = (hf.make_filter("auto", model, 50).run([y, y, y]).means[-1, 0] for y in (0.0, 3.0))
     >>> bool(quiet < model.mu < wild)
     True
     >>> try:

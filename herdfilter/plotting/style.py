@@ -17,7 +17,7 @@ STYLES = {
     "bootstrap-residual": Style("#6b6b6b", "v", ":"),
     "bootstrap-ssp": Style("#6b6b6b", "*", ":"),
     "bootstrap-transport": Style("#6b6b6b", "D", "-"),
-    "auto-kh": Style("#B5179E", "P", "-"),
+    "auto": Style("#B5179E", "P", "-"),
     "auto-random": Style("#B877AA", "P", ":"),
     "herded-kh": Style("#0072B2", "o", "-"),
     "herded-chg": Style("#3392CC", "o", "-"),

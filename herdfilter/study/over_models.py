@@ -90,14 +90,14 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
     --------
     >>> import pandas as pd
     >>> table = pd.DataFrame({
-    ...     "filter": 4 * ["bootstrap"] + 4 * ["auto-kh"], "n_particles": 100, "model": 2 * [0, 1, 2, 3],
+    ...     "filter": 4 * ["bootstrap"] + 4 * ["auto"], "n_particles": 100, "model": 2 * [0, 1, 2, 3],
     ...     "run": 2 * [0, 1, 2, 3], "error": "", "reference_error_sd": 4 * [0.2] + 4 * [0.1],
     ...     "reference_uncertainty": 0.0, "variance_ratio": 1.0, "log_likelihood_error": 0.0, "ms_per_step": 1.0,
     ... })
     >>> print(hf.study.over_models(table)[["filter", "models", "ratio"]].to_string(index=False))
        filter  models  ratio
     bootstrap       4    1.0
-      auto-kh       4    0.5
+      auto       4    0.5
     """
     import pandas as pd
 

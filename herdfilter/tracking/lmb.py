@@ -109,7 +109,7 @@ class LMBTracker:
         birth: Sequence[Birth] | BirthFromMeasurements = (),
         survival_probability: float = 0.99,
         association: Any = "auto",
-        filter: str | Callable[[Any, int, np.random.Generator], Any] = "auto-kh",  # noqa: A002
+        filter: str | Callable[[Any, int, np.random.Generator], Any] = "auto",  # noqa: A002
         n_particles: int = 100,
         rng: np.random.Generator | int | None = None,
         initial: Sequence[Birth] = (),

@@ -40,7 +40,7 @@ def test_filters_lists_the_catalogue_and_tells_how_one_is_built():
     [
         (["compare", "ung"], ["ungm"]),
         (["scenarios", "lorenz"], ["lorenz63", "lorenz96"]),
-        (["compare", "ungm", "--filters", "auto-kh,herded-r"], ["auto-kh,herded-random"]),
+        (["compare", "ungm", "--filters", "auto,herded-r"], ["auto,herded-random"]),
         (["filters", "sqm"], ["sqmc"]),
         (["compare", "own/folder/"], []),
     ],

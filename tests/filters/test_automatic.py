@@ -239,16 +239,16 @@ def test_a_target_that_is_seen_by_its_bearing_alone_is_kept():
     How good one set of so few points is, is luck: errors are those of four sets. With 16 or 20 points the target is lost.
     """
     scenario = quickly("bearings_only", 24)
-    table = hf.compare(scenario, ["bootstrap", "auto-kh"], [28, 48, 64, 96], runs=5, seed=7)
+    table = hf.compare(scenario, ["bootstrap", "auto"], [28, 48, 64, 96], runs=5, seed=7)
     error = table.groupby("filter")["reference_error"].median()
-    assert error["auto-kh"] < 0.6 * error["bootstrap"]
+    assert error["auto"] < 0.6 * error["bootstrap"]
 
 
 def test_even_the_worst_run_on_landmarks_is_better_than_half_of_bootstraps():
     """A range and a bearing to one landmark, and noise that is narrow beside what is not known."""
-    table = hf.compare(quickly("landmarks", 40), ["bootstrap", "auto-kh"], [20], runs=4, seed=7)
+    table = hf.compare(quickly("landmarks", 40), ["bootstrap", "auto"], [20], runs=4, seed=7)
     error = table.groupby("filter")["reference_error"]
-    assert error.max()["auto-kh"] < 0.5 * error.median()["bootstrap"]
+    assert error.max()["auto"] < 0.5 * error.median()["bootstrap"]
 
 
 def test_more_points_leave_less_of_an_error():

@@ -293,7 +293,7 @@ def test_a_wrong_model_is_refused_by_name(mode):
 def of_moments():
     """Filters that ask for mean and covariance of the observation; some do only where there are any."""
     without = lacking("observation_mean")
-    where_given = {"auto-kh", "auto-kh-random-modes", "auto-random", "ranked", "ranked-random"}
+    where_given = {"auto", "auto-random-modes", "auto-random", "ranked", "ranked-random"}
     return {name for name in FILTERS if outcome(name, without) == "refused"} | where_given
 
 

@@ -30,7 +30,7 @@ def hypotheses(name):
     return online, [supposed(online, z) for z in (None, [0.0], [2.5])]
 
 
-@pytest.mark.parametrize("name", ["ekf", "imm", "mkf", "bootstrap", "auto-kh"])
+@pytest.mark.parametrize("name", ["ekf", "imm", "mkf", "bootstrap", "auto"])
 def test_the_combination_has_the_moments_of_the_mixture(name):
     _, suppositions = hypotheses(name)
     filters = [one.filter for one in suppositions]
@@ -58,7 +58,7 @@ def test_modes_are_as_probable_as_in_the_mixture(name):
     np.testing.assert_allclose(combined(filters, WEIGHTS).mode_probabilities, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["ekf", "mkf", "enkf", "bootstrap", "auto-kh", "auxiliary", "bootstrap-transport"])
+@pytest.mark.parametrize("name", ["ekf", "mkf", "enkf", "bootstrap", "auto", "auxiliary", "bootstrap-transport"])
 def test_a_combination_goes_on_with_as_many_particles_as_before(name):
     online, suppositions = hypotheses(name)
     whole = combined([one.filter for one in suppositions], WEIGHTS)
@@ -71,7 +71,7 @@ def test_a_combination_goes_on_with_as_many_particles_as_before(name):
 
 
 def test_the_evidence_is_that_of_the_update_and_the_filter_stays():
-    online, suppositions = hypotheses("auto-kh")
+    online, suppositions = hypotheses("auto")
     before = online.mean
     for z, one in zip((None, [0.0], [2.5]), suppositions, strict=True):
         updated = copy.deepcopy(online)

@@ -41,7 +41,7 @@ def enumerated(scans, line=LINE):
     ("name", "n", "within"),
     [
         ("mkf", 400, 1e-9),
-        ("auto-kh", 400, 0.01),
+        ("auto", 400, 0.01),
         ("ranked", 400, 0.02),
         ("guided", 3000, 0.05),
         ("bootstrap", 10000, 0.08),
@@ -73,7 +73,7 @@ def test_a_grid_takes_scans():
     assert result.log_likelihood == pytest.approx(log_likelihood, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "auto-kh", "ranked", "guided", "ukf", "ekf", "ckf", "mkf"])
+@pytest.mark.parametrize("name", ["bootstrap", "auto", "ranked", "guided", "ukf", "ekf", "ckf", "mkf"])
 def test_without_clutter_and_misses_it_is_the_model_alone(name):
     """To the last bit: a scan of one detection, which is of the state."""
     z = np.random.default_rng(3).normal(size=(6, 2))
@@ -110,7 +110,7 @@ def test_kalman_filters_associate_by_probability(name):
     assert result.log_likelihood == pytest.approx(log_likelihood, abs=1e-10)
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "auto-kh", "ukf"])
+@pytest.mark.parametrize("name", ["bootstrap", "auto", "ukf"])
 def test_a_sensor_gives_scans_as_the_model_does(name):
     sensor = hf.Sensor(lambda x: x, PLANE.R, detection_probability=P, clutter_density=KAPPA)
     scans = [np.array([[0.5, 1.0], [3.0, 0.0]]), np.empty((0, 2)), np.array([[2.0, 1.5]])]
@@ -121,7 +121,7 @@ def test_a_sensor_gives_scans_as_the_model_does(name):
     assert result.log_likelihood == pytest.approx(own.log_likelihood, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "auto-kh", "ukf"])
+@pytest.mark.parametrize("name", ["bootstrap", "auto", "ukf"])
 def test_no_scan_is_no_news_and_an_empty_scan_is(name):
     pf = hf.make_filter(name, hf.models.WithClutter(PLANE, P, KAPPA), 40, rng=1)
     pf.predict()
@@ -131,7 +131,7 @@ def test_no_scan_is_no_news_and_an_empty_scan_is(name):
     assert pf.log_likelihood == pytest.approx(np.log(1 - P))
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "auto-kh", "guided"])
+@pytest.mark.parametrize("name", ["bootstrap", "auto", "guided"])
 def test_what_is_never_missed_was_not_missed(name):
     pf = hf.make_filter(name, hf.models.WithClutter(PLANE, 1.0, 0.0), 40, rng=1)
     pf.predict()
@@ -150,6 +150,6 @@ def test_modes_take_scans():
     """Of two modes that are the same, whatever the probabilities of jumps: the posterior is that of one."""
     modes = hf.models.JumpMarkov([LINE, LINE], [[0.9, 0.1], [0.5, 0.5]])
     mean, variance, log_likelihood = enumerated(SCANS)
-    result = hf.make_filter("auto-kh", hf.models.WithClutter(modes, P, KAPPA), 400, rng=1).run(SCANS)
+    result = hf.make_filter("auto", hf.models.WithClutter(modes, P, KAPPA), 400, rng=1).run(SCANS)
     assert result.means[-1, 0] == pytest.approx(mean, abs=0.03 * np.sqrt(variance))
     assert result.log_likelihood == pytest.approx(log_likelihood, abs=0.03)

@@ -31,12 +31,12 @@ def readings(times=(1, 2, 3, 4), swapped=False):
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-@pytest.mark.parametrize("name", ["ukf", "ekf", "ckf", "auto-kh"])
+@pytest.mark.parametrize("name", ["ukf", "ekf", "ckf", "auto"])
 def test_two_sensors_at_one_time_are_one_stacked_observation(name, swapped):
     """Exact on a linear Gaussian model, where the default filter is the Kalman filter for the first of the two."""
     exact = hf.UnscentedKalmanFilter(STACKED).run(Z)
     result = hf.make_filter(name, moving(), 2000, rng=0).run(readings(swapped=swapped))
-    exactly = name != "auto-kh"
+    exactly = name != "auto"
     np.testing.assert_array_equal(result.steps, [1, 1, 2, 2, 3, 3, 4, 4])
     np.testing.assert_allclose(result.means[1::2], exact.means, atol=1e-10 if exactly else 0.05)
     np.testing.assert_allclose(result.covariances[1::2], exact.covariances, atol=1e-10 if exactly else 0.05)
@@ -102,7 +102,7 @@ def test_readings_may_all_be_of_the_models_own_observation():
     np.testing.assert_array_equal(result.means, hf.UnscentedKalmanFilter(STACKED).run(Z, times=times).means)
 
 
-@pytest.mark.parametrize("name", ["ukf", "enkf", "bootstrap", "auto-kh", "kalman-mixture-kh", "sqmc"])
+@pytest.mark.parametrize("name", ["ukf", "enkf", "bootstrap", "auto", "kalman-mixture-kh", "sqmc"])
 def test_late_readings_are_taken_up_in_their_places_to_the_last_bit(name):
     arriving = [(1.0, FIRST, [0.4]), (4.0, SECOND, [9.0]), (2.5, FIRST, [2.5]), (3.0, SECOND, [3.0])]
     in_order = sorted(arriving, key=lambda reading: reading[0])
@@ -207,7 +207,7 @@ def test_a_filter_that_needs_moments_refuses_a_sensor_of_a_likelihood_alone():
             match="needs observation_mean and observation_covariance; FunctionModel with this sensor has",
         ):
             online.update([1.0], sensor=alone)
-    assert np.isfinite(hf.make_filter("auto-kh", moving(), 10).run([(1, alone, [1.0])]).log_likelihood)
+    assert np.isfinite(hf.make_filter("auto", moving(), 10).run([(1, alone, [1.0])]).log_likelihood)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_it_can_be_copied(duplicate):
         ("a", r"z: expected a scan, detections \(k, 2\), got 'a' at step 1"),
     ],
 )
-@pytest.mark.parametrize("name", ["bootstrap", "auto-kh", "ukf"])
+@pytest.mark.parametrize("name", ["bootstrap", "auto", "ukf"])
 def test_scans_that_are_none_are_named(name, z, message):
     pf = hf.make_filter(name, WithClutter(PLANE, 0.9, 0.1), 20, rng=1)
     pf.predict()
@@ -159,7 +159,7 @@ def test_a_likelihood_alone_takes_the_length_of_the_first_scan():
 
 
 def test_surplus_detections_without_clutter_are_named():
-    pf = hf.make_filter("auto-kh", WithClutter(PLANE, 0.9, 0.0), 20, rng=1)
+    pf = hf.make_filter("auto", WithClutter(PLANE, 0.9, 0.0), 20, rng=1)
     pf.predict()
     with pytest.raises(ValueError, match="at most one detection, as clutter_density is 0, got 2 at step 1"):
         pf.update(X[:2])

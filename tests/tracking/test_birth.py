@@ -10,7 +10,7 @@ from herdfilter.tracking._newborn import Appearing
 from herdfilter.tracking.birth import Left
 
 
-@pytest.mark.parametrize("name", ["ekf", "auto-kh", "kalman-mixture-random"])
+@pytest.mark.parametrize("name", ["ekf", "auto", "kalman-mixture-random"])
 def test_a_birth_stands_where_it_is_said_to_be(name, walk, cluttered):
     """Components of different shapes; filters of one Gaussian have their moments, and particles about them."""
     covariances = np.array([[[4.0, 1.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 9.0]]])
@@ -33,7 +33,7 @@ def test_deterministic_particles_are_born_with_the_detection_in_view(walk, clutt
     """A birth 1000 times as wide as the noise: 20 particles have the moments of the Kalman filter."""
     wide = Birth(0.1, gaussian(0, 0, variance=700.0**2))
     kalman, particles = (
-        LMBTracker(cluttered(walk, 0.9, 1e-9), [wide], filter=name, n_particles=20) for name in ("ekf", "auto-kh")
+        LMBTracker(cluttered(walk, 0.9, 1e-9), [wide], filter=name, n_particles=20) for name in ("ekf", "auto")
     )
     for tracker in (kalman, particles):
         tracker.predict()

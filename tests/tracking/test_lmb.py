@@ -35,7 +35,7 @@ def same(one, other, places=None):
                 np.testing.assert_allclose(a, b, rtol=10.0**-places, atol=10.0**-places)
 
 
-@pytest.mark.parametrize("name", ["ukf", "auto-kh", "bootstrap"])
+@pytest.mark.parametrize("name", ["ukf", "auto", "bootstrap"])
 def test_one_certain_target_without_clutter_is_the_single_filter(name, walk, cluttered, gaussian):
     model = cluttered(walk, 1.0, 0.0)
     tracker = LMBTracker(model, (), 1.0, filter=name, rng=3, initial=[Birth(1.0, walk.initial)])
@@ -110,7 +110,7 @@ def test_the_gate_costs_no_accuracy(walk, cluttered, gaussian):
     np.testing.assert_allclose(gated.cardinality, all_.cardinality, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["auto-kh", "ukf"])
+@pytest.mark.parametrize("name", ["auto", "ukf"])
 def test_targets_are_counted_and_keep_their_labels(name, walk, cluttered, gaussian):
     """One target stands to the left at all times, another to the right from step 6 to step 15."""
     rng = np.random.default_rng(2)

@@ -88,7 +88,7 @@ def vectors(x: Array, like: states.ParticleState) -> StateVectors:
     return StateVectors(rows)
 
 
-def distribution(prior: Any, dim: int) -> GaussianMixture | Particles:
+def distribution(prior: Any, dim: int) -> GaussianMixture | WeightedPoints:
     """Return a state as an initial distribution.
 
     Parameters

@@ -120,7 +120,7 @@ class RandomModel:
 
     >>> truth, z = hf.simulate(model, steps=20, rng=0)
     >>> exact = hf.GridFilter(model, **model.grid).run(z)
-    >>> result = hf.make_filter("auto-kh", model, n_particles=200).run(z)
+    >>> result = hf.make_filter("auto", model, n_particles=200).run(z)
     >>> bool(np.median(abs(result.means - exact.means) / np.sqrt(exact.covariances[:, 0])) < 0.1)
     True
     """
@@ -189,7 +189,7 @@ def random_model(seed: int) -> RandomModel:
     >>> model.labels, model.dim, model.steps
     (('saturating', 'additive', 'linear sensor', 'heavy-tailed'), 4, 79)
     >>> truth, z = hf.simulate(model, model.steps, rng=0)
-    >>> means = hf.make_filter("auto-kh", model, n_particles=50, rng=0).run(z).means
+    >>> means = hf.make_filter("auto", model, n_particles=50, rng=0).run(z).means
     >>> bool(np.mean(np.std(means - truth, axis=0) / model.spread) < 1)
     True
     """

@@ -235,4 +235,4 @@ def test_parts_are_checked_when_they_are_put_together():
     with pytest.raises(TypeError, match="transition_model: MarkovianTransitionModel cannot be converted"):
         HerdfilterProposal(MarkovianTransitionModel(np.eye(2)))
     with pytest.raises(TypeError, match="proposal: expected a proposal of herdfilter such as AutomaticProposal"):
-        HerdfilterProposal(ConstantVelocity(1.0), proposal="auto-kh")
+        HerdfilterProposal(ConstantVelocity(1.0), proposal="auto")

@@ -9,7 +9,7 @@ import herdfilter as hf
 from herdfilter.filters.proposals import modes as of_modes
 from herdfilter.filters.resampling import OptimalTransportResampling, RegularisedResampling
 
-NAMES = ["bootstrap", "auxiliary", "guided", "ledh-weighted", "ranked", "auto-kh", "auto-kh-random-modes"]
+NAMES = ["bootstrap", "auxiliary", "guided", "ledh-weighted", "ranked", "auto", "auto-random-modes"]
 NAMES += ["augmented-gauss-kh", "guided-augmented-gauss-kh", "mixture-random", "herded-random"]
 Z = [[0.3], None, [1.1], [-0.4]]
 
@@ -35,17 +35,17 @@ def test_modes_are_summed_over(linear_modes, name):
     pf.predict()
     expected = model.initial_modes @ model.transition_matrix
     np.testing.assert_allclose(expected, [0.18333333, 0.33333333, 0.48333333], atol=0.02)
-    if name != "auto-kh-random-modes":
+    if name != "auto-random-modes":
         np.testing.assert_allclose(pf.mode_probabilities, expected, atol=1e-12)
     pf.update([0.5])
     before = pf.mode_probabilities
     pf.predict()
     assert len(pf.particles) == 20
-    if name != "auto-kh-random-modes":
+    if name != "auto-random-modes":
         np.testing.assert_allclose(pf.mode_probabilities, before @ model.transition_matrix, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["auto-kh", "ranked"])
+@pytest.mark.parametrize("name", ["auto", "ranked"])
 def test_particles_tend_to_the_posterior_of_all_histories(linear_modes, enumerated, name):
     for seed in (3, 4):
         model = linear_modes(seed, sensors=2)
@@ -99,14 +99,14 @@ def test_fewer_particles_than_modes_keep_the_whole_mass(linear_modes):
     assert len(pf.particles) == 2
 
 
-@pytest.mark.parametrize("name", ["auto-kh", "ranked"])
+@pytest.mark.parametrize("name", ["auto", "ranked"])
 def test_no_random_number_is_in_herded_modes(linear_modes, name):
     runs = [hf.make_filter(name, linear_modes(6), 20, rng=seed).run(Z) for seed in (0, 1)]
     np.testing.assert_array_equal(runs[0].means, runs[1].means)
     np.testing.assert_array_equal(runs[0].mode_probabilities, runs[1].mode_probabilities)
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "auto-kh"])
+@pytest.mark.parametrize("name", ["bootstrap", "auto"])
 def test_a_sensor_serves_all_modes(linear_modes, name):
     """As the models' own functions do, where these are alike; and asking for a prediction changes nothing."""
     model = linear_modes(7)
@@ -127,12 +127,12 @@ def test_a_sure_detection_is_an_observation(linear_modes):
     model = linear_modes(8)
     scanned = hf.models.WithClutter(model, 1.0, 0.0)
     z = [[0.3], [1.1], [-0.4]]
-    a, b = (hf.make_filter("auto-kh", one, 20).run(seen) for one, seen in ((model, z), (scanned, [[v] for v in z])))
+    a, b = (hf.make_filter("auto", one, 20).run(seen) for one, seen in ((model, z), (scanned, [[v] for v in z])))
     np.testing.assert_array_equal(a.means, b.means)
 
 
 @pytest.mark.parametrize("sensors", [1, 2])
-@pytest.mark.parametrize("name", ["bootstrap", "auto-kh", "auxiliary"])
+@pytest.mark.parametrize("name", ["bootstrap", "auto", "auxiliary"])
 def test_scans_of_a_state_that_jumps(linear_modes, name, sensors):
     """Sensors of one kind or of two: many particles of two filters agree on a scan with a detection and clutter."""
     model = hf.models.WithClutter(linear_modes(9, sensors=sensors), 0.9, 0.1)
@@ -196,7 +196,7 @@ def test_resampling_that_moves_particles(linear_modes):
         lambda model: hf.GridFilter(model, -9, 9, 50),
         lambda model: hf.backward_simulation(model, None, 1, 0),
         lambda model: hf.marginal_smoother(model, None),
-        lambda model: hf.FixedLagSmoother(hf.make_filter("auto-kh", model), 3),
+        lambda model: hf.FixedLagSmoother(hf.make_filter("auto", model), 3),
     ],
 )
 def test_what_knows_no_modes_says_so(linear_modes, make):
