@@ -93,16 +93,16 @@ class Views:
         ValueError
             If a dimension does not exist, a shape does not fit, or `ellipses` is no probability.
         """
-        from herdfilter.pictures._axes import as_mass, axes_or_new, chosen, letters, name_axes
-        from herdfilter.pictures.tracks import plot_state_over_time, plot_track, truth_in
+        from herdfilter.pictures.axes import as_mass, axes_or_new, check_dims, name_axes, text_colour
+        from herdfilter.pictures.tracks import check_truth, plot_state_over_time, plot_track
 
         result: Any = self
         dim = result.means.shape[1]
-        drawn, names = chosen(dims, dim), _names(labels, dim)
+        drawn, names = check_dims(dims, dim), _names(labels, dim)
         if ellipses is not None:
             as_mass("ellipses", ellipses)
         angles = tuple(getattr(self, "circular", ()) if circular is None else circular)
-        actual = None if truth is None else truth_in(truth, drawn, dim)
+        actual = None if truth is None else check_truth(truth, drawn, dim)
         ax = axes_or_new(ax)
         if len(drawn) == 1:
             if not ax.get_ylabel():
@@ -111,7 +111,7 @@ class Views:
         name_axes(ax, *(names[i] for i in drawn))
         if actual is not None:
             turned = [k for k, i in enumerate(drawn) if i in angles]
-            plot_track(actual, None, ax, circular=turned, color=letters(), linewidth=1, label="truth")
+            plot_track(actual, None, ax, circular=turned, color=text_colour(), linewidth=1, label="truth")
         around = {} if ellipses is None else {"covariances": result.covariances, "mass": ellipses}
         return plot_track(result.means, ax=ax, dims=drawn, circular=angles, label="estimate", **around)
 

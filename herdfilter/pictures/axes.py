@@ -1,4 +1,4 @@
-"""What the pictures share: axes, dimensions, colours, and paths that do not cross the seam of a circle."""
+"""Axes, dimensions and colours that the pictures share, and gaps in paths where an angle wraps."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Dims = int | Sequence[int]
 
 
 def axes_or_new(ax: Axes | None) -> Axes:
-    """Return the axes, or without any those of a new figure of pyplot, the only state that is touched."""
+    """Return the axes, or those of a new pyplot figure if there are none."""
     if ax is None:
         import matplotlib.pyplot as plt
 
         return plt.subplots(layout="constrained")[1]
     if not hasattr(ax, "add_patch"):
-        raise TypeError(f"ax: expected Axes of matplotlib or None, got {shown(ax)}; of an array of axes, give one")
+        raise TypeError(f"ax: expected Axes of matplotlib or None, got {shown(ax)}; from an array of axes, give one")
     return ax
 
 
-def chosen(dims: Dims, dim: int) -> tuple[int, ...]:
-    """Return one or two dimensions of a state of `dim`; of a state on the line there is only one."""
+def check_dims(dims: Dims, dim: int) -> tuple[int, ...]:
+    """Return one or two indices of a state of `dim` dimensions; the default (0, 1) becomes (0,) if there is only one."""
     index: tuple[Any, ...] = tuple(dims) if isinstance(dims, Iterable) else (dims,)
     if index == (0, 1) and dim == 1:
         return (0,)
@@ -41,11 +41,6 @@ def as_mass(name: str, value: Any) -> float:
     return as_number(name, value, "a probability between 0 and 1", lambda mass: 0 < mass < 1)
 
 
-def state_label(labels: Sequence[str], dim: int) -> str:
-    """Name a dimension of the state, counted from 0 as in `dims`."""
-    return labels[dim] if dim < len(labels) else f"x{dim}"
-
-
 def name_axes(ax: Axes, x: str, y: str) -> None:
     """Label axes that have no label yet."""
     if not ax.get_xlabel():
@@ -54,7 +49,7 @@ def name_axes(ax: Axes, x: str, y: str) -> None:
         ax.set_ylabel(y)
 
 
-def colour_of(ax: Axes, style: dict[str, Any]) -> Any:
+def pop_colour(ax: Axes, style: dict[str, Any]) -> Any:
     """Take the colour out of a style, or the next one of the axes."""
     for name in ("color", "c"):
         if style.get(name) is not None:
@@ -64,19 +59,19 @@ def colour_of(ax: Axes, style: dict[str, Any]) -> Any:
     return line.get_color()
 
 
-def letters() -> Any:
-    """Colour of letters, in which the truth is drawn: the one that reads on the background in use."""
+def text_colour() -> Any:
+    """Return the colour of text, which reads on the background in use; the truth is drawn in it."""
     import matplotlib as mpl
 
     return mpl.rcParams["text.color"]
 
 
-def seams(values: Array, circular: Sequence[int]) -> np.ndarray:
-    """Find the rows of a path (T, k) before which an angle wraps round; their indices, (m,)."""
+def wrap_steps(values: Array, circular: Sequence[int]) -> np.ndarray:
+    """Return the rows (m,) of a path (T, k) before which an angle wraps."""
     turned = [np.abs(np.diff(values[:, i])) > np.pi for i in circular]
     return np.flatnonzero(np.any(turned, axis=0)) + 1 if turned else np.empty(0, dtype=int)
 
 
-def broken(values: Array, at: np.ndarray) -> Array:
-    """Return a path (T, ...) with a gap of NaN before the rows `at`, so that no line is drawn across."""
+def insert_gaps(values: Array, at: np.ndarray) -> Array:
+    """Insert NaN into a path (T, ...) before the rows `at`, so that no line is drawn across."""
     return np.insert(np.asarray(values, dtype=float), at, np.nan, axis=0)
