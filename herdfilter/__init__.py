@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from herdfilter import bandwidths, discrepancy, discrete, filters, fitting, kernels, models, samplers, testing
 from herdfilter._version import __version__ as __version__
-from herdfilter.conditionals import ConditionalError, ConditionalHerdedGibbs
 from herdfilter.discrepancy import *
 from herdfilter.discrete.thinning import thin
 from herdfilter.filters import *
@@ -23,6 +22,7 @@ from herdfilter.models.sensors import Sensor
 from herdfilter.models.simulation import simulate
 from herdfilter.points import Points
 from herdfilter.samplers import *
+from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, ConditionalHerdedGibbs
 
 if TYPE_CHECKING:
     from herdfilter import association, catalogue, plotting, smoothing, study, tracking

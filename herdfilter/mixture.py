@@ -21,11 +21,11 @@ from herdfilter._checks import (
     as_points,
     as_weights,
     check_count,
-    shown,
+    short_repr,
 )
 from herdfilter._covariances import covariance_factor
-from herdfilter._mixture_conversions import component_covariances, parts_of_kde, parts_of_sklearn
 
+TYPES = ("full", "tied", "diag", "spherical")
 BLOCK = 2**21  # numbers held at once
 
 
@@ -268,9 +268,9 @@ class GaussianMixture:
     def _dims(self, name: str, dims: int | Sequence[int] | np.ndarray) -> np.ndarray:
         index = np.atleast_1d(as_any(name, dims))
         if index.ndim != 1 or index.size == 0 or index.dtype.kind not in "iu":
-            raise ValueError(f"{name}: expected an index or a list of indices, got {shown(dims)}")
+            raise ValueError(f"{name}: expected an index or a list of indices, got {short_repr(dims)}")
         if (index < 0).any() or (index >= self.dim).any() or len(np.unique(index)) != len(index):
-            raise ValueError(f"{name}: expected distinct indices from 0 to {self.dim - 1}, got {shown(dims)}")
+            raise ValueError(f"{name}: expected distinct indices from 0 to {self.dim - 1}, got {short_repr(dims)}")
         return index
 
 
@@ -310,3 +310,69 @@ def _whitened_squares(x: Array, means: Array, inverse_factors: Array) -> Array:
         white = inverse_factors @ (x[start : start + rows].T - means[:, :, None])
         values[start : start + rows] = np.einsum("min,min->nm", white, white)
     return values
+
+
+def component_covariances(value: ArrayLike, m: int, d: int) -> Array:
+    """Return covariances of m components, full, shared, diagonal or spherical by their shape, as (m, d, d) or (1, d, d).
+
+    Raises
+    ------
+    ValueError
+        If the shape is none of these, or a matrix is no covariance.
+    """
+    array = as_numbers("covariances", value, (d, d))
+    if array.shape in ((m, d, d), (d, d)):
+        try:
+            return as_covariance("covariances", value, d).reshape(-1, d, d)
+        except ValueError as error:
+            if array.shape != (m, d) or d == 1 or not np.isfinite(array).all():
+                raise
+            raise ValueError(
+                f"{error}; as there are as many components as dimensions, shape ({d}, {d}) is one matrix shared by all: for "
+                f"diagonal ones, with the variances of a component in each row, pass covariances[:, None] * np.eye({d})"
+            ) from None
+    if array.shape not in ((m, d), (m,)):
+        by_axis = f", ({m}, {d}) for diagonal" if m != d else ""
+        raise ValueError(
+            f"covariances: expected shape ({m}, {d}, {d}) or ({d}, {d}){by_axis} or ({m},) for spherical ones, "
+            f"got {array.shape}"
+        )
+    return as_covariance("covariances", diagonal(array, d), d)
+
+
+def diagonal(variances: Array, d: int) -> Array:
+    """Covariances (m, d, d) with the variances (m, d), or (m,) for all dimensions of a component alike."""
+    return variances.reshape(len(variances), 1, -1) * np.eye(d)
+
+
+def parts_of_sklearn(gmm: Any) -> tuple[Array, Array, Array]:
+    """Weights, means and covariances of a mixture of scikit-learn."""
+    if isinstance(gmm, type) or not hasattr(gmm, "covariance_type"):
+        raise TypeError(
+            f"gmm: expected a fitted GaussianMixture or BayesianGaussianMixture of scikit-learn, got {_kind(gmm)}"
+        )
+    missing = [name for name in ("weights_", "means_", "covariances_") if not hasattr(gmm, name)]
+    if missing:
+        raise ValueError(
+            f"gmm: expected a fitted mixture, got {short_repr(gmm)} without {', '.join(missing)}; call its fit(x) first"
+        )
+    if gmm.covariance_type not in TYPES:
+        raise ValueError(f"gmm.covariance_type: expected one of {', '.join(TYPES)}, got {short_repr(gmm.covariance_type)}")
+    covariances = np.asarray(gmm.covariances_)
+    if gmm.covariance_type in ("diag", "spherical"):
+        covariances = diagonal(covariances, np.shape(gmm.means_)[1])
+    return gmm.weights_, gmm.means_, covariances
+
+
+def parts_of_kde(kde: Any) -> tuple[Array, Array, Array]:
+    """Weights, means and the one covariance of a kernel density estimate of SciPy."""
+    missing = [name for name in ("weights", "dataset", "covariance") if not hasattr(kde, name)]
+    if isinstance(kde, type) or missing:
+        raise TypeError(f"kde: expected a scipy.stats.gaussian_kde, got {_kind(kde)}")
+    return kde.weights, kde.dataset.T, kde.covariance
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return f"an object {type(value).__name__}"

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from herdfilter._checks import Array, as_numbers, shown, unmasked
+from herdfilter._checks import Array, as_numbers, short_repr, unmasked
 
 Vectorised = bool | Literal["columns"]
 """False for functions of one state, True for those of states (n, d), "columns" for those of states (d, n)."""
@@ -40,9 +40,9 @@ class Calls:
         arguments: Any,
     ) -> None:
         if not callable(function):
-            raise TypeError(f"{name}: expected a function, got {shown(function)}")
+            raise TypeError(f"{name}: expected a function, got {short_repr(function)}")
         if vectorised not in (False, True, "columns"):
-            raise ValueError(f"vectorised: expected False, True or 'columns', got {shown(vectorised)}")
+            raise ValueError(f"vectorised: expected False, True or 'columns', got {short_repr(vectorised)}")
         self.name, self.function, self.size, self.shape = name, function, size, shape
         self.vectorised = vectorised
         named = isinstance(arguments, Mapping)

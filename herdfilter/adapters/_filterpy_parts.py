@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, one_of, shown
+from herdfilter._checks import Array, one_of, short_repr
 from herdfilter.adapters._calls import Calls
 
 
@@ -49,7 +49,7 @@ class Timed:
             return self.fx(x, dt * self.unit)
         if self.control is None:
             raise ValueError(
-                f"control: expected None, got {shown(control)}; name the argument of fx that takes it, as in "
+                f"control: expected None, got {short_repr(control)}; name the argument of fx that takes it, as in "
                 "from_filterpy(kf, control='u')"
             )
         return self.fx(x, dt * self.unit, **{self.control: control})
@@ -67,7 +67,7 @@ class Linear:
         if control is None:
             return moved
         if self.B is None:
-            raise ValueError(f"control: expected None, as the filter has no B, got {shown(control)}")
+            raise ValueError(f"control: expected None, as the filter has no B, got {short_repr(control)}")
         return moved + np.ravel(self.B @ np.ravel(control))
 
     def jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
@@ -122,7 +122,7 @@ def check_methods(kf: Any, kind: type, ignore: Sequence[str]) -> None:
                 wrong, instead = "a matrix, got a property, whose value now would stay", ""
         elif name == "predict_x":  # may be another, but has to move the copy that it is called on
             if name in vars(kf) and getattr(kf.predict_x, "__self__", None) is not kf:
-                wrong, instead = f"a method of this filter, got {shown(kf.predict_x)}", ""
+                wrong, instead = f"a method of this filter, got {short_repr(kf.predict_x)}", ""
         elif not _is_own(kf, kind, name):
             wrong = f"{kind.__name__}'s own, got another, which would be lost"
             instead = "give its function of the state as hx, and " if name == "update" else instead

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_generator, shown
+from herdfilter._checks import Array, as_generator, short_repr
 from herdfilter.filters._parts import check_part, returned
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
@@ -79,7 +79,7 @@ def from_particles(ssm: Any, circular: Sequence[int] = (), observation_circular:
     [[-1.]]
     """
     if not isinstance(ssm, StateSpaceModel):
-        got = f"the class {ssm.__name__}" if isinstance(ssm, type) else shown(ssm)
+        got = f"the class {ssm.__name__}" if isinstance(ssm, type) else short_repr(ssm)
         raise TypeError(f"ssm: expected an instance of particles' StateSpaceModel, got {got}")
     return ParticlesModel(ssm, circular, observation_circular)
 

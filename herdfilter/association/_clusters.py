@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_array, as_generator, shown
+from herdfilter._checks import Array, as_array, as_generator, short_repr
 
 Indices = NDArray[np.intp]
 Integers = NDArray[np.int64]
@@ -76,7 +76,7 @@ def check_method(name: str, value: Any, names: Iterable[str] = ()) -> None:
     """Raise ValueError unless a value can solve clusters."""
     if isinstance(value, type) or not hasattr(value, "cluster"):
         known = f"one of {', '.join(names)}, or " if names else ""
-        raise ValueError(f"{name}: expected {known}an instance such as Exact(), got {shown(value)}")
+        raise ValueError(f"{name}: expected {known}an instance such as Exact(), got {short_repr(value)}")
 
 
 def solved(method: ClusterMethod, ratios: ArrayLike, rng: Any) -> Association:

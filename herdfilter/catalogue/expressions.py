@@ -15,7 +15,7 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
-from herdfilter._checks import one_of, shown
+from herdfilter._checks import one_of, short_repr
 from herdfilter.catalogue.names import Imports, named
 
 
@@ -50,12 +50,12 @@ def _built(expression: str, modules: tuple[tuple[str, ModuleType], ...]) -> Any:
             tree = ast.parse(expression.strip(), mode="eval").body
         return _value(tree, dict(modules))
     except (SyntaxError, MemoryError):  # MemoryError: nested deeper than the parser can go
-        raise ValueError(f"{shown(expression)}: expected a constructor call such as 'KernelHerding()'") from None
+        raise ValueError(f"{short_repr(expression)}: expected a constructor call such as 'KernelHerding()'") from None
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{shown(expression)}: {error}") from error
+        raise kind(f"{short_repr(expression)}: {error}") from error
     except Exception as error:  # whatever a constructor raises
-        raise ValueError(f"{shown(expression)}: {type(error).__name__}: {error}") from error
+        raise ValueError(f"{short_repr(expression)}: {type(error).__name__}: {error}") from error
 
 
 def _value(node: ast.expr, modules: Mapping[str, ModuleType]) -> Any:
@@ -87,7 +87,7 @@ def _path(function: ast.expr) -> list[str]:
 
 
 def _told(node: ast.expr) -> str:
-    return shown(ast.unparse(node))
+    return short_repr(ast.unparse(node))
 
 
 def check_keywords(where: str, function: Callable[..., Any], given: Mapping[str, Any], taken: Iterable[str] = ()) -> None:

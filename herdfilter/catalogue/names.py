@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from herdfilter._checks import one_of, shortened, shown
+from herdfilter._checks import one_of, short_repr, shortened
 
 FOLDERS = ("samplers", "fitting", "filters", "models", "kernels", "discrepancy", "association", "tracking")
 """Folders of the package whose public names a file may use; nothing in them reads or writes files."""
@@ -77,7 +77,9 @@ def check_imports(names: Iterable[str]) -> None:
     for name in names:
         dotted = isinstance(name, str) and all(part.isidentifier() for part in name.split("."))
         if not dotted and not (isinstance(name, str) and name.endswith(".py")):
-            raise ValueError(f"imports: expected modules such as 'mypackage.samplers', or Python files, got {shown(name)}")
+            raise ValueError(
+                f"imports: expected modules such as 'mypackage.samplers', or Python files, got {short_repr(name)}"
+            )
 
 
 def named(module: str, name: str, imported: Mapping[str, ModuleType]) -> Part:
@@ -96,8 +98,8 @@ def named(module: str, name: str, imported: Mapping[str, ModuleType]) -> Part:
     folder = inner.partition(".")[0] if root == "herdfilter" else root
     if folder not in FOLDERS:
         raise ValueError(
-            f"{shown(module)} is no part of herdfilter that a scenario may use; "
-            f"if it is a module that you trust, add imports = [{shown(module)}]"
+            f"{short_repr(module)} is no part of herdfilter that a scenario may use; "
+            f"if it is a module that you trust, add imports = [{short_repr(module)}]"
         )
     found = _public(_own_folder(folder), name)
     if inner.count("."):  # herdfilter.models.ungm, which has the class that its folder offers
@@ -158,7 +160,7 @@ def _import_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:
-        raise ValueError(f"imports: cannot import {shown(name)} ({type(error).__name__}: {error})") from error
+        raise ValueError(f"imports: cannot import {short_repr(name)} ({type(error).__name__}: {error})") from error
 
 
 def is_file(path: Path) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import as_generator, check_label, one_of, shown
+from herdfilter._checks import as_generator, check_label, one_of, short_repr
 from herdfilter.catalogue.expressions import check_keywords, evaluate
 from herdfilter.catalogue.names import Imports, named
 
@@ -62,7 +62,7 @@ class FilterSpec:
         with blamed_on(f"filter {name}: "):
             if not isinstance(spec.filter, str):
                 key = "tracker" if "tracker" in table else "filter"
-                raise ValueError(f"{key}: expected the name of a class, got {shown(spec.filter)}")
+                raise ValueError(f"{key}: expected the name of a class, got {short_repr(spec.filter)}")
             built = spec._class()
         check_keywords(f"filter {name}", built, options, taken=("model", "n_particles", "rng", *TOLD_TRACKERS))
         with blamed_on(f"filter {name}: "):
@@ -188,7 +188,7 @@ def make_filter(
     bootstrap False
     """
     if not isinstance(name, str):
-        raise TypeError(f"name: expected the name of a filter, such as 'auto', got {shown(name)}")
+        raise TypeError(f"name: expected the name of a filter, such as 'auto', got {short_repr(name)}")
     return _built_once(one_of("name", name, catalogue()))(model, n_particles, as_generator(rng), **told)
 
 
@@ -228,9 +228,9 @@ def resolve_filters(
     50
     """
     if not isinstance(own, Mapping | None):
-        raise TypeError(f"own: expected a mapping from names to tables, got {shown(own)}")
+        raise TypeError(f"own: expected a mapping from names to tables, got {short_repr(own)}")
     if not isinstance(imports, Imports | None):
-        raise TypeError(f"imports: expected Imports, got {shown(imports)}")
+        raise TypeError(f"imports: expected Imports, got {short_repr(imports)}")
     known = known_filters(own)
     if isinstance(filters, str):
         filters = [filters]
@@ -250,7 +250,7 @@ def _listed(filters: Any) -> list[str]:
     names = list(filters) if isinstance(filters, Iterable) else [filters]
     for name in names:
         if not isinstance(name, str):
-            raise ValueError(f"filters: expected names, or a mapping from names to filters, got {shown(name)}")
+            raise ValueError(f"filters: expected names, or a mapping from names to filters, got {short_repr(name)}")
     return names
 
 
@@ -262,4 +262,6 @@ def _factory(name: str, entry: Any, known: Mapping[str, Mapping[str, Any]], impo
         return FilterSpec.from_table(name, entry, imports)
     if callable(entry):
         return entry
-    raise ValueError(f"filter {name}: expected a catalogue name, a mapping of keywords or a function, got {shown(entry)}")
+    raise ValueError(
+        f"filter {name}: expected a catalogue name, a mapping of keywords or a function, got {short_repr(entry)}"
+    )

@@ -14,14 +14,8 @@ from numba import njit
 
 DEPENDENT = 1e-11  # squared distance, of a unit, from the span of the free points under which a point is not added
 
-# Options of functions that only compiled code calls; those called in one place become part of their caller.
-INSIDE: dict[str, Any] = {
-    "nogil": True,
-    "error_model": "numpy",
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-}
-ONCE: dict[str, Any] = INSIDE | {"inline": "always"}
+# Options of functions that only compiled code calls
+SOLVER: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -64,7 +58,7 @@ def correct_weights(gram, z, w, count, free, size, factor):
     return size
 
 
-@njit(**ONCE)
+@njit(inline="always", **SOLVER)
 def _add(gram, free, size, factor, point):
     """Append a point to the free ones, unless it depends on them; returns their number."""
     row = factor[size]
@@ -82,7 +76,7 @@ def _add(gram, free, size, factor, point):
     return size + 1
 
 
-@njit(**ONCE)
+@njit(inline="always", **SOLVER)
 def _remove(free, size, factor, place):
     """Take the free point at `place` out of the factor by plane rotations; returns the number left."""
     for i in range(place, size - 1):
@@ -101,7 +95,7 @@ def _remove(free, size, factor, place):
     return size - 1
 
 
-@njit(**ONCE)
+@njit(inline="always", **SOLVER)
 def _minimise(z, w, free, size, factor, work):
     """Minimise over the free points, dropping those whose weight reaches zero; their number, and z_i - (K w)_i on them."""
     goal, ones = work[0], work[1]
@@ -131,7 +125,7 @@ def _minimise(z, w, free, size, factor, work):
         size = _remove(free, size, factor, leaving)
 
 
-@njit(**INSIDE)
+@njit(**SOLVER)
 def _solve(factor, size, vector):
     """Solve (F F') y = vector in place."""
     for i in range(size):

@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_any, as_array, check_count, shown
+from herdfilter._checks import Array, as_any, as_array, check_count, short_repr
 from herdfilter.discrepancy._common import check_pair
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
@@ -70,7 +70,7 @@ def sliced_wasserstein(points: Points, mixture: GaussianMixture, order: int = 2,
     True
     """
     if not isinstance(order, int | np.integer) or isinstance(order, bool) or order not in (1, 2):
-        raise ValueError(f"order: expected 1 or 2, got {shown(order)}")
+        raise ValueError(f"order: expected 1 or 2, got {short_repr(order)}")
     check_pair(points, mixture)
     axes = _directions(directions, mixture.dim)
     step = max(1, _BLOCK // max(len(points), len(mixture)))

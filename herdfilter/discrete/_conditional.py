@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_any, as_list, as_numbers, shown
+from herdfilter._checks import Array, as_any, as_list, as_numbers, short_repr
 
 States = NDArray[np.int64]
 Conditional = Callable[[int, States], ArrayLike]
@@ -37,7 +37,7 @@ def checked_probabilities(came: ArrayLike, values: int, i: int, x: States) -> Ar
         p = np.empty(0)
     where = f"conditional of variable {i} at x = {x.tolist()}"
     if p.shape != (values,):
-        raise ValueError(f"{where}: expected {values} numbers, got {shown(came)}")
+        raise ValueError(f"{where}: expected {values} numbers, got {short_repr(came)}")
     total = p.sum()
     if not (p >= 0).all():
         raise ValueError(f"{where}: expected non-negative numbers, got {p.tolist()}")
@@ -60,7 +60,7 @@ def checked_neighbours(neighbours: Sequence[Sequence[int]], d: int) -> tuple[tup
         if not allowed or len(set(index.tolist())) != len(index):
             raise ValueError(
                 f"neighbours: expected distinct variables from 0 to {d - 1} other than {i} for variable {i}, "
-                f"got {shown(around)}"
+                f"got {short_repr(around)}"
             )
         checked.append(tuple(sorted(index.tolist())))
     return tuple(checked)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_any, as_array, as_numbers, as_weights, check_count, check_flags, shown
+from herdfilter._checks import Array, as_any, as_array, as_numbers, as_weights, check_count, check_flags, short_repr
 from herdfilter.discrete._conditional import (
     TOLERANCE,
     Conditional,
@@ -116,7 +116,9 @@ class HerdedGibbs:
             raise ValueError(f"conditional: expected a function of (i, x), got {self.conditional!r}")
         sizes = np.atleast_1d(as_any("cardinalities", self.cardinalities))
         if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
-            raise ValueError(f"cardinalities: expected positive integers, one per variable, got {shown(self.cardinalities)}")
+            raise ValueError(
+                f"cardinalities: expected positive integers, one per variable, got {short_repr(self.cardinalities)}"
+            )
         object.__setattr__(self, "cardinalities", tuple(sizes.tolist()))
         if self.neighbours is not None:
             object.__setattr__(self, "neighbours", checked_neighbours(self.neighbours, len(sizes)))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_any, as_array, as_positive, shown
+from herdfilter._checks import Array, as_any, as_array, as_positive, short_repr
 
 SECOND = np.timedelta64(1, "s")
 
@@ -22,7 +22,7 @@ def as_duration(name: str, value: Any) -> float:
         if isinstance(value, np.timedelta64):
             return as_positive(name, float(value / SECOND))
     except (TypeError, ValueError):  # months and years have no length
-        raise ValueError(f"{name}: expected a positive duration, got {shown(value)}") from None
+        raise ValueError(f"{name}: expected a positive duration, got {short_repr(value)}") from None
     return as_positive(name, value)
 
 
@@ -59,7 +59,7 @@ def elapsed(times: Sequence[Any], start: Any, name: str = "times") -> Array:
         if start is None:
             raise ValueError(
                 f"start: expected the date of the state where the filter stands, as readings have dates; got None, and "
-                f"{shown(times[0])} as the first date"
+                f"{short_repr(times[0])} as the first date"
             )
         return since_start(as_objects([start, *times]), len(times))
     origin = since_start(as_objects([0.0 if start is None else start]), 1, "start")[0]

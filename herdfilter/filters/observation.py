@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from herdfilter._checks import LARGEST, Array, as_numbers, shown
-from herdfilter._one_line import fields_in_line
+from herdfilter._checks import LARGEST, Array, as_numbers, short_repr
+from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, moments, wrap_angles
 from herdfilter.models import contract
 from herdfilter.models.with_clutter import WithClutter, read_scan
@@ -84,7 +84,7 @@ class Observation:
         try:
             numbers = as_numbers("z", z, (None,), missing=True)
         except ValueError:
-            raise ValueError(f"z: expected None or an array of numbers, got {shown(z)} at step {step}") from None
+            raise ValueError(f"z: expected None or an array of numbers, got {short_repr(z)} at step {step}") from None
         if partial is None:
             partial = contract.takes_partial(model)
         if (numbers.size or not partial) and np.abs(numbers).max(initial=0.0) <= LARGEST:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_fraction, as_generator, check_count, check_flags, one_of, unmasked
-from herdfilter._one_line import summary_repr
+from herdfilter._repr import summary_repr
 from herdfilter.angles import moments
 from herdfilter.filters._parts import check_model, check_part, returned
 from herdfilter.filters._pending import Pending

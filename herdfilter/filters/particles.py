@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import Array, as_any, as_array, as_particles, as_weighted_particles, check_count
-from herdfilter._one_line import summary_repr
+from herdfilter._repr import summary_repr
 
 
 class Particles:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._one_line import fields_in_line, summary_repr
+from herdfilter._repr import fields_in_line, summary_repr
 from herdfilter.filters._times import as_objects
 from herdfilter.filters.views import Views
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_any, as_list, check_methods, one_of, shown, unmasked
+from herdfilter._checks import Array, as_any, as_list, check_methods, one_of, short_repr, unmasked
 from herdfilter.filters._times import as_duration, elapsed, since_start
 from herdfilter.filters.results import FilterResult, StepRecord
 from herdfilter.models.contract import circular_dims
@@ -88,7 +88,7 @@ def series(
             raise ValueError(f"controls: expected one per step, {steps}, got {len(inputs)}")
         return _of_readings(observations, inputs, start, late)
     if start is not None:
-        raise ValueError(f"start: expected none beside observations without times of their own, got {shown(start)}")
+        raise ValueError(f"start: expected none beside observations without times of their own, got {short_repr(start)}")
     if times is not None:
         dt = _intervals(times, dt, steps)
     dts: list[Any] = [dt] * steps if as_any("dt", dt).ndim == 0 else list(np.asarray(dt))
@@ -118,7 +118,7 @@ def _of_readings(readings: Sequence[Any], controls: Sequence[Any], start: Any, l
     for k, entry in enumerate(readings):
         if not (_is_triple(entry) and (entry[1] is None or isinstance(entry[1], Sensor))):
             raise ValueError(
-                f"observations: expected readings (time, sensor, z) throughout, got {shown(entry)} at place {k}"
+                f"observations: expected readings (time, sensor, z) throughout, got {short_repr(entry)} at place {k}"
             )
     times = [entry[0] for entry in readings]
     since = elapsed(times, start)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import as_list, shown
+from herdfilter._checks import as_list, short_repr
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,5 +126,5 @@ def _names(labels: Sequence[str], dim: int) -> list[str]:
     if not labels:
         return [f"x{i}" for i in range(dim)]
     if len(labels) != dim or not all(isinstance(name, str) for name in labels):
-        raise ValueError(f"labels: expected {dim} names of dimensions, got {shown(labels)}")
+        raise ValueError(f"labels: expected {dim} names of dimensions, got {short_repr(labels)}")
     return list(labels)

@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
-from herdfilter._numba_options import CALLED, INSIDE, VECTORISE
 from herdfilter.fitting._two_components import maximise_two, regular, whole_moments
+from herdfilter.samplers.compiled import CALLED, INSIDE, VECTORISE
 
 NEGLIGIBLE = 1e-2  # part of a point under which all of it goes to the other component
 TRIAL = 1  # rounds of expectation-maximisation before two ways to divide are compared

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from herdfilter._numba_options import CALLED, FAST, ONCE, VECTORISE
+from herdfilter.samplers.compiled import CALLED, FAST, ONCE, VECTORISE
 
 PATIENCE = 10  # rises of the likelihood to hope for
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from herdfilter._numba_options import FAST, INSIDE, ONCE
 from herdfilter.fitting._em import _factorise
+from herdfilter.samplers.compiled import FAST, INSIDE, ONCE
 
 FLOOR = 1e-6  # least variance in any direction, that of all points being 1
 CHANCE = 0.5  # rise of the log-likelihood of all points, that ends the iteration: less than another sample would change

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, shown
+from herdfilter._checks import Array, short_repr
 from herdfilter.filters.results import DegenerateWeightsError
 
 
@@ -16,7 +16,7 @@ class LogLikelihood:
 
     def __init__(self, build: Callable[[Array], Any], observations: Any, run: dict[str, Any]) -> None:
         if not callable(build):
-            raise TypeError(f"build: expected a function from parameters to a filter, got {shown(build)}")
+            raise TypeError(f"build: expected a function from parameters to a filter, got {short_repr(build)}")
         self.build, self.observations, self.run = build, observations, run
         self.seen: dict[tuple[float, ...], float] = {}
         self.evaluations = 0
@@ -44,7 +44,7 @@ class LogLikelihood:
     def _computed(self, theta: Array) -> float:
         online = self.build(theta)
         if not callable(getattr(online, "run", None)):
-            raise TypeError(f"build: expected a filter, which has a method run, got {shown(online)}")
+            raise TypeError(f"build: expected a filter, which has a method run, got {short_repr(online)}")
         if online is self._last:
             raise ValueError(f"build: expected a new filter every time, got the same {type(online).__name__} again")
         self._last = online

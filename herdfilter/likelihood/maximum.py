@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_list, as_numbers, check_count, shown
+from herdfilter._checks import Array, as_array, as_list, as_numbers, check_count, short_repr
 from herdfilter.likelihood._curvature import Curvature
 from herdfilter.likelihood._function import LogLikelihood
 
@@ -283,10 +283,10 @@ def _box(theta0: ArrayLike, bounds: Any) -> tuple[Array, Array, Array]:
         raise ValueError("theta0: expected at least one parameter, got none")
     box = as_numbers("bounds", bounds, (p, 2))
     if box.shape != (p, 2) or np.isnan(box).any():
-        raise ValueError(f"bounds: expected a pair for each of {p} parameters, got {shown(bounds)}")
+        raise ValueError(f"bounds: expected a pair for each of {p} parameters, got {short_repr(bounds)}")
     lower, upper = box.T
     if not (lower < upper).all():
-        raise ValueError(f"bounds: expected each lower bound below its upper one, got {shown(bounds)}")
+        raise ValueError(f"bounds: expected each lower bound below its upper one, got {short_repr(bounds)}")
     if ((theta0 < lower) | (theta0 > upper)).any():
         raise ValueError(f"theta0: expected parameters within the bounds {box.tolist()}, got {theta0.tolist()}")
     return theta0, lower, upper
@@ -297,5 +297,5 @@ def _as_names(names: Sequence[str] | None, p: int) -> list[str]:
         return [f"theta[{i}]" for i in range(p)]
     names = [names] if isinstance(names, str) else as_list("names", names, f"{p} texts")
     if len(names) != p or len(set(names)) < p or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"names: expected {p} different texts, one per parameter, got {shown(names)}")
+        raise ValueError(f"names: expected {p} different texts, one per parameter, got {short_repr(names)}")
     return names

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import UNDERFLOW, Array, as_array, as_covariance, as_numbers, as_positive
-from herdfilter._one_line import fields_in_line
+from herdfilter._repr import fields_in_line
 from herdfilter.mixture import GaussianMixture
 
 MOST_SUBSTEPS = 100_000

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from herdfilter._checks import shown
+from herdfilter._checks import short_repr
 
 ARGUMENTS = {
     "transition_mean": ("x", "dt", "control", "step"),
@@ -40,7 +40,7 @@ def check_signature(model: Any, name: str) -> None:
         if callable(function) and takes_state(model):
             return
     if not callable(function):
-        raise TypeError(f"{expected}, got {shown(function)}")
+        raise TypeError(f"{expected}, got {short_repr(function)}")
     if not _asked(_takes, function, len(arguments)):
         raise TypeError(f"{expected}, got {inspect.signature(function)} of {type(model).__name__}")
 

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_covariance, as_numbers, check_count, shown, with_nan
+from herdfilter._checks import Array, as_covariance, as_numbers, check_count, short_repr, with_nan
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.mixture import GaussianMixture
@@ -163,7 +163,7 @@ def check_state(model: Model, user: str, *needed: str) -> None:
     circular = getattr(model, "circular", None)
     known = circular is None or (isinstance(circular, Iterable) and all(i in range(dim) for i in circular))
     if not known:
-        raise ValueError(f"model.circular: expected indices from 0 to {dim - 1}, got {shown(circular)}")
+        raise ValueError(f"model.circular: expected indices from 0 to {dim - 1}, got {short_repr(circular)}")
     if isinstance(initial, type):
         raise TypeError(f"model.initial: expected an instance, got the class {initial.__name__}")
     missing = [name for name in needed if not hasattr(initial, name)]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, check_count
-from herdfilter._one_line import fields_in_line
+from herdfilter._repr import fields_in_line
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models._fields import as_partial_observation, assign, assign_positive, substeps
 

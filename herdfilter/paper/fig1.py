@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from herdfilter._figures import figures
 from herdfilter.discrepancy import energy_distance, herding_error, normalised_l2
 from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import NOT_STATED
 from herdfilter.paper.look import CHG, KH, RANDOM, STYLES, herding_samplers, shade_density
 from herdfilter.paper.mixtures import example
+from herdfilter.pictures.figures import figures
 from herdfilter.points import Points
 from herdfilter.samplers import RandomSampling
 

@@ -11,11 +11,11 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
 from herdfilter._checks import Array
-from herdfilter._figures import figures
 from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import NOT_STATED
 from herdfilter.paper.look import CHG, INK, QUIET, STYLES, herding_samplers, shade_density
 from herdfilter.paper.mixtures import example
+from herdfilter.pictures.figures import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

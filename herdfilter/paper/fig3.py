@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from herdfilter._checks import Array
-from herdfilter._figures import figures, log_axis
 from herdfilter.bandwidths import Bandwidth, kernel_covariance
 from herdfilter.paper import NOT_STATED
 from herdfilter.paper.curves import PrefixErrors
 from herdfilter.paper.look import INK, QUIET, RANDOM, draw_curve, herding_samplers
 from herdfilter.paper.mixtures import random_mixture
+from herdfilter.pictures.figures import figures, log_axis
 from herdfilter.samplers import RandomSampling
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from herdfilter._checks import Array
-from herdfilter._figures import figures, legend
 from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import NOT_STATED
 from herdfilter.paper.curves import PrefixErrors
 from herdfilter.paper.look import CHG, INK, SMOOTHED, STYLES, draw_curve, herding_samplers, shade_density
 from herdfilter.paper.mixtures import broad, narrow
+from herdfilter.pictures.figures import figures, legend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from herdfilter._figures import figures
 from herdfilter.mixture import GaussianMixture
 from herdfilter.paper.look import CHG, KH, QUIET, SMOOTHED, STYLES, herding_samplers
 from herdfilter.paper.mixtures import random_mixture
+from herdfilter.pictures.figures import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_number, shown
+from herdfilter._checks import Array, as_number, short_repr
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ def axes_or_new(ax: Axes | None) -> Axes:
 
         return plt.subplots(layout="constrained")[1]
     if not hasattr(ax, "add_patch"):
-        raise TypeError(f"ax: expected Axes of matplotlib or None, got {shown(ax)}; from an array of axes, give one")
+        raise TypeError(f"ax: expected Axes of matplotlib or None, got {short_repr(ax)}; from an array of axes, give one")
     return ax
 
 
@@ -32,7 +32,7 @@ def check_dims(dims: Dims, dim: int) -> tuple[int, ...]:
     if index == (0, 1) and dim == 1:
         return (0,)
     if not 1 <= len(index) <= 2 or any(not isinstance(i, int | np.integer) or not 0 <= i < dim for i in index):
-        raise ValueError(f"dims: expected one or two indices from 0 to {dim - 1}, got {shown(dims)}")
+        raise ValueError(f"dims: expected one or two indices from 0 to {dim - 1}, got {short_repr(dims)}")
     return tuple(int(i) for i in index)
 
 

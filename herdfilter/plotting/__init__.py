@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from herdfilter._figures import Style, save
 from herdfilter.pictures import plot_ellipse, plot_mixture, plot_points, plot_state_over_time, plot_track
+from herdfilter.pictures.figures import Style, save
 from herdfilter.plotting import errors, limits, over_time, sets, trajectories
 from herdfilter.plotting.drawing import Drawing
 from herdfilter.plotting.style import STYLES, styles

@@ -8,7 +8,7 @@ from functools import cached_property
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from herdfilter._figures import figures, legend
+from herdfilter.pictures.figures import figures, legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

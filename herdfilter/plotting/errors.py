@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from herdfilter._figures import INK, QUIET, Style, log_axis
+from herdfilter.pictures.figures import INK, QUIET, Style, log_axis
 from herdfilter.plotting.drawing import Drawing, Panel
 from herdfilter.plotting.limits import HIGHEST_RATIO, point_beyond
 from herdfilter.plotting.style import styles

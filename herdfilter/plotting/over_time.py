@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._figures import INK, QUIET, Style, log_axis
+from herdfilter.pictures.figures import INK, QUIET, Style, log_axis
 from herdfilter.plotting.drawing import Drawing, Panel
 from herdfilter.plotting.errors import error_label
 from herdfilter.plotting.limits import highest_error, highest_ratio, point_beyond

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._figures import INK, QUIET
+from herdfilter.pictures.figures import INK, QUIET
 from herdfilter.plotting.drawing import Drawing, Panel
 from herdfilter.plotting.limits import path_limits
 from herdfilter.plotting.style import dimension_label, styles

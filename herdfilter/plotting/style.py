@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from herdfilter._figures import Style
+from herdfilter.pictures.figures import Style
 
 # Colours after Okabe and Ito (2008), told apart by every kind of colour vision, and two more; each has a contrast of at
 # least 3 to 1 with the page, for which the pale ones are darker than theirs. The marker is the place of the herding: circle

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._figures import INK, Style
+from herdfilter.pictures.figures import INK, Style
 from herdfilter.plotting import sets
 from herdfilter.plotting.drawing import Drawing, Panel
 from herdfilter.plotting.limits import path_limits

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from herdfilter._figures import FAINT, INK, QUIET, figures, settled
+from herdfilter.pictures.figures import FAINT, INK, QUIET, figures, settled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, check_count
-from herdfilter._one_line import summary_repr
+from herdfilter._repr import summary_repr
 from herdfilter.filters import FilterResult, ParticleFilter, StepRecord, Transition
 from herdfilter.filters._pending import as_it_stands
 from herdfilter.filters._times import as_duration

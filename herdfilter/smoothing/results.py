@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._one_line import summary_repr
+from herdfilter._repr import summary_repr
 from herdfilter.filters.views import Views
 
 

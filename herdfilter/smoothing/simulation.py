@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_generator, check_count
-from herdfilter._one_line import summary_repr
+from herdfilter._repr import summary_repr
 from herdfilter.angles import moments
 from herdfilter.filters import FilterResult, ParticleFilter
 from herdfilter.filters.views import Views

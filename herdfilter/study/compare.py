@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from herdfilter._checks import check_flags, shown
+from herdfilter._checks import check_flags, short_repr
 from herdfilter.catalogue.specifications import Filters
 from herdfilter.study.engine import run_study
 from herdfilter.study.scenario import Scenario
@@ -98,7 +98,7 @@ def compare(
     Name: reference_error, dtype: bool
     """
     if not (store is None or (isinstance(store, (str, Path)) and str(store))):
-        raise ValueError(f"store: expected the path of a file, got {shown(store)}")
+        raise ValueError(f"store: expected the path of a file, got {short_repr(store)}")
     check_flags(progress=progress, resume=resume)
     study = plan_study(scenario, filters, particles, runs, seed, data, models, first_model)
     return run_study(study, workers, progress, store, resume, scheduler, run_timeout).runs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from herdfilter._checks import check_count, shown
+from herdfilter._checks import check_count, short_repr
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def planned_family(scenario: Any, models: int | None, first_model: int | None, r
         for name, value in (("models", models), ("first_model", first_model)):
             if value is not None:
                 raise ValueError(
-                    f"{name}: expected none, since scenario {shown(scenario.name)} has one model, got {shown(value)}; "
-                    "use --runs for more runs of it"
+                    f"{name}: expected none, since scenario {short_repr(scenario.name)} has one model, "
+                    f"got {short_repr(value)}; use --runs for more runs of it"
                 )
         return None, runs
     count = check_count("models", scenario.models if models is None else models)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, check_count, shown
+from herdfilter._checks import Array, as_array, check_count, short_repr
 from herdfilter.models.sensors import Sensor
 from herdfilter.study.data.autoferry import VESSELS, AutoferryData, load_autoferry
 
@@ -283,12 +283,12 @@ def load_harbour(
     sensors = tuple(sensors)
     limit = None if max_scans is None else check_count("max_scans", max_scans)
     if vessel is not None and (isinstance(vessel, bool) or vessel not in VESSELS):
-        raise ValueError(f"vessel: expected 1 or 2, got {shown(vessel)}")
+        raise ValueError(f"vessel: expected 1 or 2, got {short_repr(vessel)}")
     if not set(sensors) <= {"radar", "lidar"}:
-        raise ValueError(f"sensors: expected radar and lidar, which see positions, got {shown(sensors)}")
+        raise ValueError(f"sensors: expected radar and lidar, which see positions, got {short_repr(sensors)}")
     bounds = None if area is None else as_array("area", area, (2, 2))
     if bounds is not None and not (bounds[:, 0] < bounds[:, 1]).all():
-        raise ValueError(f"area: expected rows (least, largest) of north and east, got {shown(area)}")
+        raise ValueError(f"area: expected rows (least, largest) of north and east, got {short_repr(area)}")
     close = float(as_array("nearest", nearest, ()))
     if recording == constants_from:
         raise ValueError(f"constants_from: expected another recording than the one to track in, got {constants_from}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from herdfilter._checks import check_count, check_flags, shown
+from herdfilter._checks import check_count, check_flags, short_repr
 from herdfilter.filters.results import FilterResult
 from herdfilter.study.progress import Counter, told
 
@@ -95,12 +95,12 @@ def run_many(
     """
     if not callable(filter_factory):
         raise TypeError(
-            f"filter_factory: expected a function of a track's index that returns a filter, got {shown(filter_factory)}"
+            f"filter_factory: expected a function of a track's index that returns a filter, got {short_repr(filter_factory)}"
         )
     if not isinstance(list_of_observations, Iterable) or isinstance(list_of_observations, Mapping | str):
         raise TypeError(
             "list_of_observations: expected the observations of one track after the other, got "
-            f"{shown(list_of_observations)}"
+            f"{short_repr(list_of_observations)}"
         )
     workers, tracks = check_count("workers", workers), list(list_of_observations)
     results: list[FilterResult | None] = [None] * len(tracks)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from herdfilter._checks import Array, as_array
-from herdfilter._one_line import fields_in_line
+from herdfilter._repr import fields_in_line
 from herdfilter.mixture import GaussianMixture
 
 __all__ = ["LineDensity", "Reference"]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, one_of, shown, unmasked, with_nan
-from herdfilter._one_line import fields_in_line
+from herdfilter._checks import Array, one_of, short_repr, unmasked, with_nan
+from herdfilter._repr import fields_in_line
 from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.simulation import simulate, simulate_observations, simulated_controls
@@ -183,9 +183,9 @@ def check_data_folder(scenario: Scenario, folder: str | Path | None) -> None:
     if folder is None:
         return
     if not isinstance(folder, (str, Path)) or not str(folder):
-        raise ValueError(f"data: expected a folder, got {shown(folder)}")
+        raise ValueError(f"data: expected a folder, got {short_repr(folder)}")
     if scenario.data is None:
-        raise ValueError(f"data: scenario {shown(scenario.name)} is simulated and takes no data folder")
+        raise ValueError(f"data: scenario {short_repr(scenario.name)} is simulated and takes no data folder")
 
 
 def record(

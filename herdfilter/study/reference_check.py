@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import check_count, one_of, shown
+from herdfilter._checks import check_count, one_of, short_repr
 from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.catalogue.specifications import blamed_on, catalogue, resolve_filters
 from herdfilter.filters.results import DegenerateWeightsError
@@ -63,7 +63,7 @@ def _check_grid(keywords: Mapping[str, Any], dim: int) -> None:
         return
     points = keywords["points"]
     if not isinstance(points, (int, list, tuple)):
-        raise ValueError(f"[reference]: points: expected a number or one for each dimension, got {shown(points)}")
+        raise ValueError(f"[reference]: points: expected a number or one for each dimension, got {short_repr(points)}")
     counts = [points] * dim if isinstance(points, int) else points
     total = math.prod(check_count("[reference]: points", count, most=None) for count in counts)
     check_fits("[reference]: points", f"{total} in {dim} dimensions", total * (dim + 1) * NUMBER)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._one_line import fields_in_line
+from herdfilter._repr import fields_in_line
 from herdfilter.study.over_models import over_models, verdict_over_models
 from herdfilter.study.recording import Observations, Recording, unpacked
 from herdfilter.study.reference import Reference

@@ -85,7 +85,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from herdfilter._checks import check_count, one_of, shortened, shown
+from herdfilter._checks import check_count, one_of, short_repr, shortened
 from herdfilter.catalogue.expressions import check_keywords, evaluate
 from herdfilter.catalogue.names import Imports, is_file
 from herdfilter.study.criteria import Divergence, Published
@@ -195,7 +195,7 @@ class Scenario:
         name = str(self.model["type"])
         with _blamed_on(f"{self.name}.toml: model type"):
             cls = self.modules.model_class(name)
-        with _blamed_on(f"{self.name}.toml: model {shown(name)}"):
+        with _blamed_on(f"{self.name}.toml: model {short_repr(name)}"):
             if isinstance(keywords.get("model"), str):  # of one target, without the clutter
                 keywords["model"] = evaluate(keywords["model"], self.modules)
             check_keywords("arguments", cls, keywords)
@@ -248,7 +248,7 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
     if isinstance(scenario, Scenario):
         return scenario
     if not isinstance(scenario, (str, os.PathLike)):
-        raise TypeError(f"scenario: expected a name, a path to a TOML file or a Scenario, got {shown(scenario)}")
+        raise TypeError(f"scenario: expected a name, a path to a TOML file or a Scenario, got {short_repr(scenario)}")
     text = os.fspath(scenario)
     if text.endswith(".toml") or os.sep in text:
         path = Path(text).expanduser()
@@ -275,7 +275,7 @@ def scenario_from_table(path: Path, table: dict[str, Any]) -> Scenario:
     check_depth(table)
     for name in ("model", "truth", "targets", "data", "reference", "divergence", "filter"):
         if not isinstance(table.get(name, {}), dict):
-            raise ValueError(f"{name}: expected a table [{name}], got {shown(table[name])}")
+            raise ValueError(f"{name}: expected a table [{name}], got {short_repr(table[name])}")
     if "divergence" in table:
         check_keywords("[divergence]", Divergence, table["divergence"])
         table["divergence"] = Divergence(**table["divergence"])
@@ -291,7 +291,7 @@ def scenario_from_table(path: Path, table: dict[str, Any]) -> Scenario:
 
 def _published(entries: Any) -> tuple[Published, ...]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ValueError(f"published: expected tables [[published]], got {shown(entries)}")
+        raise ValueError(f"published: expected tables [[published]], got {short_repr(entries)}")
     for entry in entries:
         check_keywords("[[published]]", Published, entry)
     return tuple(Published(**entry) for entry in entries)
@@ -302,5 +302,5 @@ _LISTS: dict[str, type] = {"particles": int, "filters": str, "error_dims": int, 
 
 def _tuple(name: str, value: Any, expected: type) -> tuple[Any, ...]:
     if not isinstance(value, list) or not all(type(item) is expected for item in value):
-        raise ValueError(f"{name}: expected a list of {expected.__name__}, got {shown(value)}")
+        raise ValueError(f"{name}: expected a list of {expected.__name__}, got {short_repr(value)}")
     return tuple(value)

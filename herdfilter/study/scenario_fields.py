@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from herdfilter._checks import as_array, as_positive, check_count, check_label, one_of, shown
+from herdfilter._checks import as_array, as_positive, check_count, check_label, one_of, short_repr
 from herdfilter.catalogue.names import check_imports
 from herdfilter.study.criteria import Divergence, Published
 from herdfilter.study.targets import Anywhere, Targets
@@ -26,7 +26,7 @@ def check_fields(scenario: Any) -> None:
         check_label(name, getattr(scenario, name))
     for name in ("filters", "labels", "imports", "particles", "published"):
         if not isinstance(getattr(scenario, name), (tuple, list)):
-            raise ValueError(f"{name}: expected a list, got {shown(getattr(scenario, name))}")
+            raise ValueError(f"{name}: expected a list, got {short_repr(getattr(scenario, name))}")
     for name in ("filters", "labels"):
         for text in getattr(scenario, name):
             check_label(name, text)
@@ -51,41 +51,42 @@ def _check_family(scenario: Any) -> None:
         raise ValueError("models: expected none beside [data], which are of one model")
     if isinstance(scenario.model, Mapping) and "seed" in scenario.model:
         raise ValueError(
-            f"[model]: seed: expected none beside models, which have seeds of their own, got {shown(scenario.model['seed'])}"
+            f"[model]: seed: expected none beside models, which have seeds of their own, "
+            f"got {short_repr(scenario.model['seed'])}"
         )
 
 
 def _check_text(name: str, value: Any) -> None:
     if not isinstance(value, str):
-        raise ValueError(f"{name}: expected a text, got {shown(value)}")
+        raise ValueError(f"{name}: expected a text, got {short_repr(value)}")
 
 
 def _check_dims(dims: Any) -> None:
     if not isinstance(dims, (tuple, list)) or not dims:
-        raise ValueError(f"error_dims: expected at least one dimension, got {shown(dims)}; leave it out for all")
+        raise ValueError(f"error_dims: expected at least one dimension, got {short_repr(dims)}; leave it out for all")
     for dim in dims:
         check_count("error_dims", dim, minimum=0)
     if len(set(dims)) < len(dims):
-        raise ValueError(f"error_dims: expected each dimension once, got {shown(list(dims))}")
+        raise ValueError(f"error_dims: expected each dimension once, got {short_repr(list(dims))}")
 
 
 def _check_tables(scenario: Any) -> None:
     for name in ("model", "truth", "data", "reference", "filter"):
         table = getattr(scenario, name)
         if not isinstance(table, Mapping) and (table is not None or name in ("model", "filter")):
-            raise ValueError(f"{name}: expected a table [{name}], got {shown(table)}")
+            raise ValueError(f"{name}: expected a table [{name}], got {short_repr(table)}")
     for name in ("model", "data", "reference"):
         table = getattr(scenario, name)
         if table is not None and not isinstance(table.get("type"), str):
-            raise ValueError(f"[{name}]: expected a key 'type' with a name, got {shown(table.get('type'))}")
+            raise ValueError(f"[{name}]: expected a key 'type' with a name, got {short_repr(table.get('type'))}")
     for name, table in scenario.filter.items():
         check_label("filter", name)
         if not isinstance(table, Mapping):
-            raise ValueError(f"filter: expected a table [filter.{name}], got {shown(table)}")
+            raise ValueError(f"filter: expected a table [filter.{name}], got {short_repr(table)}")
     if not isinstance(scenario.divergence, Divergence | None):
-        raise ValueError(f"divergence: expected a Divergence, got {shown(scenario.divergence)}")
+        raise ValueError(f"divergence: expected a Divergence, got {short_repr(scenario.divergence)}")
     if not all(isinstance(entry, Published) for entry in scenario.published):
-        raise ValueError(f"published: expected instances of Published, got {shown(scenario.published)}")
+        raise ValueError(f"published: expected instances of Published, got {short_repr(scenario.published)}")
     if scenario.truth is not None and scenario.data is not None:
         raise ValueError("[truth]: expected none beside [data], which brings its own")
     if scenario.targets is not None:
@@ -94,10 +95,10 @@ def _check_tables(scenario: Any) -> None:
 
 def _check_targets(scenario: Any) -> None:
     if not isinstance(scenario.targets, Targets):
-        raise ValueError(f"targets: expected a Targets, got {shown(scenario.targets)}")
+        raise ValueError(f"targets: expected a Targets, got {short_repr(scenario.targets)}")
     for name in ("truth", "reference", "divergence", "models"):
         if getattr(scenario, name) is not None:
-            raise ValueError(f"{name}: expected none beside [targets], got {shown(getattr(scenario, name))}")
+            raise ValueError(f"{name}: expected none beside [targets], got {short_repr(getattr(scenario, name))}")
     many = scenario.targets
     if scenario.data is not None and many.tracks:
         raise ValueError("[targets] tracks: expected none beside [data], which brings the truth")

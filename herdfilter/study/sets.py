@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, shown
+from herdfilter._checks import Array, as_array, short_repr
 from herdfilter.study.targets import Targets
 from herdfilter.tracking.metrics import gospa, label_switches, ospa
 
@@ -97,7 +97,9 @@ def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
     for step, (means, labels) in enumerate(zip(result.means, result.labels, strict=True)):
         points = as_array("means", means, (None, dim)) if len(means) else np.empty((0, dim))
         if len(labels) != len(points) or len(set(labels)) < len(labels):
-            raise ValueError(f"labels: expected {len(points)} different ones at step {step + 1}, got {shown(list(labels))}")
+            raise ValueError(
+                f"labels: expected {len(points)} different ones at step {step + 1}, got {short_repr(list(labels))}"
+            )
         for label, point in zip(labels, points, strict=True):
             entries.append((step, places.setdefault(label, len(places)), point))
     estimates = np.full((steps, len(places), dim), np.nan)

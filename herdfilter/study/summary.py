@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import one_of, shown
+from herdfilter._checks import one_of, short_repr
 from herdfilter.study.columns import COLUMNS, digits
 from herdfilter.study.statistics import geometric_mean, paired_median, paired_ratios
 
@@ -120,7 +120,7 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
 def check_table(table: Any) -> None:
     """Raise TypeError unless this is a table of runs."""
     if not {"filter", "n_particles", "run"} <= set(getattr(table, "columns", ())):
-        raise TypeError(f"table: expected the table of runs that compare returns, got {shown(table)}")
+        raise TypeError(f"table: expected the table of runs that compare returns, got {short_repr(table)}")
 
 
 def baseline_of(table: pd.DataFrame, baseline: str | None = None) -> str:

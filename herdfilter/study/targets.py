@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_number, as_positive, check_count, shown
+from herdfilter._checks import Array, as_array, as_number, as_positive, check_count, short_repr
 from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.mixture import GaussianMixture
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements
@@ -233,18 +233,18 @@ class Targets:
 
 def _check_probability(name: str, value: Any) -> None:
     if as_positive(f"[targets] {name}", value) > 1:
-        raise ValueError(f"[targets] {name}: expected a probability of at most 1, got {shown(value)}")
+        raise ValueError(f"[targets] {name}: expected a probability of at most 1, got {short_repr(value)}")
 
 
 def _check_gaussian(mean: Any, sd: Any) -> None:
     middle = as_array("[targets] births: mean", mean, (None,))
     if (as_array("[targets] births: sd", sd, middle.shape) < 0).any():
-        raise ValueError(f"[targets] births: sd: expected numbers of at least 0, got {shown(sd)}")
+        raise ValueError(f"[targets] births: sd: expected numbers of at least 0, got {short_repr(sd)}")
 
 
 def _entries(name: str, entries: Any, part: Any) -> tuple[Any, ...]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ValueError(f"[targets] {name}: expected tables [[targets.{name}]], got {shown(entries)}")
+        raise ValueError(f"[targets] {name}: expected tables [[targets.{name}]], got {short_repr(entries)}")
     for entry in entries:
         check_keywords(f"[[targets.{name}]]", part, entry)
     return tuple(part(**entry) for entry in entries)

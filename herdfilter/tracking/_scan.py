@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, shown
+from herdfilter._checks import Array, short_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.models.contract import Model, observation_circular
 from herdfilter.models.sensors import Sensor, sensed
@@ -47,7 +47,8 @@ class Detecting(NamedTuple):
         scanning = sensed(model.model, sensor)
         if not isinstance(scanning, WithClutter):
             raise ValueError(
-                f"sensor: expected one that gives scans, with detection_probability and clutter_density, got {shown(sensor)}"
+                f"sensor: expected one that gives scans, with detection_probability and clutter_density, "
+                f"got {short_repr(sensor)}"
             )
         one = replace(sensor, detection_probability=None, clutter_density=None, region=None)
         return cls(one, scanning.detection_probability, scanning.clutter_density, scanning)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_fraction, as_positive, shown
-from herdfilter._one_line import fields_in_line
+from herdfilter._checks import Array, as_array, as_fraction, as_positive, short_repr
+from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.filters._times import as_duration
 from herdfilter.filters.kalman.extended import linearised
@@ -58,7 +58,7 @@ class Birth:
     def __post_init__(self) -> None:
         object.__setattr__(self, "probability", as_probability("probability", self.probability))
         if not isinstance(self.initial, GaussianMixture):
-            raise TypeError(f"initial: expected a herdfilter.GaussianMixture, got {shown(self.initial)}")
+            raise TypeError(f"initial: expected a herdfilter.GaussianMixture, got {short_repr(self.initial)}")
 
     def within(self, dt: float) -> Birth:
         """Return the birth with the probability that a target appears in a time `dt`."""
@@ -137,14 +137,14 @@ class BirthFromMeasurements:
 
     def __post_init__(self) -> None:
         if not isinstance(self.prior, GaussianMixture):
-            raise TypeError(f"prior: expected a herdfilter.GaussianMixture, got {shown(self.prior)}")
+            raise TypeError(f"prior: expected a herdfilter.GaussianMixture, got {short_repr(self.prior)}")
         if len(self.prior) != 1:
             raise ValueError(f"prior: expected one component, got {len(self.prior)}")
         if np.linalg.eigvalsh(self.prior.distinct_covariances[0])[0] <= 0:
             raise ValueError("prior: expected a covariance that is positive definite, got a singular one")
         object.__setattr__(self, "expected", as_positive("expected", self.expected))
         if self.state is not None and not callable(self.state):
-            raise TypeError(f"state: expected a function of detections, got {shown(self.state)}")
+            raise TypeError(f"state: expected a function of detections, got {short_repr(self.state)}")
         object.__setattr__(self, "most", as_probability("most", self.most))
 
     def born(self, model: Model, scans: Sequence[Left], step: int, dt: float) -> list[Birth]:
@@ -207,7 +207,7 @@ def as_births(name: str, given: Any) -> tuple[Birth, ...]:
     if not all(isinstance(one, Birth) for one in births):
         more = ", or BirthFromMeasurements(prior)" if name == "birth" else ""
         raise TypeError(
-            f"{name}: expected a list of herdfilter.tracking.Birth(probability, initial){more}, got {shown(given)}"
+            f"{name}: expected a list of herdfilter.tracking.Birth(probability, initial){more}, got {short_repr(given)}"
         )
     return births
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_generator, check_count, check_methods, one_of
-from herdfilter._one_line import summary_repr
+from herdfilter._repr import summary_repr
 from herdfilter.association.calls import as_method
 from herdfilter.catalogue import catalogue, make_filter
 from herdfilter.filters._times import as_duration

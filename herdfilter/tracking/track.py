@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from herdfilter._checks import Array
-from herdfilter._one_line import summary_repr
+from herdfilter._repr import summary_repr
 from herdfilter.filters.hypotheses import Supposing
 
 Label = tuple[int, int]

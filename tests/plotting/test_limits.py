@@ -11,7 +11,7 @@ import pytest
 
 import herdfilter as hf
 from herdfilter import plotting
-from herdfilter._figures import INK, QUIET
+from herdfilter.pictures.figures import INK, QUIET
 from herdfilter.plotting import errors, over_time
 from herdfilter.plotting.limits import HIGHEST_RATIO, highest_ratio, path_limits
 from herdfilter.plotting.sensors import sensors

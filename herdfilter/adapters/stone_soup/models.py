@@ -10,7 +10,7 @@ from stonesoup.models.base import GaussianModel
 from stonesoup.models.measurement import MeasurementModel
 from stonesoup.models.transition import TransitionModel
 
-from herdfilter._checks import Array, shown
+from herdfilter._checks import Array, short_repr
 from herdfilter.adapters.stone_soup import calls
 from herdfilter.adapters.stone_soup.sensors import noise_covariance, product, repeated, sensor, sensors_own
 from herdfilter.adapters.stone_soup.states import angles, distribution
@@ -117,7 +117,8 @@ def check_transition(model: Any) -> None:
     """Raise TypeError, naming class and reason, unless the model has additive Gaussian noise."""
     if not isinstance(model, TransitionModel):
         raise TypeError(
-            f"transition_model: expected an instance of Stone Soup's TransitionModel, got {shown(model)}{sensors_own(model)}"
+            f"transition_model: expected an instance of Stone Soup's TransitionModel, got {short_repr(model)}"
+            f"{sensors_own(model)}"
         )
     noise_covariance("transition_model", model, **interval(1.0))
     label = f"transition_model: {type(model).__name__} cannot be converted: expected"

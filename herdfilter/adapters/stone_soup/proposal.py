@@ -15,7 +15,7 @@ from stonesoup.types.detection import Detection, MissedDetection
 from stonesoup.types.prediction import Prediction
 from stonesoup.types.state import ParticleState
 
-from herdfilter._checks import Array, as_generator, check_count, shown
+from herdfilter._checks import Array, as_generator, check_count, short_repr
 from herdfilter.adapters.stone_soup.calls import classes
 from herdfilter.adapters.stone_soup.models import StoneSoupModel, check_transition
 from herdfilter.adapters.stone_soup.sensors import model_of, vector
@@ -217,7 +217,7 @@ def way(prior: ParticleState, measurement: Detection | None, time_interval: time
         end = getattr(measurement, "timestamp", None)
         raise TypeError(
             "time_interval: expected times of prior and measurement, both with a time zone or both without, or a timedelta; "
-            f"got {shown(start)}, {shown(end)} and {shown(time_interval)}"
+            f"got {short_repr(start)}, {short_repr(end)} and {short_repr(time_interval)}"
         ) from None
 
 

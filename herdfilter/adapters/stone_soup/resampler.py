@@ -11,7 +11,7 @@ from stonesoup.resampler.base import Resampler as TheirResampler
 from stonesoup.types.particle import Particle
 from stonesoup.types.state import ParticleState
 
-from herdfilter._checks import as_fraction, as_generator, shown
+from herdfilter._checks import as_fraction, as_generator, short_repr
 from herdfilter.adapters.stone_soup.states import angles, cloud_of, particle_state, vectors
 from herdfilter.filters import Resampling, SystematicResampling
 from herdfilter.filters._parts import check_part
@@ -80,7 +80,7 @@ class HerdfilterResampler(TheirResampler):
         n = len(state)
         if nparts not in (None, n):
             raise ValueError(
-                f"nparts: expected None or the number of particles, {n}, got {shown(nparts)}; a SystematicResampler of "
+                f"nparts: expected None or the number of particles, {n}, got {short_repr(nparts)}; a SystematicResampler of "
                 "Stone Soup changes their number"
             )
         weighted, _ = cloud_of(state)

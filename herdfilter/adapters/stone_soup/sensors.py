@@ -14,7 +14,7 @@ from stonesoup.types.array import StateVector
 from stonesoup.types.detection import Detection, MissedDetection
 from stonesoup.types.state import State
 
-from herdfilter._checks import Array, shown
+from herdfilter._checks import Array, short_repr
 from herdfilter.adapters.stone_soup import calls
 from herdfilter.models.sensors import Sensor
 
@@ -31,7 +31,7 @@ def noise_covariance(name: str, model: Any, **given: Any) -> Array:
     except NotImplementedError as error:
         raise TypeError(f"{label} {NO_NOISE}: {error}") from error
     if found is None or None in np.asarray(found):
-        raise TypeError(f"{label} {NO_NOISE}; its covariance is {shown(found)}")
+        raise TypeError(f"{label} {NO_NOISE}; its covariance is {short_repr(found)}")
     return np.asarray(found, dtype=np.float64)
 
 
@@ -40,7 +40,7 @@ def sensor(model: Any, dim: int | None = None) -> Sensor:
     if not isinstance(model, MeasurementModel):
         raise TypeError(
             "measurement_model: expected an instance of Stone Soup's MeasurementModel, got "
-            f"{shown(model)}{sensors_own(model)}"
+            f"{short_repr(model)}{sensors_own(model)}"
         )
     label = f"measurement_model: {type(model).__name__}"
     if dim is not None and model.ndim_state != dim:

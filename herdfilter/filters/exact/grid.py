@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_any, as_array, as_list, as_numbers, check_count, check_flags
-from herdfilter._one_line import fields_in_line, summary_repr
+from herdfilter._repr import fields_in_line, summary_repr
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.series import Late, Reading, series
 from herdfilter.filters.views import Views

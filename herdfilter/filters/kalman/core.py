@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, shown, unmasked
-from herdfilter._one_line import summary_repr
+from herdfilter._checks import Array, short_repr, unmasked
+from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.filters._times import as_duration
 from herdfilter.filters.observation import Observation
@@ -177,12 +177,12 @@ class KalmanFilter:
             record = StepRecord(self.step, mean, covariance, belief.ess, False, increment, outcome, modes)
         if seen is not None and has_scans(seen.model) and increment == -np.inf:
             raise ValueError(
-                f"z: expected a scan that holds the target, as it is detected for certain, got {shown(z)} at step "
+                f"z: expected a scan that holds the target, as it is detected for certain, got {short_repr(z)} at step "
                 f"{self.step}; give the model a detection_probability below 1"
             )
         if not all(np.isfinite(part).all() for part in (mean, record.covariance, increment)):
             raise ValueError(
-                f"z: expected an observation that leaves moments and log-likelihood finite, got {shown(z)} at step "
+                f"z: expected an observation that leaves moments and log-likelihood finite, got {short_repr(z)} at step "
                 f"{self.step}; choose larger units, or leave it out"
             )
         self.belief, self.record = belief, record

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from herdfilter._checks import Array, shown
-from herdfilter._one_line import fields_in_line
+from herdfilter._checks import Array, short_repr
+from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, unwrap_angles, wrap_angles
 from herdfilter.filters.kalman._association import associated
 from herdfilter.filters.kalman._update import updated
@@ -56,7 +56,7 @@ def moments_by(rule: MomentRule, function: VectorFunction, means: Array, covaria
     """Return what a rule gives, if it is of the form that it should have."""
     found = rule(function, means, covariances)
     if not (isinstance(found, tuple) and len(found) == 3):
-        raise TypeError(f"rule: expected means, covariances and cross-covariances, got {shown(found)}")
+        raise TypeError(f"rule: expected means, covariances and cross-covariances, got {short_repr(found)}")
     return found
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array, check_count
-from herdfilter._one_line import fields_in_line
+from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, wrap_angles
 from herdfilter.filters.kalman._association import branches
 from herdfilter.filters.kalman.core import KalmanFilter

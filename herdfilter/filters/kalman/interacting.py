@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._one_line import fields_in_line
+from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.gaussian import GaussianBelief, MomentRule

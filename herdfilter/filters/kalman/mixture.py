@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from herdfilter._checks import Array, one_of, shown
+from herdfilter._checks import Array, one_of, short_repr
 from herdfilter.filters.kalman.cubature import CUBATURE
 from herdfilter.filters.kalman.extended import linearised
 from herdfilter.filters.kalman.gaussian import MomentRule, updated_gaussians
@@ -74,7 +74,7 @@ def kalman_mixture(
     """
     seen = Observation.read(model, z, step, partial=True)
     if seen is None:
-        raise ValueError(f"z: expected an entry that is not missing, got {shown(z)} at step {step}")
+        raise ValueError(f"z: expected an entry that is not missing, got {short_repr(z)} at step {step}")
     return updated_mixture(seen, prediction, rule)
 
 

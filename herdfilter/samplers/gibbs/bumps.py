@@ -9,8 +9,7 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
-from herdfilter._numba_options import FAST, INSIDE
-from herdfilter.samplers._compiled import exp
+from herdfilter.samplers.compiled import FAST, INSIDE, exp
 
 REACH = 8.5  # widths; beyond, a positive bump is under 2.1e-16 of its height and left out
 STEP = 1.0 / 3.0  # of a table, in widths of the narrowest bump

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from herdfilter._numba_options import CALLED, INSIDE
+from herdfilter.samplers.compiled import CALLED, INSIDE
 
 
 @njit(**CALLED)

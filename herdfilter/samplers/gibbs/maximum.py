@@ -15,8 +15,7 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
-from herdfilter._numba_options import FAST, INSIDE
-from herdfilter.samplers._compiled import exp
+from herdfilter.samplers.compiled import FAST, INSIDE, exp
 from herdfilter.samplers.gibbs.bumps import (
     BOUND,
     CENTRE,

@@ -10,8 +10,7 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
-from herdfilter._numba_options import CALLED, FAST, INSIDE
-from herdfilter.samplers._compiled import exp
+from herdfilter.samplers.compiled import CALLED, FAST, INSIDE, exp
 from herdfilter.samplers.gibbs.bumps import CENTRE, HEIGHT, NARROWNESS, WIDTH
 from herdfilter.samplers.gibbs.maximum import maximise
 from herdfilter.samplers.gibbs.target import FACTOR, INVERSE, LOG_WEIGHT, Room, Target

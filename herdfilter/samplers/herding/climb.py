@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from herdfilter._numba_options import FAST, INSIDE
+from herdfilter.samplers.compiled import FAST, INSIDE
 from herdfilter.samplers.herding.objective import PAD, objective
 
 CONVERGED = 1e-12  # relative rise promised by a step at which the climb ends

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from herdfilter._numba_options import CALLED, FAST
-from herdfilter.samplers._compiled import exp
+from herdfilter.samplers.compiled import CALLED, FAST, exp
 from herdfilter.samplers.herding.climb import climb
 from herdfilter.samplers.herding.objective import objective
 

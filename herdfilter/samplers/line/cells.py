@@ -13,9 +13,8 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
-from herdfilter._numba_options import FAST, INSIDE
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers._compiled import exp
+from herdfilter.samplers.compiled import FAST, INSIDE, exp
 
 WINDOW = 9.5  # standard deviations, beyond which a density is below 1e-20 of its peak
 DEGREE = 24  # of the polynomial of a density on half a standard deviation to both sides: error below 1e-20 of its peak

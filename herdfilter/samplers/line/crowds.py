@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from herdfilter._numba_options import CALLED, FAST
+from herdfilter.samplers.compiled import CALLED, FAST
 from herdfilter.samplers.line.cells import BLOCK, Line
 
 NODES = 20  # Chebyshev's, on one standard deviation: they give densities to 1e-20 of their peak

@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
-from herdfilter._numba_options import CALLED, INSIDE
 from herdfilter.mixture import GaussianMixture
+from herdfilter.samplers.compiled import CALLED, INSIDE
 from herdfilter.samplers.line.cells import as_line, before_the_first, enter, integral_and_density
 from herdfilter.samplers.line.crowds import condensed
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_numbers, check_count, one_of, shown
-from herdfilter._one_line import fields_in_line
+from herdfilter._checks import Array, as_numbers, check_count, one_of, short_repr
+from herdfilter._repr import fields_in_line
 from herdfilter.study.data.files import locate
 
 SENSORS = {"lidar": 1, "radar": 2, "infrared": 3, "daylight": 4}
@@ -123,7 +123,7 @@ def load_autoferry(
     number = check_count("scenario", scenario)
     limit = None if max_scans is None else check_count("max_scans", max_scans)
     if isinstance(sensors, str):
-        raise ValueError(f"sensors: expected a sequence of names, got {shown(sensors)}")
+        raise ValueError(f"sensors: expected a sequence of names, got {short_repr(sensors)}")
     wanted = {SENSORS[one_of("sensors", name, SENSORS)]: name for name in sensors}
     if not wanted:
         raise ValueError(f"sensors: expected at least one of {', '.join(SENSORS)}, got none")
@@ -151,10 +151,10 @@ def _read(path: Path) -> list[Any]:
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        reason = shown(str(error)) if str(error) else type(error).__name__
+        reason = short_repr(str(error)) if str(error) else type(error).__name__
         raise ValueError(f"{path}: expected a JSON file, got {reason}") from None
     if not isinstance(entries, list):
-        raise ValueError(f"{path}: expected a list of scans, got {shown(entries)}")
+        raise ValueError(f"{path}: expected a list of scans, got {short_repr(entries)}")
     return entries
 
 
@@ -164,7 +164,7 @@ def _scan(path: Path, i: int, entry: Any) -> tuple[float, int, Array, Array]:
     keys = ("sensorID", "time", "ownshipPosition", "measurement")
     sensor, time, own_ship, measured = _values(place, entry, keys)
     if isinstance(sensor, bool) or sensor not in SENSORS.values():
-        raise ValueError(f"{place}: expected a sensorID from 1 to 4, got {shown(sensor)}")
+        raise ValueError(f"{place}: expected a sensorID from 1 to 4, got {short_repr(sensor)}")
     detections = _numbers(place, "a measurement", measured)
     if sensor in (SENSORS["infrared"], SENSORS["daylight"]):
         if detections.ndim > 1:
@@ -194,7 +194,7 @@ def _fixes(path: Path, entries: list[Any], count: int) -> dict[int, tuple[Array,
         for fix in entry if isinstance(entry, list) else [entry]:
             vessel, time, position = _values(place, fix, ("targetID", "time", "position"))
             if isinstance(vessel, bool) or vessel not in VESSELS:
-                raise ValueError(f"{place}: expected a targetID of 1 or 2, got {shown(vessel)}")
+                raise ValueError(f"{place}: expected a targetID of 1 or 2, got {short_repr(vessel)}")
             when = float(_numbers(place, "a time", time, ()))
             fixes[vessel][when] = _numbers(place, "a position", position, (3,))[:2]
     in_order = {vessel: sorted(known.items()) for vessel, known in fixes.items()}
@@ -221,7 +221,7 @@ def _positions(time: Array, known: Array, fixes: Array) -> Array:
 def _values(place: str, entry: Any, keys: tuple[str, ...]) -> list[Any]:
     """Values of an entry under the given keys."""
     if not isinstance(entry, dict) or not all(key in entry for key in keys):
-        raise ValueError(f"{place}: expected {', '.join(keys)}, got {shown(entry)}")
+        raise ValueError(f"{place}: expected {', '.join(keys)}, got {short_repr(entry)}")
     return [entry[key] for key in keys]
 
 
@@ -232,5 +232,5 @@ def _numbers(place: str, what: str, value: Any, shape: tuple[int, ...] | None = 
     except (ValueError, OverflowError):
         array = np.array(np.nan)
     if not np.isfinite(array).all() or shape not in (None, array.shape):
-        raise ValueError(f"{place}: expected {what} of finite numbers, got {shown(value)}")
+        raise ValueError(f"{place}: expected {what} of finite numbers, got {short_repr(value)}")
     return array

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, check_count, one_of
-from herdfilter._one_line import fields_in_line
+from herdfilter._repr import fields_in_line
 from herdfilter.models.contract import wrap_angles
 from herdfilter.study.data.files import locate
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import Array, check_count
-from herdfilter._one_line import fields_in_line
+from herdfilter._repr import fields_in_line
 from herdfilter.study.data.files import locate
 
 SEMI_MAJOR_AXIS, FLATTENING = 6_378_137.0, 1 / 298.257223563

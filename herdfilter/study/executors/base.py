@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from herdfilter._pickled import cloudpickle
+from herdfilter.models.pickling import cloudpickle
 from herdfilter.study.tasks import Outcome, Task
 
 BATCH_SECONDS = 0.2

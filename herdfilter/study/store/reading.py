@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import Array, shown
+from herdfilter._checks import Array, short_repr
 from herdfilter.study.columns import MEASURED
 from herdfilter.study.results import StudyResult, Trajectory
 from herdfilter.study.store.schema import (
@@ -134,7 +134,7 @@ class Store:
             rows = [dict(zip(names, row, strict=True)) for row in found]
             wrong = [row for row in rows if row["digest"] != digest_of(row)]
         if wrong:
-            keys = [f"{name} {shown(wrong[0][name])}" for name in _KEYS if name in names]
+            keys = [f"{name} {short_repr(wrong[0][name])}" for name in _KEYS if name in names]
             raise StoreError(
                 f"{self.name}: damaged or edited store: {len(wrong)} of {len(rows)} rows of {table} are not as they were "
                 f"written, the first with {', '.join(keys)}; restore a copy, or compare anew in another folder"

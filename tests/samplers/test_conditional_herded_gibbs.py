@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.integrate import quad_vec
 
-from herdfilter._conditional_line import _gregory
-from herdfilter.conditionals import ConditionalError, ConditionalHerdedGibbs
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import ContinuousHerdedGibbs, Sampler
+from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, ConditionalHerdedGibbs
+from herdfilter.samplers.gibbs.conditional_line import _gregory
 from herdfilter.testing import random_mixture
 
 

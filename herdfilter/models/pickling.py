@@ -8,7 +8,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
-from herdfilter._checks import shown
+from herdfilter._checks import short_repr
 
 _within = ContextVar("within", default=False)
 """Whether the pickle of such an object is being made: then what it holds goes into that one, itself included."""
@@ -29,8 +29,8 @@ class PicklesFunctions:
             return pickle.loads, (cloudpickle().dumps(self),)
         except Exception as error:
             raise pickle.PicklingError(
-                f"{shown(self)}: expected functions that can be pickled, got {shown(error, 200)}; define them at the top of "
-                "a module"
+                f"{short_repr(self)}: expected functions that can be pickled, got {short_repr(error, 200)}; "
+                "define them at the top of a module"
             ) from error
         finally:
             _within.reset(token)

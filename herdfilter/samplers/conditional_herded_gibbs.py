@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_numbers, as_positive, check_count, check_flags
-from herdfilter._conditional_line import Conditional, ConditionalLine
-from herdfilter._conditional_line import ConditionalError as ConditionalError
 from herdfilter.points import Points
+from herdfilter.samplers.gibbs.conditional_line import Conditional, ConditionalLine
+from herdfilter.samplers.gibbs.conditional_line import ConditionalError as ConditionalError
 
 NEGLIGIBLE = 1e-12  # share of the slice under which a sample is left out of it
 

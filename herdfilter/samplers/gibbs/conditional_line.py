@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_numbers, shown
+from herdfilter._checks import Array, as_numbers, short_repr
 
 Conditional = Callable[[Array, Array], ArrayLike]
 
@@ -129,7 +129,7 @@ class ConditionalLine:
         try:
             density = as_numbers("density", came, self.nodes.shape)
         except ValueError:
-            raise self._error(x, f"expected {len(self.nodes)} numbers, got {shown(came)}") from None
+            raise self._error(x, f"expected {len(self.nodes)} numbers, got {short_repr(came)}") from None
         if density.shape != self.nodes.shape:
             raise self._error(x, f"expected shape {self.nodes.shape}, as `values`, got {density.shape}")
         for name, bad in (("finite", ~np.isfinite(density)), ("non-negative", density < 0)):
