@@ -257,11 +257,12 @@ def test_a_cluster_may_lose_a_worker_but_not_all(scenario, cluster, tmp_path, mo
         assert len(table) + 20 <= len(kept.finished()) < 2 * len(table)
 
 
-def test_results_that_died_with_their_worker_are_not_waited_for():
-    """Done, as the scheduler knows, but in the memory of a worker that has gone since."""
+@pytest.mark.parametrize(("state", "worker"), [("finished", "tcp://there"), ("lost", "tcp://gone")])
+def test_results_that_died_with_their_worker_are_not_waited_for(state, worker):
+    """Done, as the scheduler knows, but in the memory of a worker that has gone since: so the client knows, or has yet to see."""
 
     class Lost:
-        status = "finished"
+        status = state
 
         def result(self, timeout=None):
             assert timeout is not None
@@ -271,7 +272,7 @@ def test_results_that_died_with_their_worker_are_not_waited_for():
     cluster = object.__new__(cluster_module.Cluster)
     cluster._distributed = SimpleNamespace(KilledWorker=LookupError)
     cluster._client = SimpleNamespace(cancel=given_up.extend)
-    cluster._here, cluster._look = {"tcp://there": 1}, lambda: None
+    cluster._here, cluster._look = {worker: 1}, lambda: None
     cluster._running = {lost: (("tcp://gone", 0), ["task"])}
     assert cluster._batch(lost) == Batch(("tcp://gone", 0), ["task"], None)
     assert given_up == [lost]

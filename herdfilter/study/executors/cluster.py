@@ -118,13 +118,13 @@ class Cluster:
     def _batch(self, future: Any) -> Batch:
         """Return what has come back."""
         place, tasks = self._running.pop(future)
-        if future.status in ("cancelled", "lost"):
+        if future.status == "cancelled":  # by the client itself, when it loses the scheduler
             raise self._lost()
         return Batch(place, tasks, self._result(future, place))
 
     def _result(self, future: Any, place: Any) -> list[Outcome] | None:
         """Return what a worker has in store, None if it died before that could be fetched."""
-        while True:
+        while future.status != "lost":  # as it is when its worker dies with the result
             try:
                 outcomes: list[Outcome] = future.result(timeout=_LOOK_SECONDS)
                 return outcomes
@@ -139,8 +139,9 @@ class Cluster:
                 raise self._lost() from error
             self._look()
             if place[0] not in self._here:
-                self._client.cancel([future])
-                return None
+                break
+        self._client.cancel([future])
+        return None
 
     def _left_behind(self) -> list[Batch]:
         """Take back what workers had under way that have left."""
