@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.argument("name", required=False, type=ScenarioName())
 def scenarios(name: str | None) -> None:
     """List the scenarios that come with the package; of one, NAME or a TOML file, tell everything with its source."""
-    from herdfilter.study.reference_check import check_reference
+    from herdfilter.study.reference import check_reference
     from herdfilter.study.scenario import load_scenario, scenario_files
 
     if name is not None:

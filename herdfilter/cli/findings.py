@@ -95,7 +95,7 @@ class Findings:
         return definitions(entries)
 
     def _table(self, wide: bool) -> list[str]:
-        from herdfilter.study.headings import headings, headings_of_models
+        from herdfilter.study.columns import headings, headings_of_models
 
         summary, models = self.result.summary, self.result.models
         if models is None:

@@ -144,7 +144,7 @@ def error_over_particles(summary: pd.DataFrame, unit: str = "", slopes: dict[str
     unit : str
         Unit of the error.
     slopes : dict, optional
-        Measure (``reference_error``, ``rmse``) -> what `herdfilter.study.slopes.fitted_slopes` returns; drawn as
+        Measure (``reference_error``, ``rmse``) -> what `herdfilter.study.statistics.fitted_slopes` returns; drawn as
         lines in place of those from median to median.
 
     Examples

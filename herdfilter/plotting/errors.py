@@ -11,8 +11,7 @@ from herdfilter.pictures.figures import INK, QUIET, Style, log_axis
 from herdfilter.plotting.drawing import Drawing, Panel
 from herdfilter.plotting.limits import HIGHEST_RATIO, point_beyond
 from herdfilter.plotting.style import styles
-from herdfilter.study.columns import BY_NAME
-from herdfilter.study.summary import error_measure, error_measures
+from herdfilter.study.columns import BY_NAME, error_measure, error_measures
 
 if TYPE_CHECKING:
     import pandas as pd

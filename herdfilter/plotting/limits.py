@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
+from herdfilter.study.columns import error_measure
 from herdfilter.study.results import StudyResult
-from herdfilter.study.summary import error_measure
 
 if TYPE_CHECKING:
     import pandas as pd

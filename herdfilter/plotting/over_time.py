@@ -13,11 +13,10 @@ from herdfilter.plotting.drawing import Drawing, Panel
 from herdfilter.plotting.errors import error_label
 from herdfilter.plotting.limits import highest_error, highest_ratio, point_beyond
 from herdfilter.plotting.style import styles
-from herdfilter.study.columns import BY_NAME, COLUMNS, SERIES
-from herdfilter.study.over_time import over_time
+from herdfilter.study.columns import BY_NAME, COLUMNS, SERIES, error_measures
 from herdfilter.study.results import StudyResult
-from herdfilter.study.steps import over_degrees
-from herdfilter.study.summary import error_measures
+from herdfilter.study.statistics import normalised_over_time
+from herdfilter.study.summary import over_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,7 +103,7 @@ def moving_mean(values: Array, width: int) -> Array:
     return np.convolve(np.where(known, values, 0.0), ones, "same") / np.where(count > 0, count, np.nan)
 
 
-SQUARES = tuple(series.name for series in SERIES if series.over_time is over_degrees)
+SQUARES = tuple(series.name for series in SERIES if series.over_time is normalised_over_time)
 """Names of the series of normalised squares."""
 
 

@@ -15,8 +15,8 @@ from herdfilter.plotting.drawing import Drawing, Panel
 from herdfilter.plotting.limits import path_limits
 from herdfilter.plotting.sensors import of_scenario
 from herdfilter.plotting.style import dimension_label, styles
+from herdfilter.study.columns import error_measure
 from herdfilter.study.results import StudyResult
-from herdfilter.study.summary import error_measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,8 +22,8 @@ from herdfilter.report import tables, wording
 from herdfilter.report.animation import animation
 from herdfilter.report.equations import equations
 from herdfilter.report.svg import colour, inline
+from herdfilter.study.columns import error_measure
 from herdfilter.study.results import StudyResult
-from herdfilter.study.summary import error_measure
 
 if TYPE_CHECKING:
     import pandas as pd

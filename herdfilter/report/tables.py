@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from herdfilter.plotting.style import styles
 from herdfilter.report.svg import colour
 from herdfilter.report.wording import cell
-from herdfilter.study.headings import Heading, headings, headings_of_models
+from herdfilter.study.columns import Heading, error_measure, error_text, headings, headings_of_models
 from herdfilter.study.results import StudyResult
-from herdfilter.study.summary import error_measure, told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +50,7 @@ def slopes(result: StudyResult) -> dict[str, Any] | None:
         return None
     fits = result.slopes
     return {
-        "heads": [told(name).removeprefix("error ") for name in fits],
+        "heads": [error_text(name).removeprefix("error ") for name in fits],
         "rows": [
             (
                 rows[0]["filter"],

@@ -9,23 +9,34 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.study import measures, steps
+from herdfilter.study import measures
 from herdfilter.study.evidence import Evidence
+from herdfilter.study.scenario import Scenario
 from herdfilter.study.statistics import (
+    SeriesSummary,
     Summary,
     mean,
     mean_and_median,
     mean_beside_band,
+    mean_over_time,
     mean_with_interval,
     median,
+    median_over_time,
     median_with_interval,
+    normalised_over_time,
     rms,
     rms_and_median,
+    rms_over_time,
     total,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Column"]
 
@@ -289,26 +300,26 @@ class Series:
     measure : callable
         The evidence of a run -> values (T,), NaN where there is none.
     over_time : callable, optional
-        The series of all runs -> columns of `over_time` (`steps.Steps`).
+        The series of all runs -> columns of `over_time` (`SeriesSummary`).
     """
 
     name: str
     measure: Callable[[Evidence], Array]
-    over_time: steps.Steps | None = None
+    over_time: SeriesSummary | None = None
 
 
 SERIES = (
-    Series("truth", lambda run: run.truth, steps.errors("rmse")),
-    Series("reference", lambda run: run.against_reference, steps.errors("reference_error")),
-    Series("gospa", lambda run: run.of_sets("gospa"), steps.mean_and_band),
-    Series("ospa", lambda run: run.of_sets("ospa"), steps.mean_and_band),
-    Series("cardinality", lambda run: run.of_sets("cardinality"), steps.mean_and_band),
-    Series("ess", lambda run: run.ess, steps.band),
-    Series("nees", lambda run: run.nees, steps.over_degrees),
+    Series("truth", lambda run: run.truth, rms_over_time("rmse")),
+    Series("reference", lambda run: run.against_reference, rms_over_time("reference_error")),
+    Series("gospa", lambda run: run.of_sets("gospa"), mean_over_time),
+    Series("ospa", lambda run: run.of_sets("ospa"), mean_over_time),
+    Series("cardinality", lambda run: run.of_sets("cardinality"), mean_over_time),
+    Series("ess", lambda run: run.ess, median_over_time),
+    Series("nees", lambda run: run.nees, normalised_over_time),
     Series("nees_degrees", lambda run: run.nees_degrees),
-    Series("nis", lambda run: run.nis, steps.over_degrees),
+    Series("nis", lambda run: run.nis, normalised_over_time),
     Series("nis_degrees", lambda run: run.nis_degrees),
-    Series("energy_distance", lambda run: run.energy_distances, steps.band),
+    Series("energy_distance", lambda run: run.energy_distances, median_over_time),
 )
 """The series: squared errors, what else is plotted over time, and degrees of freedom (name with ``_degrees``)."""
 
@@ -333,3 +344,114 @@ def series_of(run: Evidence) -> dict[str, Array]:
 def has_any(values: Array) -> bool:
     """Whether some value is finite."""
     return any(map(math.isfinite, values))
+
+
+def error_measures(table: pd.DataFrame) -> list[str]:
+    """Columns of errors that have values, the one that ranks filters first; that to the truth at least.
+
+    Models of a family have units of their own: errors to the reference are in posterior standard deviations there.
+    """
+    if not {"model", "models"}.isdisjoint(table):
+        scaled = [column.name for column in COLUMNS if column.figure == "scaled"]
+        return [name for name in scaled if table[name].notna().any()] or ["rmse"]
+    errors = [column.name for column in COLUMNS if column.figure == "error"]
+    return [name for name in errors if name in table and table[name].notna().any()] or ["rmse"]
+
+
+def error_measure(table: pd.DataFrame) -> str:
+    """Column that ranks filters: the error to the reference if there is one, else to the truth; of many targets GOSPA."""
+    return error_measures(table)[0]
+
+
+def error_text(measure: str, preposition: str = "to") -> str:
+    """Say what a column of errors measures, as in ``error to the truth``."""
+    if measure == "gospa":
+        return "GOSPA"
+    return f"error {preposition} the {'truth' if measure == 'rmse' else 'reference'}"
+
+
+@dataclass(frozen=True)
+class Heading:
+    """One column of a table.
+
+    Attributes
+    ----------
+    name : str
+        Of the column in the summary.
+    label : str
+    format : callable
+        How its numbers are written.
+    brief : bool
+        Whether it stands in the narrow table, too.
+    """
+
+    name: str
+    label: str
+    format: Callable[[float], str] = digits
+    brief: bool = False
+
+    def value(self, row: pd.Series[Any]) -> str:
+        """Write the number of a row of the summary."""
+        return self.format(float(row[self.name]))
+
+    def interval(self, row: pd.Series[Any]) -> tuple[str, str] | None:
+        """Write both ends of its interval; None where there is none: too few runs, or a ratio to itself."""
+        low, high = (float(row.get(f"{self.name}_{end}", np.nan)) for end in ("low", "high"))
+        return (self.format(low), self.format(high)) if high > low else None
+
+
+def headings(summary: pd.DataFrame, scenario: Scenario) -> list[Heading]:
+    """Return the columns worth showing: the median error first, then what was measured.
+
+    Parameters
+    ----------
+    summary : pandas.DataFrame
+        What `summarise` returns.
+    scenario : Scenario
+        Names the unit of errors, and says whether runs diverge or localise.
+    """
+    unit = f" ({scenario.unit})" if scenario.unit else ""
+    rank = error_measure(summary)
+    shown = [Heading(f"{rank}_median", f"median {error_text(rank)}{unit}", brief=True)]
+    if summary["filter"].nunique() > 1:
+        shown.append(Heading("ratio", f"ratio to {summary['baseline'].iloc[0]}", brief=True))
+    for column in COLUMNS:
+        if column.name == "diverged" and scenario.targets is not None:
+            continue  # runs that failed, which are counted by themselves
+        if column.label and summary[column.name].notna().any():
+            label = column.label.format(unit=unit)
+            shown.append(Heading(column.name, label, column.format, column.brief))
+    if localises(scenario):
+        at_rest = Heading("diverged", "localised", lambda share: percent(1 - share), brief=True)
+        shown = [at_rest if heading.name == "diverged" else heading for heading in shown]
+    return [*shown, Heading("failures", "failed", lambda count: f"{count:.0f}")]
+
+
+def headings_of_models(models: pd.DataFrame) -> list[Heading]:
+    """Return the columns worth showing of what `over_models` returns; what no filter has is left out."""
+    base = models["baseline"].iloc[0]
+    every = [
+        Heading("ratio", f"error over {base}'s", brief=True),
+        Heading("ratio_10", "10 %"),
+        Heading("ratio_50", "median"),
+        Heading("ratio_90", "90 %", brief=True),
+        Heading("above", "above 1", percent, brief=True),
+        Heading("above_shown", "shown above 1", percent),
+        Heading("variance_right", "variance right", percent, brief=True),
+        Heading("variance_50", "ratio of variances"),
+        Heading("log_likelihood", f"log-likelihood: distance over {base}'s"),
+        Heading("lost", "lost", percent, brief=True),
+        Heading("time", "time", brief=True),
+        Heading("time_90", "time, 90 %"),
+        Heading("time_worst", "time, worst"),
+        Heading("exponent", "exponent in n"),
+        Heading("exponent_worst", "exponent, worst"),
+        Heading("uncertain", "reference uncertain", lambda count: f"{count:.0f}"),
+        Heading("unknown", "no reference", lambda count: f"{count:.0f}"),
+    ]
+    return [one for one in every if models[one.name].notna().any()]
+
+
+def localises(scenario: Scenario) -> bool:
+    """Whether the good end of a run is counted, as with real data: that it localised."""
+    return scenario.data is not None and scenario.divergence is not None

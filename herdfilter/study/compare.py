@@ -66,7 +66,7 @@ def compare(
         that failed, even where it hangs for ever in compiled code.
     models : int, optional
         Of a scenario that is a family of models, such as ``"random"``: how many; the scenario's unless given. Results are
-        summarised over them by `herdfilter.study.over_models`.
+        summarised over them by `herdfilter.study.families`.
     first_model : int, optional
         Seed of the first of them; the next ones have the next seeds. Seeds below 10,000 are for tuning; what is claimed
         should be found on seeds from 1,000,000 on.

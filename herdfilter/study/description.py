@@ -50,7 +50,7 @@ def plain(value: Any) -> Any:
     return public if type(value).__module__ in _PARTS_OF_A_SCENARIO else {"type": _name(value)} | public
 
 
-_PARTS_OF_A_SCENARIO = tuple(f"herdfilter.study.{name}" for name in ("scenario", "criteria", "targets"))
+_PARTS_OF_A_SCENARIO = tuple(f"herdfilter.study.{name}" for name in ("scenario", "targets"))
 
 
 def _name(value: Any) -> str:

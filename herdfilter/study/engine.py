@@ -20,7 +20,7 @@ from herdfilter.study.columns import measured, measured_without_result, series_o
 from herdfilter.study.evidence import Evidence
 from herdfilter.study.executors import BATCH_SECONDS, check_scheduler, distribute, make_executor
 from herdfilter.study.failures import failed_by, summary_repr
-from herdfilter.study.family import kind_of
+from herdfilter.study.families import kind_of
 from herdfilter.study.progress import Counter, stage, told
 from herdfilter.study.recording import Recording, record
 from herdfilter.study.reference import Reference, compute_reference, snapshot_steps

@@ -13,11 +13,17 @@ from herdfilter.discrepancy import energy_distance
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import circular_dims, wrap_angles
 from herdfilter.points import Points
-from herdfilter.study.metrics import energy_distance_on_line, normalised_squares, squared_error
+from herdfilter.study.metrics import (
+    SetErrors,
+    energy_distance_on_line,
+    labelled_estimates,
+    normalised_squares,
+    set_errors,
+    squared_error,
+)
 from herdfilter.study.recording import Recording
 from herdfilter.study.reference import LineDensity, Reference
 from herdfilter.study.scenario import Scenario
-from herdfilter.study.sets import SetErrors, labelled_estimates, set_errors
 from herdfilter.study.watch import Watched
 
 __all__ = ["Evidence"]

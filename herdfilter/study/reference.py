@@ -2,22 +2,150 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache as once
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, one_of
+from herdfilter._checks import Array, as_array, check_count, one_of, short_repr
+from herdfilter._repr import fields_in_line
 from herdfilter.angles import moments
-from herdfilter.catalogue.specifications import FilterFactory, resolve_filters
+from herdfilter.catalogue.expressions import check_keywords
+from herdfilter.catalogue.specifications import FilterFactory, blamed_on, catalogue, resolve_filters
+from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.mixture import GaussianMixture
+from herdfilter.models import linear_chain
 from herdfilter.models.contract import ADDITIVE, OBSERVED, circular_dims, require, require_constant_noise
 from herdfilter.study import cache
-from herdfilter.study.posterior import LineDensity, Reference, from_arrays, snapshot_steps, to_arrays
+from herdfilter.study.memory import NUMBER, check_fits
 from herdfilter.study.recording import Recording
 from herdfilter.study.scenario import Scenario
+
+__all__ = ["LineDensity", "Reference"]
+
+SNAPSHOTS = 10
+"""Steps of a run at which the exact posterior is kept, where there is one."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LineDensity:
+    """A density on the line, constant in each cell.
+
+    Attributes
+    ----------
+    edges : ndarray, shape (N + 1,)
+        Of the cells, increasing.
+    masses : ndarray, shape (N,)
+        Probability of each cell; they sum to 1.
+
+    Examples
+    --------
+    >>> from herdfilter.study.reference import LineDensity
+    >>> density = LineDensity(edges=np.array([0.0, 1.0, 3.0]), masses=np.array([0.25, 0.75]))
+    >>> print(density.masses / np.diff(density.edges))  # in each cell
+    [0.25  0.375]
+    """
+
+    edges: Array
+    masses: Array
+
+    __repr__ = fields_in_line
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reference:
+    """What is known of the posterior of one run.
+
+    Attributes
+    ----------
+    means : ndarray, shape (T, d)
+        Posterior means.
+    log_likelihood : float
+        Log-density of all observations.
+    error : ndarray, shape (T, d)
+        Standard error of `means`: zero where they are exact, NaN where it is not known.
+    covariances : ndarray, shape (T, d, d), or None
+        Posterior covariances.
+    posteriors : dict
+        Place of a step, from 0 -> the exact posterior there, of a few steps (`snapshot_steps`); a grid has them in one
+        dimension only.
+
+    Examples
+    --------
+    >>> from herdfilter.study.reference import Reference
+    >>> reference = Reference(np.zeros((10, 2)), log_likelihood=-20.0, error=np.full((10, 2), 0.1))
+    >>> round(reference.sd([0, 1]), 4)  # of a mean over both dimensions
+    0.1414
+    """
+
+    means: Array
+    log_likelihood: float
+    error: Array
+    covariances: Array | None = None
+    posteriors: Mapping[int, GaussianMixture | LineDensity] = field(default_factory=dict)
+
+    __repr__ = fields_in_line
+
+    def sd(self, dims: Sequence[int]) -> float:
+        """Return the standard error of the means over `dims`, root mean square over time, as errors of filters are taken."""
+        return float(np.sqrt((self.error[:, list(dims)] ** 2).sum(axis=1).mean()))
+
+
+def snapshot_steps(steps: int, count: int = SNAPSHOTS) -> list[int]:
+    """Return up to `count` places of steps, from 0, evenly spaced and the last among them."""
+    return sorted({-(-steps * (i + 1) // count) - 1 for i in range(count)}) if steps else []
+
+
+def to_arrays(reference: Reference) -> dict[str, Array]:
+    """Put a reference into arrays of numbers.
+
+    Raises
+    ------
+    ValueError
+        If it has posteriors that are no densities on the line.
+    """
+    arrays = {"means": reference.means, "error": reference.error}
+    arrays["log_likelihood"] = np.array(reference.log_likelihood)
+    if reference.covariances is not None:
+        arrays["covariances"] = reference.covariances
+    if reference.posteriors:
+        densities = [density for density in reference.posteriors.values() if isinstance(density, LineDensity)]
+        if len(densities) < len(reference.posteriors):
+            raise ValueError("posteriors: expected densities on the line, got others")
+        arrays["steps"] = np.array(list(reference.posteriors), dtype=np.float64)
+        arrays["edges"] = np.array([density.edges for density in densities])
+        arrays["masses"] = np.array([density.masses for density in densities])
+    return arrays
+
+
+def from_arrays(arrays: Mapping[str, Array], steps: int, dim: int) -> Reference:
+    """Make a reference of `steps` steps in `dim` dimensions from arrays.
+
+    Raises
+    ------
+    KeyError, ValueError
+        If they are not those of such a reference.
+    """
+    covariances, posteriors = None, {}
+    if "covariances" in arrays:
+        covariances = as_array("covariances", arrays["covariances"], (steps, dim, dim))
+    if "steps" in arrays:
+        places = as_array("steps", arrays["steps"], (None,)).astype(int)
+        edges = as_array("edges", arrays["edges"], (len(places), None))
+        masses = as_array("masses", arrays["masses"], (len(places), edges.shape[1] - 1))
+        posteriors = {int(k): LineDensity(e, m) for k, e, m in zip(places, edges, masses, strict=True)}
+    return Reference(
+        as_array("means", arrays["means"], (steps, dim)),
+        float(as_array("log_likelihood", arrays["log_likelihood"], (), finite=False)),
+        as_array("error", arrays["error"], (steps, dim), finite=False),
+        covariances,
+        posteriors,
+    )
 
 
 def _exact(
@@ -204,3 +332,85 @@ def reference_function(scenario: Scenario) -> tuple[Callable[..., Reference], di
     """Return the function that computes a scenario's reference, and the keys of ``[reference]`` that it takes."""
     table = dict(scenario.reference or {})
     return REFERENCES[one_of("reference type", table.pop("type"), REFERENCES)], table
+
+
+def check_reference(scenario: Scenario) -> None:
+    """Raise ValueError if the scenario's ``[reference]`` has an unknown type or key, or a value that does not fit."""
+    if scenario.reference is None:
+        return
+    function, keywords = reference_function(scenario)
+    check_keywords("[reference]", function, keywords, taken=("model", "recording", "rng"))
+    for name in ("n", "repeats"):
+        if name in keywords:
+            check_count(f"[reference]: {name}", keywords[name], most=None)
+    if "filter" in keywords:
+        _check_filters(keywords["filter"])
+
+
+def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
+    """Raise what the reference of every run would raise, at the `first` step of one; look whether it can be kept.
+
+    Of one with many particles a filter is built, with few. It may lose the target in any run, which is none of its faults.
+    """
+    if scenario.reference is None:
+        return
+    function, keywords = reference_function(scenario)
+    rng = np.random.default_rng(0)
+    if "n" in keywords:
+        n = keywords["n"]
+        check_fits("[reference]: n", f"{n} particles in {model.dim} dimensions", n * (model.dim + 1) * NUMBER)
+        with blamed_on("[reference]: "):
+            serving(keywords.get("filter", "bootstrap"), model)
+    else:
+        _check_grid(keywords, model.dim)
+        with blamed_on("[reference]: "):
+            function(model, first, rng, **keywords)
+    if scenario.reference["type"] in KEPT:
+        cache.warn_if_unusable()
+
+
+def _check_grid(keywords: Mapping[str, Any], dim: int) -> None:
+    """Raise ValueError if the points of a grid are no counts, or more than can be held."""
+    if "points" not in keywords:
+        return
+    points = keywords["points"]
+    if not isinstance(points, (int, list, tuple)):
+        raise ValueError(f"[reference]: points: expected a number or one for each dimension, got {short_repr(points)}")
+    counts = [points] * dim if isinstance(points, int) else points
+    total = math.prod(check_count("[reference]: points", count, most=None) for count in counts)
+    check_fits("[reference]: points", f"{total} in {dim} dimensions", total * (dim + 1) * NUMBER)
+
+
+def _check_filters(names: Any) -> None:
+    """Raise ValueError unless this names a filter of the catalogue that draws at random, or lists such names."""
+    several = isinstance(names, (list, tuple))
+    if several and not names:
+        raise ValueError("[reference]: filter: expected at least one name, got none")
+    for name in names if several else [names]:
+        _check_random(one_of("[reference]: filter", name, catalogue()))
+
+
+def _check_random(name: str) -> None:
+    if not _draws_at_random(name):
+        raise ValueError(
+            f"[reference]: filter: expected a particle filter that draws at random, got {name!r}; "
+            "its error could not be told"
+        )
+
+
+@once
+def _draws_at_random(name: str) -> bool:
+    """Whether a filter of the catalogue tends to the posterior with the number of particles, and uses its generator.
+
+    It is tried on a model that every filter can do. The first step may draw the initial particles; the second counts.
+    """
+    if catalogue()[name].get("filter", "ParticleFilter") != "ParticleFilter":
+        return False
+    rng, states = np.random.default_rng(0), []
+    particle_filter = resolve_filters(name)[name](linear_chain(1), 8, rng)
+    for _ in range(2):
+        particle_filter.predict()
+        with suppress(DegenerateWeightsError):
+            particle_filter.update(np.zeros(1))
+        states.append(rng.bit_generator.state["state"])
+    return bool(states[0] != states[1])

@@ -12,12 +12,13 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._repr import fields_in_line
-from herdfilter.study.over_models import over_models, verdict_over_models
+from herdfilter.study.columns import error_measures
+from herdfilter.study.families import over_models, verdict_over_models
 from herdfilter.study.recording import Observations, Recording, unpacked
 from herdfilter.study.reference import Reference
-from herdfilter.study.slopes import fitted_slopes
+from herdfilter.study.statistics import fitted_slopes
 from herdfilter.study.study import Study
-from herdfilter.study.summary import error_measures, summarise, verdict
+from herdfilter.study.summary import summarise, verdict
 from herdfilter.study.tasks import Key
 
 if TYPE_CHECKING:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, one_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+__all__ = ["fitted_slopes"]
 
 LEAST_RUNS = 6
 """Fewest values that have an interval: of five, those between order statistics hold the median in 94 % of the cases."""
@@ -235,3 +238,155 @@ def finite(values: pd.Series[float]) -> Array:
     """Values that are finite."""
     array = np.asarray(values, dtype=np.float64)
     return array[np.isfinite(array)]
+
+
+MEASURES = ("reference_error", "reference_error_sd", "rmse", "gospa")
+
+
+def fitted_slopes(table: pd.DataFrame, measure: str = "reference_error", level: float = 0.95) -> pd.DataFrame:
+    """Fit the logarithm of the error over the logarithm of the particle count, by least squares in every run.
+
+    Runs are independent, the particle counts of one run are not: they share its truth and observations. So each run
+    gives one slope, and the interval is Student's over runs. The mean of these slopes is the least-squares slope
+    through the geometric means of the errors.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        What `compare` returns.
+    measure : str
+        One of `MEASURES`.
+    level : float
+        Coverage of the intervals, as far as slopes of runs are normal.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per filter: ``filter``, ``runs`` (those with an error above 0 at every particle count), ``slope``,
+        ``slope_low``, ``slope_high``; NaN with fewer than two particle counts; no interval with fewer than six runs.
+        Independent draws have a slope of -0.5 once there are many.
+
+    Raises
+    ------
+    ValueError
+        If the measure is unknown or the level is no probability.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from herdfilter.study.statistics import fitted_slopes
+    >>> table = pd.DataFrame([
+    ...     {"filter": "random", "n_particles": n, "run": run, "reference_error": (1 + run) / n**0.5}
+    ...     for n in (10, 100, 1000) for run in range(3)
+    ... ])
+    >>> print(fitted_slopes(table)[["filter", "runs", "slope"]].round(3).to_string(index=False))
+    filter  runs  slope
+    random     3   -0.5
+    """
+    import pandas as pd
+
+    one_of("measure", measure, MEASURES)
+    if not 0 < level < 1:
+        raise ValueError(f"level: expected a probability between 0 and 1, got {level!r}")
+    return pd.DataFrame(
+        [
+            {"filter": name, **_fit(rows.pivot(index="run", columns="n_particles", values=measure), level)}
+            for name, rows in table.groupby("filter", sort=False)
+        ]
+    )
+
+
+def _fit(errors: pd.DataFrame, level: float) -> dict[str, Any]:
+    """Slope of every run (a row) over the particle counts (the columns): mean over runs, and interval."""
+    values: Array = errors.to_numpy(dtype=np.float64)
+    values = values[np.isfinite(values).all(axis=1) & (values > 0).all(axis=1)]
+    runs, counts = values.shape
+    fit: dict[str, Any] = {"runs": runs, "slope": np.nan, "slope_low": np.nan, "slope_high": np.nan}
+    if counts < 2 or runs < 1:
+        return fit
+    x = np.log(errors.columns.to_numpy(dtype=np.float64))
+    x -= x.mean()
+    slopes = np.log(values) @ x / (x @ x)
+    fit["slope"] = float(slopes.mean())
+    fit["slope_low"], fit["slope_high"] = mean_interval(slopes, level)
+    return fit
+
+
+@dataclass(frozen=True, eq=False)
+class AllRuns:
+    """The series of all runs of one filter at one particle count.
+
+    Attributes
+    ----------
+    named : mapping
+        Name -> values (runs, T), NaN where there is none.
+    quantiles : tuple of float
+        Ends of the bands over runs.
+    level : float
+        Probability of the chi-square bands.
+    """
+
+    named: Mapping[str, Array]
+    quantiles: tuple[float, float]
+    level: float
+
+    def values(self, name: str) -> Array:
+        """Values of a series (runs, T); NaN throughout where it was not kept."""
+        return np.asarray(self.named.get(name, np.full(np.shape(self.main), np.nan)))
+
+    @property
+    def main(self) -> Array:
+        """The series that every run has that did not fail: the error to the truth, of many targets GOSPA."""
+        return self.named["truth" if "truth" in self.named else "gospa"]
+
+
+SeriesSummary = Callable[[str, AllRuns], dict[str, Array]]
+"""``(name of a series, all runs)`` -> columns over time, each (T,)."""
+
+
+def median_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
+    """Median and quantiles over runs."""
+    return _band(name, runs.values(name), runs.quantiles)
+
+
+def mean_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
+    """Mean over runs, median and quantiles."""
+    values = runs.values(name)
+    return {name: _mean_over_runs(values)} | _band(name, values, runs.quantiles)
+
+
+def rms_over_time(column: str) -> SeriesSummary:
+    """Return the summary of squared errors: root mean square over runs, median and quantiles of their roots."""
+
+    def summary(name: str, runs: AllRuns) -> dict[str, Array]:
+        squared = runs.values(name)
+        return {column: np.sqrt(_mean_over_runs(squared))} | _band(column, np.sqrt(squared), runs.quantiles)
+
+    return summary
+
+
+def normalised_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
+    """Normalised squares over their degrees of freedom: mean over runs, median, quantiles, and the chi-square band."""
+    squares, degrees = runs.values(name), runs.values(f"{name}_degrees")
+    total = np.nansum(degrees, axis=0)
+    low, high = chi_square_band(total, runs.level)
+    return {
+        name: np.nansum(squares, axis=0) / np.where(total > 0, total, np.nan),
+        **_band(name, squares / np.where(degrees > 0, degrees, np.nan), runs.quantiles),
+        f"{name}_band_low": low,
+        f"{name}_band_high": high,
+    }
+
+
+def _band(name: str, values: Array, quantiles: tuple[float, float]) -> dict[str, Array]:
+    """Median and quantiles over runs (runs, T) of the values that are not NaN."""
+    result = np.full((3, values.shape[1]), np.nan)
+    some = np.isfinite(values).any(axis=0)
+    if some.any():
+        result[:, some] = np.nanquantile(values[:, some], (0.5, *quantiles), axis=0)
+    return {f"{name}_median": result[0], f"{name}_low": result[1], f"{name}_high": result[2]}
+
+
+def _mean_over_runs(values: Array) -> Array:
+    count = np.isfinite(values).sum(axis=0)
+    return np.nansum(values, axis=0) / np.where(count > 0, count, np.nan)

@@ -30,12 +30,11 @@ from herdfilter.catalogue.specifications import (
 )
 from herdfilter.study import cache
 from herdfilter.study.description import digest, plain
-from herdfilter.study.family import Family, planned_family
+from herdfilter.study.families import Family, planned_family
 from herdfilter.study.memory import check_study_fits
 from herdfilter.study.recording import DataSet, check_data_folder, first_step, load_data
-from herdfilter.study.reference_check import check_reference, try_reference
-from herdfilter.study.scenario import Scenario, load_scenario, scenario_from_table
-from herdfilter.study.scenario_fields import check_beside_model
+from herdfilter.study.reference import check_reference, try_reference
+from herdfilter.study.scenario import Scenario, check_beside_model, load_scenario, scenario_from_table
 from herdfilter.study.tasks import Key, Task
 
 __all__ = ["Study", "plan_study"]

@@ -8,7 +8,7 @@ from herdfilter.plotting import drawings
 from herdfilter.plotting.trajectories import first_and_best
 from herdfilter.report.animation import animation
 from herdfilter.report.tables import results as report_table
-from herdfilter.study import columns, headings, results, summary
+from herdfilter.study import columns, results, summary
 from herdfilter.study.columns import COLUMNS, SERIES, Column, digits, percent
 from herdfilter.study.engine import run_study
 from herdfilter.study.statistics import median_with_interval
@@ -33,7 +33,7 @@ def test_table_and_summary_have_every_column(scenario):
 
 def test_one_declaration_brings_a_new_number_everywhere(scenario, monkeypatch):
     worst = Column("worst", "largest error", lambda run: run.truth.max(), median_with_interval, "worst error{unit}")
-    for module in (columns, summary, headings):
+    for module in (columns, summary):
         monkeypatch.setattr(module, "COLUMNS", (*COLUMNS, worst))
     result = run_study(plan_study(scenario, ["bootstrap"], [10], 6))
     expected = result.series["bootstrap", 10]["truth"].max(axis=1)

@@ -1,18 +1,86 @@
-"""A table of runs of many models summarised over the models."""
+"""A family of models: each run of a study has the model that its seed draws."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import Array
-from herdfilter.study.columns import digits, percent
+from herdfilter._checks import Array, check_count, short_repr
+from herdfilter.study.columns import digits, error_measure, percent
 from herdfilter.study.statistics import finite, median_interval, of
-from herdfilter.study.summary import Pairs, baseline_of, error_measure, told_interval
+from herdfilter.study.summary import Pairs, baseline_of, interval_text
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@dataclass(frozen=True)
+class Family:
+    """Which model each run of a study has.
+
+    Parameters
+    ----------
+    first : int
+        Seed of the first model; the next ones have the next seeds.
+    runs : int
+        Runs of each model, one after the other.
+    """
+
+    first: int = 0
+    runs: int = 1
+
+    def __post_init__(self) -> None:
+        check_count("first_model", self.first, minimum=0, most=None)
+        check_count("runs", self.runs)
+
+    def seed(self, run: int) -> int:
+        """Seed of the model of a run."""
+        return self.first + run // self.runs
+
+    def place(self, run: int) -> tuple[int, int]:
+        """Seed of the model of a run, and the number of the run among those of this model."""
+        return self.seed(run), run % self.runs
+
+    def models(self, runs: int) -> int:
+        """Count the models of so many runs altogether."""
+        return -(-runs // self.runs)
+
+
+def planned_family(scenario: Any, models: int | None, first_model: int | None, runs: int) -> tuple[Family | None, int]:
+    """Return the family of a comparison, and the runs of all its models together; of a scenario of one model none.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Says how many models there are, and which is the first, unless given.
+    models, first_model : int, optional
+        See `herdfilter.compare`.
+    runs : int
+        Of each model.
+
+    Raises
+    ------
+    ValueError
+        If one is given though the scenario has one model only, or does not fit.
+    """
+    if scenario.models is None:
+        for name, value in (("models", models), ("first_model", first_model)):
+            if value is not None:
+                raise ValueError(
+                    f"{name}: expected none, since scenario {short_repr(scenario.name)} has one model, "
+                    f"got {short_repr(value)}; use --runs for more runs of it"
+                )
+        return None, runs
+    count = check_count("models", scenario.models if models is None else models)
+    return Family(scenario.first_model if first_model is None else first_model, runs), count * runs
+
+
+def kind_of(model: Any) -> str:
+    """Say of which kinds a model of a family is, by its `labels`; empty where it has none."""
+    return ", ".join(map(str, getattr(model, "labels", None) or ()))
+
 
 RIGHT_VARIANCE = (0.8, 1.25)
 """Ends of the ratio of a filter's posterior variance to the true one that counts as right."""
@@ -213,7 +281,7 @@ def verdict_over_models(models: pd.DataFrame) -> str:
         return f"At n = {n} there is no other filter to compare with {base}."
     best = rows.loc[ratios.idxmin()]
     told = f"the error of {best.name} is {digits(best['ratio'])} of that of {base} in the geometric mean of "
-    told += f"{best['compared']} models ({told_interval(best, 'models')}), above it in {percent(best['above'])} of them"
+    told += f"{best['compared']} models ({interval_text(best, 'models')}), above it in {percent(best['above'])} of them"
     return f"At n = {n} {'' if best['better'] < 0 else f'a gain over {base} is not shown: '}{told}."
 
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from herdfilter.study.positions import positions
 from herdfilter.study.recording import Recording
+from herdfilter.study.shown import positions
 
 TRUTH = np.random.default_rng(0).standard_normal((6, 2, 4)) * 50
 TRUTH[3:, 1] = np.nan
