@@ -21,7 +21,7 @@ from herdfilter.adapters._laws import (
 )
 from herdfilter.angles import wrap_angles
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_observation
+from herdfilter.models.parts import as_observation
 
 TRIED = 5
 """States at which it is tried what depends on the state."""

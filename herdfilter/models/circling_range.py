@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_array, as_number, as_positive
 from herdfilter._repr import fields_in_line
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_observation, assign, assign_positive
+from herdfilter.models.parts import as_observation, assign, assign_positive
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter.models._fields import WhiteAcceleration, as_partial_observation, assign_positive
+from herdfilter.models.parts import WhiteAcceleration, as_partial_observation, assign_positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)

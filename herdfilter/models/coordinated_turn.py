@@ -9,8 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
-from herdfilter.models._fields import GaussianStart, assign_positive
-from herdfilter.models._radar import log_density, range_and_bearing, range_and_bearing_jacobian
+from herdfilter.models.parts import (
+    GaussianStart,
+    assign_positive,
+    log_density,
+    range_and_bearing,
+    range_and_bearing_jacobian,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

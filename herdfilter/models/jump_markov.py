@@ -98,7 +98,7 @@ class JumpMarkov:
         angles = [
             tuple(getattr(model, "observation_circular", None) or ())
             for model in self.models
-            if any(hasattr(model, name) for names in contract.SEEN for name in names)
+            if any(hasattr(model, name) for names in contract.LIKELIHOODS for name in names)
         ]
         if angles:
             self._check_alike("observation_circular", angles)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, check_count
 from herdfilter.angles import wrap_angles
-from herdfilter.models._fields import GaussianStart, as_partial_observation, assign, assign_positive
+from herdfilter.models.parts import GaussianStart, as_partial_observation, assign, assign_positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)

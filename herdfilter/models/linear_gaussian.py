@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_positive, check_count
-from herdfilter.models._fields import GaussianStart, as_matrix_covariance, as_partial_observation, assign
+from herdfilter.models.parts import GaussianStart, as_matrix_covariance, as_partial_observation, assign
 
 
 @dataclass(frozen=True, eq=False, repr=False)

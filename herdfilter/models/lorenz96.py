@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_array, check_count
 from herdfilter._repr import fields_in_line
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_partial_observation, assign, assign_positive, substeps
+from herdfilter.models.parts import as_partial_observation, assign, assign_positive, substeps
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
 from herdfilter._repr import fields_in_line
-from herdfilter.models._fields import as_observation, assign, assign_positive
-from herdfilter.models.priors import UniformBox
+from herdfilter.models.parts import UniformBox, as_observation, assign, assign_positive
 
 
 @dataclass(frozen=True, eq=False)

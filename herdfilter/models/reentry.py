@@ -9,8 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter.models._fields import GaussianStart, assign, assign_positive, substeps
-from herdfilter.models._radar import log_density, range_and_bearing, range_and_bearing_jacobian
+from herdfilter.models.parts import (
+    GaussianStart,
+    assign,
+    assign_positive,
+    log_density,
+    range_and_bearing,
+    range_and_bearing_jacobian,
+    substeps,
+)
 
 EARTH_RADIUS = 6374.0
 """R_0, in km."""

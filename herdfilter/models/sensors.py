@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_covariance, as_generator, as_numbers, as_points, short_repr
 from herdfilter._repr import fields_in_line
-from herdfilter.models.contract import OBSERVATION, SEEN, Model, in_mode, jumps, kind, sample_observation
 from herdfilter.models.pickling import PicklesFunctions
+from herdfilter.models.contract import LIKELIHOODS, OBSERVATION, Model, in_mode, jumps, kind, sample_observation
 from herdfilter.models.with_clutter import WithClutter
 
 
@@ -200,7 +200,7 @@ def unobserved(model: Model) -> bool:
     """Whether a model, or one of its modes, has no observation function at all: then sensors are to tell about it."""
     if jumps(model):
         return any(unobserved(in_mode(model, mode)) for mode in range(len(model.models)))
-    return not any(hasattr(model, name) for names in SEEN for name in names)
+    return not any(hasattr(model, name) for names in LIKELIHOODS for name in names)
 
 
 def to_check(model: Model) -> Model:

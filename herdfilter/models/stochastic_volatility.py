@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_number
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_observation, assign, assign_positive
+from herdfilter.models.parts import as_observation, assign, assign_positive
 
 
 @dataclass(frozen=True)

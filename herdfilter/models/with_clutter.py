@@ -14,7 +14,7 @@ from herdfilter._checks import LARGEST, MOST, Array, as_array, as_numbers, short
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
-from herdfilter.models._derived import gaussian_log_density
+from herdfilter.models.contract import gaussian_log_density
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,8 +9,7 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters import Transition
-from herdfilter.models._answers import shaped
-from herdfilter.models.contract import ADDITIVE, Model, require
+from herdfilter.models.contract import ADDITIVE, Model, read_numbers, require
 from herdfilter.smoothing.results import UnreachableStateError
 
 CHUNK = 2**16
@@ -76,7 +75,7 @@ def _own_density(transition: Transition, x_next: Array, x: Array) -> Array:
     """Return the model's own transition density, (m, n), checked."""
     step = transition.step
     values = transition.model.transition_log_density(x_next, x, transition.dt, transition.control, step)
-    values = shaped("transition_log_density", values, (len(x_next), len(x)), step)
+    values = read_numbers("transition_log_density", values, (len(x_next), len(x)), step)
     invalid = np.count_nonzero(np.isnan(values) | (values == np.inf))
     if invalid:
         raise ValueError(

@@ -26,6 +26,8 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import (
     ADDITIVE,
     OBSERVED,
+    VectorFunction,
+    central_differences,
     circular_dims,
     observation_circular,
     observation_covariance,
@@ -36,7 +38,6 @@ from herdfilter.models.contract import (
     transition_covariance,
     transition_mean,
 )
-from herdfilter.models.jacobians import VectorFunction, differences
 
 _NOISELESS = 1e-10
 """Variance, as a share of the largest, that counts as none."""
@@ -185,4 +186,4 @@ def _observation_jacobians(model: Any, x: Array, step: int) -> Array:
 
 
 def _differences(function: VectorFunction, x: Array) -> Array:
-    return differences(function, x, x.std(axis=0)[None])[1]
+    return central_differences(function, x, x.std(axis=0)[None])[1]

@@ -9,8 +9,14 @@ from herdfilter._checks import Array, as_array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.observation import Observation
-from herdfilter.models.contract import circular_dims, observation_covariance, observation_mean, takes_state
-from herdfilter.models.jacobians import VectorFunction, differences
+from herdfilter.models.contract import (
+    VectorFunction,
+    central_differences,
+    circular_dims,
+    observation_covariance,
+    observation_mean,
+    takes_state,
+)
 
 
 def pseudo_times(steps: int, ratio: float = 1.2) -> Array:
@@ -162,7 +168,7 @@ class ExactFlow:
             seen.expect(means.shape[1:], "observation_mean")
             return means
 
-        means, slopes = differences(VectorFunction(values, lambda _: seen.circular), x, scale[None])
+        means, slopes = central_differences(VectorFunction(values, lambda _: seen.circular), x, scale[None])
         return seen.residuals(means), slopes[:, seen.kept]
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from herdfilter._checks import Array, as_numbers
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.gaussian import GaussianBelief
-from herdfilter.models.contract import Model
-from herdfilter.models.jacobians import VectorFunction, differences
+from herdfilter.models.contract import Model, VectorFunction, central_differences
 
 
 class ExtendedKalmanFilter(KalmanFilter):
@@ -64,7 +63,7 @@ class _Linearised:
     def __call__(self, function: VectorFunction, means: Array, covariances: Array) -> tuple[Array, Array, Array]:
         """Return means, covariances and cross-covariances of the values."""
         if function.jacobian is None:
-            centres, J = differences(function, means, np.sqrt(np.diagonal(covariances, axis1=1, axis2=2)))
+            centres, J = central_differences(function, means, np.sqrt(np.diagonal(covariances, axis1=1, axis2=2)))
         else:
             centres = function.values(means)
             J = as_numbers("jacobian", function.jacobian(means), (*centres.shape, means.shape[1]))

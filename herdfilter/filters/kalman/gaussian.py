@@ -18,11 +18,11 @@ from herdfilter.filters.kalman.innovation import Innovation
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models._answers import covariance, rows
 from herdfilter.models.contract import (
     ADDITIVE,
     OBSERVED,
     Model,
+    VectorFunction,
     check_state,
     circular_dims,
     has,
@@ -30,10 +30,11 @@ from herdfilter.models.contract import (
     observation_circular,
     observation_covariances,
     observation_mean,
+    read_covariance,
+    read_rows,
     require,
     takes_state,
 )
-from herdfilter.models.jacobians import VectorFunction
 from herdfilter.models.sensors import to_check
 
 TOLERANCE = 1e-8
@@ -81,8 +82,8 @@ class GaussianBelief:
         if circular and isinstance(start, GaussianMixture):
             means = unwrap_angles(start.means, start.weights, circular)
             start = GaussianMixture.unchecked(start.weights, means, start.distinct_covariances)
-        mean = rows("initial.mean", start.mean, (model.dim,), 0)
-        return cls(mean, covariance("initial.covariance", start.covariance, model.dim, 0).matrix.copy(), rule)
+        mean = read_rows("initial.mean", start.mean, (model.dim,), 0)
+        return cls(mean, read_covariance("initial.covariance", start.covariance, model.dim, 0).matrix.copy(), rule)
 
     def predicted(self, transition: Transition) -> GaussianBelief:
         """Kalman's prediction, angles wrapped."""

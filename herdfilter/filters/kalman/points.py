@@ -12,7 +12,7 @@ from numba import njit
 from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import unwrap_angles
-from herdfilter.models.jacobians import VectorFunction
+from herdfilter.models.contract import VectorFunction
 
 Standard = Callable[[int], tuple[Array, Array, Array]]
 """Dimension m -> points (n, m) with the mean and covariance of N(0, I), their weights, and weights for covariances (n,);

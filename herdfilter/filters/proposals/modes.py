@@ -22,8 +22,7 @@ from herdfilter.filters.proposals.base import ObservingProposal, Proposal
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.resampling.base import Indices
 from herdfilter.filters.transition import Transition
-from herdfilter.models._derived import gaussian_log_density
-from herdfilter.models.contract import OBSERVED, Model, has, has_scans, in_mode, jumps, kind
+from herdfilter.models.contract import OBSERVED, Model, gaussian_log_density, has, has_scans, in_mode, jumps, kind
 from herdfilter.samplers.mapped import largest_remainders
 
 EVEN = 0.1

@@ -10,7 +10,7 @@ import numpy as np
 
 from herdfilter._checks import Array, check_count
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import assign
+from herdfilter.models.parts import assign
 from herdfilter.models.random._numbers import listed, rounded
 from herdfilter.models.random.grids import grid_of
 from herdfilter.models.random.sensing import draw_observation, draw_prior

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
-from herdfilter.models._fields import as_observation
+from herdfilter.models.parts import as_observation
 from herdfilter.models.random._numbers import listed
 from herdfilter.models.random.views import View
 
