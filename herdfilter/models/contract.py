@@ -36,7 +36,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_numbers, check_count, shape_text, short_repr, with_nan
+from herdfilter._checks import (
+    LARGEST,
+    Array,
+    as_array,
+    as_covariance,
+    as_numbers,
+    check_count,
+    shape_text,
+    short_repr,
+    with_nan,
+)
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.mixture import GaussianMixture

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_covariance, as_generator, as_numbers, as_points, short_repr
 from herdfilter._repr import fields_in_line
-from herdfilter.models.pickling import PicklesFunctions
 from herdfilter.models.contract import LIKELIHOODS, OBSERVATION, Model, in_mode, jumps, kind, sample_observation
+from herdfilter.models.pickling import PicklesFunctions
 from herdfilter.models.with_clutter import WithClutter
 
 
