@@ -259,7 +259,7 @@ def test_a_cluster_may_lose_a_worker_but_not_all(scenario, cluster, tmp_path, mo
 
 @pytest.mark.parametrize(("state", "worker"), [("finished", "tcp://there"), ("lost", "tcp://gone")])
 def test_results_that_died_with_their_worker_are_not_waited_for(state, worker):
-    """Done, as the scheduler knows, but in the memory of a worker that has gone since: the client knows, or is yet to see."""
+    """Done, but in the memory of a worker that has gone since: the client knows, or is yet to see."""
 
     class Lost:
         status = state
