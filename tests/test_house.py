@@ -12,8 +12,8 @@ ROOT = Path(herdfilter.__file__).parent
 FLOORS = (
     ("cli", "__main__"),
     ("report",),
-    ("plotting",),
     ("paper",),
+    ("plotting",),
     ("study",),
     ("tracking",),
     ("catalogue",),

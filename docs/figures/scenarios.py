@@ -5,9 +5,8 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from herdfilter.plotting import plot_track, styles, trajectory
-from herdfilter.plotting.sensors import sensors
 from herdfilter.plotting.style import dimension_label
-from herdfilter.plotting.trajectories import mark_ends, mark_sensors
+from herdfilter.plotting.trajectories import mark_ends, mark_sensors, model_sensors
 from herdfilter.study.engine import run_study
 from herdfilter.study.recording import record
 from herdfilter.study.scenario import Scenario, load_scenario
@@ -58,7 +57,7 @@ def scenario(name: str) -> Figure:
         ax.set(**dict(zip(("xlabel", "ylabel"), (dimension_label(shown.labels, i) for i in dims), strict=True)))
         plot_track(recording.truth, None, ax, dims, **truth)
         plot_track(result.means, None, ax, dims, **estimate)
-        places = sensors(model)
+        places = model_sensors(model)
         if places is not None:
             mark_sensors(ax, *places)
         mark_ends(ax, recording.truth[:, dims])

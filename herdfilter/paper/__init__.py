@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from herdfilter._checks import check_count, one_of
-from herdfilter.pictures.figures import save
+from herdfilter.plotting.style import save
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import NOT_STATED
 from herdfilter.paper.look import CHG, KH, RANDOM, STYLES, herding_samplers, shade_density
 from herdfilter.paper.mixtures import example
-from herdfilter.pictures.figures import figures
+from herdfilter.plotting.style import figures
 from herdfilter.points import Points
 from herdfilter.samplers import RandomSampling
 

@@ -15,7 +15,7 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import NOT_STATED
 from herdfilter.paper.look import CHG, INK, QUIET, STYLES, herding_samplers, shade_density
 from herdfilter.paper.mixtures import example
-from herdfilter.pictures.figures import figures
+from herdfilter.plotting.style import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,7 +14,7 @@ from herdfilter.paper import NOT_STATED
 from herdfilter.paper.curves import PrefixErrors
 from herdfilter.paper.look import INK, QUIET, RANDOM, draw_curve, herding_samplers
 from herdfilter.paper.mixtures import random_mixture
-from herdfilter.pictures.figures import figures, log_axis
+from herdfilter.plotting.style import figures, log_axis
 from herdfilter.samplers import RandomSampling
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from herdfilter.paper import NOT_STATED
 from herdfilter.paper.curves import PrefixErrors
 from herdfilter.paper.look import CHG, INK, SMOOTHED, STYLES, draw_curve, herding_samplers, shade_density
 from herdfilter.paper.mixtures import broad, narrow
-from herdfilter.pictures.figures import figures, legend
+from herdfilter.plotting.style import figures, legend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

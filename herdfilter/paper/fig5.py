@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from herdfilter.mixture import GaussianMixture
 from herdfilter.paper.look import CHG, KH, QUIET, SMOOTHED, STYLES, herding_samplers
 from herdfilter.paper.mixtures import random_mixture
-from herdfilter.pictures.figures import figures
+from herdfilter.plotting.style import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.bandwidths import Bandwidth
 from herdfilter.mixture import GaussianMixture
-from herdfilter.pictures.figures import Style
+from herdfilter.plotting.style import Style
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Sampler
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ import numpy as np
 
 from herdfilter.plotting import drawings
 from herdfilter.plotting.drawing import Drawing
-from herdfilter.plotting.sensors import of_scenario
 from herdfilter.plotting.style import styles
-from herdfilter.plotting.trajectories import LONGEST_WINDOW, first_and_best, over_time
+from herdfilter.plotting.trajectories import LONGEST_WINDOW, first_and_best, is_over_time, scenario_sensors
 from herdfilter.report import tables, wording
 from herdfilter.report.animation import animation
 from herdfilter.report.equations import equations
@@ -166,10 +165,10 @@ def _descriptions(result: StudyResult, summary: pd.DataFrame) -> dict[str, Any]:
         "first": next(iter(result.study.filters)),
         "referenced": error_measure(summary).startswith("reference"),
         "models": result.models is not None,
-        "sensor": (of_scenario(result.study.scenario) or ("",))[0],
+        "sensor": (scenario_sensors(result.study.scenario) or ("",))[0],
         "dotted": any(style.linestyle == ":" for style in styles(result.study.filters).values()),
         "shown": result.trajectory.n_particles,
-        "window": min(LONGEST_WINDOW, steps) if over_time(result) else None,
+        "window": min(LONGEST_WINDOW, steps) if is_over_time(result) else None,
         "steps": steps,
         "weighted": bool(result.trajectory.weights),
         "dimension": result.trajectory.recording.truth.shape[-1],

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from herdfilter.pictures.figures import FAINT, INK, QUIET, figures, settled
+from herdfilter.plotting.style import FAINT, INK, QUIET, figures, laid_out
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ def inline(figure: Figure, key: str, label: str) -> str:
     import matplotlib as mpl
 
     file = io.StringIO()
-    with figures(), mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": key}), settled(figure):
+    with figures(), mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": key}), laid_out(figure):
         figure.savefig(file, format="svg", dpi=160, transparent=True, metadata={"Date": None})
     root = ElementTree.fromstring(file.getvalue())
     for parent in list(root.iter()):
