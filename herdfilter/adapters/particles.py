@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, as_generator, short_repr
-from herdfilter.filters._parts import check_part, returned
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import AutomaticProposal, ObservingProposal, Proposal
+from herdfilter.filters.proposals.base import check_part, returned
 from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.filters.transition import Transition
 

@@ -13,18 +13,27 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_fraction, as_generator, check_count, check_flags, one_of, unmasked
 from herdfilter._repr import summary_repr
 from herdfilter.angles import moments
-from herdfilter.filters._parts import check_model, check_part, returned
-from herdfilter.filters._pending import Pending
-from herdfilter.filters._times import as_duration
 from herdfilter.filters.observation import Observation, predicted_observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import BootstrapProposal, ObservingProposal, Proposal
+from herdfilter.filters.proposals.base import check_part, returned
 from herdfilter.filters.proposals.modes import in_modes
+from herdfilter.filters.proposals.scans import guided
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Outcome, StepRecord
-from herdfilter.filters.series import Late, Reading, Watcher, run, series
-from herdfilter.filters.transition import Transition
-from herdfilter.models.contract import OBSERVED, Model, circular_dims, has, in_mode, only_mode
+from herdfilter.filters.series import Late, Reading, Watcher, as_duration, run, series
+from herdfilter.filters.transition import Transition, as_it_stands
+from herdfilter.models.contract import (
+    OBSERVED,
+    Model,
+    check_state,
+    circular_dims,
+    has,
+    in_mode,
+    jumps,
+    only_mode,
+    require_likelihood,
+)
 from herdfilter.models.sensors import Sensor, sensed, to_check
 
 _log = logging.getLogger(__name__)
@@ -348,3 +357,56 @@ class ParticleFilter:
 
     def _checked(self, particles: Any, part: object, method: str) -> Particles:
         return returned(particles, part, method, (self.n_particles, self.model.dim))
+
+
+def check_model(model: Model) -> None:
+    """Raise an error that names what is wrong with a model, or one of its modes, as far as that shows without a draw."""
+    for mode in range(len(model.models)) if jumps(model) else ():
+        check_model(in_mode(model, mode))
+    check_state(model, "ParticleFilter", "sample")
+    require_likelihood(model, "ParticleFilter")
+
+
+class Pending:
+    """A move that an observing proposal has to make: guided by the observation, or without one.
+
+    It is the move of the model as it stands now, whatever becomes of the model until the observation is known.
+
+    The particles without the observation are drawn when they are first asked for, from where the generator stands, which
+    is then put back: asking does not change what follows.
+    """
+
+    def __init__(
+        self, proposal: ObservingProposal, transition: Transition, start: Particles, rng: np.random.Generator
+    ) -> None:
+        self.proposal, self.start, self.rng = proposal, start, rng
+        self.transition = transition._replace(model=as_it_stands(transition))
+        self._predicted: tuple[Particles, Any] | None = None  # and the generator's state after it
+
+    def guided(self, seen: Observation) -> Particles:
+        """Particles with their weights times the likelihood, not normalised."""
+        particles = guided(self.proposal, self.transition, self.start, seen, self.rng)
+        return returned(particles, self.proposal, "guide", self._shape)
+
+    def prediction(self) -> Particles:
+        """Particles without the observation."""
+        return self._drawn()[0]
+
+    def kept(self) -> Particles:
+        """Particles without the observation, with the generator left after their draw."""
+        particles, self.rng.bit_generator.state = self._drawn()
+        return particles
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        n = self.start.n_next if self.proposal.absorbs_weights else len(self.start)
+        return n, self.start.x.shape[1]
+
+    def _drawn(self) -> tuple[Particles, Any]:
+        if self._predicted is None:
+            stream = self.rng.bit_generator
+            before = stream.state
+            particles = self.proposal.propose(self.transition, self.start, self.rng)
+            self._predicted = returned(particles, self.proposal, "propose", self._shape), stream.state
+            stream.state = before
+        return self._predicted

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import check_methods, short_repr
 from herdfilter._repr import summary_repr
-from herdfilter.filters._times import elapsed
 from herdfilter.filters.results import StepRecord
+from herdfilter.filters.series import elapsed
 from herdfilter.models.sensors import Sensor
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+from contextlib import suppress
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +14,7 @@ from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
+from herdfilter.models.contract import ADDITIVE, Model, has, jumps
 
 
 class Transition(NamedTuple):
@@ -97,3 +102,27 @@ class Transition(NamedTuple):
     def wrapped(self, x: Array) -> Array:
         """States with their angles in [-pi, pi)."""
         return wrap_angles(x, self.circular)
+
+
+def as_it_stands(transition: Transition) -> Model:
+    """Return the model of a move as it is now: attributes that are replaced later are not seen, nor another covariance.
+
+    What is changed in place inside an array or a list that the model holds is seen all the same.
+    """
+    try:
+        model = copy.copy(transition.model)
+    except TypeError:  # a module cannot be copied, what it holds can
+        names = [name for name in dir(transition.model) if name[:2] != "__"]
+        model = SimpleNamespace(**{name: getattr(transition.model, name) for name in names})
+    if model is not transition.model and jumps(model):
+        with suppress(AttributeError):
+            modes = tuple(as_it_stands(transition._replace(model=one)) for one in model.models)
+            object.__setattr__(model, "models", modes)
+    if model is not transition.model and has(model, ADDITIVE):
+        with suppress(AttributeError):  # an object with slots has no room
+            object.__setattr__(model, "transition_covariance", partial(_given, transition.covariance))
+    return model
+
+
+def _given(covariance: Array, dt: float, step: int) -> Array:
+    return covariance

@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
-from herdfilter.filters._times import elapsed
 from herdfilter.filters.kalman import KalmanFilter
-from herdfilter.filters.series import series
+from herdfilter.filters.series import elapsed, series
 from herdfilter.models.contract import Model
 
 

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, check_count
 from herdfilter._repr import summary_repr
 from herdfilter.filters import FilterResult, ParticleFilter, StepRecord, Transition
-from herdfilter.filters._pending import as_it_stands
-from herdfilter.filters._times import as_duration
 from herdfilter.filters.kalman import KalmanFilter
+from herdfilter.filters.series import as_duration
+from herdfilter.filters.transition import as_it_stands
 from herdfilter.models.contract import circular_dims
 from herdfilter.models.sensors import Sensor
 from herdfilter.smoothing._backward import Filtered, collected, smoothed

@@ -8,7 +8,7 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._repr import summary_repr
-from herdfilter.filters.views import Views
+from herdfilter.filters.results import Views
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -17,7 +17,7 @@ from herdfilter._checks import Array, as_generator, check_count
 from herdfilter._repr import summary_repr
 from herdfilter.angles import moments
 from herdfilter.filters import FilterResult, ParticleFilter
-from herdfilter.filters.views import Views
+from herdfilter.filters.results import Views
 from herdfilter.models.contract import Model, circular_dims
 from herdfilter.smoothing._course import Course, checked, model_of, particles_of
 from herdfilter.smoothing._density import backward_weights, require_density, rows_at_once

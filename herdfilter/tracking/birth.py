@@ -11,9 +11,9 @@ import numpy as np
 from herdfilter._checks import Array, as_array, as_fraction, as_positive, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
-from herdfilter.filters._times import as_duration
 from herdfilter.filters.kalman.extended import linearised
 from herdfilter.filters.kalman.gaussian import observation_moments
+from herdfilter.filters.series import as_duration
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, observation_circular, require
 from herdfilter.models.sensors import Sensor, sensed

@@ -7,9 +7,9 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.filters import Particles, Transition
-from herdfilter.filters.proposals._balanced import balanced_noise
-from herdfilter.filters.proposals._shape import Shape
-from herdfilter.filters.proposals._sources import Source
+from herdfilter.filters.proposals.balanced import balanced_noise
+from herdfilter.filters.proposals.gaussianity import Shape
+from herdfilter.filters.proposals.lookahead import Source
 from herdfilter.study.scenario import load_scenario
 
 

@@ -5,9 +5,8 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
-from herdfilter.filters.proposals._balanced import SETS, balanced_noise
-from herdfilter.filters.proposals._guidance import guided
-from herdfilter.filters.proposals._hilbert import hilbert_order
+from herdfilter.filters.proposals.balanced import SETS, balanced_noise, hilbert_order
+from herdfilter.filters.proposals.lookahead import guided
 from herdfilter.filters.proposals.ranked import ancestors
 
 

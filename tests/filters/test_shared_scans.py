@@ -6,7 +6,7 @@ from scipy.stats import multivariate_normal
 
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles
-from herdfilter.filters.proposals._hypotheses import EACH, LEAST, NEGLIGIBLE, UNGUIDED, expected, shared
+from herdfilter.filters.proposals.scans import EACH, LEAST, NEGLIGIBLE, UNGUIDED, expected, shared
 
 
 @pytest.mark.parametrize("n", [50, 200, 1000])

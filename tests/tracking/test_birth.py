@@ -6,8 +6,8 @@ import scipy.linalg
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
-from herdfilter.tracking._newborn import Appearing
 from herdfilter.tracking.birth import Left
+from herdfilter.tracking.track import Appearing
 
 
 @pytest.mark.parametrize("name", ["ekf", "auto", "kalman-mixture-random"])

@@ -21,8 +21,8 @@ from herdfilter.adapters.stone_soup.models import StoneSoupModel, check_transiti
 from herdfilter.adapters.stone_soup.sensors import model_of, vector
 from herdfilter.adapters.stone_soup.states import angles, cloud_of, particle_state, vectors
 from herdfilter.filters import AutomaticProposal, Observation, Particles, Transition
-from herdfilter.filters._parts import check_part, returned
 from herdfilter.filters.proposals import ObservingProposal, Proposal
+from herdfilter.filters.proposals.base import check_part, returned
 from herdfilter.models.sensors import to_check
 
 COUNT = "_herdfilter_step"

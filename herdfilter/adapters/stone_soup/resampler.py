@@ -14,7 +14,7 @@ from stonesoup.types.state import ParticleState
 from herdfilter._checks import as_fraction, as_generator, short_repr
 from herdfilter.adapters.stone_soup.states import angles, cloud_of, particle_state, vectors
 from herdfilter.filters import Resampling, SystematicResampling
-from herdfilter.filters._parts import check_part
+from herdfilter.filters.proposals.base import check_part
 from herdfilter.filters.resampling.base import CopyingResampling
 
 

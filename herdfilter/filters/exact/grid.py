@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_any, as_array, as_list, as_numbers, check_count, check_flags
 from herdfilter._repr import fields_in_line, summary_repr
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.results import Views
 from herdfilter.filters.series import Late, Reading, series
-from herdfilter.filters.views import Views
 from herdfilter.models.contract import (
     Model,
     check_state,

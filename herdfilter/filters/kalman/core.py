@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, short_repr, unmasked
 from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap_angles
-from herdfilter.filters._times import as_duration
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
-from herdfilter.filters.series import Late, Reading, Watcher, run, series
+from herdfilter.filters.series import Late, Reading, Watcher, as_duration, run, series
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, has_scans, require
 from herdfilter.models.sensors import Sensor, sensed, unobserved

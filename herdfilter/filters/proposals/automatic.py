@@ -14,10 +14,10 @@ from herdfilter.angles import unwrap_angles
 from herdfilter.filters.kalman.unscented import UNSCENTED
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals._shape import Shape, noise_share, nonlinear_share
-from herdfilter.filters.proposals._sources import Source
+from herdfilter.filters.proposals.gaussianity import Shape, noise_share, nonlinear_share
 from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
+from herdfilter.filters.proposals.lookahead import Source
 from herdfilter.filters.proposals.ranked import RankedProposal
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import OBSERVED, Model, has, noise_dim, simulated_only

@@ -11,8 +11,8 @@ from herdfilter.filters.kalman.gaussian import MomentRule, updated_gaussians
 from herdfilter.filters.kalman.mixture import moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals._kalman import WIDENING, regular
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
+from herdfilter.filters.proposals.kalman_mixture import WIDENING, regular
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import OBSERVED, Model, require
 

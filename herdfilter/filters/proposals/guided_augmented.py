@@ -12,8 +12,8 @@ from herdfilter.filters.kalman.gaussian import MomentRule
 from herdfilter.filters.kalman.mixture import moment_rule, updated_mixture
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals._kalman import defended
 from herdfilter.filters.proposals.augmented import AugmentedProposal, with_noise
+from herdfilter.filters.proposals.kalman_mixture import defended
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, observation_mean, require, takes_state

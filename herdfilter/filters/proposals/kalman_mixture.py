@@ -7,16 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import check_share
+from herdfilter._checks import Array, check_share
+from herdfilter._covariances import regularised
 from herdfilter.filters.kalman.gaussian import MomentRule
 from herdfilter.filters.kalman.mixture import moment_rule, updated_mixture
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals._densities import log_ratio
-from herdfilter.filters.proposals._kalman import defended, joined, regular
 from herdfilter.filters.proposals.base import initial_points
-from herdfilter.filters.proposals.herded import HerdedProposal
+from herdfilter.filters.proposals.herded import HerdedProposal, log_ratio
 from herdfilter.filters.transition import Transition
+from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, require
 from herdfilter.samplers.base import Sampler, as_sampler, check_dim, drawn
 
@@ -108,3 +108,45 @@ class KalmanMixtureProposal:
         moved = transition.wrapped(points.x)
         log_weights = points.log_weights + log_ratio(prediction, q, points.x)
         return Particles(moved, log_weights + seen.log_likelihood(moved))
+
+
+WIDENING = 1e-9
+"""Part of the variances before an update that is added after it: where the observation is sharp, or the fit nearly
+singular, rounding may leave a covariance without a density. The weights know of it."""
+
+ALIKE = 1e-6
+"""Difference of covariances, relative to the variances, up to which they are taken for one."""
+
+
+def defended(posterior: GaussianMixture, prior: GaussianMixture, share: float) -> GaussianMixture:
+    """Components of the posterior, made regular, with weights ``(1 - share) posterior.weights + share prior.weights``.
+
+    Where the observation is linear they have one covariance but for rounding, and get one: samplers are faster then.
+    """
+    before = np.diagonal(prior.distinct_covariances, axis1=1, axis2=2)
+    covariances = posterior.distinct_covariances + WIDENING * before[:, None, :] * np.eye(prior.dim)
+    spread = np.sqrt(np.diagonal(covariances[0]))
+    if (np.ptp(covariances, axis=0) <= ALIKE * np.outer(spread, spread)).all():
+        covariances = covariances[:1]
+    weights = (1 - share) * posterior.weights + share * prior.weights
+    return GaussianMixture.unchecked(weights, posterior.means, covariances)
+
+
+def joined(first: GaussianMixture, second: GaussianMixture, share: float) -> GaussianMixture:
+    """Components of both mixtures, those of the second with this share of the weight."""
+    covariances = [np.broadcast_to(part.distinct_covariances, (len(part), part.dim, part.dim)) for part in (first, second)]
+    return GaussianMixture.unchecked(
+        np.concatenate([(1 - share) * first.weights, share * second.weights]),
+        np.concatenate([first.means, second.means]),
+        np.concatenate(covariances),
+    )
+
+
+def regular(noise: Array, user: str, step: int) -> Array:
+    """Return a transition covariance if it has a density, else raise ValueError."""
+    if regularised(noise) is not noise:
+        raise ValueError(
+            f"transition_covariance: {user} weighs points by transition densities and expected a positive definite "
+            f"matrix, got {noise.tolist()} at step {step}"
+        )
+    return noise

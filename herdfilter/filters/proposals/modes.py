@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from herdfilter._checks import Array, one_of
 from herdfilter.angles import moments
-from herdfilter.filters._parts import check_part
 from herdfilter.filters.kalman.gaussian import observation_moments, predicted_gaussians
 from herdfilter.filters.kalman.unscented import UNSCENTED
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals._hypotheses import guided
-from herdfilter.filters.proposals.base import ObservingProposal, Proposal
+from herdfilter.filters.proposals.base import ObservingProposal, Proposal, check_part
+from herdfilter.filters.proposals.scans import guided
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.resampling.base import Indices
 from herdfilter.filters.transition import Transition

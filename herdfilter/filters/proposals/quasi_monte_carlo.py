@@ -10,8 +10,7 @@ import scipy
 
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals._hilbert import BITS, hilbert_order
-from herdfilter.filters.proposals._scrambled_sobol import scrambled_sobol
+from herdfilter.filters.proposals.balanced import BITS, hilbert_order, scrambled_sobol
 from herdfilter.filters.proposals.base import initial_points
 from herdfilter.filters.resampling.base import picked
 from herdfilter.filters.transition import Transition

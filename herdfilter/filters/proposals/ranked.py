@@ -10,10 +10,9 @@ import numpy as np
 from herdfilter._checks import Array, check_flags, check_share
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals._balanced import SETS, BalancedPoints, balanced_noise
-from herdfilter.filters.proposals._hilbert import BITS, hilbert_order
-from herdfilter.filters.proposals._sources import Source
+from herdfilter.filters.proposals.balanced import BITS, SETS, BalancedPoints, balanced_noise, hilbert_order
 from herdfilter.filters.proposals.base import initial_points
+from herdfilter.filters.proposals.lookahead import Source
 from herdfilter.filters.resampling.base import Indices, picked
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.filters.hypotheses import combined, supposed
+from herdfilter.tracking.track import combined, supposed
 
 SPEED = hf.models.LinearGaussian(
     F=[[1.0, 1.0], [0.0, 1.0]],

@@ -8,8 +8,7 @@ import herdfilter as hf
 from herdfilter.angles import wrap_angles
 from herdfilter.filters import Particles, Transition
 from herdfilter.filters.kalman.unscented import UNSCENTED
-from herdfilter.filters.proposals._normality import over_chance
-from herdfilter.filters.proposals._shape import Shape, noise_share, nonlinear_share
+from herdfilter.filters.proposals.gaussianity import Shape, noise_share, nonlinear_share, over_chance
 
 
 def cumulants(x, weights):

@@ -1,0 +1,176 @@
+"""Fixed points of N(0, I) in balanced order, and the order of particles that they are dealt in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import scipy
+from numba import njit
+from numpy.typing import NDArray
+
+from herdfilter._checks import Array
+from herdfilter.angles import unwrap_angles
+from herdfilter.filters.proposals.gaussianity import over_chance
+from herdfilter.mixture import GaussianMixture
+from herdfilter.points import Points
+from herdfilter.samplers.mapped import standardised
+
+SETS = 8
+"""How many sets there are to be taken in turn: what one of them gets wrong the next does not repeat."""
+
+TRIES = 8
+"""Scrambles of which the best is taken."""
+
+
+class BalancedPoints:
+    """The first set as a sampler of N(0, I), for `MappedSampling`."""
+
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+        """Return `n` points of the standard normal in as many dimensions as the mixture has."""
+        return Points.unchecked(balanced_noise(n, mixture.dim, 0), np.full(n, 1.0 / n))
+
+
+@lru_cache(maxsize=1024)
+def balanced_noise(n: int, dim: int, turn: int) -> Array:
+    """Return n points of N(0, I), (n, dim), always the same; any run of successive ones is spread like the whole.
+
+    The points of a Sobol sequence, in the order of the sequence: beside ``i / n`` as one more coordinate they are a set of
+    low discrepancy in dim + 1 dimensions (Niederreiter 1992, lemma 3.7). They are shifted and scaled to mean 0 and, where
+    they span the space, covariance I. Of eight scrambles, by a generator that `dim` and `turn` seed, that one is taken whose
+    third and fourth cumulants are least.
+    """
+    weights = np.full(n, 1.0 / n)
+    rng, least = np.random.default_rng([dim, turn]), np.inf
+    best: Array = np.empty((n, dim))
+    for _ in range(TRIES):
+        u = scrambled_sobol(n, dim, rng)
+        x = standardised(Points.unchecked(scipy.special.ndtri(u), weights)).x
+        cumulants = sum(over_chance(x, weights))
+        if cumulants < least:
+            best, least = x, cumulants
+    best.flags.writeable = False
+    return best
+
+
+DIGITS = 52  # binary, of a coordinate; half a cell of that grid more is still a float, and neither 0 nor 1
+CELL = 2.0**-DIGITS
+
+
+def scrambled_sobol(n: int, dim: int, rng: np.random.Generator) -> Array:
+    """Draw the first n points of a scrambled Sobol sequence, inside the unit cube; (n, dim)."""
+    directions = direction_numbers(dim, (n - 1).bit_length())
+    return scrambled_points(n, directions, rng.integers(2**DIGITS, size=(dim, directions.shape[1] + 1)))
+
+
+@lru_cache(maxsize=32)
+def direction_numbers(dim: int, count: int) -> NDArray[np.int64]:
+    """Return the first direction numbers of the Sobol sequence, times ``2^DIGITS``; (dim, count)."""
+    from scipy.stats import qmc  # it takes longer to import than the rest of the package
+
+    if dim > qmc.Sobol.MAXDIM:
+        raise ValueError(f"noise_dim: expected at most {qmc.Sobol.MAXDIM - 1}, got {dim - 1}")
+    # In the Gray code order of the sequence, point 2^k differs from the one before by direction number k.
+    fractions = (qmc.Sobol(dim, scramble=False).random_base2(count) * 2.0**DIGITS).astype(np.int64)
+    powers = 2 ** np.arange(count)
+    return np.ascontiguousarray((fractions[powers] ^ fractions[powers - 1]).T)
+
+
+def scrambled_points(n: int, directions: NDArray[np.int64], random: NDArray[np.int64]) -> Array:
+    """Sobol points (n, dim) of direction numbers (dim, count), scrambled by random integers (dim, count + 1)."""
+    dim, count = directions.shape
+    x = np.empty((n, dim))
+    _place(directions, random, np.empty(count, np.int64), x)
+    return x
+
+
+@njit(cache=True, nogil=True)
+def _place(directions, random, scrambled, x):
+    """Fill x (n, dim) with the points; `scrambled` (count,) is room."""
+    (dim, count), n = directions.shape, len(x)
+    for j in range(dim):
+        for k in range(count):
+            scrambled[k] = 0
+        for c in range(count):  # column c of a lower triangular matrix over {0, 1}, its diagonal one
+            digit = np.int64(1) << (DIGITS - 1 - c)
+            column = digit | (random[j, c] & (digit - 1))
+            for k in range(count):
+                if directions[j, k] & digit:
+                    scrambled[k] ^= column
+        place = random[j, count]
+        for i in range(n):
+            if i > 0:
+                k = 0  # trailing zeros of i: one digit of its Gray code changes
+                while not (i >> k) & 1:
+                    k += 1
+                place ^= scrambled[k]
+            x[i, j] = (place + 0.5) * CELL
+
+
+BITS = 62  # of an index, in a signed integer of 64
+
+
+def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDArray[np.integer[Any]]:
+    """Return the indices that sort weighted points (n, d), d up to 62, along the Hilbert curve; by value if d is 1.
+
+    The curve fills the unit cube, into which each coordinate is mapped by the logistic function of its standardised value.
+    Angles are unwrapped about their circular mean before: the cut of the circle lies opposite to it.
+    """
+    x = unwrap_angles(x, weights, circular)
+    if x.shape[1] == 1:
+        return np.argsort(x[:, 0], kind="stable")
+    bits = BITS // x.shape[1]
+    centred = x - weights @ x
+    spread = np.sqrt(weights @ centred**2)
+    spread[spread == 0] = 1.0
+    cells = np.minimum((scipy.special.expit(centred / spread) * 2.0**bits).astype(np.int64), 2**bits - 1)
+    return np.argsort(hilbert_index(cells, bits), kind="stable")
+
+
+def hilbert_index(cells: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+    """Places, along the Hilbert curve, of cells (n, d) of a grid with 2^bits cells per side, d * bits at most 62; (n,).
+
+    The curve begins at the origin and goes from each cell to a neighbour.
+    """
+    index = np.zeros(len(cells), np.int64)
+    _index(np.array(cells.T, order="C"), bits, index)
+    return index
+
+
+@njit(cache=True, nogil=True)
+def _index(x, bits, index):
+    """Add up the places of the columns of x (d, n), which is used up; loops over n inside, several of them at once."""
+    d, n = x.shape
+    first = x[0]
+    # From the largest sub-cube down, undo the reflection or the exchange of axes that the curve undergoes in it.
+    for level in range(bits - 1, 0, -1):
+        lower = (np.int64(1) << level) - 1
+        for i in range(n):
+            first[i] ^= lower & -((first[i] >> level) & 1)
+        for j in range(1, d):
+            other = x[j]
+            for i in range(n):
+                reflected = -((other[i] >> level) & 1)  # all ones, or zero
+                exchanged = (first[i] ^ other[i]) & lower & ~reflected
+                first[i] ^= exchanged ^ (lower & reflected)
+                other[i] ^= exchanged
+    # The corners of a sub-cube are visited in the order of a Gray code.
+    for i in range(n):
+        for j in range(1, d):
+            x[j, i] ^= x[j - 1, i]
+        parity = x[d - 1, i] >> 1  # of the bits above each bit
+        parity ^= parity >> 1
+        parity ^= parity >> 2
+        parity ^= parity >> 4
+        parity ^= parity >> 8
+        parity ^= parity >> 16
+        parity ^= parity >> 32
+        for j in range(d):
+            x[j, i] ^= parity
+    for level in range(bits - 1, -1, -1):
+        for j in range(d):
+            other = x[j]
+            for i in range(n):
+                index[i] = (index[i] << 1) | ((other[i] >> level) & 1)
