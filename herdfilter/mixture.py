@@ -25,8 +25,8 @@ from herdfilter._checks import (
 )
 from herdfilter._covariances import covariance_factor
 
-TYPES = ("full", "tied", "diag", "spherical")
-BLOCK = 2**21  # numbers held at once
+COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
+DENSITIES_AT_ONCE = 2**21  # numbers held at once
 
 
 class GaussianMixture:
@@ -305,7 +305,7 @@ def log_sums(terms: Array, weights: Array) -> Array:
 def _whitened_squares(x: Array, means: Array, inverse_factors: Array) -> Array:
     """Squared Mahalanobis distances, (n, d) and M means with inverse factors (M, d, d) -> (n, M)."""
     values = np.empty((len(x), len(means)))
-    rows = max(1, BLOCK // means.size)
+    rows = max(1, DENSITIES_AT_ONCE // means.size)
     for start in range(0, len(x), rows):
         white = inverse_factors @ (x[start : start + rows].T - means[:, :, None])
         values[start : start + rows] = np.einsum("min,min->nm", white, white)
@@ -356,8 +356,10 @@ def parts_of_sklearn(gmm: Any) -> tuple[Array, Array, Array]:
         raise ValueError(
             f"gmm: expected a fitted mixture, got {short_repr(gmm)} without {', '.join(missing)}; call its fit(x) first"
         )
-    if gmm.covariance_type not in TYPES:
-        raise ValueError(f"gmm.covariance_type: expected one of {', '.join(TYPES)}, got {short_repr(gmm.covariance_type)}")
+    if gmm.covariance_type not in COVARIANCE_TYPES:
+        raise ValueError(
+            f"gmm.covariance_type: expected one of {', '.join(COVARIANCE_TYPES)}, got {short_repr(gmm.covariance_type)}"
+        )
     covariances = np.asarray(gmm.covariances_)
     if gmm.covariance_type in ("diag", "spherical"):
         covariances = diagonal(covariances, np.shape(gmm.means_)[1])

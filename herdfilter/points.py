@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_weights, check_flags
+from herdfilter.mixture import GaussianMixture, as_mixture
 
 
 @dataclass(frozen=True, eq=False, slots=True, init=False)
@@ -94,3 +95,17 @@ class Points:
         """Weighted covariance (no small-sample correction), shape (d, d)."""
         centred = self.x - self.mean
         return (self.weights[:, None] * centred).T @ centred
+
+
+def check_pair(points: Points, mixture: GaussianMixture | Points, samples: bool = False) -> None:
+    """Raise an error unless these are points and a mixture, in this order and of the same dimension.
+
+    With `samples`, points may stand in place of the mixture.
+    """
+    if not isinstance(points, Points):
+        advice = "points come first, then the mixture" if isinstance(points, GaussianMixture) else "take Points(x)"
+        raise TypeError(f"points: expected herdfilter.Points, got an object {type(points).__name__}; {advice}")
+    if not (samples and isinstance(mixture, Points)):
+        mixture = as_mixture("mixture", mixture)
+    if points.dim != mixture.dim:
+        raise ValueError(f"points: expected dimension {mixture.dim} as the mixture, got {points.dim}")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, as_positive, check_count
-from herdfilter.association._clusters import Method, no_assignment
+from herdfilter.association.base import Method, no_assignment
 
 
 class AssociationWarning(RuntimeWarning):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, check_count
-from herdfilter.association._clusters import Integers, Method, checked, no_assignment
+from herdfilter.association.base import Integers, Method, checked, no_assignment
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter.bandwidths import BandwidthRule, check_bandwidth, kernel_covariance
-from herdfilter.discrepancy._common import BLOCK, check_pair
 from herdfilter.kernels import (
     Gaussian,
     Kernel,
@@ -21,7 +20,9 @@ from herdfilter.kernels import (
     log_normaliser,
 )
 from herdfilter.mixture import GaussianMixture
-from herdfilter.points import Points
+from herdfilter.points import Points, check_pair
+
+SQUARES_AT_ONCE = 2**22
 
 
 def herding_error(
@@ -109,7 +110,7 @@ def _kernel_pairs(points: Points, covariance: Array, kernel: Kernel) -> float:
 def _pair_sum(points: Points, function: Callable[[Array], Array]) -> float:
     """Weighted sum of a function of the squared distance over all ordered pairs, in blocks of bounded memory."""
     x, w = points.x, points.weights
-    rows = max(1, BLOCK // (len(x) * x.shape[1]))
+    rows = max(1, SQUARES_AT_ONCE // (len(x) * x.shape[1]))
     total = 0.0
     for start in range(0, len(x), rows):
         part = slice(start, start + rows)

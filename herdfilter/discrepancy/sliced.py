@@ -17,13 +17,12 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import Array, as_any, as_array, check_count, short_repr
-from herdfilter.discrepancy._common import check_pair
 from herdfilter.mixture import GaussianMixture
-from herdfilter.points import Points
+from herdfilter.points import Points, check_pair
 
 Index = NDArray[np.signedinteger[Any]]
 
-_BLOCK = 2**16  # numbers held at once: fits in the cache
+PROJECTIONS_AT_ONCE = 2**16  # numbers held at once: fits in the cache
 _ROUNDING = 1e-15
 _STEPS = 200
 _ROOT_2PI = np.sqrt(2 * np.pi)
@@ -73,7 +72,7 @@ def sliced_wasserstein(points: Points, mixture: GaussianMixture, order: int = 2,
         raise ValueError(f"order: expected 1 or 2, got {short_repr(order)}")
     check_pair(points, mixture)
     axes = _directions(directions, mixture.dim)
-    step = max(1, _BLOCK // max(len(points), len(mixture)))
+    step = max(1, PROJECTIONS_AT_ONCE // max(len(points), len(mixture)))
     total = sum(_along(axes[start : start + step], points, mixture, order).sum() for start in range(0, len(axes), step))
     return float(max(total / len(axes), 0.0) ** (1 / order))
 
@@ -199,7 +198,7 @@ class _Line:
     def _sums(self, x: Array, row: Index, integrated: bool = False) -> tuple[Array, Array]:
         """F and the density, or S, at places x (j,) along the directions `row` (j,)."""
         first, second = np.empty(len(x)), np.empty(len(x))
-        step = max(1, _BLOCK // len(self.weights))
+        step = max(1, PROJECTIONS_AT_ONCE // len(self.weights))
         for start in range(0, len(x), step):
             part = slice(start, start + step)
             # A component without extent jumps: z is then infinite, or 0 on the jump.

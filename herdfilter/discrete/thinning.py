@@ -21,14 +21,14 @@ from herdfilter._checks import (
 from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles
 
-BLOCK = 256  # points whose distances to as many others are taken at once: they stay in the cache
-KEPT = 2**24  # distances between members and all points that are kept at once
-SWEEPS = 50  # of exchange over all members, at most
-WORTH = 0.01  # relative fall of the energy distance for which there is another sweep
-GAIN = 1e-9  # least gain of an exchange relative to the mean distance: rounding makes none
+POINTS_AT_ONCE = 256  # points whose distances to as many others are taken at once: they stay in the cache
+DISTANCES_KEPT = 2**24  # distances between members and all points that are kept at once
+EXCHANGE_SWEEPS = 50  # of exchange over all members, at most
+WORTHWHILE_FALL = 0.01  # relative fall of the energy distance for which there is another sweep
+LEAST_GAIN = 1e-9  # least gain of an exchange relative to the mean distance: rounding makes none
 FREEDOM = 3.0  # degrees of freedom of the t distribution whose scatter sets the metric
-ROUNDS = 50  # of its iteration
-CONVERGED = 0.01  # relative change of the scatter that no longer matters
+SCATTER_ROUNDS = 50  # of its iteration
+SETTLED_SCATTER = 0.01  # relative change of the scatter that no longer matters
 
 
 def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Sequence[int] = ()) -> NDArray[np.int64]:
@@ -126,7 +126,7 @@ def _scatter(x: Array, w: Array) -> Array:
     d = x.shape[1]
     covariance = scatter = regularised((x.T * w) @ x)
     centre = np.zeros(d)
-    for _ in range(ROUNDS):
+    for _ in range(SCATTER_ROUNDS):
         white = _whitened(scatter, x - centre)
         share = w / (FREEDOM + (white * white).sum(axis=1))
         share /= share.sum()  # not by the sum of w: the same maximum in fewer rounds (Kent, Tyler and Vardi 1994)
@@ -134,7 +134,7 @@ def _scatter(x: Array, w: Array) -> Array:
         found = regularised(((x - centre).T * share) @ (x - centre))
         change = np.abs(found - scatter) / np.sqrt(np.outer(scatter.diagonal(), scatter.diagonal()))
         scatter = found
-        if change.max() < CONVERGED:
+        if change.max() < SETTLED_SCATTER:
             return scatter
     return covariance
 
@@ -149,7 +149,7 @@ def _members(z: Array, m: int, w: Array) -> NDArray[np.int64]:
     if m == 0:
         return np.empty(0, np.int64)
     mean = _mean_distances(z, w)
-    least = GAIN * m * float(w @ mean)
+    least = LEAST_GAIN * m * float(w @ mean)
     most = np.ceil(m * w * (1 - 1e-9)).astype(int)  # a weight of 1/m calls for one, rounded up or down
     barred = np.zeros(n)
     members = np.empty(m, np.int64)
@@ -164,12 +164,12 @@ def _members(z: Array, m: int, w: Array) -> NDArray[np.int64]:
     for t in range(m):
         total += choose(t, (t + 1) * mean - total + barred)
     cost = m * mean - total
-    rows = max(1, KEPT // n)
+    rows = max(1, DISTANCES_KEPT // n)
     distances = None
     energy = np.inf
-    for _ in range(SWEEPS):
+    for _ in range(EXCHANGE_SWEEPS):
         before, energy = energy, float(mean[members].mean() + cost[members].mean() / m - w @ mean)
-        if before - energy <= WORTH * abs(energy):
+        if before - energy <= WORTHWHILE_FALL * abs(energy):
             break
         for k in range(m):
             if distances is None or (k % rows == 0 and rows < m):
@@ -193,10 +193,10 @@ def _mean_distances(z: Array, w: Array) -> Array:
     No matrix products: their threads make many small blocks slower by an order of magnitude where cores are busy.
     """
     mean = np.zeros(len(z))
-    for i in range(0, len(z), BLOCK):
-        for j in range(i, len(z), BLOCK):
-            distance = scipy.spatial.distance.cdist(z[i : i + BLOCK], z[j : j + BLOCK])
-            mean[i : i + BLOCK] += np.einsum("ij,j->i", distance, w[j : j + BLOCK])
+    for i in range(0, len(z), POINTS_AT_ONCE):
+        for j in range(i, len(z), POINTS_AT_ONCE):
+            distance = scipy.spatial.distance.cdist(z[i : i + POINTS_AT_ONCE], z[j : j + POINTS_AT_ONCE])
+            mean[i : i + POINTS_AT_ONCE] += np.einsum("ij,j->i", distance, w[j : j + POINTS_AT_ONCE])
             if j > i:
-                mean[j : j + BLOCK] += np.einsum("ij,i->j", distance, w[i : i + BLOCK])
+                mean[j : j + POINTS_AT_ONCE] += np.einsum("ij,i->j", distance, w[i : i + POINTS_AT_ONCE])
     return mean

@@ -12,12 +12,11 @@ import scipy
 from herdfilter._checks import Array, as_number, as_weighted_particles, check_count
 from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles
-from herdfilter.fitting._covariance import plain_and_regular
-from herdfilter.fitting._division import divide
+from herdfilter.fitting.base import plain_and_regular
+from herdfilter.fitting.division import LEAST_VARIANCE, divide
 from herdfilter.mixture import GaussianMixture
 
-FLOOR = 1e-6  # least variance of a component in any direction, as a fraction of that of all particles
-FLAT = 1e-8  # eigenvalue of the correlation matrix under which there is no spread; what `regularised` raises it to
+SPREAD_EIGENVALUE = 1e-8  # of the correlation matrix: there is no spread below it; `regularised` raises it to this
 EDGES = np.linspace(-4.0, 4.0, 129)  # of the cells, in standard deviations, in which particles are counted along a line
 NORMAL = scipy.special.ndtr(EDGES)
 
@@ -92,8 +91,8 @@ class DivisiveFit:
         if rank == 0 or most == 1:
             return GaussianMixture.unchecked(np.ones(1), mean[None, :], regular)
         z = np.ascontiguousarray(inverse @ centred.T)
-        limits = _limits(rank, self.significance)
-        share, means, covariances = divide(z, weights, FLOOR, limits, EDGES, NORMAL, most)
+        limits = _critical_values(rank, self.significance)
+        share, means, covariances = divide(z, weights, LEAST_VARIANCE, limits, EDGES, NORMAL, most)
         if len(share) == 1:
             return GaussianMixture.unchecked(np.ones(1), mean[None, :], regular)
         covariances = factor @ covariances @ factor.T + (regular - covariance)
@@ -106,13 +105,13 @@ def _spanned(covariance: Array, regular: Array) -> tuple[Array, Array]:
     """Return F (d, r) and its left inverse, ``F @ F.T == covariance``, for the r directions in which there is spread."""
     scale = np.sqrt(regular.diagonal())
     values, vectors = np.linalg.eigh(covariance / (scale[:, None] * scale))
-    spread = values > FLAT
+    spread = values > SPREAD_EIGENVALUE
     roots, vectors = np.sqrt(values[spread]), vectors[:, spread]
     return scale[:, None] * vectors * roots, (vectors / roots / scale[:, None]).T
 
 
 @lru_cache
-def _limits(d: int, significance: float) -> Array:
+def _critical_values(d: int, significance: float) -> Array:
     """Return what the four statistics of d dimensions exceed with probability `significance`."""
     uneven = d * (d + 1) / 2 - 1
     # A^2 exceeds a with the probability exp(1.2937 - 5.709 a + 0.0186 a^2); d axes share the level.

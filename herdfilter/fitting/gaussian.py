@@ -9,7 +9,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_weighted_particles
 from herdfilter.angles import unwrap_angles
-from herdfilter.fitting._covariance import plain_and_regular
+from herdfilter.fitting.base import plain_and_regular
 from herdfilter.mixture import GaussianMixture
 
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from herdfilter._checks import Array, as_positive, as_weighted_particles, check_count, check_flags
 from herdfilter.angles import unwrap_angles
-from herdfilter.fitting._covariance import plain_and_regular
+from herdfilter.fitting.base import plain_and_regular
 from herdfilter.fitting.em import EMFit
 from herdfilter.mixture import GaussianMixture
 
-NEGLIGIBLE = 1e-8  # weight, relative to the largest, under which a particle gets no component
+NEGLIGIBLE_WEIGHT = 1e-8  # weight, relative to the largest, under which a particle gets no component
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class KernelDensityFit:
         centres = self._centres(x, weights)
         centred = x - centres
         covariance = plain_and_regular(x, weights, centred)[1]
-        keep = weights > NEGLIGIBLE * weights.max()
+        keep = weights > NEGLIGIBLE_WEIGHT * weights.max()
         means = (centres + np.sqrt(1.0 - h * h) * centred)[keep] if self.shrink else x[keep]
         return GaussianMixture.unchecked(weights[keep] / weights[keep].sum(), means, h * h * covariance)
 

@@ -4,15 +4,16 @@ A kernel is kept at its unit-peak scale, because the normalised density overflow
 `log_normaliser` restores the constant of the Gaussian one for reported figures.
 """
 
-from herdfilter.kernels.base import Kernel, as_kernel
-from herdfilter.kernels.energy import Energy
-from herdfilter.kernels.expectations import (
+from herdfilter.kernels.base import (
+    Kernel,
     KernelMean,
+    as_kernel,
     density_product,
     expected_kernel,
     expected_kernel_pair,
     log_normaliser,
 )
+from herdfilter.kernels.energy import Energy
 from herdfilter.kernels.gaussian import Gaussian
 from herdfilter.kernels.localized import LocalizedCumulative
 from herdfilter.kernels.matern import Laplace, Matern

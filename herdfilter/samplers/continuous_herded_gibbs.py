@@ -10,15 +10,13 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import as_array, check_count, check_flags, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth
-from herdfilter.discrete._herding import herded_labels
+from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import asked
-from herdfilter.samplers.gibbs.recursion import herd, mode
-from herdfilter.samplers.gibbs.target import is_wide, origins, room_for, target_of
-from herdfilter.samplers.herding.frame import KernelFrame, heaviest
-from herdfilter.samplers.herding.groups import grouped
-from herdfilter.samplers.herding.placing import place_again
+from herdfilter.samplers.gibbs.recursion import gibbs_workspace, herd_coordinates, is_wide, mode, origins, target_of
+from herdfilter.samplers.herding.frame import KernelFrame, grouped, heaviest
+from herdfilter.samplers.improved import place_again
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ class ContinuousHerdedGibbs:
         frame = KernelFrame.of(mixture, self.bandwidth, n, turn)
         density = target_of(frame, 1.0, 0.0)
         target = density if smoothed else target_of(frame, 0.0, 1.0)
-        room = room_for(target, n)
+        room = gibbs_workspace(target, n)
         z = np.empty((mixture.dim, n))
         if start is not None:
             z[:, 0] = frame.forward(as_array("start", start, (mixture.dim,))[None, :])[0]
@@ -129,5 +127,5 @@ class ContinuousHerdedGibbs:
         origin = np.arange(-1, n - 1)
         if component_herding:
             origin = origins(herded_labels(np.exp(frame.log_weights), n))
-        herd(target, origin, 1, sweeps, effective_count, is_wide(target, z[:, 0]), z, room)
+        herd_coordinates(target, origin, 1, sweeps, effective_count, is_wide(target, z[:, 0]), z, room)
         return Points(frame.back(place_again(frame, z.T) if again else z.T))

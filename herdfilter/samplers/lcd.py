@@ -11,7 +11,7 @@ from herdfilter._checks import Array, as_positive, check_count
 from herdfilter.kernels import KernelMean, LocalizedCumulative
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.herding.descent import descend, squared_error
+from herdfilter.samplers.improved import descend, squared_error
 from herdfilter.samplers.mapped import MappedSampling
 
 SEARCHED = 200  # points in all starts together: few points have many local minima, and cost little

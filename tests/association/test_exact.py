@@ -7,7 +7,7 @@ import pytest
 
 from herdfilter import association
 from herdfilter.association import Exact
-from herdfilter.association._frontier import _followed, _greedy, plan
+from herdfilter.association.exact import _followed, _greedy, plan
 
 SHAPES = [(t, m) for t in range(1, 5) for m in range(5)]
 

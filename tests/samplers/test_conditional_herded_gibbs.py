@@ -9,8 +9,7 @@ from scipy.integrate import quad_vec
 
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import ContinuousHerdedGibbs, Sampler
-from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, ConditionalHerdedGibbs
-from herdfilter.samplers.gibbs.conditional_line import _gregory
+from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, ConditionalHerdedGibbs, _gregory
 from herdfilter.testing import random_mixture
 
 

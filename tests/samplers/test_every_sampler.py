@@ -81,7 +81,7 @@ ANEW = """
 import sys
 from numba.core.caching import NullCache
 import herdfilter.samplers
-module = sys.modules["herdfilter.samplers.line.quantiles"]
+module = sys.modules["herdfilter.samplers.quantile"]
 for function in vars(module).values():
     if hasattr(function, "_cache"):
         function._cache = NullCache()

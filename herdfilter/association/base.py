@@ -1,4 +1,4 @@
-"""What all association methods share: the check of the matrix, and its split into clusters that do not interact."""
+"""The contract of association methods, and the split of a scan into clusters of tracks that compete."""
 
 from __future__ import annotations
 
