@@ -86,7 +86,7 @@ for function in vars(module).values():
     if hasattr(function, "_cache"):
         function._cache = NullCache()
 {program}
-assert module._sweep.signatures and not module._sweep.stats.cache_hits
+assert module._sweep_quantiles.signatures and not module._sweep_quantiles.stats.cache_hits
 """
 
 
