@@ -15,7 +15,7 @@ from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture, log_sums
 from herdfilter.models.contract import Model, require
 from herdfilter.samplers.base import Sampler, as_sampler, check_dim, drawn
-from herdfilter.samplers.line.densities import log_densities
+from herdfilter.samplers.line import log_densities
 
 
 @dataclass(frozen=True)
