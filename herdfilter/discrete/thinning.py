@@ -8,16 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import (
-    LARGEST,
-    Array,
-    as_array,
-    as_dims,
-    as_numbers,
-    as_particles,
-    as_weights,
-    check_count,
-)
+from herdfilter._checks import LARGEST, Array, as_array, as_dims, as_numbers, as_particles, as_weights, check_count
 from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles
 

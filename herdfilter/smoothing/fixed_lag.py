@@ -17,12 +17,10 @@ from herdfilter.filters.series import as_duration
 from herdfilter.filters.transition import as_it_stands
 from herdfilter.models.contract import circular_dims
 from herdfilter.models.sensors import Sensor
-from herdfilter.smoothing._backward import Filtered, collected, smoothed
-from herdfilter.smoothing._course import Course, checked
-from herdfilter.smoothing._density import require_density
-from herdfilter.smoothing.marginal import ParticleStep, particle_steps
+from herdfilter.smoothing.marginal import ParticleStep, particle_steps, require_density
 from herdfilter.smoothing.results import SmoothedResult
 from herdfilter.smoothing.rts import GaussianStep, check_gaussian, gaussian_steps
+from herdfilter.smoothing.steps import Course, FilteredStep, smooth_back
 
 
 def fixed_lag_smoother(
@@ -82,10 +80,13 @@ def fixed_lag_smoother(
     """
     lag, user = check_count("lag", lag, minimum=0), "fixed_lag_smoother"
     _check(filter, user)
-    course = Course.of(filter.model, checked(result, filter.model), dt, controls, times)
+    course = Course.of(filter.model, result, dt, controls, times)
+    steps: Sequence[FilteredStep]
     if isinstance(filter, ParticleFilter):
-        return collected(filter.model, result, course, particle_steps(filter.model, result, course, user), lag)
-    return collected(filter.model, result, course, gaussian_steps(filter, result, course), lag)
+        steps = particle_steps(filter.model, result, course, user)
+    else:
+        steps = gaussian_steps(filter, result, course)
+    return course.smooth(filter.model, result, steps, lag)
 
 
 def _check(filter: Any, user: str) -> None:  # noqa: A002
@@ -142,7 +143,7 @@ class FixedLagSmoother:
         self.filter = filter
         self.lag = check_count("lag", lag, minimum=0)
         _check(filter, "FixedLagSmoother")
-        self._past: deque[Filtered] = deque(maxlen=self.lag)
+        self._past: deque[FilteredStep] = deque(maxlen=self.lag)
         self._window: SmoothedResult | None = None
 
     def __repr__(self) -> str:
@@ -186,7 +187,7 @@ class FixedLagSmoother:
             raise RuntimeError("window: the filter stands at the initial state, step 0; call predict first")
         if self._window is None:
             steps = [*self._past, self._here(Transition(self.filter.model))]
-            beliefs = smoothed(steps, len(steps))
+            beliefs = smooth_back(steps, len(steps))
             moments = [step.moments(belief) for step, belief in zip(steps, beliefs, strict=True)]
             particles = [step.particles for step in steps if isinstance(step, ParticleStep)]
             self._window = SmoothedResult(

@@ -7,20 +7,24 @@ filtering", Statistics and Computing 10, section IV.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
-from herdfilter.angles import moments
+from herdfilter.angles import moments, wrap_angles
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
-from herdfilter.models.contract import Model, circular_dims
-from herdfilter.smoothing._backward import Belief, collected
-from herdfilter.smoothing._course import Course, checked, model_of, particles_of
-from herdfilter.smoothing._density import backward_weights, require_density, rows_at_once
-from herdfilter.smoothing.results import SmoothedResult
+from herdfilter.models.contract import ADDITIVE, Model, circular_dims, read_numbers, require
+from herdfilter.smoothing.results import SmoothedResult, UnreachableStateError
+from herdfilter.smoothing.steps import Course, Horizons, model_of, particles_of
+
+CHUNK_SIZE = 2**16
+"""Most numbers in one array of residuals; more states are weighed in chunks that fit the cache."""
+
+SMALLEST_EIGENVALUE = 1e-12
+"""An eigenvalue of the correlation matrix of the transition noise below it is rounding."""
 
 
 def marginal_smoother(
@@ -82,14 +86,14 @@ def marginal_smoother(
     """
     model, user = model_of(model), "marginal_smoother"
     require_density(model, user)
-    course = Course.of(model, checked(result, model), dt, controls, times)
-    return collected(model, result, course, particle_steps(model, result, course, user))
+    course = Course.of(model, result, dt, controls, times)
+    return course.smooth(model, result, particle_steps(model, result, course, user))
 
 
 def particle_steps(model: Model, result: FilterResult, course: Course, user: str) -> list[ParticleStep]:
     """Return the steps of a result as weighted particles."""
     particles, weights = particles_of(result)
-    onward = [*course.moves, Transition(model)]  # the last leads nowhere
+    onward = [*course.transitions, Transition(model)]  # the last leads nowhere
     return [
         ParticleStep(particles[row], weights[row], transition, user)
         for row, transition in zip(course.last, onward, strict=True)
@@ -105,11 +109,11 @@ class ParticleStep(NamedTuple):
     user: str
 
     @property
-    def belief(self) -> Belief:
+    def belief(self) -> Horizons:
         """The filtered weights."""
         return (self.weights[None],)
 
-    def back(self, after: Any, later: Belief) -> Belief:
+    def back(self, after: Any, later: Horizons) -> Horizons:
         """Carry weights (K, m) of the m particles of the next step to the n of this one, (K, n)."""
         x, (weights,) = self.particles, later
         backward = backward_weights(self.onward, x, self.weights, self.user)
@@ -123,6 +127,78 @@ class ParticleStep(NamedTuple):
             found += (weights[:, part] / shares.sum(axis=1)) @ shares
         return (found / found.sum(axis=1, keepdims=True),)
 
-    def moments(self, belief: Belief) -> tuple[Array, Array]:
+    def moments(self, belief: Horizons) -> tuple[Array, Array]:
         """Mean and covariance by the weights of the first horizon."""
         return moments(self.particles, belief[0][0], circular_dims(self.onward.model))
+
+
+def require_density(model: Model, user: str) -> None:
+    """Raise TypeError unless the model's transition has a density."""
+    require(model, user, ADDITIVE, ("transition_log_density",))
+
+
+def rows_at_once(x: Array) -> int:
+    """Return the number of next states to weigh states x (n, d) by at a time."""
+    return max(CHUNK_SIZE // x.size, 1)
+
+
+def backward_weights(transition: Transition, x: Array, weights: Array, user: str) -> Callable[[Array], Array]:
+    """Return the function of next states that gives the backward log-weights of states x (n, d) with weights (n,).
+
+    It takes x_next (m, d) to the logarithms of w_i p(x_next_j | x_i), (m, n), each row up to a constant. It raises
+    UnreachableStateError if no state leads to one of the next ones.
+    """
+    log_density = _log_density_from(transition, x, user)
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(weights)
+
+    def log_backward_weights(x_next: Array) -> Array:
+        backward = log_weights + log_density(x_next)
+        if (backward.max(axis=1) == -np.inf).any():
+            raise UnreachableStateError(transition.step - 1, len(x))
+        return backward
+
+    return log_backward_weights
+
+
+def _log_density_from(transition: Transition, x: Array, user: str) -> Callable[[Array], Array]:
+    """Return the function x_next (m, d) -> log p(x_next | x) (m, n), up to a constant, for states x (n, d)."""
+    from scipy.spatial.distance import cdist
+
+    model, step, circular = transition.model, transition.step, transition.circular
+    if hasattr(model, "transition_log_density"):
+
+        def own_log_density(x_next: Array) -> Array:
+            values = model.transition_log_density(x_next, x, transition.dt, transition.control, step)
+            values = read_numbers("transition_log_density", values, (len(x_next), len(x)), step)
+            invalid = np.count_nonzero(np.isnan(values) | (values == np.inf))
+            if invalid:
+                raise ValueError(
+                    f"transition_log_density: expected values below infinity from the model at step {step}, got {invalid} "
+                    f"NaN or +inf of {values.size}"
+                )
+            return values
+
+        return own_log_density
+    mean = transition.mean(x)
+    # W with W' W the inverse of the covariance, whose units may differ by many orders of magnitude
+    scale = np.sqrt(np.maximum(np.diagonal(transition.covariance), 0.0))
+    divisor = np.where(scale > 0, scale, 1.0)
+    correlation = transition.covariance / np.outer(divisor, divisor)
+    rank = np.count_nonzero(np.linalg.eigvalsh(correlation) > SMALLEST_EIGENVALUE)
+    if rank < len(scale):
+        raise ValueError(
+            f"transition_covariance: {user} needs a transition density, so a covariance of full rank, {len(scale)}; "
+            f"got rank {rank} at step {step}"
+        )
+    whitening = np.linalg.inv(np.linalg.cholesky(correlation)) / scale
+
+    def log_density(x_next: Array) -> Array:
+        if circular:
+            z = wrap_angles(x_next[:, None] - mean, circular) @ whitening.T
+            exponents: Array = -0.5 * np.einsum("mni,mni->mn", z, z)
+            return exponents
+        centre = mean[0]  # large numbers of one sign would leave their differences few digits
+        return -0.5 * cdist((x_next - centre) @ whitening.T, (mean - centre) @ whitening.T, "sqeuclidean")
+
+    return log_density

@@ -18,11 +18,11 @@ from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters.kalman import KalmanFilter
-from herdfilter.filters.kalman.gaussian import GaussianBelief, MomentRule, definite, predicted_gaussians
+from herdfilter.filters.kalman.gaussian import GaussianBelief, definite, predicted_gaussians
+from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.models.contract import circular_dims
-from herdfilter.smoothing._backward import Belief, collected
-from herdfilter.smoothing._course import Course, checked
 from herdfilter.smoothing.results import SmoothedResult
+from herdfilter.smoothing.steps import Course, Horizons
 
 EMPTY = 1e-11
 """Eigenvalue of a predicted correlation matrix below which it is rounding, of up to 2e-12: the state is certain there."""
@@ -87,8 +87,8 @@ def rts_smoother(
     True
     """
     check_gaussian(filter, "rts_smoother")
-    course = Course.of(filter.model, checked(result, filter.model), dt, controls, times)
-    return collected(filter.model, result, course, gaussian_steps(filter, result, course))
+    course = Course.of(filter.model, result, dt, controls, times)
+    return course.smooth(filter.model, result, gaussian_steps(filter, result, course))
 
 
 def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: A002
@@ -110,7 +110,7 @@ def gaussian_steps(
 ) -> list[GaussianStep]:
     """Return the steps of a result as Gaussians."""
     belief: Any = filter.belief
-    onward = [*course.moves, Transition(filter.model)]  # the last leads nowhere
+    onward = [*course.transitions, Transition(filter.model)]  # the last leads nowhere
     return [
         GaussianStep(result.means[row], result.covariances[row], belief.rule, transition)
         for row, transition in zip(course.last, onward, strict=True)
@@ -127,7 +127,7 @@ class GaussianStep:
     onward: Transition
 
     @property
-    def belief(self) -> Belief:
+    def belief(self) -> Horizons:
         """The filtered moments."""
         return self.mean[None], self.covariance[None]
 
@@ -138,7 +138,7 @@ class GaussianStep:
         mean, covariance, cross = (part[0] for part in predicted)
         return mean, covariance, cross @ _inverse(covariance)
 
-    def back(self, after: Any, later: Belief) -> Belief:
+    def back(self, after: Any, later: Horizons) -> Horizons:
         """Carry moments (K, d) and (K, d, d) of the next step to this one."""
         transition, (next_means, next_covariances) = self.onward, later
         mean, covariance, gain = self._prediction
@@ -146,7 +146,7 @@ class GaussianStep:
         covariances = self.covariance + gain @ (next_covariances - covariance) @ gain.T
         return transition.wrapped(means), definite(covariances, self.covariance, transition.step - 1, "smoothed")
 
-    def moments(self, belief: Belief) -> tuple[Array, Array]:
+    def moments(self, belief: Horizons) -> tuple[Array, Array]:
         """Mean and covariance of the first horizon."""
         return wrap_angles(belief[0][0], circular_dims(self.onward.model)), belief[1][0]
 

@@ -19,8 +19,8 @@ from herdfilter.angles import moments
 from herdfilter.filters import FilterResult, ParticleFilter
 from herdfilter.filters.results import Views
 from herdfilter.models.contract import Model, circular_dims
-from herdfilter.smoothing._course import Course, checked, model_of, particles_of
-from herdfilter.smoothing._density import backward_weights, require_density, rows_at_once
+from herdfilter.smoothing.marginal import backward_weights, require_density, rows_at_once
+from herdfilter.smoothing.steps import Course, model_of, particles_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,17 +131,17 @@ def backward_simulation(
     model, user = model_of(model), "backward_simulation"
     require_density(model, user)
     m, rng = check_count("n_trajectories", n_trajectories), as_generator(rng)
-    course = Course.of(model, checked(result, model), dt, controls, times)
+    course = Course.of(model, result, dt, controls, times)
     particles, weights = (part[course.last] for part in particles_of(result))
     x = np.empty((m, len(particles), model.dim))
     with np.errstate(divide="ignore"):  # particles of weight zero are never chosen
         chosen = _choose(np.log(weights[-1:]), np.zeros(m, dtype=int), rng.random(m))
     x[:, -1] = particles[-1, chosen]
     for k in range(len(particles) - 2, -1, -1):
-        backward = backward_weights(course.moves[k], particles[k], weights[k], user)
+        backward = backward_weights(course.transitions[k], particles[k], weights[k], user)
         chosen = _earlier(backward, particles[k + 1], chosen, rng.random(m), rows_at_once(particles[k]))
         x[:, k] = particles[k, chosen]
-    return Trajectories(x[:, course.place], circular_dims(model), result.times, result.steps)
+    return Trajectories(x[:, course.step_of_row], circular_dims(model), result.times, result.steps)
 
 
 def _earlier(backward: Callable[[Array], Array], x_next: Array, later: np.ndarray, u: Array, size: int) -> np.ndarray:

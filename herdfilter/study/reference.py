@@ -167,7 +167,7 @@ def _grid(
     points: int | Sequence[int],
 ) -> Reference:
     """Exact up to the resolution of a grid of `points` from `lower` to `upper`."""
-    from herdfilter.filters.exact import GridFilter
+    from herdfilter.filters.grid import GridFilter
 
     grid = GridFilter(model, lower, upper, points)
     result = grid.run(recording.observations, recording.dt, recording.controls, keep_masses=len(grid.shape) == 1)

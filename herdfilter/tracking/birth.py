@@ -11,8 +11,8 @@ import numpy as np
 from herdfilter._checks import Array, as_array, as_fraction, as_positive, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
-from herdfilter.filters.kalman.extended import linearised
 from herdfilter.filters.kalman.gaussian import observation_moments
+from herdfilter.filters.kalman.rules import LINEAR_RULE
 from herdfilter.filters.series import as_duration
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, observation_circular, require
@@ -181,10 +181,10 @@ SETTLED = 1e-16
 
 
 def _iterated(model: Model, z: Array, step: int, prior: Array, covariance: Array, about: Array) -> tuple[Array, Array]:
-    """Update N(prior, covariance[0]) with each detection (k, m), linearised about a state (k, d), then about the result."""
+    """Update N(prior, covariance[0]) with each detection (k, m), LINEAR_RULE about a state (k, d), then about the result."""
     inverse, circular = np.linalg.inv(covariance[0]), observation_circular(model, z.shape[1])
     for _ in range(REPEATS):
-        predicted, spread, cross = observation_moments(model, about, covariance, linearised, step)
+        predicted, spread, cross = observation_moments(model, about, covariance, LINEAR_RULE, step)
         slopes = (inverse @ cross).transpose(0, 2, 1)
         gains = np.linalg.solve(spread, cross.transpose(0, 2, 1)).transpose(0, 2, 1)
         left = wrap_angles(z - predicted, circular) - (slopes @ (prior - about)[:, :, None])[:, :, 0]

@@ -7,7 +7,7 @@ import scipy.linalg
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
 from herdfilter.filters import Particles, Transition
-from herdfilter.filters.kalman.unscented import UNSCENTED
+from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.proposals.gaussianity import Shape, noise_share, nonlinear_share, over_chance
 
 
@@ -69,7 +69,7 @@ def test_the_share_of_the_noise_is_the_least_eigenvalue_of_its_covariance_in_tha
 
     Linear.circular = circular
     model = Linear(np.eye(2), np.eye(2), np.eye(2), np.eye(2), np.zeros(2), np.eye(2))
-    points, weights = UNSCENTED.points(4)
+    points, weights = UNSCENTED_RULE.points(4)
     x = np.array([3.1, 0.0]) + points @ np.vstack([state.T, noise.T])
     x = wrap_angles(x, circular)
     whole = state @ state.T + noise @ noise.T
@@ -78,7 +78,7 @@ def test_the_share_of_the_noise_is_the_least_eigenvalue_of_its_covariance_in_tha
 
 
 def test_a_direction_that_only_the_noise_moves_is_all_noise_and_one_that_nothing_moves_has_none():
-    points, weights = UNSCENTED.points(4)
+    points, weights = UNSCENTED_RULE.points(4)
     transition = Transition(hf.models.linear_chain(2))
     assert noise_share(points[:, 2:], weights, transition) == pytest.approx(1, abs=1e-6)
     assert noise_share(np.zeros_like(points[:, 2:]), weights, transition) == pytest.approx(0, abs=1e-6)

@@ -5,10 +5,7 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.filters.kalman.gaussian import updated_gaussians
-from herdfilter.filters.kalman.mixture import moment_rule
-from herdfilter.filters.kalman.points import PointRule
-from herdfilter.filters.kalman.smart_sampling import _Optimal
-from herdfilter.filters.kalman.unscented import _Scaled
+from herdfilter.filters.kalman.rules import OptimalPoints, PointRule, ScaledSigmaPoints, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.transition import Transition
@@ -93,9 +90,9 @@ MEANS = np.array([[0.5, 1.0], [-2.0, 0.3], [0.0, 0.0]])
 SPREADS = np.array([[[2.0, 0.3], [0.3, 1.0]], [[0.1, 0.0], [0.0, 0.4]], [[1.0, -0.5], [-0.5, 1.0]]])
 RULES = {
     "unscented": moment_rule("unscented"),
-    "scaled": PointRule(_Scaled(0.1, 2.0, 0.0)),
+    "scaled": PointRule(ScaledSigmaPoints(0.1, 2.0, 0.0)),
     "cubature": moment_rule("cubature"),
-    "smart sampling": PointRule(_Optimal(20)),
+    "smart sampling": PointRule(OptimalPoints(20)),
     "without a mean of its own": lambda *given: moment_rule("cubature")(*given),
     "extended": moment_rule("extended"),
 }

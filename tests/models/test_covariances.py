@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.filters.kalman.mixture import kalman_mixture
+from herdfilter.filters.kalman.gaussian import kalman_mixture
 from herdfilter.models import contract
 from herdfilter.models.contract import _factorise
 from herdfilter.models.simulation import simulate_observations

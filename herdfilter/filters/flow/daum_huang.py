@@ -13,7 +13,7 @@ from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.ensemble import ensemble_observation, united
 from herdfilter.filters.kalman.gaussian import GaussianBelief
-from herdfilter.filters.kalman.unscented import UnscentedKalmanFilter
+from herdfilter.filters.kalman.gaussian_filters import UnscentedKalmanFilter
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import (

@@ -10,7 +10,7 @@ import numpy as np
 from herdfilter._checks import Array, as_generator, check_count
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.innovation import Innovation
+from herdfilter.filters.kalman.update import finite_part, inverse_factor
 from herdfilter.filters.observation import Observation, predicted_moments
 from herdfilter.filters.resampling.base import picked
 from herdfilter.filters.transition import Transition
@@ -122,11 +122,16 @@ class _Ensemble:
         cross = _centred(self.members, self.circular).T @ spread
         noises = observation_covariances(seen.model, self.members, len(predicted), seen.step)
         covariance = (means - predicted).T @ spread + noises.mean(axis=0)
-        innovation = Innovation(seen, predicted[None], covariance[None], cross[None])
+        observed, cross = finite_part(seen, predicted[None], covariance[None], cross[None])
+        whitening = inverse_factor(observed, seen.step)
         noise = correlated(self.rng.standard_normal((n, len(seen.kept))), seen.part(noises))
-        corrections = innovation.corrections((seen.residuals(means) + noise)[None])[0]
+        residuals = seen.residuals(means) + noise
+        corrections = (residuals[None] @ whitening.transpose(0, 2, 1) @ (whitening @ cross.transpose(0, 2, 1)))[0]
+        white = (whitening @ seen.residuals(predicted[None])[:, :, None])[0, :, 0]
+        log_root = np.log(np.diagonal(whitening[0])).sum()
+        log_density = log_root - 0.5 * ((white * white).sum() + len(white) * np.log(2 * np.pi))
         members = wrap_angles(self.members + corrections, self.circular)
-        return replace(self, members=members), float(innovation.log_densities[0])
+        return replace(self, members=members), float(log_density)
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
         return ensemble_observation(model, self.members, step)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from herdfilter._checks import Array, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, unwrap_angles, wrap_angles
-from herdfilter.filters.kalman._association import associated
-from herdfilter.filters.kalman._update import updated
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
-from herdfilter.filters.kalman.innovation import Innovation
+from herdfilter.filters.kalman.rules import MomentRule, moment_rule, moments_by
+from herdfilter.filters.kalman.update import data_association, finite_part, update_in_place
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
@@ -37,28 +35,8 @@ from herdfilter.models.contract import (
 )
 from herdfilter.models.sensors import to_check
 
-TOLERANCE = 1e-8
-"""Negative eigenvalues that are put down to rounding and raised to zero, as a share of the variances."""
-
-
-class MomentRule(Protocol):
-    """How the moments of a function of Gaussian variables are computed; exact where it is linear.
-
-    There are K variables, whose means are (K, m) and whose covariances (K, m, m), or (1, m, m) where all have the same.
-    A rule may have a method ``mean`` of the same arguments, for the means alone.
-    """
-
-    def __call__(self, function: VectorFunction, means: Array, covariances: Array) -> tuple[Array, Array, Array]:
-        """Return means (K, k), covariances (K, k, k) and cross-covariances (K, m, k) of the values."""
-        ...
-
-
-def moments_by(rule: MomentRule, function: VectorFunction, means: Array, covariances: Array) -> tuple[Array, Array, Array]:
-    """Return what a rule gives, if it is of the form that it should have."""
-    found = rule(function, means, covariances)
-    if not (isinstance(found, tuple) and len(found) == 3):
-        raise TypeError(f"rule: expected means, covariances and cross-covariances, got {short_repr(found)}")
-    return found
+RELATIVE_TOLERANCE = 1e-8
+"""Negative eigenvalues down to this share of the variances are rounding, and are raised to zero."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,20 +70,15 @@ class GaussianBelief:
 
     def updated(self, seen: Observation) -> tuple[GaussianBelief, float]:
         """Kalman's update, angles wrapped; by probabilistic data association where a scan was seen."""
+        given = self.mean[None], self.covariance[None]
+        circular = circular_dims(seen.model)
         if has_scans(seen.model):
-            return self._associated(seen)
-        given = self.mean[None], self.covariance[None]
+            moments = observation_moments(seen.model, *given, self.rule, seen.step)
+            mean, after, evidence = data_association(seen, self.mean, self.covariance, *(part[0] for part in moments))
+            covariances = definite(after[None], self.covariance, seen.step, "updated")
+            return GaussianBelief(wrap_angles(mean, circular), covariances[0], self.rule), evidence
         means, covariances, log_densities = updated_gaussians(seen, *given, self.rule)
-        mean = wrap_angles(means[0], circular_dims(seen.model))
-        return GaussianBelief(mean, covariances[0], self.rule), float(log_densities[0])
-
-    def _associated(self, seen: Observation) -> tuple[GaussianBelief, float]:
-        given = self.mean[None], self.covariance[None]
-        moments = observation_moments(seen.model, *given, self.rule, seen.step)
-        after = associated(seen, self.mean, self.covariance, *(part[0] for part in moments))
-        mean = wrap_angles(after[0], circular_dims(seen.model))
-        covariances = definite(after[1][None], self.covariance, seen.step, "updated")
-        return GaussianBelief(mean, covariances[0], self.rule), after[2]
+        return GaussianBelief(wrap_angles(means[0], circular), covariances[0], self.rule), float(log_densities[0])
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
         """Mean (k,) and covariance (k, k) of the observation, its noise included."""
@@ -174,14 +147,18 @@ def updated_gaussians(seen: Observation, means: Array, covariances: Array, rule:
     log_densities : ndarray, shape (K,)
         Of the finite part of the observation.
     """
-    step = seen.step
-    innovation = Innovation(seen, *observation_moments(seen.model, means, covariances, rule, step))
-    residuals = seen.residuals(innovation.predicted)
-    after = updated(means, covariances, residuals, innovation.covariances, innovation.cross)
-    if np.isnan(after.log_densities).any():
+    step, contiguous = seen.step, np.ascontiguousarray
+    predicted, observed, cross = observation_moments(seen.model, means, covariances, rule, step)
+    observed, cross = finite_part(seen, predicted, observed, cross)
+    residuals = seen.residuals(predicted)
+    (count, d), k = means.shape, residuals.shape[1]
+    moved, shrunk, log_densities = means.copy(), np.empty((count, d, d)), np.full(count, np.nan)
+    buffers = np.empty((max(k, d), max(k, d))), np.empty((k, d + 1))
+    given = contiguous(covariances), contiguous(residuals), contiguous(observed), contiguous(cross)
+    regular = update_in_place(*given, moved, shrunk, log_densities, *buffers)
+    if np.isnan(log_densities).any():
         raise IndefiniteCovarianceError(step, "observation's")
-    shrunk = after.covariances if after.regular else definite(after.covariances, covariances, step, "updated")
-    return after.means, shrunk, after.log_densities
+    return moved, shrunk if regular else definite(shrunk, covariances, step, "updated"), log_densities
 
 
 def observation_moments(
@@ -223,7 +200,7 @@ def definite(covariances: Array, before: Array, step: int, what: str) -> Array:
     """Return covariances (K, d, d) made symmetric and, where rounding took that away, positive semi-definite.
 
     Eigenvalues, relative to the variances `before` (..., d, d) that they were computed from, are raised to zero if they are
-    above minus `TOLERANCE`; if one is below, IndefiniteCovarianceError names the step and which covariance it is.
+    above minus `RELATIVE_TOLERANCE`; if one is below, IndefiniteCovarianceError names the step and which covariance it is.
     """
     covariances = 0.5 * (covariances + covariances.transpose(0, 2, 1))
     if not np.isfinite(covariances).all():
@@ -237,7 +214,74 @@ def definite(covariances: Array, before: Array, step: int, what: str) -> Array:
     scale = np.sqrt(np.maximum(variances, np.abs(np.diagonal(covariances, axis1=1, axis2=2))))
     scale[scale == 0] = 1.0
     values, vectors = np.linalg.eigh(covariances / (scale[:, :, None] * scale[:, None]))
-    if values.min() < -TOLERANCE:
+    if values.min() < -RELATIVE_TOLERANCE:
         raise IndefiniteCovarianceError(step, what)
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None] * scale[:, :, None]
     return roots @ roots.transpose(0, 2, 1)
+
+
+def kalman_mixture(
+    model: Model, prediction: GaussianMixture, z: Array, step: int, rule: str | MomentRule = "unscented"
+) -> tuple[GaussianMixture, float]:
+    """Posterior of a Gaussian mixture, each component updated as by a Kalman filter of its own.
+
+    The weight of a component is multiplied by its evidence, the density of the observation that it predicts. Where the
+    observation is linear in the state this is the exact posterior, the Gaussian sum of Alspach and Sorenson (1972).
+
+    Parameters
+    ----------
+    model : object
+        With ``observation_mean`` and ``observation_covariance``.
+    prediction : GaussianMixture
+        Of the state, before the observation. Means of angles may lie outside [-pi, pi).
+    z : ndarray, shape (k,)
+        The observation; entries that are NaN are missing, and at least one is not.
+    step : int
+        Time index of the observation.
+    rule : {"unscented", "extended", "cubature"} or MomentRule
+        How the moments of the observation are computed: as in the Kalman filter of that name.
+
+    Returns
+    -------
+    posterior : GaussianMixture
+        With as many components; the means of angles, moved by their corrections, are not wrapped.
+    log_evidence : float
+        Log-density of the finite part of the observation.
+
+    Raises
+    ------
+    IndefiniteCovarianceError
+        If the covariance of the observation, or an updated one, is indefinite.
+    ValueError
+        If `z` or what the model returns has the wrong shape or is infinite, or the rule is unknown.
+
+    Examples
+    --------
+    Two guesses of a place, 0 and 4, and the observation 3 of it: what each predicts decides their weights.
+
+    >>> from herdfilter.filters.kalman import kalman_mixture
+    >>> prior = hf.GaussianMixture([0.5, 0.5], [[0.0], [4.0]], [[1.0]])
+    >>> posterior, log_evidence = kalman_mixture(hf.models.linear_chain(1), prior, np.array([3.0]), step=1)
+    >>> posterior.means.ravel().round(9).tolist()
+    [1.5, 3.5]
+    >>> density = np.exp(-0.25 * np.array([3.0 - 0.0, 3.0 - 4.0]) ** 2) / np.sqrt(4 * np.pi)
+    >>> np.allclose(posterior.weights, density / density.sum()), np.allclose(log_evidence, np.log(density.mean()))
+    (True, True)
+    """
+    seen = Observation.read(model, z, step, partial=True)
+    if seen is None:
+        raise ValueError(f"z: expected an entry that is not missing, got {short_repr(z)} at step {step}")
+    return updated_mixture(seen, prediction, rule)
+
+
+def updated_mixture(seen: Observation, prediction: GaussianMixture, rule: str | MomentRule) -> tuple[GaussianMixture, float]:
+    """Posterior of a Gaussian mixture and the log-evidence; see `kalman_mixture`."""
+    means, covariances, log_densities = updated_gaussians(
+        seen, prediction.means, prediction.distinct_covariances, moment_rule(rule)
+    )
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(prediction.weights) + log_densities
+    log_evidence = float(np.logaddexp.reduce(log_weights))
+    if log_evidence == -np.inf:  # out of the reach of all, none of which is to be preferred
+        return GaussianMixture.unchecked(prediction.weights, means, covariances), log_evidence
+    return GaussianMixture.unchecked(np.exp(log_weights - log_evidence), means, covariances), log_evidence

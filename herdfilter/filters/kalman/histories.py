@@ -12,16 +12,11 @@ from numpy.typing import NDArray
 from herdfilter._checks import Array, check_count
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, wrap_angles
-from herdfilter.filters.kalman._association import branches
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.gaussian import (
-    MomentRule,
-    observation_moments,
-    predicted_gaussians,
-    updated_gaussians,
-)
+from herdfilter.filters.kalman.gaussian import observation_moments, predicted_gaussians, updated_gaussians
 from herdfilter.filters.kalman.interacting import initial_beliefs, reweighted
-from herdfilter.filters.kalman.mixture import moment_rule
+from herdfilter.filters.kalman.rules import MomentRule, moment_rule
+from herdfilter.filters.kalman.update import scan_hypotheses
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model, circular_dims, has_scans, in_mode, observation_circular
@@ -170,7 +165,7 @@ class HistoryBelief:
         for j in np.unique(self.modes):
             of, own = self.modes == j, seen.in_mode(int(j))
             given = self.means[of], self.covariances[of]
-            terms, update = branches(own, *given, *observation_moments(own.model, *given, self.rule, seen.step))
+            terms, update = scan_hypotheses(own, *given, *observation_moments(own.model, *given, self.rule, seen.step))
             with np.errstate(divide="ignore"):
                 logs.append(np.log(self.weights[of]) + terms)
             parts.append((int(j), update))

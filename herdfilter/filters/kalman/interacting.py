@@ -11,8 +11,8 @@ from herdfilter._checks import Array
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.gaussian import GaussianBelief, MomentRule
-from herdfilter.filters.kalman.mixture import moment_rule
+from herdfilter.filters.kalman.gaussian import GaussianBelief
+from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model, circular_dims, in_mode, observation_circular

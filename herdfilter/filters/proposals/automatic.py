@@ -11,7 +11,7 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles
-from herdfilter.filters.kalman.unscented import UNSCENTED
+from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.gaussianity import Shape, noise_share, nonlinear_share
@@ -120,7 +120,7 @@ class AutomaticProposal:
         if transition.simulated_only or self._on_line(transition):
             return self.propose(transition, particles, rng)
         shape = Shape.of(transition, particles)
-        points, shares = UNSCENTED.points(transition.model.dim + transition.noise_dim)
+        points, shares = UNSCENTED_RULE.points(transition.model.dim + transition.noise_dim)
         if shape.gaussian:
             return self._ranked.moved(Source.gaussian(transition, shape.mean, shape.root), rng, particles.n_next)
         ahead = Source.gaussian(transition, shape.mean, shape.root).at_all(points)
@@ -136,7 +136,7 @@ class AutomaticProposal:
             return moved.reweighted(seen.log_likelihood(moved.x))
         shape = Shape.of(transition, particles)
         source = Source.gaussian(transition, shape.mean, shape.root)
-        points, shares = UNSCENTED.points(source.dim)
+        points, shares = UNSCENTED_RULE.points(source.dim)
         ahead = source.at_all(points)
         if shape.gaussian:
             whole = self._of_gaussian(source, seen, ahead, particles, rng)
@@ -157,7 +157,7 @@ class AutomaticProposal:
         A few points of the updated Gaussian tell in advance, and spare most steps that will not do the rest.
         """
         guidance, _ = source.guided(seen, ahead)
-        points, shares = UNSCENTED.points(source.dim)
+        points, shares = UNSCENTED_RULE.points(source.dim)
         n = particles.n_next
         for z, weights, bound in (
             (points, shares, FAR),

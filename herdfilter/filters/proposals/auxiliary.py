@@ -13,7 +13,7 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.filters.resampling.base import CopyingResampling
-from herdfilter.filters.resampling.systematic import SystematicResampling
+from herdfilter.filters.resampling.copies import SystematicResampling
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model, require
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.filters.kalman.gaussian import MomentRule, updated_gaussians
-from herdfilter.filters.kalman.mixture import moment_rule
+from herdfilter.filters.kalman.gaussian import updated_gaussians
+from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal

@@ -9,8 +9,8 @@ import numpy as np
 
 from herdfilter._checks import Array, check_share
 from herdfilter._covariances import regularised
-from herdfilter.filters.kalman.gaussian import MomentRule
-from herdfilter.filters.kalman.mixture import moment_rule, updated_mixture
+from herdfilter.filters.kalman.gaussian import updated_mixture
+from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.base import initial_points

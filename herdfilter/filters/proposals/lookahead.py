@@ -9,9 +9,9 @@ from numba import njit
 
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles, wrap_angles
-from herdfilter.filters.kalman._update import factorised
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
-from herdfilter.filters.kalman.unscented import UNSCENTED
+from herdfilter.filters.kalman.rules import UNSCENTED_RULE
+from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.resampling.base import Indices
@@ -93,7 +93,7 @@ class Source(NamedTuple):
 
         `x` are the successors (M, p, d) at the points of the unscented rule, if they are known already.
         """
-        points, weights = UNSCENTED.points(self.dim)
+        points, weights = UNSCENTED_RULE.points(self.dim)
         x = self.at_all(points) if x is None else x
         centres, flat = x[:, 0], x.reshape(-1, x.shape[-1])
         values = contract.observation_mean(seen.model, flat, seen.step).reshape(*x.shape[:2], -1)
@@ -214,7 +214,7 @@ def _guide(
                 if offset != 0.0:
                     for j in range(dim):
                         gain[a, j] += offset * points[t, j]
-        if not factorised(square, 0, k, lower):  # in place
+        if not factorise(square, 0, k, lower):  # in place
             return False
         log_density = -0.5 * k * np.log(2 * np.pi)
         for a in range(k):  # by L^-1: the residual and the rows of the cross-covariance
@@ -235,7 +235,7 @@ def _guide(
                 rest[a, b] = 1.0 + LEAST if a == b else 0.0
                 for j in range(dim):
                     rest[a, b] -= gain[a, j] * gain[b, j]
-        if not factorised(roots, i, k, rest):
+        if not factorise(roots, i, k, rest):
             return False
         for a in range(k):
             log_dets[i] += np.log(rest[a, a])

@@ -19,7 +19,7 @@ from herdfilter.angles import unwrap_angles
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.base import ObservingProposal
-from herdfilter.filters.resampling.systematic import SystematicResampling
+from herdfilter.filters.resampling.copies import SystematicResampling
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.models.with_clutter import WithClutter, detection_log_densities, log_sum

@@ -11,7 +11,7 @@ from herdfilter._checks import as_positive
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.resampling.systematic import SystematicResampling
+from herdfilter.filters.resampling.copies import SystematicResampling
 
 CONCENTRATED = 1e-10  # weight of all other particles together, under which one has all of it
 

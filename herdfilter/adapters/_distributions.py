@@ -1,4 +1,4 @@
-"""What is known of the probability distributions of the library `particles`: moments, and how noise drives them."""
+"""Probability distributions of the library `particles`: their moments, and states from standard normal noise."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from particles import distributions as dists
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
 
-SMALLEST = 1e-300
-"""Probability below which no quantile is asked for; its counterpart is that below one."""
+SMALLEST_PROBABILITY = 1e-300
+"""Probabilities are clipped to at least this, and to below one, before quantiles are taken."""
 
 
 class Gaussians(NamedTuple):
@@ -28,7 +28,7 @@ class Gaussians(NamedTuple):
     factors: Array
 
     def shared(self) -> bool:
-        """Whether all states have the same covariance."""
+        """Return True if all states have the same covariance."""
         return bool((self.factors == self.factors[0]).all())
 
     @property
@@ -37,13 +37,13 @@ class Gaussians(NamedTuple):
         return self.factors @ self.factors.transpose(0, 2, 1)
 
     def at(self, noise: Array) -> Array:
-        """Where noise (n, d), N(0, I), leads to, (n, d)."""
+        """Return the states (n, d) for noise (n, d) from N(0, I)."""
         if len(self.factors) == 1:
             return self.means + noise @ self.factors[0].T
         return self.means + (self.factors @ noise[:, :, None])[:, :, 0]
 
 
-def gaussians(law: Any, n: int) -> Gaussians | None:
+def as_gaussians(law: Any, n: int) -> Gaussians | None:
     """Return the Gaussians that a distribution stands for, given n states; None if it is of another kind."""
     if type(law) is dists.VaryingCovNormal:
         return Gaussians(np.broadcast_to(law.loc, (n, law.dim)), law.L)
@@ -72,8 +72,8 @@ def _line(law: Any) -> tuple[Any, Any] | None:
     return None
 
 
-def mixture(law: Any) -> GaussianMixture | None:
-    """Return a mixture of Gaussians on a line as ours; None if the distribution is none."""
+def as_mixture_on_line(law: Any) -> GaussianMixture | None:
+    """Convert a 1-D Gaussian mixture from `particles`; None for other distributions."""
     parts = [_line(part) for part in law.components] if type(law) is dists.Mixture else [None]
     if any(part is None for part in parts):
         return None
@@ -81,34 +81,34 @@ def mixture(law: Any) -> GaussianMixture | None:
     return GaussianMixture(np.ravel(law.pk), means[:, None], np.square(scales)[:, None, None])
 
 
-def driven(law: Any) -> bool:
-    """Whether a distribution is a function of standard normal noise: Gaussian, or continuous with a quantile function."""
+def has_quantiles(law: Any) -> bool:
+    """Return True if a law is a function of standard normal noise: Gaussian, or continuous with a quantile function."""
     if type(law) is dists.IndepProd:
-        return all(driven(part) for part in law.dists)
+        return all(has_quantiles(part) for part in law.dists)
     if isinstance(law, dists.TransformedDist):
-        return driven(law.base_dist)
+        return has_quantiles(law.base_dist)
     if isinstance(law, dists.DiscreteDist):
         return False
     return type(law).ppf is not dists.ProbDist.ppf
 
 
-def drive(law: Any, noise: Array) -> Array:
-    """Return where standard normal noise (n, d) leads to, (n, d), through quantiles where it is not Gaussian."""
-    known = gaussians(law, len(noise))
+def map_noise(law: Any, noise: Array) -> Array:
+    """Map standard normal noise (n, d) to states (n, d), through quantiles where the law is not Gaussian."""
+    known = as_gaussians(law, len(noise))
     if known is not None:
         return known.at(noise)
     if type(law) is dists.IndepProd:
-        return np.hstack([drive(part, noise[:, i : i + 1]) for i, part in enumerate(law.dists)])
-    u = np.clip(scipy.special.ndtr(noise), SMALLEST, 1 - 2.0**-53)
+        return np.hstack([map_noise(part, noise[:, i : i + 1]) for i, part in enumerate(law.dists)])
+    u = np.clip(scipy.special.ndtr(noise), SMALLEST_PROBABILITY, 1 - 2.0**-53)
     return np.reshape(law.ppf(u[:, 0] if law.dim == 1 else u), noise.shape)
 
 
-def observed(law: Any) -> Any:
+def present_law(law: Any) -> Any:
     """Return the distribution of an observation that is there."""
     return law.base_dist if type(law) is dists.MixMissing else law
 
 
-def log_density(law: Any, z: Array, n: int) -> Array:
+def law_log_density(law: Any, z: Array, n: int) -> Array:
     """Return the log-density of an observation (k,), or of one for each of n states, (n, k), given the states; (n,)."""
     if isinstance(law, dists.DiscreteDist) and (z == np.round(z)).all():
         z = z.astype(np.int64)
@@ -118,15 +118,15 @@ def log_density(law: Any, z: Array, n: int) -> Array:
     return values
 
 
-def moments(law: Any, n: int) -> tuple[Array, Array] | None:
+def law_moments(law: Any, n: int) -> tuple[Array, Array] | None:
     """Return means (n, k) and covariances, (n, k, k) or (1, k, k), of an observation, given n states; None if not known.
 
     Of others than Gaussians there are those that are shifted by the state. Counts and rates have moments, too, but those of
     an exponential of the state change by orders of magnitude within its spread: what Kalman's update makes of them may lose
     a filter that is guided by it.
     """
-    law = observed(law)
-    known = gaussians(law, n)
+    law = present_law(law)
+    known = as_gaussians(law, n)
     if known is not None:
         return known.means, known.covariances[: 1 if known.shared() else n]
     parts = law.dists if type(law) is dists.IndepProd else (law,)

@@ -1,8 +1,8 @@
-"""A proposal for Stone Soup's particle predictor that places particles as one of this package's does."""
+"""Herded particles in Stone Soup's particle filter: a proposal for its predictor and a resampler for its updater."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,22 +11,37 @@ from stonesoup.base import Property
 from stonesoup.models.measurement import MeasurementModel
 from stonesoup.models.transition import TransitionModel
 from stonesoup.proposal.base import Proposal as TheirProposal
+from stonesoup.resampler.base import Resampler as TheirResampler
 from stonesoup.types.detection import Detection, MissedDetection
+from stonesoup.types.particle import Particle
 from stonesoup.types.prediction import Prediction
 from stonesoup.types.state import ParticleState
 
-from herdfilter._checks import Array, as_generator, check_count, short_repr
-from herdfilter.adapters.stone_soup.calls import classes
-from herdfilter.adapters.stone_soup.models import StoneSoupModel, check_transition
-from herdfilter.adapters.stone_soup.sensors import model_of, vector
-from herdfilter.adapters.stone_soup.states import angles, cloud_of, particle_state, vectors
-from herdfilter.filters import AutomaticProposal, Observation, Particles, Transition
+from herdfilter._checks import Array, as_fraction, as_generator, check_count, short_repr
+from herdfilter.adapters.stone_soup.models import StoneSoupModel, check_transition_model, measurement_model_of
+from herdfilter.adapters.stone_soup.states import (
+    as_particles,
+    as_rows,
+    as_state_vectors,
+    circular_of_state,
+    class_key,
+    particle_state,
+)
+from herdfilter.filters import (
+    AutomaticProposal,
+    Observation,
+    Particles,
+    Resampling,
+    SystematicResampling,
+    Transition,
+)
 from herdfilter.filters.proposals import ObservingProposal, Proposal
 from herdfilter.filters.proposals.base import check_part, returned
+from herdfilter.filters.resampling.base import CopyingResampling
 from herdfilter.models.sensors import to_check
 
-COUNT = "_herdfilter_step"
-"""Attribute of a prediction: how many there were before it, and itself."""
+STEP_ATTRIBUTE = "_herdfilter_step"
+"""Attribute of a prediction: the number of predictions that led to it, itself included."""
 
 
 class HerdfilterProposal(TheirProposal):
@@ -89,7 +104,7 @@ class HerdfilterProposal(TheirProposal):
         super().__init__(*args, **kwargs)
         if self.proposal is None:
             self.proposal = AutomaticProposal()
-        check_transition(self.transition_model)
+        check_transition_model(self.transition_model)
         check_part("proposal", self.proposal, Proposal, "a proposal of herdfilter such as AutomaticProposal()")
         self._rng = as_generator(self.seed)
         self._checked: dict[Hashable, Proposal] = {}
@@ -107,7 +122,9 @@ class HerdfilterProposal(TheirProposal):
         count = check_count("n_particles", n_particles)
         particles = self.proposal.initial(model, count, self._rng)
         returned(particles, self.proposal, "initial", (count, model.dim))
-        return ParticleState(vectors(particles.x, prior), log_weight=particles.log_weights, timestamp=prior.timestamp)
+        return ParticleState(
+            as_state_vectors(particles.x, prior), log_weight=particles.log_weights, timestamp=prior.timestamp
+        )
 
     def rvs(
         self,
@@ -132,9 +149,9 @@ class HerdfilterProposal(TheirProposal):
             raise TypeError("control_input: expected None, as Stone Soup's control models are not converted")
         prior = particle_state("prior", prior)
         measurement = None if isinstance(measurement, MissedDetection) else measurement
-        time, dt = way(prior, measurement, time_interval)
+        time, dt = _prediction_time(prior, measurement, time_interval)
         seen = measurement if isinstance(self.proposal, ObservingProposal) else None
-        start, total = cloud_of(prior)
+        start, total = as_particles(prior)
         transition = self._move(prior, seen, dt)
         still = dt == 0 and not transition.covariance.any()  # a second detection at the same time
         if still:
@@ -144,33 +161,33 @@ class HerdfilterProposal(TheirProposal):
         prediction = Prediction.from_state(
             prior,
             parent=prior if still or not self.proposal.absorbs_weights else None,
-            state_vector=vectors(moved.x, prior),
+            state_vector=as_state_vectors(moved.x, prior),
             log_weight=moved.log_weights + total,
             timestamp=time,
             transition_model=self.transition_model,
             prior=prior,
         )
-        setattr(prediction, COUNT, transition.step)
+        setattr(prediction, STEP_ATTRIBUTE, transition.step)
         return prediction
 
     def _move(self, prior: ParticleState, seen: Detection | None, dt: float) -> Transition:
         """Return the way from a state, by converted models as they are now."""
-        sensor = None if seen is None else model_of(seen, self.measurement_model)
+        sensor = None if seen is None else measurement_model_of(seen, self.measurement_model)
         model = StoneSoupModel(self.transition_model, sensor)
-        model.circular = angles(prior)
+        model.circular = circular_of_state(prior)
         if model.dim != prior.ndim:
             raise ValueError(
                 f"prior: expected {model.dim} dimensions, as {type(self.transition_model).__name__} has, got {prior.ndim}"
             )
-        return Transition(model, dt, None, 1 + steps_until(prior))
+        return Transition(model, dt, None, 1 + _steps_until(prior))
 
     def _moved(self, transition: Transition, start: Particles, seen: Detection | None) -> Particles:
         """Return new particles, whose weights leave out the likelihood."""
         self._check(transition.model)
         shape = start.x.shape
         if seen is not None:
-            observation = Remembered.read(transition.model, vector(seen), transition.step)
-            if isinstance(observation, Remembered):
+            observation = RemembersLikelihood.read(transition.model, as_rows(seen.state_vector)[0], transition.step)
+            if isinstance(observation, RemembersLikelihood):
                 guided = self.proposal.guide(transition, start, observation, self._rng)
                 without = observation.taken_from(returned(guided, self.proposal, "guide", shape))
                 if without.log_weights.max() > -np.inf:
@@ -180,13 +197,13 @@ class HerdfilterProposal(TheirProposal):
     def _check(self, model: StoneSoupModel) -> None:
         """Check that the proposal finds all it needs in a model, once for models made of the same classes."""
         parts = [part for part in (model.transition_model, model.measurement_model) if part is not None]
-        made_of = tuple(map(classes, parts))
+        made_of = tuple(map(class_key, parts))
         if self._checked.get(made_of) is not self.proposal:
             self.proposal.check(to_check(model))
             self._checked[made_of] = self.proposal
 
 
-class Remembered(Observation):
+class RemembersLikelihood(Observation):
     """An observation that knows what it said last, so that the likelihood can be taken out of weights again."""
 
     _said: tuple[Array, Array] | None = None
@@ -206,7 +223,9 @@ class Remembered(Observation):
         return Particles(particles.x, left)
 
 
-def way(prior: ParticleState, measurement: Detection | None, time_interval: timedelta | None) -> tuple[datetime, float]:
+def _prediction_time(
+    prior: ParticleState, measurement: Detection | None, time_interval: timedelta | None
+) -> tuple[datetime, float]:
     """Return the time of a prediction, and the seconds until then."""
     start = prior.timestamp
     try:
@@ -221,7 +240,7 @@ def way(prior: ParticleState, measurement: Detection | None, time_interval: time
         ) from None
 
 
-def steps_until(prior: ParticleState) -> int:
+def _steps_until(prior: ParticleState) -> int:
     """Return the number of predictions of this kind that led to a state.
 
     They are counted along its own history, so that it matters neither what time it is nor what else has been predicted.
@@ -229,4 +248,82 @@ def steps_until(prior: ParticleState) -> int:
     hypotheses = getattr(getattr(prior, "hypothesis", None), "single_hypotheses", None)
     hypothesis = hypotheses[0] if hypotheses else getattr(prior, "hypothesis", None)
     prediction = getattr(hypothesis, "prediction", None)
-    return int(getattr(prior, COUNT, 0) or getattr(prediction, COUNT, 0))
+    return int(getattr(prior, STEP_ATTRIBUTE, 0) or getattr(prediction, STEP_ATTRIBUTE, 0))
+
+
+class HerdfilterResampler(TheirResampler):
+    """A scheme of this package for Stone Soup's `ParticleUpdater`: its argument ``resampler``.
+
+    Where the weights are even enough the very object that came is returned: so the updater knows that nothing was
+    resampled, and runs no regulariser. Schemes that copy particles keep what belongs to each, parents and models too;
+    `MixtureResampling` makes new particles, which have none.
+
+    Parameters
+    ----------
+    resampling : herdfilter.filters.Resampling, optional
+        `SystematicResampling` unless given; `MixtureResampling(fit, sampler)` herds the new particles.
+    resample_below : float
+        Fraction of the number of particles that the effective sample size may fall to.
+    seed : int, numpy.random.Generator, optional
+        Of the random numbers, where the scheme draws any; fresh ones without it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the scheme is none, the fraction is out of range, or the particles cannot be resampled by it.
+
+    Examples
+    --------
+    >>> from stonesoup.types.state import ParticleState, StateVectors
+    >>> from herdfilter.adapters.stone_soup import HerdfilterResampler
+    >>> weights = np.array([0.01, 0.97, 0.01, 0.01])
+    >>> particles = ParticleState(StateVectors([[0.0, 1.0, 2.0, 3.0]]), weight=weights)
+    >>> resampled = HerdfilterResampler(hf.SystematicResampling(), seed=0).resample(particles)
+    >>> np.ravel(resampled.state_vector).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+
+    resampling: Any = Property(default=None, doc="Scheme of herdfilter; default `SystematicResampling`.")
+    resample_below: float = Property(
+        default=0.5, doc="Fraction of the number of particles that the effective sample size may fall to."
+    )
+    seed: Any = Property(default=None, doc="Seed of random numbers, where the scheme draws any.")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.resampling is None:
+            self.resampling = SystematicResampling()
+        check_part("resampling", self.resampling, Resampling, "a scheme such as SystematicResampling()")
+        self.resample_below = as_fraction("resample_below", self.resample_below)
+        self._rng = as_generator(self.seed)
+
+    def resample(self, particles: ParticleState | Sequence[Particle], nparts: int | None = None) -> ParticleState:
+        """Return as many particles, less unevenly weighted, or the same object where the weights are even enough.
+
+        Parameters
+        ----------
+        particles : stonesoup.types.state.ParticleState or list of stonesoup.types.particle.Particle
+        nparts : int, optional
+            Number of particles, which must be that of those given.
+        """
+        if isinstance(particles, list) and particles and isinstance(particles[0], Particle):
+            particles = ParticleState(None, particle_list=particles)
+        copies = isinstance(self.resampling, CopyingResampling)
+        state = particle_state("particles", particles, plain=not copies)
+        n = len(state)
+        if nparts not in (None, n):
+            raise ValueError(
+                f"nparts: expected None or the number of particles, {n}, got {short_repr(nparts)}; a SystematicResampler of "
+                "Stone Soup changes their number"
+            )
+        weighted, _ = as_particles(state)
+        if weighted.ess >= (1 - 1e-9) * self.resample_below * n:
+            return state
+        if copies:
+            chosen = state[self.resampling.ancestors(weighted.weights, self._rng)]
+            chosen.log_weight = np.full(n, -np.log(n))
+            return chosen
+        new = self.resampling.resample(weighted, self._rng, circular_of_state(state))
+        return type(state).from_state(
+            state, state_vector=as_state_vectors(new.x, state), log_weight=new.log_weights, parent=None
+        )
