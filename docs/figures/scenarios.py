@@ -36,7 +36,7 @@ OBSERVED = {  # what the first entries of an observation are
 def scenario(name: str) -> Figure:
     """Draw one run of a scenario: the truth, the estimate of a filter without random numbers, and what it was shown."""
     shown = load_scenario(name)
-    if shown.model["type"] == "WithClutter" or (shown.data or {}).get("type") == "autoferry":
+    if shown.model["type"] == "WithClutter" or "harbour" in (shown.data or {}).get("type", ""):
         return over_detections(shown)
     who = next(known for known in ("augmented-kh", "mixture-chg", *shown.filters) if known in shown.filters)
     study = plan_study(shown, who, max(shown.particles), 1)

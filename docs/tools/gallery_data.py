@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from herdfilter.study.cache import user_cache
-from herdfilter.study.data.files import DATA_FILES, locate
+from herdfilter.study.data import DATA_FILES, locate
 
 DOCS = Path(__file__).parents[1]
 GALLERY = DOCS / "gallery"

@@ -56,8 +56,8 @@ class Imports:
         except FileNotFoundError as error:
             raise FileNotFoundError(f"imports: {error}") from None
 
-    def model_class(self, name: str) -> Part:
-        """Return what ``[model] type`` names: ``Class`` of herdfilter.models, ``module:Class`` or ``file.py:Class``.
+    def resolve(self, name: str) -> Part:
+        """Return what a key ``type`` names: ``Class`` of herdfilter.models, ``module:Class`` or ``file.py:Class``.
 
         A file in the scenario's folder, or below it, is named by that already; any other must stand under ``imports``.
         """

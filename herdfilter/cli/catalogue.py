@@ -76,8 +76,7 @@ def _told(scenario: Scenario) -> list[tuple[str, str]]:
         entries.append(("models", f"{scenario.models}, of the seeds {scenario.first_model} to {last}"))
     if scenario.data is not None:
         data = ", ".join(f"{key} = {value}" for key, value in scenario.data.items())
-        fetch = f"herdfilter data fetch {scenario.data['type']}"
-        entries.append(("data", f"{data}; `{fetch}` brings them"))
+        entries.append(("data", f"{data}; `herdfilter data` lists and fetches the files"))
     entries += [(name, meaning) for name, _, meaning in (line.partition(": ") for line in definition(scenario))]
     for one in scenario.published:
         figure = f"{one.value:g} to within {one.tolerance:g}, {one.statistic} of {one.measure} over {one.runs} runs"

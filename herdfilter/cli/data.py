@@ -18,13 +18,13 @@ def data() -> None:
 @data.command("list")
 def list_files() -> None:
     """List the data sets, their files, and where these come from."""
-    from herdfilter.study.data.files import DATA_FILES
+    from herdfilter.study.data import DATA_FILES
 
     for name, known in DATA_FILES.items():
         click.echo(f"{known.data_set:9} {name:26} {known.base_url} ({known.licence})")
 
 
-@data.command()
+@data.command("fetch")
 @click.argument("data_set", metavar="NAME")
 @click.option(
     "--to",
@@ -33,10 +33,10 @@ def list_files() -> None:
     help="Folder to put them into. [default: HERDFILTER_DATA, or the cache]",
 )
 @click.option("--data", "source", type=Place(), metavar="DIR", help="Folder to copy them from, without a network.")
-def fetch(data_set: str, to: Path | None, source: Path | None) -> None:
+def fetch_files(data_set: str, to: Path | None, source: Path | None) -> None:
     """Download the files of a data set, NAME, and compare their checksums; those that are there stay."""
-    from herdfilter.study.data import files
+    from herdfilter.study.data import fetch, files_of
 
-    for name in files.files_of(data_set):
-        path: Path = files.fetch(name, to or os.environ.get("HERDFILTER_DATA") or None, source)
+    for name in files_of(data_set):
+        path = fetch(name, to or os.environ.get("HERDFILTER_DATA") or None, source)
         click.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")

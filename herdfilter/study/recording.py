@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, one_of, short_repr, unmasked, with_nan
+from herdfilter._checks import Array, short_repr, unmasked, with_nan
 from herdfilter._repr import fields_in_line
 from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.simulation import simulate, simulate_observations, simulated_controls
-from herdfilter.study.data import load_plaza, load_uav
-from herdfilter.study.harbour import load_harbour
 from herdfilter.study.scenario import Scenario
 from herdfilter.tracking.simulation import simulate_scans
 
@@ -135,47 +133,28 @@ class DataSet:
     __repr__ = fields_in_line
 
 
-def _plaza(folder: Path | None, **options: Any) -> DataSet:
-    data = load_plaza(folder, **options)
-    return DataSet(Recording(data.truth, data.observations, data.dt, data.controls), {"beacons": data.beacons})
-
-
-def _uav(folder: Path | None, **options: Any) -> DataSet:
-    truth = load_uav(folder, **options).truth
-    return DataSet(Recording(truth, np.empty((len(truth), 0))))
-
-
-def _harbour(folder: Path | None, **options: Any) -> DataSet:
-    data = load_harbour(folder, **options)
-    sensors = {name: data.constants[name].sensor for name in set(data.sensors)}
-    recording = Recording(data.truth, data.scans, data.dt, sensors=[sensors[name] for name in data.sensors])
-    return DataSet(recording, data.initial)
-
-
-DATA_SETS: dict[str, tuple[Callable[..., Any], Callable[..., DataSet]]] = {
-    "autoferry": (load_harbour, _harbour),
-    "plaza": (load_plaza, _plaza),
-    "uav": (load_uav, _uav),
-}
-"""Type of data -> the loader, whose keywords are the keys of ``[data]``, and what makes a `DataSet` of it."""
-
-
 def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
     """Load the real data of a scenario; None if it is simulated.
 
     Raises
     ------
     ValueError
-        If the type of data or a key is unknown (with the nearest known one).
+        If the function that loads them, or one of its arguments, is unknown (with the nearest known one).
+    TypeError
+        If it returns something else.
     FileNotFoundError
         If the folder does not hold the file.
     """
     if scenario.data is None:
         return None
+    load = scenario.data_loader
     options = {k: v for k, v in scenario.data.items() if k != "type"}
-    loader, adapt = DATA_SETS[one_of("data type", scenario.data["type"], DATA_SETS)]
-    check_keywords("[data]", loader, options, taken=("folder",))
-    return adapt(None if folder is None else Path(folder), **options)
+    check_keywords("[data]", load, options, taken=("folder",))
+    loaded = load(None if folder is None else Path(folder), **options)
+    data = getattr(loaded, "data_set", loaded)
+    if not isinstance(data, DataSet):
+        raise TypeError(f"[data] type: expected a function that returns a DataSet, got {short_repr(loaded)} from it")
+    return data
 
 
 def check_data_folder(scenario: Scenario, folder: str | Path | None) -> None:

@@ -47,9 +47,9 @@ first = 1                     # step of its first detection
 last = 70                     # to the end unless given
 at = 0                        # the step before `first` unless given; from a later one it is simulated back, too
 
-[data]                        # real data instead of a simulation; see recording.DATA_SETS
-type = "plaza"
-name = "Plaza1"
+[data]                        # real data instead of a simulation; type is a function that returns a recording.DataSet
+type = "mymodule:load"        # of a module under imports; as herdfilter.study.data.plaza:load_plaza
+name = "walk.csv"             # further keys are its keyword arguments
 
 [reference]                   # compared with beside the truth; see reference.REFERENCES
 type = "grid"
@@ -79,16 +79,16 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from herdfilter._checks import as_array, as_number, as_positive, check_count, check_label, one_of, short_repr, shortened
 from herdfilter.catalogue.expressions import check_keywords, evaluate
 from herdfilter.catalogue.names import Imports, check_imports, is_file
+from herdfilter.study.data import SCENARIOS
 from herdfilter.study.targets import Anywhere, Targets
 
 __all__ = ["Scenario", "load_scenario"]
@@ -377,6 +377,22 @@ class Scenario:
         """State at step 0 of a simulated truth, shape (d,); None if it is drawn."""
         return None if self.truth is None else _truth(**self.truth)
 
+    @property
+    def data_loader(self) -> Callable[..., Any]:
+        """The function that ``[data] type`` names."""
+        name = str((self.data or {})["type"])
+        with _blamed_on("[data] type"):
+            if ":" not in name:
+                raise ValueError(f"expected 'module:function', of a module under imports, got {short_repr(name)}")
+            return self.modules.resolve(name)
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Import in a worker, too, what defines the recorded data that a study holds beside its scenario."""
+        vars(self).update(state)
+        if self.data is not None:
+            with suppress(Exception):
+                _ = self.data_loader
+
     def dims(self, dim: int) -> tuple[int, ...]:
         """Dimensions whose error counts, of a state of `dim` dimensions."""
         return tuple(range(dim)) if self.error_dims is None else self.error_dims
@@ -407,7 +423,7 @@ class Scenario:
         keywords = {k: v for k, v in self.model.items() if k != "type"} | drawn | arguments
         name = str(self.model["type"])
         with _blamed_on(f"{self.name}.toml: model type"):
-            cls = self.modules.model_class(name)
+            cls = self.modules.resolve(name)
         with _blamed_on(f"{self.name}.toml: model {short_repr(name)}"):
             if isinstance(keywords.get("model"), str):  # of one target, without the clutter
                 keywords["model"] = evaluate(keywords["model"], self.modules)
@@ -436,9 +452,7 @@ def _truth(initial: Sequence[float]) -> Sequence[float]:
 
 def scenario_files() -> dict[str, Path]:
     """Find the scenarios that come with the package, name -> TOML file, in alphabetical order."""
-    packaged = Path(str(files("herdfilter") / "_scenarios"))
-    folder = packaged if packaged.is_dir() else Path(str(files("herdfilter"))).parent / "scenarios"
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+    return {path.stem: path for path in sorted(SCENARIOS.glob("*.toml"))}
 
 
 def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:

@@ -10,6 +10,7 @@ from herdfilter.study.recording import record
 from herdfilter.study.scenario import Scenario, load_scenario, scenario_files
 from herdfilter.study.study import plan_study
 
+PLAZA = "herdfilter.study.data.plaza"
 MINIMAL = """
 title = "Minimal"
 [model]
@@ -193,8 +194,14 @@ def test_a_changed_model_file_is_read_again(write):
         (MINIMAL + '[reference]\ntype = "gird"', "did you mean 'grid'"),
         (MINIMAL + '[reference]\ntype = "large"\nm = 5', "unknown 'm'"),
         (MINIMAL + '[reference]\ntype = "large"', "key 'n' is missing"),
-        (MINIMAL + '[data]\ntype = "plazza"', "did you mean 'plaza'"),
-        (MINIMAL + '[data]\ntype = "plaza"\nnme = "Plaza1"', "did you mean 'name'"),
+        (
+            MINIMAL + '[data]\ntype = "plaza"',
+            "[data] type: expected 'module:function', of a module under imports, got 'plaza'",
+        ),
+        (MINIMAL + f'[data]\ntype = "{PLAZA}:load_plaza"', f"add imports = ['{PLAZA}']"),
+        (f'imports = ["{PLAZA}"]' + MINIMAL + f'[data]\ntype = "{PLAZA}:load_plazza"', "did you mean 'load_plaza'"),
+        (f'imports = ["{PLAZA}"]' + MINIMAL + f'[data]\ntype = "{PLAZA}:PlazaData"', "key 'beacons' is missing"),
+        (f'imports = ["{PLAZA}"]' + MINIMAL + f'[data]\ntype = "{PLAZA}:load_plaza"\nnme = "Plaza1"', "did you mean 'name'"),
         (MINIMAL + "[divergence]\nrmse_over = 3", "did you mean 'rmse_above'"),
         (MINIMAL + "[divergence]\nrmse_above = 3\nfinal_part = 2", "final_part"),
         (MINIMAL + "[truth]\ninital = [0.1]", "did you mean 'initial'"),

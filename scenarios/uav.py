@@ -9,7 +9,10 @@ import numpy as np
 
 from herdfilter._checks import Array, check_count
 from herdfilter._repr import fields_in_line
-from herdfilter.study.data.files import locate
+from herdfilter.study.data import locate
+from herdfilter.study.recording import DataSet, Recording
+
+__all__ = ["UAVData", "load_uav"]
 
 SEMI_MAJOR_AXIS, FLATTENING = 6_378_137.0, 1 / 298.257223563
 """The ellipsoid WGS 84, in metres."""
@@ -32,7 +35,7 @@ class UAVData:
 
     Examples
     --------
-    >>> from herdfilter.study.data import UAVData
+    >>> from herdfilter.study.data.uav import UAVData
     >>> flight = UAVData(np.array([50.0, 8.0, 100.0]), time=np.arange(1.0, 4.0), truth=np.zeros((3, 6)))
     >>> len(flight)
     3
@@ -46,6 +49,11 @@ class UAVData:
 
     def __len__(self) -> int:
         return len(self.time)
+
+    @property
+    def data_set(self) -> DataSet:
+        """The track alone: observations of it are simulated in every run."""
+        return DataSet(Recording(self.truth, np.empty((len(self), 0))))
 
 
 def load_uav(
@@ -78,7 +86,7 @@ def load_uav(
     Examples
     --------
     >>> import pandas as pd
-    >>> from herdfilter.study.data import load_uav
+    >>> from herdfilter.study.data.uav import load_uav
     >>> k = np.arange(4)  # north and up
     >>> fixes = {"latitude": 50 + 1e-4 * k, "longitude": 8.0, "altitude (m)": 100 + k}
     >>> pd.DataFrame({"timestamp": k, **fixes}).to_csv("UAV_Rot.csv", index=False)

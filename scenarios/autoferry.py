@@ -13,7 +13,9 @@ import numpy as np
 
 from herdfilter._checks import Array, as_numbers, check_count, one_of, short_repr
 from herdfilter._repr import fields_in_line
-from herdfilter.study.data.files import locate
+from herdfilter.study.data import locate
+
+__all__ = ["AutoferryData", "load_autoferry"]
 
 SENSORS = {"lidar": 1, "radar": 2, "infrared": 3, "daylight": 4}
 """Name of a sensor -> its number in the files."""
@@ -50,7 +52,7 @@ class AutoferryData:
 
     Examples
     --------
-    >>> from herdfilter.study.data import AutoferryData
+    >>> from herdfilter.study.data.autoferry import AutoferryData
     >>> data = AutoferryData(
     ...     scenario=2, start=0.0, time=np.array([0.0]), sensors=["radar"],
     ...     scans=[np.array([[30.0, 40.0]])], own_ship=np.zeros((1, 2)),
@@ -111,7 +113,7 @@ def load_autoferry(
     --------
     >>> import json
     >>> from pathlib import Path
-    >>> from herdfilter.study.data import load_autoferry
+    >>> from herdfilter.study.data.autoferry import load_autoferry
     >>> scan = {"sensorID": 2, "time": 0, "ownshipPosition": [0, 0], "measurement": [[30.0], [40.0]]}
     >>> fixes = [{"targetID": k, "time": 0, "position": [30.0 * k, 40.0, 0.0]} for k in (1, 2)]
     >>> _ = Path("scenario2_detections.json").write_text(json.dumps([scan]))

@@ -12,7 +12,10 @@ import numpy as np
 from herdfilter._checks import Array, check_count, one_of
 from herdfilter._repr import fields_in_line
 from herdfilter.models.contract import wrap_angles
-from herdfilter.study.data.files import locate
+from herdfilter.study.data import locate
+from herdfilter.study.recording import DataSet, Recording
+
+__all__ = ["PlazaData", "load_plaza"]
 
 SHORTEST_STEP = 1e-3
 """Seconds between ranges that share a time stamp, so that every step has a duration."""
@@ -44,7 +47,7 @@ class PlazaData:
 
     Examples
     --------
-    >>> from herdfilter.study.data import PlazaData
+    >>> from herdfilter.study.data.plaza import PlazaData
     >>> time = np.array([1.0, 2.0])
     >>> data = PlazaData(
     ...     beacons=np.array([[10.0, 0.0]]), beacon_ids=np.array([7]), time=time, dt=np.ones(2),
@@ -69,6 +72,11 @@ class PlazaData:
 
     def __len__(self) -> int:
         return len(self.time)
+
+    @property
+    def data_set(self) -> DataSet:
+        """The recording, and the beacons for the model."""
+        return DataSet(Recording(self.truth, self.observations, self.dt, self.controls), {"beacons": self.beacons})
 
 
 def load_plaza(
@@ -107,7 +115,7 @@ def load_plaza(
     Examples
     --------
     >>> from scipy.io import savemat
-    >>> from herdfilter.study.data import load_plaza
+    >>> from herdfilter.study.data.plaza import load_plaza
     >>> time = np.arange(5.0)
     >>> pose = np.column_stack([time, time, 0 * time, 0 * time])  # time, x, y, heading
     >>> odometry = np.column_stack([time, np.ones(5), 0 * time])  # time, distance, turn

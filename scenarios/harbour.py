@@ -10,7 +10,9 @@ import numpy as np
 
 from herdfilter._checks import Array, as_array, check_count, short_repr
 from herdfilter.models.sensors import Sensor
-from herdfilter.study.data.autoferry import VESSELS, AutoferryData, load_autoferry
+from herdfilter.study.recording import DataSet, Recording
+
+from .autoferry import VESSELS, AutoferryData, load_autoferry
 
 __all__ = ["Harbour", "SensorConstants", "load_harbour", "sensor_constants"]
 
@@ -44,7 +46,7 @@ class SensorConstants:
 
     Examples
     --------
-    >>> from herdfilter.study.harbour import SensorConstants
+    >>> from herdfilter.study.data.harbour import SensorConstants
     >>> radar = SensorConstants(delay=0.5, sd=4.0, detection_probability=0.9, clutter_density=1e-4)
     >>> moving_north = np.array([[100.0, 50.0, 2.0, 0.0]])
     >>> print(radar.sensor.mean(moving_north))  # seen where it was half a second ago
@@ -134,8 +136,8 @@ def sensor_constants(data: AutoferryData, sensor: str) -> SensorConstants:
 
     Examples
     --------
-    >>> from herdfilter.study.data import AutoferryData
-    >>> from herdfilter.study.harbour import sensor_constants
+    >>> from herdfilter.study.data.autoferry import AutoferryData
+    >>> from herdfilter.study.data.harbour import sensor_constants
     >>> time = np.arange(20.0)
     >>> path = np.stack([2 * time, 0 * time], axis=1)  # north at 2 m/s
     >>> truth = np.stack([path, path + 1000.0], axis=1)
@@ -205,7 +207,7 @@ class Harbour:
 
     Examples
     --------
-    >>> from herdfilter.study.harbour import Harbour, SensorConstants
+    >>> from herdfilter.study.data.harbour import Harbour, SensorConstants
     >>> radar = SensorConstants(delay=0.0, sd=4.0, detection_probability=0.9, clutter_density=1e-4)
     >>> harbour = Harbour(
     ...     dt=np.ones(2), scans=[np.array([[30.0, 40.0]]), np.empty((0, 2))],
@@ -221,6 +223,13 @@ class Harbour:
     constants: Mapping[str, SensorConstants]
     truth: Array
     initial: Mapping[str, Array]
+
+    @property
+    def data_set(self) -> DataSet:
+        """The recording, each scan with its sensor, and the prior for the model."""
+        sensors = {name: self.constants[name].sensor for name in set(self.sensors)}
+        recording = Recording(self.truth, self.scans, self.dt, sensors=[sensors[name] for name in self.sensors])
+        return DataSet(recording, self.initial)
 
 
 def load_harbour(
@@ -263,7 +272,7 @@ def load_harbour(
     --------
     >>> import json
     >>> from pathlib import Path
-    >>> from herdfilter.study.harbour import load_harbour
+    >>> from herdfilter.study.data.harbour import load_harbour
     >>> for number in (2, 4):  # to track in, and to learn from
     ...     scans, fixes = [], []
     ...     for k in range(20):
