@@ -143,7 +143,7 @@ def error_over_particles(summary: pd.DataFrame, unit: str = "", slopes: dict[str
     unit : str
         Unit of the error.
     slopes : dict, optional
-        Measure (``reference_error``, ``rmse``) -> table of `herdfilter.study.statistics.fitted_slopes`; drawn as lines in place
+        Measure (``reference_error``, ``rmse``) -> table of `fitted_slopes` (`herdfilter.study.statistics`); drawn as lines in place
         of those from median to median.
 
     Examples
