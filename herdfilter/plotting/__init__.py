@@ -143,8 +143,8 @@ def error_over_particles(summary: pd.DataFrame, unit: str = "", slopes: dict[str
     unit : str
         Unit of the error.
     slopes : dict, optional
-        Measure (``reference_error``, ``rmse``) -> table of `fitted_slopes` (`herdfilter.study.statistics`); drawn as lines in place
-        of those from median to median.
+        Measure (``reference_error``, ``rmse``) -> table of `fitted_slopes` (`herdfilter.study.statistics`); drawn as
+        lines in place of those from median to median.
 
     Examples
     --------

@@ -48,7 +48,7 @@ def test_a_study_is_summarised_once(scenario, monkeypatch):
     monkeypatch.setattr(results, "summarise", lambda table: calls.append(1) or summarise(table))
     result = run_study(plan_study(scenario, ["bootstrap", "augmented-random"], [10, 20], 2))
     findings = Findings(result, 2)
-    findings.tell()
+    findings.print_all()
     drawings(result)
     report_table(result)
     animation(result, ["bootstrap"])
