@@ -25,10 +25,10 @@ from common import announce, parser, save, show
 
 import herdfilter as hf
 from herdfilter.study.engine import run_study
+from herdfilter.study.plan import Study, plan_study
 from herdfilter.study.recording import DataSet, Recording
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.store import open_for_reading
-from herdfilter.study.study import Study, plan_study
 
 TIMES = ["ms_per_step", "seconds"]
 WALK = Scenario(
@@ -215,7 +215,7 @@ def workers_of(process: int) -> list[int]:
     """Return the processes that work for one."""
     found = subprocess.run(["ps", "-e", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
     rows = [line.split(maxsplit=2) for line in found.stdout.splitlines()]
-    return [int(pid) for pid, parent, text in rows if int(parent) == process and "popen_loky" in text]
+    return [int(pid) for pid, parent, text in rows if int(parent) == process and "study.workers.child" in text]
 
 
 def right(store: Path, whole: pd.DataFrame) -> bool:

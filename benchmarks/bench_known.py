@@ -39,9 +39,9 @@ from studies import study_parser
 
 import herdfilter as hf
 from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import DataSet, Recording
 from herdfilter.study.scenario import Published, Scenario, load_scenario, scenario_files
-from herdfilter.study.study import plan_study
 
 FILTERS = ["bootstrap", "sqmc", "auxiliary", "guided", "herded-random", "mixture-random", "augmented-random"]
 FILTERS += ["mixture-kh", "herded-kh", "herded-chg", "augmented-kh", "kalman-mixture-kh"]

@@ -27,6 +27,7 @@ from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, Condi
 if TYPE_CHECKING:
     from herdfilter import association, catalogue, plotting, smoothing, study, tracking
     from herdfilter.catalogue import make_filter
+    from herdfilter.filters.many import TracksError, run_many
     from herdfilter.smoothing import (
         FixedLagSmoother,
         SmoothedResult,
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
         marginal_smoother,
         rts_smoother,
     )
-    from herdfilter.study.compare import compare
-    from herdfilter.study.many import TracksError, run_many
+    from herdfilter.study.engine import compare
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent unless the program that uses it sets up logging
 
@@ -96,11 +96,11 @@ _SMOOTHING = [
 _ON_DEMAND = {
     "association": "herdfilter.association",
     "catalogue": "herdfilter.catalogue",
-    "compare": "herdfilter.study.compare",
+    "compare": "herdfilter.study.engine",
     "study": "herdfilter.study",
     "make_filter": "herdfilter.catalogue",
-    "TracksError": "herdfilter.study.many",
-    "run_many": "herdfilter.study.many",
+    "TracksError": "herdfilter.filters.many",
+    "run_many": "herdfilter.filters.many",
     "plotting": "herdfilter.plotting",
     "smoothing": "herdfilter.smoothing",
     "tracking": "herdfilter.tracking",

@@ -8,9 +8,9 @@ from herdfilter.plotting import plot_track, styles, trajectory
 from herdfilter.plotting.style import dimension_label
 from herdfilter.plotting.trajectories import mark_ends, mark_sensors, model_sensors
 from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import record
 from herdfilter.study.scenario import Scenario, load_scenario
-from herdfilter.study.study import plan_study
 
 from .look import INK
 

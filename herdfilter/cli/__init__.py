@@ -55,9 +55,9 @@ def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bo
     paper's numbers.
     """
     from herdfilter._checks import check_count
+    from herdfilter.filters.progress import stage
     from herdfilter.paper import figure_names, reproduce
     from herdfilter.study.columns import digits
-    from herdfilter.study.progress import stage
 
     names = figure_names(figures)
     check_count("seed", seed, 0, None)

@@ -91,12 +91,12 @@ def compare_command(
     import joblib
 
     from herdfilter._checks import as_positive, check_count
+    from herdfilter.filters.progress import live_line
     from herdfilter.study.engine import run_study
-    from herdfilter.study.executors import check_scheduler, end_idle_processes
-    from herdfilter.study.progress import told
-    from herdfilter.study.stopping import Stopped, stopped_by
+    from herdfilter.study.plan import plan_study
     from herdfilter.study.store import FILE_NAME
-    from herdfilter.study.study import plan_study
+    from herdfilter.study.tasks import Stopped, stopped_by
+    from herdfilter.study.workers import check_scheduler, end_idle_processes
 
     if resume and out is None:
         raise InputError("resume: needs --out, the folder of the comparison to continue")
@@ -110,7 +110,7 @@ def compare_command(
         counts = None if particles is None else [int(count) for count in particles.split(",")]
     except ValueError:
         raise InputError(f"particles: expected integers separated by commas, got {particles!r}") from None
-    with told(lambda seconds: f"preparing {scenario} ({seconds:.0f} s)", not quiet):
+    with live_line(lambda seconds: f"preparing {scenario} ({seconds:.0f} s)", not quiet):
         study = plan_study(scenario, names, counts, runs, seed, data, models, first_model)
     store = None if out is None else out / FILE_NAME
     try:

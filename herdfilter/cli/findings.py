@@ -54,12 +54,12 @@ class Findings:
 
     def print_all(self) -> None:
         """Print table, failures, definitions and verdict."""
-        from herdfilter.study.progress import told
+        from herdfilter.filters.progress import live_line
 
         if self.quiet:
             echo(self.result.verdict)
             return
-        with told(lambda seconds: f"summary ({seconds:.0f} s)"):
+        with live_line(lambda seconds: f"summary ({seconds:.0f} s)"):
             text = self.text(self.wide)
         echo("\n" + text, nl=False)
         if self.verbose:
@@ -115,13 +115,13 @@ class Findings:
 
     def write(self, out: Path, there: Sequence[str] = ()) -> None:
         """Write tables, figures and report into a folder, and print their names after the files `there`."""
+        from herdfilter.filters.progress import live_line
         from herdfilter.plotting import drawings, save_figures
         from herdfilter.report import write_report
-        from herdfilter.study.progress import told
 
         result = self.result
         try:
-            with told(lambda seconds: f"figures and report ({seconds:.0f} s)", not self.quiet):
+            with live_line(lambda seconds: f"figures and report ({seconds:.0f} s)", not self.quiet):
                 (out / TABLE_FILE).write_text(self.text(), encoding="utf-8")
                 write_csv(result.runs, out / "runs.csv")
                 write_csv(result.summary, out / "summary.csv")
@@ -161,8 +161,8 @@ def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -
     FILE is a study.sqlite, or the folder that holds one. If the comparison was cut off, only runs that all filters have
     finished count.
     """
+    from herdfilter.study.plan import Study
     from herdfilter.study.store import open_for_reading
-    from herdfilter.study.study import Study
 
     with open_for_reading(file) as store, output_folder(out):
         result = store.result()

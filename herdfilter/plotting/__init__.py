@@ -47,7 +47,7 @@ def drawings(result: StudyResult) -> dict[str, Drawing]:
     Examples
     --------
     >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20, 40], runs=1))
     >>> plans = hf.plotting.drawings(result)
     >>> "error_over_particles" in plans, "sets_over_time" in plans
@@ -90,7 +90,7 @@ def save_figures(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
     --------
     >>> from pathlib import Path
     >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
     >>> plans = {"paths": hf.plotting.drawings(result)["trajectory"]}
     >>> [path.name for path in hf.plotting.save_figures(result, Path("."), plans)]
@@ -121,7 +121,7 @@ def error_over_time(result: StudyResult, n_particles: int | None = None) -> Figu
     Examples
     --------
     >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap", "ukf"], particles=[20], runs=1))
     >>> figure = hf.plotting.error_over_time(result)
     >>> len(figure.axes)  # a panel for each filter
@@ -183,7 +183,7 @@ def trajectory(result: StudyResult, names: Sequence[str] | None = None) -> Figur
     Examples
     --------
     >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
     >>> figure = hf.plotting.trajectory(result)
     >>> len(figure.axes)

@@ -54,7 +54,7 @@ def write_report(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
     --------
     >>> from pathlib import Path
     >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> from herdfilter.report import write_report
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
     >>> write_report(result, Path("."), plans={}).name

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from herdfilter.study.columns import COLUMNS, Heading, error_measure, error_text, localises
 from herdfilter.study.families import RIGHT_VARIANCE, UNCERTAIN
+from herdfilter.study.plan import Study
 from herdfilter.study.results import StudyResult
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.statistics import LEAST_RUNS
-from herdfilter.study.study import Study
 from herdfilter.study.summary import claims
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Filters compared over many runs: scenarios, engine, columns, statistics."""
 
 from herdfilter.study.bounds import posterior_cramer_rao_bound
-from herdfilter.study.compare import compare
+from herdfilter.study.engine import compare
 from herdfilter.study.families import over_models
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.summary import claims, over_time, summarise

@@ -15,7 +15,7 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.study import measures
-from herdfilter.study.evidence import Evidence
+from herdfilter.study.run_record import RunRecord
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.statistics import (
     SeriesSummary,
@@ -98,7 +98,7 @@ class Column:
 
     name: str
     meaning: str
-    measure: Callable[[Evidence], float]
+    measure: Callable[[RunRecord], float]
     summary: Summary | None = None
     label: str = ""
     format: Callable[[float], str] = digits
@@ -304,7 +304,7 @@ class Series:
     """
 
     name: str
-    measure: Callable[[Evidence], Array]
+    measure: Callable[[RunRecord], Array]
     over_time: SeriesSummary | None = None
 
 
@@ -324,17 +324,17 @@ SERIES = (
 """The series: squared errors, what else is plotted over time, and degrees of freedom (name with ``_degrees``)."""
 
 
-def measured(run: Evidence) -> dict[str, float]:
+def measured(run: RunRecord) -> dict[str, float]:
     """Measure every column of a run."""
     return {column.name: float(column.measure(run)) for column in COLUMNS}
 
 
-def measured_without_result(run: Evidence) -> dict[str, float]:
+def measured_without_result(run: RunRecord) -> dict[str, float]:
     """Measure the columns that a failed run has, too."""
     return {column.name: float(column.measure(run)) for column in COLUMNS if column.of_reference}
 
 
-def series_of(run: Evidence) -> dict[str, Array]:
+def series_of(run: RunRecord) -> dict[str, Array]:
     """Return the series of a run that have a value at some step, each (T,)."""
     found = {series.name: series.measure(run) for series in SERIES}
     some = {name for name, values in found.items() if not name.endswith("_degrees") and has_any(values)}

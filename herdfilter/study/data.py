@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from herdfilter._checks import one_of
-from herdfilter.study.cache import user_cache
+from herdfilter.study.machine import user_cache
 
 __all__ = ["DATA_FILES", "DataFile", "fetch"]
 

@@ -6,30 +6,31 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from herdfilter._checks import as_positive, check_count
-from herdfilter.catalogue.specifications import FilterSpec
+from herdfilter._checks import as_positive, check_count, check_flags, short_repr
+from herdfilter.catalogue.specifications import Filters, FilterSpec
+from herdfilter.filters.progress import Counter, live_line, stage
 from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.study.columns import measured, measured_without_result, series_of
-from herdfilter.study.evidence import Evidence
-from herdfilter.study.executors import BATCH_SECONDS, check_scheduler, distribute, make_executor
-from herdfilter.study.failures import failed_by, summary_repr
 from herdfilter.study.families import kind_of
-from herdfilter.study.progress import Counter, stage, told
+from herdfilter.study.plan import Study, plan_study
 from herdfilter.study.recording import Recording, record
 from herdfilter.study.reference import Reference, compute_reference, snapshot_steps
-from herdfilter.study.results import StudyResult
-from herdfilter.study.shown import feed, shown_of
-from herdfilter.study.stopping import Stopped, stopped_by, unless_stopped
-from herdfilter.study.study import Study
-from herdfilter.study.tasks import Key, Outcome, Task
-from herdfilter.study.watch import watch
+from herdfilter.study.results import StudyResult, feed, shown_of
+from herdfilter.study.run_record import RunRecord, watch
+from herdfilter.study.scenario import Scenario
+from herdfilter.study.tasks import Key, Stopped, Task, TaskResult, failed_by, stopped_by, summary_repr, unless_stopped
+from herdfilter.study.workers import BATCH_SECONDS, check_scheduler, distribute, make_executor
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 __all__ = ["run_study"]
 
@@ -79,7 +80,7 @@ def run_study(
     Examples
     --------
     >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
     >>> result.runs["rmse"].notna().tolist()
     [True]
@@ -102,7 +103,7 @@ def run_study(
                 if "://" not in scheduler and (progress or workers > 1) and run_timeout is None:
                     _compile(study, progress)
                 counter = Counter(study.scenario.name, len(finished), len(tasks))
-                with told(counter, progress):
+                with live_line(counter, progress):
                     for outcomes in distribute(tasks, executor):
                         kept.add(outcomes)
                         failed = [one for one in outcomes if one.row["error"] != ""]
@@ -151,10 +152,10 @@ def perform(
     seconds: float = BATCH_SECONDS,
     *,
     stage: Callable[[str], None] = lambda name: None,
-) -> list[Outcome]:
+) -> list[TaskResult]:
     """Do tasks in turn until the time is over, at least one; return the outcomes. Tell which stage of a task begins."""
     _local.stage = stage
-    outcomes: list[Outcome] = []
+    outcomes: list[TaskResult] = []
     with _thread_pools(len(sys.modules)).limit(limits=1):
         end = time.perf_counter() + seconds
         for task in tasks:
@@ -187,7 +188,7 @@ _warm: set[tuple[str, int, Key]] = set()
 """Studies, seeds of models and filters that this process has compiled."""
 
 
-def _perform(study: Study, task: Task) -> Outcome:
+def _perform(study: Study, task: Task) -> TaskResult:
     start = time.perf_counter()
     preparation = 0.0
     if _local.at_hand != (study.token, task.run):
@@ -197,12 +198,12 @@ def _perform(study: Study, task: Task) -> Outcome:
         preparation = time.perf_counter() - start
     run = _local.run
     if run.failure:
-        return Outcome(task, run.failure, preparation=preparation)
+        return TaskResult(task, run.failure, preparation=preparation)
     _local.stage("the filter")
     _warm_up(study, task, run)
     _local.stage("the filter")
     start = time.perf_counter()
-    evidence = Evidence(study.scenario, run.model, run.recording, run.reference)
+    evidence = RunRecord(study.scenario, run.model, run.recording, run.reference)
     known = {"reference": "" if run.reference is None else (study.scenario.reference or {})["type"]}
     known |= measured_without_result(evidence)
     if study.family is not None:
@@ -219,10 +220,10 @@ def _perform(study: Study, task: Task) -> Outcome:
     if task.run == 0 and task.n_particles == study.shown_particles:
         _local.stage("the filter")
         shown = shown_of(study, task, run.model, run.recording, run.reference)
-    return Outcome(task, row, series, shown, time.perf_counter() - start, preparation)
+    return TaskResult(task, row, series, shown, time.perf_counter() - start, preparation)
 
 
-def _observe(filter_: Any, known: Evidence) -> Evidence:
+def _observe(filter_: Any, known: RunRecord) -> RunRecord:
     """Run a filter, and return what is known of it then."""
     exact = known.reference is not None and known.reference.posteriors
     watched = watch(filter_, known.recording, snapshot_steps(len(known.recording)) if exact else ())
@@ -261,3 +262,91 @@ def _warm_up(study: Study, task: Task, run: _Run) -> None:
     _warm.add(warm)
     with unless_stopped():  # what fails here fails again when it is measured, and is recorded there
         feed(study.build_filter(task, run.model), run.recording.first(_WARM_UP_STEPS))
+
+
+def compare(
+    scenario: str | Path | Scenario,
+    filters: Filters | None = None,
+    particles: int | Iterable[int] | None = None,
+    runs: int | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    data: str | Path | None = None,
+    progress: bool = False,
+    store: str | Path | None = None,
+    resume: bool = False,
+    scheduler: str | None = None,
+    run_timeout: float | None = None,
+    models: int | None = None,
+    first_model: int | None = None,
+) -> pd.DataFrame:
+    """Compare filters on a scenario: every filter of a run sees the same truth and the same measurements.
+
+    Parameters
+    ----------
+    scenario : str, Path or Scenario
+        A name that ``herdfilter scenarios`` lists, a path to a TOML file of one's own, or a `Scenario`.
+    filters : str, iterable of str, or mapping, optional
+        Names that ``herdfilter filters`` lists, or the scenario's own; or a mapping from a name to one of these, to a
+        mapping of `ParticleFilter` keywords, or to a function ``(model, n_particles, rng)`` that returns an object with
+        ``run(observations, dt=..., controls=...)``. The scenario's filters unless given.
+    particles : int or iterable of int, optional
+        Particle counts; the scenario's unless given.
+    runs : int, optional
+        Independent runs, of a family of each model; the scenario's unless given. With real data only the filters' random
+        numbers differ.
+    seed : int
+        Root of all seeds. The table is the same for any number of workers, except for the times.
+    workers : int
+        Processes.
+    data : str or Path, optional
+        Folder of real data, for scenarios that need one.
+    progress : bool
+        Whether to tell on the error output how far it is.
+    store : str or Path, optional
+        SQLite file that takes every finished run at once, for `resume` and for ``herdfilter show``.
+    resume : bool
+        Whether to continue the same comparison in `store` where it was cut off, or with more `runs`.
+    scheduler : str, optional
+        ``"local"`` processes, ``"dask"`` for a Dask cluster of `workers` processes on this machine, or the address of one.
+    run_timeout : float, optional
+        Seconds that a filter may take for a run, and the recording and the reference of a run; what takes longer is a run
+        that failed, even where it hangs for ever in compiled code.
+    models : int, optional
+        Of a scenario that is a family of models, such as ``"random"``: how many; the scenario's unless given. Results are
+        summarised over them by `herdfilter.study.families`.
+    first_model : int, optional
+        Seed of the first of them; the next ones have the next seeds. Seeds below 10,000 are for tuning; what is claimed
+        should be found on seeds from 1,000,000 on.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per filter, particle count and run: ``scenario``, ``filter``, ``n_particles``, ``run``, ``seed``, the type
+        of the ``reference``, the numbers that `herdfilter.study.columns` declares, such as ``rmse``, and ``error``
+        and ``traceback`` of a run that failed: its measured numbers are NaN. Of a family there are also the seed of the
+        ``model`` and its ``kind``, in words.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown (with the nearest known one) or a value does not fit, or the store cannot be used.
+    TypeError, FileNotFoundError
+        If the model lacks a function that a filter needs, or a file or the data are not there.
+    ImportError, ConnectionError
+        If distributed is not installed, or the cluster cannot be reached.
+
+    Examples
+    --------
+    >>> table = hf.compare("linear_gaussian", ["bootstrap", "ukf"], particles=[20], runs=2, seed=0)
+    >>> print(table.groupby("filter")["reference_error"].median().round(6) > 0)  # the UKF is exact
+    filter
+    bootstrap     True
+    ukf          False
+    Name: reference_error, dtype: bool
+    """
+    if not (store is None or (isinstance(store, (str, Path)) and str(store))):
+        raise ValueError(f"store: expected the path of a file, got {short_repr(store)}")
+    check_flags(progress=progress, resume=resume)
+    study = plan_study(scenario, filters, particles, runs, seed, data, models, first_model)
+    return run_study(study, workers, progress, store, resume, scheduler, run_timeout).runs

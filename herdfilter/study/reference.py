@@ -21,8 +21,8 @@ from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import linear_chain
 from herdfilter.models.contract import ADDITIVE, OBSERVED, circular_dims, require, require_constant_noise
-from herdfilter.study import cache
-from herdfilter.study.memory import NUMBER, check_fits
+from herdfilter.study import machine
+from herdfilter.study.machine import NUMBER, check_fits
 from herdfilter.study.recording import Recording
 from herdfilter.study.scenario import Scenario
 
@@ -317,15 +317,15 @@ def compute_reference(scenario: Scenario, model: Any, recording: Recording, rng:
     if scenario.reference["type"] not in KEPT:
         return compute()
     try:
-        model_key = (cache.bare(model), cache.sources(model))
+        model_key = (machine.bare(model), machine.sources(model))
     except Exception:  # typed in at a prompt, or an object that cannot be copied
         return compute()
     seen: tuple[Any, ...] = (recording.observations, recording.dt, recording.controls)
     if recording.sensors is not None:
-        seen += ([cache.bare(sensor) for sensor in recording.sensors],)
-    decided_by = (_FORM, model_key, seen, dict(scenario.reference), cache.generator_state(rng))
+        seen += ([machine.bare(sensor) for sensor in recording.sensors],)
+    decided_by = (_FORM, model_key, seen, dict(scenario.reference), machine.generator_state(rng))
     read = partial(from_arrays, steps=len(recording), dim=model.dim)
-    return cache.remembered(compute, to_arrays, read, *decided_by)
+    return machine.remembered(compute, to_arrays, read, *decided_by)
 
 
 def reference_function(scenario: Scenario) -> tuple[Callable[..., Reference], dict[str, Any]]:
@@ -366,7 +366,7 @@ def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
         with blamed_on("[reference]: "):
             function(model, first, rng, **keywords)
     if scenario.reference["type"] in KEPT:
-        cache.warn_if_unusable()
+        machine.warn_if_unusable()
 
 
 def _check_grid(keywords: Mapping[str, Any], dim: int) -> None:

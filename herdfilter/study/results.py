@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_array
 from herdfilter._repr import fields_in_line
 from herdfilter.study.columns import error_measures
 from herdfilter.study.families import over_models, verdict_over_models
-from herdfilter.study.recording import Observations, Recording, unpacked
+from herdfilter.study.metrics import labelled_estimates
+from herdfilter.study.plan import Study
+from herdfilter.study.recording import Observations, Recording, packed, unpacked
 from herdfilter.study.reference import Reference
 from herdfilter.study.statistics import fitted_slopes
-from herdfilter.study.study import Study
 from herdfilter.study.summary import summarise, verdict
-from herdfilter.study.tasks import Key
+from herdfilter.study.tasks import Key, Task, unless_stopped
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 __all__ = ["StudyResult", "Trace", "Trajectory"]
 
@@ -49,7 +53,7 @@ class Trajectory:
     Examples
     --------
     >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
     >>> trajectory = result.trajectory
     >>> trajectory.estimates["bootstrap"].shape, trajectory.particles["bootstrap"].shape
@@ -68,7 +72,7 @@ class Trajectory:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[tuple[str, str], Array], filters: Iterable[str], n_particles: int) -> Trajectory:
-        """Put together what was kept (`tasks.Outcome.shown`): (filter, name) -> array, in the order of the filters."""
+        """Put together what was kept (`tasks.TaskResult.shown`): (filter, name) -> array, in the order of the filters."""
         common = {what: array for (name, what), array in arrays.items() if not name}
         dt = common["dt"]
         if "detections" in common:
@@ -117,7 +121,7 @@ class Trace:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StudyResult:
-    """Outcome of a study, read from its store.
+    """TaskResult of a study, read from its store.
 
     Attributes
     ----------
@@ -137,7 +141,7 @@ class StudyResult:
     Examples
     --------
     >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
     >>> len(result.runs), result.series["bootstrap", 20]["truth"].shape
     (1, (1, 100))
@@ -187,3 +191,78 @@ def _trace(series: Mapping[str, Array]) -> Trace:
         medians = {name: np.sqrt(np.nanmedian(series[name], axis=0)) for name in ("truth", "reference") if name in series}
     reference = medians.get("reference")
     return Trace(medians["truth"], reference if reference is not None and np.isfinite(reference).all() else None)
+
+
+def _polar(z: Array) -> Array:
+    return z[:, :1] * np.column_stack([np.cos(z[:, 1]), np.sin(z[:, 1])])
+
+
+READINGS: tuple[Callable[[Array], Array], ...] = (lambda z: z, lambda z: z[:, ::-1], _polar)
+"""What two entries of a detection may be: a position, in either order, and range and bearing; (k, 2) -> (k, 2)."""
+
+
+def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Array] | None:
+    """Return the detections of every scan as positions (k, 2) in the plane of two dimensions of the state.
+
+    The model's own observations without noise of the true states tell what a detection is: one of `READINGS`, from wherever
+    the sensor stands. None where it is none of these, or the model does not tell.
+    """
+    dim = recording.truth.shape[-1]
+    if recording.scans is None or max(plane) >= dim or not hasattr(model, "observation_mean"):
+        return None
+    states = recording.truth.reshape(-1, dim)
+    states = states[np.isfinite(states).all(axis=1)]
+    with suppress(Exception):  # a model of the user's own
+        seen = np.asarray(model.observation_mean(states, 1), dtype=np.float64)
+        if seen.shape == (len(states), 2) and len(states):
+            for read in READINGS:
+                apart = states[:, list(plane)] - read(seen)
+                if np.ptp(apart, axis=0).max() <= _ROUNDING * np.abs(states[:, list(plane)]).max():
+                    return [read(scan.reshape(-1, 2)) + apart.mean(axis=0) for scan in recording.scans]
+    return None
+
+
+_ROUNDING = 1e-9
+
+
+def feed(particle_filter: Any, recording: Recording, keep_particles: bool = False) -> Any:
+    """Run a filter over a recording; particles are asked for where the filter can keep them."""
+    can_keep = keep_particles and "keep_particles" in inspect.signature(particle_filter.run).parameters
+    options = {"keep_particles": True} if can_keep else {}
+    observations, told = recording.input
+    return particle_filter.run(observations, **told, **options)
+
+
+def shown_of(
+    study: Study, task: Task, model: Any, recording: Recording, reference: Reference | None
+) -> dict[tuple[str, str], Array]:
+    """Run a filter once more, and return what it did, for `TaskResult.shown`."""
+    shown: dict[tuple[str, str], Any] = {("", "truth"): recording.truth, ("", "dt"): recording.dt}
+    if recording.scans is None:
+        shown["", "observations"] = recording.observations
+    else:
+        shown |= {("", name): values for name, values in packed(recording.scans).items()}
+        seen = positions(model, recording, study.scenario.plane)
+        if seen is not None:
+            shown["", "positions"] = np.concatenate(seen)
+    if recording.controls is not None:
+        shown["", "controls"] = recording.controls
+    if reference is not None:
+        shown |= {
+            ("", "reference"): reference.means,
+            ("", "reference_error"): reference.error,
+            ("", "reference_log_likelihood"): reference.log_likelihood,
+        }
+    with unless_stopped():  # failed when it was measured, too
+        result = feed(study.build_filter(task, model), recording, keep_particles=True)
+        if recording.many:
+            steps, _, dim = recording.truth.shape
+            shown[task.filter, "estimates"] = labelled_estimates(result, steps, dim)
+            return shown
+        particles = getattr(result, "particles", None)
+        shown[task.filter, "estimates"] = as_array("estimates", result.means, recording.truth.shape)
+        if particles is not None:
+            shown[task.filter, "particles"] = np.asarray(particles, dtype=np.float64)
+            if getattr(result, "weights", None) is not None:
+                shown[task.filter, "weights"] = np.asarray(result.weights, dtype=np.float64)
+    return shown

@@ -1,13 +1,18 @@
-"""The unit of work, of storage and of failure, and what it gives."""
+"""The unit of work, of storage and of failure; what it gives, and what stops it."""
 
 from __future__ import annotations
 
 import math
 import re
+import signal
 import sysconfig
-from collections.abc import Mapping
+import threading
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
 from herdfilter._checks import Array
@@ -30,7 +35,7 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class TaskResult:
     """What a task gives.
 
     Attributes
@@ -75,3 +80,87 @@ def own_code(traceback: str) -> str:
         if file.is_file() and not any(file.is_relative_to(other) for other in others):
             return f"({file.name}, line {line}, in {function})"
     return ""
+
+
+def failed_by(error: BaseException) -> dict[str, Any]:
+    """Return the row of a task that failed by an error which is being handled."""
+    return failed(summary_repr(error), _storable(traceback.format_exc()))
+
+
+def summary_repr(error: BaseException) -> str:
+    """Return type and text of an error, even of one whose text cannot be made."""
+    try:
+        text = str(error)
+    except Exception as another:
+        text = f"(its text cannot be made: {type(another).__name__})"
+    return _storable(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
+
+def _storable(text: str) -> str:
+    """Return a text that can be written: half of a surrogate pair, as in names of files, cannot."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asks this process to stop.
+
+    Parameters
+    ----------
+    number : int
+        Of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+@contextmanager
+def stopped_by(*names: str) -> Iterator[None]:
+    """Raise `Stopped` when a signal comes that would end this process, or raise KeyboardInterrupt in it.
+
+    A second one during the tidying up is ignored, but for Ctrl-C. Signals that are ignored (``nohup``) stay so. Outside the
+    main thread nothing changes: Python does not handle signals there.
+
+    Parameters
+    ----------
+    *names : str
+        Such as ``"SIGTERM"``; names that the system does not have are left out.
+    """
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        known = [getattr(signal, name) for name in names if hasattr(signal, name)]
+        before = {one: signal.getsignal(one) for one in known}
+        before = {one: handler for one, handler in before.items() if handler not in (signal.SIG_IGN, None)}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        handler = before[number]
+        if callable(handler):
+            try:
+                handler(number, frame)
+            except KeyboardInterrupt:
+                raise Stopped(number) from None
+            return
+        for one in before:
+            if one != signal.SIGINT:
+                signal.signal(one, signal.SIG_IGN)
+        raise Stopped(number)
+
+    for one in before:
+        signal.signal(one, stop)
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+@contextmanager
+def unless_stopped() -> Iterator[None]:
+    """Suppress whatever is raised, SystemExit too, but `Stopped`."""
+    try:
+        yield
+    except Stopped:
+        raise
+    except BaseException:
+        pass

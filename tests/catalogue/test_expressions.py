@@ -67,7 +67,7 @@ ESCAPES = [
     "getattr(KernelHerding, 'x')",
     "compare('ungm', store='x')",
     "study.compare('ungm', store='x')",
-    "herdfilter.study.compare.compare('ungm', store='x')",
+    "herdfilter.study.engine.compare('ungm', store='x')",
     "plotting.save_figures('x', 'y')",
     "herdfilter.report.write_report('x', 'y')",
     "herdfilter.cli.main()",
@@ -136,7 +136,7 @@ def test_no_expression_reaches_more_than_classes_of_the_package(monkeypatch, tmp
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "system", escaped)
     monkeypatch.setattr(subprocess, "run", escaped)
-    monkeypatch.setattr("herdfilter.study.study.plan_study", escaped)
+    monkeypatch.setattr("herdfilter.study.plan.plan_study", escaped)
     for expression in ESCAPES:
         message = refusal(expression)
         assert re.search(r"expected|unknown|is no part of herdfilter|cannot import", message), expression

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from herdfilter.cli import main
 from herdfilter.study.columns import TIMES
-from herdfilter.study.stopping import Stopped, stopped_by
 from herdfilter.study.store import open_for_reading
+from herdfilter.study.tasks import Stopped, stopped_by
 
 WALK = """
 title = "A walk"

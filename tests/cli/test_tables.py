@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import herdfilter as hf
 from herdfilter.cli import main
 from herdfilter.cli.terminal import echo, in_blocks, names_with_text, with_text, write_csv
-from herdfilter.study import progress
+from herdfilter.filters import progress
 
 HEADS = ["filter", "n", "median error to the reference (m)", "ratio to bootstrap", "diverged"]
 ROWS = [

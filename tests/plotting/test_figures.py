@@ -10,8 +10,8 @@ from herdfilter import plotting
 from herdfilter.plotting.style import figures, log_places, save
 from herdfilter.plotting.summaries import pareto
 from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import Scenario
-from herdfilter.study.study import plan_study
 
 PLANE = {
     "type": "LinearGaussian",

@@ -16,8 +16,8 @@ from herdfilter.plotting.style import INK, QUIET, STYLES
 from herdfilter.plotting.summaries import consistency_drawing, ratios_drawing
 from herdfilter.plotting.trajectories import model_sensors
 from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import load_scenario
-from herdfilter.study.study import plan_study
 
 
 class Lost:

@@ -16,8 +16,8 @@ from herdfilter.report import write_report
 from herdfilter.report.animation import MOST_STEPS, animation
 from herdfilter.report.page import render
 from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import Recording
-from herdfilter.study.study import plan_study
 
 EVIL = "<script>alert('x')</script>"
 VOID = {"meta", "link", "input", "img", "br", "hr"}

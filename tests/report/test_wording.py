@@ -15,8 +15,8 @@ from herdfilter.plotting.summaries import ratios_drawing
 from herdfilter.report.page import render
 from herdfilter.study.columns import digits
 from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import load_scenario
-from herdfilter.study.study import plan_study
 
 FAILED = "ValueError: no"
 

@@ -11,8 +11,8 @@ from herdfilter.report.tables import results as report_table
 from herdfilter.study import columns, results, summary
 from herdfilter.study.columns import COLUMNS, SERIES, Column, digits, percent
 from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
 from herdfilter.study.statistics import median_with_interval
-from herdfilter.study.study import plan_study
 
 
 def test_declarations_are_complete():

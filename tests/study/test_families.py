@@ -13,14 +13,14 @@ import herdfilter as hf
 from herdfilter.cli import main
 from herdfilter.study import over_models, reference
 from herdfilter.study.columns import TIMES
-from herdfilter.study.evidence import Evidence
 from herdfilter.study.families import verdict_over_models
 from herdfilter.study.measures import reference_error_sd, reference_uncertainty, variance_ratio
+from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import Recording
 from herdfilter.study.reference import Reference
+from herdfilter.study.run_record import RunRecord
 from herdfilter.study.scenario import Scenario, load_scenario
 from herdfilter.study.store import StoreError, open_for_reading
-from herdfilter.study.study import plan_study
 
 MODEL = """
 import numpy as np
@@ -172,7 +172,7 @@ def evidence(unit=(1.0, 1.0), own=((2.0, 8.0), (2.0, 8.0)), error=(1.0, -2.0)):
     result = SimpleNamespace(means=np.array([error, error]) * unit, covariances=mine)
     recording = Recording(np.zeros((2, 2)), np.zeros((2, 1)))
     scenario = Scenario("s", "S", {"type": "UNGM"})
-    return Evidence(scenario, SimpleNamespace(dim=2), recording, known, result)
+    return RunRecord(scenario, SimpleNamespace(dim=2), recording, known, result)
 
 
 @pytest.mark.parametrize("unit", [(1.0, 1.0), (1e-6, 1e4)])

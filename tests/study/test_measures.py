@@ -11,11 +11,10 @@ import herdfilter as hf
 from herdfilter.models import UNGM
 from herdfilter.models.simulation import simulate
 from herdfilter.study.columns import COLUMNS, SERIES, measured, series_of
-from herdfilter.study.evidence import Evidence, energy_distance_to
 from herdfilter.study.recording import Recording
 from herdfilter.study.reference import compute_reference, snapshot_steps
+from herdfilter.study.run_record import RunRecord, Watched, energy_distance_to
 from herdfilter.study.scenario import Divergence
-from herdfilter.study.watch import Watched
 
 OF_SETS = {"gospa", "gospa_localisation", "gospa_missed", "gospa_false", "ospa", "cardinality"}
 OF_SETS |= {"label_switches", "cardinality_error"}
@@ -26,7 +25,7 @@ def evidence(scenario, result, reference=None, watched=None, truth=None):
     truth = np.zeros((len(result.means), 1)) if truth is None else truth
     recording = Recording(truth, np.zeros((len(truth), 1)))
     seconds = 0.002 * len(truth)
-    return Evidence(scenario, scenario.build_model(), recording, reference, result, seconds, watched)
+    return RunRecord(scenario, scenario.build_model(), recording, reference, result, seconds, watched)
 
 
 def test_numbers_are_means_of_the_series(scenario):
@@ -81,7 +80,7 @@ def test_angles_are_wrapped_in_nees(scenario):
     result = SimpleNamespace(means=np.array([[np.pi - 0.1]]), covariances=np.full((1, 1, 1), 0.01))
     recording = Recording(np.array([[-np.pi + 0.1]]), np.zeros((1, 1)))
     turning = SimpleNamespace(dim=1, circular=(0,))
-    assert Evidence(scenario, turning, recording, result=result).nees == pytest.approx(4.0)
+    assert RunRecord(scenario, turning, recording, result=result).nees == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize("d", [1, 3])

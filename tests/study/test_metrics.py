@@ -25,11 +25,11 @@ from herdfilter.study.metrics import (
     set_errors,
     squared_error,
 )
+from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import packed, record, unpacked
 from herdfilter.study.scenario import load_scenario, scenario_from_table
 from herdfilter.study.statistics import bootstrap_interval, chi_square_band
 from herdfilter.study.store import open_for_reading
-from herdfilter.study.study import plan_study
 
 TRACK = LinearGaussian(
     F=[[1.0, 1.0], [0.0, 1.0]],

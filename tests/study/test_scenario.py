@@ -6,9 +6,9 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.catalogue.specifications import resolve_filters
+from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import record
 from herdfilter.study.scenario import Scenario, load_scenario, scenario_files
-from herdfilter.study.study import plan_study
 
 PLAZA = "herdfilter.study.data.plaza"
 MINIMAL = """

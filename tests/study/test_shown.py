@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from herdfilter.study.recording import Recording
-from herdfilter.study.shown import positions
+from herdfilter.study.results import positions
 
 TRUTH = np.random.default_rng(0).standard_normal((6, 2, 4)) * 50
 TRUTH[3:, 1] = np.nan

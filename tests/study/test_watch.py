@@ -10,8 +10,8 @@ import herdfilter as hf
 from herdfilter.models import UNGM, BearingsTracking, linear_chain
 from herdfilter.models.simulation import simulate
 from herdfilter.study.recording import Recording
+from herdfilter.study.run_record import watch
 from herdfilter.study.statistics import chi_square_band
-from herdfilter.study.watch import watch
 
 CHAIN = linear_chain(2)
 FILTERS = {

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from herdfilter._checks import check_count, check_flags, short_repr
+from herdfilter.filters.progress import Counter, live_line
 from herdfilter.filters.results import FilterResult
-from herdfilter.study.progress import Counter, told
 
 
 class TracksError(RuntimeError):
@@ -107,7 +107,7 @@ def run_many(
     errors: dict[int, Exception] = {}
     count = Counter("run_many", 0, len(tracks), "tracks")
     check_flags(progress=progress)
-    with told(count, progress and bool(tracks)):
+    with live_line(count, progress and bool(tracks)):
         for k, (result, error) in enumerate(_outcomes(filter_factory, tracks, workers, options)):
             results[k] = result
             if error is not None:

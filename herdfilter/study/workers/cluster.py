@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import math
+import signal
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from herdfilter.study.executors.base import Batch, Packed, Place, Work
-from herdfilter.study.tasks import Outcome, Task
+from herdfilter.study.tasks import Task, TaskResult
+from herdfilter.study.workers.child import Batch, Packed
 
 
 class Cluster:
@@ -32,9 +33,7 @@ class Cluster:
     to all others, one after the other. So what was under way at workers that have left is taken back here.
     """
 
-    attempts = 2
-
-    def __init__(self, work: Work, scheduler: str, workers: int) -> None:
+    def __init__(self, work: Callable[[Sequence[Task]], list[TaskResult] | None], scheduler: str, workers: int) -> None:
         distributed = import_distributed()
         self._distributed = distributed
         self._log = logging.getLogger("distributed.client")
@@ -43,7 +42,7 @@ class Cluster:
         self._work = Packed(work)
         self._running: dict[Any, tuple[Any, Sequence[Task]]] = {}
         self._done: SimpleQueue[Any] = SimpleQueue()
-        self._places: list[Place] = []
+        self._places: list[tuple[str, int]] = []
         self._here: dict[str, int] = {}
         self._looked = -math.inf
         self._own, self._workers = None, workers
@@ -55,7 +54,7 @@ class Cluster:
                 dashboard_address=None,
                 silence_logs="ERROR",
                 scheduler_kwargs={"allowed_failures": 0},  # `distribute` tries again itself
-                preload=["herdfilter.study.executors.undisturbed"],
+                preload=["herdfilter.study.workers.cluster"],
             )
         try:
             self._client = distributed.Client(self._own or scheduler, timeout=_CONNECT_SECONDS, set_as_default=False)
@@ -68,7 +67,7 @@ class Cluster:
             raise ConnectionError(f"scheduler: the cluster at {scheduler} has no workers") from None
         self._inhabited = time.monotonic()
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[tuple[str, int]]:
         """Return a place for every thread of every worker that takes tasks."""
         self._look()
         return self._places
@@ -122,12 +121,12 @@ class Cluster:
             raise self._lost()
         return Batch(place, tasks, self._result(future, place))
 
-    def _result(self, future: Any, place: Any) -> list[Outcome] | None:
+    def _result(self, future: Any, place: Any) -> list[TaskResult] | None:
         """Return what a worker has in store, None if it died before that could be fetched."""
         while future.status != "lost":  # as it is when its worker dies with the result
             try:
-                outcomes: list[Outcome] = future.result(timeout=_LOOK_SECONDS)
-                return outcomes
+                results: list[TaskResult] = future.result(timeout=_LOOK_SECONDS)
+                return results
             except self._distributed.KilledWorker:
                 return None
             except TimeoutError:
@@ -186,3 +185,8 @@ def import_distributed() -> Any:
             f"scheduler: a Dask cluster needs the package distributed ({error}); install herdfilter[cluster]"
         ) from error
     return distributed
+
+
+def dask_setup(worker: object) -> None:
+    """Leave Ctrl-C to the process that has started this one: a worker of a cluster of our own calls this first."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -8,11 +8,17 @@ models a model's rows are the same whichever other models there are.
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import inspect
+import json
+import re
 import uuid
 import zlib
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -28,10 +34,9 @@ from herdfilter.catalogue.specifications import (
     resolve_filters,
     takes,
 )
-from herdfilter.study import cache
-from herdfilter.study.description import digest, plain
+from herdfilter.study import machine
 from herdfilter.study.families import Family, planned_family
-from herdfilter.study.memory import check_study_fits
+from herdfilter.study.machine import check_study_fits
 from herdfilter.study.recording import DataSet, check_data_folder, first_step, load_data
 from herdfilter.study.reference import check_reference, try_reference
 from herdfilter.study.scenario import Scenario, check_beside_model, load_scenario, scenario_from_table
@@ -49,7 +54,7 @@ class Study:
 
     Examples
     --------
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> study = plan_study("linear_gaussian", ["bootstrap", "ukf"], particles=[20, 40], runs=3)
     >>> len(study.tasks), study.tasks[0]
     (12, Task(filter='bootstrap', n_particles=20, run=0))
@@ -150,7 +155,7 @@ class Study:
 def _source(model: Any) -> str:
     """Digest of the files in which a user's model stands."""
     try:
-        return digest(type(model) if type(model).__module__.startswith("herdfilter.") else cache.sources(model))
+        return digest(type(model) if type(model).__module__.startswith("herdfilter.") else machine.sources(model))
     except (OSError, TypeError):  # typed in at a prompt, or compiled
         return digest(type(model))
 
@@ -184,7 +189,7 @@ def plan_study(
 
     Examples
     --------
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> study = plan_study("linear_gaussian", ["bootstrap", "ukf"], particles=[20, 40], runs=3)
     >>> study.particles, study.runs, list(study.filters)
     ((20, 40), 3, ['bootstrap', 'ukf'])
@@ -238,3 +243,88 @@ def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
     if not counts:
         raise ValueError("particles: expected at least one count, got none")
     return counts
+
+
+def plain(value: Any) -> Any:
+    """Return a value in terms of JSON: objects by their public attributes, functions by name and digest of their text.
+
+    Equal descriptions mean equal objects as far as these tell; what a function reads from elsewhere goes unnoticed.
+    """
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case np.generic() | np.ndarray():
+            return value.tolist()
+        case Mapping():
+            return {str(k): plain(v) for k, v in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [plain(v) for v in value]
+        case functools.partial():
+            return {
+                "partial": plain(value.func),
+                "args": plain(value.args),
+                "keywords": plain(value.keywords),
+            }
+        case FunctionType() if value.__closure__:
+            cells = [plain(cell.cell_contents) for cell in value.__closure__]
+            return {"function": digest(value), "captured": cells}
+        case FunctionType() | type():
+            return digest(value)
+    if is_dataclass(value):
+        attributes = {f.name: getattr(value, f.name) for f in fields(value)}
+    elif hasattr(value, "__dict__"):
+        attributes = vars(value)
+    else:
+        return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+    public = {k: plain(v) for k, v in attributes.items() if not k.startswith("_")}
+    return public if type(value).__module__ in _PARTS_OF_A_SCENARIO else {"type": _name(value)} | public
+
+
+_PARTS_OF_A_SCENARIO = tuple(f"herdfilter.study.{name}" for name in ("scenario", "targets"))
+
+
+def _name(value: Any) -> str:
+    cls = type(value)
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def digest(value: Any) -> str:
+    """Return a short text that tells values apart: name and text of a function, class or module, contents of anything else.
+
+    What comes with the package has its name only: its version is recorded.
+    """
+    if isinstance(value, ModuleType):
+        name = value.__name__
+    elif isinstance(value, (type, FunctionType)):
+        name = f"{value.__module__}.{value.__qualname__}"
+    else:
+        return _hash(json.dumps(plain(value)))
+    if name.startswith("herdfilter."):
+        return name
+    try:
+        return f"{name} {_hash(inspect.getsource(value))}"
+    except (OSError, TypeError):  # typed in at a prompt
+        return name
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
+    """Name what differs between two descriptions, ``steps: 100 there, 50 now``.
+
+    A key that one of them lacks and that is empty in the other is no difference: it is newer than the one.
+    """
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in [*old, *(key for key in new if key not in old)]:
+            if (old | new)[key] in (None, [], {}) and not (key in old and key in new):
+                continue
+            yield from differences(old.get(key), new.get(key), f"{path}.{key}" if path else key)
+    elif json.dumps(old) != json.dumps(new):
+        yield f"{path}: {_short(old)} there, {_short(new)} now"
+
+
+def _short(value: Any) -> str:
+    text = "nothing" if value is None else json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -27,7 +27,7 @@ _last = [time.monotonic()]
 
 
 @contextmanager
-def told(text: Callable[[float], str], visible: bool = True) -> Iterator[None]:
+def live_line(text: Callable[[float], str], visible: bool = True) -> Iterator[None]:
     """Tell what is being done as long as it lasts.
 
     Parameters
@@ -130,7 +130,7 @@ def say(line: str) -> None:
 def stage(name: str, visible: bool = True) -> Iterator[None]:
     """Tell that something is being done, and at the end how long it took; nothing where it is done at once."""
     begin = time.monotonic()
-    with told(lambda seconds: f"{name} ({seconds:.0f} s)", visible):
+    with live_line(lambda seconds: f"{name} ({seconds:.0f} s)", visible):
         yield
     _log.info("%s: done in %.1f s", name, time.monotonic() - begin)
     if visible and time.monotonic() - begin >= _PATIENCE and not notebook():  # there it stands already

@@ -44,8 +44,8 @@ def test_a_filter_in_place_of_a_factory_is_refused():
 
 
 def test_progress_is_told_in_one_line(capsys, monkeypatch):
-    monkeypatch.setattr("herdfilter.study.progress._PATIENCE", 0.0)
-    monkeypatch.setattr("herdfilter.study.progress.EVERY", 0.0)
+    monkeypatch.setattr("herdfilter.filters.progress._PATIENCE", 0.0)
+    monkeypatch.setattr("herdfilter.filters.progress.EVERY", 0.0)
 
     def slow(k):
         import time

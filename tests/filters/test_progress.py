@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from herdfilter.study import progress
+from herdfilter.filters import progress
+from herdfilter.filters.progress import Counter, live_line, stage
 from herdfilter.study.engine import run_study
-from herdfilter.study.progress import Counter, stage, told
-from herdfilter.study.study import plan_study
+from herdfilter.study.plan import plan_study
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def hasty(monkeypatch):
 
 
 def test_what_takes_long_is_told_again_and_again(hasty, capsys):
-    with told(lambda seconds: f"working ({seconds:.1f} s)"):
+    with live_line(lambda seconds: f"working ({seconds:.1f} s)"):
         time.sleep(1.6)
     lines = capsys.readouterr().err.splitlines()
     assert 2 <= len(lines) <= 6
@@ -29,7 +29,7 @@ def test_what_takes_long_is_told_again_and_again(hasty, capsys):
 
 
 def test_what_is_done_at_once_is_not_told(capsys):
-    with stage("a trifle"), told(lambda seconds: "nothing"):
+    with stage("a trifle"), live_line(lambda seconds: "nothing"):
         pass
     assert capsys.readouterr().err == ""
 
@@ -45,7 +45,7 @@ def test_a_stage_says_how_long_it_took_whatever_becomes_of_it(hasty, capsys):
 
 def test_on_a_terminal_one_line_is_drawn_anew(hasty, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with told(lambda seconds: "working"):
+    with live_line(lambda seconds: "working"):
         time.sleep(1.0)
     drawn = capsys.readouterr().err
     assert "\n" not in drawn
@@ -68,7 +68,7 @@ def test_on_a_terminal_of_any_width_no_line_is_left_behind(hasty, monkeypatch, c
     counter.add(1234, 56)
     with os.fdopen(slave, "w", encoding="utf-8") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
-        with told(counter):
+        with live_line(counter):
             time.sleep(0.6)
         drawn = os.read(master, 65536).decode()
     os.close(master)

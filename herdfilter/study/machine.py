@@ -1,7 +1,4 @@
-"""References that took long to compute, kept on disk from one comparison to the next.
-
-Each is a file of NumPy arrays without pickles: whoever can write into a shared folder can spoil numbers, but not run code.
-"""
+"""The machine that a study runs on: its memory, its software, and the folder where references are kept."""
 
 from __future__ import annotations
 
@@ -9,13 +6,16 @@ import copy
 import inspect
 import logging
 import os
+import platform
+import sqlite3
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
+from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +23,94 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._version import __version__
+
+NUMBER = 8
+"""Bytes of a number."""
+
+ROW = 400
+"""Bytes of a finished run, at least: its place in the list of tasks, and its row in the table."""
+
+
+def check_study_fits(particles: Sequence[int], dim: int, steps: int, runs: int, filters: int) -> None:
+    """Raise ValueError, naming the argument and what it would need, if a study cannot be held in memory.
+
+    Parameters
+    ----------
+    particles : sequence of int
+        Particle counts.
+    dim : int
+        Of the state.
+    steps, runs, filters : int
+        How many there are.
+    """
+    most = max(particles)
+    check_fits("particles", f"{most} in {dim} dimensions", most * (dim + 1) * NUMBER)
+    check_fits("steps", f"{steps} in {dim} dimensions", steps * dim * NUMBER)
+    rows = f"{runs} of {filters} filters at {len(particles)} particle counts"
+    check_fits("runs", rows, runs * filters * len(particles) * ROW)
+
+
+def check_fits(name: str, what: str, needed: int) -> None:
+    """Raise ValueError if so many bytes are more than this machine has."""
+    there = machine_bytes()
+    if there is not None and needed > there:
+        raise ValueError(
+            f"{name}: {what} need at least {_told(needed)} of memory, this machine has {_told(there)}; take fewer"
+        )
+
+
+def machine_bytes() -> int | None:
+    """Return the memory of this machine in bytes; None where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _told(count: int) -> str:
+    return f"{min(count, 10**300) / 1e9:.3g} GB"
+
+
+_PACKAGES = (
+    "herdfilter",
+    "numpy",
+    "scipy",
+    "numba",
+    "pandas",
+    "joblib",
+    "filterpy",
+    "threadpoolctl",
+    "distributed",
+)
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Return the versions of Python, SQLite and the packages that matter."""
+    found = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
+    for name in _PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """Return system, processor, number of cores and byte order."""
+    return {
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "byteorder": sys.byteorder,
+    }
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
 
 _log = logging.getLogger(__name__)
 
