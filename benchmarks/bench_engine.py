@@ -47,7 +47,8 @@ WALK = Scenario(
 )
 REAL = ["bootstrap", "sqmc", "augmented-kh", "mixture-kh"]
 """Filters of the study that two workers share."""
-KILLED: tuple[str, list[str], list[int]] = ("linear_gaussian", ["bootstrap-ssp", "sqmc"], [50, 100])
+SSP = {"resampling": "SSPResampling()"}
+KILLED: tuple[str, dict[str, Any], list[int]] = ("linear_gaussian", {"bootstrap-ssp": SSP, "sqmc": "sqmc"}, [50, 100])
 """Scenario, filters, particles of the study that is killed: each filter has a little to compile."""
 BEGUN = f"""
 import sys

@@ -140,11 +140,6 @@ def legend(figure: Figure, ax: Axes) -> None:
 # No filter is dashed: dashes are for what filters are compared with.
 STYLES = {
     "bootstrap": Style("#6b6b6b", "X", "-"),
-    "bootstrap-multinomial": Style("#6b6b6b", "P", ":"),
-    "bootstrap-stratified": Style("#6b6b6b", "d", ":"),
-    "bootstrap-residual": Style("#6b6b6b", "v", ":"),
-    "bootstrap-ssp": Style("#6b6b6b", "*", ":"),
-    "bootstrap-transport": Style("#6b6b6b", "D", "-"),
     "auto": Style("#B5179E", "P", "-"),
     "auto-random": Style("#B877AA", "P", ":"),
     "herded-kh": Style("#0072B2", "o", "-"),

@@ -18,9 +18,8 @@ from herdfilter.filters.transition import as_it_stands
 from herdfilter.models.contract import circular_dims
 from herdfilter.models.sensors import Sensor
 from herdfilter.smoothing.marginal import ParticleStep, particle_steps, require_density
-from herdfilter.smoothing.results import SmoothedResult
+from herdfilter.smoothing.results import Course, FilteredStep, SmoothedResult, smooth_back
 from herdfilter.smoothing.rts import GaussianStep, check_gaussian, gaussian_steps
-from herdfilter.smoothing.steps import Course, FilteredStep, smooth_back
 
 
 def fixed_lag_smoother(

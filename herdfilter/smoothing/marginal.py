@@ -17,8 +17,7 @@ from herdfilter._checks import Array
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.models.contract import ADDITIVE, Model, circular_dims, read_numbers, require
-from herdfilter.smoothing.results import SmoothedResult, UnreachableStateError
-from herdfilter.smoothing.steps import Course, Horizons, model_of, particles_of
+from herdfilter.smoothing.results import Course, Horizons, SmoothedResult, UnreachableStateError, model_of, particles_of
 
 CHUNK_SIZE = 2**16
 """Most numbers in one array of residuals; more states are weighed in chunks that fit the cache."""

@@ -21,8 +21,7 @@ from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.filters.kalman.gaussian import GaussianBelief, definite, predicted_gaussians
 from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.models.contract import circular_dims
-from herdfilter.smoothing.results import SmoothedResult
-from herdfilter.smoothing.steps import Course, Horizons
+from herdfilter.smoothing.results import Course, Horizons, SmoothedResult
 
 EMPTY = 1e-11
 """Eigenvalue of a predicted correlation matrix below which it is rounding, of up to 2e-12: the state is certain there."""

@@ -20,7 +20,7 @@ from herdfilter.filters import FilterResult, ParticleFilter
 from herdfilter.filters.results import Views
 from herdfilter.models.contract import Model, circular_dims
 from herdfilter.smoothing.marginal import backward_weights, require_density, rows_at_once
-from herdfilter.smoothing.steps import Course, model_of, particles_of
+from herdfilter.smoothing.results import Course, model_of, particles_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -29,10 +29,10 @@ from herdfilter.catalogue.specifications import (
     FilterFactory,
     Filters,
     FilterSpec,
-    blamed_on,
     known_filters,
+    prefix_errors,
     resolve_filters,
-    takes,
+    takes_keyword,
 )
 from herdfilter.study import machine
 from herdfilter.study.families import Family, planned_family
@@ -99,7 +99,7 @@ class Study:
         targets = self.scenario.targets
         told = {} if targets is None else targets.told
         if not isinstance(factory, FilterSpec):  # a caller's own takes what it needs
-            told = {name: value for name, value in told.items() if takes(factory, name)}
+            told = {name: value for name, value in told.items() if takes_keyword(factory, name)}
         return factory(model, task.n_particles, self.filter_rng(task.run, task.key), **told)
 
     def recording_rng(self, run: int) -> np.random.Generator:
@@ -221,7 +221,7 @@ def _try_parts(study: Study) -> None:
     own = resolve_filters([*scenario.filter], scenario.filter, scenario.modules) if scenario.filter else {}
     every = own | dict(study.filters) if study.family is None else {}  # there, one may serve most models but not this
     for name, factory in every.items():
-        with blamed_on(f"filter {name}: "):
+        with prefix_errors(f"filter {name}: "):
             study._built(factory, Task(name, study.particles[0], 0), model)
     for entry in scenario.published:
         one_of("published filter", entry.filter, ["reference", *known_filters(scenario.filter)])

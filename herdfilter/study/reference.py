@@ -16,7 +16,7 @@ from herdfilter._checks import Array, as_array, check_count, one_of, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import moments
 from herdfilter.catalogue.expressions import check_keywords
-from herdfilter.catalogue.specifications import FilterFactory, blamed_on, catalogue, resolve_filters
+from herdfilter.catalogue.specifications import FilterFactory, catalogue, prefix_errors, resolve_filters
 from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import linear_chain
@@ -359,11 +359,11 @@ def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
     if "n" in keywords:
         n = keywords["n"]
         check_fits("[reference]: n", f"{n} particles in {model.dim} dimensions", n * (model.dim + 1) * NUMBER)
-        with blamed_on("[reference]: "):
+        with prefix_errors("[reference]: "):
             serving(keywords.get("filter", "bootstrap"), model)
     else:
         _check_grid(keywords, model.dim)
-        with blamed_on("[reference]: "):
+        with prefix_errors("[reference]: "):
             function(model, first, rng, **keywords)
     if scenario.reference["type"] in KEPT:
         machine.warn_if_unusable()

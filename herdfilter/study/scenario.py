@@ -86,8 +86,7 @@ from pathlib import Path
 from typing import Any
 
 from herdfilter._checks import as_array, as_number, as_positive, check_count, check_label, one_of, short_repr, shortened
-from herdfilter.catalogue.expressions import check_keywords, evaluate
-from herdfilter.catalogue.names import Imports, check_imports, is_file
+from herdfilter.catalogue.expressions import Imports, check_imports, check_keywords, evaluate, is_file
 from herdfilter.study.data import SCENARIOS
 from herdfilter.study.targets import Anywhere, Targets
 

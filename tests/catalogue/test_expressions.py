@@ -71,7 +71,7 @@ ESCAPES = [
     "plotting.save_figures('x', 'y')",
     "herdfilter.report.write_report('x', 'y')",
     "herdfilter.cli.main()",
-    "herdfilter.catalogue.names.import_file('x')",
+    "herdfilter.catalogue.expressions.import_file('x')",
     "samplers.np.os.system('x')",
     "herdfilter.samplers.np.os.system('x')",
     "herdfilter.samplers.kernel_herding.np.savetxt('x', [1])",
@@ -146,11 +146,11 @@ def test_no_expression_reaches_more_than_classes_of_the_package(monkeypatch, tmp
 
 def test_every_name_that_may_be_used_is_a_class_or_function_made_in_the_package():
     """Else a helper that a folder imports would be in reach."""
-    from herdfilter.catalogue.names import FOLDERS, named
+    from herdfilter.catalogue.expressions import FOLDERS, find_part
 
     for folder in FOLDERS:
         for name in getattr(hf, folder).__all__:
-            assert named(folder, name, {}).__module__.startswith("herdfilter.")
+            assert find_part(folder, name, {}).__module__.startswith("herdfilter.")
 
 
 def test_a_constructor_that_fails_in_any_way_is_a_clear_error(monkeypatch):

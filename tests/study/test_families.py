@@ -56,7 +56,9 @@ title = "A family"
 runs = 1
 models = 2
 particles = [8, 100, 200]
-filters = ["bootstrap", "bootstrap-multinomial"]
+filters = ["bootstrap", "multinomial"]
+[filter.multinomial]
+resampling = "MultinomialResampling()"
 [model]
 type = "drawn.py:Drawn"
 [reference]

@@ -20,12 +20,12 @@ from stonesoup.types.state import ParticleState
 from herdfilter._checks import Array, as_fraction, as_generator, check_count, short_repr
 from herdfilter.adapters.stone_soup.models import StoneSoupModel, check_transition_model, measurement_model_of
 from herdfilter.adapters.stone_soup.states import (
-    as_particles,
     as_rows,
     as_state_vectors,
     circular_of_state,
     class_key,
     particle_state,
+    particles_of_state,
 )
 from herdfilter.filters import (
     AutomaticProposal,
@@ -151,7 +151,7 @@ class HerdfilterProposal(TheirProposal):
         measurement = None if isinstance(measurement, MissedDetection) else measurement
         time, dt = _prediction_time(prior, measurement, time_interval)
         seen = measurement if isinstance(self.proposal, ObservingProposal) else None
-        start, total = as_particles(prior)
+        start, total = particles_of_state(prior)
         transition = self._move(prior, seen, dt)
         still = dt == 0 and not transition.covariance.any()  # a second detection at the same time
         if still:
@@ -316,7 +316,7 @@ class HerdfilterResampler(TheirResampler):
                 f"nparts: expected None or the number of particles, {n}, got {short_repr(nparts)}; a SystematicResampler of "
                 "Stone Soup changes their number"
             )
-        weighted, _ = as_particles(state)
+        weighted, _ = particles_of_state(state)
         if weighted.ess >= (1 - 1e-9) * self.resample_below * n:
             return state
         if copies:

@@ -206,7 +206,7 @@ def particle_state(name: str, given: Any, plain: bool = True) -> states.Particle
     raise TypeError(f"{name}: expected a ParticleState, got {type(given).__name__}{why}")
 
 
-def as_particles(state: states.ParticleState) -> tuple[Particles, float]:
+def particles_of_state(state: states.ParticleState) -> tuple[Particles, float]:
     """Return the particles of a state with weights that sum to 1, and the logarithm of the sum before."""
     x, given = as_rows(state.state_vector), state.log_weight
     if given is None:
@@ -256,7 +256,7 @@ def initial_distribution(prior: Any, dim: int) -> GaussianMixture | WeightedPoin
     if isinstance(prior, states.EnsembleState):
         return WeightedPoints(as_rows(prior.state_vector))
     if isinstance(prior, states.ParticleState):
-        particles, _ = as_particles(particle_state("prior", prior))
+        particles, _ = particles_of_state(particle_state("prior", prior))
         return WeightedPoints(unwrap_angles(particles.x, particles.weights, circular), particles.weights)
     if not hasattr(prior, "covar"):
         raise TypeError(
