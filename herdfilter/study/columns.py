@@ -1,7 +1,7 @@
-"""Every column of the result table and every series over time, declared once.
+"""Every column of the result table and every series over time, declared once, and the headings of the tables.
 
-Store, summary, command line, report and figures go through these lists. A new number takes a function of the evidence
-(measures.py), one `Column` here, and a test of the function.
+Store, summary, command line, report and figures go through these lists. A new number takes one `Column` here, a function of
+the record of a run (measures.py) where it is more than a line, and a test.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.study import measures
+from herdfilter.study.metrics import inside_ellipsoid, root_mean
 from herdfilter.study.run_record import RunRecord
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.statistics import (
@@ -37,8 +38,6 @@ from herdfilter.study.statistics import (
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Column"]
 
 
 def digits(number: float) -> str:
@@ -64,41 +63,34 @@ class Column:
     Attributes
     ----------
     name : str
-        Of the column in the table of runs, in the store and, with endings, in the summary.
+        Name in the table of runs, in the store and, with endings, in the summary.
     meaning : str
-        What it is.
+        Explanation in words.
     measure : callable
-        The evidence of a run -> the number; NaN where it cannot be had.
+        Function of the record of a run; NaN where the number cannot be had.
     summary : callable, optional
-        How the runs of a filter are summarised (`statistics.Summary`); not at all without one.
+        Statistic over the runs of a filter (`statistics.Summary`); without one the summary leaves it out.
     label : str
         Heading in the tables of the command line and the report, with ``{unit}`` filled in; without one it is in the CSV
         files only.
     format : callable
-        How the tables write it.
+        Function that writes it in the tables.
     brief : bool
-        Whether it stands in the narrow table of the command line, too.
+        The narrow table of the command line has it, too.
     figure : str
         ``"error"``: drawn against particle count and time; ``"scaled"``: in place of these for a family of models, whose
         units differ. ``"consistency"``: drawn beside its band, 1 is right.
     title : str
-        Of its panel in a figure.
+        Title of its panel in a figure.
     time : bool
-        Whether it differs from one machine, and one hour, to the next.
+        It differs from one machine, and one hour, to the next.
     of_reference : bool
-        Whether it is known without the filter's result, so that a failed run has it.
-
-    Examples
-    --------
-    >>> from herdfilter.study.columns import Column
-    >>> column = Column("steps", "How many steps the run has.", lambda run: len(run.recording))
-    >>> column.name, column.format(12.345)
-    ('steps', '12.3')
+        It is known without the filter's result, so that a failed run has it.
     """
 
     name: str
     meaning: str
-    measure: Callable[[RunRecord], float]
+    measure: Callable[[RunRecord], float | np.floating[Any]]
     summary: Summary | None = None
     label: str = ""
     format: Callable[[float], str] = digits
@@ -120,7 +112,7 @@ COLUMNS = (
     Column(
         "reference_error",
         "root mean square over time of the distance to the reference's posterior mean",
-        measures.reference_error,
+        lambda run: root_mean(run.against_reference),
         rms_and_median,
         "RMS error to the reference{unit}",
         figure="error",
@@ -153,7 +145,7 @@ COLUMNS = (
     Column(
         "rmse",
         "root mean square over time of the distance to the truth",
-        measures.rmse,
+        lambda run: root_mean(run.truth),
         rms_and_median,
         "RMS error to the truth{unit}",
         figure="error",
@@ -162,7 +154,7 @@ COLUMNS = (
     Column(
         "gospa",
         "of many targets: GOSPA distance of the estimates to the targets, mean over time",
-        measures.gospa,
+        lambda run: run.of_sets("gospa").mean(),
         mean_and_median,
         "GOSPA{unit}",
         figure="error",
@@ -172,28 +164,28 @@ COLUMNS = (
         "gospa_localisation",
         "part of GOSPA by the distances of assigned estimates: p-th root of its mean over time; the p-th powers of the "
         "three parts sum to the mean of that of GOSPA",
-        measures.gospa_part("localisation"),
+        lambda run: measures.gospa_part(run, "localisation"),
         mean,
         "GOSPA: localisation{unit}",
     ),
     Column(
         "gospa_missed",
         "likewise the part by targets without an estimate",
-        measures.gospa_part("missed"),
+        lambda run: measures.gospa_part(run, "missed"),
         mean,
         "GOSPA: missed{unit}",
     ),
     Column(
         "gospa_false",
         "likewise the part by estimates without a target",
-        measures.gospa_part("false"),
+        lambda run: measures.gospa_part(run, "false"),
         mean,
         "GOSPA: false{unit}",
     ),
     Column(
         "ospa",
         "of many targets: OSPA distance of the estimates to the targets, mean over time",
-        measures.ospa,
+        lambda run: run.of_sets("ospa").mean(),
         mean_with_interval,
         "OSPA{unit}",
         brief=True,
@@ -201,7 +193,7 @@ COLUMNS = (
     Column(
         "label_switches",
         "how often a target was given another label than it had last",
-        measures.label_switches,
+        lambda run: np.nan if run.sets is None else run.sets.label_switches,
         mean,
         "label switches",
         brief=True,
@@ -209,12 +201,12 @@ COLUMNS = (
     Column(
         "cardinality_error",
         "absolute difference of the numbers of estimates and of targets, mean over time",
-        measures.cardinality_error,
+        lambda run: np.abs(run.of_sets("cardinality")).mean(),
         mean,
         "error of the number of targets",
     ),
     Column("final_rmse", "rmse over the final part of the run", measures.final_rmse),
-    Column("log_likelihood", "log-likelihood of all observations", measures.log_likelihood),
+    Column("log_likelihood", "log-likelihood of all observations", measures.log_likelihood_of),
     Column(
         "log_likelihood_error",
         "log-likelihood minus that of the reference",
@@ -222,23 +214,37 @@ COLUMNS = (
         rms,
         "RMS error of the log-likelihood",
     ),
-    Column("ess", "effective sample size, mean over time", measures.mean_ess, mean, "effective sample size"),
+    Column("ess", "effective sample size, mean over time", lambda run: run.ess.mean(), mean, "effective sample size"),
     Column(
         "anees",
         "normalised estimation error squared over its degrees of freedom: 1 where covariances are right",
-        measures.anees,
+        lambda run: measures.normalised_mean(run.nees, run.nees_degrees),
         mean_beside_band("nees_degrees"),
         "ANEES",
         figure="consistency",
         title="ANEES: covariance of the state",
     ),
-    Column("nees_inside", "share of steps with the truth in the 95 % ellipsoid", measures.nees_inside, mean),
-    Column("nees_singular", "number of steps whose covariance is singular", measures.nees_singular, total),
-    Column("nees_degrees", "degrees of freedom of one step: the dimension of the state", measures.state_dim),
+    Column(
+        "nees_inside",
+        "share of steps with the truth in the 95 % ellipsoid",
+        lambda run: inside_ellipsoid(run.nees, run.nees_degrees),
+        mean,
+    ),
+    Column(
+        "nees_singular",
+        "number of steps whose covariance is singular",
+        lambda run: np.nan if run.covariances is None else np.isnan(run.nees).sum(),
+        total,
+    ),
+    Column(
+        "nees_degrees",
+        "degrees of freedom of one step: the dimension of the state",
+        lambda run: np.nan if run.recording.many else run.model.dim,
+    ),
     Column(
         "nis",
         "normalised innovation squared over its degrees of freedom: 1 where predictions are right",
-        measures.nis,
+        lambda run: measures.normalised_mean(run.nis, run.nis_degrees),
         mean_beside_band("nis_degrees"),
         "NIS",
         figure="consistency",
@@ -247,10 +253,14 @@ COLUMNS = (
     Column(
         "nis_inside",
         "share of observations in the 95 % ellipsoid of their prediction",
-        measures.nis_inside,
+        lambda run: inside_ellipsoid(run.nis, run.nis_degrees),
         mean,
     ),
-    Column("nis_degrees", "number of entries observed", measures.entries_observed),
+    Column(
+        "nis_degrees",
+        "number of entries observed",
+        lambda run: run.nis_degrees.sum() if run.recording.scans is None else np.nan,
+    ),
     Column(
         "energy_distance",
         "energy distance of the particles to the exact posterior, in its standard deviations",
@@ -261,13 +271,13 @@ COLUMNS = (
     Column(
         "ms_per_step",
         "milliseconds per step, compilation excluded",
-        measures.ms_per_step,
+        lambda run: 1e3 * run.seconds / len(run.recording),
         median,
         "ms per step",
         brief=True,
         time=True,
     ),
-    Column("seconds", "seconds for the run", measures.seconds, median, time=True),
+    Column("seconds", "seconds for the run", lambda run: run.seconds, median, time=True),
     Column(
         "diverged",
         "whether the run failed, or final_rmse exceeds the scenario's bound",
@@ -296,11 +306,11 @@ class Series:
     Attributes
     ----------
     name : str
-        Of the series in the store.
+        Name in the store.
     measure : callable
-        The evidence of a run -> values (T,), NaN where there is none.
+        Function of the record of a run; values (T,), NaN where there is none.
     over_time : callable, optional
-        The series of all runs -> columns of `over_time` (`SeriesSummary`).
+        Function of the series of all runs that gives columns of `over_time` (`SeriesSummary`).
     """
 
     name: str
@@ -321,50 +331,38 @@ SERIES = (
     Series("nis_degrees", lambda run: run.nis_degrees),
     Series("energy_distance", lambda run: run.energy_distances, median_over_time),
 )
-"""The series: squared errors, what else is plotted over time, and degrees of freedom (name with ``_degrees``)."""
+"""The series: squared errors, other curves over time, and degrees of freedom (name with ``_degrees``)."""
 
 
-def measured(run: RunRecord) -> dict[str, float]:
-    """Measure every column of a run."""
-    return {column.name: float(column.measure(run)) for column in COLUMNS}
-
-
-def measured_without_result(run: RunRecord) -> dict[str, float]:
-    """Measure the columns that a failed run has, too."""
-    return {column.name: float(column.measure(run)) for column in COLUMNS if column.of_reference}
+def measured(run: RunRecord, of_reference: bool = False) -> dict[str, float]:
+    """Measure every column of a run, or only those `of_reference`, which a failed run has, too."""
+    return {column.name: float(column.measure(run)) for column in COLUMNS if column.of_reference or not of_reference}
 
 
 def series_of(run: RunRecord) -> dict[str, Array]:
     """Return the series of a run that have a value at some step, each (T,)."""
     found = {series.name: series.measure(run) for series in SERIES}
-    some = {name for name, values in found.items() if not name.endswith("_degrees") and has_any(values)}
+    some = {name for name, values in found.items() if not name.endswith("_degrees") and np.isfinite(values).any()}
     return {name: values for name, values in found.items() if name.removesuffix("_degrees") in some}
 
 
-def has_any(values: Array) -> bool:
-    """Whether some value is finite."""
-    return any(map(math.isfinite, values))
-
-
 def error_measures(table: pd.DataFrame) -> list[str]:
-    """Columns of errors that have values, the one that ranks filters first; that to the truth at least.
+    """Return the columns of errors that have values, the one that ranks filters first; at least the error to the truth.
 
     Models of a family have units of their own: errors to the reference are in posterior standard deviations there.
     """
-    if not {"model", "models"}.isdisjoint(table):
-        scaled = [column.name for column in COLUMNS if column.figure == "scaled"]
-        return [name for name in scaled if table[name].notna().any()] or ["rmse"]
-    errors = [column.name for column in COLUMNS if column.figure == "error"]
+    figure = "error" if {"model", "models"}.isdisjoint(table) else "scaled"
+    errors = [column.name for column in COLUMNS if column.figure == figure]
     return [name for name in errors if name in table and table[name].notna().any()] or ["rmse"]
 
 
 def error_measure(table: pd.DataFrame) -> str:
-    """Column that ranks filters: the error to the reference if there is one, else to the truth; of many targets GOSPA."""
+    """Return the column that ranks filters: error to the reference if there is one, else to the truth; or GOSPA."""
     return error_measures(table)[0]
 
 
 def error_text(measure: str, preposition: str = "to") -> str:
-    """Say what a column of errors measures, as in ``error to the truth``."""
+    """Name a column of errors in words, as in ``error to the truth``."""
     if measure == "gospa":
         return "GOSPA"
     return f"error {preposition} the {'truth' if measure == 'rmse' else 'reference'}"
@@ -372,18 +370,7 @@ def error_text(measure: str, preposition: str = "to") -> str:
 
 @dataclass(frozen=True)
 class Heading:
-    """One column of a table.
-
-    Attributes
-    ----------
-    name : str
-        Of the column in the summary.
-    label : str
-    format : callable
-        How its numbers are written.
-    brief : bool
-        Whether it stands in the narrow table, too.
-    """
+    """A column of the summary as a table shows it; `brief` ones stand in the narrow table, too."""
 
     name: str
     label: str
@@ -395,40 +382,30 @@ class Heading:
         return self.format(float(row[self.name]))
 
     def interval(self, row: pd.Series[Any]) -> tuple[str, str] | None:
-        """Write both ends of its interval; None where there is none: too few runs, or a ratio to itself."""
+        """Write both ends of its interval; None with too few runs, or of a ratio to itself."""
         low, high = (float(row.get(f"{self.name}_{end}", np.nan)) for end in ("low", "high"))
         return (self.format(low), self.format(high)) if high > low else None
 
 
 def headings(summary: pd.DataFrame, scenario: Scenario) -> list[Heading]:
-    """Return the columns worth showing: the median error first, then what was measured.
-
-    Parameters
-    ----------
-    summary : pandas.DataFrame
-        What `summarise` returns.
-    scenario : Scenario
-        Names the unit of errors, and says whether runs diverge or localise.
-    """
+    """Return the columns of a summary worth showing: the median error first, then everything measured."""
     unit = f" ({scenario.unit})" if scenario.unit else ""
     rank = error_measure(summary)
-    shown = [Heading(f"{rank}_median", f"median {error_text(rank)}{unit}", brief=True)]
+    worth = [Heading(f"{rank}_median", f"median {error_text(rank)}{unit}", brief=True)]
     if summary["filter"].nunique() > 1:
-        shown.append(Heading("ratio", f"ratio to {summary['baseline'].iloc[0]}", brief=True))
+        worth.append(Heading("ratio", f"ratio to {summary['baseline'].iloc[0]}", brief=True))
     for column in COLUMNS:
         if column.name == "diverged" and scenario.targets is not None:
             continue  # runs that failed, which are counted by themselves
-        if column.label and summary[column.name].notna().any():
-            label = column.label.format(unit=unit)
-            shown.append(Heading(column.name, label, column.format, column.brief))
-    if localises(scenario):
-        at_rest = Heading("diverged", "localised", lambda share: percent(1 - share), brief=True)
-        shown = [at_rest if heading.name == "diverged" else heading for heading in shown]
-    return [*shown, Heading("failures", "failed", lambda count: f"{count:.0f}")]
+        if column.name == "diverged" and localises(scenario):
+            worth.append(Heading("diverged", "localised", lambda share: percent(1 - share), brief=True))
+        elif column.label and summary[column.name].notna().any():
+            worth.append(Heading(column.name, column.label.format(unit=unit), column.format, column.brief))
+    return [*worth, Heading("failures", "failed", lambda count: f"{count:.0f}")]
 
 
 def headings_of_models(models: pd.DataFrame) -> list[Heading]:
-    """Return the columns worth showing of what `over_models` returns; what no filter has is left out."""
+    """Return the columns of `over_models` that some filter has."""
     base = models["baseline"].iloc[0]
     every = [
         Heading("ratio", f"error over {base}'s", brief=True),
@@ -453,5 +430,5 @@ def headings_of_models(models: pd.DataFrame) -> list[Heading]:
 
 
 def localises(scenario: Scenario) -> bool:
-    """Whether the good end of a run is counted, as with real data: that it localised."""
+    """Return True if runs that localised are counted, as with real data, and not those that diverged."""
     return scenario.data is not None and scenario.divergence is not None

@@ -17,7 +17,7 @@ from herdfilter._checks import as_positive, check_count, check_flags, short_repr
 from herdfilter.catalogue.specifications import Filters, FilterSpec
 from herdfilter.filters.progress import Counter, live_line, stage
 from herdfilter.filters.results import DegenerateWeightsError
-from herdfilter.study.columns import measured, measured_without_result, series_of
+from herdfilter.study.columns import measured, series_of
 from herdfilter.study.families import kind_of
 from herdfilter.study.plan import Study, plan_study
 from herdfilter.study.recording import Recording, record
@@ -205,7 +205,7 @@ def _perform(study: Study, task: Task) -> TaskResult:
     start = time.perf_counter()
     evidence = RunRecord(study.scenario, run.model, run.recording, run.reference)
     known = {"reference": "" if run.reference is None else (study.scenario.reference or {})["type"]}
-    known |= measured_without_result(evidence)
+    known |= measured(evidence, of_reference=True)
     if study.family is not None:
         known["kind"] = kind_of(run.model)
     try:
