@@ -18,10 +18,7 @@ from herdfilter.association.k_best import KBest
 
 
 def ratios(
-    likelihoods: ArrayLike,
-    detection_probability: ArrayLike,
-    clutter_density: ArrayLike,
-    existence: ArrayLike = 1.0,
+    likelihoods: ArrayLike, detection_probability: ArrayLike, clutter_density: ArrayLike, existence: ArrayLike = 1.0
 ) -> Array:
     """Return the matrix of ratios of tracks that exist with some probability, are detected with some, in clutter.
 

@@ -373,14 +373,7 @@ class ConditionalLine:
         return np.bincount(cell[inside], heights[inside], self.cells + 1).astype(np.float64)
 
     def _ascend(
-        self,
-        shares: Array,
-        factor: float,
-        weights: Array,
-        samples: Array,
-        low: float,
-        high: float,
-        guess: float,
+        self, shares: Array, factor: float, weights: Array, samples: Array, low: float, high: float, guess: float
     ) -> tuple[float, float]:
         """Maximum in [low, high] and its value: Newton's method, bisecting where it leaves the bracket."""
         margin = KERNEL_REACH * self.sigma

@@ -236,7 +236,5 @@ def _part(mixture: GaussianMixture, members: NDArray[np.bool_]) -> GaussianMixtu
     """Return a mixture of some of the components."""
     weights, covariances = mixture.weights[members], mixture.distinct_covariances
     return GaussianMixture.unchecked(
-        weights / weights.sum(),
-        mixture.means[members],
-        covariances if mixture.shared else covariances[members],
+        weights / weights.sum(), mixture.means[members], covariances if mixture.shared else covariances[members]
     )
