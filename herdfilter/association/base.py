@@ -11,21 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import Array, as_array, as_generator, short_repr
 
-Indices = NDArray[np.intp]
 Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Association:
-    """Marginals of the association of measurements to tracks, and the evidence of the scan.
+    """Marginals of the association of measurements to tracks, and the log evidence of the scan.
 
     Attributes
     ----------
     marginals : ndarray, shape (T, 1 + M)
         Column 0: the probability that the track has no measurement; column 1 + j: that it has measurement j. Rows sum to 1.
     log_evidence : float
-        Logarithm of the sum of the weights of all assignments. Exact for `Exact`, an approximation for
-        `BeliefPropagation`, a lower bound for methods that collect assignments, NaN for the others.
+        Logarithm of the sum of the weights of all assignments. `Exact` gives it exactly, `BeliefPropagation` approximately,
+        methods that collect assignments give a lower bound, the others NaN.
 
     Examples
     --------
@@ -42,7 +41,7 @@ class Association:
 
 
 class ClusterMethod(Protocol):
-    """What an association method has to offer: the solution of one cluster.
+    """An association method: it solves one cluster of tracks that compete for measurements.
 
     Examples
     --------
@@ -65,11 +64,11 @@ class ClusterMethod(Protocol):
 
 
 class Method:
-    """An association method: subclasses solve one cluster."""
+    """Base class of the association methods: subclasses solve one cluster."""
 
     def marginals(self, ratios: ArrayLike, rng: Any = None) -> Array:
-        """Marginals, shape (T, 1 + M), of a matrix of ratios: see `herdfilter.association.marginals`."""
-        return solved(self, ratios, rng).marginals  # type: ignore[arg-type]
+        """Return the marginals of a matrix of ratios, shape (T, 1 + M): see `herdfilter.association.marginals`."""
+        return solve_clusters(self, ratios, rng).marginals  # type: ignore[arg-type]
 
 
 def check_method(name: str, value: Any, names: Iterable[str] = ()) -> None:
@@ -79,9 +78,9 @@ def check_method(name: str, value: Any, names: Iterable[str] = ()) -> None:
         raise ValueError(f"{name}: expected {known}an instance such as Exact(), got {short_repr(value)}")
 
 
-def solved(method: ClusterMethod, ratios: ArrayLike, rng: Any) -> Association:
+def solve_clusters(method: ClusterMethod, ratios: ArrayLike, rng: Any) -> Association:
     """Check a matrix, split it, and put the solutions of its clusters together."""
-    matrix = checked(ratios)
+    matrix = as_ratios(ratios)
     if rng is not None:
         as_generator(rng)
     found = np.zeros_like(matrix)
@@ -90,11 +89,11 @@ def solved(method: ClusterMethod, ratios: ArrayLike, rng: Any) -> Association:
         part = matrix[np.ix_(tracks, columns)]
         shared = np.count_nonzero(part, axis=0) > 1
         shared[0] = False
-        # A measurement that one track alone can have is in the way of no other track: it joins column 0.
+        # A measurement that only one track can have hinders no other track: it joins column 0.
         own = np.where(shared, 0.0, part)
         together = np.column_stack([own.sum(axis=1), part[:, shared]])
         if not _assignable(together):
-            raise no_assignment()
+            raise no_assignment_error()
         if len(tracks) > 1:
             solution, log_sum = method.cluster(together, rng)
         else:
@@ -107,8 +106,8 @@ def solved(method: ClusterMethod, ratios: ArrayLike, rng: Any) -> Association:
     return Association(found, log_evidence)
 
 
-def checked(ratios: ArrayLike) -> Array:
-    """Return the matrix as floats of shape (T, 1 + M), no entry negative, every row with a positive finite sum."""
+def as_ratios(ratios: ArrayLike) -> Array:
+    """Return the matrix as floats (T, 1 + M): no entry is negative, every row has a positive finite sum."""
     matrix = as_array("ratios", ratios, (None, None))
     if matrix.shape[1] == 0:
         raise ValueError(
@@ -123,14 +122,14 @@ def checked(ratios: ArrayLike) -> Array:
     if wrong.any():
         t = int(wrong.argmax())
         raise ValueError(
-            f"ratios: expected rows with a positive finite sum, got {sums[t]:g} in row {t}: nothing of finite weight "
-            "explains this track; its first column is what it weighs without a measurement"
+            f"ratios: expected rows with a positive finite sum, got {sums[t]:g} in row {t}: no alternative of finite weight "
+            "explains this track; the first column is its weight without a measurement"
         )
     return matrix
 
 
-def clusters(matrix: Array) -> Iterator[tuple[Indices, Indices]]:
-    """Yield rows and columns (always with 0) of each set of tracks that compete, however indirectly, for measurements."""
+def clusters(matrix: Array) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield the rows and columns (always with 0) of each set of tracks that compete, even indirectly, for measurements."""
     gated = matrix > 0
     gated[:, 0] = False
     waiting = np.ones(len(matrix), dtype=bool)
@@ -148,7 +147,7 @@ def clusters(matrix: Array) -> Iterator[tuple[Indices, Indices]]:
 
 
 def _assignable(ratios: Array) -> bool:
-    """Whether each track that needs a measurement can have one of its own."""
+    """Return True if each track that needs a measurement can have one of its own."""
     wanted = ratios[ratios[:, 0] == 0, 1:] > 0
     if not len(wanted):
         return True
@@ -157,7 +156,7 @@ def _assignable(ratios: Array) -> bool:
     return int(wanted[linear_sum_assignment(wanted, maximize=True)].sum()) == len(wanted)
 
 
-def no_assignment() -> ValueError:
+def no_assignment_error() -> ValueError:
     """Return the error for a cluster in which no assignment has a positive weight."""
     return ValueError(
         "ratios: expected an assignment of positive weight, got none: more tracks need a measurement than there are; "

@@ -11,8 +11,10 @@ from numba import njit
 
 from herdfilter._checks import Array, as_generator, as_positive, check_count, one_of
 from herdfilter.association.base import Integers, Method
-from herdfilter.association.k_best import weighed
+from herdfilter.association.k_best import weighted_marginals
 
+Estimate = Literal["conditionals", "counts", "joint"]
+ESTIMATES = ("conditionals", "counts", "joint")
 KEYS = ("set", "assignment")
 FIRST_VISITS = ("irrational", "argmax")
 
@@ -24,23 +26,23 @@ class HerdedGibbs(Method):
     Each track in turn adds its conditional p, given what the others leave, to a weight vector w, takes the measurement of
     largest weight, and subtracts 1 from it. Wolf and Baum (2020), "Deterministic Gibbs sampling for data association in
     multi-object tracking", keep one w for each track and assignment of all others. Here it is one for each track and set
-    of those measurements in use that matter to the track: that is all the conditional depends on, there are far fewer, and
-    each is visited more often.
+    of those measurements in use that matter to the track: the conditional depends on nothing else, there are far fewer sets,
+    and each is visited more often.
 
     Parameters
     ----------
     sweeps : int
         Over all tracks of a cluster, from all missed.
     key : {"set", "assignment"}
-        What a weight vector is kept for, beside the track: the set of measurements in use, or the assignment of all other
+        Beside the track, a weight vector belongs to the set of measurements in use, or to the assignment of all other
         tracks, as published.
     neglect : float or "auto"
-        With the key "set": measurements whose ratio makes up at most this share of the track's row are left out of the
-        set. The conditional is always the right one; vectors whose conditionals differ little are shared. 0 tells all sets
-        apart; 1 keeps one vector a track. By default ``3 / sqrt(sweeps)``: with more sweeps, more sets can be told apart.
+        With the key "set": measurements whose ratio makes up at most this fraction of the track's row are left out of the
+        set. The conditional is always the right one; vectors whose conditionals differ little are shared. 0 keeps all sets
+        apart; 1 keeps one vector a track. By default ``3 / sqrt(sweeps)``: more sweeps can keep more sets apart.
     first_visit : {"irrational", "argmax"}
-        Where a weight vector is met for the first time, its argmax would always be the most probable measurement. By
-        default the value is taken at the next point of the track's sequence of multiples of an irrational number.
+        At the first visit of a weight vector, its argmax would always be the most probable measurement. By default the value
+        is taken at the next point of the track's sequence of multiples of an irrational number.
     estimate : {"conditionals", "counts", "joint"}
         As in `RandomGibbs`.
 
@@ -51,9 +53,8 @@ class HerdedGibbs(Method):
 
     Notes
     -----
-    As published: ``HerdedGibbs(sweeps, key="assignment", first_visit="argmax", estimate="joint")``. It gives the numbers of
-    the authors' program where all tracks exist for certain; that program tells a track that is dead from one that is missed,
-    which are one alternative here.
+    As published: ``HerdedGibbs(sweeps, key="assignment", first_visit="argmax", estimate="joint")``. It reproduces the
+    authors' program if all tracks exist for certain; that program keeps dead and missed tracks apart.
 
     Examples
     --------
@@ -80,7 +81,7 @@ class HerdedGibbs(Method):
 
     def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
         """Return the marginals of one cluster, and the log evidence if the estimate is "joint"."""
-        rows = scaled(ratios)
+        rows = gibbs_rows(ratios)
         codes = np.random.default_rng(0).integers(2**64, size=rows.shape, dtype=np.uint64)  # any that differ
         counts_for = np.ones(rows.shape, np.bool_)
         if self.key == "set":
@@ -88,12 +89,12 @@ class HerdedGibbs(Method):
             counts_for = rows > (3 / sqrt(self.sweeps) if self.neglect == "auto" else self.neglect)
         counts_for[:, 0] = False
         steps = np.sqrt(_primes(len(rows))) % 1 if self.first_visit == "irrational" else np.zeros(len(rows))
-        found = sweeps(rows, np.empty((0, len(rows))), self.sweeps, codes, counts_for, steps)
-        return estimated(self.estimate, ratios, *found)
+        found = sweep_tracks(rows, np.empty((0, len(rows))), self.sweeps, codes, counts_for, steps)
+        return estimate_marginals(self.estimate, ratios, *found)
 
 
 def _primes(n: int) -> list[int]:
-    """Return the first n prime numbers; their square roots are independent over the rational numbers."""
+    """Return the first n primes; their square roots are independent over the rational numbers."""
     found: list[int] = []
     candidate = 2
     while len(found) < n:
@@ -113,7 +114,7 @@ class RandomGibbs(Method):
         Over all tracks of a cluster, from all missed.
     estimate : {"conditionals", "counts", "joint"}
         Marginals are averages of the conditional probabilities (Rao-Blackwell), relative frequencies of the states after
-        each sweep, or sums over the distinct ones of these states, weighed by their products of ratios.
+        each sweep, or sums over the distinct states, weighted by their products of ratios.
 
     Raises
     ------
@@ -138,32 +139,28 @@ class RandomGibbs(Method):
 
     def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
         """Return the marginals of one cluster, and the log evidence if the estimate is "joint"."""
-        rows = scaled(ratios)
+        rows = gibbs_rows(ratios)
         tracks = len(rows)
         uniforms = as_generator(rng).random((self.sweeps, tracks))
         codes = np.zeros(rows.shape, np.uint64)
-        found = sweeps(rows, uniforms, self.sweeps, codes, np.zeros(rows.shape, np.bool_), np.zeros(tracks))
-        return estimated(self.estimate, ratios, *found)
+        found = sweep_tracks(rows, uniforms, self.sweeps, codes, np.zeros(rows.shape, np.bool_), np.zeros(tracks))
+        return estimate_marginals(self.estimate, ratios, *found)
 
 
-Estimate = Literal["conditionals", "counts", "joint"]
-ESTIMATES = ("conditionals", "counts", "joint")
-
-
-def scaled(ratios: Array) -> Array:
-    """Rows that sum to 1; Gibbs sampling needs all their first entries."""
+def gibbs_rows(ratios: Array) -> Array:
+    """Return rows that sum to 1; Gibbs sampling needs all their first entries."""
     rows = np.ascontiguousarray(ratios / ratios.max(axis=1, keepdims=True))
     rows /= rows.sum(axis=1, keepdims=True)
     if (rows[:, 0] == 0).any():
         raise ValueError(
-            "ratios: Gibbs sampling changes one track at a time and expects a positive first column, got 0 in a row that "
-            "competes with others: take Exact() or BeliefPropagation()"
+            "ratios: expected a positive first column for Gibbs sampling, which changes one track at a time, got 0 in a row "
+            "that competes with others: take Exact() or BeliefPropagation()"
         )
     return rows
 
 
-def estimated(estimate: Estimate, ratios: Array, sums: Array, states: Integers) -> tuple[Array, float]:
-    """Marginals by one of the `ESTIMATES`, and the log evidence or NaN."""
+def estimate_marginals(estimate: Estimate, ratios: Array, sums: Array, states: Integers) -> tuple[Array, float]:
+    """Return the marginals by one of the `ESTIMATES`, and the log evidence or NaN."""
     if estimate == "conditionals":
         return sums / len(states), np.nan
     tracks, columns = ratios.shape
@@ -171,17 +168,17 @@ def estimated(estimate: Estimate, ratios: Array, sums: Array, states: Integers) 
         return np.array([np.bincount(states[:, t], minlength=columns) for t in range(tracks)]) / len(states), np.nan
     distinct = np.unique(states, axis=0)
     log_weights = np.log(ratios[np.arange(tracks), distinct]).sum(axis=1)
-    return weighed(distinct, log_weights, ratios.shape)
+    return weighted_marginals(distinct, log_weights, ratios.shape)
 
 
 @njit(cache=True, nogil=True)
-def sweeps(ratios, uniforms, n_sweeps, codes, counts_for, steps):
+def sweep_tracks(ratios, uniforms, n_sweeps, codes, counts_for, steps):
     """Sweep over the tracks from all missed; return the sums of the conditionals and the state after each sweep.
 
-    With uniform numbers, shape (n_sweeps, T), every track draws from its conditional. Without, shape (0, T), it is herded:
-    with one weight vector for each key, which is the exclusive or of the codes of what the other tracks have, as far as
-    that counts for the track. A key met first takes its value from the additive sequence with the step of the track, and
-    the largest weight where that step is 0.
+    With uniform numbers, shape (n_sweeps, T), every track draws from its conditional. Without, shape (0, T), it is herded
+    with one weight vector for each key: the exclusive or of the codes of the other tracks' measurements that count for the
+    track. At the first visit of a key the value comes from the additive sequence with the track's step; with step 0 it is
+    that of largest weight.
     """
     tracks, columns = ratios.shape
     size = 2
