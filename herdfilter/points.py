@@ -22,8 +22,7 @@ class Points:
     weights : array_like, shape (n,), optional
         Non-negative weights; normalised to sum to 1. Equal weights when omitted.
     signed : bool
-        Allow negative weights, as quadrature rules have them. The distances between points and mixtures take them, filters
-        do not.
+        Allow negative weights, as of quadrature rules. Distances between points and mixtures take them, filters do not.
 
     Raises
     ------
@@ -54,7 +53,7 @@ class Points:
 
     @classmethod
     def unchecked(cls, x: Array, weights: Array) -> Points:
-        """Build without validation, for arrays that are valid by construction (weights sum to 1)."""
+        """Build points from arrays that are valid by construction (weights sum to 1)."""
         self = object.__new__(cls)
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "weights", weights)
@@ -73,13 +72,7 @@ class Points:
 
     @property
     def log_weights(self) -> Array:
-        """Logarithms of the weights, shape (n,); -inf for weights of zero.
-
-        Raises
-        ------
-        ValueError
-            If a weight is negative.
-        """
+        """Logarithms of the weights, shape (n,), -inf for weights of zero; ValueError if a weight is negative."""
         if (self.weights < 0).any():
             raise ValueError(f"weights: expected non-negative weights, got {self.weights.min():g}")
         with np.errstate(divide="ignore"):

@@ -1,7 +1,7 @@
 """Kernels and their expectations under a mixture; one file a kernel.
 
-A kernel is kept at its unit-peak scale, because the normalised density overflows optimisers in high dimension;
-`log_normaliser` restores the constant of the Gaussian one for reported figures.
+Kernels have unit peak, because the normalised density overflows optimisers in high dimension; `log_normaliser` restores
+the constant of the Gaussian one for reported figures.
 """
 
 from herdfilter.kernels.base import (

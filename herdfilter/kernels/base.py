@@ -10,8 +10,8 @@ from herdfilter._checks import Array, as_covariance, as_definite, as_points
 from herdfilter.kernels.gaussian import Gaussian
 from herdfilter.mixture import GaussianMixture, as_mixture
 
-ORDERS = 1e-3, 1e6
-"""Least and largest order of a kernel: beyond them quadrature over its widths takes too many nodes."""
+ORDERS = 1e-3, 1e6  # least and largest order of a kernel: beyond them quadrature over its widths takes too many nodes
+EXPECTATIONS_AT_ONCE = 2**21  # numbers in memory
 
 
 @runtime_checkable
@@ -19,9 +19,8 @@ class Kernel(Protocol):
     """A radial kernel ``k(x, y) = value(|x - y|^2)`` in coordinates in which its bandwidth is 1.
 
     Gaussian, Laplace, Matern, Student and inverse multiquadric kernels are all mixtures of Gaussians,
-    ``value(r^2) = sum_j weights_j exp(-rates_j r^2 / 2)``, a finite sum or the quadrature of an integral. Under a
-    Gaussian mixture each term has its expectation in closed form, so the expectation of the kernel is a sum of as many
-    terms as the quadrature has nodes (`herdfilter.kernels.KernelMean`).
+    ``value(r^2) = sum_j weights_j exp(-rates_j r^2 / 2)``, a finite sum or the quadrature of an integral. Under a Gaussian
+    mixture each term has its expectation in closed form (`herdfilter.kernels.KernelMean`).
 
     Examples
     --------
@@ -42,7 +41,7 @@ class Kernel(Protocol):
     """
 
     def value(self, squared: Array) -> Array:
-        """Kernel at squared distances of any shape."""
+        """Return the kernel at squared distances of any shape."""
         ...
 
     def slope(self, squared: Array) -> Array:
@@ -50,17 +49,12 @@ class Kernel(Protocol):
         ...
 
     def scales(self) -> tuple[Array, Array]:
-        """Rates and weights, shapes (J,) and (J,), of the Gaussian mixture that stands for the kernel."""
+        """Return rates and weights, shapes (J,) and (J,), of the Gaussian mixture that stands for the kernel."""
         ...
 
 
 def as_kernel(name: str, kernel: Any) -> Kernel:
-    """Return `kernel` if it follows the contract.
-
-    Raises
-    ------
-    TypeError
-        If it is a class, or lacks a method: a kernel without `scales` has no expectation to herd from.
+    """Return `kernel` if it follows the contract; raise TypeError if it is a class or lacks a method.
 
     Examples
     --------
@@ -83,7 +77,7 @@ def as_kernel(name: str, kernel: Any) -> Kernel:
 
 
 def exponential_nodes(low: float, high: float, power: float = 1.0) -> Array:
-    """Nodes ``v = exp(u)`` of the trapezoidal rule in u, from ``exp(low)`` to ``exp(high)``.
+    """Return nodes ``v = exp(u)`` of the trapezoidal rule in u, from ``exp(low)`` to ``exp(high)``.
 
     For integrands ``v^(power - 1) exp(-v) f(v)``, or with 1/v in the exponential, the rule converges exponentially: they are
     analytic for ``|Im u| < pi / 2``, and at a step of 0.5 the error is about ``exp(-pi^2 / 0.5) = 3e-9``. Their width in u
@@ -92,11 +86,8 @@ def exponential_nodes(low: float, high: float, power: float = 1.0) -> Array:
     return np.exp(np.arange(low, high, 0.5 / np.sqrt(max(1.0, power))))
 
 
-EXPECTATIONS_AT_ONCE = 2**21  # numbers held at once
-
-
 def log_normaliser(covariance: Array) -> float:
-    """Log of ``1 / sqrt((2 pi)^d |K|)``, the constant between the unit-peak Gaussian kernel and the Gaussian density.
+    """Return the log of ``1 / sqrt((2 pi)^d |K|)``, which turns the unit-peak Gaussian kernel into the Gaussian density.
 
     Examples
     --------
@@ -111,8 +102,8 @@ class KernelMean:
     """The function ``mu(x) = E k(x, X)`` for X from a mixture, in coordinates in which the kernel has bandwidth 1.
 
     With the eigenvalues l of a component's covariance and y the offset from its mean along the eigenvectors, a Gaussian of
-    rate s has the expectation ``prod_i (1 + s l_i)^(-1/2) exp(-sum_i s y_i^2 / (1 + s l_i) / 2)``: no inverse is taken, and
-    singular covariances are no exception.
+    rate s has the expectation ``prod_i (1 + s l_i)^(-1/2) exp(-sum_i s y_i^2 / (1 + s l_i) / 2)``: no inverse is taken, so
+    covariances may be singular.
 
     Parameters
     ----------
@@ -138,11 +129,11 @@ class KernelMean:
         self._scale_weights = scale_weights
 
     def __call__(self, x: Array) -> Array:
-        """Value at points, (n, d) -> (n,)."""
+        """Return the value at points, (n, d) -> (n,)."""
         return self._evaluate(x, gradient=False)[0]
 
     def with_gradient(self, x: Array) -> tuple[Array, Array]:
-        """Value and gradient at points, (n, d) -> (n,) and (n, d)."""
+        """Return value and gradient at points, (n, d) -> (n,) and (n, d)."""
         return self._evaluate(x, gradient=True)
 
     def _evaluate(self, x: Array, gradient: bool) -> tuple[Array, Array]:
@@ -174,7 +165,7 @@ def in_kernel_frame(mixture: GaussianMixture, covariance: Array) -> tuple[Array,
 
 
 def expected_kernel(mixture: GaussianMixture, x: Array, covariance: Array, kernel: Kernel | None = None) -> Array:
-    """``E_p[k(x, X)]`` for X from the mixture, unit-peak kernel of the given covariance; (n, d) -> (n,).
+    """Return ``E_p[k(x, X)]`` for X from the mixture and a unit-peak kernel of the given covariance; (n, d) -> (n,).
 
     For the Gaussian kernel the closed form is
     ``sum_i w_i sqrt(|K| / |S_i + K|) exp(-(x - m_i)' (S_i + K)^-1 (x - m_i) / 2)``; the published one (Wolf and Baum) lacks
@@ -196,7 +187,7 @@ def expected_kernel(mixture: GaussianMixture, x: Array, covariance: Array, kerne
 
 
 def expected_kernel_pair(mixture: GaussianMixture, covariance: Array, kernel: Kernel | None = None) -> float:
-    """``E_p[k(X, X')]`` for two independent draws from the mixture, unit-peak kernel.
+    """Return ``E_p[k(X, X')]`` for two independent draws from the mixture and a unit-peak kernel.
 
     Examples
     --------
@@ -217,7 +208,7 @@ def expected_kernel_pair(mixture: GaussianMixture, covariance: Array, kernel: Ke
 
 
 def density_product(mixture: GaussianMixture, covariance: Array | None = None) -> float:
-    """Integral of p(x) p(y) N(x - y; 0, covariance), or of p(x)^2 without a covariance.
+    """Return the integral of p(x) p(y) N(x - y; 0, covariance), or of p(x)^2 without a covariance.
 
     Examples
     --------
