@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,11 +26,11 @@ from herdfilter.angles import wrap_angles
 from herdfilter.mixture import GaussianMixture
 
 MOST_SUBSTEPS = 100_000
-"""Steps of integration between two steps of a filter: more take minutes."""
+"""Most integration steps between two steps of a filter: more take minutes."""
 
 
 class GaussianStart:
-    """What models share whose state at step 0 is Gaussian, with the mean and covariance that these fields hold."""
+    """Base of models whose state at step 0 is Gaussian, with the mean and covariance of these fields."""
 
     initial_mean: Array
     initial_covariance: Array
@@ -49,8 +49,55 @@ class GaussianStart:
         assign(self, initial_mean=mean, initial_covariance=covariance)
 
 
+class IsotropicStart:
+    """Base of models whose state at step 0 is Gaussian, with a mean and one variance for all of its entries."""
+
+    dim: int
+    initial_mean: Any = 0.0
+    initial_variance: float
+
+    @cached_property
+    def initial(self) -> GaussianMixture:
+        """Distribution of the state at step 0."""
+        return GaussianMixture([1.0], np.reshape(self.initial_mean, (1, self.dim)), self.initial_variance * np.eye(self.dim))
+
+
+class NoisyFlow(IsotropicStart):
+    """Base of models that follow a differential equation under additive noise, and of which some entries are observed."""
+
+    noise_rate: float
+    observation_variance: float
+    observed_entries: slice = slice(None)
+
+    __repr__ = fields_in_line
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the noise added over a time `dt`, (d, d)."""
+        return self.noise_rate * dt * np.eye(self.dim)
+
+    def observation_mean(self, x: Array, step: int) -> Array:
+        """Mean of the observation: the observed entries themselves, (n, d) -> (n, k)."""
+        return x[:, self.observed_entries]
+
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """Jacobian of `observation_mean`, (n, k, d)."""
+        rows = np.eye(self.dim)[self.observed_entries]
+        return np.broadcast_to(rows, (len(x), *rows.shape))
+
+    def observation_covariance(self, step: int) -> Array:
+        """Covariance of the observation noise, (k, k)."""
+        return self.observation_variance * np.eye(len(range(self.dim)[self.observed_entries]))
+
+    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
+        """Log-density of the finite part of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
+        mean, variance = self.observation_mean(x, step), self.observation_variance
+        z, observed = as_partial_observation(z, mean.shape[1])
+        residual = (z - mean)[:, observed]
+        return np.asarray(-0.5 * ((residual**2).sum(axis=1) / variance + len(observed) * np.log(2 * np.pi * variance)))
+
+
 class WhiteAcceleration(GaussianStart):
-    """What models share whose state is a position and a velocity, each axis with a white acceleration of this density."""
+    """Base of models whose state is position and velocity, each axis with a white acceleration of this density."""
 
     spectral_density: float
 
@@ -61,8 +108,67 @@ class WhiteAcceleration(GaussianStart):
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the integrated white acceleration over a time `dt`, (d, d)."""
-        axis = [[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]
-        return self.spectral_density * np.kron(axis, np.eye(len(self.initial_mean) // 2))
+        return self.spectral_density * np.kron(acceleration_block(dt), np.eye(len(self.initial_mean) // 2))
+
+
+class PlanarSensors(WhiteAcceleration):
+    """Base of models of a target (x, y, vx, vy) that sensors at fixed places (S, 2) observe, one number each."""
+
+    sensors: Array
+
+    dim = 4
+    partial_observations = True
+
+    def _assign_target(self, least: int, sd: str) -> None:
+        """Check sensors, start, density and the standard deviation of this name, and store them."""
+        assign(self, sensors=as_array("sensors", self.sensors, (None, 2)))
+        self._assign_start(4)
+        assign_positive(self, sd, "spectral_density")
+        if len(self.sensors) < least:
+            raise ValueError(f"sensors: expected at least {least} positions, got {len(self.sensors)}")
+
+    def _offsets(self, x: Array) -> Array:
+        """Vectors from the sensors to the target, (n, 4) -> (n, S, 2)."""
+        return x[:, None, :2] - self.sensors
+
+
+class RangeAndBearing(GaussianStart):
+    """Base of models that a radar in the plane observes by range and bearing (radians), with independent Gaussian noise."""
+
+    dim: int
+    range_sd: float
+    bearing_sd: float
+    position: ClassVar[Any]  # entries of the state
+
+    observation_circular = (1,)
+    partial_observations = True
+
+    def offset(self, x: Array) -> Array:
+        """Return the position relative to the radar, (n, d) -> (n, 2)."""
+        return x[:, self.position]
+
+    def observation_mean(self, x: Array, step: int) -> Array:
+        """Range and bearing, (n, d) -> (n, 2)."""
+        return range_and_bearing(self.offset(x))
+
+    def observation_covariance(self, step: int) -> Array:
+        """Covariance of range and bearing, (2, 2)."""
+        return np.diag([self.range_sd, self.bearing_sd]) ** 2
+
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """Jacobian of `observation_mean`, (n, 2, d)."""
+        jacobian = np.zeros((len(x), 2, self.dim))
+        jacobian[:, :, self.position] = range_and_bearing_jacobian(self.offset(x))
+        return jacobian
+
+    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
+        """Log-density of the finite ones of range and bearing in `z`, shape (2,); (n, d) -> (n,)."""
+        return independent_log_density(z, self.observation_mean(x, step), [self.range_sd, self.bearing_sd], (1,))
+
+
+def acceleration_block(dt: float) -> list[list[float]]:
+    """Return the covariance of the position and velocity of one axis after a time `dt` of unit white acceleration."""
+    return [[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]
 
 
 def assign(model: Any, **values: Any) -> None:
@@ -91,21 +197,21 @@ def as_partial_observation(z: ArrayLike, size: int) -> tuple[Array, NDArray[np.i
     z = as_numbers("z", z, (size,), missing=True)
     z = as_array("z", z if z.ndim else z[None], (size,), finite=False)
     if np.isfinite(z).all():
-        return z, _all(size)
+        return z, _all_entries(size)
     if np.isinf(z).any():
         raise ValueError(f"z: expected finite numbers, or NaN where missing, got {z}")
     return z, np.flatnonzero(~np.isnan(z))
 
 
 @lru_cache
-def _all(size: int) -> NDArray[np.integer[Any]]:
+def _all_entries(size: int) -> NDArray[np.integer[Any]]:
     indices = np.arange(size)
     indices.flags.writeable = False
     return indices
 
 
 def substeps(dt: float, longest: float) -> int:
-    """Return into how many steps, none longer than `longest`, a time step is divided."""
+    """Return the number of equal integration steps, none longer than `longest`, in a time `dt`."""
     count = math.ceil(dt / longest - 1e-9)
     if count > MOST_SUBSTEPS:
         raise ValueError(
@@ -129,23 +235,15 @@ def range_and_bearing_jacobian(offset: Array) -> Array:
     return np.moveaxis(rows, -1, 0)
 
 
-def log_density(z: ArrayLike, mean: Array, sd: ArrayLike, circular: tuple[int, ...]) -> Array:
-    """Log-density of the finite entries of `z` (k,) for independent Gaussian noise of `sd` (k,), angles wrapped.
+def independent_log_density(z: ArrayLike, mean: Array, sd: ArrayLike, circular: tuple[int, ...]) -> Array:
+    """Return the log-density of the finite entries of `z` (k,) for independent Gaussian noise of `sd` (k,), (n, k) -> (n,).
 
-    Parameters
-    ----------
-    mean : ndarray, shape (n, k)
-    circular : tuple of int
-        Entries that are angles.
-
-    Returns
-    -------
-    ndarray, shape (n,)
+    The residuals of entries that are `circular` are wrapped.
     """
     sd = np.asarray(sd)
-    z, kept = as_partial_observation(z, len(sd))
-    scaled = (wrap_angles(z - mean, circular) / sd)[:, kept]
-    return -0.5 * (scaled**2).sum(axis=1) - np.log(sd[kept] * np.sqrt(2 * np.pi)).sum()
+    z, observed = as_partial_observation(z, len(sd))
+    scaled = (wrap_angles(z - mean, circular) / sd)[:, observed]
+    return np.asarray(-0.5 * (scaled**2).sum(axis=1) - np.log(sd[observed] * np.sqrt(2 * np.pi)).sum())
 
 
 @dataclass(frozen=True, eq=False)
