@@ -294,7 +294,7 @@ def test_a_study_cut_off_says_so(result):
 
 
 def test_shipped_models_show_their_equations_and_others_do_not():
-    from herdfilter.report.equations import equations
+    from herdfilter.report.parts import equations
     from herdfilter.study.scenario import load_scenario, scenario_files
 
     for name in scenario_files():

@@ -7,7 +7,7 @@ from herdfilter.cli.findings import Findings
 from herdfilter.plotting import drawings
 from herdfilter.plotting.trajectories import first_and_best
 from herdfilter.report.animation import animation
-from herdfilter.report.tables import results as report_table
+from herdfilter.report.parts import results_table
 from herdfilter.study import columns, results, summary
 from herdfilter.study.columns import COLUMNS, SERIES, Column, digits, percent
 from herdfilter.study.engine import run_study
@@ -40,7 +40,7 @@ def test_one_declaration_brings_a_new_number_everywhere(scenario, monkeypatch):
     np.testing.assert_allclose(result.runs["worst"], expected)
     assert result.summary["worst"][0] == pytest.approx(np.median(expected))
     assert "worst error" in " ".join(Findings(result, 6).text(wide=True).split())
-    assert "worst error" in report_table(result)["heads"]
+    assert "worst error" in results_table(result)["heads"]
 
 
 def test_a_study_is_summarised_once(scenario, monkeypatch):
@@ -50,7 +50,7 @@ def test_a_study_is_summarised_once(scenario, monkeypatch):
     findings = Findings(result, 2)
     findings.print_all()
     drawings(result)
-    report_table(result)
+    results_table(result)
     animation(result, ["bootstrap"])
     first_and_best(result)
     assert len(calls) == 1

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from herdfilter.cli import main
-from herdfilter.report.equations import equations
+from herdfilter.report.parts import equations
 from herdfilter.study.data import fetch
 from herdfilter.study.scenario import load_scenario
 
