@@ -16,6 +16,16 @@ from herdfilter.association.exact import Exact
 from herdfilter.association.gibbs import HerdedGibbs, RandomGibbs
 from herdfilter.association.k_best import KBest
 
+METHODS: dict[str, Callable[[], ClusterMethod]] = {
+    "exact": Exact,
+    "auto": partial(Exact, max_ways=300_000, otherwise=BeliefPropagation()),
+    "belief-propagation": BeliefPropagation,
+    "k-best": KBest,
+    "random-gibbs": RandomGibbs,
+    "herded-gibbs": HerdedGibbs,
+}
+"""Name -> method, with its default options."""
+
 
 def ratios(
     likelihoods: ArrayLike, detection_probability: ArrayLike, clutter_density: ArrayLike, existence: ArrayLike = 1.0
@@ -82,17 +92,6 @@ def _probabilities(name: str, value: ArrayLike, n: int) -> Array:
         wrong = array[~((array >= 0) & (array <= 1))].flat[0]
         raise ValueError(f"{name}: expected probabilities from 0 to 1, got {wrong:g}")
     return np.broadcast_to(array, (n,))
-
-
-METHODS: dict[str, Callable[[], ClusterMethod]] = {
-    "exact": Exact,
-    "auto": partial(Exact, max_ways=300_000, otherwise=BeliefPropagation()),
-    "belief-propagation": BeliefPropagation,
-    "k-best": KBest,
-    "random-gibbs": RandomGibbs,
-    "herded-gibbs": HerdedGibbs,
-}
-"""Name -> method, with its default options."""
 
 
 def marginals(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any = None) -> Array:

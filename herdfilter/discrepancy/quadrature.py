@@ -1,4 +1,10 @@
-"""Weights of given points under which they represent a mixture best."""
+"""Weights under which given points represent a mixture best.
+
+On the simplex they solve a quadratic programme. With Gram matrix K and expectations z, ``w' K w / 2 - z' w`` is minimised
+over ``w >= 0, sum w = 1`` by an active-set method (Lawson and Hanson 1974, ch. 23, with the sum as an equality constraint).
+The points of positive weight are the free ones; K restricted to them is kept as a Cholesky factor, to which a point is added
+or from which one is removed in O(k^2).
+"""
 
 from __future__ import annotations
 
@@ -13,6 +19,10 @@ from herdfilter.kernels import Gaussian, Kernel, as_kernel, expected_kernel
 from herdfilter.mixture import GaussianMixture, as_mixture
 
 JITTER = 1e-10  # added to the diagonal of the Gram matrix, whose diagonal is 1, for signed weights
+DEPENDENT_DISTANCE = 1e-11  # squared, relative, from the span of the free points: a nearer point is not added
+
+# Options of functions that only compiled code calls
+SOLVER: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def optimal_weights(
@@ -22,11 +32,10 @@ def optimal_weights(
     constraint: Literal["simplex", "sum", "none"] = "simplex",
     kernel: Kernel | None = None,
 ) -> Array:
-    """Weights of given points that minimise their herding error ``w' K w - 2 z' w + E[k(X, X')]``.
+    """Return the weights of given points that minimise their herding error ``w' K w - 2 z' w + E[k(X, X')]``.
 
-    K is the Gram matrix of the points under the kernel, Gaussian unless another is given, and z holds the kernel's
-    expectations at them. Without a constraint these are the weights ``K^-1 z`` of Bayesian quadrature (O'Hagan 1991;
-    Huszar and Duvenaud 2012).
+    K is the Gram matrix of the points under the kernel, Gaussian by default, and z holds the kernel's expectations at them.
+    Without a constraint these are the weights ``K^-1 z`` of Bayesian quadrature (O'Hagan 1991; Huszar and Duvenaud 2012).
 
     Parameters
     ----------
@@ -38,7 +47,7 @@ def optimal_weights(
         Covariance of the kernel.
     constraint : {"simplex", "sum", "none"}
         ``"simplex"``: non-negative weights that sum to 1. ``"sum"``: signed weights that sum to 1. ``"none"``: signed
-        weights, whatever their sum.
+        weights with any sum.
     kernel : Kernel, optional
         See `herdfilter.kernels`.
 
@@ -53,20 +62,16 @@ def optimal_weights(
 
     Notes
     -----
-    K is singular to rounding where points lie close together next to the kernel. Signed weights are therefore computed with
-    1e-10 added to its diagonal, which limits them in size (`JITTER`). On the simplex no jitter is needed: a point that
-    depends on others, to 1e-11 in squared distance, keeps the weight 0.
+    K is singular to rounding if points lie close together relative to the kernel. Signed weights are therefore computed with
+    1e-10 added to its diagonal, which limits their size. On the simplex, a point that depends on others, to 1e-11 in squared
+    distance, keeps the weight 0.
 
     Examples
     --------
     >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[1.0]]])
     >>> x = np.array([[-2.0], [0.0], [2.0]])
-    >>> weights = hf.optimal_weights(x, mixture, kernel_covariance=np.eye(1))
-    >>> print(weights.round(3))
+    >>> print(hf.optimal_weights(x, mixture, kernel_covariance=np.eye(1)).round(3))
     [0.17 0.66 0.17]
-    >>> optimal, equal = hf.Points(x, weights), hf.Points(x)
-    >>> hf.herding_error(optimal, mixture, 1.0) < hf.herding_error(equal, mixture, 1.0)
-    True
     """
     one_of("constraint", constraint, ("simplex", "sum", "none"))
     d = as_mixture("mixture", mixture).dim
@@ -86,10 +91,14 @@ def optimal_weights(
 
 
 def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
-    """Non-negative weights of sum 1 that minimise ``w' gram w - 2 z' w``.
+    """Return the non-negative weights of sum 1 that minimise ``w' gram w - 2 z' w``.
 
-    The matrix (n, n) is symmetric and positive semi-definite, or as of a kernel that falls from 0, such as -r; z is (n,). A
-    ValueError names shapes that do not fit, and numbers that are not finite.
+    The matrix (n, n) is symmetric and positive semi-definite, or that of a kernel that falls from 0, such as -r; z is (n,).
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or numbers are not finite.
 
     Examples
     --------
@@ -106,17 +115,17 @@ def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
     if not asymmetry <= ROUNDING * np.abs(gram).max():
         raise ValueError(f"gram: expected a symmetric matrix, got an asymmetry of {asymmetry:g}")
     weights = np.zeros(n)
-    # Of a kernel that falls from 0, such as -r; where weights sum to 1, a constant changes nothing.
+    # A kernel that falls from 0, such as -r, is raised: a constant changes nothing if weights sum to 1.
     shift = 1.0 - gram.min() if gram[0, 0] <= 0.0 else 0.0
     shifted = np.ascontiguousarray(gram + shift)
     correct_weights(shifted, np.ascontiguousarray(z), weights, n, np.empty(n, np.int64), 0, np.empty((n, n)))
     if not 0 < weights.sum() < np.inf:
-        raise ValueError(f"z: expected numbers of the size of those of gram, got {np.abs(z).max():g}")
+        raise ValueError(f"z: expected numbers about as large as those of gram, got {np.abs(z).max():g}")
     return weights / weights.sum()
 
 
 def kernel_matrix(x: ArrayLike, covariance: ArrayLike, kernel: Kernel | None = None) -> Array:
-    """Gram matrix of a unit-peak kernel of the given covariance, Gaussian by default; (n, d) -> (n, n).
+    """Return the Gram matrix of a unit-peak kernel of the given covariance, Gaussian by default; (n, d) -> (n, n).
 
     Examples
     --------
@@ -134,15 +143,9 @@ def kernel_matrix(x: ArrayLike, covariance: ArrayLike, kernel: Kernel | None = N
     return (Gaussian() if kernel is None else as_kernel("kernel", kernel)).value(squared)
 
 
-DEPENDENT = 1e-11  # squared distance, of a unit, from the span of the free points under which a point is not added
-
-# Options of functions that only compiled code calls
-SOLVER: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
 def correct_weights(gram, z, w, count, free, size, factor):
-    """Make the first `count` weights optimal, starting from those there are; the number of free points is returned.
+    """Optimise the first `count` weights, starting from the given ones; return the number of free points.
 
     `free[:size]` lists the free points in the order of the rows of `factor`. Start with ``size = 0`` and add points one at
     a time, or all at once: the point that gains most enters first.
@@ -158,7 +161,7 @@ def correct_weights(gram, z, w, count, free, size, factor):
             if w[entering] > 0.0:
                 blocked[:] = False
             else:
-                blocked[entering] = True  # it gains less than rounding: not to be tried again before another enters
+                blocked[entering] = True  # it gains less than rounding: the next try waits until another enters
         entering = -1
         most = 0.0
         for i in range(count):
@@ -182,7 +185,7 @@ def correct_weights(gram, z, w, count, free, size, factor):
 
 @njit(inline="always", **SOLVER)
 def _add(gram, free, size, factor, point):
-    """Append a point to the free ones, unless it depends on them; returns their number."""
+    """Append a point to the free ones, unless it depends on them; return their number."""
     row = factor[size]
     pivot = gram[point, point]
     for i in range(size):
@@ -191,7 +194,7 @@ def _add(gram, free, size, factor, point):
             entry -= factor[i, k] * row[k]
         row[i] = entry / factor[i, i]
         pivot -= row[i] * row[i]
-    if pivot <= DEPENDENT * gram[point, point]:
+    if pivot <= DEPENDENT_DISTANCE * gram[point, point]:
         return size
     row[size] = np.sqrt(pivot)
     free[size] = point
@@ -200,7 +203,7 @@ def _add(gram, free, size, factor, point):
 
 @njit(inline="always", **SOLVER)
 def _remove(free, size, factor, place):
-    """Take the free point at `place` out of the factor by plane rotations; returns the number left."""
+    """Remove the free point at `place` from the factor by plane rotations; return the number left."""
     for i in range(place, size - 1):
         free[i] = free[i + 1]
         for k in range(i + 2):
@@ -219,7 +222,7 @@ def _remove(free, size, factor, place):
 
 @njit(inline="always", **SOLVER)
 def _minimise(z, w, free, size, factor, work):
-    """Minimise over the free points, dropping those whose weight reaches zero; their number, and z_i - (K w)_i on them."""
+    """Minimise over the free points, dropping those of weight zero; return their number, and z_i - (K w)_i on them."""
     goal, ones = work[0], work[1]
     while True:
         for i in range(size):

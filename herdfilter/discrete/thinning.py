@@ -23,21 +23,21 @@ SETTLED_SCATTER = 0.01  # relative change of the scatter that no longer matters
 
 
 def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Sequence[int] = ()) -> NDArray[np.int64]:
-    """Choose m members of a sample that represent it best, all with the same weight; returns their indices.
+    """Choose m members of a sample that represent it best, all with the same weight; return their indices.
 
-    Chosen are the members of least energy distance to the whole sample, ``2 E|X - Y| - E|X - X'| - E|Y - Y'|`` with X from
-    the members and Y from the sample (Szekely and Rizzo 2013): first one by one, each the best addition, which is herding
-    with the kernel ``-|x - y|`` (Chen, Welling and Smola 2010), then exchanged, each in turn for the best replacement, until
-    a sweep over all members gains less than one per cent. The kernel has no width to choose; the points of least distance,
-    members or not, are the support points of Mak and Joseph (2018).
+    The members have least energy distance to the whole sample, ``2 E|X - Y| - E|X - X'| - E|Y - Y'|`` with X from the
+    members and Y from the sample (Szekely and Rizzo 2013). They are chosen one by one, each the best addition, which is
+    herding with the kernel ``-|x - y|`` (Chen, Welling and Smola 2010), then exchanged, each in turn for the best
+    replacement, until a sweep over all members gains less than one per cent. The kernel has no width to choose; the points
+    of least distance, members or not, are the support points of Mak and Joseph (2018).
 
-    Distances are taken in coordinates in which the sample has unit scatter, so that the choice is the same whatever the
-    units of the state, or any other affine map of it. The scatter is that of a t distribution with three degrees of
-    freedom, which outliers and heavy tails do not inflate (Kent and Tyler 1991); where there is none, as with most points in
-    a plane, the covariance. Angles are points on a circle, its radius by their own scatter.
+    Distances are taken in coordinates in which the sample has unit scatter, so that units of the state, or any other affine
+    map, do not matter. The scatter is that of a t distribution with three degrees of freedom, which outliers and heavy tails
+    do not inflate (Kent and Tyler 1991); if it does not exist, as with most points in a plane, the covariance. Angles are
+    points on a circle, its radius by their own scatter.
 
-    The result is deterministic, and the order of the points has no influence but on the choice between equal ones. All pairs
-    of points are visited once, in blocks, and the m n pairs with a member a few times: time grows as n^2 d, memory as n d.
+    The result is deterministic, and the order of the points decides only between equal ones. Time grows as n^2 d, memory as
+    n d.
 
     Parameters
     ----------
@@ -46,15 +46,15 @@ def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Seque
     m : int
         Number of members, at most n.
     weights : array_like, shape (n,), optional
-        Non-negative weights of the sample; normalised to sum to 1. Equal weights when omitted.
+        Non-negative weights of the sample; normalised to sum to 1. Equal by default.
     circular : sequence of int
         Indices of the dimensions that are angles, in radians.
 
     Returns
     -------
     ndarray of int, shape (m,)
-        Indices in ascending order, for ``x[indices]`` and for whatever else belongs to the sample. None is repeated; with
-        `weights`, point i may come up ``ceil(m weights[i])`` times.
+        Indices in ascending order, for ``x[indices]`` and arrays that belong to the sample. Without `weights` all differ;
+        with them, point i may come up ``ceil(m weights[i])`` times.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def _as_sample(x: ArrayLike) -> Array:
 
 
 def _metric(x: Array, w: Array, circular: list[int]) -> Array:
-    """Coordinates in which Euclidean distances count: unit scatter, and two for each angle."""
+    """Return coordinates in which Euclidean distances count: unit scatter, and two for each angle."""
     x = unwrap_angles(x, w, circular)
     centred = x - w @ x
     size = np.abs(centred).max(axis=0)
@@ -108,12 +108,12 @@ def _metric(x: Array, w: Array, circular: list[int]) -> Array:
 
 
 def _whitened(covariance: Array, centred: Array) -> Array:
-    """Points (n, d) in coordinates in which the covariance is I."""
+    """Return points (n, d) in coordinates in which the covariance is I."""
     return scipy.linalg.solve_triangular(np.linalg.cholesky(covariance), centred.T, lower=True).T
 
 
 def _scatter(x: Array, w: Array) -> Array:
-    """Scatter (d, d) of the t distribution that is most likely for weighted points about 0; their covariance if none is."""
+    """Return the scatter (d, d) of the likeliest t distribution for weighted points; if it fails, their covariance."""
     d = x.shape[1]
     covariance = scatter = regularised((x.T * w) @ x)
     centre = np.zeros(d)
@@ -179,9 +179,9 @@ def _members(z: Array, m: int, w: Array) -> NDArray[np.int64]:
 
 
 def _mean_distances(z: Array, w: Array) -> Array:
-    """Mean distance of every point to the weighted sample, shape (n,), each pair once.
+    """Return the mean distance of every point to the weighted sample, shape (n,), each pair once.
 
-    No matrix products: their threads make many small blocks slower by an order of magnitude where cores are busy.
+    Without matrix products: their threads make many small blocks slower by an order of magnitude on busy cores.
     """
     mean = np.zeros(len(z))
     for i in range(0, len(z), POINTS_AT_ONCE):

@@ -11,13 +11,16 @@ from herdfilter._checks import Array
 from herdfilter._covariances import regularised
 from herdfilter.mixture import GaussianMixture
 
+SUSPECT_VARIANCE = 1e-20  # relative to the square of a value: rounding may have made it
+EQUAL_RANGE = 16 * np.finfo(float).eps  # range of equal numbers after a few operations, relative to their size
+
 
 @runtime_checkable
 class Fit(Protocol):
-    """Anything that approximates weighted particles by a mixture.
+    """A method that approximates weighted particles by a mixture.
 
     Angle-valued dimensions are unwrapped about their circular mean before the fit, so that the component means may lie
-    outside [-pi, pi); whoever draws from the mixture wraps the draws.
+    outside [-pi, pi); draws from the mixture are wrapped by the caller.
 
     Examples
     --------
@@ -37,21 +40,17 @@ class Fit(Protocol):
         ...
 
 
-SUSPECT = 1e-20  # variance relative to the square of a value, that rounding may have made
-ROUNDING = 16 * np.finfo(float).eps  # range of equal numbers after a few operations, relative to their size
-
-
 def plain_and_regular(x: Array, weights: Array, centred: Array) -> tuple[Array, Array]:
     """Return the covariance (d, d) of `centred` under `weights`, and the same `regularised`.
 
-    A dimension in which the particles `x` agree to rounding has no variance. It would otherwise have one of about 1e-32 of
-    its square, or none, as the processor adds up; with the floor, particles in a plane give the same matrix everywhere.
+    A dimension in which the particles `x` agree to rounding has no variance; the sum alone would leave about 1e-32 of its
+    square, or nothing, depending on the processor.
     """
     covariance = (centred.T * weights) @ centred
     centre = x[0] - centred[0]
-    if (covariance.diagonal() <= SUSPECT * centre * centre).any():
+    if (covariance.diagonal() <= SUSPECT_VARIANCE * centre * centre).any():
         present = x[weights > 0]
-        constant = np.ptp(present, axis=0) <= ROUNDING * np.abs(present).max(axis=0)
+        constant = np.ptp(present, axis=0) <= EQUAL_RANGE * np.abs(present).max(axis=0)
         covariance[constant] = 0.0
         covariance[:, constant] = 0.0
     return covariance, regularised(covariance)

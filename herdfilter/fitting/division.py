@@ -9,10 +9,12 @@ from herdfilter._checks import Array
 from herdfilter.fitting.em import _factorise
 from herdfilter.samplers.compiled import CALLED, FAST, INSIDE, ONCE, VECTORISE
 
-NEGLIGIBLE_PART = 1e-2  # part of a point under which all of it goes to the other component
+NEGLIGIBLE_PART = 1e-2  # of a point: a smaller part goes to the other component
 TRIAL_ROUNDS = 1  # rounds of expectation-maximisation before two ways to divide are compared
 FINAL_ROUNDS = 4  # and after that
 PARTS_AT_ONCE = 16  # parts of points held at once, as a multiple of the points
+LEAST_VARIANCE = 1e-6  # least variance in any direction, that of all points being 1
+CHANCE = 0.5  # rise of the log-likelihood of all points, that ends the iteration: less than another sample would change
 
 
 def divide(
@@ -20,15 +22,14 @@ def divide(
 ) -> tuple[Array, Array, Array]:
     """Return weights (K,), means (K, d) and covariances (K, d, d) of at most `most` components of the points z (d, n).
 
-    A component is a list of parts of points: which points, and how much of each. The lists that wait to be looked at form a
-    stack; the two halves of the list on top take its place. This loop is not compiled: what it calls would be compiled
-    with it once more.
+    A component is a list of points and the amount of each. Lists that may still be divided form a stack; the two halves of
+    the list on top take its place. This loop is not compiled, since its callees would be compiled with it once more.
     """
     d, n = z.shape
     most = min(most, n // (d + 2) + 1)
     weights, means, covariances = np.empty(most), np.empty((most, d)), np.empty((most, d, d))
-    room = np.empty((2 * d + 7, n))  # one piece of memory for all that has a number for each point
-    y, lines, parts, p = room[:d], room[d : 2 * d + 2], room[2 * d + 2 : 2 * d + 6], room[2 * d + 6]
+    memory = np.empty((2 * d + 7, n))  # one piece for all arrays with a number for each point
+    y, lines, parts, p = memory[:d], memory[d : 2 * d + 2], memory[2 * d + 2 : 2 * d + 6], memory[2 * d + 6]
     factor, skew = np.zeros((d, d)), np.empty(d)
     waiting = [(np.arange(n), w.copy(), most)]
     below, count = n, 0  # parts of points in the waiting lists, and components found
@@ -50,17 +51,17 @@ def divide(
         share = parts[0, :m]
         own = min(max(int(allowed * first + 0.5), 1), allowed - 1)
         for part, most_here in ((share, own), (1.0 - share, allowed - own)):
-            kept = part.nonzero()[0]
-            waiting.append((items[kept], part[kept] * amounts[kept], most_here))
-            below += len(kept)
+            present = part.nonzero()[0]
+            waiting.append((items[present], part[present] * amounts[present], most_here))
+            below += len(present)
     return weights[:count], means[:count], covariances[:count]
 
 
 @njit(**CALLED, fastmath=VECTORISE)
 def _whiten(z, items, amounts, y, p, parts, floor, mean, covariance, factor):
-    """Fill p with the amounts, made to sum to 1, and y with their points, given mean 0 and covariance I.
+    """Fill p with the amounts, scaled to sum to 1, and y with their points, given mean 0 and covariance I.
 
-    Returns the sum of the amounts, their effective number and whether `floor` has changed the covariance.
+    Returns the sum of the amounts, their effective number, and True if `floor` has changed the covariance.
     """
     d, m = len(y), len(items)
     total, effective = _normalise(amounts, p)
@@ -99,7 +100,7 @@ def _normalise(amounts, p):
 def _division(y, p, m, effective, changed, tails, lines, parts, edges, least_part):
     """Fill ``parts[0]`` with the part of each point that goes to the first of two components; return its weight.
 
-    The weight is 0 where one component suffices.
+    The weight is 0 if one component suffices.
     """
     d = len(y)
     second, inside = np.empty((d, d)), np.empty((len(edges) + 1, 4))
@@ -144,7 +145,7 @@ def _division(y, p, m, effective, changed, tails, lines, parts, edges, least_par
 
 @njit(**CALLED, fastmath=VECTORISE)
 def _misfit(y, p, m, effective, lines, parts, skew, limits, edges, normal):
-    """Compare the points with N(0, I): -1 where they cannot be told from it, else 1 where their tails are heavy and else 0.
+    """Compare the points with N(0, I): -1 if they agree, else 1 if their tails are heavy and else 0.
 
     Fills `lines` with the coordinates along the axes of the fourth moments, along the third and with the radius.
     """
@@ -171,7 +172,7 @@ def _misfit(y, p, m, effective, lines, parts, skew, limits, edges, normal):
             uneven += fourth[a, b] * fourth[a, b]
     uneven -= kurtosis * kurtosis / d
     excess = kurtosis - d * (d + 2) * (effective - 1) / (effective + 1)
-    seen = (
+    differs = (
         effective * third > limits[0] * 2 * (d + 2)
         or effective * uneven > limits[1] * 4 * (d + 4)
         or effective * excess * excess > limits[2] * 8 * d * (d + 2)
@@ -185,7 +186,7 @@ def _misfit(y, p, m, effective, lines, parts, skew, limits, edges, normal):
         for b in range(d):
             for i in range(m):
                 lines[a, i] += axes[b, a] * y[b, i]
-        if seen:
+        if differs:
             continue
         for b in range(last + 1):
             inside[b] = 0.0
@@ -196,8 +197,8 @@ def _misfit(y, p, m, effective, lines, parts, skew, limits, edges, normal):
             below += inside[b] if b > 1 else inside[0] + inside[1]
             between = 0.5 * (normal[b + 1] - normal[b - 1])
             distance += between * (below - normal[b]) ** 2 / (normal[b] * (1.0 - normal[b]))
-        seen = effective * distance > limits[3]
-    if not seen:
+        differs = effective * distance > limits[3]
+    if not differs:
         return -1
     for i in range(m):
         lines[d, i] = 0.0
@@ -209,7 +210,7 @@ def _misfit(y, p, m, effective, lines, parts, skew, limits, edges, normal):
 
 @njit(**INSIDE)
 def _price(effective, d):
-    """By how much a Gaussian suits the points that it was fitted to better than as many others: the corrected AIC."""
+    """Return the expected excess fit of a Gaussian to its own points over new ones: the corrected AIC."""
     if effective <= d + 2:
         return np.inf
     return 0.5 * effective * d * (d + 3) / (effective - d - 2)
@@ -217,7 +218,7 @@ def _price(effective, d):
 
 @njit(**INSIDE)
 def _best_cut(lines, c, p, m, d, edges, inside):
-    """Return where to cut line c: the two sides have the least ``sum_k p_k log |covariance_k|`` (Scott and Symons 1971).
+    """Return the place to cut line c: the two sides have the least ``sum_k p_k log |covariance_k|`` (Scott and Symons 1971).
 
     Along the radius, the last line, the two sides have one centre.
     """
@@ -254,10 +255,6 @@ def _best_cut(lines, c, p, m, d, edges, inside):
     return threshold
 
 
-LEAST_VARIANCE = 1e-6  # least variance in any direction, that of all points being 1
-CHANCE = 0.5  # rise of the log-likelihood of all points, that ends the iteration: less than another sample would change
-
-
 @njit(**FAST)
 def whole_moments(y, p, m, g, second):
     """Fill `second` (d, d) with the sums of the products of two coordinates, over m points of weight p; g is overwritten."""
@@ -274,7 +271,7 @@ def whole_moments(y, p, m, g, second):
 
 @njit(**INSIDE)
 def regularised_factor(covariance, floor, factor):
-    """Fill `factor`, its diagonal inverted; where an eigenvalue is below `floor`, add that to all, and return True."""
+    """Fill `factor`, its diagonal inverted; if an eigenvalue is below `floor`, add that to all, and return True."""
     low = not _factorise(covariance, floor, factor)
     if low:
         for a in range(len(covariance)):
@@ -287,8 +284,8 @@ def regularised_factor(covariance, floor, factor):
 def _estimate(y, p, m, parts, row, second, contrast):
     """M-step: the two Gaussians of the points' parts in ``parts[row]``, and of the rest; `second` holds the moments of all.
 
-    Fills `contrast` (d + 1, d + 1) so that ``contrast[d, d] + contrast[d, :d] y + y' contrast[:d, :d] y`` is the log-density
-    of the first, times its weight, less that of the second. Returns the mean of the latter less that of N(0, I).
+    Fills `contrast` (d + 1, d + 1) so that ``contrast[d, d] + contrast[d, :d] y + y' contrast[:d, :d] y`` is the weighted
+    log-density of the first less that of the second. Returns the mean of the latter less that of N(0, I).
     """
     d = len(y)
     g, first = parts[2], 0.0
@@ -341,10 +338,7 @@ def _estimate(y, p, m, parts, row, second, contrast):
 
 @njit(**ONCE)
 def maximise_two(y, p, m, parts, row, second, effective, rounds):
-    """Turn the parts of the points in ``parts[row]`` into those of greater likelihood, in place.
-
-    Returns the rise of the mean log-likelihood over that of N(0, I).
-    """
+    """Raise the likelihood of the parts of the points in ``parts[row]``, in place; return its mean rise over that of N(0, I)."""
     d = len(y)
     gain, contrast, excess = -np.inf, np.empty((d + 1, d + 1)), parts[2]
     for _ in range(rounds):
@@ -360,7 +354,7 @@ def maximise_two(y, p, m, parts, row, second, effective, rounds):
                 for i in range(m):
                     excess[i] += 2 * contrast[a, b] * y[a, i] * y[b, i]
         for i in range(m):
-            # exp(-|x|) and log(1 + exp(-|x|)) by powers, which run over several points at once.
+            # exp(-|x|) and log(1 + exp(-|x|)) by powers, which vectorise.
             t = -min(abs(excess[i]), 32.0) / 32.0
             e = 1.0 + t * (1.0 + t / 2 * (1.0 + t / 3 * (1.0 + t / 4 * (1.0 + t / 5 * (1.0 + t / 6 * (1.0 + t / 7))))))
             e *= e

@@ -15,7 +15,8 @@ from herdfilter.fitting.base import plain_and_regular
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.compiled import CALLED, FAST, ONCE, VECTORISE
 
-CANDIDATES = 64  # places among the particles where a component may start
+CANDIDATES = 64  # particles at which a component may start
+PATIENCE = 10  # rises of the likelihood like the last one that a trial may still expect
 
 
 @dataclass(frozen=True)
@@ -24,34 +25,31 @@ class EMFit:
 
     The weighted log-likelihood ``sum_i w_i log p(x_i)`` is raised in turns: particle i belongs to component k with
     probability r_ik, and each component takes the weight, mean and covariance of the particles with weights w_i r_ik. The
-    mixture therefore has the mean and the covariance of the particles, after any number of iterations. Everything happens in
+    mixture therefore has the mean and the covariance of the particles, after any number of iterations. The fit works in
     coordinates in which the particles have covariance I, so that units do not matter.
 
-    scikit-learn's ``GaussianMixture`` takes no weights, and drawing particles in proportion to theirs first would bring back
-    the random draws that a herded filter has got rid of; hence the loop here, which is compiled. It uses no random numbers:
-    components start where they most lower the weighted squared distance to the nearest one (k-means++ of Arthur and
-    Vassilvitskii 2007, made greedy), and the order of the particles has no influence but on rounding.
+    The loop is compiled, since scikit-learn's ``GaussianMixture`` takes no weights, and uses no random numbers: components
+    start where they most lower the weighted squared distance to the nearest one (k-means++ of Arthur and Vassilvitskii 2007,
+    made greedy), and the order of the particles matters only to rounding.
 
-    A likelihood has no maximum where a component may shrink onto one particle. Two rules prevent it: no eigenvalue of a
-    covariance falls below `floor`, where the likelihood is maximised under that constraint and still never decreases; and
+    A likelihood has no maximum if a component may shrink onto one particle. Two rules prevent it: no eigenvalue of a
+    covariance falls below `floor`, and the likelihood, maximised under that constraint, still never decreases; and
     a component is dropped when its effective number of particles, ``(sum_i w_i r_ik)^2 / sum_i (w_i r_ik)^2``, falls below
-    ``least``. The fit may therefore have fewer components than asked for, and has one where few particles carry weight.
+    ``least``. The fit may therefore have fewer components than asked for, and has one if few particles carry weight.
 
     Parameters
     ----------
     n_components : int or "bic"
         Number of components; or "bic": components are added, up to `max_components`, as long as the next lowers the
-        Bayesian information criterion (Schwarz 1978), ``p log n_e - 2 n_e sum_i w_i log p(x_i)`` with p free parameters.
-        The number of observations is taken to be the effective sample size ``n_e = 1 / sum_i w_i^2``: uneven weights are
-        as good as fewer particles. A trial is given up when, at ten times its last rise, the likelihood would still fall
-        short; that makes one Gaussian, where it suffices, cheap.
+        Bayesian information criterion (Schwarz 1978), ``p log n_e - 2 n_e sum_i w_i log p(x_i)`` with p free parameters and
+        the effective sample size ``n_e = 1 / sum_i w_i^2`` for the number of observations. A trial is given up when, at ten
+        times its last rise, the likelihood would still fall short; so one Gaussian, if it suffices, is cheap.
     max_components : int
         Largest number tried for "bic"; without effect otherwise.
     shared : bool
         One covariance for all components.
     least : float, optional
-        Effective number of particles under which a component is dropped; d + 1 unless given, as many as it takes to span
-        the space.
+        Effective number of particles below which a component is dropped; by default d + 1, enough to span the space.
     floor : float
         Least variance of a component in any direction, as a fraction of the variance of all particles in it.
     tolerance : float
@@ -109,7 +107,7 @@ class EMFit:
         factor = np.linalg.cholesky(regular)
         inverse = np.linalg.inv(factor)
         z = np.ascontiguousarray(inverse @ centred.T)
-        # Where the particles have no spread at all, every component gets that of `regular`.
+        # In directions without spread every component gets that of `regular`.
         widening = np.zeros_like(regular) if regular is covariance else inverse @ (regular - covariance) @ inverse.T
         share, means, covariances = self._best(z, w, widening)
         covariances = factor @ covariances @ factor.T
@@ -118,7 +116,7 @@ class EMFit:
         return GaussianMixture.unchecked(share, mean + means @ factor.T, covariances)
 
     def _best(self, z: Array, w: Array, widening: Array) -> tuple[Array, Array, Array]:
-        """Weights, means and covariances, of the number asked for or of the best, in whitened coordinates."""
+        """Return weights, means and covariances for the given or the best number of components, in whitened coordinates."""
         d = len(z)
         least = d + 1.0 if self.least is None else self.least
         automatic = isinstance(self.n_components, str)
@@ -132,11 +130,11 @@ class EMFit:
         observations = 1.0 / (w @ w)
 
         def penalty(components: int) -> float:
-            """Return what the mean log-likelihood must make up for."""
+            """Return the penalty of the criterion, in units of the mean log-likelihood."""
             parameters = components * (1 + d) - 1 + (1 if self.shared else components) * d * (d + 1) / 2
             return float(0.5 * parameters * np.log(observations) / observations)
 
-        seeds = spread_seeds(z, w, candidates, min(2, largest))  # all that most posteriors need
+        seeds = spread_seeds(z, w, candidates, min(2, largest))  # enough for most posteriors
         best = maximise_mixture(z, w, seeds[:1], widening, *limits, -np.inf)
         score = best[3][-1] - penalty(1)
         for count in range(2, largest + 1):
@@ -152,15 +150,12 @@ class EMFit:
         return best[:3]
 
 
-PATIENCE = 10  # rises of the likelihood to hope for
-
-
 @njit(**CALLED, fastmath=VECTORISE)
 def spread_seeds(z, w, candidates, count):
     """Choose up to `count` candidates, each the one that most lowers the weighted squared distance to the nearest chosen.
 
-    The points are the columns of z (d, n), as below: the inner loops run over memory in one piece.
-    The greedy form of the initialisation of k-means++ (Arthur and Vassilvitskii 2007), without its random draws.
+    The points are the columns of z (d, n), so that the inner loops run over contiguous memory. This is the greedy form of
+    the initialisation of k-means++ (Arthur and Vassilvitskii 2007), without its random draws.
     """
     d, n = z.shape
     distances = np.empty((len(candidates), n))
@@ -181,7 +176,7 @@ def spread_seeds(z, w, candidates, count):
                 total += w[i] * min(nearest[i], distances[c, i])
             if total < lowest * (1.0 - 1e-9):
                 best, lowest = c, total
-        if best < 0:  # no further place where there are particles
+        if best < 0:  # no candidate at another place is left
             return seeds[:k]
         for a in range(d):
             seeds[k, a] = z[a, candidates[best]]
@@ -194,8 +189,8 @@ def spread_seeds(z, w, candidates, count):
 def maximise_mixture(z, w, seeds, widening, floor, least, shared, tolerance, max_iterations, wanted):
     """Return weights, means, covariances and the log-likelihoods after each iteration since a component was last dropped.
 
-    `widening` (d, d) is added to every covariance, before none of its eigenvalues is left below `floor`. The iteration is
-    given up where even `PATIENCE` more rises like the last would not reach the log-likelihood `wanted`.
+    `widening` (d, d) is added to every covariance before its eigenvalues are raised to at least `floor`. The iteration is
+    given up if even `PATIENCE` more rises like the last would not reach the log-likelihood `wanted`.
     """
     d, n = z.shape
     count = len(seeds)
@@ -214,7 +209,7 @@ def maximise_mixture(z, w, seeds, widening, floor, least, shared, tolerance, max
     history = np.empty(max_iterations)
     done = -1
     while done < max_iterations:
-        # The first covariance is that within all groups: no group is too small for it.
+        # The first covariance is that within all groups, for which no group is too small.
         _update_components(z, count, shares, widening, floor, shared or done < 0, weights, means, covariances, factors)
         weakest = _weakest(shares, count, least) if done >= 0 else -1
         if weakest >= 0:
@@ -235,7 +230,7 @@ def maximise_mixture(z, w, seeds, widening, floor, least, shared, tolerance, max
 
 @njit(**ONCE)
 def _weakest(shares, count, least):
-    """Return the component with the smallest effective number of points, if that is below `least`; else -1."""
+    """Return the component with the smallest effective number of points if that is below `least`, else -1."""
     weakest, fewest = -1, least * (1.0 - 1e-9)  # as many particles as that, of equal weights, are enough
     if count > 1:
         for k in range(count):
@@ -347,7 +342,7 @@ def _share_out(z, w, count, weights, means, factors, shares):
 
 @njit(**FAST)
 def _factorise(matrix, less, factor):
-    """Cholesky factor of `matrix` less a multiple of I, its diagonal INVERTED; False where that is not positive definite."""
+    """Write the Cholesky factor of `matrix` less a multiple of I, its diagonal INVERTED; return False if it does not exist."""
     d = len(matrix)
     for a in range(d):
         for b in range(a + 1):

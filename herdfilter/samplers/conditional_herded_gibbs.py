@@ -12,6 +12,16 @@ from herdfilter._checks import Array, as_array, as_numbers, as_positive, check_c
 from herdfilter.points import Points
 
 NEGLIGIBLE_SHARE = 1e-12  # share of the slice under which a sample is left out of it
+Conditional = Callable[[Array, Array], ArrayLike]
+GRID_STEP = 0.25  # of the search grid, in kernel widths
+MAX_CELLS = 2**20  # of any grid
+KERNEL_REACH = 8.5  # kernel widths; beyond, a kernel is under 2.1e-16
+EXTRA_HALVINGS = 4  # of a grid that has settled on an integral other than 1, before that is believed
+# With (t + 1) / t <= 2 the objective bends by at most 3 / sigma^2 in either direction, so that a peak is at most this much
+# higher than the nearest grid point. Where the density ends beside that point it may be further off.
+PEAK_DOUBT = 3 * GRID_STEP**2 / 8
+EDGE_DOUBT = 0.5
+TIED_VALUES = 1e-9  # share of the largest expected kernel by which values count as equal: far above rounding
 
 
 @dataclass(frozen=True)
@@ -162,20 +172,6 @@ def _checked_bounds(bounds: ArrayLike, start: Array) -> Array:
         if not low <= start[i] <= high:
             raise ValueError(f"start: expected coordinate {i} to be within its bounds [{low:g}, {high:g}], got {start[i]:g}")
     return box
-
-
-Conditional = Callable[[Array, Array], ArrayLike]
-
-GRID_STEP = 0.25  # of the search grid, in kernel widths
-MAX_CELLS = 2**20  # of any grid
-KERNEL_REACH = 8.5  # kernel widths; beyond, a kernel is under 2.1e-16
-EXTRA_HALVINGS = 4  # of a grid that has settled on an integral other than 1, before that is believed
-
-# With (t + 1) / t <= 2 the objective bends by at most 3 / sigma^2 in either direction, so that a peak is at most this much
-# higher than the nearest grid point. Where the density ends beside that point it may be further off.
-PEAK_DOUBT = 3 * GRID_STEP**2 / 8
-EDGE_DOUBT = 0.5
-TIED_VALUES = 1e-9  # share of the largest expected kernel by which values count as equal: far above rounding
 
 
 class ConditionalError(ValueError):

@@ -19,6 +19,13 @@ from herdfilter.samplers.herding.frame import KernelFrame, moved
 from herdfilter.samplers.herding.greedy import place_points
 from herdfilter.samplers.herding.objective import climb_workspace, no_samples, smoothed_target
 
+PLACING_STEPS = 2  # of a climb: what it leaves to rise, the next pass finds
+MOVES = 120  # in all, where the points are fewer: greedy choice costs most there, and moves cost least
+TOGETHER = 1e-6  # kernel widths between points that coincide
+NUDGE = 0.1  # kernel widths by which they are parted
+WIDE = 0.01  # variance, in units of the kernel's, from which on components are wide enough for that
+DISTANCES_AT_ONCE = 2**21  # numbers held at once
+
 
 @dataclass(frozen=True)
 class PlacedAgain:
@@ -197,14 +204,6 @@ class Reweighted:
         return Points(x, weights, signed=self.constraint == "sum")
 
 
-PLACING_STEPS = 2  # of a climb: what it leaves to rise, the next pass finds
-MOVES = 120  # in all, where the points are fewer: greedy choice costs most there, and moves cost least
-
-TOGETHER = 1e-6  # kernel widths between points that coincide
-NUDGE = 0.1  # kernel widths by which they are parted
-WIDE = 0.01  # variance, in units of the kernel's, from which on components are wide enough for that
-
-
 def widths(n: int) -> tuple[float, float]:
     """Return the widths of the two kernels in which n points are placed again, in kernel widths of the frame.
 
@@ -253,9 +252,6 @@ def _parted(frame: KernelFrame, z: Array) -> Array:
     for k, s in enumerate(np.flatnonzero(np.tril(distances < TOGETHER, -1).any(axis=1))):
         z[s, axes[k % len(axes)]] += NUDGE if k // len(axes) % 2 == 0 else -NUDGE
     return z
-
-
-DISTANCES_AT_ONCE = 2**21  # numbers held at once
 
 
 def descend(x: Array, weights: Array, kernel: Kernel, mean: KernelMean, iterations: int, symmetric: bool = False) -> Array:

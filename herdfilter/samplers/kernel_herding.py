@@ -21,6 +21,10 @@ from herdfilter.samplers.herding.greedy import CLIMB_STEPS, TIED_HEIGHTS, candid
 from herdfilter.samplers.herding.objective import climb_workspace, no_samples, smoothed_target
 from herdfilter.samplers.improved import place_again
 
+WEIGHTINGS = ("equal", "line-search", "fully-corrective")
+Climb = Callable[[Array, Array, Array], tuple[Array, float]]
+"""(start, points, coefficients) -> place and height of a local maximum of the objective."""
+
 
 @dataclass(frozen=True)
 class KernelHerding:
@@ -100,12 +104,6 @@ class KernelHerding:
             # Where a point moves again, its first climb may be short: one step per dimension, and a few.
             return Points(frame.back(place_again(frame, herd_greedily(frame, n, steps=mixture.dim + 4))))
         return Points(frame.back(herd_greedily(frame, n)))
-
-
-WEIGHTINGS = ("equal", "line-search", "fully-corrective")
-
-Climb = Callable[[Array, Array, Array], tuple[Array, float]]
-"""(start, points, coefficients) -> place and height of a local maximum of the objective."""
 
 
 def herd_weighted(frame: KernelFrame, kernel: Kernel, n: int, weighting: str) -> tuple[Array, Array]:

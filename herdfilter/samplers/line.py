@@ -23,6 +23,13 @@ RESOLUTION = 2.0**-49  # least standard deviation relative to the place: eight n
 SMALLEST_DEVIATION = 1e-140  # least standard deviation
 
 ROOT = np.sqrt(2 * np.pi)
+NODES = 20  # Chebyshev's, on one standard deviation: they give densities to 1e-20 of their peak
+CROWD = 2 * NODES  # more components than this, within one standard deviation, are replaced by nodes
+_NODE_ANGLES = np.pi * (np.arange(NODES) + 0.5) / NODES
+_NODE_PLACES = -np.cos(_NODE_ANGLES)
+_NODE_SHARES = (2.0 / NODES) * np.cos(np.arange(NODES) * np.arccos(_NODE_PLACES)[:, None])
+ACCURATE_SHARE = 1e-7  # of the largest density there might be: below, the polynomials no longer hold 13 digits
+NEGLIGIBLE_LOG_TERM = 36.0  # logarithm of what is left out of a sum of terms, below rounding
 
 
 class Line(NamedTuple):
@@ -173,12 +180,6 @@ def integral_and_density(cells, g, x):
     return value, slope / cells.half[g]
 
 
-NODES = 20  # Chebyshev's, on one standard deviation: they give densities to 1e-20 of their peak
-CROWD = 2 * NODES  # more components than this, within one standard deviation, are replaced by nodes
-
-_NODE_ANGLES = np.pi * (np.arange(NODES) + 0.5) / NODES
-_NODE_PLACES = -np.cos(_NODE_ANGLES)
-_NODE_SHARES = (2.0 / NODES) * np.cos(np.arange(NODES) * np.arccos(_NODE_PLACES)[:, None])
 _NODE_SHARES[:, 0] *= 0.5
 
 
@@ -244,10 +245,6 @@ def _chebyshev(line, first, last, middle, half, sums):
                 previous[i] = current[i]
                 current[i] = following
             sums[k] += total
-
-
-ACCURATE_SHARE = 1e-7  # of the largest density there might be: below, the polynomials no longer hold 13 digits
-NEGLIGIBLE_LOG_TERM = 36.0  # logarithm of what is left out of a sum of terms, below rounding
 
 
 def log_densities(mixture: GaussianMixture, x: Array) -> Array:

@@ -15,6 +15,11 @@ from herdfilter.samplers.base import asked, check_dim
 from herdfilter.samplers.compiled import CALLED, INSIDE
 from herdfilter.samplers.line import as_line, before_the_first, condensed, enter, integral_and_density
 
+MASS_ROUNDING = 4e-15  # of a distribution function
+ROOT_STEPS = 100  # of Newton's method, at most; halving alone needs 53
+SETTLED_STEP = 1e-7  # of a cell: after so short a step the next one is below 1e-13
+SMALLEST_DENSITY = 1e-300  # density that is divided by
+
 
 @dataclass(frozen=True)
 class QuantileSampling:
@@ -50,12 +55,6 @@ class QuantileSampling:
         check_dim("mixture", self, mixture.dim, "")
         x = quantiles(mixture, (np.arange(n) + 0.5) / n)
         return Points.unchecked(x[:, None], np.full(n, 1.0 / n))
-
-
-MASS_ROUNDING = 4e-15  # of a distribution function
-ROOT_STEPS = 100  # of Newton's method, at most; halving alone needs 53
-SETTLED_STEP = 1e-7  # of a cell: after so short a step the next one is below 1e-13
-SMALLEST_DENSITY = 1e-300  # density that is divided by
 
 
 def quantiles(mixture: GaussianMixture, levels: Array) -> Array:

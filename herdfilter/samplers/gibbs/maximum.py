@@ -24,6 +24,12 @@ TABLE_STEP = 1.0 / 3.0  # of a table, in widths of the narrowest bump
 HEIGHT, CENTRE, NARROWNESS, WIDTH, POWER, RATIO, SHRINK = range(7)
 # Rows of a table: values on a grid, and of its leading maxima the places and what f is at most there
 VALUE, PLACE, BOUND = range(3)
+PIECE = 59  # steps of a table; with two more on either side and the last place a multiple of 4
+BLOCKS = 64  # into which a longer line is divided at once
+CLOSE_VALUES = 1e-9  # share of the tallest bump by which values hardly differ
+SAMPLE_REACH = 7.0  # kernel widths; beyond, a sample is under 2.3e-11 of its height and left out
+# Columns of a stack of pieces of the line: where they begin and end, and what f is at most there
+LOW, HIGH, LIMIT = range(3)
 
 
 def empty_bumps(count: int) -> Array:
@@ -120,15 +126,6 @@ def bump_slopes(bumps, count, x):
         slope -= a * g
         curvature += (a * a - bumps[NARROWNESS, j]) * g
     return value, slope, curvature
-
-
-PIECE = 59  # steps of a table; with two more on either side and the last place a multiple of 4
-BLOCKS = 64  # into which a longer line is divided at once
-CLOSE_VALUES = 1e-9  # share of the tallest bump by which values hardly differ
-SAMPLE_REACH = 7.0  # kernel widths; beyond, a sample is under 2.3e-11 of its height and left out
-
-# Columns of a stack of pieces of the line: where they begin and end, and what f is at most there
-LOW, HIGH, LIMIT = range(3)
 
 
 class Search(NamedTuple):

@@ -26,6 +26,8 @@ LONG = 1e7  # squared distances above which their differences lose digits that m
 
 # Rows of what is known beforehand of the conditional bump of every coordinate and component; two more are those of bumps
 LOG_WEIGHT, INVERSE, FACTOR = 0, 1, 4
+NEGLIGIBLE_LOG_BUMP = 27.6  # log of 1e12: bumps so far below the highest are left out of an objective
+SETTLED_MOVE = 1e-12  # kernel widths: a sweep that moves no coordinate further is the last
 
 
 class ConditionalTarget(NamedTuple):
@@ -96,10 +98,6 @@ def origins(labels: NDArray[np.int64]) -> NDArray[np.int64]:
         of_label = np.flatnonzero(labels == label)
         origin[of_label[1:]] = of_label[:-1]
     return origin
-
-
-NEGLIGIBLE_LOG_BUMP = 27.6  # log of 1e12: bumps so far below the highest are left out of an objective
-SETTLED_MOVE = 1e-12  # kernel widths: a sweep that moves no coordinate further is the last
 
 
 def mode(density: ConditionalTarget, component: int, room: GibbsWorkspace) -> Array:

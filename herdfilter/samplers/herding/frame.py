@@ -19,6 +19,13 @@ from herdfilter.points import Points
 ROUND = 1e-9  # relative difference of eigenvalues that counts as none
 NEARLY = 1e-6  # relative difference under which the first of two axes is taken
 FLAT_VARIANCE = 1e-8  # variance, in units of the kernel's, under which a component counts as degenerate
+APART = 6.0  # standard deviations: three on either side of a gap where nothing is
+UNLIKE = 5.0  # times as wide: a kernel that suits one component is lost on the other
+FEW = 2  # points per group, on average, that repay a kernel of its own
+THIN = 1e-24  # variance, in units of the mixture's, below which a dimension counts as that wide
+Labels = NDArray[np.int64]
+Sample = Callable[[GaussianMixture, int], Points]
+Descent = Callable[[GaussianMixture, Array, Array], Array]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -123,16 +130,6 @@ def _along_coordinates(basis: Array) -> Array:
         chosen[:, k] = rest[:, nearest] / np.sqrt(length[nearest])
         rest = rest - np.outer(chosen[:, k], chosen[:, k])
     return chosen
-
-
-APART = 6.0  # standard deviations: three on either side of a gap where nothing is
-UNLIKE = 5.0  # times as wide: a kernel that suits one component is lost on the other
-FEW = 2  # points per group, on average, that repay a kernel of its own
-THIN = 1e-24  # variance, in units of the mixture's, below which a dimension counts as that wide
-
-Labels = NDArray[np.int64]
-Sample = Callable[[GaussianMixture, int], Points]
-Descent = Callable[[GaussianMixture, Array, Array], Array]
 
 
 def grouped(mixture: GaussianMixture, n: int, sample: Sample, *, weighted: bool = False) -> Points:

@@ -16,6 +16,7 @@ from herdfilter.samplers.herding.objective import climb, climb_workspace, no_sam
 from herdfilter.samplers.mapped import largest_remainders
 
 TIED_HEIGHTS = 1e-9  # share of the expected kernel by which heights count as equal
+CLIMB_STEPS = 30  # of a climb, at most; few take ten
 
 
 @njit(**CALLED)
@@ -98,9 +99,6 @@ def _add_kernel(sums, candidate, x, narrowness, weight, scratch):
             scratch[c] += half * u * u
     for c in range(count):
         sums[c] += weight * exp(scratch[c])
-
-
-CLIMB_STEPS = 30  # of a climb, at most; few take ten
 
 
 def herd_greedily(frame: KernelFrame, n: int, steps: int = CLIMB_STEPS) -> Array:

@@ -21,6 +21,8 @@ from herdfilter.samplers.herding.frame import KernelFrame
 
 # Loops run over whole vectors of the processor: arrays are filled up with bumps of no height.
 PAD = 8
+CONVERGED_RISE = 1e-12  # relative rise promised by a step at which the climb ends
+VOICELESS_SHARE = 1e-3  # share of a component without a say in the shape of a climb
 
 
 class SmoothedTarget(NamedTuple):
@@ -181,10 +183,6 @@ def objective(target, samples, count, scale, x, gradient, room):
             w, samples.weight, samples.point, samples.narrowness, count, -scale, x, gradient, room.kernel
         )
     return mu + kernels, mu - kernels
-
-
-CONVERGED_RISE = 1e-12  # relative rise promised by a step at which the climb ends
-VOICELESS_SHARE = 1e-3  # share of a component without a say in the shape of a climb
 
 
 # Inlined by force: compiled apart from its caller, and then again with it, it would round differently in the process that
