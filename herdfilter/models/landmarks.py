@@ -114,7 +114,9 @@ class LandmarkLocalisation(GaussianStart):
         half = 0.5 * rate * dt
         chord = speed * dt * np.sinc(half / np.pi)  # eq. 5.9 as a chord, right for a rate of 0, too
         heading = x[:, 2] + half
-        return np.asarray(x + np.column_stack([chord * np.cos(heading), chord * np.sin(heading), np.full(len(x), rate * dt)]))
+        return np.asarray(
+            x + np.column_stack([chord * np.cos(heading), chord * np.sin(heading), np.full(len(x), rate * dt)])
+        )
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the noise of the motion over a time `dt`, (3, 3)."""
