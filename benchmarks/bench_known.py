@@ -41,7 +41,8 @@ import herdfilter as hf
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import DataSet, Recording
-from herdfilter.study.scenario import Published, Scenario, load_scenario, scenario_files
+from herdfilter.study.scenario import Scenario, load_scenario, scenario_files
+from herdfilter.study.tables import Published
 
 FILTERS = ["bootstrap", "sqmc", "auxiliary", "guided", "herded-random", "mixture-random", "augmented-random"]
 FILTERS += ["mixture-kh", "herded-kh", "herded-chg", "augmented-kh", "kalman-mixture-kh"]

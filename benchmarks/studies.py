@@ -19,8 +19,9 @@ from common import parser
 
 import herdfilter as hf
 from herdfilter.study import summarise
-from herdfilter.study.scenario import Divergence, Scenario, load_scenario
+from herdfilter.study.scenario import Scenario, load_scenario
 from herdfilter.study.store import open_for_reading
+from herdfilter.study.tables import Divergence
 
 BASELINE, RIVAL = "bootstrap", "sqmc"
 TIMING_RUNS = 6  # the fewest of whose median there is a 95 % interval, from the least to the largest

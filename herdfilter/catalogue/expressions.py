@@ -150,14 +150,11 @@ class Imports:
         return _public(import_file(path), cls)
 
 
-def check_imports(names: Iterable[str]) -> None:
-    """Raise ValueError unless all are names of modules, or of Python files."""
-    for name in names:
-        dotted = isinstance(name, str) and all(part.isidentifier() for part in name.split("."))
-        if not dotted and not (isinstance(name, str) and name.endswith(".py")):
-            raise ValueError(
-                f"imports: expected modules such as 'mypackage.samplers', or Python files, got {short_repr(name)}"
-            )
+def check_import(key: str, name: Any) -> None:
+    """Raise ValueError, naming the `key`, unless `name` is that of a module or of a Python file."""
+    dotted = isinstance(name, str) and all(part.isidentifier() for part in name.split("."))
+    if not dotted and not (isinstance(name, str) and name.endswith(".py")):
+        raise ValueError(f"{key}: expected modules such as 'mypackage.samplers', or Python files, got {short_repr(name)}")
 
 
 def find_part(module: str, name: str, imported: Mapping[str, ModuleType]) -> Part:

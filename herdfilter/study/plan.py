@@ -97,7 +97,7 @@ class Study:
 
     def _built(self, factory: FilterFactory, task: Task, model: Any) -> Any:
         targets = self.scenario.targets
-        told = {} if targets is None else targets.told
+        told = {} if targets is None else targets.for_tracker()
         if not isinstance(factory, FilterSpec):  # a caller's own takes what it needs
             told = {name: value for name, value in told.items() if takes_keyword(factory, name)}
         return factory(model, task.n_particles, self.filter_rng(task.run, task.key), **told)
@@ -280,7 +280,7 @@ def plain(value: Any) -> Any:
     return public if type(value).__module__ in _PARTS_OF_A_SCENARIO else {"type": _name(value)} | public
 
 
-_PARTS_OF_A_SCENARIO = tuple(f"herdfilter.study.{name}" for name in ("scenario", "targets"))
+_PARTS_OF_A_SCENARIO = tuple(f"herdfilter.study.{name}" for name in ("scenario", "tables", "targets"))
 
 
 def _name(value: Any) -> str:

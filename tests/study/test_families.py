@@ -243,7 +243,7 @@ def test_what_does_not_fit_is_named(path, arguments, message):
     ("old", "new", "message"),
     [
         ("models = 2", "models = 0", "models: expected an integer of at least 1, got 0"),
-        ('"drawn.py:Drawn"', '"drawn.py:Drawn"\nseed = 3', r"\[model\]: seed: expected none beside models"),
+        ('"drawn.py:Drawn"', '"drawn.py:Drawn"\nseed = 3', r"\[model\] seed: cannot be combined with `models`"),
         ('"drawn.py:Drawn"', '"UNGM"', "unknown 'seed'"),
         (
             '["sqmc", "bootstrap"]',

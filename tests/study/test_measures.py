@@ -14,7 +14,7 @@ from herdfilter.study.columns import COLUMNS, SERIES, measured, series_of
 from herdfilter.study.recording import Recording
 from herdfilter.study.reference import compute_reference, snapshot_steps
 from herdfilter.study.run_record import RunRecord, Watched, energy_distance_to
-from herdfilter.study.scenario import Divergence
+from herdfilter.study.tables import Divergence
 
 OF_SETS = {"gospa", "gospa_localisation", "gospa_missed", "gospa_false", "ospa", "cardinality"}
 OF_SETS |= {"label_switches", "cardinality_error"}

@@ -325,16 +325,16 @@ def test_scans_are_packed_and_unpacked():
         ({"births": []}, r"\[targets\] births: expected at least one"),
         (
             {"births": [PLACE | {"probability": 2}]},
-            r"births: probability: expected a probability of at most 1, got 2",
+            r"\[\[targets.births\]\] probability: expected a number above 0 and up to 1, got 2",
         ),
-        ({"births": [PLACE | {"sd": [1.0]}]}, r"births: sd: expected shape \(2,\)"),
-        ({"births": 3}, r"\[targets\] births: expected tables \[\[targets.births\]\], got 3"),
+        ({"births": [PLACE | {"sd": [1.0]}]}, r"births\]\] sd: expected shape \(2,\)"),
+        ({"births": 3}, r"\[targets\] births: expected tables \(BirthPlace\), got 3"),
         ({"births": {"mean": [0.0], "sd": [1.0]}}, r"\[targets.births\]: key 'expected' is missing"),
         ({"births": {"mean": [0.0], "sd": [1.0], "expected": 1}, "tracks": []}, r"tracks: expected some, or"),
         ({"cutof": 1.0}, r"key: unknown 'cutof'; did you mean 'cutoff'"),
         (
             {"tracks": [{"initial": [0.0], "last": 0}]},
-            r"tracks: last: expected an integer of at least 1, got 0",
+            r"tracks\]\] last: expected an integer of at least 1, got 0",
         ),
     ],
 )
@@ -349,15 +349,15 @@ def test_what_does_not_fit_the_model_or_the_filters_is_named(scenario):
     with pytest.raises(ValueError, match=r"filter lmb-ukf: .*LMBTracker needs births of targets"):
         plan_study("ungm", ["lmb-ukf"])
     for changed, message in (
-        ({"tracks": [{"initial": [0.0]}]}, r"tracks: initial: expected shape \(2,\), got \(1,\)"),
+        ({"tracks": [{"initial": [0.0]}]}, r"tracks\]\] initial: expected shape \(2,\), got \(1,\)"),
         (
             {"tracks": [{"initial": [0.0, 0.0], "first": 9}]},
-            "tracks: first: expected at most 6, the last step, got 9",
+            r"tracks\]\] first: expected at most 6, the last step, got 9",
         ),
     ):
         with pytest.raises(ValueError, match=message):
             plan_study(scenario_from_table(Path("two.toml"), table(**changed)), {"told": told})
-    with pytest.raises(ValueError, match=r"reference: expected none beside \[targets\]"):
+    with pytest.raises(ValueError, match=r"reference: cannot be combined with \[targets\]"):
         dataclasses.replace(scenario, reference={"type": "grid"})
 
 
