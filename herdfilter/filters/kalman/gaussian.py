@@ -41,7 +41,7 @@ RELATIVE_TOLERANCE = 1e-8
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianBelief:
-    """The state is N(mean, covariance); see `Belief`."""
+    """The state is N(mean, covariance) (a `Belief`)."""
 
     mean: Array
     covariance: Array
@@ -63,25 +63,25 @@ class GaussianBelief:
         mean = read_rows("initial.mean", start.mean, (model.dim,), 0)
         return cls(mean, read_covariance("initial.covariance", start.covariance, model.dim, 0).matrix.copy(), rule)
 
-    def predicted(self, transition: Transition) -> GaussianBelief:
-        """Kalman's prediction, angles wrapped."""
+    def predict(self, transition: Transition) -> GaussianBelief:
+        """Predict as Kalman, angles wrapped."""
         means, covariances, _ = predicted_gaussians(transition, self.mean[None], self.covariance[None], self.rule)
         return GaussianBelief(transition.wrapped(means[0]), covariances[0], self.rule)
 
-    def updated(self, seen: Observation) -> tuple[GaussianBelief, float]:
-        """Kalman's update, angles wrapped; by probabilistic data association where a scan was seen."""
+    def update(self, observation: Observation) -> tuple[GaussianBelief, float]:
+        """Kalman's update, angles wrapped; by probabilistic data association where a scan was observation."""
         given = self.mean[None], self.covariance[None]
-        circular = circular_dims(seen.model)
-        if has_scans(seen.model):
-            moments = observation_moments(seen.model, *given, self.rule, seen.step)
-            mean, after, evidence = data_association(seen, self.mean, self.covariance, *(part[0] for part in moments))
-            covariances = definite(after[None], self.covariance, seen.step, "updated")
+        circular = circular_dims(observation.model)
+        if has_scans(observation.model):
+            moments = observation_moments(observation.model, *given, self.rule, observation.step)
+            mean, after, evidence = data_association(observation, self.mean, self.covariance, *(part[0] for part in moments))
+            covariances = definite(after[None], self.covariance, observation.step, "updated")
             return GaussianBelief(wrap_angles(mean, circular), covariances[0], self.rule), evidence
-        means, covariances, log_densities = updated_gaussians(seen, *given, self.rule)
+        means, covariances, log_densities = updated_gaussians(observation, *given, self.rule)
         return GaussianBelief(wrap_angles(means[0], circular), covariances[0], self.rule), float(log_densities[0])
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
-        """Mean (k,) and covariance (k, k) of the observation, its noise included."""
+        """Return mean (k,) and covariance (k, k) of the observation, its noise included."""
         given = self.mean[None], self.covariance[None]
         means, covariances, _ = observation_moments(model, *given, self.rule, step)
         return means[0], covariances[0]
@@ -100,17 +100,8 @@ def predicted_gaussians(
 
     Additive noise adds its covariance; other noise is a part of the Gaussian that goes through the transition.
 
-    Parameters
-    ----------
-    means : ndarray, shape (K, d)
-    covariances : ndarray, shape (K, d, d), or (1, d, d) where all have the same
-
-    Returns
-    -------
-    means, covariances : ndarray, shapes (K, d) and (K, d, d)
-        Angles are not wrapped.
-    cross : ndarray, shape (K, d, d)
-        Covariances of each state with its successor.
+    Covariances are (K, d, d), or (1, d, d) if all Gaussians share one. Return means (K, d) with angles not wrapped,
+    covariances (K, d, d), and covariances (K, d, d) of each state with the next.
     """
     d, circular, step = transition.model.dim, transition.circular, transition.step
     if has(transition.model, ADDITIVE):
@@ -132,25 +123,18 @@ def predicted_gaussians(
     return means, definite(covariances, covariances, step, "predicted"), cross[:, :d]
 
 
-def updated_gaussians(seen: Observation, means: Array, covariances: Array, rule: MomentRule) -> tuple[Array, Array, Array]:
+def updated_gaussians(
+    observation: Observation, means: Array, covariances: Array, rule: MomentRule
+) -> tuple[Array, Array, Array]:
     """Update each N(means[i], covariances[i]) with the moments of state and observation (Kalman's update).
 
-    Parameters
-    ----------
-    means : ndarray, shape (K, d)
-    covariances : ndarray, shape (K, d, d), or (1, d, d) where all have the same
-
-    Returns
-    -------
-    means, covariances : ndarray, shapes (K, d) and (K, d, d)
-        Angles are not wrapped: a mean moves by its correction.
-    log_densities : ndarray, shape (K,)
-        Of the finite part of the observation.
+    Covariances are (K, d, d), or (1, d, d) if all Gaussians share one. Return means (K, d), moved by their corrections and
+    not wrapped, covariances (K, d, d), and log-densities (K,) of the finite part of the observation.
     """
-    step, contiguous = seen.step, np.ascontiguousarray
-    predicted, observed, cross = observation_moments(seen.model, means, covariances, rule, step)
-    observed, cross = finite_part(seen, predicted, observed, cross)
-    residuals = seen.residuals(predicted)
+    step, contiguous = observation.step, np.ascontiguousarray
+    predicted, observed, cross = observation_moments(observation.model, means, covariances, rule, step)
+    observed, cross = finite_part(observation, predicted, observed, cross)
+    residuals = observation.residuals(predicted)
     (count, d), k = means.shape, residuals.shape[1]
     moved, shrunk, log_densities = means.copy(), np.empty((count, d, d)), np.full(count, np.nan)
     buffers = np.empty((max(k, d), max(k, d))), np.empty((k, d + 1))
@@ -164,7 +148,7 @@ def updated_gaussians(seen: Observation, means: Array, covariances: Array, rule:
 def observation_moments(
     model: Model, means: Array, covariances: Array, rule: MomentRule, step: int
 ) -> tuple[Array, Array, Array]:
-    """Return moments of the observation by each N(means[i], covariances[i]), as a `MomentRule` does, its noise included."""
+    """Return moments of the observation by each N(means[i], covariances[i]), its noise included; see `MomentRule`."""
     circular = circular_dims(model)
     jacobian = getattr(model, "observation_jacobian", None)
     function = VectorFunction(
@@ -178,9 +162,9 @@ def observation_moments(
 
 
 def _expected_noise(model: Model, means: Array, covariances: Array, rule: MomentRule, size: int, step: int) -> Array:
-    """Covariance of the observation's noise, expected over each Gaussian: (K, size, size), or (1, size, size) for all.
+    """Return the covariance of the observation's noise, expected over each Gaussian, (K or 1, size, size).
 
-    By the law of total covariance that is what the noise adds to the covariance of the observation.
+    By the law of total covariance the noise adds that to the covariance of the observation.
     """
     if not takes_state(model):
         return observation_covariances(model, means, size, step)
@@ -223,7 +207,7 @@ def definite(covariances: Array, before: Array, step: int, what: str) -> Array:
 def kalman_mixture(
     model: Model, prediction: GaussianMixture, z: Array, step: int, rule: str | MomentRule = "unscented"
 ) -> tuple[GaussianMixture, float]:
-    """Posterior of a Gaussian mixture, each component updated as by a Kalman filter of its own.
+    """Return the posterior of a Gaussian mixture, each component updated as by a Kalman filter of its own.
 
     The weight of a component is multiplied by its evidence, the density of the observation that it predicts. Where the
     observation is linear in the state this is the exact posterior, the Gaussian sum of Alspach and Sorenson (1972).
@@ -235,7 +219,7 @@ def kalman_mixture(
     prediction : GaussianMixture
         Of the state, before the observation. Means of angles may lie outside [-pi, pi).
     z : ndarray, shape (k,)
-        The observation; entries that are NaN are missing, and at least one is not.
+        The observation; NaN marks missing entries, and at least one entry is there.
     step : int
         Time index of the observation.
     rule : {"unscented", "extended", "cubature"} or MomentRule
@@ -253,11 +237,11 @@ def kalman_mixture(
     IndefiniteCovarianceError
         If the covariance of the observation, or an updated one, is indefinite.
     ValueError
-        If `z` or what the model returns has the wrong shape or is infinite, or the rule is unknown.
+        If `z` or an array of the model has the wrong shape or is infinite, or the rule is unknown.
 
     Examples
     --------
-    Two guesses of a place, 0 and 4, and the observation 3 of it: what each predicts decides their weights.
+    Two guesses of a place, 0 and 4, are weighted by their predictions of the observation 3:
 
     >>> from herdfilter.filters.kalman import kalman_mixture
     >>> prior = hf.GaussianMixture([0.5, 0.5], [[0.0], [4.0]], [[1.0]])
@@ -268,20 +252,22 @@ def kalman_mixture(
     >>> np.allclose(posterior.weights, density / density.sum()), np.allclose(log_evidence, np.log(density.mean()))
     (True, True)
     """
-    seen = Observation.read(model, z, step, partial=True)
-    if seen is None:
+    observation = Observation.read(model, z, step, partial=True)
+    if observation is None:
         raise ValueError(f"z: expected an entry that is not missing, got {short_repr(z)} at step {step}")
-    return updated_mixture(seen, prediction, rule)
+    return updated_mixture(observation, prediction, rule)
 
 
-def updated_mixture(seen: Observation, prediction: GaussianMixture, rule: str | MomentRule) -> tuple[GaussianMixture, float]:
-    """Posterior of a Gaussian mixture and the log-evidence; see `kalman_mixture`."""
+def updated_mixture(
+    observation: Observation, prediction: GaussianMixture, rule: str | MomentRule
+) -> tuple[GaussianMixture, float]:
+    """Return the posterior of a Gaussian mixture and the log-evidence; see `kalman_mixture`."""
     means, covariances, log_densities = updated_gaussians(
-        seen, prediction.means, prediction.distinct_covariances, moment_rule(rule)
+        observation, prediction.means, prediction.distinct_covariances, moment_rule(rule)
     )
     with np.errstate(divide="ignore"):
         log_weights = np.log(prediction.weights) + log_densities
     log_evidence = float(np.logaddexp.reduce(log_weights))
-    if log_evidence == -np.inf:  # out of the reach of all, none of which is to be preferred
+    if log_evidence == -np.inf:  # out of reach of all: their weights stay
         return GaussianMixture.unchecked(prediction.weights, means, covariances), log_evidence
     return GaussianMixture.unchecked(np.exp(log_weights - log_evidence), means, covariances), log_evidence

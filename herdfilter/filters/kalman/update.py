@@ -79,7 +79,7 @@ def factorise(matrices: Array, m: int, size: int, factor: Array) -> bool:
     return True
 
 
-def finite_part(seen: Observation, predicted: Array, observed: Array, cross: Array) -> tuple[Array, Array]:
+def finite_part(observation: Observation, predicted: Array, observed: Array, cross: Array) -> tuple[Array, Array]:
     """Return covariances of the finite entries of an observation (K, k, k), and of the state with them (K, d, k).
 
     Raises
@@ -87,10 +87,10 @@ def finite_part(seen: Observation, predicted: Array, observed: Array, cross: Arr
     ValueError
         If the observation is of another shape than its prediction (K, k), or infinite.
     """
-    seen.expect(predicted.shape[1:], "observation_mean")
-    if len(seen.kept) == len(seen.vector):
+    observation.expect(predicted.shape[1:], "observation_mean")
+    if len(observation.kept) == len(observation.vector):
         return observed, cross
-    return seen.part(observed), cross[:, :, seen.kept]
+    return observation.part(observed), cross[:, :, observation.kept]
 
 
 def inverse_factor(covariance: Array, step: int) -> Array:
@@ -102,7 +102,7 @@ def inverse_factor(covariance: Array, step: int) -> Array:
 
 
 def data_association(
-    seen: Observation, mean: Array, covariance: Array, predicted: Array, observed: Array, cross: Array
+    observation: Observation, mean: Array, covariance: Array, predicted: Array, observed: Array, cross: Array
 ) -> tuple[Array, Array, float]:
     """Update N(mean, covariance) by a scan; return mean, covariance and log-evidence of the mixture over all hypotheses.
 
@@ -110,22 +110,22 @@ def data_association(
     weight. `predicted` (m,) and `observed` (m, m) are the moments of a detection of the state, `cross` (d, m) is its
     covariance with the state.
     """
-    model: WithClutter = seen.model
-    missed, detected = model.log_factors(len(seen.z), seen.step)
-    if not len(seen.z):
+    model: WithClutter = observation.model
+    missed, detected = model.log_factors(len(observation.z), observation.step)
+    if not len(observation.z):
         return mean, covariance, missed
     try:
         gain = np.linalg.solve(np.linalg.cholesky(observed), np.eye(len(observed)))
     except np.linalg.LinAlgError:
-        raise IndefiniteCovarianceError(seen.step, "observation's") from None
+        raise IndefiniteCovarianceError(observation.step, "observation's") from None
     gain = cross @ gain.T @ gain
-    densities = detection_log_densities(model, seen.z, predicted[None], observed[None], seen.step)[:, 0]
+    densities = detection_log_densities(model, observation.z, predicted[None], observed[None], observation.step)[:, 0]
     terms = np.concatenate([[missed], detected + densities])
     evidence = float(log_sum(terms))
     if evidence == -np.inf:  # no hypothesis is left
         return mean, covariance, evidence
     shares = np.exp(terms - evidence)[1:]
-    residuals = wrap_angles(seen.z - predicted, observation_circular(model, len(predicted)))
+    residuals = wrap_angles(observation.z - predicted, observation_circular(model, len(predicted)))
     whole = shares @ residuals
     spread = (shares * residuals.T) @ residuals - np.outer(whole, whole)
     after = covariance - shares.sum() * gain @ cross.T + gain @ spread @ gain.T
@@ -133,19 +133,19 @@ def data_association(
 
 
 def scan_hypotheses(
-    seen: Observation, means: Array, covariances: Array, predicted: Array, observed: Array, cross: Array
+    observation: Observation, means: Array, covariances: Array, predicted: Array, observed: Array, cross: Array
 ) -> tuple[Array, Callable[[Array, Array], tuple[Array, Array]]]:
     """Return the log-likelihood terms of a scan of k detections, (1 + k, n), and the update by each of them.
 
     The first term is that of a miss. The update takes indices of states (c,) and of terms (c,) to the updated means (c, d)
     and covariances (c, d, d). The arguments are those of `data_association`, each for n states.
     """
-    model, scan = seen.model, seen.z
-    missed, detected = model.log_factors(len(scan), seen.step)
+    model, scan = observation.model, observation.z
+    missed, detected = model.log_factors(len(scan), observation.step)
     terms = np.full((1 + len(scan), len(means)), missed)
     if not len(scan):
         return terms, lambda i, h: (means[i], covariances[i])
-    terms[1:] = detected + detection_log_densities(model, scan, predicted, observed, seen.step)
+    terms[1:] = detected + detection_log_densities(model, scan, predicted, observed, observation.step)
     gains = np.linalg.solve(observed, cross.transpose(0, 2, 1)).transpose(0, 2, 1)
     after = covariances - gains @ cross.transpose(0, 2, 1)
     circular = observation_circular(model, predicted.shape[1])
