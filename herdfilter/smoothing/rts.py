@@ -18,7 +18,7 @@ from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters.kalman import KalmanFilter
-from herdfilter.filters.kalman.gaussian import GaussianBelief, definite, predicted_gaussians
+from herdfilter.filters.kalman.gaussian import GaussianBelief, definite, predict_gaussians
 from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.models.contract import circular_dims
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult
@@ -133,7 +133,7 @@ class GaussianStep:
     @cached_property
     def _prediction(self) -> tuple[Array, Array, Array]:
         """Mean (d,) and covariance (d, d) predicted of the next step, and the gain (d, d) from there."""
-        predicted = predicted_gaussians(self.onward, self.mean[None], self.covariance[None], self.rule)
+        predicted = predict_gaussians(self.onward, self.mean[None], self.covariance[None], self.rule)
         mean, covariance, cross = (part[0] for part in predicted)
         return mean, covariance, cross @ _inverse(covariance)
 

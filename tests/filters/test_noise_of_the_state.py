@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.filters.kalman.gaussian import updated_gaussians
+from herdfilter.filters.kalman.gaussian import update_gaussians
 from herdfilter.filters.kalman.rules import OptimalPoints, PointRule, ScaledSigmaPoints, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
@@ -104,7 +104,7 @@ def test_the_update_is_the_best_linear_one(rule, kept):
     """All moments involved are of second degree, which the points have exactly; slopes take the noise at the mean."""
     model, z = Spreading(), np.full(2, np.nan)
     z[kept] = np.array([1.2, -0.4])[kept]
-    after = updated_gaussians(Observation(model, z, 1), MEANS, SPREADS, RULES[rule])
+    after = update_gaussians(Observation(model, z, 1), MEANS, SPREADS, RULES[rule])
     for mean, P, *found in zip(MEANS, SPREADS, *after, strict=True):
         R = model.expected(mean, 0.0 * P if rule == "extended" else P)[np.ix_(kept, kept)]
         for value, exact in zip(found, best_linear(mean, P, model.H[kept], R, z[kept]), strict=True):
@@ -115,7 +115,7 @@ def test_one_covariance_of_all_gaussians_is_each_ones():
     seen, rule = Observation(Spreading(), np.array([1.2, -0.4]), 1), RULES["unscented"]
     one, each = SPREADS[:1], np.repeat(SPREADS[:1], 3, axis=0)
     for ours, theirs in zip(
-        updated_gaussians(seen, MEANS, one, rule), updated_gaussians(seen, MEANS, each, rule), strict=True
+        update_gaussians(seen, MEANS, one, rule), update_gaussians(seen, MEANS, each, rule), strict=True
     ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 

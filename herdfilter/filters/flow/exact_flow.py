@@ -62,7 +62,7 @@ class ExactFlow:
 
     Parameters
     ----------
-    seen : Observation
+    observation : Observation
         With a model that observes the state.
     times : ndarray
         Pseudo-times, as of `pseudo_times`.
@@ -162,9 +162,9 @@ class ExactFlow:
 
 @njit(cache=True, nogil=True)
 def _flow_gains(slopes: Array, covariance: Array, start: float, end: float) -> tuple[Array, Array, Array]:
-    """Gains of the step of each linearisation, (m, k, d) in units of the noise: (m, d, k) twice, and log-determinants (m,).
+    """Return two gains (m, d, k) of a step, by slopes (m, k, d) in units of the noise, and log-determinants (m,).
 
-    The first gain is upon the residual at the prior mean, the second upon what is observed of the offset.
+    The first gain multiplies the residual at the prior mean, the second the observed part of the offset.
     """
     m, k, d = slopes.shape
     drifts, pulls, log_determinants = np.zeros((m, d, k)), np.zeros((m, d, k)), np.zeros(m)
@@ -216,5 +216,5 @@ def _move_offsets(y: Array, shifts: Array, residuals: Array, slopes: Array, drif
                 residual += slopes[i, b, a] * shifts[at, a]
                 observed += slopes[i, b, a] * y[t, a]
             for a in range(d):
-                moved[t, a] += drifts[i, a, b] * residual - pulls[i, a, b] * seen
+                moved[t, a] += drifts[i, a, b] * residual - pulls[i, a, b] * observed
     return moved

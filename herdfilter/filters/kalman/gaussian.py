@@ -11,7 +11,7 @@ from herdfilter._checks import Array, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, unwrap_angles, wrap_angles
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
-from herdfilter.filters.kalman.rules import MomentRule, moment_rule, moments_by
+from herdfilter.filters.kalman.rules import MomentRule, Moments, moment_rule, moments_by
 from herdfilter.filters.kalman.update import data_association, finite_part, update_in_place
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
@@ -65,7 +65,7 @@ class GaussianBelief:
 
     def predict(self, transition: Transition) -> GaussianBelief:
         """Predict as Kalman, angles wrapped."""
-        means, covariances, _ = predicted_gaussians(transition, self.mean[None], self.covariance[None], self.rule)
+        means, covariances, _ = predict_gaussians(transition, self.mean[None], self.covariance[None], self.rule)
         return GaussianBelief(transition.wrapped(means[0]), covariances[0], self.rule)
 
     def update(self, observation: Observation) -> tuple[GaussianBelief, float]:
@@ -77,7 +77,7 @@ class GaussianBelief:
             mean, after, evidence = data_association(observation, self.mean, self.covariance, *(part[0] for part in moments))
             covariances = definite(after[None], self.covariance, observation.step, "updated")
             return GaussianBelief(wrap_angles(mean, circular), covariances[0], self.rule), evidence
-        means, covariances, log_densities = updated_gaussians(observation, *given, self.rule)
+        means, covariances, log_densities = update_gaussians(observation, *given, self.rule)
         return GaussianBelief(wrap_angles(means[0], circular), covariances[0], self.rule), float(log_densities[0])
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
@@ -93,9 +93,7 @@ class GaussianBelief:
         return GaussianBelief(*merged(means, covariances, weights, circular), self.rule)
 
 
-def predicted_gaussians(
-    transition: Transition, means: Array, covariances: Array, rule: MomentRule
-) -> tuple[Array, Array, Array]:
+def predict_gaussians(transition: Transition, means: Array, covariances: Array, rule: MomentRule) -> Moments:
     """Carry each N(means[i], covariances[i]) through the transition.
 
     Additive noise adds its covariance; other noise is a part of the Gaussian that goes through the transition.
@@ -123,9 +121,7 @@ def predicted_gaussians(
     return means, definite(covariances, covariances, step, "predicted"), cross[:, :d]
 
 
-def updated_gaussians(
-    observation: Observation, means: Array, covariances: Array, rule: MomentRule
-) -> tuple[Array, Array, Array]:
+def update_gaussians(observation: Observation, means: Array, covariances: Array, rule: MomentRule) -> Moments:
     """Update each N(means[i], covariances[i]) with the moments of state and observation (Kalman's update).
 
     Covariances are (K, d, d), or (1, d, d) if all Gaussians share one. Return means (K, d), moved by their corrections and
@@ -145,9 +141,7 @@ def updated_gaussians(
     return moved, shrunk if regular else definite(shrunk, covariances, step, "updated"), log_densities
 
 
-def observation_moments(
-    model: Model, means: Array, covariances: Array, rule: MomentRule, step: int
-) -> tuple[Array, Array, Array]:
+def observation_moments(model: Model, means: Array, covariances: Array, rule: MomentRule, step: int) -> Moments:
     """Return moments of the observation by each N(means[i], covariances[i]), its noise included; see `MomentRule`."""
     circular = circular_dims(model)
     jacobian = getattr(model, "observation_jacobian", None)
@@ -255,14 +249,14 @@ def kalman_mixture(
     observation = Observation.read(model, z, step, partial=True)
     if observation is None:
         raise ValueError(f"z: expected an entry that is not missing, got {short_repr(z)} at step {step}")
-    return updated_mixture(observation, prediction, rule)
+    return update_mixture(observation, prediction, rule)
 
 
-def updated_mixture(
+def update_mixture(
     observation: Observation, prediction: GaussianMixture, rule: str | MomentRule
 ) -> tuple[GaussianMixture, float]:
     """Return the posterior of a Gaussian mixture and the log-evidence; see `kalman_mixture`."""
-    means, covariances, log_densities = updated_gaussians(
+    means, covariances, log_densities = update_gaussians(
         observation, prediction.means, prediction.distinct_covariances, moment_rule(rule)
     )
     with np.errstate(divide="ignore"):

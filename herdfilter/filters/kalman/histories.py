@@ -13,7 +13,7 @@ from herdfilter._checks import Array, check_count
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, wrap_angles
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.gaussian import observation_moments, predicted_gaussians, updated_gaussians
+from herdfilter.filters.kalman.gaussian import observation_moments, predict_gaussians, update_gaussians
 from herdfilter.filters.kalman.interacting import initial_beliefs, reweighted
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.kalman.update import scan_hypotheses
@@ -135,7 +135,7 @@ class HistoryBelief:
         for j in np.flatnonzero(joint.sum(axis=0)):
             onward = transition._replace(model=in_mode(transition.model, int(j)))
             given = self.means[kept], self.covariances[kept]
-            means[:, j], covariances[:, j], _ = predicted_gaussians(onward, *given, self.rule)
+            means[:, j], covariances[:, j], _ = predict_gaussians(onward, *given, self.rule)
         some = joint > 0
         modes = np.broadcast_to(np.arange(self.count), joint.shape)
         return replace(
@@ -155,7 +155,7 @@ class HistoryBelief:
         for j in np.unique(self.modes):
             of = self.modes == j
             given = self.means[of], self.covariances[of]
-            means[of], covariances[of], log_densities[of] = updated_gaussians(observation.in_mode(int(j)), *given, self.rule)
+            means[of], covariances[of], log_densities[of] = update_gaussians(observation.in_mode(int(j)), *given, self.rule)
         weights, log_density = reweighted(self.weights, log_densities)
         means = wrap_angles(means, self.circular)
         return replace(self, weights=weights, means=means, covariances=covariances), log_density

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.filters.kalman.gaussian import updated_gaussians
+from herdfilter.filters.kalman.gaussian import update_gaussians
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
@@ -67,7 +67,7 @@ class GuidedProposal(BootstrapProposal):
         """See `ObservingProposal`."""
         centres = transition.mean(particles.x)
         noise = regular(transition.covariance, "GuidedProposal", transition.step)
-        means, covariances, _ = updated_gaussians(seen, centres, noise[None], moment_rule(self.rule))
+        means, covariances, _ = update_gaussians(seen, centres, noise[None], moment_rule(self.rule))
         root, roots = np.linalg.cholesky(noise), np.linalg.cholesky(covariances + WIDENING * noise)
         drawn = rng.standard_normal(particles.x.shape)
         moved = means + (roots @ drawn[:, :, None])[:, :, 0]  # angles still unwrapped, as their densities are

@@ -8,7 +8,7 @@ import numpy as np
 
 from herdfilter._checks import Array, check_share
 from herdfilter._covariances import regularised
-from herdfilter.filters.kalman.gaussian import updated_mixture
+from herdfilter.filters.kalman.gaussian import update_mixture
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
@@ -89,7 +89,7 @@ class GuidedAugmentedProposal(AugmentedProposal):
         regular = np.array([regularised(covariance) for covariance in fitted.distinct_covariances])
         prior = with_noise(GaussianMixture.unchecked(fitted.weights, fitted.means, regular), transition.noise_dim)
         ahead = _Ahead(transition, seen.model)
-        posterior, _ = updated_mixture(replace(seen, model=ahead), prior, self.rule)
+        posterior, _ = update_mixture(replace(seen, model=ahead), prior, self.rule)
         q = defended(posterior, prior, self.defensive_share)
         points = drawn(self.sampler, q, particles.n_next, rng)
         log_ratio = prior.log_density(points.x) - q.log_density(points.x)

@@ -9,7 +9,7 @@ import numpy as np
 
 from herdfilter._checks import Array, check_share
 from herdfilter._covariances import regularised
-from herdfilter.filters.kalman.gaussian import updated_mixture
+from herdfilter.filters.kalman.gaussian import update_mixture
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
@@ -100,7 +100,7 @@ class KalmanMixtureProposal:
         """See `ObservingProposal`."""
         regular(transition.covariance, "KalmanMixtureProposal", transition.step)
         prediction = transition.predictive(particles.x, particles.weights)
-        posterior, _ = updated_mixture(seen, prediction, self.rule)
+        posterior, _ = update_mixture(seen, prediction, self.rule)
         q = defended(posterior, prediction, self.defensive_share)
         if self.unguided_share:
             q = joined(q, prediction, self.unguided_share)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from herdfilter._checks import Array, one_of
 from herdfilter.angles import moments
-from herdfilter.filters.kalman.gaussian import observation_moments, predicted_gaussians
+from herdfilter.filters.kalman.gaussian import observation_moments, predict_gaussians
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
@@ -278,6 +278,6 @@ def _log_evidence(transition: Transition, particles: Particles, seen: Observatio
     if transition.simulated_only or has_scans(seen.model) or not has(seen.model, OBSERVED):
         return 0.0
     mean, covariance = moments(particles.x, particles.weights, transition.circular)
-    means, covariances, _ = predicted_gaussians(transition, mean[None], covariance[None], UNSCENTED_RULE)
+    means, covariances, _ = predict_gaussians(transition, mean[None], covariance[None], UNSCENTED_RULE)
     values, spread, _ = observation_moments(seen.model, means, covariances, UNSCENTED_RULE, seen.step)
     return float(gaussian_log_density(seen.residuals(values), seen.part(spread), seen.step)[0])
