@@ -158,7 +158,7 @@ def test_the_covariance_of_several_filters_is_theirs_and_that_of_their_means(mon
     results = [SimpleNamespace(means=np.full((3, 1), m), covariances=np.full((3, 1, 1), v), log_likelihood=0.0)
                for m, v in ((1.0, 2.0), (-1.0, 4.0))]  # fmt: skip
     built = [SimpleNamespace(run=lambda *a, r=r, **k: r) for r in results]
-    monkeypatch.setattr(reference, "serving", lambda *arguments: lambda *more: built.pop())
+    monkeypatch.setattr(reference, "filter_for", lambda *arguments: lambda *more: built.pop())
     recording = Recording(np.zeros((3, 1)), np.zeros((3, 1)))
     found = reference._large(SimpleNamespace(), recording, np.random.default_rng(0), n=5, repeats=2)
     np.testing.assert_allclose(found.covariances, 3.0 + 2.0)

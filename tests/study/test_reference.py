@@ -353,15 +353,15 @@ def test_an_edited_model_is_another_one(scenario, kept, tmp_path):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"n": 0}, r"\[reference\]: n: expected an integer of at least 1, got 0"),
-        ({"n": 5, "repeats": 1.5}, r"\[reference\]: repeats: expected an integer of at least 1, got 1.5"),
+        ({"n": 0}, r"\[reference\] n: expected an integer of at least 1, got 0"),
+        ({"n": 5, "repeats": 1.5}, r"\[reference\] repeats: expected an integer of at least 1, got 1.5"),
         ({"n": 5, "repeat": 2}, "did you mean 'repeats'"),
         ({}, "key 'n' is missing"),
         (
             {"n": 5, "filter": "guide"},
-            r"\[reference\]: filter: unknown 'guide'; did you mean 'guided'",
+            r"\[reference\] filter: unknown 'guide'; did you mean 'guided'",
         ),
-        ({"n": 5, "filter": 3}, r"\[reference\]: filter: "),
+        ({"n": 5, "filter": 3}, r"\[reference\] filter: "),
     ],
 )
 def test_bad_tables_are_refused_before_any_run(scenario, table, message):
