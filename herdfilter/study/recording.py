@@ -101,14 +101,14 @@ class Recording:
         )
 
 
-def packed(scans: list[Array]) -> dict[str, Array]:
+def join_scans(scans: list[Array]) -> dict[str, Array]:
     """Return scans as two arrays: all ``detections`` (sum of m, k), and how many each scan has, ``scan_sizes`` (T,)."""
     sizes = np.array([len(scan) for scan in scans], dtype=np.float64)
     return {"detections": np.concatenate(scans), "scan_sizes": sizes}
 
 
-def unpacked(detections: Array, scan_sizes: Array) -> list[Array]:
-    """Return the scans of what `packed` returned."""
+def split_scans(detections: Array, scan_sizes: Array) -> list[Array]:
+    """Return the scans of what `join_scans` returned."""
     return np.split(detections, np.cumsum(scan_sizes).astype(int)[:-1])
 
 

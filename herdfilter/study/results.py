@@ -18,7 +18,7 @@ from herdfilter.study.columns import error_measures
 from herdfilter.study.families import over_models, verdict_over_models
 from herdfilter.study.metrics import labelled_estimates
 from herdfilter.study.plan import Study
-from herdfilter.study.recording import Observations, Recording, packed, unpacked
+from herdfilter.study.recording import Observations, Recording, join_scans, split_scans
 from herdfilter.study.reference import Reference
 from herdfilter.study.statistics import fitted_slopes
 from herdfilter.study.summary import summarise, verdict
@@ -76,7 +76,7 @@ class Trajectory:
         common = {what: array for (name, what), array in arrays.items() if not name}
         dt = common["dt"]
         if "detections" in common:
-            observations: Observations = unpacked(common["detections"], common["scan_sizes"])
+            observations: Observations = split_scans(common["detections"], common["scan_sizes"])
         else:
             observations = common["observations"]
         recording = Recording(common["truth"], observations, float(dt) if dt.ndim == 0 else dt, common.get("controls"))
@@ -89,7 +89,7 @@ class Trajectory:
             {name: arrays[name, what] for name in names if (name, what) in arrays}
             for what in ("estimates", "particles", "weights")
         )
-        positions = unpacked(common["positions"], common["scan_sizes"]) if "positions" in common else None
+        positions = split_scans(common["positions"], common["scan_sizes"]) if "positions" in common else None
         return cls(recording, reference, n_particles, estimates, particles, weights, positions)
 
     @classmethod
@@ -241,7 +241,7 @@ def shown_of(
     if recording.scans is None:
         shown["", "observations"] = recording.observations
     else:
-        shown |= {("", name): values for name, values in packed(recording.scans).items()}
+        shown |= {("", name): values for name, values in join_scans(recording.scans).items()}
         seen = positions(model, recording, study.scenario.plane)
         if seen is not None:
             shown["", "positions"] = np.concatenate(seen)

@@ -113,10 +113,10 @@ _DOTTED = re.compile(rf"""(?<![\w.-])(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\w-]++)[ \t]*+
 _TOO_DEEP = f"expected tables and lists nested at most {DEPTH} deep, got deeper ones"
 
 Count = Annotated[int, partial(check_count, most=None)]  # what no memory could hold is refused beside the model
-Labels = Annotated[tuple[str, ...], each(check_label)]
+LabelList = Annotated[tuple[str, ...], each(check_label)]
 
 
-def check_dims(name: str, dims: Any) -> None:
+def check_error_dims(name: str, dims: Any) -> None:
     """Raise ValueError unless these are dimensions, each once."""
     each(partial(check_count, minimum=0))(name, dims)
     if not dims:
@@ -163,10 +163,10 @@ class Scenario:
     models: Annotated[int | None, check_count] = None
     first_model: Annotated[int, partial(check_count, minimum=0, most=None)] = 0
     particles: Annotated[tuple[int, ...], each(partial(check_count, most=None))] = (100,)
-    filters: Labels = ("bootstrap", "herded-kh", "mixture-kh")
-    error_dims: Annotated[tuple[int, ...] | None, check_dims] = None
+    filters: LabelList = ("bootstrap", "herded-kh", "mixture-kh")
+    error_dims: Annotated[tuple[int, ...] | None, check_error_dims] = None
     unit: Annotated[str, check_label] = ""
-    labels: Labels = ()
+    labels: LabelList = ()
     time_label: Annotated[str, check_label] = "time"
     view: Annotated[str, choice("plane", "time")] = "plane"
     truth: Annotated[Mapping[str, Any] | None, check_table] = None

@@ -1,4 +1,4 @@
-"""A table of runs summarised: one row for each filter and particle count, and a verdict in words."""
+"""Summaries of a table of runs: one row for each filter and particle count, claims pair by pair, and a verdict."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Pairs:
         return row | {"better": int(row["ratio_low"] > 1) - int(row["ratio_high"] < 1)}
 
     def _of_units(self, values: Any) -> Any:
-        """Median over the runs of every model; of one model what every run has."""
+        """Return the median over the runs of every model; without a family the values themselves."""
         return values.groupby(level="model").median() if self._family else values
 
 
@@ -119,7 +119,7 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def check_table(table: Any) -> None:
+def check_runs(table: Any) -> None:
     """Raise TypeError unless this is a table of runs."""
     if not {"filter", "n_particles", "run"} <= set(getattr(table, "columns", ())):
         raise TypeError(f"table: expected the table of runs that compare returns, got {short_repr(table)}")
@@ -127,7 +127,7 @@ def check_table(table: Any) -> None:
 
 def baseline_of(table: pd.DataFrame, baseline: str | None = None) -> str:
     """Return the filter that ratios refer to: ``bootstrap``, or else the first, unless given."""
-    check_table(table)
+    check_runs(table)
     names = list(dict.fromkeys(table["filter"]))
     first = "bootstrap" if "bootstrap" in names else names[0]
     return one_of("baseline", first if baseline is None else baseline, names)
@@ -189,11 +189,10 @@ def claims(table: pd.DataFrame, baseline: str | None = None, level: float = 0.95
         One row per particle count and pair of filters.
 
         ``n_particles``, ``a``, ``b``
-            Who is compared.
+            Particle count and the two filters.
         ``runs``, ``failures_a``, ``failures_b``
-            Number of runs compared (of a family, of models, each by the median over its runs), and of those in which either
-            failed. A failed run loses to one that did not; where both
-            failed, or there is no error, the run is left out.
+            Number of runs compared (of models in a family, each by the median over its runs), and of those that failed. A
+            failed run loses to one that did not; a run in which both failed, or without an error, is left out.
         ``ratio``, ``ratio_low``, ``ratio_high``, ``difference``, ``difference_low``, ``difference_high``
             The error of `a` divided by, and minus, that of `b`, as in `summarise`; ends are NaN where there are too few
             runs, and may be infinite where runs failed.
@@ -214,38 +213,28 @@ def claims(table: pd.DataFrame, baseline: str | None = None, level: float = 0.95
     """
     import pandas as pd
 
-    check_table(table)
-    errors = Pairs(table)
+    check_runs(table)
+    pairs = Pairs(table)
     names = list(dict.fromkeys(table["filter"]))
     if baseline is not None:
         one_of("baseline", baseline, names)
     level = as_number("level", level, "a probability between 0 and 1", lambda level: 1e-9 < level < 1)
     check_flags(simultaneous=simultaneous)
-    pairs = [
-        (n, pair[0], pair[1])
-        for n in dict.fromkeys(table["n_particles"])
-        for pair in (
-            combinations(names, 2) if baseline is None else [(name, baseline) for name in names if name != baseline]
-        )
-        if all((name, n) in errors.errors for name in pair)
-    ]
-    each = 1 - (1 - level) / max(1, len(pairs)) if simultaneous else level
-    return pd.DataFrame([_claim(n, a, b, errors, each) for n, a, b in pairs], columns=_CLAIM)
-
-
-_CLAIM = [
-    *("n_particles", "a", "b", "runs", "failures_a", "failures_b"),
-    *("ratio", "ratio_low", "ratio_high", "difference", "difference_low", "difference_high", "better"),
-]
-
-
-def _claim(n: Any, a: str, b: str, pairs: Pairs, level: float) -> dict[str, Any]:
-    first, second = pairs.errors[a, n], pairs.errors[b, n]
-    both = first.notna() & second.notna() & ~(np.isinf(first) & np.isinf(second))
-    row = {"n_particles": n, "a": a, "b": b, "runs": int(both.sum())}
-    row |= {"failures_a": int(np.isinf(first[both]).sum()), "failures_b": int(np.isinf(second[both]).sum())}
-    row |= pairs.compare((a, n), (b, n), level)
-    return row | {"better": {-1: a, 0: "", 1: b}[row["better"]]}
+    against = list(combinations(names, 2)) if baseline is None else [(name, baseline) for name in names if name != baseline]
+    counts = dict.fromkeys(table["n_particles"])
+    keys = [((a, n), (b, n)) for n in counts for a, b in against if {(a, n), (b, n)} <= set(pairs.errors)]
+    each = 1 - (1 - level) / max(1, len(keys)) if simultaneous else level
+    rows = []
+    for (a, n), (b, _) in keys:
+        first, second = pairs.errors[a, n], pairs.errors[b, n]
+        both = first.notna() & second.notna() & ~(np.isinf(first) & np.isinf(second))
+        row = {"n_particles": n, "a": a, "b": b, "runs": int(both.sum())}
+        row |= {"failures_a": int(np.isinf(first[both]).sum()), "failures_b": int(np.isinf(second[both]).sum())}
+        row |= pairs.compare((a, n), (b, n), each)
+        rows.append(row | {"better": {-1: a, 0: "", 1: b}[row["better"]]})
+    columns = ["n_particles", "a", "b", "runs", "failures_a", "failures_b"]
+    columns += [f"{name}{end}" for name in ("ratio", "difference") for end in ("", "_low", "_high")]
+    return pd.DataFrame(rows, columns=[*columns, "better"])
 
 
 def over_time(

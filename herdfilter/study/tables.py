@@ -107,7 +107,7 @@ def made(cls: type, several: bool = False) -> Callable[[str, Any], None]:
     return check
 
 
-as_probability = partial(as_number, expected="a number above 0 and up to 1", fits=lambda share: 0 < share <= 1)
+as_share = partial(as_number, expected="a number above 0 and up to 1", fits=lambda share: 0 < share <= 1)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Divergence:
     """
 
     rmse_above: Annotated[float, as_positive]
-    final_part: Annotated[float, as_probability] = 0.25
+    final_part: Annotated[float, as_share] = 0.25
 
     def __post_init__(self) -> None:
         check_fields("[divergence] ", self)

@@ -11,7 +11,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_array, as_number, as_positive, check_count, short_repr
 from herdfilter.mixture import GaussianMixture
-from herdfilter.study.tables import as_probability, check_fields, made
+from herdfilter.study.tables import as_share, check_fields, made
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements
 from herdfilter.tracking.simulation import simulate_path
 
@@ -39,7 +39,7 @@ class BirthPlace:
     BirthPlace(probability=0.02, mean=[0.0, 100.0], sd=[50.0, 10.0])
     """
 
-    probability: Annotated[float, as_probability]
+    probability: Annotated[float, as_share]
     mean: Vector
     sd: Vector
 
@@ -49,7 +49,7 @@ class BirthPlace:
 
     def for_tracker(self) -> Birth:
         """Return it as an argument of a tracker."""
-        return Birth(self.probability, _gaussian(self))
+        return Birth(self.probability, _independent_gaussian(self))
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Anywhere:
 
     def for_tracker(self) -> BirthFromMeasurements:
         """Return it as an argument of a tracker."""
-        return BirthFromMeasurements(_gaussian(self), self.expected, self.most)
+        return BirthFromMeasurements(_independent_gaussian(self), self.expected, self.most)
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Targets:
 
     births: tuple[BirthPlace, ...] | Anywhere
     cutoff: Annotated[float, as_positive]
-    survival_probability: Annotated[float, as_probability] = 0.99
+    survival_probability: Annotated[float, as_share] = 0.99
     tracks: Annotated[tuple[TrueTrack, ...], made(TrueTrack, several=True)] = ()
     noise: bool = True
     gospa_order: Order = 2.0
@@ -218,7 +218,7 @@ class Targets:
         return tracks
 
 
-def _gaussian(births: BirthPlace | Anywhere) -> GaussianMixture:
+def _independent_gaussian(births: BirthPlace | Anywhere) -> GaussianMixture:
     """Return one Gaussian whose dimensions are independent."""
     return GaussianMixture([1.0], [births.mean], np.diag(np.square(np.asarray(births.sd, dtype=np.float64))))
 

@@ -26,7 +26,7 @@ from herdfilter.study.metrics import (
     squared_error,
 )
 from herdfilter.study.plan import plan_study
-from herdfilter.study.recording import packed, record, unpacked
+from herdfilter.study.recording import join_scans, record, split_scans
 from herdfilter.study.scenario import load_scenario, scenario_from_table
 from herdfilter.study.statistics import bootstrap_interval, chi_square_band
 from herdfilter.study.store import open_for_reading
@@ -315,7 +315,7 @@ def test_six_targets_meet_in_the_middle_and_nowhere_else():
 
 def test_scans_are_packed_and_unpacked():
     scans = [np.empty((0, 2)), np.ones((2, 2)), np.empty((0, 2)), np.zeros((1, 2))]
-    again = unpacked(**packed(scans))
+    again = split_scans(**join_scans(scans))
     assert [scan.tolist() for scan in again] == [scan.tolist() for scan in scans]
 
 
