@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Family:
-    """Which model each run of a study has.
+    """The models of a study's runs.
 
     Parameters
     ----------
@@ -36,25 +36,25 @@ class Family:
         check_count("runs", self.runs)
 
     def seed(self, run: int) -> int:
-        """Seed of the model of a run."""
+        """Return the seed of the model of a run."""
         return self.first + run // self.runs
 
     def place(self, run: int) -> tuple[int, int]:
-        """Seed of the model of a run, and the number of the run among those of this model."""
+        """Return the seed of the model of a run, and the number of the run among those of this model."""
         return self.seed(run), run % self.runs
 
     def models(self, runs: int) -> int:
-        """Count the models of so many runs altogether."""
+        """Return the number of models of `runs` runs altogether."""
         return -(-runs // self.runs)
 
 
 def planned_family(scenario: Any, models: int | None, first_model: int | None, runs: int) -> tuple[Family | None, int]:
-    """Return the family of a comparison, and the runs of all its models together; of a scenario of one model none.
+    """Return the family of a comparison, and the runs of all its models together; None for a scenario of one model.
 
     Parameters
     ----------
     scenario : Scenario
-        Says how many models there are, and which is the first, unless given.
+        Has the number of models and the first one, unless given.
     models, first_model : int, optional
         See `herdfilter.compare`.
     runs : int
@@ -78,24 +78,21 @@ def planned_family(scenario: Any, models: int | None, first_model: int | None, r
 
 
 def kind_of(model: Any) -> str:
-    """Say of which kinds a model of a family is, by its `labels`; empty where it has none."""
+    """Return the kinds of a model of a family, from its `labels`; empty without labels."""
     return ", ".join(map(str, getattr(model, "labels", None) or ()))
 
 
 RIGHT_VARIANCE = (0.8, 1.25)
-"""Ends of the ratio of a filter's posterior variance to the true one that counts as right."""
+"""Ratios of a filter's posterior variance to the true one between these count as right."""
 
-LEAST_COUNT = 100
-"""Least particle count that enters an exponent."""
+FEWEST_PARTICLES = 100
+"""Smallest particle count that enters an exponent."""
 
 UNCERTAIN = 1 / 3
-"""Standard error of a reference, as a share of the smallest error of a filter to it, above which it is uncertain.
+"""A reference is uncertain if its standard error exceeds this share of the smallest error of a filter to it.
 
 At a third it adds one part in ten to the square of that error, 5 % to the error itself.
 """
-
-WORST = 3
-"""Models named."""
 
 
 def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
@@ -202,19 +199,19 @@ class _Pivots(Pairs):
         return self._table.pivot(index=["model", "run"], columns=["filter", "n_particles"], values=name)
 
     def uncertain(self) -> pd.DataFrame:
-        """Whether the reference of a model is too uncertain, by particle count."""
+        """Return True where the reference of a model is too uncertain, by particle count."""
         own = self._table.groupby("model")["reference_uncertainty"].median()
         smallest = self.errors.T.groupby(level="n_particles").min().T
         known = smallest.lt(np.inf) & smallest.notna()
         return known & ~smallest.mul(UNCERTAIN).ge(own, axis=0)
 
     def unknown(self) -> pd.Series[bool]:
-        """Whether a model has no reference in any run: then neither errors nor an error of its own are known."""
+        """Return True where a model has no reference in any run: neither errors nor an error of its own are known."""
         known = self._table[["reference_uncertainty", error_measure(self._table)]].notna().any(axis=1)
         return ~known.groupby(self._table["model"]).any()
 
     def exponents(self, name: str) -> dict[str, float]:
-        counts = [n for one, n in self.keys if one == name and n >= LEAST_COUNT]
+        counts = [n for one, n in self.keys if one == name and n >= FEWEST_PARTICLES]
         if len(counts) < 2:
             return {"exponent": np.nan, "exponent_worst": np.nan}
         errors: Array = self.errors[[(name, n) for n in counts]].to_numpy(dtype=np.float64)
@@ -229,15 +226,17 @@ def _ratios(pivots: _Pivots, own: Any, base: Any) -> dict[str, Any]:
     ratios, by_model = pivots.ratios(own, base), pivots.by_run(own, base).groupby(level="model")
     lows = np.array([median_interval(runs.to_numpy())[0] for _, runs in by_model])
     shown = lows[~np.isnan(lows)] > 1
-    worst = ratios.sort_values(ascending=False, kind="stable")[:WORST]
+    worst = ratios.sort_values(ascending=False, kind="stable")[:3]
     row = {"compared": len(ratios)} | pivots.compare(own, base)
     row |= {f"ratio_{q}": _quantile(ratios.to_numpy(), q) for q in (10, 50, 90)}
     row |= {"above": _share(ratios.to_numpy() > 1), "above_shown": _share(shown)}
-    return row | {"worst": "; ".join(_named(model, ratio, pivots.kinds) for model, ratio in worst.items())}
+    kinds = {} if pivots.kinds is None else {model: f" ({kind})" for model, kind in pivots.kinds.items() if str(kind)}
+    named = [f"{model}: {digits(ratio)}{kinds.get(model, '')}" for model, ratio in worst.items()]
+    return row | {"worst": "; ".join(named)}
 
 
 def _beside(pivots: _Pivots, own: Any, base: Any) -> dict[str, float]:
-    """Summarise what is measured beside the error: variance, log-likelihood, runs lost, time."""
+    """Summarise variance, log-likelihood, runs lost and time."""
     variances = _medians(pivots.of("variance_ratio")[own])
     distances, milliseconds = (pivots.of(name) for name in ("distance", "ms_per_step"))
     lost = pivots.of("lost").astype(bool)
@@ -264,15 +263,12 @@ def _share(those: np.ndarray) -> float:
 
 
 def _quantile(values: Array, percent: int) -> float:
-    """Quantile that is the value of some model, so that it may be infinite."""
+    """Return the quantile that is the value of some model, so that it may be infinite."""
     return float(np.percentile(values, percent, method="inverted_cdf")) if len(values) else np.nan
 
 
 def verdict_over_models(models: pd.DataFrame) -> str:
-    """Say in one sentence which filter did best over the models at the largest particle count.
-
-    A gain over the baseline is claimed only where it is shown (`Pairs.compare`).
-    """
+    """Say in one sentence which filter did best over the models at the largest particle count, as `verdict` does."""
     n = models["n_particles"].max()
     rows = models[models["n_particles"] == n].set_index("filter")
     base = rows["baseline"].iloc[0]
@@ -283,8 +279,3 @@ def verdict_over_models(models: pd.DataFrame) -> str:
     told = f"the error of {best.name} is {digits(best['ratio'])} of that of {base} in the geometric mean of "
     told += f"{best['compared']} models ({interval_text(best, 'models')}), above it in {percent(best['above'])} of them"
     return f"At n = {n} {'' if best['better'] < 0 else f'a gain over {base} is not shown: '}{told}."
-
-
-def _named(model: Any, ratio: float, kinds: pd.Series[Any] | None) -> str:
-    kind = "" if kinds is None else str(kinds[model])
-    return f"{model}: {digits(ratio)}" + (f" ({kind})" if kind else "")

@@ -37,7 +37,7 @@ from herdfilter.catalogue.specifications import (
 from herdfilter.study import machine
 from herdfilter.study.families import Family, planned_family
 from herdfilter.study.machine import check_study_fits
-from herdfilter.study.recording import DataSet, check_data_folder, first_step, load_data
+from herdfilter.study.recording import DataSet, load_data, record
 from herdfilter.study.reference import check_reference, try_reference
 from herdfilter.study.scenario import Scenario, check_beside_model, load_scenario, scenario_from_table
 from herdfilter.study.tasks import Key, Task
@@ -195,7 +195,6 @@ def plan_study(
     ((20, 40), 3, ['bootstrap', 'ukf'])
     """
     scenario = load_scenario(scenario)
-    check_data_folder(scenario, data)
     check_reference(scenario)
     each = check_count("runs", scenario.runs if runs is None else runs, most=None)
     family, total = planned_family(scenario, models, first_model, each)
@@ -230,7 +229,7 @@ def _try_parts(study: Study) -> None:
     if study.family is not None:
         return  # what goes wrong with one of its models may go well with the others
     try:
-        try_reference(scenario, model, first_step(scenario, model, study.data, study.recording_rng(0)))
+        try_reference(scenario, model, record(scenario, model, study.data, study.recording_rng(0), steps=1))
     except SystemExit as error:  # of a user's model
         raise ValueError(f"the first run cannot be made ready: SystemExit: {error}") from error
 

@@ -1,4 +1,4 @@
-"""What a filter is fed with in a run: simulated from the model, or real data from a folder."""
+"""Recordings: the truth and the input of filters in a run, simulated from the model or real data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from herdfilter.tracking.simulation import simulate_scans
 __all__ = ["DataSet", "Recording"]
 
 Observations = Array | list[Array]
-"""Of all steps (T, k); or a list of T scans (m, k), each with any number m of detections."""
+"""An array of all steps (T, k); or a list of T scans (m, k), each with any number m of detections."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,7 +38,7 @@ class Recording:
     controls : ndarray of shape (T, c), optional
         Control inputs of the transitions.
     sensors : sequence of Sensor, length T, optional
-        What each observation is of, where it is not of the model's own observation functions.
+        Sensor of each observation; the model's own observation functions unless given.
 
     Examples
     --------
@@ -69,12 +69,12 @@ class Recording:
 
     @property
     def many(self) -> bool:
-        """Whether the truth is of many targets."""
+        """True if the truth is of many targets."""
         return self.truth.ndim == 3
 
     @property
     def scans(self) -> list[Array] | None:
-        """The scans; None where there is one observation at each step."""
+        """The scans; None with one observation at each step."""
         return self.observations if isinstance(self.observations, list) else None
 
     @property
@@ -84,7 +84,7 @@ class Recording:
 
     @property
     def input(self) -> tuple[Any, dict[str, Any]]:
-        """What the ``run`` of a filter takes: observations, or readings of sensors, and what is told beside them."""
+        """Arguments of the ``run`` of a filter: observations, or readings of sensors, and keywords."""
         if self.sensors is None:
             return self.observations, {"dt": self.dt, "controls": self.controls}
         readings = list(zip(self.times, self.sensors, self.observations, strict=True))
@@ -102,13 +102,13 @@ class Recording:
 
 
 def join_scans(scans: list[Array]) -> dict[str, Array]:
-    """Return scans as two arrays: all ``detections`` (sum of m, k), and how many each scan has, ``scan_sizes`` (T,)."""
+    """Return scans as two arrays: all ``detections`` (sum of m, k), and the number in each scan, ``scan_sizes`` (T,)."""
     sizes = np.array([len(scan) for scan in scans], dtype=np.float64)
     return {"detections": np.concatenate(scans), "scan_sizes": sizes}
 
 
 def split_scans(detections: Array, scan_sizes: Array) -> list[Array]:
-    """Return the scans of what `join_scans` returned."""
+    """Return the scans that `join_scans` joined."""
     return np.split(detections, np.cumsum(scan_sizes).astype(int)[:-1])
 
 
@@ -139,13 +139,18 @@ def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
     Raises
     ------
     ValueError
-        If the function that loads them, or one of its arguments, is unknown (with the nearest known one).
+        If the function that loads them, or one of its arguments, is unknown (with the nearest known one), or if a folder is
+        given for a simulation.
     TypeError
         If it returns something else.
     FileNotFoundError
         If the folder does not hold the file.
     """
+    if folder is not None and (not isinstance(folder, (str, Path)) or not str(folder)):
+        raise ValueError(f"data: expected a folder, got {short_repr(folder)}")
     if scenario.data is None:
+        if folder is not None:
+            raise ValueError(f"data: scenario {short_repr(scenario.name)} is simulated and takes no data folder")
         return None
     load = scenario.data_loader
     options = {k: v for k, v in scenario.data.items() if k != "type"}
@@ -157,22 +162,12 @@ def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
     return data
 
 
-def check_data_folder(scenario: Scenario, folder: str | Path | None) -> None:
-    """Raise ValueError unless `folder` may be the data folder of the scenario."""
-    if folder is None:
-        return
-    if not isinstance(folder, (str, Path)) or not str(folder):
-        raise ValueError(f"data: expected a folder, got {short_repr(folder)}")
-    if scenario.data is None:
-        raise ValueError(f"data: scenario {short_repr(scenario.name)} is simulated and takes no data folder")
-
-
 def record(
     scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator, steps: int | None = None
 ) -> Recording:
-    """Return the recording of one run: simulated with `rng`, of `steps` steps if given, or the real one."""
+    """Return the recording of one run, simulated with `rng` or the real one, or its first `steps` steps."""
     if data is not None:
-        recorded = data.recording
+        recorded = data.recording if steps is None else data.recording.first(steps)
         if recorded.scans is not None or np.shape(recorded.observations)[1] > 0:
             return recorded
         return replace(recorded, observations=simulate_observations(model, recorded.truth, rng))
@@ -182,10 +177,3 @@ def record(
         return Recording(truth, simulate_scans(model, truth, rng), scenario.dt)
     truth, observations = simulate(model, steps, rng, dt=scenario.dt, initial=scenario.initial_truth)
     return Recording(truth, observations, scenario.dt, simulated_controls(model, steps))
-
-
-def first_step(scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator) -> Recording:
-    """Return the first step of a run."""
-    if data is None:
-        return record(scenario, model, None, rng, steps=1)
-    return record(scenario, model, replace(data, recording=data.recording.first(1)), rng)

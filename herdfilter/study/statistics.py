@@ -205,7 +205,7 @@ def paired_median(name: str, values: Array, level: float = 0.95) -> dict[str, fl
 
 
 def geometric_mean(name: str, ratios: Array, level: float = 0.95) -> dict[str, float]:
-    """Return the geometric mean of the finite ratios, with Student's interval of their logarithms; infinite ones raise its end."""
+    """Return the geometric mean of the finite ratios, with Student's interval of the logs; infinite ones raise its end."""
     logs = np.log(ratios[(ratios > 0) & np.isfinite(ratios)])
     low, high = mean_interval(logs, level)
     ends = np.exp([of(np.mean, logs), low, high + (np.inf if np.isinf(ratios).any() else 0.0)])
