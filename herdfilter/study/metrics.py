@@ -1,4 +1,4 @@
-"""Errors and consistency of one estimated trajectory."""
+"""Errors and consistency of one estimated trajectory, and distances of estimates to many targets."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from herdfilter.models.contract import wrap_angles
 from herdfilter.study.targets import Targets
 from herdfilter.tracking.metrics import gospa, label_switches, ospa
 
-__all__ = ["energy_distance_on_line", "inside_ellipsoid", "normalised_squares", "root_mean", "squared_error"]
+__all__ = ["normalised_squares", "squared_error"]
 
 
 def squared_error(estimate: Array, target: Array, dims: Sequence[int], circular: Sequence[int] = ()) -> Array:
-    """Squared Euclidean distance at every step over the dimensions named, angles wrapped; (T, d) -> (T,).
+    """Return the squared Euclidean distance at every step over the given dimensions, angles wrapped; (T, d) -> (T,).
 
     Examples
     --------
@@ -32,33 +32,26 @@ def squared_error(estimate: Array, target: Array, dims: Sequence[int], circular:
 
 
 def root_mean(squared: Array) -> float:
-    """Square root of the mean.
-
-    Examples
-    --------
-    >>> from herdfilter.study.metrics import root_mean
-    >>> print(round(root_mean(np.array([16.0, 16.0, 4.0])), 3))  # the root of 12
-    3.464
-    """
-    return float(np.sqrt(np.mean(as_numbers("squared", squared, (None,)))))
+    """Return the square root of the mean."""
+    return float(np.sqrt(np.mean(squared)))
 
 
 def normalised_squares(errors: Array, covariances: Array) -> Array:
-    r"""Normalised estimation error squared :math:`e^\top P^{-1} e` (Bar-Shalom, Li and Kirubarajan 2001, section 5.4).
+    r"""Return the normalised estimation errors squared, :math:`e^\top P^{-1} e` (Bar-Shalom, Li and Kirubarajan 2001, 5.4).
 
     Parameters
     ----------
     errors : ndarray, shape (T, d)
         Truth minus estimate, angles wrapped.
     covariances : ndarray, shape (T, d, d)
-        What the filter holds the covariances of its errors to be.
+        Covariances that the filter states for its errors.
 
     Returns
     -------
     ndarray, shape (T,)
-        Of mean d where the covariances are right, and chi-square with d degrees of freedom where the errors are Gaussian,
-        too. NaN where a covariance is singular: particles that lie in a subspace give no finite number for errors
-        outside.
+        Their mean is d if the covariances are right, and they are chi-square with d degrees of freedom if the errors are
+        Gaussian, too. NaN where a covariance is singular: errors outside the subspace of the particles have no finite
+        number.
 
     Examples
     --------
@@ -75,34 +68,25 @@ def normalised_squares(errors: Array, covariances: Array) -> Array:
     values, vectors = np.linalg.eigh(covariances[some] / (scale[:, :, None] * scale[:, None, :]))
     along = (vectors * (errors[some] / scale)[:, :, None]).sum(axis=1)
     regular = values[:, 0] > _SINGULAR
-    with np.errstate(over="ignore"):  # of a filter that has lost its target, and is sure of where it is
+    with np.errstate(over="ignore"):  # of a lost filter with a small covariance
         result[np.flatnonzero(some)[regular]] = (along[regular] ** 2 / values[regular]).sum(axis=1)
     return result
 
 
 _SINGULAR = 1e-12
-"""Smallest eigenvalue of a correlation matrix that is not put down to rounding."""
+"""Eigenvalues of a correlation matrix up to here count as rounding errors of zero."""
 
 
 def inside_ellipsoid(squares: Array, degrees: Array, level: float = 0.95) -> float:
-    """Share of normalised squares (T,) within the ellipsoid of probability `level` of a Gaussian; NaN is left out.
-
-    Examples
-    --------
-    >>> from herdfilter.study.metrics import inside_ellipsoid
-    >>> squares = np.array([0.5, 3.0, 5.9, 6.1])  # the quantile of chi-square with 2 degrees is 5.99
-    >>> print(inside_ellipsoid(squares, np.full(4, 2.0)))
-    0.75
-    """
+    """Return the share of normalised squares (T,) within the ellipsoid of probability `level` of a Gaussian, without NaN."""
     from scipy.special import chdtri
 
-    squares, degrees = as_numbers("squares", squares, (None,)), as_numbers("degrees", degrees, (None,))
     some = np.isfinite(squares)
     return float(np.mean(squares[some] <= chdtri(degrees[some], 1 - level))) if some.any() else np.nan
 
 
 def energy_distance_on_line(x: Array, weights: Array, edges: Array, masses: Array) -> float:
-    r"""Energy distance :math:`2 \int (F_n - G)^2` of weighted points to a density that is constant in cells.
+    r"""Return the energy distance :math:`2 \int (F_n - G)^2` of weighted points to a density that is constant in cells.
 
     Szekely and Rizzo (2013), "Energy statistics", in one dimension.
 
@@ -110,7 +94,7 @@ def energy_distance_on_line(x: Array, weights: Array, edges: Array, masses: Arra
     ----------
     x, weights : ndarray, shape (n,)
     edges : ndarray, shape (N + 1,)
-        Of the cells, increasing.
+        Edges of the cells, increasing.
     masses : ndarray, shape (N,)
         Probability of each cell.
 
@@ -118,17 +102,7 @@ def energy_distance_on_line(x: Array, weights: Array, edges: Array, masses: Arra
     -------
     float
         In the unit of `x`; exact, and for n independent draws of mean ``E|X - X'| / n``.
-
-    Examples
-    --------
-    >>> from herdfilter.study.metrics import energy_distance_on_line
-    >>> edges, masses = np.array([0.0, 1.0]), np.array([1.0])  # uniform on [0, 1]
-    >>> middle = energy_distance_on_line(np.array([0.5]), np.ones(1), edges, masses)
-    >>> print(round(float(middle), 4))  # 2 * (2 / 24)
-    0.1667
     """
-    x, weights = as_numbers("x", x, (None,)), as_numbers("weights", weights, (None,))
-    edges, masses = as_numbers("edges", edges, (None,)), as_numbers("masses", masses, (None,))
     order = np.argsort(x)
     ends = np.sort(np.concatenate([x, edges]))
     below = np.concatenate([[0.0], np.cumsum(weights[order])])[np.searchsorted(x[order], ends[:-1], "right")]
@@ -139,7 +113,7 @@ def energy_distance_on_line(x: Array, weights: Array, edges: Array, masses: Arra
 
 @dataclass(frozen=True, eq=False)
 class SetErrors:
-    """How far the estimates of a run are from its targets; over time each (T,).
+    """Distances of the estimates of a run to its targets; over time each (T,).
 
     Attributes
     ----------
@@ -150,7 +124,7 @@ class SetErrors:
     cardinality : ndarray
         Number of estimates minus number of targets.
     label_switches : int
-        Of the whole run (`herdfilter.tracking.label_switches`).
+        Switches in the whole run (`herdfilter.tracking.label_switches`).
     order : float
         The order p of GOSPA.
     """
@@ -165,7 +139,7 @@ class SetErrors:
     order: float
 
     def part(self, name: str) -> float:
-        """Mean over time of a part of GOSPA, its p-th root: in the unit of the error."""
+        """Return the p-th root of the mean over time of a part of GOSPA, in the unit of the error."""
         return float(np.mean(getattr(self, name)) ** (1 / self.order))
 
 
@@ -194,15 +168,15 @@ def count(states: Array) -> Array:
 
 
 def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
-    """Return the estimates of a tracker as one array (T, labels, d), NaN where there is none of a label.
+    """Return the estimates of a tracker as one array (T, labels, d), NaN at steps without a label.
 
     Labels are in the order in which they appear.
 
     Parameters
     ----------
     result : object
-        What the tracker's ``run`` returned: ``means``, for each step an array (m, d), and ``labels``, for each step m
-        labels that are hashable; none twice at a step.
+        Return value of the tracker's ``run``: ``means``, for each step an array (m, d), and ``labels``, for each step m
+        different hashable labels.
     steps, dim : int
         Number T of steps, and dimension d of a state.
 
