@@ -1,4 +1,4 @@
-"""Marginal smoothing by backward weights: the filter's particles, weighted anew by all observations.
+"""Marginal smoothing: the filter's particles are weighted anew by all observations, backwards in time.
 
 Hürzeler and Künsch (1998), "Monte Carlo approximations for general state-space models", Journal of Computational and
 Graphical Statistics 7; Doucet, Godsill and Andrieu (2000), "On sequential Monte Carlo sampling methods for Bayesian
@@ -33,23 +33,23 @@ def marginal_smoother(
     controls: Sequence[Any] | Array | None = None,
     times: ArrayLike | None = None,
 ) -> SmoothedResult:
-    r"""Weigh the particles of every step by all observations, without a random number.
+    r"""Weight the particles of every step by all observations, without a random number.
 
-    The particles stay where they are. Their weights follow from those of the step after, backwards from the last:
+    The particles stay where they are. Their weights follow from those of the next step, backwards from the last:
 
     .. math::
         w_{t|T}^i = w_t^i \sum_j w_{t+1|T}^j
             \frac{p(x_{t+1}^j \mid x_t^i)}{\sum_l w_t^l\, p(x_{t+1}^j \mid x_t^l)}.
 
-    They are the shares that trajectories of `backward_simulation` have in each particle, in the limit of many. Where the
-    filter is deterministic, so is all of it. Time grows as T n^2.
+    In the limit of many trajectories of `backward_simulation` these are the shares that pass through each particle. Time
+    grows as T n^2.
 
     Parameters
     ----------
     model : object or ParticleFilter
         The model that was filtered, or the filter; with `transition_mean` and `transition_covariance`, or
-        `transition_log_density`, which comes first where it exists. Residuals of angles are wrapped, which takes the noise
-        to be narrow on the circle.
+        `transition_log_density`, which is preferred. Residuals of angles are wrapped, which assumes that the noise is
+        narrow on the circle.
     result : FilterResult
         Of ``ParticleFilter.run(..., keep_particles=True)``, T rows with n particles. Rows of the same time are one state.
     dt, controls, times
@@ -65,14 +65,14 @@ def marginal_smoother(
     TypeError
         If the model has no transition density, or `result` is not a `FilterResult`.
     ValueError
-        If `result` has no particles, a length does not fit, or the transition noise is rank-deficient: then no particle
-        but the ancestor leads to a state, and there is no density to weigh by.
+        If `result` has no particles, a number or a length does not fit, or the transition noise is rank-deficient, so that
+        it has no density.
     UnreachableStateError
-        If a transition density of the model's own vanishes from all particles to a state that has weight.
+        If the model's own transition density vanishes from all particles to a state that has weight.
 
     Examples
     --------
-    Particles with weights by all observations come close to what the exact smoother says of a linear Gaussian model.
+    On a linear Gaussian model the weighted particles come close to the exact smoother.
 
     >>> model = hf.models.linear_chain(1)
     >>> truth, z = hf.simulate(model, steps=20, rng=1)
@@ -100,7 +100,7 @@ def particle_steps(model: Model, result: FilterResult, course: Course, user: str
 
 
 class ParticleStep(NamedTuple):
-    """The weighted particles of a step, and the move from there (see `Filtered`)."""
+    """The weighted particles of a step, and the transition from there (a `FilteredStep`)."""
 
     particles: Array
     weights: Array
@@ -109,7 +109,7 @@ class ParticleStep(NamedTuple):
 
     @property
     def belief(self) -> Horizons:
-        """The filtered weights."""
+        """See `FilteredStep`."""
         return (self.weights[None],)
 
     def back(self, after: Any, later: Horizons) -> Horizons:
@@ -127,7 +127,7 @@ class ParticleStep(NamedTuple):
         return (found / found.sum(axis=1, keepdims=True),)
 
     def moments(self, belief: Horizons) -> tuple[Array, Array]:
-        """Mean and covariance by the weights of the first horizon."""
+        """See `FilteredStep`."""
         return moments(self.particles, belief[0][0], circular_dims(self.onward.model))
 
 

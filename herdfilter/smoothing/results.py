@@ -20,12 +20,12 @@ from herdfilter.models.contract import Model, circular_dims
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SmoothedResult(Views):
-    """What observations before and after each of T steps say of its state.
+    """Moments of the states of T steps, given the observations before and after each.
 
     Attributes
     ----------
     means, covariances : ndarray, shapes (T, d) and (T, d, d)
-        One row for each row of the filter's result: those of the same time are the same state.
+        One row for each row of the filter's result; rows of the same time are the same state.
     particles, weights : ndarray, shapes (T, n, d) and (T, n), or None
         The filter's particles with their smoothed weights, where it has particles.
     steps : ndarray of int, shape (T,), or None
@@ -37,8 +37,6 @@ class SmoothedResult(Views):
 
     Examples
     --------
-    Weights change, particles stay.
-
     >>> pf = hf.ParticleFilter(hf.models.linear_chain(2), n_particles=50, proposal=hf.RankedProposal())
     >>> filtered = pf.run([[0.5, 0.1], [1.0, -0.2], [0.3, 0.4]], keep_particles=True)
     >>> smoothed = hf.marginal_smoother(pf, filtered)
@@ -66,7 +64,7 @@ class SmoothedResult(Views):
 class UnreachableStateError(RuntimeError):
     """No particle leads to a state that has weight at the step after it.
 
-    Only a transition density that is zero in places can bring this about.
+    Only a transition density that is zero in places causes this.
 
     Attributes
     ----------
@@ -75,7 +73,7 @@ class UnreachableStateError(RuntimeError):
 
     Examples
     --------
-    A model whose density contradicts its simulation: states grow by some units, and the density asks for hundreds.
+    The density of this model contradicts its simulation: states grow by some units, and the density asks for hundreds.
 
     >>> class Growing:
     ...     dim, initial = 1, hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
