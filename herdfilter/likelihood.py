@@ -295,7 +295,7 @@ def _search(f: _LogLikelihood, start: Array, lower: Array, upper: Array, scale: 
         if value > -np.inf:
             return -value
         known = [v for v in f.values.values() if v > -np.inf]
-        return -(min(known) - 10 * (np.ptp(known) + 1))  # no infinity: quadratic models would be lost
+        return float(10 * (np.ptp(known) + 1) - min(known))  # no infinity: quadratic models would be lost
 
     found = minimize(
         objective,

@@ -38,9 +38,9 @@ class Gaussians(NamedTuple):
 
     def at(self, noise: Array) -> Array:
         """Return the states (n, d) for noise (n, d) from N(0, I)."""
-        if len(self.factors) == 1:
-            return self.means + noise @ self.factors[0].T
-        return self.means + (self.factors @ noise[:, :, None])[:, :, 0]
+        shared = len(self.factors) == 1
+        offsets: Array = noise @ self.factors[0].T if shared else (self.factors @ noise[:, :, None])[:, :, 0]
+        return self.means + offsets
 
 
 def as_gaussians(law: Any, n: int) -> Gaussians | None:

@@ -194,7 +194,7 @@ def _kind_of_filter(kf: Any, ignore: Sequence[str]) -> str:
             raise ValueError(
                 "KalmanFilter.M: expected zeros, got others: transition and observation noise have to be independent"
             )
-    return kind.__name__
+    return str(kind.__name__)
 
 
 def _check_own_methods(kf: Any, kind: type, ignore: Sequence[str]) -> None:

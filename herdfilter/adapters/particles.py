@@ -328,7 +328,8 @@ class ParticlesModel:
         found = self._gaussians(self._trials, step)
         if not found.shared():
             raise ValueError(f"PX: {_SHARED} t = {step - 1}, where it depends on the state")
-        return found.covariances[0]
+        covariance: Array = found.covariances[0]
+        return covariance
 
     def _gaussians(self, xp: Array, step: int) -> Gaussians:
         found = as_gaussians(law := self.ssm.PX(step - 1, xp), len(xp))
@@ -375,7 +376,8 @@ class ParticlesModel:
             raise ValueError(
                 f"PY: expected one covariance for all states, as at the first times, got some at t = {step - 1}"
             )
-        return covariances[0]
+        noise: Array = covariances[0]
+        return noise
 
     def _noise_at(self, step: int, x: Array) -> Array:
         covariances = self._observation_moments(x, step)[1]

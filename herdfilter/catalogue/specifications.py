@@ -272,7 +272,8 @@ def _resolve(name: str, entry: Any, known: Mapping[str, Mapping[str, Any]], impo
     if isinstance(entry, Mapping):
         return FilterSpec.from_table(name, entry, imports)
     if callable(entry):
-        return entry
+        factory: FilterFactory = entry
+        return factory
     raise ValueError(
         f"filter {name}: expected a catalogue name, a mapping of keywords or a function, got {short_repr(entry)}"
     )

@@ -27,7 +27,7 @@ from herdfilter.models.contract import (
 from herdfilter.models.sensors import sensed, to_check
 
 CELLS_PER_SD = 4
-"""Fewest grid cells to a standard deviation of the transition noise, in its narrowest direction."""
+"""Fewest grid cells per standard deviation of the transition noise, in its narrowest direction."""
 
 LOST_MASS = 1e-6
 """Largest share of the probability that may leave the grid in one step."""
@@ -50,7 +50,7 @@ class GridResult(Views):
 
     Examples
     --------
-    The posterior of a squared observation has a mode on either side of 0, each with its probability.
+    The posterior of a squared observation has a mode on either side of 0.
 
     >>> model = hf.models.UNGM()
     >>> grid = hf.GridFilter(model, lower=-60, upper=60, points=601)
@@ -145,23 +145,14 @@ class GridFilter:
         start: Any = None,
         late: Late = "raise",
     ) -> GridResult:
-        """Filter a series of observations.
+        """Filter a series of T observations.
 
         Parameters
         ----------
-        observations : sequence of array_like of shape (k,), length T
-            None or NaN where it is missing, as in `ParticleFilter.update`: predict only. Or readings ``(time, sensor, z)``,
-            as in `ParticleFilter.run`.
-        dt : float or sequence of float, length T
-            Time before each observation.
-        controls : sequence, length T, optional
-            Control input of each transition.
-        times : array_like, shape (T,), optional
-            In place of `dt`: the time of each observation, increasing, the initial state at time 0.
+        observations, dt, controls, times, start, late
+            As in `ParticleFilter.run`; None or NaN where an observation is missing.
         keep_masses : bool
             Keep the probabilities of the grid points in the result.
-        start, late
-            Of readings, as in `ParticleFilter.run`.
 
         Raises
         ------
@@ -178,9 +169,9 @@ class GridFilter:
             if step.dt > 0:
                 time_index += 1
                 mass = self._predict(mass, step.dt, step.control, time_index)
-            seen = Observation.read(sensed(self.model, step.sensor), step.z, time_index)
-            if seen is not None:
-                mass, increment = self._update(mass, seen)
+            observation = Observation.read(sensed(self.model, step.sensor), step.z, time_index)
+            if observation is not None:
+                mass, increment = self._update(mass, observation)
                 log_likelihood += increment
             means[k] = mass @ self.x
             centred = self.x - means[k]
@@ -189,16 +180,18 @@ class GridFilter:
                 masses[k] = mass
         return GridResult(means, covariances, log_likelihood, masses)
 
-    def _update(self, mass: Array, seen: Observation) -> tuple[Array, float]:
-        """Posterior probability of each grid point (N,), and the log-density of the observation."""
-        joint = mass * np.exp(seen.log_likelihood(self.x))
+    def _update(self, mass: Array, observation: Observation) -> tuple[Array, float]:
+        """Return the posterior probability of each grid point (N,), and the log-density of the observation."""
+        joint = mass * np.exp(observation.log_likelihood(self.x))
         evidence = joint.sum()
         if not evidence > 0:
-            raise ValueError(f"observations: step {seen.step} is impossible everywhere on the grid, got {seen.z!r}")
-        return joint / evidence, float((seen.level or 0.0) + np.log(evidence))
+            raise ValueError(
+                f"observations: step {observation.step} is impossible everywhere on the grid, got {observation.z!r}"
+            )
+        return joint / evidence, float((observation.level or 0.0) + np.log(evidence))
 
     def _predict(self, mass: Array, dt: float, control: Any, step: int) -> Array:
-        """Probability of each grid point one step on, (N,) -> (N,)."""
+        """Return the probability of each grid point at the next step, (N,) -> (N,)."""
         from scipy import fft
 
         Q = transition_covariance(self.model, dt, step)
@@ -224,10 +217,11 @@ class GridFilter:
                 f"lower, upper: expected a grid that holds the state, got a loss of {lost:.2g} at step {step}; move "
                 "them apart"
             )
-        return moved / moved.sum()
+        after: Array = moved / moved.sum()
+        return after
 
     def _deposit(self, mass: Array, position: Array, padded: tuple[int, ...]) -> Array:
-        """Share out mass at positions (N, d), in cells, over the points of a padded periodic grid."""
+        """Distribute mass at positions (N, d), in cells, over the points of a padded periodic grid."""
         inside = ((position >= 0) & (position <= np.array(self.shape) - 1)).all(axis=1)
         position, mass = position[inside], mass[inside]
         cell = np.floor(position).astype(int)
@@ -251,7 +245,7 @@ def _corner(name: str, value: ArrayLike, dim: int) -> Array:
 
 
 def _cubic_weights(t: Array) -> tuple[Array, Array, Array, Array]:
-    """Lagrange weights of the nodes -1, 0, 1 and 2 at t in [0, 1)."""
+    """Return the Lagrange weights of the nodes -1, 0, 1 and 2 at t in [0, 1)."""
     return (
         -t * (t - 1) * (t - 2) / 6,
         (t + 1) * (t - 1) * (t - 2) / 2,

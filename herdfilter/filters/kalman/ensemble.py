@@ -105,11 +105,13 @@ class _Ensemble:
     @property
     def covariance(self) -> Array:
         centred = self._centred_members()
-        return centred.T @ centred / (len(centred) - 1)
+        covariance: Array = centred.T @ centred / (len(centred) - 1)
+        return covariance
 
     def _centred_members(self) -> Array:
         members = _unwrap_evenly(self.members, self.circular)
-        return members - members.mean(axis=0)
+        centred: Array = members - members.mean(axis=0)
+        return centred
 
     def predict(self, transition: Transition) -> _Ensemble:
         return replace(self, members=transition.sample(self.members, self.rng))

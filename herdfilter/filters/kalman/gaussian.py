@@ -194,7 +194,7 @@ def definite(covariances: Array, before: Array, step: int, what: str) -> Array:
     values, vectors = np.linalg.eigh(covariances / (scale[:, :, None] * scale[:, None]))
     if values.min() < -RELATIVE_TOLERANCE:
         raise IndefiniteCovarianceError(step, what)
-    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None] * scale[:, :, None]
+    roots: Array = vectors * np.sqrt(np.maximum(values, 0.0))[:, None] * scale[:, :, None]
     return roots @ roots.transpose(0, 2, 1)
 
 
