@@ -55,15 +55,23 @@ def shortened(text: str, width: int) -> str:
 def as_array(name: str, value: ArrayLike, shape: Shape, *, finite: bool = True, largest: float = math.inf) -> Array:
     """Return `value` as a float64 array of the given shape, where ``None`` leaves an axis free."""
     array = as_numbers(name, value, shape)
-    if array.shape != shape and (
-        array.ndim != len(shape) or any(w is not None and w != s for w, s in zip(shape, array.shape, strict=True))
-    ):
+    if array.shape != shape and not fits(array.shape, shape):
         raise ValueError(f"{name}: expected shape {shape_text(shape)}, got {array.shape}")
     if finite and not np.isfinite(array).all():
         raise ValueError(f"{name}: expected finite numbers, got {np.count_nonzero(~np.isfinite(array))} non-finite")
     if largest < math.inf and np.abs(array).max(initial=0.0) > largest:
         raise ValueError(f"{name}: expected numbers up to {largest:g}, got {np.abs(array).max():g}; choose larger units")
     return array
+
+
+def fits(shape: tuple[int, ...], expected: Shape) -> bool:
+    """Return True if a shape is as expected, where ``None`` leaves an axis free."""
+    if len(shape) != len(expected):
+        return False
+    for size, wanted in zip(shape, expected, strict=True):  # noqa: SIM110, a generator costs more than the check
+        if wanted is not None and wanted != size:
+            return False
+    return True
 
 
 def as_numbers(name: str, value: Any, shape: Shape, *, missing: bool = False) -> Array:

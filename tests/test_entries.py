@@ -52,7 +52,7 @@ def proposed(proposal, particles, log_weights):
 
 def guided(proposal, particles, log_weights):
     weighted, seen = hf.Particles(particles, log_weights).normalised()[0], hf.Observation.read(CHAIN, [0.1, 0.2], 1)
-    return proposal.guide(MOVE, weighted, seen, np.random.default_rng(0)).x
+    return proposal.propose(MOVE, weighted, np.random.default_rng(0), seen).x
 
 
 def filtered(make, z):

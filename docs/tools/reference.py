@@ -56,8 +56,7 @@ LEFT_OUT = {
     "herdfilter.study.store": {"check"},
     "herdfilter.study.plan": {"described", "filter_rng", "recording_rng", "reference_rng"},
     "herdfilter.study.targets": {"check_beside_model", "simulate_truth"},
-    "herdfilter.filters.proposals": {"absorbs_weights", "check", "guide", "initial", "propose", "takes_scans"}
-    | {"looked_ahead", "moved", "noise", "unguided"},
+    "herdfilter.filters.proposals": {"check", "follow", "initial", "propose", "uses"},
     "herdfilter.filters.resampling": {"ancestors", "check", "chosen", "resample"},
     "herdfilter.models": CONTRACT,
     "herdfilter.models.sensors": {"functions"},

@@ -13,8 +13,8 @@ from herdfilter._checks import Array, as_generator, short_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals import AutomaticProposal, ObservingProposal, Proposal
-from herdfilter.filters.proposals.base import check_part, returned
+from herdfilter.filters.proposals import AutomaticProposal, Proposal
+from herdfilter.filters.proposals.base import check_part, check_particles
 from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
@@ -162,7 +162,7 @@ class HerdedFilter(Bootstrap):
         super().__init__(ssm=ssm, data=data)
         self.proposal = AutomaticProposal() if proposal is None else proposal
         check_part("proposal", self.proposal, Proposal, "a proposal such as AutomaticProposal()")
-        if not self.proposal.absorbs_weights:
+        if not self.proposal.uses.weights:
             raise ValueError(
                 f"proposal: expected one that draws from the weighted particles as a whole, got {self.proposal!r}; the "
                 "library's Bootstrap resamples for such"
@@ -199,17 +199,16 @@ class HerdedFilter(Bootstrap):
         if self._particles is None:
             raise RuntimeError("M: expected to be called by particles.SMC, after time_to_resample")
         transition = Transition(self.model, step=t + 1)
-        seen = Observation.read(self.model, np.ravel(self.data[t]), t + 1)
-        if seen is not None and isinstance(self.proposal, ObservingProposal):
-            particles = self.proposal.guide(transition, self._particles, seen, self.rng)
-        else:
-            particles = self.proposal.propose(transition, self._particles, self.rng)
-            if seen is not None:
-                particles = particles.reweighted(seen.log_likelihood(particles.x))
-        particles = returned(particles, self.proposal, "guide", self._particles.x.shape)
+        observation = Observation.read(self.model, np.ravel(self.data[t]), t + 1)
+        looks = observation is not None and self.proposal.uses.observation
+        given = (observation,) if looks else ()
+        particles = self.proposal.propose(transition, self._particles, self.rng, *given)
+        particles = check_particles(particles, self.proposal, "propose", self._particles.x.shape)
+        if observation is not None and not looks:
+            particles = observation.weigh(particles)
         if particles.log_weights.max() == -np.inf:
             raise DegenerateWeightsError(t + 1, len(particles))
-        level = 0.0 if seen is None else seen.level or 0.0
+        level = 0.0 if observation is None else observation.log_offset or 0.0
         x = self.model.theirs(particles.x)
         self._particles, self._drawn = None, (x.copy(), particles.log_weights + level + math.log(len(particles)))
         return x

@@ -188,7 +188,7 @@ class GridFilter:
             raise ValueError(
                 f"observations: step {observation.step} is impossible everywhere on the grid, got {observation.z!r}"
             )
-        return joint / evidence, float((observation.level or 0.0) + np.log(evidence))
+        return joint / evidence, float((observation.log_offset or 0.0) + np.log(evidence))
 
     def _predict(self, mass: Array, dt: float, control: Any, step: int) -> Array:
         """Return the probability of each grid point at the next step, (N,) -> (N,)."""

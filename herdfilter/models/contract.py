@@ -32,6 +32,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +44,7 @@ from herdfilter._checks import (
     as_covariance,
     as_numbers,
     check_count,
+    fits,
     shape_text,
     short_repr,
     with_nan,
@@ -100,7 +102,7 @@ LARGEST_VARIANCE = 1e300
 
 def has(model: Model, names: Sequence[str]) -> bool:
     """Return True if a model has all these names."""
-    return all(hasattr(model, name) for name in names)
+    return all(map(hasattr, repeat(model), names))
 
 
 def jumps(model: Model) -> bool:
@@ -309,16 +311,15 @@ def read_numbers(name: str, value: Any, shape: tuple[int | None, ...], step: int
         array = as_numbers(name, value, shape)
     except ValueError as error:
         raise ValueError(f"{error} from the model at step {step}") from None
-    if array.shape != shape and (
-        array.ndim != len(shape) or any(w is not None and w != s for w, s in zip(shape, array.shape, strict=True))
-    ):
+    if array.shape != shape and not fits(array.shape, shape):
         raise ValueError(f"{name}: expected shape {shape_text(shape)} from the model at step {step}, got {array.shape}")
     return array
 
 
 def read_rows(name: str, value: Any, shape: tuple[int | None, ...], step: int) -> Array:
     """Return the value of a model's function for each state, if all numbers are finite and their squares, too."""
-    array = read_numbers(name, value, shape, step)
+    plain = type(value) is np.ndarray and value.dtype == np.float64 and (value.shape == shape or fits(value.shape, shape))
+    array: Array = value if plain else read_numbers(name, value, shape, step)
     if not np.abs(array).max(initial=0.0) <= LARGEST:  # NaN, too
         wrong = np.count_nonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))
         if wrong:

@@ -14,7 +14,6 @@ from herdfilter._repr import summary_repr
 from herdfilter.filters import FilterResult, ParticleFilter, StepRecord, Transition
 from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.filters.series import as_duration
-from herdfilter.filters.transition import as_it_stands
 from herdfilter.models.contract import circular_dims
 from herdfilter.models.sensors import Sensor
 from herdfilter.smoothing.marginal import ParticleStep, particle_steps, require_density
@@ -145,7 +144,7 @@ class FixedLagSmoother:
         transition = Transition(self.filter.model, as_duration("dt", dt), control, self.filter.step + 1)
         left = []
         if self.filter.step:  # the initial state is not smoothed
-            left.append(self._current_step(transition._replace(model=as_it_stands(transition))))
+            left.append(self._current_step(transition.snapshot()))
         self.filter.predict(dt, control)
         self._past.extend(left)
         self._window = None

@@ -8,7 +8,7 @@ import herdfilter as hf
 from herdfilter.angles import wrap_angles
 from herdfilter.filters import Particles, Transition
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
-from herdfilter.filters.proposals.gaussianity import Shape, noise_share, nonlinear_share, over_chance
+from herdfilter.filters.proposals.gaussianity import Gaussianity, noise_share, nonlinear_share, over_chance
 
 
 def cumulants(x, weights):
@@ -47,7 +47,7 @@ def test_kernels_leave_of_the_cumulants_what_is_not_chance(shape, n, d):
         weights,
     )
     assert (third, fourth) == pytest.approx(cumulants(x, weights))
-    found = Shape.of(Transition(hf.models.linear_chain(d)), Particles(x, np.log(weights)))
+    found = Gaussianity.of(Particles(x, np.log(weights)), ())
     kept = [max(0.0, 1 - 1 / c) for c in (third, fourth)]
     left = 1 - found.width**2
     chance = (weights @ weights) ** 0.5

@@ -234,7 +234,7 @@ def test_the_flow_with_weights_is_the_optimal_proposal_where_each_particle_knows
     rng, model, z = np.random.default_rng(9), Known(), np.array([0.7])
     x = rng.normal(size=(30, 2))
     particles = Particles(x, np.full(30, -np.log(30)))
-    after = hf.FlowProposal().guide(Transition(model), particles, Observation(model, z, 1), rng)
+    after = hf.FlowProposal().propose(Transition(model), particles, rng, Observation(model, z, 1))
     S = 0.5 + np.exp(x[:, 1])
     expected = -0.5 * ((z - x[:, 0]) ** 2 / S + np.log(2 * np.pi * S))
     np.testing.assert_allclose(after.log_weights + np.log(30), expected, rtol=1e-9)

@@ -35,8 +35,8 @@ from herdfilter.filters import (
     SystematicResampling,
     Transition,
 )
-from herdfilter.filters.proposals import ObservingProposal, Proposal
-from herdfilter.filters.proposals.base import check_part, returned
+from herdfilter.filters.proposals import Proposal
+from herdfilter.filters.proposals.base import check_part, check_particles
 from herdfilter.filters.resampling.base import CopyingResampling
 from herdfilter.models.sensors import to_check
 
@@ -121,7 +121,7 @@ class HerdfilterProposal(TheirProposal):
         model = StoneSoupModel(self.transition_model, prior=prior)
         count = check_count("n_particles", n_particles)
         particles = self.proposal.initial(model, count, self._rng)
-        returned(particles, self.proposal, "initial", (count, model.dim))
+        check_particles(particles, self.proposal, "initial", (count, model.dim))
         return ParticleState(
             as_state_vectors(particles.x, prior), log_weight=particles.log_weights, timestamp=prior.timestamp
         )
@@ -150,7 +150,7 @@ class HerdfilterProposal(TheirProposal):
         prior = particle_state("prior", prior)
         measurement = None if isinstance(measurement, MissedDetection) else measurement
         time, dt = _prediction_time(prior, measurement, time_interval)
-        seen = measurement if isinstance(self.proposal, ObservingProposal) else None
+        seen = measurement if self.proposal.uses.observation else None
         start, total = particles_of_state(prior)
         transition = self._move(prior, seen, dt)
         still = dt == 0 and not transition.covariance.any()  # a second detection at the same time
@@ -160,7 +160,7 @@ class HerdfilterProposal(TheirProposal):
             moved = self._moved(transition, start, seen)
         prediction = Prediction.from_state(
             prior,
-            parent=prior if still or not self.proposal.absorbs_weights else None,
+            parent=prior if still or not self.proposal.uses.weights else None,
             state_vector=as_state_vectors(moved.x, prior),
             log_weight=moved.log_weights + total,
             timestamp=time,
@@ -188,11 +188,11 @@ class HerdfilterProposal(TheirProposal):
         if seen is not None:
             observation = RemembersLikelihood.read(transition.model, as_rows(seen.state_vector)[0], transition.step)
             if isinstance(observation, RemembersLikelihood):
-                guided = self.proposal.guide(transition, start, observation, self._rng)
-                without = observation.taken_from(returned(guided, self.proposal, "guide", shape))
+                guided = self.proposal.propose(transition, start, self._rng, observation)
+                without = observation.taken_from(check_particles(guided, self.proposal, "propose", shape))
                 if without.log_weights.max() > -np.inf:
                     return without
-        return returned(self.proposal.propose(transition, start, self._rng), self.proposal, "propose", shape)
+        return check_particles(self.proposal.propose(transition, start, self._rng), self.proposal, "propose", shape)
 
     def _check(self, model: StoneSoupModel) -> None:
         """Check that the proposal finds all it needs in a model, once for models made of the same classes."""
@@ -208,9 +208,9 @@ class RemembersLikelihood(Observation):
 
     _said: tuple[Array, Array] | None = None
 
-    def log_likelihood(self, x: Array) -> Array:
+    def log_likelihood(self, x: Array, modes: Any = None) -> Array:
         """See `Observation`."""
-        self._said = x, super().log_likelihood(x)
+        self._said = x, super().log_likelihood(x, modes)
         return self._said[1]
 
     def taken_from(self, particles: Particles) -> Particles:

@@ -157,7 +157,7 @@ class ExactFlow:
         else:
             means, states = values(x), wrap_angles(x, circular)
             slopes = as_array("observation_jacobian", jacobian(states, step), (*means.shape, x.shape[1]))
-        return observation.residuals(means), slopes[:, observation.kept]
+        return observation.residuals(means), slopes[:, observation.observed_entries]
 
 
 @njit(cache=True, nogil=True)

@@ -127,7 +127,7 @@ class _Ensemble:
         covariance = (means - predicted).T @ spread + noises.mean(axis=0)
         observed, cross = finite_part(observation, predicted[None], covariance[None], cross[None])
         whitening = inverse_factor(observed, observation.step)
-        noise = correlated(self.rng.standard_normal((n, len(observation.kept))), observation.part(noises))
+        noise = correlated(self.rng.standard_normal((n, len(observation.observed_entries))), observation.part(noises))
         residuals = observation.residuals(means) + noise
         corrections = (residuals[None] @ whitening.transpose(0, 2, 1) @ (whitening @ cross.transpose(0, 2, 1)))[0]
         white = (whitening @ observation.residuals(predicted[None])[:, :, None])[0, :, 0]

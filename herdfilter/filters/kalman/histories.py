@@ -133,7 +133,7 @@ class HistoryBelief:
         means = np.empty((*joint.shape, self.means.shape[1]))
         covariances = np.empty((*means.shape, means.shape[2]))
         for j in np.flatnonzero(joint.sum(axis=0)):
-            onward = transition._replace(model=in_mode(transition.model, int(j)))
+            onward = transition.of(in_mode(transition.model, int(j)))
             given = self.means[kept], self.covariances[kept]
             means[:, j], covariances[:, j], _ = predict_gaussians(onward, *given, self.rule)
         some = joint > 0

@@ -102,7 +102,7 @@ class ModeBelief:
             weights = joint[:, j] / after[j] if after[j] > 0 else self.mode_probabilities
             mean, covariance = self._merged(weights)
             mixed = replace(part, mean=mean, covariance=covariance)
-            parts.append(mixed.predict(transition._replace(model=in_mode(transition.model, j))))
+            parts.append(mixed.predict(transition.of(in_mode(transition.model, j))))
         return ModeBelief(after, tuple(parts), self.circular)
 
     def update(self, observation: Observation) -> tuple[ModeBelief, float]:

@@ -88,9 +88,9 @@ def finite_part(observation: Observation, predicted: Array, observed: Array, cro
         If the observation is of another shape than its prediction (K, k), or infinite.
     """
     observation.expect(predicted.shape[1:], "observation_mean")
-    if len(observation.kept) == len(observation.vector):
+    if len(observation.observed_entries) == len(observation.vector):
         return observed, cross
-    return observation.part(observed), cross[:, :, observation.kept]
+    return observation.part(observed), cross[:, :, observation.observed_entries]
 
 
 def inverse_factor(covariance: Array, step: int) -> Array:

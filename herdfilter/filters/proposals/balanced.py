@@ -1,4 +1,4 @@
-"""Fixed points of N(0, I) in balanced order, and the order of particles that they are dealt in."""
+"""Balanced points of N(0, I), whose successive members balance, and the ranks of particles that they are dealt to."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from numpy.typing import NDArray
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
 from herdfilter.filters.proposals.gaussianity import over_chance
+from herdfilter.filters.resampling.base import Indices, picked
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.mapped import standardised
+from herdfilter.samplers.base import Sampler, drawn
+from herdfilter.samplers.mapped import MappedSampling, standardised
 
 SETS = 8
-"""How many sets there are to be taken in turn: what one of them gets wrong the next does not repeat."""
+"""Number of sets, used one after the other: the errors of one set are not repeated at the next step."""
 
 TRIES = 8
-"""Scrambles of which the best is taken."""
+"""Number of scrambles, the best of which makes a set."""
 
 
 class BalancedPoints:
@@ -33,17 +35,21 @@ class BalancedPoints:
         return Points.unchecked(balanced_noise(n, mixture.dim, 0), np.full(n, 1.0 / n))
 
 
+INITIAL_POINTS = MappedSampling(BalancedPoints())
+"""Draws the initial particles."""
+
+
 @lru_cache(maxsize=1024)
-def balanced_noise(n: int, dim: int, turn: int) -> Array:
+def balanced_noise(n: int, dim: int, set_index: int) -> Array:
     """Return n points of N(0, I), (n, dim), always the same; any run of successive ones is spread like the whole.
 
     The points of a Sobol sequence, in the order of the sequence: beside ``i / n`` as one more coordinate they are a set of
-    low discrepancy in dim + 1 dimensions (Niederreiter 1992, lemma 3.7). They are shifted and scaled to mean 0 and, where
-    they span the space, covariance I. Of eight scrambles, by a generator that `dim` and `turn` seed, that one is taken whose
-    third and fourth cumulants are least.
+    low discrepancy in dim + 1 dimensions (Niederreiter 1992, lemma 3.7). They are shifted and scaled to mean 0 and, if
+    they span the space, covariance I. Eight scrambles are tried, by a generator that `dim` and `set_index` seed; the one
+    with the least third and fourth cumulants is returned.
     """
     weights = np.full(n, 1.0 / n)
-    rng, least = np.random.default_rng([dim, turn]), np.inf
+    rng, least = np.random.default_rng([dim, set_index]), np.inf
     best: Array = np.empty((n, dim))
     for _ in range(TRIES):
         u = scrambled_sobol(n, dim, rng)
@@ -55,8 +61,32 @@ def balanced_noise(n: int, dim: int, turn: int) -> Array:
     return best
 
 
+def standard_noise(sampler: Sampler | None, n: int, dim: int, step: int, rng: np.random.Generator) -> Array:
+    """Return n points of N(0, I), (n, dim): those of a sampler, or of the balanced set whose turn it is at a step."""
+    if sampler is None:
+        return balanced_noise(n, dim, step % SETS)
+    normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, dim)), np.eye(dim))
+    points = drawn(sampler, normal, n, rng)
+    if np.ptp(points.weights) > 1e-9 / n:
+        raise ValueError(
+            f"sampler: expected points of equal weight, got weights from {points.weights.min():.3g} to "
+            f"{points.weights.max():.3g} from {type(sampler).__name__}"
+        )
+    return points.x
+
+
+def ranked_members(x: Array, weights: Array, circular: tuple[int, ...], n: int) -> Indices:
+    """Return the n members of weighted points (M, d) at even steps through their ranks, in order."""
+    if len(x) == 1:
+        return np.zeros(n, dtype=np.int64)
+    order = hilbert_order(x, weights / weights.sum(), circular)
+    return order[picked(weights[order], (np.arange(n) + 0.5) / n)]
+
+
 DIGITS = 52  # binary, of a coordinate; half a cell of that grid more is still a float, and neither 0 nor 1
 CELL = 2.0**-DIGITS
+
+# Scrambled Sobol points (Sobol 1967; linear matrix scramble and digital shift, Matousek 1998)
 
 
 def scrambled_sobol(n: int, dim: int, rng: np.random.Generator) -> Array:
@@ -110,6 +140,8 @@ def _place(directions, random, scrambled, x):
 
 
 BITS = 62  # of an index, in a signed integer of 64
+
+# The order of particles along a Hilbert curve of any dimension (Skilling 2004, "Programming the Hilbert curve")
 
 
 def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDArray[np.integer[Any]]:

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
+from herdfilter._covariances import covariance_factor
 from herdfilter.angles import unwrap_angles
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.transition import Transition
-from herdfilter.fitting import GaussianFit
+from herdfilter.fitting.base import plain_and_regular
 
-TINY = 1e-10
+TINY_VARIANCE = 1e-10
 """Added to variances relative to themselves, where successors leave a direction without any."""
 
 
-class Shape(NamedTuple):
-    """What the particles are like.
+class Gaussianity(NamedTuple):
+    """Moments of weighted particles, and how far the particles are from a Gaussian.
+
+    Mardia's skewness (1970) is the sum of the squares of all third cumulants of the standardised particles; of the fourth
+    the matrix ``E[|z|^2 z z'] - (d + 2) I`` is used, whose eigenvectors point to directions of two modes or of heavy tails
+    (Cardoso 1989). Each is compared with what independent draws of N(0, I) have: the excess, as a share of the whole, is not
+    chance (as James and Stein 1961 shrink means).
 
     Attributes
     ----------
@@ -26,7 +33,7 @@ class Shape(NamedTuple):
     root : ndarray, shape (d, d)
         Factor of the covariance.
     gaussian : bool
-        Whether at most half of their squared third and fourth cumulants is more than chance.
+        True if at most half of their squared third and fourth cumulants is more than chance.
     width : float
         Of kernels, in the particles' standard deviations: they take the share ``width^2`` of the variance, the -1/2th power
         of the effective sample size as its chance error is, and no more than leaves the cumulants what is not chance.
@@ -38,23 +45,24 @@ class Shape(NamedTuple):
     width: float
 
     @classmethod
-    def of(cls, transition: Transition, particles: Particles) -> Shape:
-        """Return the shape of a cloud, which is found out once: several detections may be looked at from there."""
-        known = vars(particles).get("_shape")
-        if known is None:
-            known = vars(particles)["_shape"] = cls._found(transition, particles)
-        return known
+    def of(cls, particles: Particles, circular: tuple[int, ...]) -> Gaussianity:
+        """Return that of particles, computed once: several detections may be compared with the same particles."""
+        found = _KNOWN.get(particles)
+        if found is None:
+            x, weights = unwrap_angles(particles.x, particles.weights, circular), particles.weights
+            mean = weights @ x
+            root = covariance_factor(plain_and_regular(x, weights, x - mean)[1])
+            ratios = over_chance(np.linalg.solve(root, (x - mean).T).T, weights)
+            third, fourth = (1.0 - 1.0 / ratio if ratio > 1 else 0.0 for ratio in ratios)
+            # kernels leave (1 - width^2)^3 of the squared third cumulants, and the fourth power of that of the fourth
+            kept = max(third ** (1 / 3), fourth**0.25)
+            width = min(particles.ess**-0.25, np.sqrt(1 - kept))
+            found = cls(mean, root, max(third, fourth) <= 0.5, float(width) if width < 1 else 0.0)
+            _KNOWN[particles] = found
+        return found
 
-    @classmethod
-    def _found(cls, transition: Transition, particles: Particles) -> Shape:
-        fitted = GaussianFit().fit(particles.x, particles.weights, transition.circular)
-        mean, root = fitted.means[0], fitted.factors[0]
-        x = unwrap_angles(particles.x, particles.weights, transition.circular)
-        third, fourth = beyond_chance(np.linalg.solve(root, (x - mean).T).T, particles.weights)
-        # kernels leave (1 - width^2)^3 of the squared third cumulants, and the fourth power of that of the fourth
-        kept = max(third ** (1 / 3), fourth**0.25)
-        width = min(particles.ess**-0.25, np.sqrt(1 - kept))
-        return cls(mean, root, max(third, fourth) <= 0.5, float(width) if width < 1 else 0.0)
+
+_KNOWN: WeakKeyDictionary[Particles, Gaussianity] = WeakKeyDictionary()
 
 
 def noise_share(x: Array, weights: Array, transition: Transition) -> float:
@@ -69,7 +77,7 @@ def noise_share(x: Array, weights: Array, transition: Transition) -> float:
     slopes = (x[1 : half + 1] - x[half + 1 :]) * np.sqrt(0.5 * weights[1])
     spread = np.sqrt((slopes**2).sum(axis=0))
     slopes = slopes / np.where(spread > 0, spread, 1.0)
-    whole = slopes.T @ slopes + TINY * np.eye(d)
+    whole = slopes.T @ slopes + TINY_VARIANCE * np.eye(d)
     inverse = np.linalg.inv(np.linalg.cholesky(whole))
     noise = slopes[d:] @ inverse.T
     return float(np.linalg.eigvalsh(noise.T @ noise)[0])
@@ -82,19 +90,6 @@ def nonlinear_share(x: Array, noise: Array) -> float:
     variance = (x**2).sum(axis=0)
     rest = ((x - noise @ slopes) ** 2).sum(axis=0)
     return float((rest / np.where(variance > 0, variance, 1.0)).max())
-
-
-def beyond_chance(z: Array, weights: Array) -> tuple[float, float]:
-    """Shares of the squared third and fourth cumulants of points (n, d) of mean 0 and covariance I that are not chance.
-
-    Mardia's skewness (1970) adds up the squares of all third cumulants; of the fourth those are taken that make the matrix
-    ``E[|z|^2 z z'] - (d + 2) I``, whose eigenvectors point to directions of two modes or of heavy tails (Cardoso 1989).
-    Multiplied by the effective sample size, over 6 and over 4 (d + 4), each is asymptotically a sum of as many squares of
-    standard normals as there are free entries if the points are independent ones of N(0, I), and less if they are spread
-    more evenly. What exceeds that number, as a share of the whole, is not chance (as James and Stein 1961 shrink means).
-    """
-    third, fourth = over_chance(z, weights)
-    return max(0.0, 1.0 - 1.0 / third) if third > 0 else 0.0, max(0.0, 1.0 - 1.0 / fourth) if fourth > 0 else 0.0
 
 
 def over_chance(z: Array, weights: Array) -> tuple[float, float]:

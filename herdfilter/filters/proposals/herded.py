@@ -9,8 +9,9 @@ import numpy as np
 
 from herdfilter._checks import Array, as_points, check_share
 from herdfilter._covariances import regularised
+from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals.base import initial_points
+from herdfilter.filters.proposals.base import Uses, initial_points
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture, log_sums
 from herdfilter.models.contract import Model, require
@@ -60,7 +61,7 @@ class HerdedProposal:
 
     sampler: Sampler
     defensive_share: float = 0.3
-    absorbs_weights: ClassVar[bool] = True
+    uses: ClassVar[Uses] = Uses(weights=True)
 
     def __post_init__(self) -> None:
         as_sampler("sampler", self.sampler)
@@ -75,7 +76,9 @@ class HerdedProposal:
         """See `Proposal`."""
         return initial_points(model, n, rng, self.sampler)
 
-    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
+    def propose(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+    ) -> Particles:
         """See `Proposal`."""
         target = transition.predictive(particles.x, particles.weights)
         n, noise = particles.n_next, target.distinct_covariances[0]
@@ -87,7 +90,8 @@ class HerdedProposal:
         new_weights = points.log_weights
         if share:
             new_weights = new_weights + log_ratio(target, drawn_from, points.x)
-        return Particles(transition.wrapped(points.x), new_weights - np.logaddexp.reduce(new_weights))
+        moved = Particles(transition.wrapped(points.x), new_weights - np.logaddexp.reduce(new_weights))
+        return moved if observation is None else observation.weigh(moved)
 
 
 def log_ratio(p: GaussianMixture, q: GaussianMixture, x: Array) -> Array:

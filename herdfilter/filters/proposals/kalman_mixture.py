@@ -13,7 +13,7 @@ from herdfilter.filters.kalman.gaussian import update_mixture
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals.base import initial_points
+from herdfilter.filters.proposals.base import Uses, initial_points
 from herdfilter.filters.proposals.herded import HerdedProposal, log_ratio
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
@@ -74,7 +74,7 @@ class KalmanMixtureProposal:
     rule: str | MomentRule = "unscented"
     defensive_share: float = 0.2
     unguided_share: float = 0.0
-    absorbs_weights: ClassVar[bool] = True
+    uses: ClassVar[Uses] = Uses(weights=True, observation=True)
 
     def __post_init__(self) -> None:
         as_sampler("sampler", self.sampler)
@@ -92,22 +92,24 @@ class KalmanMixtureProposal:
         """See `Proposal`."""
         return initial_points(model, n, rng, self.sampler)
 
-    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
+    def propose(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+    ) -> Particles:
         """See `Proposal`."""
-        return HerdedProposal(self.sampler).propose(transition, particles, rng)
-
-    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
-        """See `ObservingProposal`."""
+        if observation is None or not observation.has_moments:
+            return HerdedProposal(self.sampler).propose(transition, particles, rng, observation)
         regular(transition.covariance, "KalmanMixtureProposal", transition.step)
         prediction = transition.predictive(particles.x, particles.weights)
-        posterior, _ = update_mixture(seen, prediction, self.rule)
+        posterior, _ = update_mixture(observation, prediction, self.rule)
         q = defended(posterior, prediction, self.defensive_share)
-        if self.unguided_share:
-            q = joined(q, prediction, self.unguided_share)
+        if share := self.unguided_share:
+            both = [np.broadcast_to(part.distinct_covariances, (len(part), part.dim, part.dim)) for part in (q, prediction)]
+            weights = np.concatenate([(1 - share) * q.weights, share * prediction.weights])
+            q = GaussianMixture.unchecked(weights, np.concatenate([q.means, prediction.means]), np.concatenate(both))
         points = drawn(self.sampler, q, particles.n_next, rng)
         moved = transition.wrapped(points.x)
         log_weights = points.log_weights + log_ratio(prediction, q, points.x)
-        return Particles(moved, log_weights + seen.log_likelihood(moved))
+        return Particles(moved, log_weights + observation.log_likelihood(moved))
 
 
 WIDENING = 1e-9
@@ -130,16 +132,6 @@ def defended(posterior: GaussianMixture, prior: GaussianMixture, share: float) -
         covariances = covariances[:1]
     weights = (1 - share) * posterior.weights + share * prior.weights
     return GaussianMixture.unchecked(weights, posterior.means, covariances)
-
-
-def joined(first: GaussianMixture, second: GaussianMixture, share: float) -> GaussianMixture:
-    """Components of both mixtures, those of the second with this share of the weight."""
-    covariances = [np.broadcast_to(part.distinct_covariances, (len(part), part.dim, part.dim)) for part in (first, second)]
-    return GaussianMixture.unchecked(
-        np.concatenate([(1 - share) * first.weights, share * second.weights]),
-        np.concatenate([first.means, second.means]),
-        np.concatenate(covariances),
-    )
 
 
 def regular(noise: Array, user: str, step: int) -> Array:
