@@ -42,7 +42,7 @@ class RoughLikelihoodWarning(UserWarning):
 
     Examples
     --------
-    A filter with other random numbers at every run is the usual cause; build each with the same seed.
+    The usual cause is a filter with other random numbers at every run; build each with the same seed.
 
     >>> import itertools, warnings
     >>> seeds = itertools.count()
@@ -74,23 +74,21 @@ class MaximumLikelihood:
         Inverse of the negative Hessian of the log-likelihood. NaN for parameters at a bound, where the others' errors
         hold with these fixed; all NaN where the Hessian is not negative definite, or the log-likelihood not smooth.
     log_likelihood : float
-        At the maximum.
     evaluations : int
         Runs of a filter, those for the Hessian and the roughness included.
     roughness : ndarray, shape (p,)
-        Largest difference, along each parameter, of the narrow second differences of the log-likelihood from what wide
-        ones let expect: near 0 where it is smooth; NaN for parameters at a bound.
+        Largest deviation, along each parameter, of the narrow second differences of the log-likelihood from those
+        expected by wide ones: near 0 if it is smooth; NaN for parameters at a bound.
     smooth : bool
         True if no roughness is above 0.005.
     message : str
-        How the search ended.
+        Tells how the search ended.
     names : tuple of str
-        Of the parameters.
 
     Examples
     --------
-    The mean of four numbers with noise of variance 1, where theory has the answer: their average, with the standard error
-    1/2. In place of a filter stands anything that is run.
+    The estimated mean of four numbers with noise of variance 1 is their average, with the standard error 1/2. Anything with
+    a method ``run`` may stand for a filter.
 
     >>> from types import SimpleNamespace
     >>> class Numbers:
@@ -134,31 +132,28 @@ def maximise_likelihood(
     max_evaluations: int = 500,
     **run: Any,
 ) -> MaximumLikelihood:
-    """Find the parameters of greatest likelihood, their standard errors, and whether the likelihood is smooth.
+    """Find the parameters of greatest likelihood and their standard errors, and check that the likelihood is smooth.
 
-    SciPy's COBYQA (Ragonneau 2022) searches with quadratic models, without derivatives, in units of a rough standard error
-    of each parameter. Second differences at steps of 0.4 standard errors then give gradient and Hessian at the best place,
-    and a step of Newton's method from there; so a log-likelihood that is a little rough does no harm. The same at steps of
-    0.1 standard errors shows whether it is rough: where it is smooth both tell the same curvature, and where it jumps the
-    narrow steps tell one many times as large. Jumps that are rarer than these steps go unnoticed.
-
-    The maximum is a local one: start from several places where there may be more.
+    SciPy's COBYQA (Ragonneau 2022, thesis, Hong Kong Polytechnic University) searches without derivatives, in units of a
+    rough standard error of each parameter. Differences at steps of 0.4 standard errors then give gradient and Hessian at
+    the best place, and a step of Newton's method from there. Differences at steps of 0.1 standard errors give the same
+    curvature if the log-likelihood is smooth, and one many times as large if it jumps. Jumps that are rarer than these
+    steps go unnoticed. The maximum is a local one: start from several places if there may be more.
 
     Parameters
     ----------
     build : callable
-        Takes parameters, an array (p,), to a new filter: anything whose ``run(observations)`` has a
-        `log_likelihood`, such as `ParticleFilter`, the Kalman filters and `GridFilter`. Filters with random numbers need
-        the same seed every time.
+        Takes parameters, an array (p,), to a new filter: anything whose ``run(observations)`` returns an object with a
+        `log_likelihood`. Filters with random numbers need the same seed every time.
     observations : iterable, length T
-        As ``run`` takes them.
+        As for ``run``.
     theta0 : array_like, shape (p,)
-        Where to start; a number stands for one parameter.
+        Start of the search; a number stands for one parameter.
     bounds : sequence of pairs, shape (p, 2)
-        Least and largest value of each parameter, which `build` must take; -inf or inf where there is none. The first steps
-        are a twentieth of the distance: sensible bounds spare evaluations.
+        Smallest and largest value of each parameter, possibly infinite. The first steps are a twentieth of the distance:
+        sensible bounds save evaluations.
     names : sequence of str, length p, optional
-        Of the parameters, for messages.
+        Names of the parameters, for messages.
     max_evaluations : int
         Most runs of the search; Hessian and roughness take about p (p + 3) more.
     **run
@@ -178,18 +173,13 @@ def maximise_likelihood(
     TypeError
         If `build` cannot be called, or does not return a filter.
     ValueError
-        If bounds are in disorder, `theta0` is outside or its log-likelihood is not finite, `names` do not fit, or `build`
+        If bounds are not in order, `theta0` is outside or its log-likelihood is not finite, `names` do not fit, or `build`
         returns the same filter twice. Errors of `build` and of the filter carry a note with the parameters;
         `DegenerateWeightsError` counts as a likelihood of 0, except at `theta0`.
 
-    Notes
-    -----
-    Ragonneau (2022), "Model-based derivative-free optimization methods and software", thesis, Hong Kong Polytechnic
-    University.
-
     Examples
     --------
-    The variance of the steps of an autoregression that is seen in noise, by the exact likelihood of a Kalman filter:
+    Estimate the step variance of an autoregression observed in noise, by the exact likelihood of a Kalman filter:
 
     >>> def build(theta):
     ...     return hf.ExtendedKalmanFilter(hf.models.LinearGaussian([[0.9]], [[1]], [[theta[0]]], [[0.5]], [0], [[1]]))

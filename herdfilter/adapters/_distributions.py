@@ -16,7 +16,7 @@ SMALLEST_PROBABILITY = 1e-300
 
 
 class Gaussians(NamedTuple):
-    """N(means[i], factors[i] @ factors[i].T) for each of n states; one factor where all have the same.
+    """N(means[i], factors[i] @ factors[i].T) for each of n states; one factor if all share it.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ def map_noise(law: Any, noise: Array) -> Array:
 
 
 def present_law(law: Any) -> Any:
-    """Return the distribution of an observation that is there."""
+    """Return the distribution of an observation that is not missing."""
     return law.base_dist if type(law) is dists.MixMissing else law
 
 
@@ -121,9 +121,8 @@ def law_log_density(law: Any, z: Array, n: int) -> Array:
 def law_moments(law: Any, n: int) -> tuple[Array, Array] | None:
     """Return means (n, k) and covariances, (n, k, k) or (1, k, k), of an observation, given n states; None if not known.
 
-    Of others than Gaussians there are those that are shifted by the state. Counts and rates have moments, too, but those of
-    an exponential of the state change by orders of magnitude within its spread: what Kalman's update makes of them may lose
-    a filter that is guided by it.
+    Besides Gaussians these are laws shifted by the state. The moments of counts and rates change by orders of magnitude
+    within the spread of the state, where Kalman's update may lose a filter.
     """
     law = present_law(law)
     known = as_gaussians(law, n)

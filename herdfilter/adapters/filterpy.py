@@ -49,13 +49,15 @@ def from_filterpy(
 ) -> FunctionModel:
     r"""Return the model that a filter of filterpy was given, for any filter of ours.
 
-    Its ``x``, ``P``, ``Q``, ``R`` (and ``F``, ``H``, ``B``) are copied as they are now: state and covariance become the
-    initial distribution, and what is done to the filter later changes nothing here. What belongs to the filter and not to
-    the model, such as sigma points, is left behind.
+    Its ``x``, ``P``, ``Q``, ``R`` (and ``F``, ``H``, ``B``) are copied as they are now; state and covariance become the
+    initial distribution. Parts of the filter alone, such as sigma points, are left out.
 
-    Angles are found out by trying: an entry is circular if the filter's ``residual_x`` or ``residual_z`` gives 0.1 for a
+    A trial finds the angles: an entry is circular if the filter's ``residual_x`` or ``residual_z`` gives 0.1 for a
     difference of :math:`2 \pi + 0.1`, and plain if it gives differences as they are. Mean functions and ``state_add`` are
-    tried, too. Whatever is neither a number nor an angle in radians is refused.
+    tried, too. Entries that are neither numbers nor angles in radians are refused.
+
+    Our unscented and extended Kalman filters on the converted model give filterpy's numbers, unless it averages angles by
+    their sines and cosines: ours averages them as numbers about that direction. Q does not depend on `dt`, as in filterpy.
 
     Parameters
     ----------
@@ -64,23 +66,22 @@ def from_filterpy(
         transition and observation; an ExtendedKalmanFilter, with ``F`` and ``B`` or a ``predict_x`` of its own; or a
         KalmanFilter, with ``F``, ``B`` and ``H``.
     hx, HJacobian, residual : callable
-        What ``ExtendedKalmanFilter.update`` is given as `Hx`, `HJacobian` and `residual`, and only for that filter. Without
+        Arguments `Hx`, `HJacobian` and `residual` of ``ExtendedKalmanFilter.update``, only for that filter. Without
         `HJacobian` our extended Kalman filter takes differences.
     fx_args, hx_args, args : tuple or mapping
         Further arguments of `fx`, of `hx` and of `HJacobian`, by position or by name.
     control : str, optional
-        Name of the argument by which ``fx`` takes the control input, where there is one; the two linear ones take
-        ``B @ control``.
+        Name of the argument by which ``fx`` takes the control input; the two linear filters take ``B @ control``.
     vectorised : bool or "columns"
-        How `fx` and `hx` are called: for one state (d,) at a time, as filterpy does; with ``True`` for all, (n, d) to
-        (n, d) or (n, k); with ``"columns"`` for all as columns, (d, n) to (d, n) or (k, n), which functions that are written
-        with ``x[0]``, ``F @ x`` and NumPy's functions allow as they are: whether they do is tried.
+        Call `fx` and `hx` for one state (d,) at a time, as filterpy does; with ``True`` for all, (n, d) to (n, d) or
+        (n, k); with ``"columns"`` for all as columns, (d, n) to (d, n) or (k, n), which functions written with ``x[0]``,
+        ``F @ x`` and NumPy's functions allow: a trial checks that.
     time_unit : float, optional
-        What a step of ``dt=1.0`` is to ``fx``: the filter's own ``dt`` unless given, so that `run` without times makes the
-        steps of ``kf.predict()``. With 1.0, times and `dt` are those that filterpy is given. Linear ones have no time.
+        Duration for ``fx`` of a step ``dt=1.0``: the filter's own ``dt`` unless given, so that `run` without times makes the
+        steps of ``kf.predict()``. Linear filters have no time.
     ignore : sequence of str
-        Methods such as ``"predict"`` that the filter's own class, or the filter, has in place of filterpy's, and that change
-        no part of the model: one that keeps a log. All others that predict or update are refused.
+        Methods such as ``"predict"`` that replace filterpy's without a change of the model, for instance to keep a log.
+        Other replaced methods that predict or update are refused.
 
     Returns
     -------
@@ -92,15 +93,9 @@ def from_filterpy(
     ImportError
         If filterpy is not installed.
     TypeError
-        If `kf` is none of those filters, has a ``predict`` or ``update`` of its own, or an argument is not for it.
+        If `kf` is not one of those filters, has a ``predict`` or ``update`` of its own, or an argument is not for it.
     ValueError
         If a part cannot be converted; the message names it.
-
-    Notes
-    -----
-    Our unscented and extended Kalman filters on the converted model give filterpy's numbers, unless it averages angles by
-    their sines and cosines: ours averages them as numbers about that direction, as the unscented transform means it. Q
-    does not depend on `dt`, as it does not in filterpy.
 
     Examples
     --------

@@ -55,36 +55,35 @@ def from_particles(ssm: Any, circular: Sequence[int] = (), observation_circular:
 
     Gaussian are ``Normal``, ``MvNormal``, ``VaryingCovNormal``, ``Dirac``, ``LinearD`` of these, and ``IndepProd`` of them.
     ``observation_mean`` and ``observation_covariance`` are there where ``PY`` is Gaussian, or in each entry Gaussian,
-    ``Logistic``, ``Laplace`` or ``Student``, unless the mean is the same for all states, as in stochastic volatility: Kalman
-    filters would learn nothing from it. Of counts and others, particles are weighed by the likelihood alone. That is
-    ``PY``'s own in any case. All this is found out by drawing a few states, from a stream of its own.
+    ``Logistic``, ``Laplace`` or ``Student``, unless the mean is the same for all states, as in stochastic volatility, where
+    Kalman filters would learn nothing from it. The likelihood is always that of ``PY``. A few states, drawn from a separate
+    stream, show all this.
 
-    Their first observation is of the state at time 0, of law ``PX0``; ours is of the state at step 1, after one transition.
-    So their time t is our step t + 1, and the transition to step 1 draws from ``PX0`` whatever the state at step 0, which
-    stands for nothing. Where ``PX0`` is not Gaussian it may be the initial distribution instead, and the transition to step
-    1 leaves the state where it is. `dt` and `control` have no meaning and are not used.
+    Their time t is our step t + 1, as their first observation is of the state at time 0. The transition to step 1 draws from
+    ``PX0`` whatever the state at step 0. If ``PX0`` is not Gaussian it may be the initial distribution instead, and the
+    transition to step 1 leaves the state where it is. `dt` and `control` are not used.
 
     Parameters
     ----------
     ssm : particles.state_space_models.StateSpaceModel
     circular, observation_circular : sequence of int
-        Entries of states and of observations that are angles in radians, of which the library knows nothing; the likelihood
-        is then that of the value, among those a whole turn apart, that is nearest to the mean.
+        Entries of states and of observations that are angles in radians. The likelihood of an angle is that of the value
+        nearest to the mean, among those a whole turn apart.
 
     Returns
     -------
     ParticlesModel
-        Takes observations as vectors (k,): ``np.reshape(data, (len(data), -1))`` makes them of a list of theirs.
+        It takes observations as vectors (k,): ``np.reshape(data, (len(data), -1))`` makes them of a list of theirs.
 
     Raises
     ------
     ImportError
         If the library is not installed.
     TypeError
-        If `ssm` is no instance of a `StateSpaceModel`.
+        If `ssm` is not an instance of a `StateSpaceModel`.
     ValueError
-        If states have named fields, or the observation depends on the state before; within a filter, if a covariance that is
-        the same for all states at the first times depends on the state at a later one.
+        If states have named fields, or the observation depends on the state before; within a filter, if a covariance
+        begins to depend on the state.
 
     Examples
     --------
@@ -103,16 +102,14 @@ def from_particles(ssm: Any, circular: Sequence[int] = (), observation_circular:
 class HerdedFilter(Bootstrap):
     """A Feynman-Kac model that makes `SMC` of the library `particles` a herded filter: ``SMC(fk=HerdedFilter(ssm, data))``.
 
-    Herding cannot be one of the library's resampling schemes: those are given weights, and no positions. Nor can the kernel
-    ``M`` do it, which moves particles that were resampled before. But ``time_to_resample``, called before both, is shown
-    the weighted particles. It keeps them and says yes; ``M`` draws the new ones by a proposal of ours from the weighted set
-    as a whole, and ``logG`` returns the weights that go with them. What `SMC` resampled is not used, so that its arguments
-    `resampling` and `ESSrmin` have no meaning.
+    The library's resampling schemes see weights without positions, and its kernel ``M`` sees particles already resampled.
+    So ``time_to_resample``, which sees the weighted particles before both, keeps them and returns True; ``M`` draws new ones
+    from the weighted set as a whole by a proposal of ours, and ``logG`` returns their weights. The arguments `resampling`
+    and `ESSrmin` of `SMC` have no effect.
 
-    Estimates, evidence, collectors and backward sampling of the library work as ever. Ancestors, ``SMC.A``, stand for
-    nothing: new particles have none, so that genealogies, and the smoothers that follow them, are of no use. `qmc`,
-    conditional SMC and particle Gibbs are refused. The evidence has no randomness, so that particle Metropolis-Hastings
-    takes the estimate for the likelihood.
+    Estimates, evidence, collectors and backward sampling of the library work as usual. Ancestors, ``SMC.A``, genealogies
+    and the smoothers that follow them have no meaning. `qmc`, conditional SMC and particle Gibbs are refused. The evidence
+    has no randomness, so that particle Metropolis-Hastings takes the estimate for the likelihood.
 
     Parameters
     ----------
@@ -120,9 +117,9 @@ class HerdedFilter(Bootstrap):
     data : list
         As the library takes it; NaN where an observation is missing.
     proposal : Proposal, optional
-        One that draws from the weighted particles as a whole, `AutomaticProposal` unless given.
+        A proposal that draws from the weighted particles as a whole; `AutomaticProposal` unless given.
     rng : numpy.random.Generator or int, optional
-        For proposals that draw at random. Filters of deterministic parts do not use it.
+        For proposals that draw at random.
     circular, observation_circular : sequence of int
         As in `from_particles`.
 
@@ -250,7 +247,7 @@ class ParticlesModel:
         return f"ParticlesModel({type(self.ssm).__name__}, dim={self.dim})"
 
     def _offer_transition(self, start: Any, law: Any) -> None:
-        """Set the functions of the transition that there are, and the initial distribution that goes with them."""
+        """Set the functions of the transition that the law allows, and the initial distribution that goes with them."""
         d, known = self.dim, as_gaussians(law, N_TRIALS)
         self._start = as_gaussians(start, 1)
         self._stays = False  # at the transition to step 1
@@ -271,7 +268,7 @@ class ParticlesModel:
             self.initial = as_mixture_on_line(start) or InitialLaw(self, start)
 
     def _offer_observation(self, first: Array) -> None:
-        """Set the moments of the observation where they are known, and tell something of their mean and covariance."""
+        """Set the moments of the observation if they are known and the mean depends on the state."""
         at_first, at_second = self.ssm.PY(0, None, first), self.ssm.PY(1, first, self._trials)
         with drawing_from(np.random.default_rng(1)):
             z = np.asarray(present_law(at_second).rvs(size=N_TRIALS))[:1]
@@ -384,7 +381,7 @@ class ParticlesModel:
 
 
 class InitialLaw:
-    """The law of the first state, drawn from at random; mean (d,) and covariance (d, d) are there where they are known."""
+    """The law of the first state, drawn from at random; it has mean (d,) and covariance (d, d) if they are known."""
 
     def __init__(self, model: ParticlesModel, law: Any) -> None:
         self.model, self.law = model, law
@@ -400,7 +397,7 @@ class InitialLaw:
 
 @contextmanager
 def drawing_from(rng: np.random.Generator) -> Iterator[None]:
-    """Let what draws from NumPy's global stream, as the library does, draw from a generator; the stream stays as it was."""
+    """Seed NumPy's global stream, from which the library draws, by a generator; restore the stream afterwards."""
     before = np.random.get_state()  # noqa: NPY002
     np.random.seed(rng.integers(2**32))  # noqa: NPY002
     try:

@@ -14,7 +14,7 @@ from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.resampling.base import picked
 
-NEGLIGIBLE_SHARE = 1e-12
+NEGLIGIBLE_MASS = 1e-12
 """Smaller weights, in shares of one new particle, are lost in the rounding of the linear programme."""
 SOLVER_OPTIONS: Any = {"primal_feasibility_tolerance": 1e-10}
 """HiGHS meets the weights this exactly; it allows no smaller number."""
@@ -108,7 +108,7 @@ def _averages(scaled: Array, x: Array, weights: Array) -> Array:
     from scipy.spatial.distance import cdist
 
     n = len(x)
-    sources = np.flatnonzero(n * weights > NEGLIGIBLE_SHARE)
+    sources = np.flatnonzero(n * weights > NEGLIGIBLE_MASS)
     m = len(sources)
     if m == 1:
         return np.tile(x[sources], (n, 1))
