@@ -55,7 +55,7 @@ def _build(expression: str, modules: tuple[tuple[str, ModuleType], ...]) -> Any:
     """Build an object; the modules are part of the key, as a file that was changed is another one."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the parser, about escapes in strings
+            warnings.simplefilter("ignore")  # the parser warns of escapes in strings
             tree = ast.parse(expression.strip(), mode="eval").body
         return _build_node(tree, dict(modules))
     except (SyntaxError, MemoryError):  # MemoryError: nested deeper than the parser can go
@@ -98,7 +98,7 @@ def _dotted_name(function: ast.expr) -> list[str]:
 
 
 class Imports:
-    """The modules that a scenario's file names under ``imports``: their code runs when the scenario is used.
+    """The modules that a scenario's file names under ``imports``; their code runs when the scenario is used.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Imports:
         Modules such as ``"mypackage.samplers"``, or paths of Python files. A name without a dot is looked for beside the
         scenario's file first.
     folder : Path
-        Where that file lies.
+        Folder of that file.
     """
 
     def __init__(self, names: Iterable[str] = (), folder: Path = Path()) -> None:
@@ -185,7 +185,7 @@ def find_part(module: str, name: str, imported: Mapping[str, ModuleType]) -> Par
 
 
 def _public_of_package(name: str) -> Part:
-    """Return what ``herdfilter`` offers under a name, of those folders that a file may use."""
+    """Return the public part of ``herdfilter`` with a name, from the folders that a file may use."""
     package = importlib.import_module("herdfilter")
     found: Part = getattr(package, one_of("herdfilter", name, _known_of_package()))
     return found
@@ -205,7 +205,7 @@ def _own_folder(folder: str) -> ModuleType:
 def _public(module: ModuleType, name: str) -> Part:
     """Return a class or function of a module, naming the nearest one if there is none of that name.
 
-    Without ``__all__``, what the module has imported from elsewhere is not its own.
+    Without ``__all__``, names imported from other modules do not count.
     """
     listed = getattr(module, "__all__", None)
     known = [one for one in (dir(module) if listed is None else listed) if not one.startswith("_")]
@@ -266,7 +266,7 @@ def _import_file(path: Path, _version: int) -> ModuleType:
 
 
 def check_keywords(where: str, function: Callable[..., Any], given: Mapping[str, Any], taken: Iterable[str] = ()) -> None:
-    """Raise ValueError unless `function` takes all keywords `given`; the caller fills in those `taken`."""
+    """Raise ValueError unless `function` takes all keywords `given`; the caller adds those in `taken`."""
     parameters = inspect.signature(function).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return

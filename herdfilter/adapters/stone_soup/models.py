@@ -37,8 +37,8 @@ NO_GAUSSIAN_NOISE = "cannot be converted: it has no covariance of additive Gauss
 class StoneSoupModel:
     """A transition model of Stone Soup, and what observes it, as a model of this package.
 
-    Time steps count in seconds. The noise is drawn by the filter: `seed` and `random_state` of a Stone Soup model have no
-    part in it. `from_stonesoup` makes one of copies, so that what is changed in Stone Soup later does not reach it.
+    Time steps count in seconds. The filter draws the noise: `seed` and `random_state` of a Stone Soup model have no effect.
+    `from_stonesoup` makes one of copies, so that later changes of the originals have no effect.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class StoneSoupModel:
         return self._noise[1]
 
     def _matrix(self, dt: float) -> Array:
-        """Return the matrix of a linear transition; the last one is kept, as it takes Stone Soup longer than its product."""
+        """Return the matrix of a linear transition; the last one is cached, as Stone Soup is slow to make it."""
         if self._transition[0] != dt:
             self._transition = dt, np.asarray(self.transition_model.matrix(**time_interval(dt)), dtype=np.float64)
         return self._transition[1]
@@ -163,16 +163,16 @@ def from_stonesoup(
 ) -> StoneSoupModel | Sensor:
     """Return models of Stone Soup as a model of this package, or a measurement model alone as a sensor.
 
-    What they compute is computed by them, for all particles in one call where they allow it: means and covariances are
-    theirs. Times count in seconds. The models are copied: what is changed in them later has no effect.
+    Means and covariances are computed by Stone Soup, for all particles in one call if the models allow it. Times count in
+    seconds. The models are copied: later changes have no effect.
 
     Parameters
     ----------
     transition_model : stonesoup.models.transition.TransitionModel or stonesoup.models.measurement.MeasurementModel
         One with additive Gaussian noise; or a measurement model alone, which gives a `Sensor`.
     measurement_model : stonesoup.models.measurement.MeasurementModel, optional
-        Of a Gaussian noise, or with a `logpdf` of its own, which then is the likelihood. Bearings and other entries that
-        wrap become the model's ``observation_circular``; without it, sensors tell at each update.
+        With Gaussian noise, or with a `logpdf` of its own, which then is the likelihood. Bearings and other entries that
+        wrap become the model's ``observation_circular``. Without a measurement model, updates need sensors.
     prior : stonesoup.types.state.State, optional
         The initial distribution: a `GaussianState` (also as a square root or as information), a `GaussianMixture`, a
         `ParticleState` or an `EnsembleState`. Entries that are bearings become the model's ``circular``. Without it the
@@ -267,29 +267,29 @@ def has_gaussian_likelihood(model: Any) -> bool:
 
 def own_log_likelihood(model: MeasurementModel, z: Array, x: Array) -> Array:
     """Return a model's own log-likelihood of states (n, d), (n,)."""
-    seen = State(StateVector(z))
+    detection = State(StateVector(z))
     with np.errstate(divide="ignore"):
-        values = np.ravel(model.logpdf(seen, as_state(x)))
+        values = np.ravel(model.logpdf(detection, as_state(x)))
         if len(values) != len(x):  # it takes one state at a time
-            values = np.ravel([model.logpdf(seen, as_state(row[None])) for row in x])
+            values = np.ravel([model.logpdf(detection, as_state(row[None])) for row in x])
     return values.astype(np.float64)
 
 
 def readings(
     detections: Iterable[Detection], measurement_model: MeasurementModel | None = None
 ) -> list[tuple[datetime, Sensor, Array]]:
-    """Return detections as what `ParticleFilter.run` takes: time, sensor and observation of each, in the order given.
+    """Return time, sensor and observation of each detection in turn, as `ParticleFilter.run` takes them.
 
     Parameters
     ----------
     detections : iterable of stonesoup.types.detection.Detection
     measurement_model : stonesoup.models.measurement.MeasurementModel, optional
-        Of those detections that have none of their own.
+        For detections that have none of their own.
 
     Raises
     ------
     TypeError, ValueError
-        If one is no detection, has no measurement model, or one that cannot be converted.
+        If an entry is not a detection, has no measurement model, or one that cannot be converted.
 
     Examples
     --------

@@ -47,35 +47,28 @@ STEP_ATTRIBUTE = "_herdfilter_step"
 class HerdfilterProposal(TheirProposal):
     """Herded particles for Stone Soup's `ParticlePredictor`: its argument ``proposal``.
 
-    The prediction's weights are corrected: after Stone Soup's `ParticleUpdater` has multiplied them by the likelihood they
-    are those of the posterior, whether the proposal has looked at the observation or not. It looks at it where the
-    predictor is given one, ``predict(prior, timestamp=..., measurement=detection)``. Where it looks, weights do not sum to
-    1: with the likelihood, their sum estimates the density of the observation.
+    A proposal that uses the observation gets the one that the predictor is given, ``predict(prior, timestamp=...,
+    measurement=detection)``. The prediction's weights are divided by the likelihood: after Stone Soup's `ParticleUpdater`
+    has multiplied them by it they are those of the posterior, and their sum estimates the density of the observation.
 
-    Most proposals here take the weighted particles as a whole, and `ParticleUpdater` is then best left without a resampler.
-    New particles have no parents there, because none has a single one.
+    Most proposals take the weighted particles as a whole: leave `ParticleUpdater` without a resampler for them, and use
+    `HerdfilterResampler` for others. New particles then have no parents.
 
     Parameters
     ----------
     transition_model : stonesoup.models.transition.TransitionModel
         With additive Gaussian noise.
     measurement_model : stonesoup.models.measurement.MeasurementModel, optional
-        Of detections that have none of their own.
+        For detections that have none of their own.
     proposal : herdfilter.filters.Proposal, optional
-        How particles are placed: `AutomaticProposal` unless given, `HerdedProposal`, `AugmentedProposal`, `RankedProposal`
-        or any other.
+        Any proposal; `AutomaticProposal` unless given.
     seed : int, numpy.random.Generator, optional
-        Of the random numbers, where the proposal draws any; fresh ones without it. A prediction without them depends on
-        the prior, the measurement and their times alone, not on what has been predicted before.
+        Seed of random draws. Without random draws a prediction depends only on the prior, the measurement and their times.
 
     Raises
     ------
     TypeError, ValueError
-        If a model or a prior cannot be converted, the proposal is none, or lacks something in the models.
-
-    See Also
-    --------
-    herdfilter.adapters.stone_soup.HerdfilterResampler : for a proposal that does not take the particles as a whole.
+        If a model or a prior cannot be converted, `proposal` is not a Proposal, or the models lack something for it.
 
     Examples
     --------
@@ -110,7 +103,7 @@ class HerdfilterProposal(TheirProposal):
         self._checked: dict[Hashable, Proposal] = {}
 
     def initial(self, prior: Any, n_particles: int) -> ParticleState:
-        """Return the particles that the proposal begins with: herded from a Gaussian state, or from a mixture of them.
+        """Return the first particles: herded from a Gaussian state, or from a mixture of them.
 
         Parameters
         ----------
@@ -139,9 +132,9 @@ class HerdfilterProposal(TheirProposal):
         ----------
         prior : stonesoup.types.state.ParticleState
         measurement : stonesoup.types.detection.Detection, optional
-            What the particles are to be weighted by afterwards. Its time is that of the prediction.
+            Detection by which the updater will weight the particles. Its time is that of the prediction.
         time_interval : datetime.timedelta, optional
-            Time on the way, where there is no measurement.
+            Duration of the prediction, if there is no measurement.
         **kwargs
             Not used.
         """
@@ -150,14 +143,14 @@ class HerdfilterProposal(TheirProposal):
         prior = particle_state("prior", prior)
         measurement = None if isinstance(measurement, MissedDetection) else measurement
         time, dt = _prediction_time(prior, measurement, time_interval)
-        seen = measurement if self.proposal.uses.observation else None
+        detection = measurement if self.proposal.uses.observation else None
         start, total = particles_of_state(prior)
-        transition = self._move(prior, seen, dt)
+        transition = self._transition_from(prior, detection, dt)
         still = dt == 0 and not transition.covariance.any()  # a second detection at the same time
         if still:
             moved = Particles(transition.wrapped(transition.mean(start.x)), start.log_weights)
         else:
-            moved = self._moved(transition, start, seen)
+            moved = self._propose(transition, start, detection)
         prediction = Prediction.from_state(
             prior,
             parent=prior if still or not self.proposal.uses.weights else None,
@@ -170,9 +163,9 @@ class HerdfilterProposal(TheirProposal):
         setattr(prediction, STEP_ATTRIBUTE, transition.step)
         return prediction
 
-    def _move(self, prior: ParticleState, seen: Detection | None, dt: float) -> Transition:
-        """Return the way from a state, by converted models as they are now."""
-        sensor = None if seen is None else measurement_model_of(seen, self.measurement_model)
+    def _transition_from(self, prior: ParticleState, detection: Detection | None, dt: float) -> Transition:
+        """Return the transition from a state, by converted models as they are now."""
+        sensor = None if detection is None else measurement_model_of(detection, self.measurement_model)
         model = StoneSoupModel(self.transition_model, sensor)
         model.circular = circular_of_state(prior)
         if model.dim != prior.ndim:
@@ -181,12 +174,12 @@ class HerdfilterProposal(TheirProposal):
             )
         return Transition(model, dt, None, 1 + _steps_until(prior))
 
-    def _moved(self, transition: Transition, start: Particles, seen: Detection | None) -> Particles:
-        """Return new particles, whose weights leave out the likelihood."""
+    def _propose(self, transition: Transition, start: Particles, detection: Detection | None) -> Particles:
+        """Return new particles, their weights divided by the likelihood."""
         self._check(transition.model)
         shape = start.x.shape
-        if seen is not None:
-            observation = RemembersLikelihood.read(transition.model, as_rows(seen.state_vector)[0], transition.step)
+        if detection is not None:
+            observation = RemembersLikelihood.read(transition.model, as_rows(detection.state_vector)[0], transition.step)
             if isinstance(observation, RemembersLikelihood):
                 guided = self.proposal.propose(transition, start, self._rng, observation)
                 without = observation.taken_from(check_particles(guided, self.proposal, "propose", shape))
@@ -204,7 +197,7 @@ class HerdfilterProposal(TheirProposal):
 
 
 class RemembersLikelihood(Observation):
-    """An observation that knows what it said last, so that the likelihood can be taken out of weights again."""
+    """An observation that keeps its last likelihoods, so that weights can be divided by them."""
 
     _said: tuple[Array, Array] | None = None
 
@@ -214,7 +207,7 @@ class RemembersLikelihood(Observation):
         return self._said[1]
 
     def taken_from(self, particles: Particles) -> Particles:
-        """Return particles with their weights divided by the likelihood; where that is zero they have none."""
+        """Return particles with their weights divided by the likelihood; the weight is 0 where the likelihood is."""
         if self._said is None or self._said[0] is not particles.x:
             self.log_likelihood(particles.x)
         said = self._said[1]  # type: ignore[index]
@@ -241,10 +234,7 @@ def _prediction_time(
 
 
 def _steps_until(prior: ParticleState) -> int:
-    """Return the number of predictions of this kind that led to a state.
-
-    They are counted along its own history, so that it matters neither what time it is nor what else has been predicted.
-    """
+    """Return the number of predictions of this kind in the history of a state."""
     hypotheses = getattr(getattr(prior, "hypothesis", None), "single_hypotheses", None)
     hypothesis = hypotheses[0] if hypotheses else getattr(prior, "hypothesis", None)
     prediction = getattr(hypothesis, "prediction", None)
@@ -254,9 +244,8 @@ def _steps_until(prior: ParticleState) -> int:
 class HerdfilterResampler(TheirResampler):
     """A scheme of this package for Stone Soup's `ParticleUpdater`: its argument ``resampler``.
 
-    Where the weights are even enough the very object that came is returned: so the updater knows that nothing was
-    resampled, and runs no regulariser. Schemes that copy particles keep what belongs to each, parents and models too;
-    `MixtureResampling` makes new particles, which have none.
+    If the weights are even enough the same object is returned, so that the updater runs no regulariser. Schemes that copy
+    particles keep their parents and models; `MixtureResampling` makes new particles without any.
 
     Parameters
     ----------
@@ -265,12 +254,12 @@ class HerdfilterResampler(TheirResampler):
     resample_below : float
         Fraction of the number of particles that the effective sample size may fall to.
     seed : int, numpy.random.Generator, optional
-        Of the random numbers, where the scheme draws any; fresh ones without it.
+        Seed of random draws.
 
     Raises
     ------
     TypeError, ValueError
-        If the scheme is none, the fraction is out of range, or the particles cannot be resampled by it.
+        If `resampling` is not a Resampling, the fraction is out of range, or the scheme cannot take the particles.
 
     Examples
     --------
