@@ -14,7 +14,7 @@ Vectorised = bool | Literal["columns"]
 """False for functions of one state, True for those of states (n, d), "columns" for those of states (d, n)."""
 
 TRIAL_DIFFERENCES = (3.0, -3.0, 4.0, -4.0, 2 * np.pi + 0.1)
-"""Differences of which an angle in radians, wrapped once or as often as it takes, changes some; a number changes none."""
+"""Differences that show an angle in radians: wrapping changes some of them, a plain number none."""
 
 DEGREES_DIFFERENCE = 400.0
 """A difference at which degrees wrap."""

@@ -203,7 +203,7 @@ def _own_folder(folder: str) -> ModuleType:
 
 
 def _public(module: ModuleType, name: str) -> Part:
-    """Return a class or function of a module, naming the nearest one if there is none of that name.
+    """Return a class or function of a module, or raise ValueError with the nearest name.
 
     Without ``__all__``, names imported from other modules do not count.
     """

@@ -206,7 +206,7 @@ def from_stonesoup(
 
 
 def noise_covariance(name: str, model: Any, **given: Any) -> Array:
-    """Return the covariance of a model's noise; a TypeError says why there is none."""
+    """Return the covariance of a model's noise; raise TypeError with the reason if it has none."""
     label = f"{name}: {type(model).__name__}"
     if not isinstance(model, GaussianModel):
         raise TypeError(f"{label} {NO_GAUSSIAN_NOISE}, and is no GaussianModel")

@@ -293,7 +293,7 @@ class HerdfilterResampler(TheirResampler):
         ----------
         particles : stonesoup.types.state.ParticleState or list of stonesoup.types.particle.Particle
         nparts : int, optional
-            Number of particles, which must be that of those given.
+            Must be the number of particles given.
         """
         if isinstance(particles, list) and particles and isinstance(particles[0], Particle):
             particles = ParticleState(None, particle_list=particles)

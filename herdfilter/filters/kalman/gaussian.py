@@ -203,7 +203,7 @@ def kalman_mixture(
 ) -> tuple[GaussianMixture, float]:
     """Return the posterior of a Gaussian mixture, each component updated as by a Kalman filter of its own.
 
-    The weight of a component is multiplied by its evidence, the density of the observation that it predicts. Where the
+    The weight of a component is multiplied by its evidence, the density of the observation that it predicts. If the
     observation is linear in the state this is the exact posterior, the Gaussian sum of Alspach and Sorenson (1972).
 
     Parameters

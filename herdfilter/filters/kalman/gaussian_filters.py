@@ -12,7 +12,7 @@ from herdfilter.models.contract import Model
 class ExtendedKalmanFilter(KalmanFilter):
     """Kalman filter on the model's linearisation at the mean (Jazwinski 1970, chapter 8).
 
-    Where noise is additive the Jacobians are the model's, from the optional ``transition_jacobian(x, dt, control,
+    For additive noise the Jacobians are the model's, from the optional ``transition_jacobian(x, dt, control,
     step)``, (n, d) -> (n, d, d), and ``observation_jacobian(x, step)``, (n, d) -> (n, k, d); else central
     differences. Noise that is not additive is linearised together with the state. The numbers are those of filterpy's
     ``ExtendedKalmanFilter``, which needs the Jacobians and has no nonlinear transition.

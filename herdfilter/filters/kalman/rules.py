@@ -23,9 +23,9 @@ Moments = tuple[Array, Array, Array]
 
 
 class MomentRule(Protocol):
-    """How the moments of a function of Gaussian variables are computed; exact where it is linear.
+    """A rule for the moments of a function of Gaussian variables, exact if the function is linear.
 
-    There are K variables, whose means are (K, m) and whose covariances (K, m, m), or (1, m, m) where all have the same.
+    The K variables have means (K, m) and covariances (K, m, m), or (1, m, m) if they share one.
     A rule may have a method ``mean`` of the same arguments, for the means alone.
     """
 

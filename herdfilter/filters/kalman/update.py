@@ -64,7 +64,7 @@ def update_in_place(
 
 @njit(cache=True, nogil=True)
 def factorise(matrices: Array, m: int, size: int, factor: Array) -> bool:
-    """Write the Cholesky factor of ``matrices[m]`` into `factor`; return False if there is none."""
+    """Write the Cholesky factor of ``matrices[m]`` into `factor`; return False if it does not exist."""
     for i in range(size):
         for j in range(i + 1):
             entry = matrices[m, i, j]
