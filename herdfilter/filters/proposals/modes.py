@@ -94,7 +94,7 @@ class ModeProposal:
     def uses(self) -> base.Uses:
         """See `Proposal`: with herded modes all particles are on their way to every mode, and need not be even."""
         within = self.proposal.uses
-        return base.Uses(self.modes == "herded" or within.weights, within.observation, whole_scan=True)
+        return base.Uses(self.modes == "herded" or within.weights, within.observation, within.whole_scan)
 
     def check(self, model: contract.Model) -> None:
         """See `Proposal`."""
@@ -125,12 +125,15 @@ class ModeProposal:
                 "resampling: expected a scheme that copies particles with their modes, such as SystematicResampling(), got "
                 "one that leaves them without"
             )
+        if observation is not None and not contract.jumps(observation.model):  # the rest of a scan: all modes read it alike
+            moved = self.propose(transition, particles, rng)
+            return moved.reweighted(observation.log_likelihood(moved.x))
         onward = [transition.of(model) for model in transition.model.models]
         if self.uses.weights:
             parts = self._allot(onward, transition, particles, rng, observation)
         else:
             parts = self._draw(transition, particles, rng)
-        moved = []
+        successors = []
         for mode, (part, mass) in parts.items():
             if observation is None:
                 part = self.proposal.propose(onward[mode], part, rng)
@@ -138,8 +141,8 @@ class ModeProposal:
                 own = observation.in_mode(mode)
                 part = propose_from(self.proposal, onward[mode], part, rng, own)
                 observation.log_offset = own.log_offset  # for all modes the same
-            moved.append(_label(part, mode, mass))
-        return Particles.join(moved)
+            successors.append(_label(part, mode, mass))
+        return Particles.join(successors)
 
     def _draw(
         self, transition: Transition, particles: Particles, rng: np.random.Generator
