@@ -95,7 +95,7 @@ def compare_command(
     from herdfilter.study.engine import run_study
     from herdfilter.study.plan import plan_study
     from herdfilter.study.store import FILE_NAME
-    from herdfilter.study.tasks import Stopped, stopped_by
+    from herdfilter.study.tasks import Stopped, stop_on_signals
     from herdfilter.study.workers import check_scheduler, end_idle_processes
 
     if resume and out is None:
@@ -114,7 +114,7 @@ def compare_command(
         study = plan_study(scenario, names, counts, runs, seed, data, models, first_model)
     store = None if out is None else out / FILE_NAME
     try:
-        with stopped_by("SIGINT", "SIGTERM", "SIGHUP"), output_folder(out, FILE_NAME):
+        with stop_on_signals("SIGINT", "SIGTERM", "SIGHUP"), output_folder(out, FILE_NAME):
             result = run_study(study, workers, not quiet, store, resume, scheduler, run_timeout)
     except KeyboardInterrupt as stop:
         if store is not None:

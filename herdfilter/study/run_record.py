@@ -1,10 +1,10 @@
-"""One filter in one run: what it predicted of every observation on the way, and its errors over time."""
+"""One filter in one run: its predictions of every observation on the way, and its errors over time."""
 
 from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
+from herdfilter.angles import wrap_angles
 from herdfilter.discrepancy import energy_distance
 from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import circular_dims, observation_circular, takes_partial, wrap_angles
+from herdfilter.models.contract import circular_dims, observation_circular, takes_partial
 from herdfilter.points import Points
 from herdfilter.study.metrics import (
     SetErrors,
@@ -31,12 +32,12 @@ from herdfilter.study.recording import Recording
 from herdfilter.study.reference import LineDensity, Reference
 from herdfilter.study.scenario import Scenario
 
-__all__ = ["Watched", "watch"]
+__all__ = ["RunRecord"]
 
 
 @dataclass(frozen=True, eq=False)
-class Watched:
-    """What a filter did with a recording.
+class WatchedRun:
+    """The result of a filter's run, and what was seen of the filter on the way.
 
     Attributes
     ----------
@@ -45,21 +46,11 @@ class Watched:
     seconds : float
         Time that it took, without the watching.
     nis : ndarray, shape (T,)
-        Normalised innovation squared; NaN where nothing was observed, or the filter or the model does not tell.
+        Normalised innovation squared; NaN if nothing was observed, or filter or model do not predict observations.
     nis_degrees : ndarray, shape (T,)
         Number of entries observed, its degrees of freedom; 0 where it is NaN.
     particles : dict
-        Place of a step, from 0 -> particles (n, d) and weights (n,), of the steps asked for.
-
-    Examples
-    --------
-    >>> from herdfilter.study.recording import Recording
-    >>> from herdfilter.study.run_record import watch
-    >>> model = hf.models.UNGM()
-    >>> truth, z = hf.simulate(model, 10, rng=1)
-    >>> watched = watch(hf.make_filter("bootstrap", model, 50, rng=0), Recording(truth, z), steps=[4])
-    >>> watched.result.means.shape, watched.nis.shape, watched.particles[4][0].shape
-    ((10, 1), (10,), (50, 1))
+        Index of a step, from 0 -> particles (n, d) and weights (n,), of the steps asked for.
     """
 
     result: Any
@@ -69,42 +60,22 @@ class Watched:
     particles: Mapping[int, tuple[Array, Array]]
 
 
-def watch(estimator: Any, recording: Recording, steps: Collection[int] = (), nis: bool = True) -> Watched:
+def watch(estimator: Any, recording: Recording, steps: Collection[int] = ()) -> WatchedRun:
     """Run a filter over a recording, and look at it between prediction and update, and after the update.
 
-    The filter's outcome is the same as without. Only filters of this package are looked into, and only where they
-    have not a ``run`` of their own that takes no `watcher`; of others there is no more than what their ``run`` returns.
-
-    Parameters
-    ----------
-    estimator : object
-        With ``run(observations, dt=..., controls=...)``; at its initial state.
-    recording : Recording
-    steps : collection of int
-        Places of the steps, from 0, whose particles are kept.
-    nis : bool
-        Whether to compare every observation, unless it is a scan, with its prediction. That takes a fraction of a step,
-        but for a proposal that looks at the observation a whole prediction, which it does not otherwise make.
-
-    Examples
-    --------
-    >>> from herdfilter.study.recording import Recording
-    >>> from herdfilter.study.run_record import watch
-    >>> model = hf.models.UNGM()
-    >>> truth, z = hf.simulate(model, 10, rng=1)
-    >>> watched = watch(hf.make_filter("bootstrap", model, 50, rng=0), Recording(truth, z))
-    >>> alone = hf.make_filter("bootstrap", model, 50, rng=0).run(z)
-    >>> np.array_equal(watched.result.means, alone.means)  # looking changes nothing
-    True
+    Its estimates are the same as without. Only filters of this package whose ``run`` takes a `watcher` are looked into.
+    Every observation, unless it is a scan, is compared with its prediction. That takes a fraction of a step; for a proposal
+    that uses the observation it takes a whole prediction, which the filter does not otherwise make. Particles are kept at
+    the `steps` given, counted from 0.
     """
-    watcher = _Watcher(frozenset(steps), nis and recording.scans is None and recording.sensors is None)
-    options = {"watcher": watcher} if "watcher" in inspect.signature(estimator.run).parameters else {}
-    observations, told = recording.input
+    watcher = _Watcher(frozenset(steps), recording.scans is None and recording.sensors is None)
+    watched = {"watcher": watcher} if "watcher" in inspect.signature(estimator.run).parameters else {}
+    observations, options = recording.input
     start = time.perf_counter()
-    result = estimator.run(observations, **told, **options)
+    result = estimator.run(observations, **options, **watched)
     seconds = time.perf_counter() - start - watcher.seconds
     innovations = _normalised_innovations(estimator, recording, watcher.predictions)
-    return Watched(result, seconds, *innovations, watcher.particles)
+    return WatchedRun(result, seconds, *innovations, watcher.particles)
 
 
 class _Watcher:
@@ -120,8 +91,7 @@ class _Watcher:
         if not self.nis or z is None:
             return
         start = time.perf_counter()
-        # what goes wrong in the filter itself is raised there
-        with suppress(Exception):
+        with suppress(Exception):  # the filter's own errors are raised by its run
             prediction = estimator.predicted_observation()
             if prediction is not None:
                 self.predictions[estimator.step - 1] = prediction
@@ -131,19 +101,15 @@ class _Watcher:
         k = estimator.step - 1
         if k in self.steps and hasattr(estimator, "particles"):
             start = time.perf_counter()
-            self.particles[k] = _particles(estimator)
+            x = estimator.particles
+            self.particles[k] = x, estimator.weights if hasattr(estimator, "weights") else np.full(len(x), 1 / len(x))
             self.seconds += time.perf_counter() - start
-
-
-def _particles(estimator: Any) -> tuple[Array, Array]:
-    x = estimator.particles
-    return x, estimator.weights if hasattr(estimator, "weights") else np.full(len(x), 1 / len(x))
 
 
 def _normalised_innovations(
     estimator: Any, recording: Recording, predictions: Mapping[int, tuple[Array, Array]]
 ) -> tuple[Array, Array]:
-    """Squares of the innovations in units of their predicted covariances, and their degrees of freedom, each (T,)."""
+    """Return squares of the innovations in units of their predicted covariances, and their degrees of freedom, each (T,)."""
     nis, degrees = np.full(len(recording), np.nan), np.zeros(len(recording))
     if recording.scans is not None:
         return nis, degrees
@@ -151,32 +117,28 @@ def _normalised_innovations(
     model = getattr(estimator, "model", None)
     partial = isinstance(estimator, KalmanFilter) or (model is not None and takes_partial(model))
     size = observations.shape[1]
-    for seen, places in _patterns(observations, [k for k, (mean, _) in predictions.items() if len(mean) == size]):
-        if not len(seen) or not (partial or len(seen) == size):
+    steps = np.array([k for k, (mean, _) in predictions.items() if len(mean) == size], dtype=np.int64)
+    finite = np.isfinite(observations[steps])
+    for pattern in np.unique(finite, axis=0):
+        observed, same = np.flatnonzero(pattern), steps[(finite == pattern).all(axis=1)]
+        if not len(observed) or not (partial or len(observed) == size):
             continue
-        means = np.array([predictions[k][0] for k in places])
-        covariances = np.array([predictions[k][1] for k in places])
-        innovations = wrap_angles(observations[places] - means, observation_circular(model, size))
-        part = np.ix_(np.arange(len(places)), seen, seen)
-        nis[places] = normalised_squares(innovations[:, seen], covariances[part])
-        degrees[places] = np.where(np.isfinite(nis[places]), len(seen), 0)
+        means = np.array([predictions[k][0] for k in same])
+        covariances = np.array([predictions[k][1] for k in same])
+        innovations = wrap_angles(observations[same] - means, observation_circular(model, size))
+        part = np.ix_(np.arange(len(same)), observed, observed)
+        nis[same] = normalised_squares(innovations[:, observed], covariances[part])
+        degrees[same] = np.where(np.isfinite(nis[same]), len(observed), 0)
     return nis, degrees
 
 
-def _patterns(observations: Array, places: list[int]) -> Iterator[tuple[np.ndarray, list[int]]]:
-    """Group places of observations by the entries that are finite."""
-    finite = np.isfinite(observations[places])
-    for pattern in np.unique(finite, axis=0):
-        same = (finite == pattern).all(axis=1)
-        yield np.flatnonzero(pattern), [place for place, one in zip(places, same, strict=True) if one]
-
-
-__all__ = ["RunRecord"]
+SD_FLOOR = 1e-3
+"""Least standard deviation of the posterior at a step, as a share of its root mean square over time."""
 
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """What is known of one filter in one run; columns and series are functions of it.
+    """All data of one filter in one run; columns and series are functions of it.
 
     The attributes that end in "over time" have one value for each step, shape (T,), NaN where there is none.
 
@@ -188,12 +150,12 @@ class RunRecord:
     recording : Recording
     reference : Reference or None
     result : object
-        What the filter's ``run`` returned: ``means`` (T, d), and what else of `FilterResult` it has; a tracker's has
+        The result of the filter's ``run``: ``means`` (T, d), and any other attributes of `FilterResult`; a tracker's has
         ``means`` and ``labels`` for each step.
     seconds : float
         Time that the filter took.
-    watched : Watched or None
-        What was seen on the way; without it there are no innovations and no energy distance.
+    watched : WatchedRun or None
+        Innovations and particles seen on the way.
 
     Examples
     --------
@@ -215,7 +177,7 @@ class RunRecord:
     reference: Reference | None = None
     result: Any = None
     seconds: float = np.nan
-    watched: Watched | None = None
+    watched: WatchedRun | None = None
 
     @cached_property
     def means(self) -> Array:
@@ -230,7 +192,7 @@ class RunRecord:
 
     @cached_property
     def sets(self) -> SetErrors | None:
-        """How far the estimates are from many targets; None with one target."""
+        """Distances of the estimates to many targets; None with one target."""
         targets, truth = self.scenario.targets, self.recording.truth
         if targets is None:
             return None
@@ -239,30 +201,30 @@ class RunRecord:
 
     def of_sets(self, name: str) -> Array:
         """Attribute of `sets` over time; NaN with one target."""
-        return self._nothing if self.sets is None else np.asarray(getattr(self.sets, name))
+        return self._all_nan if self.sets is None else np.asarray(getattr(self.sets, name))
 
     @cached_property
     def truth(self) -> Array:
         """Squared distance of the mean to the truth, over the dimensions whose error counts; over time, of one target."""
-        return self._nothing if self.recording.many else self._squared_error(self.recording.truth)
+        return self._all_nan if self.recording.many else self._squared_error(self.recording.truth)
 
     @cached_property
     def against_reference(self) -> Array:
         """Squared distance of the mean to the reference's mean, over the dimensions whose error counts; over time."""
-        return self._nothing if self.reference is None else self._squared_error(self.reference.means)
+        return self._all_nan if self.reference is None else self._squared_error(self.reference.means)
 
     @cached_property
     def posterior_sd(self) -> Array:
         """Standard deviations of the reference, (T, k), in the k dimensions whose error counts; NaN where there are none.
 
-        None is taken for less than a thousandth of its root mean square over time, so that no step at which a dimension
-        is all but known outweighs the others. A dimension that is known throughout is NaN, and counts for nothing.
+        Standard deviations are clipped below at 1/1000 of their RMS over time, so that no single step dominates. A
+        dimension that is known at all steps is NaN, and does not count.
         """
         dims = self.dims
         if self.reference is None or self.reference.covariances is None:
             return np.full((len(self.recording), len(dims)), np.nan)
         variances = np.diagonal(self.reference.covariances, axis1=1, axis2=2)[:, dims]
-        floor = _LEAST_SD**2 * variances.mean(axis=0)
+        floor = SD_FLOOR**2 * variances.mean(axis=0)
         return np.sqrt(np.where(floor > 0, np.maximum(variances, floor), np.nan))
 
     @property
@@ -274,23 +236,23 @@ class RunRecord:
     def nees(self) -> Array:
         """Normalised estimation error squared over the full state; over time, NaN where the covariance is singular."""
         if self.covariances is None:
-            return self._nothing
+            return self._all_nan
         errors = wrap_angles(self.recording.truth - self.means, circular_dims(self.model))
         return normalised_squares(errors, self.covariances)
 
     @cached_property
     def nees_degrees(self) -> Array:
-        """Degrees of freedom of `nees`: d, and 0 where there is none; over time."""
+        """Degrees of freedom of `nees`: d, and 0 where it is NaN; over time."""
         return np.where(np.isfinite(self.nees), float(self.model.dim), 0.0)
 
     @property
     def nis(self) -> Array:
         """Normalised innovation squared; over time."""
-        return self._nothing if self.watched is None else self.watched.nis
+        return self._all_nan if self.watched is None else self.watched.nis
 
     @property
     def nis_degrees(self) -> Array:
-        """Degrees of freedom of `nis`: the number of entries observed, and 0 where there is none; over time."""
+        """Degrees of freedom of `nis`: the number of entries observed, and 0 where it is NaN; over time."""
         return np.zeros(len(self.recording)) if self.watched is None else self.watched.nis_degrees
 
     @cached_property
@@ -305,7 +267,7 @@ class RunRecord:
 
         It is in units of the posterior's standard deviation in each dimension.
         """
-        distances = self._nothing
+        distances = self._all_nan
         if self.reference is not None and self.watched is not None:
             for k, posterior in self.reference.posteriors.items():
                 if k in self.watched.particles:
@@ -313,15 +275,11 @@ class RunRecord:
         return distances
 
     @property
-    def _nothing(self) -> Array:
+    def _all_nan(self) -> Array:
         return np.full(len(self.recording), np.nan)
 
     def _squared_error(self, target: Array) -> Array:
         return squared_error(self.means, target, self.dims, circular_dims(self.model))
-
-
-_LEAST_SD = 1e-3
-"""Least standard deviation of the posterior at a step, as a share of its root mean square over time."""
 
 
 def energy_distance_to(posterior: GaussianMixture | LineDensity, x: Array, weights: Array) -> float:

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from herdfilter.cli import main
 from herdfilter.study.columns import TIMES
 from herdfilter.study.store import open_for_reading
-from herdfilter.study.tasks import Stopped, stopped_by
+from herdfilter.study.tasks import Stopped, stop_on_signals
 
 WALK = """
 title = "A walk"
@@ -277,7 +277,7 @@ def test_a_signal_ends_a_comparison_and_nothing_is_lost(walk, tmp_path, monkeypa
 def test_a_signal_that_is_ignored_stays_so():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with stopped_by("SIGHUP", "SIGTERM", "SIGNONE"):
+        with stop_on_signals("SIGHUP", "SIGTERM", "SIGNONE"):
             os.kill(os.getpid(), signal.SIGHUP)
             with pytest.raises(Stopped):
                 os.kill(os.getpid(), signal.SIGTERM)

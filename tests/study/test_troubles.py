@@ -19,7 +19,7 @@ from herdfilter.study.columns import TIMES
 from herdfilter.study.engine import perform
 from herdfilter.study.plan import plan_study
 from herdfilter.study.store import open_store
-from herdfilter.study.tasks import TaskResult, failed
+from herdfilter.study.tasks import TaskResult, failure_row
 from herdfilter.study.workers.child import ChildWork
 from herdfilter.study.workers.cluster import Cluster
 
@@ -187,7 +187,7 @@ def test_a_study_whose_first_run_nobody_survived_has_a_result(scenario):
     study = plan_study(scenario, ["bootstrap"], [10], 2)
     with open_store(None, study) as store:
         store.begin("local")
-        store.add([TaskResult(study.tasks[0], failed(DEATH[1])), *perform(study, study.tasks[1:])])
+        store.add([TaskResult(study.tasks[0], failure_row(DEATH[1])), *perform(study, study.tasks[1:])])
         result = store.result()
     assert list(result.runs["error"]) == [DEATH[1], ""]
     assert result.trajectory.estimates == {}

@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Protocol
 
 from herdfilter._checks import check_count, one_of
-from herdfilter.study.tasks import Task, TaskResult, failed
+from herdfilter.study.tasks import Task, TaskResult, failure_row
 from herdfilter.study.workers.child import BATCH_SECONDS, Batch, ChildWork, LocalProcesses, Work, end_idle_processes
 from herdfilter.study.workers.cluster import Cluster, import_distributed
 
@@ -200,4 +200,4 @@ class _Plan:
             self.suspects.extend(tasks)
             return []
         text = "ProcessDied: the process that worked on it ended, killed or out of memory"
-        return [TaskResult(tasks[0], failed(text))]
+        return [TaskResult(tasks[0], failure_row(text))]

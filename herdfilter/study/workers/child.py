@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 from numba.core import event
 
 from herdfilter.models.pickling import cloudpickle
-from herdfilter.study.tasks import Task, TaskResult, failed
+from herdfilter.study.tasks import Task, TaskResult, failure_row
 
 BATCH_SECONDS = 0.2
 """How long a worker goes on before it hands back its results: a power cut loses these, and the tasks under way."""
@@ -102,7 +102,7 @@ class ChildWork:
             try:
                 results += self._do(batch)
             except _LateError as error:
-                results.append(TaskResult(batch[0], failed(f"TimeoutError: {error}"), seconds=self._seconds or 0.0))
+                results.append(TaskResult(batch[0], failure_row(f"TimeoutError: {error}"), seconds=self._seconds or 0.0))
             except _DeadError:
                 break
             if time.perf_counter() > end:
