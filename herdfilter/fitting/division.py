@@ -338,7 +338,7 @@ def _estimate(y, p, m, parts, row, second, contrast):
 
 @njit(**ONCE)
 def maximise_two(y, p, m, parts, row, second, effective, rounds):
-    """Raise the likelihood of the parts of the points in ``parts[row]``, in place; return its mean rise over that of N(0, I)."""
+    """Raise the likelihood of the parts in ``parts[row]``, in place; return its mean rise over that of N(0, I)."""
     d = len(y)
     gain, contrast, excess = -np.inf, np.empty((d + 1, d + 1)), parts[2]
     for _ in range(rounds):

@@ -342,7 +342,7 @@ def _share_out(z, w, count, weights, means, factors, shares):
 
 @njit(**FAST)
 def _factorise(matrix, less, factor):
-    """Write the Cholesky factor of `matrix` less a multiple of I, its diagonal INVERTED; return False if it does not exist."""
+    """Write the Cholesky factor of `matrix` less a multiple of I, its diagonal INVERTED; return False if there is none."""
     d = len(matrix)
     for a in range(d):
         for b in range(a + 1):

@@ -21,7 +21,7 @@ ONCE: dict[str, Any] = FAST | {"inline": "always"}
 
 @njit(**FAST)
 def exp(x):
-    """exp(x) for x <= 700, that of -700 below, written out so that the compiler can vectorise it; error below 1e-14.
+    """Return exp(x) for x <= 700, and exp(-700) below -700, in a form that vectorises; the relative error is below 1e-14.
 
     x = k log 2 + r with |r| <= log(2) / 2, a Taylor polynomial of degree 11 in r, and k put into the exponent bits.
     """

@@ -11,33 +11,33 @@ from numpy.typing import ArrayLike, NDArray
 from herdfilter._checks import Array, as_array, as_numbers, as_positive, check_count, check_flags, short_repr
 from herdfilter.points import Points
 
-NEGLIGIBLE_SHARE = 1e-12  # share of the slice under which a sample is left out of it
+NEGLIGIBLE_SHARE = 1e-12  # of a slice: a sample with less is left out of it
 Conditional = Callable[[Array, Array], ArrayLike]
 GRID_STEP = 0.25  # of the search grid, in kernel widths
 MAX_CELLS = 2**20  # of any grid
 KERNEL_REACH = 8.5  # kernel widths; beyond, a kernel is under 2.1e-16
-EXTRA_HALVINGS = 4  # of a grid that has settled on an integral other than 1, before that is believed
+EXTRA_HALVINGS = 4  # of a grid that has settled on an integral other than 1, before that is an error
 # With (t + 1) / t <= 2 the objective bends by at most 3 / sigma^2 in either direction, so that a peak is at most this much
-# higher than the nearest grid point. Where the density ends beside that point it may be further off.
+# higher than the nearest grid point; if the density ends beside that point, by EDGE_DOUBT.
 PEAK_DOUBT = 3 * GRID_STEP**2 / 8
 EDGE_DOUBT = 0.5
-TIED_VALUES = 1e-9  # share of the largest expected kernel by which values count as equal: far above rounding
+TIED_VALUES = 1e-9  # relative to the largest expected kernel: values that differ by less count as equal
 
 
 @dataclass(frozen=True)
 class ConditionalHerdedGibbs:
-    """Continuous herded Gibbs sampling of a joint density of which only the one-dimensional conditionals are known.
+    """Continuous herded Gibbs sampling of a joint density from its one-dimensional conditionals alone.
 
     Coordinate i of the next point maximises, over x_i within its bounds and with the others held,
 
         (t + 1) / t  E[k(x_i, X_i) | x_rest]  -  sum_s w_s k(x_i, x_i^s) / c,   w_s = k(x_rest, x_rest^s),  c = sum_s w_s
 
-    where t points came before, as published. `ContinuousHerdedGibbs` says why this recursion can drift off: it does where
+    after t points, as published. `ContinuousHerdedGibbs` says why this recursion can drift off: it does if
     conditionals change much over a kernel width, and of the three repairs only the effective count is possible without
     a mixture. Keep the bandwidth small next to such structure, and compare two bandwidths.
 
     The expectation is a convolution on a uniform grid, refined until the conditional's integral has settled; the maximum
-    is found on a grid of a quarter kernel width, then by Newton's method from every peak that may be the highest. Where the
+    is found on a grid of a quarter kernel width, then by Newton's method from every peak that may be the highest. If the
     objective is flat, as between the first few points of a uniform density, the middle of the longest flat stretch is taken.
 
     It is no `Sampler`, which takes a mixture: its method is `herd`.
@@ -51,10 +51,10 @@ class ConditionalHerdedGibbs:
     effective_count : bool
         Use the effective number ``c^2 / sum_s w_s^2`` of samples in the slice (Kish 1965) in place of t; False as published.
     normalised : bool
-        Whether conditionals integrate to 1 over the bounds, which is then checked at every visit. Otherwise they are
-        normalised by quadrature.
+        True if conditionals integrate to 1 over the bounds, as is then checked at every visit; False to normalise them by
+        quadrature.
     tolerance : float
-        By how much, relatively, an integral may differ from 1, and from that on a grid twice as coarse.
+        Relative error allowed for an integral, against 1 and against a grid twice as coarse.
 
     Raises
     ------
@@ -91,14 +91,14 @@ class ConditionalHerdedGibbs:
         ----------
         conditionals : sequence of d callables
             ``conditionals[i](values, x)`` gives the density, shape (k,), of coordinate i at `values`, shape (k,), given
-            the other coordinates of `x`, shape (d,), whose entry i is to be ignored.
+            the other coordinates of `x`, shape (d,); it ignores entry i of `x`.
         n : int
             Number of points.
         start : array_like, shape (d,)
             The first point, in state units.
         bounds : array_like, shape (d, 2)
-            Lowest and highest value of every coordinate: finite, and such that they hold the mass of the conditionals.
-            Points stay within, and where the density is positive.
+            Lowest and highest value of every coordinate, finite, around the mass of the conditionals. Points stay within the
+            bounds and at places of positive density.
 
         Raises
         ------
@@ -134,8 +134,8 @@ class ConditionalHerdedGibbs:
                     weights = np.exp(0.5 * (squared.min() - squared))
                     weights /= weights.sum()
                     size = 1.0 / (weights @ weights) if self.effective_count else float(t)
-                    seen = weights > NEGLIGIBLE_SHARE
-                    x[i] = line.argmax(x, (size + 1.0) / size, weights[seen], points[:t][seen, i])
+                    near = weights > NEGLIGIBLE_SHARE
+                    x[i] = line.argmax(x, (size + 1.0) / size, weights[near], points[:t][near, i])
             points[t] = x
         return Points(points)
 
@@ -175,16 +175,16 @@ def _checked_bounds(bounds: ArrayLike, start: Array) -> Array:
 
 
 class ConditionalError(ValueError):
-    """A conditional density is not one: negative, NaN, of the wrong length, or it does not integrate to 1.
+    """A conditional density is invalid: negative, NaN, of the wrong length, or it does not integrate to 1.
 
     Attributes
     ----------
     coordinate : int
-        Which conditional.
+        Index of the conditional.
     x : ndarray, shape (d,)
-        The state at which it was asked for.
+        The state at which it was evaluated.
     integral : float or None
-        Its integral over the bounds, where it came that far.
+        Its integral over the bounds, if it could be computed.
 
     Examples
     --------
@@ -249,10 +249,10 @@ class ConditionalLine:
         self.transform = np.fft.rfft(kernel)
 
     def shares(self, x: Array) -> Array:
-        """Probabilities of the quadrature nodes under the conditional density at x.
+        """Return the probabilities of the quadrature nodes under the conditional density at x.
 
-        The grid is good where the integral has settled. Where it need not be 1, a grid that is fine next to the kernel
-        does too: it places the mass, however narrow or ragged, to within a small fraction of the kernel.
+        The grid is refined until the integral has settled. If it need not be 1, a grid much finer than the kernel also
+        suffices: it places any mass, even a narrow or ragged one, to within a small fraction of the kernel.
         """
         if self.spare:
             self.spare = False
@@ -266,7 +266,7 @@ class ConditionalLine:
             placed = not self.normalised and self.spacing <= self.tolerance * self.sigma
             right = total > 0 and (not self.normalised or abs(total - 1.0) <= self.tolerance)
             if right and (settled or placed):
-                if self.level > 0:  # would a grid twice as coarse have done, with some margin?
+                if self.level > 0:  # try a grid twice as coarse next, if it suffices with some margin
                     rougher = _gregory(len(density) // 4 + 1, 4 * self.spacing) @ density[::4]
                     self.spare = bool(abs(rough - rougher) <= 0.5 * self.tolerance * total)
                 return self.fine * density / total  # the end corrections keep the weights positive
@@ -292,25 +292,25 @@ class ConditionalLine:
     def _integral_error(self, x: Array, total: float, rough: float, settled: bool) -> ConditionalError:
         where = f"over the bounds [{self.low:g}, {self.high:g}]"
         if not settled:
-            what = (
-                f"expected an integral {where} that {len(self.nodes):,} grid points can tell to {self.tolerance:g}, "
+            message = (
+                f"expected an integral {where} that {len(self.nodes):,} grid points give to {self.tolerance:g}, "
                 f"got {total:g}, and {rough:g} from half of them"
             )
         elif self.normalised:
-            what = f"expected an integral of 1 {where}, got {total:g}; widen the bounds, or pass normalised=False"
+            message = f"expected an integral of 1 {where}, got {total:g}; widen the bounds, or pass normalised=False"
         else:
-            what = f"expected a positive integral {where}, got {total:g} from {len(self.nodes):,} grid points"
-        return self._error(x, what, total)
+            message = f"expected a positive integral {where}, got {total:g} from {len(self.nodes):,} grid points"
+        return self._error(x, message, total)
 
-    def _error(self, x: Array, what: str, integral: float | None = None) -> ConditionalError:
+    def _error(self, x: Array, message: str, integral: float | None = None) -> ConditionalError:
         text = np.array2string(x, precision=6, separator=", ", threshold=8)
-        return ConditionalError(f"conditionals[{self.index}] at x = {text}: {what}", self.index, x.copy(), integral)
+        return ConditionalError(f"conditionals[{self.index}] at x = {text}: {message}", self.index, x.copy(), integral)
 
     def argmax(self, x: Array, factor: float, weights: Array, samples: Array) -> float:
-        """Maximum of factor E[k(., X_i) | x_rest] - sum_s weights_s k(., samples_s) where the density is positive.
+        """Return the maximum of factor E[k(., X_i) | x_rest] - sum_s weights_s k(., samples_s) at positive density.
 
-        Rounding does not choose it: where the objective is flat over a kernel width and more, the middle is taken, of
-        peaks as high as each other the one that is flat for longest, and of those the last.
+        Rounding does not choose it: if the objective is flat over a kernel width and more, the middle is taken; among equal
+        peaks the one that is flat for longest, and of those the last.
         """
         shares = self.shares(x)
         smoothed = np.fft.irfft(np.fft.rfft(shares, self.length) * self.transform, self.length)
@@ -326,7 +326,7 @@ class ConditionalLine:
         doubt = np.where(whole, PEAK_DOUBT, EDGE_DOUBT)
         reached = (objective - np.where(whole, 0.0, EDGE_DOUBT)).max()
         tie = TIED_VALUES * factor * float(smoothed.max())
-        found = [(-np.inf, 0.0, float(x[self.index]))]  # values, how long they last, places
+        found = [(-np.inf, 0.0, float(x[self.index]))]  # values, lengths of their stretches, places
         higher: list[int] = []
         leading = peaks[objective[peaks] + doubt[peaks] >= reached]
         while len(leading):
@@ -349,7 +349,7 @@ class ConditionalLine:
         return max(place for length, place in equal if length >= longest - TIED_VALUES * self.sigma)
 
     def _brackets(self, positive: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """First and last node of positive density within one cell of each search point; last < first where there is none."""
+        """Return first and last node of positive density within one cell of each search point; last < first means none."""
         index = np.arange(len(positive))
         before = np.maximum.accumulate(np.where(positive, index, -1))  # the latest node of positive density
         after = np.minimum.accumulate(np.where(positive, index, len(index))[::-1])[::-1]  # and the next
@@ -359,7 +359,7 @@ class ConditionalLine:
         return lowest, highest
 
     def _kernel_sum(self, weights: Array, samples: Array) -> Array:
-        """Kernels at the samples, added up on the search grid."""
+        """Return the sum of the kernels at the samples, on the search grid."""
         reach = int(min(np.ceil(KERNEL_REACH * self.sigma / self.step), self.cells))
         nearest = np.rint((samples - self.low) / self.step).astype(np.intp)
         cell = nearest[:, None] + np.arange(-reach, reach + 1)
@@ -371,7 +371,7 @@ class ConditionalLine:
     def _ascend(
         self, shares: Array, factor: float, weights: Array, samples: Array, low: float, high: float, guess: float
     ) -> tuple[float, float]:
-        """Maximum in [low, high] and its value: Newton's method, bisecting where it leaves the bracket."""
+        """Return the maximum in [low, high] and its value, by Newton's method with bisection outside the bracket."""
         margin = KERNEL_REACH * self.sigma
         near = slice(*np.searchsorted(self.nodes, (low - margin, high + margin)))
         near_samples = np.abs(samples - guess) < margin + (high - low)
@@ -410,7 +410,7 @@ def _stretch(padded: Array, k: int, level: float) -> tuple[float, float]:
 
 
 def _gregory(nodes: int, spacing: float) -> Array:
-    """Trapezoidal weights with end corrections (Gregory): fourth order, and spectral for bumps that vanish at the ends."""
+    """Return trapezoidal weights with end corrections (Gregory): fourth order, spectral for vanishing ends."""
     weights = np.full(nodes, spacing)
     ends = spacing * np.array([3 / 8, 7 / 6, 23 / 24])
     weights[:3], weights[-3:] = ends, ends[::-1]

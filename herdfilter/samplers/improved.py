@@ -14,31 +14,57 @@ from herdfilter.discrepancy import optimal_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import Sampler, as_sampler, asked, drawn
-from herdfilter.samplers.herding.frame import KernelFrame, moved
+from herdfilter.samplers.base import Sampler, as_sampler, check_request, draw_points
+from herdfilter.samplers.herding.frame import Descent, KernelFrame, move_groups
 from herdfilter.samplers.herding.greedy import place_points
 from herdfilter.samplers.herding.objective import climb_workspace, no_samples, smoothed_target
 
 PLACING_STEPS = 2  # of a climb: what it leaves to rise, the next pass finds
-MOVES = 120  # in all, where the points are fewer: greedy choice costs most there, and moves cost least
-TOGETHER = 1e-6  # kernel widths between points that coincide
+LEAST_MOVES = 120  # in all: for few points greedy choice costs most, and moves cost least
+COINCIDENCE = 1e-6  # kernel widths between points that coincide
 NUDGE = 0.1  # kernel widths by which they are parted
-WIDE = 0.01  # variance, in units of the kernel's, from which on components are wide enough for that
-DISTANCES_AT_ONCE = 2**21  # numbers held at once
+WIDE_VARIANCE = 0.01  # in units of the kernel's: components are wide enough for a nudge from here on
+DISTANCES_AT_ONCE = 2**21  # numbers in memory
+
+
+class _Improved:
+    """Base class of samplers that better the points of another one, as a kernel judges them."""
+
+    sampler: Sampler
+    bandwidth: Bandwidth
+    kernel: Kernel = Gaussian()
+
+    def __post_init__(self) -> None:
+        as_sampler("sampler", self.sampler)
+        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
+        as_kernel("kernel", self.kernel)
+
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+        """Draw `n` points with the sampler, which may use `rng`, and improve them."""
+        return self._improve(mixture, draw_points(self.sampler, mixture, check_request(mixture, n, rng), rng))
+
+    def _improve(self, mixture: GaussianMixture, points: Points) -> Points:
+        raise NotImplementedError
+
+    def _move_groups(self, mixture: GaussianMixture, points: Points, move: Descent) -> Array:
+        """Move the points, group by group if the bandwidth is "auto"."""
+        if self.bandwidth == "auto":
+            return move_groups(mixture, points.x, points.weights, move)
+        return move(mixture, points.x, points.weights)
 
 
 @dataclass(frozen=True)
-class PlacedAgain:
-    """Another sampler's points, moved one at a time: each climbs from where it is to a better place given all others.
+class PlacedAgain(_Improved):
+    """Another sampler's points, moved one at a time: each climbs from its place to a better one given all others.
 
     A climb is two steps of a quasi-Newton method on
 
         sum over two widths w of  w (E[k_w(x, X)]  -  1 / n  sum_{r != s} k_w(x, x_r)),
 
     k_w being w times as wide as the kernel: 1/2 and 3/2 for up to twenty points, growing to 1 and 2 for forty and more.
-    This is nearly what the energy distance falls by, which is the squared herding error integrated over all widths. Herding
-    is greedy, and this mends what greedy choice costs; `KernelHerding` and `ContinuousHerdedGibbs` do so by themselves where
-    their bandwidth is ``"auto"``. A pass costs O(n (n + M)), compiled: about half of what herding the points costs.
+    The energy distance falls by nearly as much, since it is the squared herding error integrated over all widths. Herding
+    is greedy, and this repairs the loss; `KernelHerding` and `ContinuousHerdedGibbs` do so by themselves if
+    their bandwidth is ``"auto"``. A pass costs O(n (n + M)), compiled: about half of the cost of herding the points.
     `Polished` moves all points at once to a minimum, under any kernel.
 
     Parameters
@@ -46,7 +72,7 @@ class PlacedAgain:
     sampler : Sampler
         Draws the points to start from, of equal weight.
     passes : int
-        How often each point is moved.
+        Number of moves of each point.
     bandwidth : "auto", float, array_like or rule
         Of the kernel, as for `KernelHerding`; with ``"auto"`` points near far groups of components are
         placed group by group.
@@ -70,21 +96,16 @@ class PlacedAgain:
     bandwidth: Bandwidth = "auto"
 
     def __post_init__(self) -> None:
-        as_sampler("sampler", self.sampler)
+        super().__post_init__()
         object.__setattr__(self, "passes", check_count("passes", self.passes))
-        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
-        """Draw `n` points with the sampler, which may use `rng`, and place them again."""
-        points = drawn(self.sampler, mixture, asked(mixture, n, rng), rng)
-        if np.ptp(points.weights) > 1e-12 / n:
+    def _improve(self, mixture: GaussianMixture, points: Points) -> Points:
+        if np.ptp(points.weights) > 1e-12 / len(points):
             raise ValueError(
                 f"sampler: expected points of equal weight from {type(self.sampler).__name__}, got weights from "
                 f"{points.weights.min():.3g} to {points.weights.max():.3g}; Polished takes them"
             )
-        if self.bandwidth == "auto":
-            return Points(moved(mixture, points.x, points.weights, self._place))
-        return Points(self._place(mixture, points.x, points.weights))
+        return Points(self._move_groups(mixture, points, self._place))
 
     def _place(self, mixture: GaussianMixture, x: Array, _: Array) -> Array:
         frame = KernelFrame.of(mixture, self.bandwidth, len(x), turn=True)
@@ -92,11 +113,11 @@ class PlacedAgain:
 
 
 @dataclass(frozen=True)
-class Polished:
+class Polished(_Improved):
     """Another sampler's points, moved together until the herding error no longer falls.
 
-    Herding is greedy: a point once placed stays. Here all points move at once, by L-BFGS on the squared herding error with
-    its analytic gradient, from where `sampler` put them; the weights stay. The first local minimum is taken, which is never
+    Herding is greedy: a placed point stays. Here all points move at once, by L-BFGS on the squared herding error with
+    its analytic gradient; the weights stay. The first local minimum is taken, which is never
     worse than the start. Costs O(n^2 + n M) an iteration, and O(n) memory.
 
     Parameters
@@ -104,14 +125,13 @@ class Polished:
     sampler : Sampler
         Draws the points to start from.
     bandwidth : "auto", float, array_like or rule
-        Of the kernel in which the error is measured, as for `KernelHerding`; with ``"auto"`` points near far groups of
-        components are polished group by group.
+        Of the kernel in which the error is measured, as for `PlacedAgain`.
     kernel : Kernel, optional
-        Gaussian by default; with `herdfilter.kernels.Energy` the result are support points (Mak and Joseph 2018).
+        Gaussian by default; `herdfilter.kernels.Energy` gives support points (Mak and Joseph 2018).
     iterations : int
-        At most so many steps; most of the gain comes in the first 30. Minima are flat along some directions, and there
-        rounding decides where points come to rest: a change of unit or origin leaves their quality as it is, but moves them
-        by up to 1e-2 bandwidths.
+        The most steps; most of the gain comes in the first 30. Minima are flat along some directions, and there
+        rounding decides the final places: a change of unit or origin keeps their quality, but moves them by up to 1e-2
+        bandwidths.
 
     Raises
     ------
@@ -133,17 +153,11 @@ class Polished:
     iterations: int = 50
 
     def __post_init__(self) -> None:
-        as_sampler("sampler", self.sampler)
-        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
-        as_kernel("kernel", self.kernel)
+        super().__post_init__()
         object.__setattr__(self, "iterations", check_count("iterations", self.iterations))
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
-        """Draw `n` points with the sampler, which may use `rng`, and polish them."""
-        points = drawn(self.sampler, mixture, asked(mixture, n, rng), rng)
-        if self.bandwidth == "auto":
-            return Points.unchecked(moved(mixture, points.x, points.weights, self._polish), points.weights.copy())
-        return Points.unchecked(self._polish(mixture, points.x, points.weights), points.weights.copy())
+    def _improve(self, mixture: GaussianMixture, points: Points) -> Points:
+        return Points.unchecked(self._move_groups(mixture, points, self._polish), points.weights.copy())
 
     def _polish(self, mixture: GaussianMixture, x: Array, weights: Array) -> Array:
         frame = KernelFrame.of(mixture, self.bandwidth, len(x), turn=False)
@@ -153,8 +167,8 @@ class Polished:
 
 
 @dataclass(frozen=True)
-class Reweighted:
-    """Another sampler's points, with the weights that make their herding error least.
+class Reweighted(_Improved):
+    """Another sampler's points, with the weights that minimise their herding error.
 
     Parameters
     ----------
@@ -164,10 +178,8 @@ class Reweighted:
         ``"simplex"``: non-negative weights that sum to 1. ``"sum"``: the weights of Bayesian quadrature (O'Hagan 1991;
         Huszar and Duvenaud 2012) that integrate constants exactly: they sum to 1, and some may be negative, for which
         filters have no use.
-    bandwidth : "auto", float, array_like or rule
-        Of the kernel in which the error is measured, as for `KernelHerding`.
-    kernel : Kernel, optional
-        Gaussian by default.
+    bandwidth, kernel
+        Of the kernel in which the error is measured, as for `Polished`.
 
     Raises
     ------
@@ -191,17 +203,13 @@ class Reweighted:
     kernel: Kernel = Gaussian()  # noqa: RUF009  frozen
 
     def __post_init__(self) -> None:
-        as_sampler("sampler", self.sampler)
+        super().__post_init__()
         one_of("constraint", self.constraint, ("simplex", "sum"))
-        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
-        as_kernel("kernel", self.kernel)
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
-        """Draw `n` points with the sampler, which may use `rng`, and weigh them."""
-        x = self.sampler.sample(mixture, asked(mixture, n, rng), rng).x
-        covariance = kernel_covariance(self.bandwidth, mixture, n)
-        weights = optimal_weights(x, mixture, covariance, self.constraint, self.kernel)
-        return Points(x, weights, signed=self.constraint == "sum")
+    def _improve(self, mixture: GaussianMixture, points: Points) -> Points:
+        covariance = kernel_covariance(self.bandwidth, mixture, len(points))
+        weights = optimal_weights(points.x, mixture, covariance, self.constraint, self.kernel)
+        return Points(points.x, weights, signed=self.constraint == "sum")
 
 
 def widths(n: int) -> tuple[float, float]:
@@ -219,37 +227,38 @@ def widths(n: int) -> tuple[float, float]:
 def place_again(frame: KernelFrame, z: Array, moves: int | None = None) -> Array:
     """Move the points z (n, d) of a turned frame, one after the other, `moves` times in all; (n, d).
 
-    Each once, and 120 times in all where they are fewer, unless told otherwise. No move lowers the objective, the sum over
-    both widths w of ``w (E[k_w(x, X)] - 1 / n sum_r k_w(x, x_r))``. The squared herding errors, weighed alike, are twice
+    By default each once, and 120 times in all if they are fewer. No move lowers the objective, the sum over
+    both widths w of ``w (E[k_w(x, X)] - 1 / n sum_r k_w(x, x_r))``. The squared herding errors, weighted alike, are twice
     minus it over n and a constant, and so never rise.
     """
     n, d = z.shape
-    moves = max(n, MOVES) if moves is None else moves
+    moves = max(n, LEAST_MOVES) if moves is None else moves
     both = widths(n)
     target, samples = smoothed_target(frame, both, both), no_samples(n, d, both)
-    samples.point[:, :n] = _parted(frame, z).T
+    samples.point[:, :n] = _part_coincident(frame, z).T
     samples.weight[:, :n] = np.array(both)[:, None]
-    room, nothing, table = climb_workspace(target, samples), np.empty((d, 0)), np.empty((3, 0))
-    place_points(target, samples, nothing, table, n, n, moves, PLACING_STEPS, room)
+    no_candidates, no_table = np.empty((d, 0)), np.empty((3, 0))
+    workspace = climb_workspace(target, samples)
+    place_points(target, samples, no_candidates, no_table, n, n, moves, PLACING_STEPS, workspace)
     return np.ascontiguousarray(samples.point[:, :n].T)
 
 
-def _parted(frame: KernelFrame, z: Array) -> Array:
-    """Move points that coincide with an earlier one a little apart: where they are, no slope would part them.
+def _part_coincident(frame: KernelFrame, z: Array) -> Array:
+    """Move points that coincide with an earlier one a little apart, since no slope would part them.
 
-    Along one axis after the other, those first along which components are longest, to within rounding, and none along which
-    they are narrow: there the points may well belong together.
+    Along one axis after the other, the longest of the components first, and along none in which they are narrow: there the
+    points may well belong together.
     """
-    if len(z) < 2 or np.diff(np.sort(z[:, 0])).min() > TOGETHER:
+    if len(z) < 2 or np.diff(np.sort(z[:, 0])).min() > COINCIDENCE:
         return z
     variances = np.diagonal(frame.covariances, axis1=1, axis2=2)
     extent = variances[0] if len(variances) == 1 else np.exp(frame.log_weights) @ variances
-    axes = np.flatnonzero(extent > WIDE)
+    axes = np.flatnonzero(extent > WIDE_VARIANCE)
     axes = axes[np.argsort(-np.round(extent[axes] / extent.max(), 9), kind="stable")]
     if not len(axes):
         return z
     distances, z = scipy.spatial.distance.cdist(z, z, "chebyshev"), z.copy()
-    for k, s in enumerate(np.flatnonzero(np.tril(distances < TOGETHER, -1).any(axis=1))):
+    for k, s in enumerate(np.flatnonzero(np.tril(distances < COINCIDENCE, -1).any(axis=1))):
         z[s, axes[k % len(axes)]] += NUDGE if k // len(axes) % 2 == 0 else -NUDGE
     return z
 
@@ -280,7 +289,7 @@ def descend(x: Array, weights: Array, kernel: Kernel, mean: KernelMean, iteratio
 
 
 def squared_error(x: Array, weights: Array, kernel: Kernel, mean: KernelMean) -> tuple[float, Array]:
-    """Squared herding error without its constant, ``sum w w k - 2 sum w mu``, and its gradient (n, d)."""
+    """Return the squared herding error without its constant, ``sum w w k - 2 sum w mu``, and its gradient (n, d)."""
     target, slope = mean.with_gradient(x)
     value = -2 * float(weights @ target)
     gradient = -2 * weights[:, None] * slope
@@ -290,6 +299,6 @@ def squared_error(x: Array, weights: Array, kernel: Kernel, mean: KernelMean) ->
         squared = scipy.spatial.distance.cdist(x[part], x, "sqeuclidean")
         value += float(weights[part] @ kernel.value(squared) @ weights)
         pull = kernel.slope(squared) * weights
-        moved = pull.sum(axis=1)[:, None] * x[part] - pull @ x
-        gradient[part] += 4 * weights[part, None] * moved
+        drift = pull.sum(axis=1)[:, None] * x[part] - pull @ x
+        gradient[part] += 4 * weights[part, None] * drift
     return value, gradient

@@ -15,7 +15,7 @@ from herdfilter.discrepancy import simplex_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import asked
+from herdfilter.samplers.base import check_request
 from herdfilter.samplers.herding.frame import KernelFrame, grouped
 from herdfilter.samplers.herding.greedy import CLIMB_STEPS, TIED_HEIGHTS, candidates, herd_greedily, place_points
 from herdfilter.samplers.herding.objective import climb_workspace, no_samples, smoothed_target
@@ -44,10 +44,9 @@ class KernelHerding:
         Kernel width sigma_k in state units, widths of the dimensions, kernel covariance, or a rule of
         `herdfilter.bandwidths`; ``"auto"`` is its `Whitened`.
     weights : {"equal", "line-search", "fully-corrective"}
-        ``"equal"`` as above. ``"line-search"``: each new point takes the share of the weight that lowers the herding error
-        most. ``"fully-corrective"``: after each point all weights are those, non-negative and of sum 1, that make the
-        error least; time grows as n^3 and memory as n^2. Points may come to have weight 0; they are kept, and n points are
-        returned.
+        ``"equal"`` as above. ``"line-search"``: each new point takes the fraction of the weight that lowers the herding
+        error most. ``"fully-corrective"``: after each point all weights minimise the error, non-negative and with sum 1;
+        time grows as n^3 and memory as n^2. Points of weight 0 may result; they are kept, and n points are returned.
     kernel : Kernel, optional
         Another kernel of `herdfilter.kernels` than the Gaussian; its search is not compiled, and two to
         four hundred times slower.
@@ -60,11 +59,11 @@ class KernelHerding:
     Notes
     -----
     With the bandwidth ``"auto"``, components far apart or of very different size are herded group by group, each in a kernel
-    of its own width (docs/samplers.md). Points of equal weight under the Gaussian kernel are then placed again once, and 120
-    moves are made in all where the points are fewer (`PlacedAgain`).
+    of its own width (docs/samplers.md). Points of equal weight under the Gaussian kernel are then placed again once, with at
+    least 120 moves in all (`PlacedAgain`).
 
     The maximum is the best that climbs from a fixed set of candidates reach: the component means and draws from the
-    smoothed mixture. A higher one may be missed; docs/samplers.md says how often, and what it costs.
+    smoothed mixture. A higher one may be missed; docs/samplers.md says how often, and at what cost.
 
     Examples
     --------
@@ -73,8 +72,6 @@ class KernelHerding:
     >>> random = hf.RandomSampling().sample(mixture, 50, rng=0)
     >>> hf.energy_distance(points, mixture) < 0.2 * hf.energy_distance(random, mixture)
     True
-    >>> print(points.mean.round(1))  # of the mixture: 1 and 1
-    [1. 1.]
     """
 
     bandwidth: Bandwidth = "auto"
@@ -86,11 +83,11 @@ class KernelHerding:
         one_of("weights", self.weights, WEIGHTINGS)
         as_kernel("kernel", self.kernel)
         if self.weights != "equal" and not self.kernel.value(np.zeros(1))[0] > 0:
-            raise ValueError(f"weights: {self.weights!r} needs a kernel with a positive peak, got {self.kernel!r}")
+            raise ValueError(f"kernel: expected one with a positive peak for weights {self.weights!r}, got {self.kernel!r}")
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Herd `n` points from `mixture`; `rng` is not used."""
-        n = asked(mixture, n, rng)
+        n = check_request(mixture, n, rng)
         if self.bandwidth == "auto":
             return grouped(mixture, n, self._herd, weighted=self.weights != "equal")
         return self._herd(mixture, n)
@@ -109,15 +106,16 @@ class KernelHerding:
 def herd_weighted(frame: KernelFrame, kernel: Kernel, n: int, weighting: str) -> tuple[Array, Array]:
     """Return n points (n, d) and weights (n,): each point the maximum found of ``mu(x) - sum_s c_s k(x, x_s)``.
 
-    Seen as a Frank-Wolfe method, the points so far stand for the function ``g = sum_s w_s k(., x_s)``, and each new point x
+    In terms of Frank-Wolfe, the points so far stand for the function ``g = sum_s w_s k(., x_s)``, and each new point x
     is the vertex ``k(., x)`` along which the distance of g from the expected kernel mu falls fastest. The coefficients c of
     t points are ``1 / (t + 1)`` with equal weights, the weights so far with the others. Memory O(n^2 + n C).
     """
     if not (frame.covariances.any() or np.ptp(frame.means, axis=0).any()):
-        # A state that is known exactly leaves a second point nothing to mend.
+        # All mass is in one place.
         return np.repeat(frame.means[:1], n, axis=0), np.full(n, 1 / n)
     start = np.ascontiguousarray(candidates(frame, n).T)
-    expected, climb_from = _gaussian(frame, start, n) if kernel == Gaussian() else _any(frame, start, kernel)
+    climbs = _gaussian_climb(frame, start, n) if kernel == Gaussian() else _scipy_climb(frame, start, kernel)
+    expected, climb_from = climbs
     x, w = np.empty((n, start.shape[1])), np.zeros(n)
     near, z, gram = np.empty((len(start), n)), np.empty(n), np.empty((n, n))
     for t in range(n):
@@ -136,7 +134,7 @@ def herd_weighted(frame: KernelFrame, kernel: Kernel, n: int, weighting: str) ->
     return x, np.full(n, 1 / n) if weighting == "equal" else w / w.sum()
 
 
-def _gaussian(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Climb]:
+def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Climb]:
     """Return mu at the candidates, and the compiled climb."""
     d = start.shape[1]
     target, samples = smoothed_target(frame, (1.0,), (1.0,)), no_samples(n, d, (1.0,))
@@ -153,7 +151,7 @@ def _gaussian(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Climb]:
     return np.exp(smoothed.log_density(start) + 0.5 * d * np.log(2 * np.pi)), climb_from
 
 
-def _any(frame: KernelFrame, start: Array, kernel: Kernel) -> tuple[Array, Climb]:
+def _scipy_climb(frame: KernelFrame, start: Array, kernel: Kernel) -> tuple[Array, Climb]:
     """Return mu at the candidates, and a climb by SciPy's optimiser."""
     from scipy.optimize import minimize  # slow to import
 
@@ -174,7 +172,7 @@ def _any(frame: KernelFrame, start: Array, kernel: Kernel) -> tuple[Array, Climb
 
 
 def _line_search(z: Array, gram: Array, w: Array) -> float:
-    """Step towards the last point that minimises the error: ``<mu - g, phi - g> / |phi - g|^2`` within [0, 1]."""
+    """Return the step towards the last point of least error: ``<mu - g, phi - g> / |phi - g|^2`` within [0, 1]."""
     if len(w) == 0:
         return 1.0
     g, own = float(gram[-1, :-1] @ w), float(w @ gram[:-1, :-1] @ w)

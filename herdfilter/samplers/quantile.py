@@ -11,7 +11,7 @@ from numba import njit
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import asked, check_dim
+from herdfilter.samplers.base import check_dim, check_request
 from herdfilter.samplers.compiled import CALLED, INSIDE
 from herdfilter.samplers.line import as_line, before_the_first, condensed, enter, integral_and_density
 
@@ -51,7 +51,7 @@ class QuantileSampling:
         ValueError
             If the mixture has more than one dimension.
         """
-        n = asked(mixture, n, rng)
+        n = check_request(mixture, n, rng)
         check_dim("mixture", self, mixture.dim, "")
         x = quantiles(mixture, (np.arange(n) + 0.5) / n)
         return Points.unchecked(x[:, None], np.full(n, 1.0 / n))

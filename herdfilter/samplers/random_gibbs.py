@@ -11,7 +11,7 @@ from herdfilter._checks import as_generator, check_count
 from herdfilter._covariances import regularised
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import asked
+from herdfilter.samplers.base import check_request
 from herdfilter.samplers.compiled import CALLED, INSIDE
 from herdfilter.samplers.herding.frame import KernelFrame, heaviest
 
@@ -24,8 +24,8 @@ class RandomGibbs:
     precision L and ``r = L (x - means[m])``. The coordinates are the principal axes of the average component covariance,
     relative to that of the mixture: the points of a single Gaussian are independent draws.
 
-    Those of a mixture depend on each other, and **the chain hardly ever jumps between modes that lie several standard
-    deviations apart**, unless along one of its axes: it then misses components, whatever the number of points. Use
+    Points of a mixture depend on each other, and **the chain hardly ever jumps between modes that lie several standard
+    deviations apart**, unless along one of its axes: it then misses components, for any number of points. Use
     `RandomSampling` there. Components without extent in some direction count as up to 1e-4 of the mixture's standard
     deviation wide in it; between such components that lie obliquely to each other the chain hardly moves either.
 
@@ -34,7 +34,7 @@ class RandomGibbs:
     sweeps : int
         Sweeps over the coordinates per point; more of them make successive points less dependent.
     burn_in : int, optional
-        Start at the mean of the heaviest component and leave out the points of so many sweeps. Unless given, start from a
+        Start at the mean of the heaviest component and leave out the points of so many sweeps. By default, start from a
         draw of the mixture: the chain is then in equilibrium from its first point on.
 
     Raises
@@ -60,7 +60,7 @@ class RandomGibbs:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Draw `n` successive points of a chain, with equal weights; `rng` is a Generator, a seed, or None."""
-        n, rng = asked(mixture, n, rng), as_generator(rng)
+        n, rng = check_request(mixture, n, rng), as_generator(rng)
         frame = KernelFrame.of(mixture, regularised(mixture.covariance), n, turn=True)
         if self.burn_in is None:
             start = frame.forward(mixture.sample(1, rng))[0]
@@ -80,9 +80,9 @@ class RandomGibbs:
 def random_gibbs(log_weights, means, precision, x, uniform, normal, residual, share, chain):
     """Fill in the states of a chain (n, d) after each of n sweeps, starting from x (d,).
 
-    Components have log-weights (M,), those of their exponential functions, means (M, d) and precisions (M, d, d), or one
+    Components have log-weights (M,) before the exponential, means (M, d) and precisions (M, d, d), or one
     shared (1, d, d). The draws of sweep t for coordinate i use ``uniform[t, i]``, for the component, and ``normal[t, i]``.
-    `residual` (M, d) and `share` (M,) are worked in.
+    `residual` (M, d) and `share` (M,) are working memory.
     """
     sweeps, d = chain.shape
     components = len(means)
@@ -103,7 +103,7 @@ def random_gibbs(log_weights, means, precision, x, uniform, normal, residual, sh
                     if j != i:
                         share[m] -= 0.5 * (residual[m, j] - ratio * precision[k, i, j]) * (x[j] - means[m, j])
                 peak = max(peak, share[m])
-            label = pick(share, peak, uniform[t, i])
+            label = draw_component(share, peak, uniform[t, i])
             inverse = 1.0 / precision[label if len(precision) > 1 else 0, i, i]
             step = normal[t, i] * np.sqrt(inverse) - residual[label, i] * inverse
             x[i] += step
@@ -116,8 +116,8 @@ def random_gibbs(log_weights, means, precision, x, uniform, normal, residual, sh
 
 
 @njit(**INSIDE)
-def pick(log_share, peak, u):
-    """Index at which the cumulative share passes u of the whole."""
+def draw_component(log_share, peak, u):
+    """Return the index at which the cumulative share passes u of the whole."""
     total = 0.0
     best = 0
     for m in range(len(log_share)):

@@ -17,7 +17,7 @@ from herdfilter.testing import check_sampler
 
 
 def test_every_sampler_does_what_a_sampler_must_do_and_keeps_its_promises(named, monkeypatch):
-    monkeypatch.setattr(lcd, "SEARCHED", 20)  # few starts of its descents: the best of many is not asked for
+    monkeypatch.setattr(lcd, "POINTS_OF_ALL_STARTS", 20)  # few starts of its descents: the best of many is not asked for
     name, sampler, promises = named
     if name == "herded Gibbs as published":
         check_sampler(sampler, **promises | {"far_components": True}, dims=[1])  # there it need not leave a mode

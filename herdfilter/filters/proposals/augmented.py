@@ -15,7 +15,7 @@ from herdfilter.filters.transition import Transition
 from herdfilter.fitting.base import Fit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, require
-from herdfilter.samplers.base import Sampler, as_sampler, drawn
+from herdfilter.samplers.base import Sampler, as_sampler, draw_points
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class AugmentedProposal:
     ) -> Particles:
         """See `Proposal`."""
         posterior = self.fit.fit(particles.x, particles.weights, transition.circular)
-        points = drawn(self.sampler, with_noise(posterior, transition.noise_dim), particles.n_next, rng)
+        points = draw_points(self.sampler, with_noise(posterior, transition.noise_dim), particles.n_next, rng)
         d = posterior.dim
         moved = Particles(transition.propagate(points.x[:, :d], points.x[:, d:]), points.log_weights)
         return moved if observation is None else observation.weigh(moved)

@@ -17,7 +17,7 @@ from herdfilter.filters.proposals.gaussianity import over_chance
 from herdfilter.filters.resampling.base import Indices, picked
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import Sampler, drawn
+from herdfilter.samplers.base import Sampler, draw_points
 from herdfilter.samplers.mapped import MappedSampling, standardised
 
 SETS = 8
@@ -66,7 +66,7 @@ def standard_noise(sampler: Sampler | None, n: int, dim: int, step: int, rng: np
     if sampler is None:
         return balanced_noise(n, dim, step % SETS)
     normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, dim)), np.eye(dim))
-    points = drawn(sampler, normal, n, rng)
+    points = draw_points(sampler, normal, n, rng)
     if np.ptp(points.weights) > 1e-9 / n:
         raise ValueError(
             f"sampler: expected points of equal weight, got weights from {points.weights.min():.3g} to "

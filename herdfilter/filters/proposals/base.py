@@ -12,7 +12,7 @@ from herdfilter.filters.particles import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, circular_dims, sample_initial
-from herdfilter.samplers.base import Sampler, drawn
+from herdfilter.samplers.base import Sampler, draw_points
 
 
 class Uses(NamedTuple):
@@ -114,7 +114,7 @@ def initial_points(model: Model, n: int, rng: np.random.Generator, sampler: Samp
     """Draw the initial particles by `sampler` where the initial distribution is a mixture, else at random."""
     if sampler is None or not isinstance(model.initial, GaussianMixture):
         return Particles.equal(sample_initial(model, n, rng))
-    points = drawn(sampler, model.initial, n, rng)
+    points = draw_points(sampler, model.initial, n, rng)
     return Particles(wrap_angles(points.x, circular_dims(model)), points.log_weights)
 
 

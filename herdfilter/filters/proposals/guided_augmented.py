@@ -19,7 +19,7 @@ from herdfilter.filters.proposals.kalman_mixture import defended
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, observation_mean, require, takes_state
-from herdfilter.samplers.base import drawn
+from herdfilter.samplers.base import draw_points
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class GuidedAugmentedProposal(AugmentedProposal):
         ahead = _Ahead(transition, observation.model)
         posterior, _ = update_mixture(replace(observation, model=ahead), prior, self.rule)
         q = defended(posterior, prior, self.defensive_share)
-        points = drawn(self.sampler, q, particles.n_next, rng)
+        points = draw_points(self.sampler, q, particles.n_next, rng)
         log_ratio = prior.log_density(points.x) - q.log_density(points.x)
         moved = ahead.moved(points.x)
         return Particles(moved, points.log_weights + log_ratio + observation.log_likelihood(moved))

@@ -15,7 +15,7 @@ from herdfilter.filters.proposals.base import Uses, initial_points
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture, log_sums
 from herdfilter.models.contract import Model, require
-from herdfilter.samplers.base import Sampler, as_sampler, check_dim, drawn
+from herdfilter.samplers.base import Sampler, as_sampler, check_dim, draw_points
 from herdfilter.samplers.line import log_densities
 
 
@@ -86,7 +86,7 @@ class HerdedProposal:
         drawn_from = GaussianMixture.unchecked(
             (1 - share) * target.weights + share / len(target), target.means, target.distinct_covariances
         )
-        points = drawn(self.sampler, drawn_from, n, rng)
+        points = draw_points(self.sampler, drawn_from, n, rng)
         new_weights = points.log_weights
         if share:
             new_weights = new_weights + log_ratio(target, drawn_from, points.x)

@@ -18,7 +18,7 @@ from herdfilter.filters.proposals.herded import HerdedProposal, log_ratio
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, require
-from herdfilter.samplers.base import Sampler, as_sampler, check_dim, drawn
+from herdfilter.samplers.base import Sampler, as_sampler, check_dim, draw_points
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class KalmanMixtureProposal:
             both = [np.broadcast_to(part.distinct_covariances, (len(part), part.dim, part.dim)) for part in (q, prediction)]
             weights = np.concatenate([(1 - share) * q.weights, share * prediction.weights])
             q = GaussianMixture.unchecked(weights, np.concatenate([q.means, prediction.means]), np.concatenate(both))
-        points = drawn(self.sampler, q, particles.n_next, rng)
+        points = draw_points(self.sampler, q, particles.n_next, rng)
         moved = transition.wrapped(points.x)
         log_weights = points.log_weights + log_ratio(prediction, q, points.x)
         return Particles(moved, log_weights + observation.log_likelihood(moved))

@@ -11,7 +11,7 @@ import numpy as np
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.particles import Particles
 from herdfilter.fitting.base import Fit
-from herdfilter.samplers.base import Sampler, as_sampler, drawn
+from herdfilter.samplers.base import Sampler, as_sampler, draw_points
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class MixtureResampling:
     def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
         """Return points of the fitted mixture, with the sampler's weights; see `Resampling`."""
         n, name = particles.n_next, type(self.sampler).__name__
-        points = drawn(self.sampler, self.fit.fit(particles.x, particles.weights, circular), n, rng)
+        points = draw_points(self.sampler, self.fit.fit(particles.x, particles.weights, circular), n, rng)
         if len(points) != n:
             raise ValueError(f"sampler: expected {n} points from {name}, got {len(points)}")
         if (points.weights < 0).any():

@@ -153,7 +153,7 @@ def grouped(mixture: GaussianMixture, n: int, sample: Sample, *, weighted: bool 
     return Points(x, weights if weighted else None)
 
 
-def moved(mixture: GaussianMixture, x: Array, weights: Array, descend: Descent) -> Array:
+def move_groups(mixture: GaussianMixture, x: Array, weights: Array, descend: Descent) -> Array:
     """Move points (n, d) of these weights group by group, each within the group that it is nearest to."""
     labels = far_groups(mixture, len(x))
     if not labels.any():
@@ -163,7 +163,7 @@ def moved(mixture: GaussianMixture, x: Array, weights: Array, descend: Descent) 
     nearest, x = labels[distances.argmin(axis=1)], x.copy()
     for group in np.unique(nearest):
         some = nearest == group
-        x[some] = moved(_part(mixture, labels == group), x[some], weights[some], descend)
+        x[some] = move_groups(_part(mixture, labels == group), x[some], weights[some], descend)
     return x
 
 
