@@ -221,7 +221,7 @@ def test_a_bad_conditional_is_named_with_its_variable_and_state(came, message):
 
 def test_a_conditional_that_depends_on_more_than_the_neighbours_is_found_out():
     table = random_table(6, (2, 2, 2))
-    with pytest.raises(ValueError, match="neighbours: expected variable 0 to depend on its neighbours .* only"):
+    with pytest.raises(ValueError, match=r"neighbours: expected variable 0 to depend on its neighbours .* only"):
         HerdedGibbs.from_joint(table, neighbours=[[1], [0, 2], [0, 1]]).sample(100)
     approximate = HerdedGibbs.from_joint(table, neighbours=[[1], [0, 2], [0, 1]], remember=False).sample(4000)
     assert total_variation(approximate, table, [4000]) < 0.1
