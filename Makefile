@@ -100,6 +100,7 @@ test-wheel:                    ## the test suite on the built wheel
 
 # Compiled loops are left out: their lines run where no one can count them.
 coverage: $(VENV)/.installed-dev  ## which branches of filters, association and statistics the tests take
+	$(BIN)/pip install --quiet pytest-cov  # in no extra: numba loads coverage wherever it is
 	$(PYTEST) tests -p no:cacheprovider --cov --cov-branch --cov-report=term:skip-covered
 
 # COUNT small changes of the program, drawn by SEED, each against the tests that run the changed line; about an hour for 500.
