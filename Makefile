@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-rounding test-order test-lowest test-mutants check format bench docs clean
+.PHONY: demo test test-rounding test-order test-lowest test-wheel test-mutants coverage check format bench docs clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed       ## the main job: samplers compared in a particle filter, table and figures in results/demo
@@ -87,6 +87,21 @@ test-lowest:
 	@mkdir -p $(LOWEST)
 	@$(PYTHON) .ci/lowest.py > $(LOWEST)/constraints.txt
 	@PIP_CONSTRAINT=$(LOWEST)/constraints.txt NUMBA_CACHE_DIR=$(LOWEST)/compiled $(MAKE) --no-print-directory test VENV=$(VENV)-lowest
+
+# The test suite on the built wheel, as a user installs it: nothing of the checkout but the tests is on the path.
+WHEEL := $(VENV)-wheel
+
+test-wheel:                    ## the test suite on the built wheel
+	@rm -rf $(WHEEL) && $(PYTHON) -m venv $(WHEEL)
+	@$(call told,Building and installing the wheel,$(WHEEL)/bin/pip wheel --quiet --no-deps --wheel-dir $(WHEEL) . && \
+		$(WHEEL)/bin/pip install --quiet "$$(ls $(CURDIR)/$(WHEEL)/*.whl)[test]")
+	@$(WHEEL)/bin/python -P -c "import herdfilter, sys; sys.exit(not herdfilter.__file__.startswith(sys.prefix))"
+	$(WHEEL)/bin/pytest -n auto --dist loadfile --assert=plain
+
+# Compiled loops are left out: their lines run where no one can count them.
+coverage: $(VENV)/.installed-dev  ## which branches of filters, association and statistics the tests take
+	$(BIN)/pip install --quiet pytest-cov  # in no extra: numba loads coverage wherever it is
+	$(PYTEST) tests -p no:cacheprovider --cov --cov-branch --cov-report=term:skip-covered
 
 # COUNT small changes of the program, drawn by SEED, each against the tests that run the changed line; about an hour for 500.
 test-mutants: $(VENV)/.installed-dev  ## what the tests do not see

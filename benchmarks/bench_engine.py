@@ -25,10 +25,10 @@ from common import announce, parser, save, show
 
 import herdfilter as hf
 from herdfilter.study.engine import run_study
+from herdfilter.study.plan import Study, plan_study
 from herdfilter.study.recording import DataSet, Recording
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.store import open_for_reading
-from herdfilter.study.study import Study, plan_study
 
 TIMES = ["ms_per_step", "seconds"]
 WALK = Scenario(
@@ -47,7 +47,8 @@ WALK = Scenario(
 )
 REAL = ["bootstrap", "sqmc", "augmented-kh", "mixture-kh"]
 """Filters of the study that two workers share."""
-KILLED: tuple[str, list[str], list[int]] = ("linear_gaussian", ["bootstrap-ssp", "sqmc"], [50, 100])
+SSP = {"resampling": "SSPResampling()"}
+KILLED: tuple[str, dict[str, Any], list[int]] = ("linear_gaussian", {"bootstrap-ssp": SSP, "sqmc": "sqmc"}, [50, 100])
 """Scenario, filters, particles of the study that is killed: each filter has a little to compile."""
 BEGUN = f"""
 import sys
@@ -215,7 +216,7 @@ def workers_of(process: int) -> list[int]:
     """Return the processes that work for one."""
     found = subprocess.run(["ps", "-e", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
     rows = [line.split(maxsplit=2) for line in found.stdout.splitlines()]
-    return [int(pid) for pid, parent, text in rows if int(parent) == process and "popen_loky" in text]
+    return [int(pid) for pid, parent, text in rows if int(parent) == process and "study.workers.child" in text]
 
 
 def right(store: Path, whole: pd.DataFrame) -> bool:

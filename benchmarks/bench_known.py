@@ -35,13 +35,14 @@ import smoothers as smoothed
 from common import announce, load, save, show
 from scipy.special import logsumexp
 from scipy.stats import sem
-from studies import study_parser
+from studies import filter_tables, study_parser
 
 import herdfilter as hf
 from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import DataSet, Recording
-from herdfilter.study.scenario import Published, Scenario, load_scenario, scenario_files
-from herdfilter.study.study import plan_study
+from herdfilter.study.scenario import Scenario, load_scenario, scenario_files
+from herdfilter.study.tables import Published
 
 FILTERS = ["bootstrap", "sqmc", "auxiliary", "guided", "herded-random", "mixture-random", "augmented-random"]
 FILTERS += ["mixture-kh", "herded-kh", "herded-chg", "augmented-kh", "kalman-mixture-kh"]
@@ -101,7 +102,7 @@ def evidence(args) -> None:
         model = shown.build_model()
         truth, observations = hf.simulate(model, args.steps, np.random.default_rng([args.seed, 0]))
         for name in args.filters:
-            study = plan_study(shown, [name], args.particles, args.runs, args.seed)
+            study = plan_study(shown, filter_tables(name), args.particles, args.runs, args.seed)
             study = replace(study, data=DataSet(Recording(truth, observations)))
             store = args.stores / f"evidence-{shown.name.replace(' ', '')}-{name}.sqlite"
             table = run_study(study, args.workers, store=store, resume=True).runs

@@ -1,4 +1,4 @@
-"""Every filter of one target in the catalogue on scenarios of one to six dimensions, 20 to 500 particles.
+"""Every filter of one target in the catalogue, and variations, on scenarios of one to six dimensions, 20 to 500 particles.
 
 Errors are to the exact or a reference posterior mean; ratios are medians over runs of the ratio to another filter with as
 many particles in the same run. From the times it follows how much a model must cost for a herded filter to gain at equal
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from common import announce, save, show
 from scipy.interpolate import make_interp_spline
-from studies import BASELINE, RIVAL, curve, measured, study_parser, summary
+from studies import BASELINE, RIVAL, VARIATIONS, curve, measured, study_parser, summary
 
 from herdfilter.catalogue.specifications import of_one_target
 
@@ -103,7 +103,7 @@ def break_even_costs(name: str, table: pd.DataFrame) -> pd.DataFrame:
 def main(arguments: Sequence[str] | None = None) -> None:
     options = study_parser(__doc__, "study")
     options.add_argument("--scenarios", nargs="+", default=SCENARIOS)
-    options.add_argument("--filters", nargs="+", default=of_one_target())
+    options.add_argument("--filters", nargs="+", default=[*of_one_target(), *VARIATIONS])
     options.add_argument("--particles", type=int, nargs="+", default=PARTICLES)
     options.add_argument("--more", type=int, nargs="*", default=MORE_PARTICLES, help=f"counts of {BASELINE}")
     options.add_argument("--runs", type=int, default=50)

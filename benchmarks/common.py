@@ -19,7 +19,6 @@ from rich.console import Console
 from rich.table import Table
 
 from herdfilter import GaussianMixture, __version__
-from herdfilter.paper.mixtures import random_mixture as random_mixture  # for the studies
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from common import mean_with_interval
+from herdfilter.study.data.autoferry import load_autoferry
+from herdfilter.study.data.harbour import Sightings, sensor_constants, sightings
 
 import herdfilter as hf
-from herdfilter.study.data import load_autoferry
-from herdfilter.study.harbour import Sightings, sensor_constants, sightings
 from herdfilter.study.scenario import load_scenario
 
 RECORDINGS = {2: 4, 4: 2}
@@ -62,7 +62,7 @@ def filters(args: argparse.Namespace) -> pd.DataFrame:
     for recording, other in RECORDINGS.items():
         for vessel in (1, 2):
             told = {"recording": recording, "constants_from": other, "vessel": vessel}
-            one = replace(scenario, data={"type": "autoferry"} | told)
+            one = replace(scenario, data={"type": scenario.data["type"]} | told)
             table = hf.compare(one, runs=args.runs, seed=args.seed, workers=args.workers, data=args.data)
             for (name, n), runs in table.groupby(["filter", "n_particles"], sort=False):
                 fine = runs[~runs["diverged"].astype(bool)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from herdfilter.study.over_models import UNCERTAIN
+from herdfilter.study.families import UNCERTAIN
 from herdfilter.study.statistics import mean_interval, median_interval, paired_ratios
 
 SOLVED = 1e-3

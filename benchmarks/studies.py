@@ -19,8 +19,9 @@ from common import parser
 
 import herdfilter as hf
 from herdfilter.study import summarise
-from herdfilter.study.scenario import Divergence, Scenario, load_scenario
+from herdfilter.study.scenario import Scenario, load_scenario
 from herdfilter.study.store import open_for_reading
+from herdfilter.study.tables import Divergence
 
 BASELINE, RIVAL = "bootstrap", "sqmc"
 TIMING_RUNS = 6  # the fewest of whose median there is a 95 % interval, from the least to the largest
@@ -41,6 +42,26 @@ def study_parser(text: str | None, stores: str) -> argparse.ArgumentParser:
     made.add_argument("--timing", action="store_true", help="measure only times, with one worker")
     made.add_argument("--report", action="store_true", help="only print and write what was measured")
     return made
+
+
+VARIATIONS: dict[str, dict[str, str]] = {
+    "bootstrap-multinomial": {"resampling": "MultinomialResampling()"},
+    "bootstrap-stratified": {"resampling": "StratifiedResampling()"},
+    "bootstrap-residual": {"resampling": "ResidualResampling()"},
+    "bootstrap-ssp": {"resampling": "SSPResampling()"},
+    "bootstrap-transport": {"resampling": "OptimalTransportResampling()"},
+    "herded-kh-line-search": {"proposal": "HerdedProposal(KernelHerding(weights='line-search'))"},
+    "herded-kh-corrective": {"proposal": "HerdedProposal(KernelHerding(weights='fully-corrective'))"},
+    "mixture-em-kh": {"resampling": "MixtureResampling(EMFit(3), KernelHerding())"},
+    "augmented-em-kh": {"proposal": "AugmentedProposal(EMFit(3), MappedSampling(KernelHerding()))"},
+    "guided-augmented-em-kh": {"proposal": "GuidedAugmentedProposal(EMFit(3), MappedSampling(KernelHerding()))"},
+}
+"""Filters that are measured beside those of the catalogue, name -> table of keywords."""
+
+
+def filter_tables(*names: str) -> dict[str, str | dict[str, str]]:
+    """Return filters of the catalogue or of `VARIATIONS` as `compare` takes them."""
+    return {name: VARIATIONS.get(name, name) for name in names}
 
 
 def scenario(name: str) -> Scenario:
@@ -89,7 +110,7 @@ def measured(
 def _cell(base: Scenario, filter_name: str, n: int, runs: int, workers: int, path: Path, args) -> pd.DataFrame:
     path.parent.mkdir(parents=True, exist_ok=True)
     start, data = time.perf_counter(), args.data if base.data else None
-    table = hf.compare(base, [filter_name], [n], runs, args.seed, workers, data, store=path, resume=True)
+    table = hf.compare(base, filter_tables(filter_name), [n], runs, args.seed, workers, data, store=path, resume=True)
     seconds = time.perf_counter() - start
     if seconds > 2:
         print(f"{base.name} {filter_name} {n}: {seconds:.0f} s", flush=True)
@@ -167,7 +188,9 @@ def models_cell(
         return wanted.reset_index(drop=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     start, begun = time.perf_counter(), 0 if known.empty else int(known["model"].max()) - first + 1
-    table = hf.compare(base, filters, n, **use, store=path, resume=True, models=max(models, begun), first_model=first)
+    table = hf.compare(
+        base, filter_tables(*filters), n, **use, store=path, resume=True, models=max(models, begun), first_model=first
+    )
     print(f"random {', '.join(filters)} {n}: {time.perf_counter() - start:.0f} s", flush=True)
     return table[table["model"] < first + models].reset_index(drop=True)
 

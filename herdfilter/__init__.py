@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from herdfilter import bandwidths, discrepancy, discrete, filters, fitting, kernels, models, samplers, testing
 from herdfilter._version import __version__ as __version__
-from herdfilter.conditionals import ConditionalError, ConditionalHerdedGibbs
 from herdfilter.discrepancy import *
 from herdfilter.discrete.thinning import thin
 from herdfilter.filters import *
@@ -23,10 +22,12 @@ from herdfilter.models.sensors import Sensor
 from herdfilter.models.simulation import simulate
 from herdfilter.points import Points
 from herdfilter.samplers import *
+from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, ConditionalHerdedGibbs
 
 if TYPE_CHECKING:
     from herdfilter import association, catalogue, plotting, smoothing, study, tracking
     from herdfilter.catalogue import make_filter
+    from herdfilter.filters.many import TracksError, run_many
     from herdfilter.smoothing import (
         FixedLagSmoother,
         SmoothedResult,
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
         marginal_smoother,
         rts_smoother,
     )
-    from herdfilter.study.compare import compare
-    from herdfilter.study.many import TracksError, run_many
+    from herdfilter.study.engine import compare
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent unless the program that uses it sets up logging
 
@@ -96,11 +96,11 @@ _SMOOTHING = [
 _ON_DEMAND = {
     "association": "herdfilter.association",
     "catalogue": "herdfilter.catalogue",
-    "compare": "herdfilter.study.compare",
+    "compare": "herdfilter.study.engine",
     "study": "herdfilter.study",
     "make_filter": "herdfilter.catalogue",
-    "TracksError": "herdfilter.study.many",
-    "run_many": "herdfilter.study.many",
+    "TracksError": "herdfilter.filters.many",
+    "run_many": "herdfilter.filters.many",
     "plotting": "herdfilter.plotting",
     "smoothing": "herdfilter.smoothing",
     "tracking": "herdfilter.tracking",

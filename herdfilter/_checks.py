@@ -37,7 +37,7 @@ def shape_text(shape: Shape) -> str:
     return f"({inner},)" if len(shape) == 1 else f"({inner})"
 
 
-def shown(value: Any, width: int = 80) -> str:
+def short_repr(value: Any, width: int = 80) -> str:
     """Write a value as Python does, for a message: on one line, and with its middle left out where it is long."""
     try:
         text = " ".join(repr(value).split())
@@ -55,15 +55,23 @@ def shortened(text: str, width: int) -> str:
 def as_array(name: str, value: ArrayLike, shape: Shape, *, finite: bool = True, largest: float = math.inf) -> Array:
     """Return `value` as a float64 array of the given shape, where ``None`` leaves an axis free."""
     array = as_numbers(name, value, shape)
-    if array.shape != shape and (
-        array.ndim != len(shape) or any(w is not None and w != s for w, s in zip(shape, array.shape, strict=True))
-    ):
+    if array.shape != shape and not fits(array.shape, shape):
         raise ValueError(f"{name}: expected shape {shape_text(shape)}, got {array.shape}")
     if finite and not np.isfinite(array).all():
         raise ValueError(f"{name}: expected finite numbers, got {np.count_nonzero(~np.isfinite(array))} non-finite")
     if largest < math.inf and np.abs(array).max(initial=0.0) > largest:
         raise ValueError(f"{name}: expected numbers up to {largest:g}, got {np.abs(array).max():g}; choose larger units")
     return array
+
+
+def fits(shape: tuple[int, ...], expected: Shape) -> bool:
+    """Return True if a shape is as expected, where ``None`` leaves an axis free."""
+    if len(shape) != len(expected):
+        return False
+    for size, wanted in zip(shape, expected, strict=True):  # noqa: SIM110, a generator costs more than the check
+        if wanted is not None and wanted != size:
+            return False
+    return True
 
 
 def as_numbers(name: str, value: Any, shape: Shape, *, missing: bool = False) -> Array:
@@ -81,9 +89,9 @@ def as_numbers(name: str, value: Any, shape: Shape, *, missing: bool = False) ->
         elif array.dtype.kind in "biuf" or (array.dtype.kind == "O" and not _has_text(array)):
             return array.astype(np.float64, copy=False)
         else:
-            found = "complex numbers" if array.dtype.kind == "c" else shown(value)
+            found = "complex numbers" if array.dtype.kind == "c" else short_repr(value)
     except (TypeError, ValueError, RecursionError):
-        found = shown(value)
+        found = short_repr(value)
     raise ValueError(f"{name}: expected numbers of shape {shape_text(shape)}, got {found}")
 
 
@@ -171,7 +179,7 @@ def as_definite(name: str, value: ArrayLike, dim: int | None) -> Array:
     matrix = as_covariance(name, value, dim)
     d = "d" if dim is None else dim
     if matrix.ndim != 2 or np.linalg.eigvalsh(matrix)[0] <= 0:
-        raise ValueError(f"{name}: expected a positive definite ({d}, {d}) matrix, got {shown(matrix.tolist())}")
+        raise ValueError(f"{name}: expected a positive definite ({d}, {d}) matrix, got {short_repr(matrix.tolist())}")
     return matrix
 
 
@@ -227,9 +235,9 @@ def _spreads(array: Array) -> Array:
 def check_count(name: str, value: Any, minimum: int = 1, most: int | None = MOST) -> int:
     """Return `value` as an integer of at least `minimum` and at most `most`, by default what memory can hold."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
-        raise ValueError(f"{name}: expected an integer of at least {minimum}, got {shown(value)}")
+        raise ValueError(f"{name}: expected an integer of at least {minimum}, got {short_repr(value)}")
     if most is not None and int(value) > most:
-        raise ValueError(f"{name}: expected an integer up to {most}, as memory is limited, got {shown(value)}")
+        raise ValueError(f"{name}: expected an integer up to {most}, as memory is limited, got {short_repr(value)}")
     return int(value)
 
 
@@ -242,7 +250,7 @@ def as_number(
         with suppress(OverflowError):  # so many digits
             number = float(value)
     if not fits(number):
-        raise ValueError(f"{name}: expected {expected}, got {shown(value)}")
+        raise ValueError(f"{name}: expected {expected}, got {short_repr(value)}")
     return number
 
 
@@ -268,7 +276,7 @@ def check_flags(**flags: Any) -> None:
     """Raise ValueError unless each of these is True or False."""
     for name, value in flags.items():
         if not isinstance(value, bool | np.bool_):
-            raise ValueError(f"{name}: expected True or False, got {shown(value)}")
+            raise ValueError(f"{name}: expected True or False, got {short_repr(value)}")
 
 
 def as_dims(name: str, value: Any, dim: int | None) -> tuple[int, ...]:
@@ -281,7 +289,7 @@ def as_dims(name: str, value: Any, dim: int | None) -> tuple[int, ...]:
         dims = (-1,)
     if dims and not 0 <= min(dims) <= max(dims) < (math.inf if dim is None else dim):
         bounds = "from 0 on" if dim is None else f"from 0 to {dim - 1}"
-        raise ValueError(f"{name}: expected a sequence of indices {bounds}, as [0], got {shown(value)}")
+        raise ValueError(f"{name}: expected a sequence of indices {bounds}, as [0], got {short_repr(value)}")
     return dims
 
 
@@ -291,7 +299,7 @@ def as_any(name: str, value: Any) -> np.ndarray:
     try:
         return np.asarray(value)
     except ValueError:
-        raise ValueError(f"{name}: expected entries of one shape, got {shown(value)}") from None
+        raise ValueError(f"{name}: expected entries of one shape, got {short_repr(value)}") from None
 
 
 def as_list(name: str, value: Any, expected: str = "a sequence with one entry per step") -> list[Any]:
@@ -301,13 +309,13 @@ def as_list(name: str, value: Any, expected: str = "a sequence with one entry pe
             raise TypeError
         return list(value.to_numpy() if hasattr(value, "to_numpy") else value)
     except TypeError:
-        raise ValueError(f"{name}: expected {expected}, got {shown(value)}") from None
+        raise ValueError(f"{name}: expected {expected}, got {short_repr(value)}") from None
 
 
 def check_methods(name: str, value: Any, *methods: str) -> None:
     """Raise TypeError unless `value` is an object with these methods."""
     if isinstance(value, type) or not all(callable(getattr(value, method, None)) for method in methods):
-        raise TypeError(f"{name}: expected an object with {' and '.join(methods)}, got {shown(value)}")
+        raise TypeError(f"{name}: expected an object with {' and '.join(methods)}, got {short_repr(value)}")
 
 
 def as_generator(rng: Any) -> np.random.Generator:
@@ -315,7 +323,7 @@ def as_generator(rng: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
-        raise ValueError(f"rng: expected a numpy Generator, a seed or None, got {shown(rng)}") from None
+        raise ValueError(f"rng: expected a numpy Generator, a seed or None, got {short_repr(rng)}") from None
 
 
 def one_of(name: str, value: str, known: Iterable[str]) -> str:
@@ -328,7 +336,7 @@ def one_of(name: str, value: str, known: Iterable[str]) -> str:
         folded[name] for name in get_close_matches(str(value).casefold(), folded, n=1, cutoff=0.5)
     ]
     hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
-    raise ValueError(f"{name}: unknown {shown(value)}; {hint}")
+    raise ValueError(f"{name}: unknown {short_repr(value)}; {hint}")
 
 
 def printable(text: str) -> str:
@@ -339,6 +347,6 @@ def printable(text: str) -> str:
 def check_label(name: str, value: Any) -> None:
     """Raise ValueError unless a value is a text that can stand in a figure."""
     if not isinstance(value, str):
-        raise ValueError(f"{name}: expected a text, got {shown(value)}")
+        raise ValueError(f"{name}: expected a text, got {short_repr(value)}")
     if len(value) > LONGEST_LABEL or value != printable(value):
-        raise ValueError(f"{name}: expected at most {LONGEST_LABEL} printable characters, got {shown(value)}")
+        raise ValueError(f"{name}: expected at most {LONGEST_LABEL} printable characters, got {short_repr(value)}")

@@ -12,7 +12,7 @@ __all__ = ["merged", "moments", "unwrap_angles", "wrap_angles"]
 
 
 def wrap_angles(x: Array, circular: Sequence[int]) -> Array:
-    """Wrap the circular dimensions of points (..., d), in radians, into [-pi, pi); the others stay as they are, as does NaN.
+    """Wrap the circular dimensions of points (..., d), in radians, into [-pi, pi); the others and NaN stay.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def wrap_angles(x: Array, circular: Sequence[int]) -> Array:
 def unwrap_angles(x: Array, weights: Array, circular: Sequence[int]) -> Array:
     """Move the circular dimensions of weighted points (..., n, d) to within pi of their circular mean, each set by itself.
 
-    In the result, whose angles may leave [-pi, pi), means, covariances and mixture fits may treat every dimension alike.
+    Means, covariances and mixture fits may treat every dimension of the result alike; its angles may leave [-pi, pi).
 
     Examples
     --------

@@ -17,16 +17,14 @@ __all__ = ["BandwidthRule", "Scott", "Silverman", "Whitened", "kernel_covariance
 
 @runtime_checkable
 class BandwidthRule(Protocol):
-    """Anything that chooses a kernel covariance for a number of points from a mixture.
+    """A rule that chooses a kernel covariance for a number of points from a mixture.
 
     Examples
     --------
     >>> class TenthOfTheSpread:
-    ...     # A kernel a tenth as wide as the mixture, whatever the number of points
+    ...     # A kernel a tenth as wide as the mixture, for any number of points
     ...     def covariance(self, mixture, n):
     ...         return 0.01 * mixture.covariance
-    >>> isinstance(TenthOfTheSpread(), hf.bandwidths.BandwidthRule)
-    True
     >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[4.0]]])
     >>> print(hf.bandwidths.kernel_covariance(TenthOfTheSpread(), mixture, 50))
     [[0.04]]
@@ -41,13 +39,12 @@ Bandwidth = Literal["auto"] | float | ArrayLike | BandwidthRule
 
 
 def scale_rule(n: int, dim: int) -> float:
-    """Kernel width in whitened coordinates, ``c n^(-1/(d+1))``, for `n` points in `dim` dimensions.
+    """Return the kernel width in whitened coordinates, ``c n^(-1/(d+1))``, for `n` points in `dim` dimensions.
 
-    It shrinks nearly with the distance between neighbouring points, faster than the width of a kernel density estimate.
-    Chosen by experiment, on the energy distance of points (benchmarks/bench_quality.py --factors scans it) and the error of
-    herded filters on UNGM and linear Gaussian models: c = 1.4, 2.2, 2.6, 2.4, 2.1 for d = 1, 2, 4, 8, 16 lies at the upper
-    end of the widths that give herded points a small energy distance to the target. Smaller widths leave the tails out, and
-    a filter that herds with them becomes overconfident.
+    It shrinks nearly with the distance between neighbouring points, faster than the width of a kernel density estimate. The
+    constants c = 1.4, 2.2, 2.6, 2.4, 2.1 for d = 1, 2, 4, 8, 16 were found by experiment, on the energy distance of points
+    (benchmarks/bench_quality.py --factors scans it) and the error of herded filters. They lie at the upper end of the widths
+    that give a small energy distance. Smaller widths leave the tails out and make filters overconfident.
 
     Examples
     --------
@@ -63,18 +60,18 @@ def scale_rule(n: int, dim: int) -> float:
 class Whitened:
     """Kernel covariance ``h^2 C``: the shape from the mixture, the width ``h = constant n^(-1/(d + offset))``.
 
-    Without arguments it is what ``bandwidth="auto"`` stands for.
+    ``bandwidth="auto"`` stands for ``Whitened()``.
 
     Parameters
     ----------
     constant : float, optional
-        Width factor c; with None the width is that of `scale_rule`, whatever the offset.
+        Width factor c; with None the width is that of `scale_rule`, for any offset.
     offset : float
         Added to the dimension in the exponent: 1 follows the distance between neighbouring points, 4 the width of a kernel
         density estimate.
     metric : {"mixture", "diagonal", "components"}
-        C: the covariance of the whole mixture, its diagonal alone, or the average covariance of the components. Each is
-        floored where it is rank-deficient.
+        C: the covariance of the whole mixture, its diagonal alone, or the average covariance of the components. A
+        rank-deficient one is regularised.
 
     Examples
     --------
@@ -98,7 +95,7 @@ class Whitened:
         one_of("metric", self.metric, ("mixture", "diagonal", "components"))
 
     def width(self, n: int, dim: int) -> float:
-        """Kernel width h in units of C."""
+        """Return the kernel width h in units of C."""
         if self.constant is None:
             return scale_rule(n, dim)
         n, dim = check_count("n", n), check_count("dim", dim)
@@ -143,8 +140,6 @@ class Silverman:
     >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[4.0]]])
     >>> print(np.sqrt(hf.bandwidths.Silverman().covariance(mixture, 32)).round(3))
     [[1.059]]
-    >>> hf.KernelHerding(bandwidth=hf.bandwidths.Silverman())
-    KernelHerding(bandwidth=Silverman(), weights='equal', kernel=Gaussian())
     """
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
@@ -155,13 +150,7 @@ class Silverman:
 
 
 def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
-    """Return `bandwidth` as ``"auto"``, a rule, a positive float, a tuple of widths, or nested tuples of a matrix.
-
-    Raises
-    ------
-    ValueError
-        If it is none of these.
-    """
+    """Return `bandwidth` as ``"auto"``, a rule, a positive float, a tuple of widths, or nested tuples of a matrix."""
     if isinstance(bandwidth, str):
         if bandwidth != "auto":
             raise ValueError(f'bandwidth: expected "auto", a rule, a number, (d,) or (d, d), got {bandwidth!r}')
@@ -185,10 +174,10 @@ def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
 
 
 def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) -> Array:
-    """Kernel covariance K, shape (d, d), that a bandwidth means for `n` points from `mixture`.
+    """Return the kernel covariance K, shape (d, d), of a bandwidth for `n` points from `mixture`.
 
-    ``"auto"`` is `Whitened`, another rule answers for itself, a number sigma_k gives ``sigma_k^2 I``, d numbers the widths
-    of the dimensions, a matrix is taken as it is.
+    ``"auto"`` is `Whitened`, another rule answers for itself, a number sigma_k gives ``sigma_k^2 I``, d numbers are the
+    widths of the dimensions, a matrix is taken as it is.
 
     Examples
     --------
@@ -203,22 +192,17 @@ def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) ->
     if isinstance(bandwidth, str):
         return Whitened().covariance(mixture, n)
     if isinstance(bandwidth, BandwidthRule):
-        return _checked(bandwidth.covariance(mixture, n), bandwidth, d)
+        try:
+            cov = as_covariance("covariance", as_array("covariance", bandwidth.covariance(mixture, n), (d, d)))
+            np.linalg.cholesky(cov)
+        except np.linalg.LinAlgError:
+            raise ValueError(f"bandwidth: expected a positive definite matrix from {bandwidth!r}, got another") from None
+        except ValueError as error:
+            raise ValueError(f"bandwidth: expected a covariance from {bandwidth!r}, got another: {error}") from None
+        return cov
     if isinstance(bandwidth, float):
         return bandwidth**2 * np.eye(d)
     given = np.asarray(bandwidth)
     if given.shape not in ((d,), (d, d)):
         raise ValueError(f"bandwidth: expected shape ({d},) or ({d}, {d}) for this mixture, got {given.shape}")
     return np.diag(given**2) if given.ndim == 1 else given
-
-
-def _checked(matrix: ArrayLike, rule: BandwidthRule, dim: int) -> Array:
-    try:
-        cov = as_covariance("covariance", as_array("covariance", matrix, (dim, dim)))
-    except ValueError as error:
-        raise ValueError(f"bandwidth: {rule!r} gave an unfit matrix: {error}") from None
-    try:
-        np.linalg.cholesky(cov)
-    except np.linalg.LinAlgError:
-        raise ValueError(f"bandwidth: {rule!r} gave a matrix that is not positive definite") from None
-    return cov

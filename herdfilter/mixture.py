@@ -21,12 +21,12 @@ from herdfilter._checks import (
     as_points,
     as_weights,
     check_count,
-    shown,
+    short_repr,
 )
 from herdfilter._covariances import covariance_factor
-from herdfilter._mixture_conversions import component_covariances, parts_of_kde, parts_of_sklearn
 
-BLOCK = 2**21  # numbers held at once
+COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
+DENSITIES_AT_ONCE = 2**21  # numbers in memory
 
 
 class GaussianMixture:
@@ -39,9 +39,9 @@ class GaussianMixture:
     means : array_like, shape (M, d)
         Component means, in state units.
     covariances : array_like, shape (M, d, d), (d, d), (M, d) or (M,)
-        Component covariances, symmetric positive semi-definite; one (d, d) matrix is shared by all components. Of diagonal
-        ones, the variances (M, d); of spherical ones, the variance of each component (M,). Where M equals d, shape (d, d)
-        is the shared matrix: for diagonal ones pass ``variances[:, None] * np.eye(d)``.
+        Symmetric positive semi-definite matrices, one for each component or one (d, d) for all; or the variances (M, d) of
+        diagonal ones, or the variance (M,) of spherical ones. If M equals d, shape (d, d) is the shared matrix: for diagonal
+        ones pass ``variances[:, None] * np.eye(d)``.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class GaussianMixture:
     ------
     ValueError
         If a shape does not fit, a weight is negative or not finite, a covariance is not positive semi-definite, or a
-        variance lies between 0 and 1e-280, where digits are lost.
+        variance lies between 0 and 1e-280 and so loses digits.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class GaussianMixture:
     [-2.13 -3.22]
     >>> mixture.marginal([0])
     GaussianMixture(components=2, dim=1, shared)
-    >>> print(mixture.conditional([0], [4.0]).weights.round(4))  # where the first coordinate is 4
+    >>> print(mixture.conditional([0], [4.0]).weights.round(4))  # given that the first coordinate is 4
     [0.001 0.999]
     """
 
@@ -81,31 +81,50 @@ class GaussianMixture:
 
     @classmethod
     def from_sklearn(cls, gmm: Any) -> GaussianMixture:
-        """Take over a fitted ``GaussianMixture`` of scikit-learn, of any covariance type, or a ``BayesianGaussianMixture``.
+        """Convert a fitted ``GaussianMixture`` or ``BayesianGaussianMixture`` of scikit-learn, of any covariance type.
 
-        Of the latter, its ``weights_``, ``means_`` and ``covariances_``; its own density adds what is uncertain about them.
+        The latter gives its ``weights_``, ``means_`` and ``covariances_``; its own density adds their uncertainty.
 
         Raises
         ------
         TypeError, ValueError
             If `gmm` is something else, or is not fitted.
         """
-        return cls(*parts_of_sklearn(gmm))
+        if isinstance(gmm, type) or not hasattr(gmm, "covariance_type"):
+            raise TypeError(
+                f"gmm: expected a fitted GaussianMixture or BayesianGaussianMixture of scikit-learn, got {_class_text(gmm)}"
+            )
+        missing = [name for name in ("weights_", "means_", "covariances_") if not hasattr(gmm, name)]
+        if missing:
+            raise ValueError(
+                f"gmm: expected a fitted mixture, got {short_repr(gmm)} without {', '.join(missing)}; call its fit(x) first"
+            )
+        if gmm.covariance_type not in COVARIANCE_TYPES:
+            raise ValueError(
+                f"gmm.covariance_type: expected one of {', '.join(COVARIANCE_TYPES)}, got {short_repr(gmm.covariance_type)}"
+            )
+        covariances = np.asarray(gmm.covariances_)
+        if gmm.covariance_type in ("diag", "spherical"):
+            covariances = diagonal(covariances, np.shape(gmm.means_)[1])
+        return cls(gmm.weights_, gmm.means_, covariances)
 
     @classmethod
     def from_kde(cls, kde: Any) -> GaussianMixture:
-        """Take over a ``scipy.stats.gaussian_kde``: a component on every point of its data set, with its weights and width.
+        """Convert a ``scipy.stats.gaussian_kde``: a component on every point of its data set, with its weights and width.
 
         Raises
         ------
         TypeError
             If `kde` is something else.
         """
-        return cls(*parts_of_kde(kde))
+        missing = [name for name in ("weights", "dataset", "covariance") if not hasattr(kde, name)]
+        if isinstance(kde, type) or missing:
+            raise TypeError(f"kde: expected a scipy.stats.gaussian_kde, got {_class_text(kde)}")
+        return cls(kde.weights, kde.dataset.T, kde.covariance)
 
     @classmethod
     def unchecked(cls, weights: Array, means: Array, covariances: Array) -> GaussianMixture:
-        """Build without validation, for arrays that are valid by construction (weights sum to 1)."""
+        """Build a mixture from arrays that are valid by construction (weights sum to 1)."""
         self = object.__new__(cls)
         self.weights, self.means = weights, means
         self.distinct_covariances = covariances if covariances.ndim == 3 else covariances[None]
@@ -124,7 +143,7 @@ class GaussianMixture:
 
     @property
     def shared(self) -> bool:
-        """Whether all components have the same covariance."""
+        """True if all components have the same covariance."""
         return len(self.distinct_covariances) == 1
 
     @property
@@ -151,22 +170,13 @@ class GaussianMixture:
         return covariance_factor(self.distinct_covariances)
 
     def component_log_densities(self, x: ArrayLike) -> Array:
-        """Log-density of every component at every point, without the component weights.
-
-        Parameters
-        ----------
-        x : array_like, shape (n, d)
-
-        Returns
-        -------
-        ndarray, shape (n, M)
-        """
+        """Return the log-density of every component, without its weight, at every point; (n, d) -> (n, M)."""
         x = as_points("x", x, self.dim)
         inverse, log_det = self._inverse_factors
         if self.shared:
-            # Every point is turned once, seen from the first mean to keep its digits.
-            turned = (x - self.means[0]) @ inverse[0].T
-            squares: Array = scipy.spatial.distance.cdist(turned, (self.means - self.means[0]) @ inverse[0].T, "sqeuclidean")
+            # Every point is whitened once, relative to the first mean to keep its digits.
+            white = (x - self.means[0]) @ inverse[0].T
+            squares: Array = scipy.spatial.distance.cdist(white, (self.means - self.means[0]) @ inverse[0].T, "sqeuclidean")
         else:
             squares = _whitened_squares(x, self.means, inverse)
         return -0.5 * (squares + (log_det + self.dim * np.log(2 * np.pi)))
@@ -177,21 +187,13 @@ class GaussianMixture:
         try:
             chol = np.linalg.cholesky(self.distinct_covariances)
         except np.linalg.LinAlgError:
-            raise ValueError("covariances: a density needs positive definite matrices, got a singular one") from None
+            raise ValueError("covariances: expected positive definite ones for a density, got a singular one") from None
         inverse = np.linalg.inv(chol)
         log_det = 2 * np.log(np.diagonal(chol, axis1=-2, axis2=-1)).sum(-1)
         return inverse, log_det
 
     def log_density(self, x: ArrayLike) -> Array:
-        """Log-density of the mixture, by log-sum-exp over the components.
-
-        Parameters
-        ----------
-        x : array_like, shape (n, d)
-
-        Returns
-        -------
-        ndarray, shape (n,)
+        """Return the log-density of the mixture, by log-sum-exp over the components; (n, d) -> (n,).
 
         Raises
         ------
@@ -203,7 +205,7 @@ class GaussianMixture:
         return log_sums(self.component_log_densities(x), self.weights)
 
     def _one_log_density(self, x: Array) -> Array:
-        """Log-density of the only component, without the inverse that only many points or components repay."""
+        """Return the log-density of the only component, without the inverse that only many points or components repay."""
         try:
             chol = np.linalg.cholesky(self.distinct_covariances[0])
         except np.linalg.LinAlgError:
@@ -213,13 +215,13 @@ class GaussianMixture:
         return -0.5 * (log_det + np.einsum("in,in->n", white, white))
 
     def marginal(self, dims: int | Sequence[int] | np.ndarray) -> GaussianMixture:
-        """Marginal distribution of the named dimensions, in the order given."""
+        """Return the marginal distribution of the named dimensions, in the order given."""
         keep = self._dims("dims", dims)
         cov = self.distinct_covariances[:, keep[:, None], keep]
         return GaussianMixture.unchecked(self.weights, self.means[:, keep], cov)
 
     def conditional(self, dims: int | Sequence[int], values: ArrayLike) -> GaussianMixture:
-        """Distribution of the other dimensions, in ascending order, given ``x[dims] = values``.
+        """Return the distribution of the other dimensions, in ascending order, given ``x[dims] = values``.
 
         Parameters
         ----------
@@ -252,7 +254,7 @@ class GaussianMixture:
         return GaussianMixture.unchecked(weights / weights.sum(), means, covs)
 
     def convolve(self, covariance: ArrayLike) -> GaussianMixture:
-        """Distribution of the sum with independent Gaussian noise of the given covariance (d, d)."""
+        """Return the distribution of the sum with independent Gaussian noise of the given covariance (d, d)."""
         added = as_covariance("covariance", covariance, self.dim)
         return GaussianMixture.unchecked(self.weights, self.means, self.distinct_covariances + added)
 
@@ -268,27 +270,21 @@ class GaussianMixture:
     def _dims(self, name: str, dims: int | Sequence[int] | np.ndarray) -> np.ndarray:
         index = np.atleast_1d(as_any(name, dims))
         if index.ndim != 1 or index.size == 0 or index.dtype.kind not in "iu":
-            raise ValueError(f"{name}: expected an index or a list of indices, got {shown(dims)}")
+            raise ValueError(f"{name}: expected an index or a list of indices, got {short_repr(dims)}")
         if (index < 0).any() or (index >= self.dim).any() or len(np.unique(index)) != len(index):
-            raise ValueError(f"{name}: expected distinct indices from 0 to {self.dim - 1}, got {shown(dims)}")
+            raise ValueError(f"{name}: expected distinct indices from 0 to {self.dim - 1}, got {short_repr(dims)}")
         return index
 
 
 def as_mixture(name: str, value: Any) -> GaussianMixture:
-    """Return `value` if it is a mixture.
-
-    Raises
-    ------
-    TypeError
-        If it is something else, with what would make a mixture of it.
-    """
+    """Return `value` if it is a mixture; else raise TypeError and name a way to make a mixture of it."""
     if isinstance(value, GaussianMixture):
         return value
     if isinstance(value, np.ndarray | list | tuple):
         found = f"numbers of shape {np.shape(np.asarray(value, dtype=object))}"
         advice = "; GaussianFit().fit(points, weights) makes a mixture of points"
     else:
-        found = f"the class {value.__name__}" if isinstance(value, type) else f"an object {type(value).__name__}"
+        found = _class_text(value)
         advice = "; points come first, then the mixture" if type(value).__name__ == "Points" else ""
     raise TypeError(f"{name}: expected a GaussianMixture, got {found}{advice}")
 
@@ -303,10 +299,42 @@ def log_sums(terms: Array, weights: Array) -> Array:
 
 
 def _whitened_squares(x: Array, means: Array, inverse_factors: Array) -> Array:
-    """Squared Mahalanobis distances, (n, d) and M means with inverse factors (M, d, d) -> (n, M)."""
+    """Return squared Mahalanobis distances, from (n, d), M means and inverse factors (M, d, d), as (n, M)."""
     values = np.empty((len(x), len(means)))
-    rows = max(1, BLOCK // means.size)
+    rows = max(1, DENSITIES_AT_ONCE // means.size)
     for start in range(0, len(x), rows):
         white = inverse_factors @ (x[start : start + rows].T - means[:, :, None])
         values[start : start + rows] = np.einsum("min,min->nm", white, white)
     return values
+
+
+def component_covariances(value: ArrayLike, m: int, d: int) -> Array:
+    """Return covariances of m components, full, shared, diagonal or spherical by their shape, as (m, d, d) or (1, d, d)."""
+    array = as_numbers("covariances", value, (d, d))
+    if array.shape in ((m, d, d), (d, d)):
+        try:
+            return as_covariance("covariances", value, d).reshape(-1, d, d)
+        except ValueError as error:
+            if array.shape != (m, d) or d == 1 or not np.isfinite(array).all():
+                raise
+            raise ValueError(
+                f"{error}; as there are as many components as dimensions, shape ({d}, {d}) is one matrix shared by all: for "
+                f"diagonal ones, with the variances of a component in each row, pass covariances[:, None] * np.eye({d})"
+            ) from None
+    if array.shape not in ((m, d), (m,)):
+        by_axis = f", ({m}, {d}) for diagonal" if m != d else ""
+        raise ValueError(
+            f"covariances: expected shape ({m}, {d}, {d}) or ({d}, {d}){by_axis} or ({m},) for spherical ones, "
+            f"got {array.shape}"
+        )
+    return as_covariance("covariances", diagonal(array, d), d)
+
+
+def diagonal(variances: Array, d: int) -> Array:
+    """Return covariances (m, d, d) with the variances (m, d), or (m,) for all dimensions of a component alike."""
+    return variances.reshape(len(variances), 1, -1) * np.eye(d)
+
+
+def _class_text(value: Any) -> str:
+    """Return "the class X" or "an object X", for messages."""
+    return f"the class {value.__name__}" if isinstance(value, type) else f"an object {type(value).__name__}"

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_weights, check_flags
+from herdfilter.mixture import GaussianMixture, as_mixture
 
 
 @dataclass(frozen=True, eq=False, slots=True, init=False)
@@ -21,8 +22,7 @@ class Points:
     weights : array_like, shape (n,), optional
         Non-negative weights; normalised to sum to 1. Equal weights when omitted.
     signed : bool
-        Allow negative weights, as quadrature rules have them. The distances between points and mixtures take them, filters
-        do not.
+        Allow negative weights, as of quadrature rules. Distances between points and mixtures take them, filters do not.
 
     Raises
     ------
@@ -53,7 +53,7 @@ class Points:
 
     @classmethod
     def unchecked(cls, x: Array, weights: Array) -> Points:
-        """Build without validation, for arrays that are valid by construction (weights sum to 1)."""
+        """Build points from arrays that are valid by construction (weights sum to 1)."""
         self = object.__new__(cls)
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "weights", weights)
@@ -72,13 +72,7 @@ class Points:
 
     @property
     def log_weights(self) -> Array:
-        """Logarithms of the weights, shape (n,); -inf for weights of zero.
-
-        Raises
-        ------
-        ValueError
-            If a weight is negative.
-        """
+        """Logarithms of the weights, shape (n,), -inf for weights of zero; ValueError if a weight is negative."""
         if (self.weights < 0).any():
             raise ValueError(f"weights: expected non-negative weights, got {self.weights.min():g}")
         with np.errstate(divide="ignore"):
@@ -94,3 +88,17 @@ class Points:
         """Weighted covariance (no small-sample correction), shape (d, d)."""
         centred = self.x - self.mean
         return (self.weights[:, None] * centred).T @ centred
+
+
+def check_pair(points: Points, mixture: GaussianMixture | Points, samples: bool = False) -> None:
+    """Raise an error unless these are points and a mixture, in this order and of the same dimension.
+
+    With `samples`, points may stand in place of the mixture.
+    """
+    if not isinstance(points, Points):
+        advice = "points come first, then the mixture" if isinstance(points, GaussianMixture) else "take Points(x)"
+        raise TypeError(f"points: expected herdfilter.Points, got an object {type(points).__name__}; {advice}")
+    if not (samples and isinstance(mixture, Points)):
+        mixture = as_mixture("mixture", mixture)
+    if points.dim != mixture.dim:
+        raise ValueError(f"points: expected dimension {mixture.dim} as the mixture, got {points.dim}")

@@ -37,14 +37,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "herdfilter"
-STATISTICS = ("bounds", "claims", "metrics", "over_models", "over_time", "sets", "slopes", "statistics")
+STATISTICS = ("bounds", "families", "metrics", "statistics", "summary")
 FOLDERS = {
     **{name: sorted((PACKAGE / name).rglob("*.py")) for name in ("filters", "association", "tracking", "fitting")},
     "statistics": [PACKAGE / "study" / f"{name}.py" for name in STATISTICS],
 }
 TESTS = (
     *("filters", "association", "tracking", "fitting", "smoothing"),
-    *(f"study/test_{name}.py" for name in (*STATISTICS, "columns", "compare", "family", "measures", "summary")),
+    *(f"study/test_{name}.py" for name in (*STATISTICS, "columns", "compare", "measures")),
 )
 SURVIVED, CAUGHT, UNUSABLE = 0, 1, 2
 VERDICTS = ("survived", "caught", "unusable")  # or ended, when time was over or the process died

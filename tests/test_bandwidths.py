@@ -82,8 +82,8 @@ class Broken:
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [
-        (((1.0,),), r"bandwidth: Broken.* gave an unfit matrix: covariance: expected shape \(2, 2\)"),
-        (((1.0, 0.0), (0.0, 0.0)), "bandwidth: Broken.* gave a matrix that is not positive definite"),
+        (((1.0,),), r"bandwidth: expected a covariance from .*Broken.*: covariance: expected shape \(2, 2\)"),
+        (((1.0, 0.0), (0.0, 0.0)), "bandwidth: expected a positive definite matrix from .*Broken"),
         (((1.0, 0.0), (0.0, np.nan)), "expected finite numbers"),
     ],
 )

@@ -14,9 +14,9 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from herdfilter.study.data.harbour import load_harbour
 
 from herdfilter import ContinuousHerdedGibbs, GaussianMixture, KernelHerding, Points, herding_error
-from herdfilter.study.harbour import load_harbour
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 REFERENCE = Path(__file__).parent / "reference" / "authors_samples.json"

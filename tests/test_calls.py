@@ -157,8 +157,8 @@ def test_what_is_public_is_called_or_left_out_on_purpose(calls):
         "MaximumLikelihood",
     }
     results |= {"Association", "GOSPA", "Track", "TrackingRecord", "TrackingResult", "Outcome"}
-    protocols = {"BandwidthRule", "ClusterMethod", "CopyingResampling", "Fit", "Kernel", "ObservingProposal"}
-    protocols |= {"Proposal", "Resampling", "Sampler"}
+    protocols = {"BandwidthRule", "ClusterMethod", "CopyingResampling", "Fit", "Kernel"}
+    protocols |= {"Proposal", "Resampling", "Sampler", "Uses"}
     inner = {"Transition", "KernelMean", "RandomModel", "FunctionModel", "check_sampler", "Energy", "Laplace"}
     inner |= {"MultinomialResampling", "SSPResampling", "StratifiedResampling"}  # without arguments
     errors = {name for name in missing if name.endswith(("Error", "Warning"))}

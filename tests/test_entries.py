@@ -52,7 +52,7 @@ def proposed(proposal, particles, log_weights):
 
 def guided(proposal, particles, log_weights):
     weighted, seen = hf.Particles(particles, log_weights).normalised()[0], hf.Observation.read(CHAIN, [0.1, 0.2], 1)
-    return proposal.guide(MOVE, weighted, seen, np.random.default_rng(0)).x
+    return proposal.propose(MOVE, weighted, np.random.default_rng(0), seen).x
 
 
 def filtered(make, z):
@@ -198,11 +198,7 @@ OTHERS = {
     "sample_transition": (partial(contract.sample_transition, CHAIN, rng=np.random.default_rng(0), **STEP), {"x": X}),
     "predictive_mixture": (partial(contract.predictive_mixture, CHAIN, **STEP), {"x": X, "weights": W}),
     "squared_error": (partial(metrics.squared_error, dims=[0]), {"estimate": X, "target": X}),
-    "root_mean": (metrics.root_mean, {"squared": W}),
     "normalised_squares": (metrics.normalised_squares, {"errors": X, "covariances": np.tile(EYE, (4, 1, 1))}),
-    "inside_ellipsoid": (metrics.inside_ellipsoid, {"squares": W, "degrees": np.ones(4)}),
-    "energy_distance_on_line": (metrics.energy_distance_on_line,
-        {"x": W, "weights": W, "edges": np.array([0.0, 1.0, 2.0]), "masses": np.array([0.5, 0.5])}),
     "plot_ellipse": (plot_ellipse, {"mean": np.zeros(2), "covariance": EYE}),
     "plot_points": (plot_points, {"points": X, "weights": W}),
     "plot_track": (plot_track, {"means": X, "covariances": np.tile(EYE, (4, 1, 1))}),

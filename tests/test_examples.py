@@ -14,9 +14,12 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
+from herdfilter.study.data import SCENARIOS
 
 ROOT = Path(hf.__file__).parent
-FILES = [path for path in sorted(ROOT.rglob("*.py")) if ">>> " in path.read_text(encoding="utf-8")]
+FILES = [
+    path for path in sorted([*ROOT.rglob("*.py"), *SCENARIOS.glob("*.py")]) if ">>> " in path.read_text(encoding="utf-8")
+]
 LIBRARIES = {"stone_soup": "stonesoup", "particles": "particles"}  # of the adapters
 
 
@@ -35,9 +38,11 @@ def public_names(monkeypatch):
     return importlib.import_module("public_names")
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT.parent).as_posix())
 def test_examples_run(path, tmp_path, monkeypatch):
     parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    if path.parent == SCENARIOS:
+        parts = ("herdfilter", "study", "data", path.stem)
     for part in parts[2:] if "adapters" in parts else ():
         if part in LIBRARIES:
             pytest.importorskip(LIBRARIES[part], reason=f"the optional library {LIBRARIES[part]} is not installed")

@@ -12,8 +12,8 @@ ROOT = Path(herdfilter.__file__).parent
 FLOORS = (
     ("cli", "__main__"),
     ("report",),
-    ("plotting",),
     ("paper",),
+    ("plotting",),
     ("study",),
     ("tracking",),
     ("catalogue",),
@@ -26,22 +26,10 @@ FLOORS = (
     ("fitting",),
     ("samplers",),
     ("discrepancy",),
-    ("discrete", "conditionals", "_conditional_line"),
+    ("discrete",),
     ("kernels",),
     ("pictures",),
-    (
-        *("mixture", "points", "angles", "bandwidths"),
-        *(
-            "_checks",
-            "_covariances",
-            "_mixture_conversions",
-            "_figures",
-            "_numba_options",
-            "_one_line",
-            "_pickled",
-            "_version",
-        ),
-    ),
+    ("mixture", "points", "angles", "bandwidths", "_checks", "_covariances", "_repr", "_version"),
 )
 """Folders and modules, from the roof to the ground; the package itself, which offers names of all floors, is none."""
 

@@ -7,9 +7,8 @@ from click.testing import CliRunner
 
 import herdfilter as hf
 from herdfilter.cli import main
-from herdfilter.study.executors.base import Batch
-from herdfilter.study.executors.planning import _Plan
 from herdfilter.study.tasks import Task
+from herdfilter.study.workers import Batch, _Plan
 
 
 class Deaf(hf.models.LinearGaussian):
@@ -63,7 +62,7 @@ def test_failed_run_is_a_warning(caplog):
 
 def test_death_of_a_process_is_a_warning(caplog):
     tasks = [Task("bootstrap", 10, run) for run in range(3)]
-    _Plan(tasks).take_back(Batch(0, tasks, None), attempts=2)
+    _Plan(tasks).take_back(Batch(0, tasks, None))
     assert [one.getMessage() for one in caplog.records] == [
         "a process died with 3 runs to make; they are tried again, each on its own"
     ]

@@ -369,7 +369,7 @@ def test_singular_components_are_sampled_on_their_support():
 def test_singular_components_have_moments_but_no_density():
     np.testing.assert_allclose(SINGULAR.mean, [0.5, 0.0])
     np.testing.assert_allclose(SINGULAR.covariance, [[0.75, 0.5], [0.5, 0.5]])
-    with pytest.raises(ValueError, match="covariances: a density needs positive definite matrices"):
+    with pytest.raises(ValueError, match="covariances: expected positive definite ones for a density"):
         SINGULAR.log_density([[0.0, 0.0]])
     assert np.isfinite(SINGULAR.convolve(0.1 * np.eye(2)).log_density([[0.0, 0.0]])).all()
 

@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import herdfilter as hf
+from herdfilter.paper.common import narrow_component, rotated_mixture
 from herdfilter.paper.fig2 import WeightFunction
-from herdfilter.paper.mixtures import narrow, random_mixture
 
 from .look import BLUE, FAINT, GREEN, INK, ORANGE, QUIET, counts, dots, shade
 
@@ -56,7 +56,7 @@ def _chain(table: np.ndarray, n: int, seed: int) -> np.ndarray:
 
 def target(n: int = 1000, sigma_k: float = 0.2, at: float = 0.5) -> Figure:
     """Draw the two terms of the published recursion along a slice, and points before and after the first repair."""
-    mixture = narrow()
+    mixture = narrow_component()
     draws = mixture.sample(40_000, np.random.default_rng(0))
     x = np.linspace(-0.5, 1.5, 400)
     place = np.array([0.0, at])
@@ -164,7 +164,7 @@ def together(sizes: tuple[int, ...] = (20, 50, 100, 200, 400), mixtures: int = 1
     figure = Figure(figsize=(9.6, 4.0))
     axes = figure.subplots(1, 2, sharey=True)
     for ax, d in zip(axes, (2, 8), strict=True):
-        cases = [random_mixture(d, np.random.default_rng(seed)) for seed in range(mixtures)]
+        cases = [rotated_mixture(d, np.random.default_rng(seed)) for seed in range(mixtures)]
         for name, (sampler, colour, style) in steps.items():
             values = [np.median([_ratio(sampler, case, n) for case in cases]) for n in sizes]
             ax.plot(sizes, values, style, color=colour, markersize=5, label=name)

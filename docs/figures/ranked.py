@@ -6,8 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from herdfilter.filters.proposals._balanced import balanced_noise
-from herdfilter.filters.proposals._hilbert import hilbert_order
+from herdfilter.filters.proposals.balanced import balanced_noise, hilbert_order
 from herdfilter.filters.proposals.ranked import ancestors
 
 from .look import BLUE, FAINT, INK, ORANGE, QUIET, dots

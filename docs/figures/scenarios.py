@@ -5,13 +5,12 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from herdfilter.plotting import plot_track, styles, trajectory
-from herdfilter.plotting.sensors import sensors
 from herdfilter.plotting.style import dimension_label
-from herdfilter.plotting.trajectories import mark_ends, mark_sensors
+from herdfilter.plotting.trajectories import mark_ends, mark_sensors, model_sensors
 from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import record
 from herdfilter.study.scenario import Scenario, load_scenario
-from herdfilter.study.study import plan_study
 
 from .look import INK
 
@@ -37,7 +36,7 @@ OBSERVED = {  # what the first entries of an observation are
 def scenario(name: str) -> Figure:
     """Draw one run of a scenario: the truth, the estimate of a filter without random numbers, and what it was shown."""
     shown = load_scenario(name)
-    if shown.model["type"] == "WithClutter" or (shown.data or {}).get("type") == "autoferry":
+    if shown.model["type"] == "WithClutter" or "harbour" in (shown.data or {}).get("type", ""):
         return over_detections(shown)
     who = next(known for known in ("augmented-kh", "mixture-chg", *shown.filters) if known in shown.filters)
     study = plan_study(shown, who, max(shown.particles), 1)
@@ -58,7 +57,7 @@ def scenario(name: str) -> Figure:
         ax.set(**dict(zip(("xlabel", "ylabel"), (dimension_label(shown.labels, i) for i in dims), strict=True)))
         plot_track(recording.truth, None, ax, dims, **truth)
         plot_track(result.means, None, ax, dims, **estimate)
-        places = sensors(model)
+        places = model_sensors(model)
         if places is not None:
             mark_sensors(ax, *places)
         mark_ends(ax, recording.truth[:, dims])

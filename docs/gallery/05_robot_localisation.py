@@ -12,9 +12,9 @@ nor where it looks. The recording is real: ``Plaza1_.mat``, of Djugash, Hamner a
 
 import matplotlib.pyplot as plt
 import numpy as np
+from herdfilter.study.data.plaza import load_plaza
 
 import herdfilter as hf
-from herdfilter.study.data import load_plaza
 
 data = load_plaza(max_ranges=300)
 model = hf.models.RangeOnly(data.beacons)  # any place in the field and any heading, to begin with

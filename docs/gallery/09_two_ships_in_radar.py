@@ -15,9 +15,9 @@ the answer can be checked.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from herdfilter.study.data.autoferry import load_autoferry
 
 import herdfilter as hf
-from herdfilter.study.data import load_autoferry
 
 data = load_autoferry(scenario=2, sensors=["radar"])
 low, high = [-180.0, -640.0], [110.0, -330.0]

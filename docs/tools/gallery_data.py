@@ -6,8 +6,8 @@ import os
 import re
 from pathlib import Path
 
-from herdfilter.study.cache import user_cache
-from herdfilter.study.data.files import DATA_FILES, locate
+from herdfilter.study.data import DATA_FILES, locate
+from herdfilter.study.machine import user_cache
 
 DOCS = Path(__file__).parents[1]
 GALLERY = DOCS / "gallery"

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 from page_format import markdown
 
-from herdfilter.models.random import sensing, systems
+from herdfilter.models.random import drifts, model, noises, observations
 
 
 def random_models() -> str:
     """Write what is drawn with what probability."""
-    each = [[name, _numbers(kind.dims), _factors(name)] for name, kind in systems.DRIFTS.items()]
-    shares = [f"{kind.share:g}" for kind in systems.DRIFTS.values()]
-    drifts = [[name, share, dims, noise] for (name, dims, noise), share in zip(each, shares, strict=True)]
+    kinds = [
+        [name, f"{kind.share:g}", _numbers(kind.dims), "{:g} to {:g}".format(*kind.noise_range)]
+        for name, kind in drifts.DRIFTS.items()
+    ]
     special = {
-        "sharp (not of counts)": sensing.SHARP,
-        "else heavy-tailed (not of counts and bearings)": sensing.HEAVY_TAILED,
-        "missing for long stretches": sensing.MISSING,
-        "prior of several far Gaussians": sensing.MULTIMODAL,
+        "sharp (not of counts)": observations.SHARP_SHARE,
+        "else heavy-tailed (not of counts and bearings)": observations.HEAVY_TAILED_SHARE,
+        "missing for long stretches": observations.MISSING_SHARE,
+        "prior of several far Gaussians": model.MULTIMODAL_SHARE,
     }
     rows = [
-        ["dimension", _shares(systems.DIMENSIONS)],
-        ["transition noise", _shares(systems.NOISES)],
-        ["observed", _shares(sensing.VIEWS)],
+        ["dimension", _shares(drifts.DIMENSIONS)],
+        ["transition noise", _shares(noises.NOISES)],
+        ["observed", _shares(observations.VIEWS)],
         *[[name, f"{share:g}"] for name, share in special.items()],
     ]
     return "\n".join(
         [
             markdown(["what", "probability"], rows),
-            markdown(["drift", "share", "dimensions", "standard deviation of the noise, in natural scales"], drifts),
+            markdown(["drift", "share", "dimensions", "standard deviation of the noise, in natural scales"], kinds),
         ]
     )
 
@@ -42,9 +42,3 @@ def _shares(shares: Mapping[object, float]) -> str:
 def _numbers(dims: tuple[int, ...]) -> str:
     whole = dims == tuple(range(dims[0], dims[-1] + 1))
     return f"{dims[0]} to {dims[-1]}" if whole else ", ".join(map(str, dims))
-
-
-def _factors(name: str) -> str:
-    kind = systems.DRIFTS[name]
-    low, high = kind.draw(np.random.default_rng(0), kind.dims[0]).noise_range
-    return f"{low:g} to {high:g}"

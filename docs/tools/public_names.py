@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import herdfilter
+from herdfilter.study.data import SCENARIOS
 
 PACKAGE = Path(herdfilter.__file__).parent
 
@@ -21,8 +22,10 @@ INNER = {"herdfilter.pictures"}
 def public_modules() -> list[str]:
     """Names of the modules that list what is public in them, from the package down; nothing is imported for it."""
     found = []
-    for path in PACKAGE.rglob("*.py"):
-        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    places = {path: path.relative_to(PACKAGE.parent) for path in PACKAGE.rglob("*.py")}
+    places |= {path: Path("herdfilter/study/data", path.name) for path in SCENARIOS.glob("*.py") if path.stem != "__init__"}
+    for path, place in places.items():
+        parts = place.with_suffix("").parts
         parts = parts[:-1] if parts[-1] == "__init__" else parts
         listed = re.search(r"^__all__\b", path.read_text(encoding="utf-8"), re.M)
         if listed and not any(part.startswith("_") for part in parts):

@@ -54,10 +54,9 @@ LEFT_OUT = {
     "herdfilter.association": {"cluster"},
     "herdfilter.study.scenario": {"initial_truth", "modules", "plane", "steps_of"},
     "herdfilter.study.store": {"check"},
-    "herdfilter.study.study": {"described", "filter_rng", "recording_rng", "reference_rng"},
+    "herdfilter.study.plan": {"described", "filter_rng", "recording_rng", "reference_rng"},
     "herdfilter.study.targets": {"check_beside_model", "simulate_truth"},
-    "herdfilter.filters.proposals": {"absorbs_weights", "check", "guide", "initial", "propose", "takes_scans"}
-    | {"looked_ahead", "moved", "noise", "unguided"},
+    "herdfilter.filters.proposals": {"check", "follow", "initial", "propose", "uses"},
     "herdfilter.filters.resampling": {"ancestors", "check", "chosen", "resample"},
     "herdfilter.models": CONTRACT,
     "herdfilter.models.sensors": {"functions"},

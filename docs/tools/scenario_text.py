@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from herdfilter.study.scenario import Published, Scenario, load_scenario, scenario_files
+from herdfilter.study.scenario import Scenario, load_scenario, scenario_files
+from herdfilter.study.tables import Published
 
 
 def paths() -> list[Path]:

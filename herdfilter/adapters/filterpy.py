@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
+from types import MethodType
 from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_covariance, as_numbers, as_positive
-from herdfilter.adapters._calls import Calls, Vectorised
-from herdfilter.adapters._circles import check_addition, check_mean, circular_entries
-from herdfilter.adapters._filterpy_parts import Linear, Matrix, Predicted, Slopes, Timed, check_methods
+from herdfilter._checks import Array, as_array, as_covariance, as_numbers, as_positive, one_of, short_repr
+from herdfilter.adapters._functions import Vectorised, VectorisedFunction, check_addition, check_mean, circular_entries
 from herdfilter.models.from_functions import FunctionModel
 
 __all__ = ["from_filterpy"]
 
-POINTS = ("UnscentedKalmanFilter", "CubatureKalmanFilter", "EnsembleKalmanFilter")
+POINT_FILTERS = ("UnscentedKalmanFilter", "CubatureKalmanFilter", "EnsembleKalmanFilter")
 """Filters with functions ``fx`` and ``hx``."""
 
-EXTENDED = ("ExtendedKalmanFilter",)
-LINEAR = (*EXTENDED, "KalmanFilter")
+EXTENDED_FILTERS = ("ExtendedKalmanFilter",)
+LINEAR_FILTERS = (*EXTENDED_FILTERS, "KalmanFilter")
 """Filters with a matrix F."""
 
-TAKE = dict.fromkeys(("hx", "HJacobian", "residual", "args"), EXTENDED) | {"hx_args": (*POINTS, *EXTENDED)}
-"""Argument -> the filters that it is for; all others are for those of `POINTS`."""
+FILTERS_OF_ARGUMENT = dict.fromkeys(("hx", "HJacobian", "residual", "args"), EXTENDED_FILTERS) | {
+    "hx_args": (*POINT_FILTERS, *EXTENDED_FILTERS)
+}
+"""Argument -> the filters that take it; all others are for those of `POINT_FILTERS`."""
+
+STEP_METHODS = ("predict", "update", "compute_process_sigmas", "cross_variance")
+"""Beginnings of the names of methods that predict and update."""
+
+MATRICES = ("F", "B", "Q", "H", "R")
 
 
 def from_filterpy(
@@ -42,13 +49,15 @@ def from_filterpy(
 ) -> FunctionModel:
     r"""Return the model that a filter of filterpy was given, for any filter of ours.
 
-    Its ``x``, ``P``, ``Q``, ``R`` (and ``F``, ``H``, ``B``) are copied as they are now: state and covariance become the
-    initial distribution, and what is done to the filter later changes nothing here. What belongs to the filter and not to
-    the model, such as sigma points, is left behind.
+    Its ``x``, ``P``, ``Q``, ``R`` (and ``F``, ``H``, ``B``) are copied as they are now; state and covariance become the
+    initial distribution. Parts of the filter alone, such as sigma points, are left out.
 
-    Angles are found out by trying: an entry is circular if the filter's ``residual_x`` or ``residual_z`` gives 0.1 for a
+    A trial finds the angles: an entry is circular if the filter's ``residual_x`` or ``residual_z`` gives 0.1 for a
     difference of :math:`2 \pi + 0.1`, and plain if it gives differences as they are. Mean functions and ``state_add`` are
-    tried, too. Whatever is neither a number nor an angle in radians is refused.
+    tried, too. Entries that are neither numbers nor angles in radians are refused.
+
+    Our unscented and extended Kalman filters on the converted model give filterpy's numbers, unless it averages angles by
+    their sines and cosines: ours averages them as numbers about that direction. Q does not depend on `dt`, as in filterpy.
 
     Parameters
     ----------
@@ -57,23 +66,22 @@ def from_filterpy(
         transition and observation; an ExtendedKalmanFilter, with ``F`` and ``B`` or a ``predict_x`` of its own; or a
         KalmanFilter, with ``F``, ``B`` and ``H``.
     hx, HJacobian, residual : callable
-        What ``ExtendedKalmanFilter.update`` is given as `Hx`, `HJacobian` and `residual`, and only for that filter. Without
+        Arguments `Hx`, `HJacobian` and `residual` of ``ExtendedKalmanFilter.update``, only for that filter. Without
         `HJacobian` our extended Kalman filter takes differences.
     fx_args, hx_args, args : tuple or mapping
         Further arguments of `fx`, of `hx` and of `HJacobian`, by position or by name.
     control : str, optional
-        Name of the argument by which ``fx`` takes the control input, where there is one; the two linear ones take
-        ``B @ control``.
+        Name of the argument by which ``fx`` takes the control input; the two linear filters take ``B @ control``.
     vectorised : bool or "columns"
-        How `fx` and `hx` are called: for one state (d,) at a time, as filterpy does; with ``True`` for all, (n, d) to
-        (n, d) or (n, k); with ``"columns"`` for all as columns, (d, n) to (d, n) or (k, n), which functions that are written
-        with ``x[0]``, ``F @ x`` and NumPy's functions allow as they are: whether they do is tried.
+        Call `fx` and `hx` for one state (d,) at a time, as filterpy does; with ``True`` for all, (n, d) to (n, d) or
+        (n, k); with ``"columns"`` for all as columns, (d, n) to (d, n) or (k, n), which functions written with ``x[0]``,
+        ``F @ x`` and NumPy's functions allow: a trial checks that.
     time_unit : float, optional
-        What a step of ``dt=1.0`` is to ``fx``: the filter's own ``dt`` unless given, so that `run` without times makes the
-        steps of ``kf.predict()``. With 1.0, times and `dt` are those that filterpy is given. Linear ones have no time.
+        Duration for ``fx`` of a step ``dt=1.0``: the filter's own ``dt`` unless given, so that `run` without times makes the
+        steps of ``kf.predict()``. Linear filters have no time.
     ignore : sequence of str
-        Methods such as ``"predict"`` that the filter's own class, or the filter, has in place of filterpy's, and that change
-        no part of the model: one that keeps a log. All others that predict or update are refused.
+        Methods such as ``"predict"`` that replace filterpy's without a change of the model, for instance to keep a log.
+        Other replaced methods that predict or update are refused.
 
     Returns
     -------
@@ -85,15 +93,9 @@ def from_filterpy(
     ImportError
         If filterpy is not installed.
     TypeError
-        If `kf` is none of those filters, has a ``predict`` or ``update`` of its own, or an argument is not for it.
+        If `kf` is not one of those filters, has a ``predict`` or ``update`` of its own, or an argument is not for it.
     ValueError
         If a part cannot be converted; the message names it.
-
-    Notes
-    -----
-    Our unscented and extended Kalman filters on the converted model give filterpy's numbers, unless it averages angles by
-    their sines and cosines: ours averages them as numbers about that direction, as the unscented transform means it. Q
-    does not depend on `dt`, as it does not in filterpy.
 
     Examples
     --------
@@ -109,60 +111,58 @@ def from_filterpy(
     >>> print(np.allclose(hf.ExtendedKalmanFilter(model).run(z).means, means))
     True
     """
-    kind = _kind(kf, ignore)
-    given = {
-        "hx": hx,
-        "HJacobian": HJacobian,
-        "residual": residual,
-        "control": control,
-        "time_unit": time_unit,
-    }
-    given |= {"fx_args": _some(fx_args), "hx_args": _some(hx_args), "args": _some(args)}
+    kind = _kind_of_filter(kf, ignore)
+    given = {"hx": hx, "HJacobian": HJacobian, "residual": residual, "control": control, "time_unit": time_unit}
+    for name, arguments in {"fx_args": fx_args, "hx_args": hx_args, "args": args}.items():
+        given[name] = None if isinstance(arguments, tuple | Mapping) and not arguments else arguments
     for name, value in given.items():
-        if value is not None and kind not in TAKE.get(name, POINTS):
-            raise TypeError(f"{name}: only for {' and '.join(TAKE.get(name, POINTS))}, and this is a {kind}")
+        takers = FILTERS_OF_ARGUMENT.get(name, POINT_FILTERS)
+        if value is not None and kind not in takers:
+            raise TypeError(f"{name}: only for {' and '.join(takers)}, and this is a {kind}")
     if kind == "ExtendedKalmanFilter" and hx is None:
         raise TypeError("hx: expected the function that ExtendedKalmanFilter.update is given as Hx, got None")
     x = as_numbers(f"{kind}.x", kf.x, (None,))
     shape, mean = x.shape, as_array(f"{kind}.x", np.ravel(x).copy(), (None,))
     d = len(mean)
-    P, Q = _covariance(f"{kind}.P", kf.P, d), _covariance(f"{kind}.Q", kf.Q, d)
     k = int(kf.dim_z if hasattr(kf, "dim_z") else kf._dim_z)
-    R, probes = _covariance(f"{kind}.R", kf.R, k), _probes(mean, P)
+    P, Q, R = (_copy_covariance(kf, kind, name, size) for name, size in (("P", d), ("Q", d), ("R", k)))
+    steps = np.diag(np.sqrt(np.diagonal(P)))
+    probes = np.vstack([mean, mean + steps, mean - steps])  # states at which functions are tried
     jacobians: dict[str, Callable[..., Array]] = {}
-    moved: Callable[..., Array]
-    if kind in LINEAR:
-        own = kind == "ExtendedKalmanFilter" and "predict_x" not in ignore and _predicts(kf)
-        linear = Predicted(kf) if own else Linear(as_array(f"{kind}.F", kf.F, (d, d)), kf.B)
-        moved, jacobians["transition_jacobian"] = linear, linear.jacobian
+    transition: Callable[..., Array]
+    if kind in LINEAR_FILTERS:
+        own = kind == "ExtendedKalmanFilter" and "predict_x" not in ignore and _has_own_prediction(kf)
+        linear = PredictX(kf) if own else LinearTransition(as_array(f"{kind}.F", kf.F, (d, d)), kf.B)
+        transition, jacobians["transition_jacobian"] = linear, linear.jacobian
     else:
-        unit = as_positive("time_unit", _own_dt(kf) if time_unit is None else time_unit)
-        fx = Calls(f"{kind}.fx", kf.fx, d, (d,), vectorised, fx_args)
-        moved = Timed(fx, unit, control)
+        own_dt = kf.dt if hasattr(kf, "dt") else kf._dt
+        unit = as_positive("time_unit", own_dt if time_unit is None else time_unit)
+        fx = VectorisedFunction(f"{kind}.fx", kf.fx, d, (d,), vectorised, fx_args)
+        transition = TimedTransition(fx, unit, control)
         if control is None:
             fx.check(probes, unit)
-    seen: Callable[[Array], Array]
+    observation: Callable[[Array], Array]
     if kind == "KalmanFilter":
-        seen = matrix = Matrix(as_array("KalmanFilter.H", np.atleast_2d(kf.H), (k, d)).copy())
+        observation = matrix = LinearObservation(as_array("KalmanFilter.H", np.atleast_2d(kf.H), (k, d)).copy())
         jacobians["observation_jacobian"] = matrix.jacobian
     else:
         name, function, one = (f"{kind}.hx", kf.hx, (d,)) if hx is None else ("hx", hx, shape)
-        seen = calls = Calls(name, function, k, one, vectorised, hx_args)
+        observation = calls = VectorisedFunction(name, function, k, one, vectorised, hx_args)
         calls.check(probes)
     if HJacobian is not None:
-        slopes = Slopes(Calls("HJacobian", HJacobian, k * d, shape, False, args), k)
+        slopes = ObservationJacobian(VectorisedFunction("HJacobian", HJacobian, k * d, shape, False, args), k)
         slopes.jacobian(probes[:1], 1)
         jacobians["observation_jacobian"] = slopes.jacobian
-    z = seen(mean[None])[0]
-    turned = _angles(kf, kind, "z", z) if residual is None else circular_entries("residual", residual, z)
-    model = FunctionModel(moved, seen, Q, R, mean, P, _angles(kf, kind, "x", mean), turned)
+    z = observation(mean[None])[0]
+    circular = _circular_by_filter(kf, kind, "z", z) if residual is None else circular_entries("residual", residual, z)
+    model = FunctionModel(transition, observation, Q, R, mean, P, _circular_by_filter(kf, kind, "x", mean), circular)
     for name, jacobian in jacobians.items():
         setattr(model, name, jacobian)
     return model
 
 
-def _kind(kf: Any, ignore: Sequence[str]) -> str:
-    """Return which of filterpy's filters this is, with the methods of that."""
+def _kind_of_filter(kf: Any, ignore: Sequence[str]) -> str:
+    """Return the name of the filter's class in filterpy, after checking that its methods are those of that class."""
     try:
         from filterpy import kalman
     except ImportError:
@@ -179,8 +179,9 @@ def _kind(kf: Any, ignore: Sequence[str]) -> str:
             break
     else:
         got = f"the class {kf.__name__}" if isinstance(kf, type) else type(kf).__name__
-        raise TypeError(f"kf: expected a filter of filterpy.kalman ({', '.join((*POINTS, *LINEAR))}), got {got}")
-    check_methods(kf, kind, ignore)
+        known = ", ".join((*POINT_FILTERS, *LINEAR_FILTERS))
+        raise TypeError(f"kf: expected a filter of filterpy.kalman ({known}), got {got}")
+    _check_own_methods(kf, kind, ignore)
     if kind is kalman.KalmanFilter:
         if kf.alpha != 1:
             raise ValueError(f"KalmanFilter.alpha: expected 1, got {kf.alpha:g}: fading memory is no model")
@@ -188,41 +189,148 @@ def _kind(kf: Any, ignore: Sequence[str]) -> str:
             raise ValueError(
                 "KalmanFilter.M: expected zeros, got others: transition and observation noise have to be independent"
             )
-    return kind.__name__
+    return str(kind.__name__)
 
 
-def _some(arguments: Any) -> Any:
-    """Return further arguments, None if there are none."""
-    return None if isinstance(arguments, tuple | Mapping) and not arguments else arguments
+def _check_own_methods(kf: Any, kind: type, ignore: Sequence[str]) -> None:
+    """Raise TypeError where a filter predicts or updates by another method than filterpy's, or computes a matrix anew.
+
+    The methods are not called, since what they do may depend on time and state.
+    """
+    steps = [name for name in vars(kind) if name.startswith(STEP_METHODS)]
+    ignored = {one_of("ignore", name, [*steps, *MATRICES]) for name in ignore}
+    for name in (*steps, *MATRICES):
+        wrong, instead = "", "write it as f of from_functions, or as transition of a model, or "
+        if name in MATRICES:
+            if isinstance(getattr(type(kf), name, None), property):
+                wrong, instead = "a matrix, got a property, whose value now would stay", ""
+        elif name == "predict_x":  # may be another, but has to move the copy that it is called on
+            if name in vars(kf) and getattr(kf.predict_x, "__self__", None) is not kf:
+                wrong, instead = f"a method of this filter, got {short_repr(kf.predict_x)}", ""
+        elif not _is_filterpys(kf, kind, name):
+            wrong = f"{kind.__name__}'s own, got another, which would be lost"
+            instead = "give its function of the state as hx, and " if name == "update" else instead
+        if wrong and name not in ignored:
+            last = f"convert with ignore=[{name!r}] if it changes no part of the model"
+            raise TypeError(f"{type(kf).__name__}.{name}: expected {wrong}; {instead}{last}")
 
 
-def _predicts(kf: Any) -> bool:
-    """Whether an ExtendedKalmanFilter has a prediction of its own."""
+def _is_filterpys(kf: Any, kind: type, name: str) -> bool:
+    """Return True if filterpy wrote the method for this class and it is bound to this filter, without a wrapper."""
+    method = getattr(kf, name)
+    function = getattr(method, "__func__", method)
+    module = getattr(function, "__globals__", {}).get("__name__", "")
+    written = module.startswith("filterpy.") and function.__qualname__ == f"{kind.__name__}.{name}"
+    return written and method.__self__ is kf
+
+
+def _has_own_prediction(kf: Any) -> bool:
+    """Return True if an ExtendedKalmanFilter has a prediction of its own."""
     from filterpy.kalman import ExtendedKalmanFilter
 
     return "predict_x" in vars(kf) or type(kf).predict_x is not ExtendedKalmanFilter.predict_x
 
 
-def _own_dt(kf: Any) -> float:
-    return kf.dt if hasattr(kf, "dt") else kf._dt
-
-
-def _covariance(name: str, value: Any, size: int) -> Array:
+def _copy_covariance(kf: Any, kind: str, name: str, size: int) -> Array:
     """Return a copy; a number stands for a variance, in one dimension only, as filterpy would add it to every entry."""
+    label, value = f"{kind}.{name}", getattr(kf, name)
     matrix = np.atleast_2d(value) if np.ndim(value) == 0 else value
-    return as_covariance(name, as_array(name, matrix, (size, size)).copy(), size)
+    return as_covariance(label, as_array(label, matrix, (size, size)).copy(), size)
 
 
-def _probes(mean: Array, P: Array) -> Array:
-    """States at which functions are tried, (2 d + 1, d)."""
-    steps = np.diag(np.sqrt(np.diagonal(P)))
-    return np.vstack([mean, mean + steps, mean - steps])
-
-
-def _angles(kf: Any, kind: str, of: str, base: Array) -> tuple[int, ...]:
+def _circular_by_filter(kf: Any, kind: str, of: str, base: Array) -> tuple[int, ...]:
     """Return the circular entries of states, or of observations, by the filter's functions."""
     circular = circular_entries(f"{kind}.residual_{of}", getattr(kf, f"residual_{of}", np.subtract), base)
     check_mean(f"{kind}.{of}_mean", getattr(kf, f"{of}_mean", None), base, circular)
     if of == "x":
         check_addition(f"{kind}.state_add", getattr(kf, "state_add", np.add), base, circular)
     return circular
+
+
+class LinearObservation:
+    """An observation ``H x``."""
+
+    def __init__(self, H: Array) -> None:
+        self.H = H
+
+    def __call__(self, x: Array) -> Array:
+        return x @ self.H.T
+
+    def jacobian(self, x: Array, step: int) -> Array:
+        """Return H for each state, (n, k, d)."""
+        return np.broadcast_to(self.H, (len(x), *self.H.shape))
+
+
+class ObservationJacobian:
+    """The Jacobian of an observation of k entries."""
+
+    def __init__(self, function: VectorisedFunction, k: int) -> None:
+        self.function, self.k = function, k
+
+    def jacobian(self, x: Array, step: int) -> Array:
+        """Return Jacobians at states (n, d), (n, k, d)."""
+        return self.function(x).reshape(len(x), self.k, -1)
+
+
+class TimedTransition:
+    """A transition ``fx(x, dt)``."""
+
+    def __init__(self, fx: VectorisedFunction, unit: float, control: str | None) -> None:
+        self.fx, self.unit, self.control = fx, unit, control
+
+    def __call__(self, x: Array, dt: float, control: Any) -> Array:
+        if control is None:
+            return self.fx(x, dt * self.unit)
+        if self.control is None:
+            raise ValueError(
+                f"control: expected None, got {short_repr(control)}; name the argument of fx that takes it, as in "
+                "from_filterpy(kf, control='u')"
+            )
+        return self.fx(x, dt * self.unit, **{self.control: control})
+
+
+class LinearTransition:
+    """The transition ``F x + B u`` of a KalmanFilter or ExtendedKalmanFilter."""
+
+    def __init__(self, F: Array, B: Any) -> None:
+        self.F = F.copy()
+        self.B = None if np.ndim(B) == 0 else np.array(B, dtype=np.float64)
+
+    def __call__(self, x: Array, dt: float, control: Any) -> Array:
+        moved = x @ self.F.T
+        if control is None:
+            return moved
+        if self.B is None:
+            raise ValueError(f"control: expected None, as the filter has no B, got {short_repr(control)}")
+        return moved + np.ravel(self.B @ np.ravel(control))
+
+    def jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """Return F for each state, (n, d, d)."""
+        return np.broadcast_to(self.F, (len(x), *self.F.shape))
+
+
+class PredictX:
+    """The ``predict_x`` of an ExtendedKalmanFilter's own class, and the F that it leaves."""
+
+    def __init__(self, kf: Any) -> None:
+        self.kf = copy.deepcopy(kf)
+        self.F, self.Q, self.shape = np.array(kf.F, dtype=np.float64), np.array(kf.Q), np.shape(kf.x)
+
+    def __call__(self, x: Array, dt: float, control: Any) -> Array:
+        return np.array([np.ravel(self._after(state, control).x) for state in x])
+
+    def jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """Return the F of each state, (n, d, d)."""
+        return np.array([self._after(state, control).F for state in x])
+
+    def _after(self, state: Array, control: Any) -> Any:
+        kf = copy.copy(self.kf)
+        kf.F, kf.x = self.F.copy(), state.reshape(self.shape).copy()
+        if "predict_x" in vars(kf):  # it is bound to what this is a copy of
+            kf.predict_x = MethodType(kf.predict_x.__func__, kf)
+        kf.predict_x(0 if control is None else control)
+        if not np.array_equal(kf.Q, self.Q):
+            raise ValueError(
+                f"{type(kf).__name__}.predict_x: expected it to set x and F, got another Q; write a model with this noise"
+            )
+        return kf

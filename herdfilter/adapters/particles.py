@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_generator, shown
-from herdfilter.filters._parts import check_part, returned
+from herdfilter._checks import Array, as_generator, short_repr
+from herdfilter.angles import wrap_angles
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals import AutomaticProposal, ObservingProposal, Proposal
+from herdfilter.filters.proposals import AutomaticProposal, Proposal
+from herdfilter.filters.proposals.base import check_part, check_particles
 from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.filters.transition import Transition
-
-__all__ = ["HerdedFilter", "from_particles"]
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models.parts import as_observation
 
 try:
     from particles.state_space_models import Bootstrap, StateSpaceModel
 
-    from herdfilter.adapters._state_space import ParticlesModel
+    from herdfilter.adapters._distributions import (
+        Gaussians,
+        as_gaussians,
+        as_mixture_on_line,
+        has_quantiles,
+        law_log_density,
+        law_moments,
+        map_noise,
+        present_law,
+    )
 except ImportError as error:
     raise ImportError(f"particles: {error}; pip install 'herdfilter[particles]'") from error
+
+__all__ = ["HerdedFilter", "from_particles"]
+
+N_TRIALS = 5
+"""Number of states at which dependence on the state is tried."""
 
 
 def from_particles(ssm: Any, circular: Sequence[int] = (), observation_circular: Sequence[int] = ()) -> ParticlesModel:
@@ -39,36 +55,35 @@ def from_particles(ssm: Any, circular: Sequence[int] = (), observation_circular:
 
     Gaussian are ``Normal``, ``MvNormal``, ``VaryingCovNormal``, ``Dirac``, ``LinearD`` of these, and ``IndepProd`` of them.
     ``observation_mean`` and ``observation_covariance`` are there where ``PY`` is Gaussian, or in each entry Gaussian,
-    ``Logistic``, ``Laplace`` or ``Student``, unless the mean is the same for all states, as in stochastic volatility: Kalman
-    filters would learn nothing from it. Of counts and others, particles are weighed by the likelihood alone. That is
-    ``PY``'s own in any case. All this is found out by drawing a few states, from a stream of its own.
+    ``Logistic``, ``Laplace`` or ``Student``, unless the mean is the same for all states, as in stochastic volatility, where
+    Kalman filters would learn nothing from it. The likelihood is always that of ``PY``. A few states, drawn from a separate
+    stream, show all this.
 
-    Their first observation is of the state at time 0, of law ``PX0``; ours is of the state at step 1, after one transition.
-    So their time t is our step t + 1, and the transition to step 1 draws from ``PX0`` whatever the state at step 0, which
-    stands for nothing. Where ``PX0`` is not Gaussian it may be the initial distribution instead, and the transition to step
-    1 leaves the state where it is. `dt` and `control` have no meaning and are not used.
+    Their time t is our step t + 1, as their first observation is of the state at time 0. The transition to step 1 draws from
+    ``PX0`` whatever the state at step 0. If ``PX0`` is not Gaussian it may be the initial distribution instead, and the
+    transition to step 1 leaves the state where it is. `dt` and `control` are not used.
 
     Parameters
     ----------
     ssm : particles.state_space_models.StateSpaceModel
     circular, observation_circular : sequence of int
-        Entries of states and of observations that are angles in radians, of which the library knows nothing; the likelihood
-        is then that of the value, among those a whole turn apart, that is nearest to the mean.
+        Entries of states and of observations that are angles in radians. The likelihood of an angle is that of the value
+        nearest to the mean, among those a whole turn apart.
 
     Returns
     -------
     ParticlesModel
-        Takes observations as vectors (k,): ``np.reshape(data, (len(data), -1))`` makes them of a list of theirs.
+        It takes observations as vectors (k,): ``np.reshape(data, (len(data), -1))`` makes them of a list of theirs.
 
     Raises
     ------
     ImportError
         If the library is not installed.
     TypeError
-        If `ssm` is no instance of a `StateSpaceModel`.
+        If `ssm` is not an instance of a `StateSpaceModel`.
     ValueError
-        If states have named fields, or the observation depends on the state before; within a filter, if a covariance that is
-        the same for all states at the first times depends on the state at a later one.
+        If states have named fields, or the observation depends on the state before; within a filter, if a covariance
+        begins to depend on the state.
 
     Examples
     --------
@@ -79,7 +94,7 @@ def from_particles(ssm: Any, circular: Sequence[int] = (), observation_circular:
     [[-1.]]
     """
     if not isinstance(ssm, StateSpaceModel):
-        got = f"the class {ssm.__name__}" if isinstance(ssm, type) else shown(ssm)
+        got = f"the class {ssm.__name__}" if isinstance(ssm, type) else short_repr(ssm)
         raise TypeError(f"ssm: expected an instance of particles' StateSpaceModel, got {got}")
     return ParticlesModel(ssm, circular, observation_circular)
 
@@ -87,16 +102,14 @@ def from_particles(ssm: Any, circular: Sequence[int] = (), observation_circular:
 class HerdedFilter(Bootstrap):
     """A Feynman-Kac model that makes `SMC` of the library `particles` a herded filter: ``SMC(fk=HerdedFilter(ssm, data))``.
 
-    Herding cannot be one of the library's resampling schemes: those are given weights, and no positions. Nor can the kernel
-    ``M`` do it, which moves particles that were resampled before. But ``time_to_resample``, called before both, is shown
-    the weighted particles. It keeps them and says yes; ``M`` draws the new ones by a proposal of ours from the weighted set
-    as a whole, and ``logG`` returns the weights that go with them. What `SMC` resampled is not used, so that its arguments
-    `resampling` and `ESSrmin` have no meaning.
+    The library's resampling schemes see weights without positions, and its kernel ``M`` sees particles already resampled.
+    So ``time_to_resample``, which sees the weighted particles before both, keeps them and returns True; ``M`` draws new ones
+    from the weighted set as a whole by a proposal of ours, and ``logG`` returns their weights. The arguments `resampling`
+    and `ESSrmin` of `SMC` have no effect.
 
-    Estimates, evidence, collectors and backward sampling of the library work as ever. Ancestors, ``SMC.A``, stand for
-    nothing: new particles have none, so that genealogies, and the smoothers that follow them, are of no use. `qmc`,
-    conditional SMC and particle Gibbs are refused. The evidence has no randomness, so that particle Metropolis-Hastings
-    takes the estimate for the likelihood.
+    Estimates, evidence, collectors and backward sampling of the library work as usual. Ancestors, ``SMC.A``, genealogies
+    and the smoothers that follow them have no meaning. `qmc`, conditional SMC and particle Gibbs are refused. The evidence
+    has no randomness, so that particle Metropolis-Hastings takes the estimate for the likelihood.
 
     Parameters
     ----------
@@ -104,9 +117,9 @@ class HerdedFilter(Bootstrap):
     data : list
         As the library takes it; NaN where an observation is missing.
     proposal : Proposal, optional
-        One that draws from the weighted particles as a whole, `AutomaticProposal` unless given.
+        A proposal that draws from the weighted particles as a whole; `AutomaticProposal` unless given.
     rng : numpy.random.Generator or int, optional
-        For proposals that draw at random. Filters of deterministic parts do not use it.
+        For proposals that draw at random.
     circular, observation_circular : sequence of int
         As in `from_particles`.
 
@@ -146,7 +159,7 @@ class HerdedFilter(Bootstrap):
         super().__init__(ssm=ssm, data=data)
         self.proposal = AutomaticProposal() if proposal is None else proposal
         check_part("proposal", self.proposal, Proposal, "a proposal such as AutomaticProposal()")
-        if not self.proposal.absorbs_weights:
+        if not self.proposal.uses.weights:
             raise ValueError(
                 f"proposal: expected one that draws from the weighted particles as a whole, got {self.proposal!r}; the "
                 "library's Bootstrap resamples for such"
@@ -183,17 +196,211 @@ class HerdedFilter(Bootstrap):
         if self._particles is None:
             raise RuntimeError("M: expected to be called by particles.SMC, after time_to_resample")
         transition = Transition(self.model, step=t + 1)
-        seen = Observation.read(self.model, np.ravel(self.data[t]), t + 1)
-        if seen is not None and isinstance(self.proposal, ObservingProposal):
-            particles = self.proposal.guide(transition, self._particles, seen, self.rng)
-        else:
-            particles = self.proposal.propose(transition, self._particles, self.rng)
-            if seen is not None:
-                particles = particles.reweighted(seen.log_likelihood(particles.x))
-        particles = returned(particles, self.proposal, "guide", self._particles.x.shape)
+        observation = Observation.read(self.model, np.ravel(self.data[t]), t + 1)
+        looks = observation is not None and self.proposal.uses.observation
+        given = (observation,) if looks else ()
+        particles = self.proposal.propose(transition, self._particles, self.rng, *given)
+        particles = check_particles(particles, self.proposal, "propose", self._particles.x.shape)
+        if observation is not None and not looks:
+            particles = observation.weigh(particles)
         if particles.log_weights.max() == -np.inf:
             raise DegenerateWeightsError(t + 1, len(particles))
-        level = 0.0 if seen is None else seen.level or 0.0
+        level = 0.0 if observation is None else observation.log_offset or 0.0
         x = self.model.theirs(particles.x)
         self._particles, self._drawn = None, (x.copy(), particles.log_weights + level + math.log(len(particles)))
         return x
+
+
+_SHARED = "expected a Gaussian with one covariance for all states, as at t = 1, got another at"
+
+
+class ParticlesModel:
+    """A model that `from_particles` made; see there, and `herdfilter.models.contract`.
+
+    Attributes
+    ----------
+    ssm : particles.state_space_models.StateSpaceModel
+    dim : int
+        Dimension d of the state.
+    initial : GaussianMixture or object with ``sample(n, rng)``
+    circular, observation_circular : tuple of int
+    """
+
+    def __init__(self, ssm: Any, circular: Sequence[int] = (), observation_circular: Sequence[int] = ()) -> None:
+        self.ssm, self.circular, self.observation_circular = ssm, tuple(circular), tuple(observation_circular)
+        start = ssm.PX0()
+        with drawing_from(np.random.default_rng(0)):
+            first = np.asarray(start.rvs(size=N_TRIALS))
+            if first.dtype.names or first.ndim > 2:
+                raise ValueError(
+                    f"PX0: expected states of shape (n,) or (n, d), got shape {first.shape} of {first.dtype}; take an "
+                    "MvNormal or an IndepProd"
+                )
+            law = ssm.PX(1, first)
+            self._trials = np.asarray(law.rvs(size=N_TRIALS))
+        self.dim = 1 if first.ndim == 1 else first.shape[1]
+        self._flat, self._integers = first.ndim == 1, first.dtype.kind in "iu"
+        self._offer_transition(start, law)
+        self._offer_observation(first)
+
+    def __repr__(self) -> str:
+        return f"ParticlesModel({type(self.ssm).__name__}, dim={self.dim})"
+
+    def _offer_transition(self, start: Any, law: Any) -> None:
+        """Set the functions of the transition that the law allows, and the initial distribution that goes with them."""
+        d, known = self.dim, as_gaussians(law, N_TRIALS)
+        self._start = as_gaussians(start, 1)
+        self._stays = False  # at the transition to step 1
+        self.initial: Any = GaussianMixture([1.0], np.zeros((1, d)), np.eye(d))
+        if self._start is not None:
+            self.initial = GaussianMixture([1.0], self._start.means, self._start.covariances[0])
+        if known is not None and known.shared():
+            self.transition_mean, self.transition_covariance = self._mean, self._covariance
+            self._stays = self._start is None
+        elif has_quantiles(law):
+            self.transition, self.noise_dim = self._driven, d
+            self._stays = not has_quantiles(start)
+        else:
+            self.sample_transition = self._drawn
+        if known is None or not known.shared():
+            self.transition_log_density = self._log_density
+        if self._stays:
+            self.initial = as_mixture_on_line(start) or InitialLaw(self, start)
+
+    def _offer_observation(self, first: Array) -> None:
+        """Set the moments of the observation if they are known and the mean depends on the state."""
+        at_first, at_second = self.ssm.PY(0, None, first), self.ssm.PY(1, first, self._trials)
+        with drawing_from(np.random.default_rng(1)):
+            z = np.asarray(present_law(at_second).rvs(size=N_TRIALS))[:1]
+        other = self.ssm.PY(1, first[::-1], self._trials)
+        if not np.array_equal(at_second.logpdf(z), other.logpdf(z), equal_nan=True):
+            raise ValueError(
+                "PY: expected a law of the present state x, got one that depends on the state before, xp; make that a part "
+                "of the state"
+            )
+        known = law_moments(at_first, N_TRIALS), law_moments(at_second, N_TRIALS)
+        if known[0] is None or known[1] is None:
+            return
+        means, covariances = known[1]
+        if (means == means[0]).all():
+            return
+        self.observation_mean = self._observation_mean
+        constant = len(covariances) == 1 and len(known[0][1]) == 1
+        self.observation_covariance: Any = self._noise if constant else self._noise_at
+
+    def theirs(self, x: Array) -> Array:
+        """Return states (n, d) as the library has them: (n,) in one dimension, integers where they are discrete."""
+        x = x[:, 0] if self._flat else x
+        return x.astype(np.int64) if self._integers else x
+
+    def ours(self, x: Any) -> Array:
+        """Return states of the library, (n,) or (n, d), as ours, (n, d)."""
+        return np.asarray(x, dtype=np.float64).reshape(-1, self.dim)
+
+    def log_likelihood(self, z: Array, x: Array, step: int) -> Array:
+        """Log-density of an observation (k,) by ``PY``, at each state; (n, d) -> (n,)."""
+        law = self._observation_law(x, step)
+        values: Array = as_observation(z, law.dim)
+        if self.observation_circular:
+            mean = self._observation_mean(x, step)
+            values = mean + wrap_angles(values - mean, self.observation_circular)
+        return law_log_density(law, values, len(x))
+
+    def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
+        """Draw an observation of each state by ``PY``, (n, d) -> (n, k)."""
+        with drawing_from(rng):
+            return np.asarray(self._observation_law(x, step).rvs(size=len(x)), np.float64).reshape(len(x), -1)
+
+    # The other functions of the contract; a model has those that its parts allow, by the contract's names.
+
+    def _mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        if step == 1:
+            return x if self._start is None else np.broadcast_to(self._start.means, x.shape)
+        return self._gaussians(self.theirs(x), step).means
+
+    def _covariance(self, dt: float, step: int) -> Array:
+        if step == 1:
+            return np.zeros((self.dim, self.dim)) if self._start is None else self._start.covariances[0]
+        found = self._gaussians(self._trials, step)
+        if not found.shared():
+            raise ValueError(f"PX: {_SHARED} t = {step - 1}, where it depends on the state")
+        covariance: Array = found.covariances[0]
+        return covariance
+
+    def _gaussians(self, xp: Array, step: int) -> Gaussians:
+        found = as_gaussians(law := self.ssm.PX(step - 1, xp), len(xp))
+        if found is None:
+            raise ValueError(f"PX: {_SHARED} t = {step - 1}, where it is a {type(law).__name__}")
+        return found
+
+    def _driven(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
+        if step == 1 and self._stays:
+            return x
+        return map_noise(self._transition_law(x, step), noise)
+
+    def _drawn(self, x: Array, rng: np.random.Generator, dt: float, control: Any, step: int) -> Array:
+        with drawing_from(rng):
+            return self.ours(self._transition_law(x, step).rvs(size=len(x)))
+
+    def _log_density(self, x_next: Array, x: Array, dt: float, control: Any, step: int) -> Array:
+        law = self._transition_law(np.tile(x, (len(x_next), 1)), step)
+        values = law.logpdf(self.theirs(np.repeat(x_next, len(x), axis=0)))
+        return np.broadcast_to(np.ravel(values), len(x_next) * len(x)).reshape(len(x_next), len(x))
+
+    def _transition_law(self, x: Array, step: int) -> Any:
+        return self.ssm.PX0() if step == 1 else self.ssm.PX(step - 1, self.theirs(x))
+
+    def _observation_law(self, x: Array, step: int) -> Any:
+        states = self.theirs(x)
+        return present_law(self.ssm.PY(step - 1, None if step == 1 else states, states))
+
+    def _observation_moments(self, x: Array, step: int) -> tuple[Array, Array]:
+        found = law_moments(law := self._observation_law(x, step), len(x))
+        if found is None:
+            raise ValueError(
+                f"PY: expected a law with mean and covariance, as at the first times, got {type(law).__name__} at t = "
+                f"{step - 1}"
+            )
+        return found
+
+    def _observation_mean(self, x: Array, step: int) -> Array:
+        return self._observation_moments(x, step)[0]
+
+    def _noise(self, step: int) -> Array:
+        covariances = self._observation_moments(self.ours(self._trials), step)[1]
+        if len(covariances) > 1:
+            raise ValueError(
+                f"PY: expected one covariance for all states, as at the first times, got some at t = {step - 1}"
+            )
+        noise: Array = covariances[0]
+        return noise
+
+    def _noise_at(self, step: int, x: Array) -> Array:
+        covariances = self._observation_moments(x, step)[1]
+        return np.broadcast_to(covariances, (len(x), *covariances.shape[1:]))
+
+
+class InitialLaw:
+    """The law of the first state, drawn from at random; it has mean (d,) and covariance (d, d) if they are known."""
+
+    def __init__(self, model: ParticlesModel, law: Any) -> None:
+        self.model, self.law = model, law
+        known = law_moments(law, 1)
+        if known is not None:
+            self.mean, self.covariance = known[0][0], known[1][0]
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Draw `n` states, (n, d)."""
+        with drawing_from(rng):
+            return self.model.ours(self.law.rvs(size=n))
+
+
+@contextmanager
+def drawing_from(rng: np.random.Generator) -> Iterator[None]:
+    """Seed NumPy's global stream, from which the library draws, by a generator; restore the stream afterwards."""
+    before = np.random.get_state()  # noqa: NPY002
+    np.random.seed(rng.integers(2**32))  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(before)  # noqa: NPY002

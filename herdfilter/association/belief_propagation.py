@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, as_positive, check_count
-from herdfilter.association._clusters import Method, no_assignment
+from herdfilter.association.base import Method, no_assignment_error
 
 
 class AssociationWarning(RuntimeWarning):
@@ -31,17 +31,16 @@ class AssociationWarning(RuntimeWarning):
 class BeliefPropagation(Method):
     """Approximate marginals by loopy belief propagation.
 
-    Source: Williams and Lau (2014), "Approximate evaluation of marginal association probabilities with belief
-    propagation". Tracks and measurements exchange messages until these settle. The result is exact where the graph of
-    tracks and measurements has no circle. One iteration costs T times M. The log evidence is that of the Bethe free
-    energy.
+    Tracks and measurements exchange messages until these settle (Williams and Lau 2014, "Approximate evaluation of marginal
+    association probabilities with belief propagation"). The result is exact if the graph of tracks and measurements has no
+    circle. One iteration costs T times M. The log evidence is that of the Bethe free energy.
 
     Parameters
     ----------
     tolerance : float
         Stop when no message to a track changes by more; messages lie between 0 and 1.
     max_iterations : int
-        Stop then, with an `AssociationWarning`. Messages settle slowly where tracks hardly ever lack a measurement.
+        Stop then, with an `AssociationWarning`. Messages settle slowly if tracks hardly ever lack a measurement.
 
     Raises
     ------
@@ -89,13 +88,13 @@ class BeliefPropagation(Method):
             belief = np.concatenate([missed, pairs * free], axis=1)
             sums = belief.sum(axis=1, keepdims=True)
             if (sums == 0).any():
-                raise no_assignment()
+                raise no_assignment_error()
             log_evidence = float(np.log(sums * scale).sum() + np.log1p(wish.sum(axis=0)).sum() - np.log1p(wish * free).sum())
         return belief / sums, log_evidence if np.isfinite(log_evidence) else np.nan
 
 
 def _sum_of_others(values: Array, axis: int) -> Array:
-    """Sum along an axis of all entries but one, for each; without a difference, which would cancel."""
+    """Sum all entries but one along an axis, for each one, without a difference, which would cancel."""
     values = np.moveaxis(values, axis, 0)
     sums = np.zeros_like(values)
     np.cumsum(values[:-1], axis=0, out=sums[1:])

@@ -1,4 +1,4 @@
-"""The calls: marginals, and marginals with the evidence, by any of the methods."""
+"""From likelihoods to the marginals of association: the matrix of ratios, and the calls that solve it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, one_of
-from herdfilter.association._clusters import Association, ClusterMethod, check_method, solved
+from herdfilter._checks import Array, as_array, as_numbers, one_of
+from herdfilter.association.base import Association, ClusterMethod, check_method, solve_clusters
 from herdfilter.association.belief_propagation import BeliefPropagation
 from herdfilter.association.exact import Exact
-from herdfilter.association.herded_gibbs import HerdedGibbs
+from herdfilter.association.gibbs import HerdedGibbs, RandomGibbs
 from herdfilter.association.k_best import KBest
-from herdfilter.association.random_gibbs import RandomGibbs
 
 METHODS: dict[str, Callable[[], ClusterMethod]] = {
     "exact": Exact,
@@ -24,11 +24,78 @@ METHODS: dict[str, Callable[[], ClusterMethod]] = {
     "random-gibbs": RandomGibbs,
     "herded-gibbs": HerdedGibbs,
 }
-"""Name -> class of the methods that may be asked for by name, with their default options."""
+"""Name -> method, with its default options."""
+
+
+def ratios(
+    likelihoods: ArrayLike, detection_probability: ArrayLike, clutter_density: ArrayLike, existence: ArrayLike = 1.0
+) -> Array:
+    """Return the matrix of likelihood ratios from which association starts.
+
+    With existence r, detection probability P_D, likelihood g and clutter density kappa, column 0 is (1 - r) + r (1 - P_D):
+    the track is dead or missed. Column 1 + j is r P_D g_j / kappa_j. After the association, the fraction
+    ``r * (1 - P_D) / (1 - r * P_D)`` of the first column's marginal belongs to a missed track, the rest to a dead one.
+
+    Parameters
+    ----------
+    likelihoods : array_like, shape (T, M)
+        Density of each measurement if it comes from the track; 0 outside the gate.
+    detection_probability : float or array_like, shape (T,)
+        From 0 to 1; may differ between tracks.
+    clutter_density : float or array_like, shape (M,)
+        Expected number of false alarms per unit volume of the measurement space, at each measurement.
+    existence : float or array_like, shape (T,)
+        Probability that the track exists, from 0 to 1.
+
+    Returns
+    -------
+    ndarray, shape (T, 1 + M)
+
+    Raises
+    ------
+    ValueError
+        If an argument has the wrong shape or range, or a ratio overflows.
+
+    Examples
+    --------
+    >>> likelihoods = [[0.8, 0.0], [0.1, 0.4]]  # of two measurements, given each of two tracks
+    >>> print(hf.association.ratios(likelihoods, 0.9, clutter_density=0.1).round(3))
+    [[0.1 7.2 0. ]
+     [0.1 0.9 3.6]]
+    """
+    g = as_array("likelihoods", likelihoods, (None, None))
+    if (g < 0).any():
+        raise ValueError(f"likelihoods: expected no negative entry, got {g.min():g}")
+    detected = _probabilities("detection_probability", detection_probability, len(g))
+    r = _probabilities("existence", existence, len(g))
+    clutter = as_numbers("clutter_density", clutter_density, (g.shape[1],))
+    clutter = as_array("clutter_density", clutter, (g.shape[1],) if clutter.ndim else ())
+    if not (clutter > 0).all():
+        raise ValueError(
+            f"clutter_density: expected positive densities, got {clutter.min():g}: ratios cannot express a world without "
+            "clutter; take a small density"
+        )
+    with np.errstate(over="ignore"):
+        matrix = np.column_stack([1.0 - r * detected, (r * detected)[:, None] * (g / clutter)])
+    if not np.isfinite(matrix).all():
+        raise ValueError(
+            f"clutter_density: expected finite ratios of likelihood and clutter density, got inf: likelihoods are up to "
+            f"{g.max():g}, clutter densities down to {clutter.min():g}"
+        )
+    return matrix
+
+
+def _probabilities(name: str, value: ArrayLike, n: int) -> Array:
+    array = as_numbers(name, value, (n,))
+    array = as_array(name, array, (n,) if array.ndim else ())
+    if not ((array >= 0) & (array <= 1)).all():
+        wrong = array[~((array >= 0) & (array <= 1))].flat[0]
+        raise ValueError(f"{name}: expected probabilities from 0 to 1, got {wrong:g}")
+    return np.broadcast_to(array, (n,))
 
 
 def marginals(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any = None) -> Array:
-    """Marginal probabilities of which measurement belongs to which track.
+    """Return the marginal probabilities that each measurement belongs to each track.
 
     An assignment gives every track a measurement or none, and no measurement to two tracks. Its weight is the product over
     the tracks t of ``ratios[t, a]``, with a = 0 for no measurement and a = 1 + j for measurement j. Tracks that compete for
@@ -37,11 +104,10 @@ def marginals(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any
     Parameters
     ----------
     ratios : array_like, shape (T, 1 + M)
-        Weights, not negative; rows may have any scale. Column 0: the track has no measurement, be it missed or dead.
-        Column 1 + j: likelihood of measurement j next to that of it being clutter; 0 outside the gate. `ratios` of this
-        package makes it.
+        Weights, not negative; rows may have any scale. Column 0: the track has no measurement, it is missed or dead.
+        Column 1 + j: likelihood of measurement j relative to clutter; 0 outside the gate. `ratios` of this package makes it.
     method : str or object
-        ``"exact"``, ``"auto"`` (exact where a cluster takes no more than a fraction of a second, else belief propagation),
+        ``"exact"``, ``"auto"`` (exact if a cluster takes no more than a fraction of a second, else belief propagation),
         ``"belief-propagation"``, ``"k-best"``, ``"random-gibbs"``, ``"herded-gibbs"``, or an instance of one of the classes
         with options, such as ``HerdedGibbs(sweeps=1000)``.
     rng : numpy.random.Generator, int or None
@@ -64,19 +130,12 @@ def marginals(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any
     >>> print(p.round(3))  # a row for each track; the first column: no measurement
     [[0.069 0.931 0.   ]
      [0.047 0.022 0.931]]
-    >>> print(p.sum(axis=1))
-    [1. 1.]
     """
     return associate(ratios, method, rng).marginals
 
 
 def associate(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any = None) -> Association:
-    """Marginals as `marginals` gives them, together with the log of the total weight of all assignments.
-
-    Returns
-    -------
-    Association
-        With attributes `marginals`, shape (T, 1 + M), and `log_evidence`, NaN where the method has none.
+    """Return the marginals of `marginals` together with the log evidence, as an `Association`.
 
     Examples
     --------
@@ -84,11 +143,11 @@ def associate(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any
     >>> print(found.marginals.round(3), round(found.log_evidence, 3))  # log(0.1 + 2.0)
     [[0.048 0.952]] 0.742
     """
-    return solved(as_method("method", method), ratios, rng)
+    return solve_clusters(as_method("method", method), ratios, rng)
 
 
 def as_method(name: str, method: Any) -> ClusterMethod:
-    """Return the method of that name, or the method itself."""
+    """Return the method with this name, or the method itself."""
     if isinstance(method, str):
         return METHODS[one_of(name, method, METHODS)]()
     check_method(name, method, METHODS)

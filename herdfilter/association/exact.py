@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from herdfilter._checks import Array, check_count
-from herdfilter.association._clusters import ClusterMethod, Integers, Method, check_method, no_assignment
-from herdfilter.association._frontier import WORD, Gate, Plan, plan
+from herdfilter.association.base import ClusterMethod, Integers, Method, check_method, no_assignment_error
+
+Gates = NDArray[np.bool_]
+
+WORD_BITS = 62  # of a word that are used
+CHEAP_LOG_COST = float(np.log(1e6))  # below the log of so many ways a better order would cost more than it gains
+FIRST_ROWS = 10  # from which greedy orders start
 
 
 @dataclass(frozen=True)
 class Exact(Method):
     """Exact marginals, by a dynamic programme over the sets of measurements in use.
 
-    Tracks are taken one after the other. What they leave to those that follow depends only on which of the measurements
+    Tracks are taken one after the other. What they leave to later tracks depends only on which of the measurements
     that a later track can have are in use: one sum for each such set, forwards and backwards, gives all marginals. The
-    order of the tracks keeps the sets small, and measurements take the part of tracks where that is cheaper. All sums are
-    taken in logs. The cost grows with the number of sets, which doubles with every measurement or track that stays open:
-    20 tracks in a row, each gating what its neighbours gate, take milliseconds, 20 tracks that all share 20 measurements
-    take minutes.
+    order of the tracks keeps the sets small, and tracks and measurements change places if that is cheaper. All sums are
+    taken in logs. The number of sets doubles with every measurement or track that stays open: 20 tracks in a row, each
+    sharing measurements with its neighbours, take milliseconds, 20 tracks that all share 20 measurements take minutes.
 
     Parameters
     ----------
     max_ways : int
-        The largest number of ways from one set to the next, over all tracks, before `marginals` raises an error. A million
-        take about half a second and 30 MB.
+        The largest number of ways from one set to the next, over all tracks. A million take about half a second and 30 MB.
     otherwise : object, optional
         The method for clusters that need more; by default they raise an error.
 
@@ -77,7 +82,7 @@ class Exact(Method):
         return found, log_sum
 
     def _sums(self, pairs: Array, row_alone: Array, column_alone: Array, plan: Plan) -> tuple[Array, Array, Array, float]:
-        """Marginals over all matchings: log weights add up from those of pairs, and of rows and columns left alone."""
+        """Return marginals over all matchings, from log weights of pairs, and of rows and columns left alone."""
         log_weights: Array = np.zeros(1)
         steps = []
         sets = np.zeros((1, plan.words), np.int64)
@@ -90,7 +95,7 @@ class Exact(Method):
             steps.append((log_weights, step))
             sets = step.sets
             onwards = log_weights[:, None] + step.log_weights
-            log_weights = _log_sums(onwards.ravel(), step.target.ravel(), len(sets))
+            log_weights = _group_log_sums(onwards.ravel(), step.target.ravel(), len(sets))
         log_total = float(log_weights[0])
 
         pair, row_left, column_left = np.zeros(pairs.shape), np.zeros(len(pairs)), np.zeros(pairs.shape[1])
@@ -118,12 +123,12 @@ class _Step(NamedTuple):
     target: Integers  # (S, 1 + c): the set reached from each set by leaving the row alone, and by each column
     log_weights: Array  # (S, 1 + c)
     sets: Integers  # the sets reached
-    closed: list[tuple[int, Gate]]  # columns that no later row can have, and where they are left alone
+    closed: list[tuple[int, Gates]]  # columns that no later row can have, and the ways that leave them alone
 
 
 def _step(sets: Integers, plan: Plan, i: int, pairs: Array, row_alone: float, column_alone: Array) -> _Step:
     columns = plan.columns[i]
-    word, bit = np.divmod(plan.slot[columns], WORD)
+    word, bit = np.divmod(plan.slot[columns], WORD_BITS)
     bits = np.int64(1) << bit
     used = (sets[:, word] & bits) != 0  # (S, c)
     log_weights = np.empty((len(sets), 1 + len(columns)))
@@ -135,13 +140,13 @@ def _step(sets: Integers, plan: Plan, i: int, pairs: Array, row_alone: float, co
     after[:, 1 + choice, word] |= bits
     closed = []
     for column in plan.closing[i]:
-        place, shift = divmod(int(plan.slot[column]), WORD)
+        place, shift = divmod(int(plan.slot[column]), WORD_BITS)
         mask = np.int64(1) << np.int64(shift)
         unused = (after[:, :, place] & mask) == 0
         log_weights += np.where(unused, column_alone[column], 0.0)
         after[:, :, place] &= ~mask
         closed.append((int(column), unused))
-    # Ways of no weight lead nowhere new.
+    # Ways without weight lead to no new set.
     possible = log_weights > -np.inf
     flat = after.reshape(-1, plan.words)
     target = np.zeros(log_weights.size, np.int64)
@@ -152,14 +157,82 @@ def _step(sets: Integers, plan: Plan, i: int, pairs: Array, row_alone: float, co
         reached, place_of = np.unique(flat[possible.ravel()], axis=0, return_inverse=True)
     target[possible.ravel()] = place_of.ravel()
     if not len(reached):
-        raise no_assignment()
+        raise no_assignment_error()
     return _Step(columns, target.reshape(log_weights.shape), log_weights, reached, closed)
 
 
-def _log_sums(values: Array, groups: Integers, n: int) -> Array:
-    """Logarithms of the sums of exp(values) in each of n groups."""
+def _group_log_sums(values: Array, groups: Integers, n: int) -> Array:
+    """Return the logarithms of the sums of exp(values) in each of n groups."""
     highest = np.full(n, -np.inf)
     np.maximum.at(highest, groups, values)
     highest[highest == -np.inf] = 0.0
     with np.errstate(divide="ignore"):
         return highest + np.log(np.bincount(groups, np.exp(values - highest[groups]), n))
+
+
+class Plan(NamedTuple):
+    """Rows in order, with the columns that open and close. A column is open while rows on both sides can have it."""
+
+    order: Integers  # (rows,)
+    columns: list[Integers]  # at each step: that the row can have
+    closing: list[Integers]  # at each step: of them those that no later row can have
+    slot: Integers  # (columns,): the bit of a column in the sets; another may have it once it is closed
+    words: int  # of a set
+    log_cost: float  # of the number of ways from set to set, at most
+
+
+def plan(gated: Gates) -> Plan:
+    """Return the cheapest of several orders: greedy ones from several rows, and one along the graph's longest extent."""
+    best = _plan_of(gated, _greedy_order(gated))
+    if best.log_cost > CHEAP_LOG_COST:
+        rows = len(gated)
+        orders = [_greedy_order(gated, first) for first in range(0, rows, -(-rows // FIRST_ROWS))]
+        shared: Array = gated.astype(np.float64) @ gated.T
+        # By the second eigenvector of the Laplacian (Fiedler): rows that share columns stand together.
+        orders.append(np.linalg.eigh(np.diag(shared.sum(axis=1)) - shared)[1][:, 1].argsort())
+        best = min([best, *(_plan_of(gated, order) for order in orders)], key=attrgetter("log_cost"))
+    return best
+
+
+def _greedy_order(gated: Gates, first: int | None = None) -> Integers:
+    """Return the order in which the next row is the one that leaves the fewest columns open."""
+    left = np.count_nonzero(gated, axis=0)  # rows to come that can have the column
+    begun = np.zeros(gated.shape[1], dtype=bool)
+    waiting = np.ones(len(gated), dtype=bool)
+    order = np.empty(len(gated), np.int64)
+    for i in range(len(gated)):
+        candidates = np.flatnonzero(waiting)
+        still_open = np.count_nonzero((begun | gated[candidates]) & (left > gated[candidates]), axis=1)
+        row = first if i == 0 and first is not None else candidates[still_open.argmin()]
+        order[i] = row
+        waiting[row] = False
+        begun |= gated[row]
+        left -= gated[row]
+    return order
+
+
+def _plan_of(gated: Gates, order: Integers) -> Plan:
+    """Follow an order of the rows: which columns open and close, and at what cost."""
+    left = np.count_nonzero(gated, axis=0)
+    slot = np.full(gated.shape[1], -1)
+    columns, closing = [], []
+    free: list[int] = []
+    n_slots, log_cost = 0, -np.inf
+    for i, row in enumerate(order):
+        own = np.flatnonzero(gated[row])
+        # Sets of at most i of the open columns, and from each the alternatives of the row
+        n_open = n_slots - len(free)
+        chosen = np.arange(min(n_open, i))
+        log_sets = np.logaddexp.reduce(np.append(0.0, np.log((n_open - chosen) / (chosen + 1)).cumsum()))
+        log_cost = np.logaddexp(log_cost, log_sets + np.log(1.0 + len(own)))
+        for column in own[slot[own] < 0]:
+            if not free:
+                free.append(n_slots)
+                n_slots += 1
+            slot[column] = free.pop()
+        left[own] -= 1
+        closed = own[left[own] == 0]
+        free.extend(slot[closed].tolist())
+        columns.append(own)
+        closing.append(closed)
+    return Plan(order, columns, closing, slot, max(1, -(-n_slots // WORD_BITS)), float(log_cost))

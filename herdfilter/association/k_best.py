@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, check_count
-from herdfilter.association._clusters import Integers, Method, checked, no_assignment
+from herdfilter.association.base import Integers, Method, as_ratios, no_assignment_error
 
 
 @dataclass(frozen=True)
 class KBest(Method):
-    """Marginals over the k assignments of largest weight in each cluster, as if there were no others.
+    """Marginals over the k assignments of largest weight in each cluster, found by `k_best_assignments`.
 
-    Found by `k_best_assignments`. What is missing is at most the weight of the assignments left out: exact where k covers
-    them all, far off where many are about equally likely. The log evidence is a lower bound.
+    The result is exact if k covers all assignments, and far off if many more are about equally likely. The log evidence is a
+    lower bound.
 
     Parameters
     ----------
@@ -41,11 +41,11 @@ class KBest(Method):
     def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
         """Return the marginals of one cluster and its log evidence."""
         assignments, log_weights = k_best_assignments(ratios, self.k)
-        return weighed(assignments, log_weights, ratios.shape)
+        return weighted_marginals(assignments, log_weights, ratios.shape)
 
 
-def weighed(assignments: Integers, log_weights: Array, shape: tuple[int, ...]) -> tuple[Array, float]:
-    """Marginals over distinct assignments, shape (k, T), and the log of their total weight."""
+def weighted_marginals(assignments: Integers, log_weights: Array, shape: tuple[int, ...]) -> tuple[Array, float]:
+    """Return the marginals of distinct assignments, shape (k, T), and the log of their total weight."""
     weights = np.exp(log_weights - log_weights.max())
     total = weights.sum()
     found = np.zeros(shape)
@@ -57,16 +57,16 @@ def weighed(assignments: Integers, log_weights: Array, shape: tuple[int, ...]) -
 def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     """Return the assignments of largest weight, best first.
 
-    Murty (1968), "An algorithm for ranking all the assignments in order of increasing cost": the assignments that are not
-    the best one fall into as many sets as there are tracks, and the best of each is the solution of an assignment problem
-    of its own (`scipy.optimize.linear_sum_assignment`); about k times T of them are solved.
+    Murty (1968), "An algorithm for ranking all the assignments in order of increasing cost": the assignments other than the
+    best fall into as many sets as there are tracks, and the best of each set solves an assignment problem of its own
+    (`scipy.optimize.linear_sum_assignment`). About k times T problems are solved.
 
     Parameters
     ----------
     ratios : array_like, shape (T, 1 + M)
-        As for `marginals`; an assignment with a ratio of 0 is none.
+        As for `marginals`; a ratio of 0 forbids the assignment.
     k : int
-        How many; fewer are returned where there are no more.
+        Number of assignments; fewer are returned if there are no more.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     >>> print(np.exp(log_weights).round(3))
     [4.  1.  0.2]
     """
-    matrix, k = checked(ratios), check_count("k", k)
+    matrix, k = as_ratios(ratios), check_count("k", k)
     tracks, n = len(matrix), matrix.shape[1] - 1
     costs = np.full((tracks, n + tracks), np.inf)  # every track has a column of its own for no measurement
     with np.errstate(divide="ignore"):
@@ -97,11 +97,11 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
         costs[np.arange(tracks), n + np.arange(tracks)] = -np.log(matrix[:, 0])
 
     rows = np.arange(tracks)
-    best = _solved(costs)
+    best = _least_cost(costs)
     if best is None:
-        raise no_assignment()
-    # Sets of assignments by the cost of their best one: tracks before `fixed` have the same columns in all of the set, the
-    # track there has none of the forbidden columns, those after it are free. The order keeps the heap from comparing arrays.
+        raise no_assignment_error()
+    # Sets of assignments by the cost of their best one: tracks before `fixed` keep their columns, the track `fixed` has none
+    # of the forbidden columns, later tracks are free. The running number keeps the heap from comparing arrays.
     heap: list[tuple[float, int, Integers, int, list[int]]] = [(costs[rows, best].sum(), 0, best, 0, [])]
     found: list[Integers] = []
     log_weights: list[float] = []
@@ -115,7 +115,7 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
             rest = np.delete(np.arange(n + tracks), columns[:t])
             part = costs[t:, rest]
             part[0, np.isin(rest, no_more)] = np.inf
-            other = _solved(part)
+            other = _least_cost(part)
             if other is not None:
                 order += 1
                 whole = np.concatenate([columns[:t], rest[other]])
@@ -125,8 +125,8 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     return assignments, np.array(log_weights)
 
 
-def _solved(costs: Array) -> Integers | None:
-    """Return the columns of least total cost; None where every assignment costs infinitely much."""
+def _least_cost(costs: Array) -> Integers | None:
+    """Return the columns of least total cost; None if every assignment costs infinitely much."""
     from scipy.optimize import linear_sum_assignment
 
     try:

@@ -1,4 +1,4 @@
-"""Named filters: the shared catalogue, a scenario's own, and those that a caller hands over."""
+"""Filters by name: the catalogue, a scenario's own tables, and what a caller hands over."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import as_generator, check_label, one_of, shown
-from herdfilter.catalogue.expressions import check_keywords, evaluate
-from herdfilter.catalogue.names import Imports, named
+from herdfilter._checks import as_generator, check_label, one_of, short_repr
+from herdfilter.catalogue.expressions import Imports, check_keywords, evaluate, find_part
 
 FilterFactory = Callable[..., Any]
 """``(model, n_particles, rng)`` -> an object with ``run(observations, dt=..., controls=...)``.
@@ -24,7 +23,7 @@ Of many targets ``(model, n_particles, rng, birth, survival_probability)``, as f
 ``run`` returns ``labels`` and ``means`` for each step.
 """
 
-TOLD_TRACKERS = ("birth", "survival_probability")
+TRACKER_ARGUMENTS = ("birth", "survival_probability")
 """Arguments of a tracker that the scenario gives."""
 
 Filters = str | Iterable[str] | Mapping[str, "str | Mapping[str, Any] | FilterFactory"]
@@ -59,62 +58,66 @@ class FilterSpec:
             spec = cls(options.pop("tracker"), options, known)
         else:
             spec = cls(options.pop("filter", "ParticleFilter"), options, known)
-        with blamed_on(f"filter {name}: "):
+        with prefix_errors(f"filter {name}: "):
             if not isinstance(spec.filter, str):
                 key = "tracker" if "tracker" in table else "filter"
-                raise ValueError(f"{key}: expected the name of a class, got {shown(spec.filter)}")
+                raise ValueError(f"{key}: expected the name of a class, got {short_repr(spec.filter)}")
             built = spec._class()
-        check_keywords(f"filter {name}", built, options, taken=("model", "n_particles", "rng", *TOLD_TRACKERS))
-        with blamed_on(f"filter {name}: "):
-            spec._values()
+        spec.check_options(name, options)
+        with prefix_errors(f"filter {name}: "):
+            spec._values(built)
         return spec
 
-    def __call__(self, model: Any, n_particles: int, rng: np.random.Generator, **told: Any) -> Any:
-        """Build the filter, or the tracker with what it is `told`.
+    def check_options(self, name: str, options: Mapping[str, Any]) -> None:
+        """Raise ValueError if the class does not take an option; the error names the nearest one it takes."""
+        check_keywords(f"filter {name}", self._class(), options, taken=("model", "n_particles", "rng", *TRACKER_ARGUMENTS))
+
+    def __call__(self, model: Any, n_particles: int, rng: np.random.Generator, **options: Any) -> Any:
+        """Build the filter; `options` replace those of the specification, or are arguments of a tracker.
 
         `n_particles` and `rng` are left out where the class has no such parameter.
         """
         built = self._class()
-        parameters = _parameters(built)
-        if told and "birth" not in parameters:
+        parameters = _parameter_names(built)
+        if "birth" not in parameters and not {*TRACKER_ARGUMENTS}.isdisjoint(options):
             raise ValueError(f"{self.filter} tracks one target, and there are many: take a tracker, such as LMBTracker")
-        if "birth" in parameters and "birth" not in told:
+        if "birth" in parameters and "birth" not in options:
             raise ValueError(
                 f"{self.filter} needs births of targets, which a scenario with [targets] has; without one, give them to "
                 "herdfilter.tracking.LMBTracker(model, births)"
             )
-        given = {"n_particles": n_particles, "rng": rng, **told}
-        given = {name: value for name, value in given.items() if name in parameters}
-        return built(model, **given, **self._values())
+        given = {"n_particles": n_particles, "rng": rng, **self._values(built), **options}
+        optional = ("n_particles", "rng", *TRACKER_ARGUMENTS)
+        return built(model, **{key: value for key, value in given.items() if key in parameters or key not in optional})
 
     def _class(self) -> Callable[..., Any]:
         module, _, name = self.filter.rpartition(".")
-        return named(module, name, {} if self.imports is None else self.imports.modules())
+        return find_part(module, name, {} if self.imports is None else self.imports.modules())
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self, built: Callable[..., Any]) -> dict[str, Any]:
         values = dict(self.options)
-        names = ("filter", "association") if "birth" in _parameters(self._class()) else ()
+        names = ("filter", "association") if "birth" in _parameter_names(built) else ()
         for key, value in values.items():
             if isinstance(value, str) and not (key in names and "(" not in value):
-                with blamed_on(f"{key}: "):
+                with prefix_errors(f"{key}: "):
                     values[key] = evaluate(value, self.imports)
         return values
 
 
 @lru_cache(maxsize=64)
-def _parameters(built: Callable[..., Any]) -> frozenset[str]:
+def _parameter_names(built: Callable[..., Any]) -> frozenset[str]:
     return frozenset(inspect.signature(built).parameters)
 
 
-def takes(function: Callable[..., Any], name: str) -> bool:
-    """Whether a function takes a keyword argument of a name."""
+def takes_keyword(function: Callable[..., Any], name: str) -> bool:
+    """Return True if a function takes a keyword argument of a name."""
     parameters = inspect.signature(function).parameters
     return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 @contextmanager
-def blamed_on(part: str) -> Iterator[None]:
-    """Put the name of a part, such as ``"filter mine: "``, before a complaint about it."""
+def prefix_errors(part: str) -> Iterator[None]:
+    """Put the name of a part, such as ``"filter mine: "``, before the text of a TypeError or ValueError."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -138,12 +141,12 @@ def catalogue() -> dict[str, dict[str, Any]]:
 
 
 def of_one_target() -> list[str]:
-    """Return the names of the filters that are no trackers."""
+    """Return the names of the filters that track one target."""
     return [name for name, table in catalogue().items() if "tracker" not in table]
 
 
 def make_filter(
-    name: str, model: Any, n_particles: int = 100, rng: np.random.Generator | int | None = None, **told: Any
+    name: str, model: Any, n_particles: int = 100, rng: np.random.Generator | int | None = None, **options: Any
 ) -> Any:
     """Build a filter of the catalogue for a model, or a tracker.
 
@@ -157,8 +160,9 @@ def make_filter(
         Number of particles; not used by filters without any.
     rng : numpy.random.Generator or int, optional
         Source of every random draw, or a seed; not used by deterministic filters.
-    **told
-        What a tracker has to be told: ``birth``, and ``survival_probability`` unless that is its own; see `LMBTracker`.
+    **options
+        Keyword arguments of the filter's class, in place of those of the catalogue: objects, or constructor expressions
+        such as ``"ResidualResampling()"``. A tracker needs ``birth``, and takes ``survival_probability``; see `LMBTracker`.
 
     Returns
     -------
@@ -167,14 +171,14 @@ def make_filter(
     Raises
     ------
     ValueError
-        If the name is unknown (with the nearest known one), or an argument is out of range; if a filter of one target is
-        told about births, or a tracker is not.
+        If the name or an option is unknown (with the nearest known one), or an argument is out of range; if a filter of one
+        target is given births, or a tracker none.
     TypeError
-        If the model lacks a function that the filter needs, or the name is none.
+        If the model lacks a function that the filter needs, or the name is not a text.
 
     Examples
     --------
-    Three filters of the catalogue on a linear Gaussian model: which of them gives what Kalman's filter gives?
+    On a linear Gaussian model two of three filters give exactly what Kalman's filter gives.
 
     >>> model = hf.models.linear_chain(2)
     >>> truth, z = hf.simulate(model, steps=10, rng=1)
@@ -186,14 +190,27 @@ def make_filter(
     auto True
     ukf True
     bootstrap False
+
+    Another resampling scheme, as an object or as an expression:
+
+    >>> hf.make_filter("bootstrap", model, 100, rng=0, resampling=hf.ResidualResampling()).resampling
+    ResidualResampling(rest='multinomial')
+    >>> hf.make_filter("bootstrap", model, 100, rng=0, resampling="SSPResampling()", resample_below=0.8).resampling
+    SSPResampling()
     """
     if not isinstance(name, str):
-        raise TypeError(f"name: expected the name of a filter, such as 'auto', got {shown(name)}")
-    return _built_once(one_of("name", name, catalogue()))(model, n_particles, as_generator(rng), **told)
+        raise TypeError(f"name: expected the name of a filter, such as 'auto', got {short_repr(name)}")
+    spec = _catalogue_spec(one_of("name", name, catalogue()))
+    spec.check_options(name, {key: value for key, value in options.items() if key not in TRACKER_ARGUMENTS})
+    for key, value in options.items():
+        if isinstance(value, str) and "(" in value:
+            with prefix_errors(f"{key}: "):
+                options[key] = evaluate(value)
+    return spec(model, n_particles, as_generator(rng), **options)
 
 
 @cache
-def _built_once(name: str) -> FilterSpec:
+def _catalogue_spec(name: str) -> FilterSpec:
     return FilterSpec.from_table(name, catalogue()[name])
 
 
@@ -228,17 +245,19 @@ def resolve_filters(
     50
     """
     if not isinstance(own, Mapping | None):
-        raise TypeError(f"own: expected a mapping from names to tables, got {shown(own)}")
+        raise TypeError(f"own: expected a mapping from names to tables, got {short_repr(own)}")
     if not isinstance(imports, Imports | None):
-        raise TypeError(f"imports: expected Imports, got {shown(imports)}")
+        raise TypeError(f"imports: expected Imports, got {short_repr(imports)}")
     known = known_filters(own)
-    if isinstance(filters, str):
-        filters = [filters]
     if not isinstance(filters, Mapping):
-        filters = {name: name for name in _listed(filters)}
+        names = list(filters) if isinstance(filters, Iterable) and not isinstance(filters, str) else [filters]
+        for name in names:
+            if not isinstance(name, str):
+                raise ValueError(f"filters: expected names, or a mapping from names to filters, got {short_repr(name)}")
+        filters = {name: name for name in names}
     if not filters:
         raise ValueError("filters: expected at least one, got none")
-    return {name: _factory(name, entry, known, imports) for name, entry in filters.items()}
+    return {name: _resolve(name, entry, known, imports) for name, entry in filters.items()}
 
 
 def known_filters(own: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, Mapping[str, Any]]:
@@ -246,20 +265,15 @@ def known_filters(own: Mapping[str, Mapping[str, Any]] | None = None) -> dict[st
     return {**catalogue(), **(own or {})}
 
 
-def _listed(filters: Any) -> list[str]:
-    names = list(filters) if isinstance(filters, Iterable) else [filters]
-    for name in names:
-        if not isinstance(name, str):
-            raise ValueError(f"filters: expected names, or a mapping from names to filters, got {shown(name)}")
-    return names
-
-
-def _factory(name: str, entry: Any, known: Mapping[str, Mapping[str, Any]], imports: Imports | None) -> FilterFactory:
+def _resolve(name: str, entry: Any, known: Mapping[str, Mapping[str, Any]], imports: Imports | None) -> FilterFactory:
     check_label("filters: name", name)
     if isinstance(entry, str):
         entry = known[one_of("filter", entry, known)]
     if isinstance(entry, Mapping):
         return FilterSpec.from_table(name, entry, imports)
     if callable(entry):
-        return entry
-    raise ValueError(f"filter {name}: expected a catalogue name, a mapping of keywords or a function, got {shown(entry)}")
+        factory: FilterFactory = entry
+        return factory
+    raise ValueError(
+        f"filter {name}: expected a catalogue name, a mapping of keywords or a function, got {short_repr(entry)}"
+    )

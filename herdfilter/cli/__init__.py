@@ -1,18 +1,17 @@
-"""The command line. What is heavy to import is imported where it is used."""
+"""The command line. Heavy modules are imported inside the commands that need them."""
 
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import click
 
 from herdfilter._version import __version__
-from herdfilter.cli.catalogue import filters, scenarios
-from herdfilter.cli.compare import compare
-from herdfilter.cli.data import data
-from herdfilter.cli.errors import Group
-from herdfilter.cli.paper import paper
-from herdfilter.cli.show import export, show
+from herdfilter.cli.catalogue import data, filters, scenarios
+from herdfilter.cli.compare import compare_command
+from herdfilter.cli.findings import export, show
+from herdfilter.cli.terminal import Group, PathName, check_writable, in_blocks
 
 _COMPLETION = """\b
 The shell completes commands, scenarios and filters after this line:
@@ -36,5 +35,46 @@ def main(log: str | None) -> None:
         logging.getLogger("herdfilter").setLevel(log.upper())
 
 
-for command in (compare, show, export, scenarios, filters, paper, data):
+@click.command(short_help="Draw the five figures of the paper.")
+@click.argument("figures", nargs=-1, metavar="[fig1 .. fig5 | all]")
+@click.option(
+    "--out",
+    type=PathName(),
+    metavar="DIR",
+    default=Path("results/paper"),
+    show_default=True,
+    help="Folder for figures and numbers.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Root of all random numbers.")
+@click.option("--quick", is_flag=True, help="Fewer points, mixtures and dimensions.")
+@click.option("-q", "--quiet", is_flag=True, help="Only errors.")
+def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bool) -> None:
+    """Draw the figures of Wolf and Baum, "Continuous Herded Gibbs Sampling", from fresh computation.
+
+    Name some figures, or get all five. Each is written as PNG, SVG and CSV, and a table compares the measurements with the
+    paper's numbers.
+    """
+    from herdfilter._checks import check_count
+    from herdfilter.filters.progress import stage
+    from herdfilter.paper import figure_names, reproduce
+    from herdfilter.study.columns import digits
+
+    names = figure_names(figures)
+    check_count("seed", seed, 0, None)
+    check_writable(out)
+    for name in names:
+        with stage(name, not quiet):
+            result = reproduce(name, seed, quick)
+        paths = result.save(out)
+        if not quiet:
+            rows = [
+                [digits(cell) if isinstance(cell, float) else str(cell) for cell in row]
+                for row in result.table.itertuples(index=False)
+            ]
+            table = in_blocks([str(head) for head in result.table], rows, width=None)
+            click.echo("\n".join(["", result.title, "", *table, ""]))
+            click.echo(f"Wrote {', '.join(path.name for path in paths)} into {out}")
+
+
+for command in (compare_command, show, export, scenarios, filters, paper, data):
     main.add_command(command)

@@ -1,42 +1,46 @@
-"""``herdfilter scenarios`` and ``herdfilter filters``: what there is, and where it comes from."""
+"""``herdfilter scenarios``, ``filters`` and ``data``: the lists of scenarios, filters and real data sets."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from herdfilter.cli.completion import FilterNames, ScenarioName
-from herdfilter.cli.tables import definitions, echo, with_text
+from herdfilter.cli.terminal import FilterNames, PathName, ScenarioName, echo, names_with_text, with_text
 
 if TYPE_CHECKING:
     from herdfilter.study.scenario import Scenario
 
 
-@click.command(short_help="List the scenarios, or tell the source of one.")
+@click.command(short_help="List the scenarios, or describe one.")
 @click.argument("name", required=False, type=ScenarioName())
 def scenarios(name: str | None) -> None:
-    """List the scenarios that come with the package; of one, NAME or a TOML file, tell everything with its source."""
-    from herdfilter.study.reference_check import check_reference
+    """List the scenarios of the package, or describe one and name its source.
+
+    NAME is a scenario of the list, or a TOML file.
+    """
+    from herdfilter.study.reference import check_reference
     from herdfilter.study.scenario import load_scenario, scenario_files
 
     if name is not None:
         scenario = load_scenario(name)
         check_reference(scenario)
-        echo("\n".join(definitions(_told(scenario))))
+        echo("\n".join(names_with_text(_describe(scenario))))
         return
     rows = []
-    for known in scenario_files():
-        scenario = load_scenario(known)
+    for key in scenario_files():
+        scenario = load_scenario(key)
         steps = "data" if scenario.data is not None else "vary" if scenario.models else str(scenario.steps)
-        rows.append([known, _dim(scenario), steps, _reference(scenario), scenario.title])
-    heads = ["name", "dim", "steps", "reference", "what it is"]
-    echo("\n".join(with_text(heads, rows)))
+        reference = "none" if scenario.reference is None else str(scenario.reference["type"])
+        rows.append([key, _dimension(scenario), steps, reference, scenario.title])
+    echo("\n".join(with_text(["name", "dim", "steps", "reference", "what it is"], rows)))
     echo("\nherdfilter scenarios NAME tells where its numbers come from.")
 
 
-def _dim(scenario: Scenario) -> str:
-    """Dimension of the state; of a model that is built from data, by its labels; each model of a family has its own."""
+def _dimension(scenario: Scenario) -> str:
+    """Return the dimension of the state; a model built from data has as many as labels."""
     if scenario.models is not None:
         return "vary"
     if scenario.data is not None:
@@ -44,28 +48,21 @@ def _dim(scenario: Scenario) -> str:
     return str(scenario.build_model().dim)
 
 
-def _steps(scenario: Scenario) -> str:
-    if scenario.models is not None:
-        return f"as many as each model asks for, else {scenario.steps}"
-    return str(scenario.steps) if scenario.data is None else "as many as the data have"
-
-
-def _reference(scenario: Scenario) -> str:
-    return "none" if scenario.reference is None else str(scenario.reference["type"])
-
-
-def _told(scenario: Scenario) -> list[tuple[str, str]]:
-    """Everything that a scenario says of itself."""
+def _describe(scenario: Scenario) -> list[tuple[str, str]]:
+    """Return everything that a scenario says of itself, by name."""
     from herdfilter.report.wording import definition, reference
 
     model = ", ".join(f"{key} = {value}" for key, value in scenario.model.items() if key != "type")
+    steps = str(scenario.steps) if scenario.data is None else "as many as the data have"
+    if scenario.models is not None:
+        steps = f"as many as each model asks for, else {scenario.steps}"
     entries = [
         ("name", scenario.name),
         ("what it is", scenario.title),
         ("source", " ".join(scenario.source.split())),
         ("model", f"{scenario.model['type']}: {model}" if model else str(scenario.model["type"])),
-        ("dimension", _dim(scenario)),
-        ("steps", _steps(scenario)),
+        ("dimension", _dimension(scenario)),
+        ("steps", steps),
         ("reference", reference(scenario)),
         ("runs", str(scenario.runs) if scenario.models is None else f"{scenario.runs} of each model"),
         ("particles", ", ".join(map(str, scenario.particles))),
@@ -75,9 +72,8 @@ def _told(scenario: Scenario) -> list[tuple[str, str]]:
         last = scenario.first_model + scenario.models - 1
         entries.append(("models", f"{scenario.models}, of the seeds {scenario.first_model} to {last}"))
     if scenario.data is not None:
-        data = ", ".join(f"{key} = {value}" for key, value in scenario.data.items())
-        fetch = f"herdfilter data fetch {scenario.data['type']}"
-        entries.append(("data", f"{data}; `{fetch}` brings them"))
+        data_set = ", ".join(f"{key} = {value}" for key, value in scenario.data.items())
+        entries.append(("data", f"{data_set}; `herdfilter data` lists and fetches the files"))
     entries += [(name, meaning) for name, _, meaning in (line.partition(": ") for line in definition(scenario))]
     for one in scenario.published:
         figure = f"{one.value:g} to within {one.tolerance:g}, {one.statistic} of {one.measure} over {one.runs} runs"
@@ -88,25 +84,51 @@ def _told(scenario: Scenario) -> list[tuple[str, str]]:
 @click.command(short_help="List the filters, or tell how one is built.")
 @click.argument("name", required=False, type=FilterNames())
 def filters(name: str | None) -> None:
-    """List the filters of the catalogue; of one, NAME, tell how it is composed."""
+    """List the filters of the catalogue, or tell how the filter NAME is built."""
     from herdfilter._checks import one_of
     from herdfilter.catalogue.specifications import catalogue
 
-    known = catalogue()
-    if name is not None:
-        echo("\n".join(definitions(_composed(name, known[one_of("filter", name, known)]))))
+    known: dict[str, Any] = catalogue()
+    if name is None:
+        echo("\n".join(with_text(["name", "what it is"], [[key, table.get("about", "")] for key, table in known.items()])))
+        echo("\nherdfilter filters NAME tells how it is composed.")
         return
-    rows = [[key, table.get("about", "")] for key, table in known.items()]
-    echo("\n".join(with_text(["name", "what it is"], rows)))
-    echo("\nherdfilter filters NAME tells how it is composed.")
-
-
-def _composed(name: str, table: dict[str, Any]) -> list[tuple[str, str]]:
-    """Say what a filter is, and by which call it is built."""
+    table = known[one_of("filter", name, known)]
     tracker = table.get("tracker")
     left_out = ("about", "tracker") if tracker else ("about", "filter")
-    options = {key: value for key, value in table.items() if key not in left_out}
     arguments = ["model", *(["birth", "survival_probability"] if tracker else [])]
-    arguments += [f"{key}={value}" for key, value in options.items()]
+    arguments += [f"{key}={value}" for key, value in table.items() if key not in left_out]
     call = f"{tracker or table.get('filter', 'ParticleFilter')}({', '.join(arguments)})"
-    return [("name", name), ("what it is", table.get("about", "")), ("built as", call)]
+    echo("\n".join(names_with_text([("name", name), ("what it is", table.get("about", "")), ("built as", call)])))
+
+
+@click.group(short_help="Fetch the real data sets.")
+def data() -> None:
+    """Fetch the real data sets, which are not part of the package."""
+
+
+@data.command("list")
+def list_files() -> None:
+    """List the data sets, their files, and the address of each file."""
+    from herdfilter.study.data import DATA_FILES
+
+    for name, known in DATA_FILES.items():
+        click.echo(f"{known.data_set:9} {name:26} {known.base_url} ({known.licence})")
+
+
+@data.command("fetch")
+@click.argument("data_set", metavar="NAME")
+@click.option(
+    "--to",
+    type=PathName(),
+    metavar="DIR",
+    help="Folder to put them into. [default: HERDFILTER_DATA, or the cache]",
+)
+@click.option("--data", "source", type=PathName(), metavar="DIR", help="Folder to copy them from, without a network.")
+def fetch_data(data_set: str, to: Path | None, source: Path | None) -> None:
+    """Download the files of the data set NAME and compare their checksums; files that are there stay."""
+    from herdfilter.study.data import fetch, files_of
+
+    for name in files_of(data_set):
+        path = fetch(name, to or os.environ.get("HERDFILTER_DATA") or None, source)
+        click.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")

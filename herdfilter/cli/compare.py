@@ -7,13 +7,11 @@ from pathlib import Path
 
 import click
 
-from herdfilter.cli.completion import FilterNames, ScenarioName
-from herdfilter.cli.errors import InputError
-from herdfilter.cli.findings import Findings, how_much
-from herdfilter.cli.folders import Place, output_folder
+from herdfilter.cli.findings import Findings, output_options
+from herdfilter.cli.terminal import FilterNames, InputError, PathName, ScenarioName, output_folder
 
 
-@click.command(short_help="Compare filters on a scenario.")
+@click.command("compare", short_help="Compare filters on a scenario.")
 @click.argument("scenario", type=ScenarioName())
 @click.option(
     "--filters",
@@ -26,13 +24,13 @@ from herdfilter.cli.folders import Place, output_folder
     "--runs",
     type=int,
     metavar="N",
-    help="Monte Carlo runs, of a family of each model. [default: the scenario's]",
+    help="Monte Carlo runs; for a family, of each model. [default: the scenario's]",
 )
 @click.option(
     "--models",
     type=int,
     metavar="M",
-    help="Models, of a scenario that is a family of them, such as `random`. [default: the scenario's]",
+    help="Number of models of a family such as the scenario `random`. [default: the scenario's]",
 )
 @click.option(
     "--first-model",
@@ -45,20 +43,20 @@ from herdfilter.cli.folders import Place, output_folder
 @click.option("--data", metavar="DIR", help="Folder of the real data, for scenarios that need them.")
 @click.option(
     "--out",
-    type=Place(),
+    type=PathName(),
     metavar="DIR",
-    help="Folder for report, tables and figures, and for study.sqlite, which takes every finished run at once.",
+    help="Folder for report, tables, figures and study.sqlite, which takes each run as soon as it is finished.",
 )
 @click.option(
     "--resume",
     is_flag=True,
-    help="Continue the same comparison in --out where it was cut off, or with more --runs or --models.",
+    help="Continue the same comparison in --out after it was cut off, or with more --runs or --models.",
 )
 @click.option(
     "--run-timeout",
     type=float,
     metavar="SECONDS",
-    help="What a filter may take for a run; one that takes longer has failed. [default: for ever]",
+    help="Time that a filter may take for a run; a longer run has failed. [default: no limit]",
 )
 @click.option(
     "--scheduler",
@@ -66,8 +64,8 @@ from herdfilter.cli.folders import Place, output_folder
     help="local, dask (a Dask cluster of W processes on this machine), or the address of a cluster: tcp://host:8786. "
     "[default: local]",
 )
-@how_much
-def compare(
+@output_options
+def compare_command(
     scenario: str,
     filters: str | None,
     particles: str | None,
@@ -88,17 +86,17 @@ def compare(
     """Compare filters on a SCENARIO: a name that `herdfilter scenarios` lists, or a TOML file.
 
     A TOML file runs the code that it names: Python files beside it in `type`, modules under `imports`. Read both keys
-    of a file from elsewhere first; one with neither uses nothing but herdfilter's own classes.
+    of a file from elsewhere first; without them it uses herdfilter's own classes alone.
     """
     import joblib
 
     from herdfilter._checks import as_positive, check_count
+    from herdfilter.filters.progress import live_line
     from herdfilter.study.engine import run_study
-    from herdfilter.study.executors import check_scheduler, end_idle_processes
-    from herdfilter.study.progress import told
-    from herdfilter.study.stopping import Stopped, stopped_by
+    from herdfilter.study.plan import plan_study
     from herdfilter.study.store import FILE_NAME
-    from herdfilter.study.study import plan_study
+    from herdfilter.study.tasks import Stopped, stop_on_signals
+    from herdfilter.study.workers import check_scheduler, end_idle_processes
 
     if resume and out is None:
         raise InputError("resume: needs --out, the folder of the comparison to continue")
@@ -107,15 +105,20 @@ def compare(
     if "://" in check_scheduler(scheduler) and workers is not None:
         raise InputError(f"workers: the cluster at {scheduler} has its own; leave out --workers")
     workers = joblib.cpu_count() if workers is None else check_count("workers", workers)
-    with told(lambda seconds: f"preparing {scenario} ({seconds:.0f} s)", not quiet):
-        study = plan_study(scenario, _names(filters), _counts(particles), runs, seed, data, models, first_model)
+    names = None if filters is None else [name.strip() for name in filters.split(",") if name.strip()]
+    try:
+        counts = None if particles is None else [int(count) for count in particles.split(",")]
+    except ValueError:
+        raise InputError(f"particles: expected integers separated by commas, got {particles!r}") from None
+    with live_line(lambda seconds: f"preparing {scenario} ({seconds:.0f} s)", not quiet):
+        study = plan_study(scenario, names, counts, runs, seed, data, models, first_model)
     store = None if out is None else out / FILE_NAME
     try:
-        with stopped_by("SIGINT", "SIGTERM", "SIGHUP"), output_folder(out, FILE_NAME):
+        with stop_on_signals("SIGINT", "SIGTERM", "SIGHUP"), output_folder(out, FILE_NAME):
             result = run_study(study, workers, not quiet, store, resume, scheduler, run_timeout)
     except KeyboardInterrupt as stop:
         if store is not None:
-            with suppress(OSError):  # after SIGHUP there may be nobody to tell
+            with suppress(OSError):  # after SIGHUP the terminal may be gone
                 click.echo(
                     f"Cut off; what was finished is in {store}. The same command with --resume goes on.",
                     err=True,
@@ -130,17 +133,6 @@ def compare(
     finally:
         end_idle_processes()
     findings = Findings(result, study.runs, wide, quiet, verbose)
-    findings.tell()
+    findings.print_all()
     if out is not None:
         findings.write(out, [FILE_NAME])
-
-
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _counts(text: str | None) -> list[int] | None:
-    try:
-        return None if text is None else [int(count) for count in text.split(",")]
-    except ValueError:
-        raise InputError(f"particles: expected integers separated by commas, got {text!r}") from None

@@ -1,50 +1,50 @@
-"""What a comparison has found: told on the terminal, and written into a folder."""
+"""The findings of a comparison: printed, written into a folder, shown again from a store, exported."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from herdfilter.cli.errors import InputError
-from herdfilter.cli.tables import WIDTH, definitions, echo, in_blocks, write_csv
+from herdfilter.cli.terminal import (
+    LINE_WIDTH,
+    InputError,
+    PathName,
+    echo,
+    in_blocks,
+    names_with_text,
+    output_folder,
+    write_csv,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from herdfilter.study.results import StudyResult
 
-TABLE = "table.txt"
-"""The file in the output folder that holds what the terminal shows."""
+TABLE_FILE = "table.txt"
+"""The file in the output folder that holds the text of the terminal."""
 
 
-def how_much(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how much is told."""
-    command = click.option("-v", "--verbose", is_flag=True, help="Also how it was made, and all failures.")(command)
+def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how much is printed."""
+    command = click.option("-v", "--verbose", is_flag=True, help="Add the settings of the study, and all failures.")(command)
     command = click.option("-q", "--quiet", is_flag=True, help="Only the verdict, and errors.")(command)
     return click.option(
         "--wide",
         is_flag=True,
-        help="All columns side by side, in place of the most important in 80 characters.",
+        help="All columns side by side; otherwise the most important ones in 80 characters.",
     )(command)
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """The outcome of a comparison, ready to be told.
-
-    Attributes
-    ----------
-    result : StudyResult
-    planned : int
-        Runs that were to be made.
-    wide, quiet, verbose : bool
-        How much is told (`how_much`).
-    """
+    """The result of a comparison of `planned` runs, ready to be printed as far as `output_options` say."""
 
     result: StudyResult
     planned: int
@@ -52,21 +52,21 @@ class Findings:
     quiet: bool = False
     verbose: bool = False
 
-    def tell(self) -> None:
+    def print_all(self) -> None:
         """Print table, failures, definitions and verdict."""
-        from herdfilter.study.progress import told
+        from herdfilter.filters.progress import live_line
 
         if self.quiet:
             echo(self.result.verdict)
             return
-        with told(lambda seconds: f"summary ({seconds:.0f} s)"):
+        with live_line(lambda seconds: f"summary ({seconds:.0f} s)"):
             text = self.text(self.wide)
         echo("\n" + text, nl=False)
         if self.verbose:
-            echo("\n" + "\n".join(self.how()))
+            echo("\n" + "\n".join(self.settings()))
 
     def text(self, wide: bool = False) -> str:
-        """Return what is told without being asked for more."""
+        """Return the text that is printed unless more or less is asked for."""
         from herdfilter.report.wording import definition, extent, floor, of_models
 
         study, models = self.result.study, self.result.models
@@ -77,12 +77,12 @@ class Findings:
         else:
             head += ["95 % intervals over models in brackets, from six models on"]
             about = of_models(models)
-        words = [*failures(self.result.runs), *definition(study.scenario), *about, self.result.verdict]
-        lines = [*head, "", *self._table(wide), "", *(line for text in words for line in wrap(text, WIDTH))]
+        words = [*failure_lines(self.result.runs), *definition(study.scenario), *about, self.result.verdict]
+        lines = [*head, "", *self._table(wide), "", *(line for text in words for line in wrap(text, LINE_WIDTH))]
         return "\n".join(lines) + "\n"
 
-    def how(self) -> list[str]:
-        """Return how filters were built, what was computed where, and the failures one by one."""
+    def settings(self) -> list[str]:
+        """Return the settings of the study and its filters, the machines used, and the failures one by one."""
         from herdfilter.report.wording import built, configuration
 
         described = self.result.description.get("filters", {})
@@ -92,10 +92,10 @@ class Findings:
         entries += [
             (f"{row['filter']}, run {row['run']}, n = {row['n_particles']}", row["error"]) for _, row in failed.iterrows()
         ]
-        return definitions(entries)
+        return names_with_text(entries)
 
     def _table(self, wide: bool) -> list[str]:
-        from herdfilter.study.headings import headings, headings_of_models
+        from herdfilter.study.columns import headings, headings_of_models
 
         summary, models = self.result.summary, self.result.models
         if models is None:
@@ -111,18 +111,18 @@ class Findings:
                 cells.append(heading.value(row) + (f" ({ends[0]}, {ends[1]})" if ends else ""))
             rows.append([row["filter"], str(row["n_particles"]), *cells])
         heads = ["filter", "n", *(heading.label for heading in shown)]
-        return in_blocks(heads, rows, keys=2, width=None if wide else WIDTH)
+        return in_blocks(heads, rows, keys=2, width=None if wide else LINE_WIDTH)
 
     def write(self, out: Path, there: Sequence[str] = ()) -> None:
-        """Write tables, figures and report into a folder; files `there` are named with them."""
+        """Write tables, figures and report into a folder, and print their names after the files `there`."""
+        from herdfilter.filters.progress import live_line
         from herdfilter.plotting import drawings, save_figures
         from herdfilter.report import write_report
-        from herdfilter.study.progress import told
 
         result = self.result
         try:
-            with told(lambda seconds: f"figures and report ({seconds:.0f} s)", not self.quiet):
-                (out / TABLE).write_text(self.text(), encoding="utf-8")
+            with live_line(lambda seconds: f"figures and report ({seconds:.0f} s)", not self.quiet):
+                (out / TABLE_FILE).write_text(self.text(), encoding="utf-8")
                 write_csv(result.runs, out / "runs.csv")
                 write_csv(result.summary, out / "summary.csv")
                 tables = ["runs.csv", "summary.csv"]
@@ -136,16 +136,68 @@ class Findings:
             kept = f"; the runs are kept in {out / there[0]}, `herdfilter show` reads them" if there else ""
             raise InputError(f"out: cannot write into {out} ({error.strerror or error}){kept}") from None
         if not self.quiet:
-            names = [*there, TABLE, *tables]
+            names = [*there, TABLE_FILE, *tables]
             names += dict.fromkeys(f"{path.stem}.png/.svg" for path in figures)
             echo(f"Wrote {', '.join(names)} into {out}\nThe report: {report}")
 
 
-def failures(runs: pd.DataFrame) -> list[str]:
-    """Say which filters failed how often, and the first error of each."""
+def failure_lines(runs: pd.DataFrame) -> list[str]:
+    """Return a line for each filter that failed: how often, and its first error."""
     lines = []
     for name, rows in runs.groupby("filter", sort=False):
         errors = rows["error"][rows["error"] != ""]
         if len(errors):
             lines.append(f"{name} failed in {len(errors)} of {len(rows)} runs; the first: {errors.iloc[0]}")
     return lines
+
+
+@click.command(short_help="Show the findings of a comparison again.")
+@click.argument("file", type=PathName())
+@click.option("--out", type=PathName(), metavar="DIR", help="Folder for report, tables and figures.")
+@output_options
+def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -> None:
+    """Show the findings of `compare --out` again, without running anything: the table, and with --out all files.
+
+    FILE is a study.sqlite, or the folder that holds one. If the comparison was cut off, only runs that all filters have
+    finished count.
+    """
+    from herdfilter.study.plan import Study
+    from herdfilter.study.store import open_for_reading
+
+    with open_for_reading(file) as store, output_folder(out):
+        result = store.result()
+        planned = Study.described(store.description()).runs
+    findings = Findings(result, planned, wide, quiet, verbose)
+    findings.print_all()
+    if out is not None:
+        findings.write(out)
+
+
+@click.command(short_help="Write the runs of a comparison as CSV or Parquet.")
+@click.argument("file", type=PathName())
+@click.option("--csv", type=PathName(), metavar="PATH", help="CSV file to write.")
+@click.option("--parquet", type=PathName(), metavar="PATH", help="Parquet file to write.")
+def export(file: Path, csv: Path | None, parquet: Path | None) -> None:
+    """Write the runs of a study.sqlite as CSV or Parquet: one row per filter, particle count and run.
+
+    FILE is a study.sqlite, or the folder that holds one.
+    """
+    from herdfilter.study.store import open_for_reading
+
+    if csv is None and parquet is None:
+        raise InputError("export: needs --csv PATH or --parquet PATH")
+    if parquet is not None:
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError as error:
+            raise InputError(f"parquet: needs the package pyarrow ({error}); install herdfilter[parquet]") from None
+    with open_for_reading(file) as store:
+        table = store.table()
+    writers = (csv, partial(write_csv, table)), (parquet, partial(table.to_parquet, index=False))
+    for path, write in writers:
+        if path is not None:
+            try:
+                write(path)
+            except OSError as error:
+                raise InputError(f"cannot write {path} ({error.strerror or error})") from None
+            click.echo(f"Wrote {len(table)} rows into {path}")

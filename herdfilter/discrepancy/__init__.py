@@ -1,4 +1,4 @@
-"""How well points represent a mixture, and the weights under which they do it best; one measure in each file."""
+"""Distances between points and a mixture, and the weights that minimise them; one measure in each file."""
 
 from herdfilter.discrepancy.energy import energy_distance, expected_energy_distance
 from herdfilter.discrepancy.herding_error import herding_error, normalised_l2

@@ -1,18 +1,28 @@
-"""Weights of given points under which they represent a mixture best."""
+"""Weights under which given points represent a mixture best.
+
+On the simplex they solve a quadratic programme. With Gram matrix K and expectations z, ``w' K w / 2 - z' w`` is minimised
+over ``w >= 0, sum w = 1`` by an active-set method (Lawson and Hanson 1974, ch. 23, with the sum as an equality constraint).
+The points of positive weight are the free ones; K restricted to them is kept as a Cholesky factor, to which a point is added
+or from which one is removed in O(k^2).
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import ROUNDING, Array, as_array, as_definite, as_particles, as_points, one_of
-from herdfilter.discrepancy._simplex_weights import correct_weights
 from herdfilter.kernels import Gaussian, Kernel, as_kernel, expected_kernel
 from herdfilter.mixture import GaussianMixture, as_mixture
 
 JITTER = 1e-10  # added to the diagonal of the Gram matrix, whose diagonal is 1, for signed weights
+DEPENDENT_DISTANCE = 1e-11  # squared, relative, from the span of the free points: a nearer point is not added
+
+# Options of functions that only compiled code calls
+SOLVER: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def optimal_weights(
@@ -22,11 +32,10 @@ def optimal_weights(
     constraint: Literal["simplex", "sum", "none"] = "simplex",
     kernel: Kernel | None = None,
 ) -> Array:
-    """Weights of given points that minimise their herding error ``w' K w - 2 z' w + E[k(X, X')]``.
+    """Return the weights of given points that minimise their herding error ``w' K w - 2 z' w + E[k(X, X')]``.
 
-    K is the Gram matrix of the points under the kernel, Gaussian unless another is given, and z holds the kernel's
-    expectations at them. Without a constraint these are the weights ``K^-1 z`` of Bayesian quadrature (O'Hagan 1991;
-    Huszar and Duvenaud 2012).
+    K is the Gram matrix of the points under the kernel, Gaussian by default, and z holds the kernel's expectations at them.
+    Without a constraint these are the weights ``K^-1 z`` of Bayesian quadrature (O'Hagan 1991; Huszar and Duvenaud 2012).
 
     Parameters
     ----------
@@ -38,7 +47,7 @@ def optimal_weights(
         Covariance of the kernel.
     constraint : {"simplex", "sum", "none"}
         ``"simplex"``: non-negative weights that sum to 1. ``"sum"``: signed weights that sum to 1. ``"none"``: signed
-        weights, whatever their sum.
+        weights with any sum.
     kernel : Kernel, optional
         See `herdfilter.kernels`.
 
@@ -53,20 +62,16 @@ def optimal_weights(
 
     Notes
     -----
-    K is singular to rounding where points lie close together next to the kernel. Signed weights are therefore computed with
-    1e-10 added to its diagonal, which limits them in size (`JITTER`). On the simplex no jitter is needed: a point that
-    depends on others, to 1e-11 in squared distance, keeps the weight 0.
+    K is singular to rounding if points lie close together relative to the kernel. Signed weights are therefore computed with
+    1e-10 added to its diagonal, which limits their size. On the simplex, a point that depends on others, to 1e-11 in squared
+    distance, keeps the weight 0.
 
     Examples
     --------
     >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[1.0]]])
     >>> x = np.array([[-2.0], [0.0], [2.0]])
-    >>> weights = hf.optimal_weights(x, mixture, kernel_covariance=np.eye(1))
-    >>> print(weights.round(3))
+    >>> print(hf.optimal_weights(x, mixture, kernel_covariance=np.eye(1)).round(3))
     [0.17 0.66 0.17]
-    >>> optimal, equal = hf.Points(x, weights), hf.Points(x)
-    >>> hf.herding_error(optimal, mixture, 1.0) < hf.herding_error(equal, mixture, 1.0)
-    True
     """
     one_of("constraint", constraint, ("simplex", "sum", "none"))
     d = as_mixture("mixture", mixture).dim
@@ -86,10 +91,14 @@ def optimal_weights(
 
 
 def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
-    """Non-negative weights of sum 1 that minimise ``w' gram w - 2 z' w``.
+    """Return the non-negative weights of sum 1 that minimise ``w' gram w - 2 z' w``.
 
-    The matrix (n, n) is symmetric and positive semi-definite, or as of a kernel that falls from 0, such as -r; z is (n,). A
-    ValueError names shapes that do not fit, and numbers that are not finite.
+    The matrix (n, n) is symmetric and positive semi-definite, or that of a kernel that falls from 0, such as -r; z is (n,).
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or numbers are not finite.
 
     Examples
     --------
@@ -106,17 +115,17 @@ def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
     if not asymmetry <= ROUNDING * np.abs(gram).max():
         raise ValueError(f"gram: expected a symmetric matrix, got an asymmetry of {asymmetry:g}")
     weights = np.zeros(n)
-    # Of a kernel that falls from 0, such as -r; where weights sum to 1, a constant changes nothing.
+    # A kernel that falls from 0, such as -r, is raised: a constant changes nothing if weights sum to 1.
     shift = 1.0 - gram.min() if gram[0, 0] <= 0.0 else 0.0
     shifted = np.ascontiguousarray(gram + shift)
     correct_weights(shifted, np.ascontiguousarray(z), weights, n, np.empty(n, np.int64), 0, np.empty((n, n)))
     if not 0 < weights.sum() < np.inf:
-        raise ValueError(f"z: expected numbers of the size of those of gram, got {np.abs(z).max():g}")
+        raise ValueError(f"z: expected numbers about as large as those of gram, got {np.abs(z).max():g}")
     return weights / weights.sum()
 
 
 def kernel_matrix(x: ArrayLike, covariance: ArrayLike, kernel: Kernel | None = None) -> Array:
-    """Gram matrix of a unit-peak kernel of the given covariance, Gaussian by default; (n, d) -> (n, n).
+    """Return the Gram matrix of a unit-peak kernel of the given covariance, Gaussian by default; (n, d) -> (n, n).
 
     Examples
     --------
@@ -132,3 +141,123 @@ def kernel_matrix(x: ArrayLike, covariance: ArrayLike, kernel: Kernel | None = N
     for axis in z:
         squared += (axis[:, None] - axis) ** 2
     return (Gaussian() if kernel is None else as_kernel("kernel", kernel)).value(squared)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def correct_weights(gram, z, w, count, free, size, factor):
+    """Optimise the first `count` weights, starting from the given ones; return the number of free points.
+
+    `free[:size]` lists the free points in the order of the rows of `factor`. Start with ``size = 0`` and add points one at
+    a time, or all at once: the point that gains most enters first.
+    """
+    work = np.empty((2, count))
+    blocked = np.zeros(count, np.bool_)
+    entering = -1
+    for _ in range(20 * count):
+        multiplier = 0.0
+        if size > 0:
+            size, multiplier = _minimise(z, w, free, size, factor, work)
+        if entering >= 0:
+            if w[entering] > 0.0:
+                blocked[:] = False
+            else:
+                blocked[entering] = True  # it gains less than rounding: the next try waits until another enters
+        entering = -1
+        most = 0.0
+        for i in range(count):
+            if w[i] > 0.0 or blocked[i]:
+                continue
+            if size == 0:
+                gain = z[i] - 0.5 * gram[i, i]
+            else:
+                gain = z[i] - multiplier
+                for k in range(size):
+                    gain -= gram[i, free[k]] * w[free[k]]
+            if entering < 0 or gain > most:
+                entering, most = i, gain
+        if entering < 0 or (size > 0 and most <= 1e-14):
+            break
+        size = _add(gram, free, size, factor, entering)
+        if size == 1:
+            w[free[0]] = 1.0
+    return size
+
+
+@njit(inline="always", **SOLVER)
+def _add(gram, free, size, factor, point):
+    """Append a point to the free ones, unless it depends on them; return their number."""
+    row = factor[size]
+    pivot = gram[point, point]
+    for i in range(size):
+        entry = gram[point, free[i]]
+        for k in range(i):
+            entry -= factor[i, k] * row[k]
+        row[i] = entry / factor[i, i]
+        pivot -= row[i] * row[i]
+    if pivot <= DEPENDENT_DISTANCE * gram[point, point]:
+        return size
+    row[size] = np.sqrt(pivot)
+    free[size] = point
+    return size + 1
+
+
+@njit(inline="always", **SOLVER)
+def _remove(free, size, factor, place):
+    """Remove the free point at `place` from the factor by plane rotations; return the number left."""
+    for i in range(place, size - 1):
+        free[i] = free[i + 1]
+        for k in range(i + 2):
+            factor[i, k] = factor[i + 1, k]
+    for k in range(place, size - 1):
+        a, b = factor[k, k], factor[k, k + 1]
+        r = np.sqrt(a * a + b * b)
+        c, s = a / r, b / r
+        factor[k, k] = r
+        for i in range(k + 1, size - 1):
+            a, b = factor[i, k], factor[i, k + 1]
+            factor[i, k] = c * a + s * b
+            factor[i, k + 1] = c * b - s * a
+    return size - 1
+
+
+@njit(inline="always", **SOLVER)
+def _minimise(z, w, free, size, factor, work):
+    """Minimise over the free points, dropping those of weight zero; return their number, and z_i - (K w)_i on them."""
+    goal, ones = work[0], work[1]
+    while True:
+        for i in range(size):
+            goal[i], ones[i] = z[free[i]], 1.0
+        _solve(factor, size, goal)
+        _solve(factor, size, ones)
+        total = 0.0
+        unit = 0.0
+        for i in range(size):
+            total += goal[i]
+            unit += ones[i]
+        shift = (1.0 - total) / unit
+        rate = 1.0
+        leaving = -1
+        for i in range(size):
+            goal[i] += shift * ones[i]
+            now = w[free[i]]
+            if goal[i] <= 0.0 and now <= rate * (now - goal[i]):
+                rate, leaving = now / (now - goal[i]) if now > goal[i] else 0.0, i
+        for i in range(size):
+            w[free[i]] += rate * (goal[i] - w[free[i]])
+        if leaving < 0:
+            return size, -shift
+        w[free[leaving]] = 0.0
+        size = _remove(free, size, factor, leaving)
+
+
+@njit(**SOLVER)
+def _solve(factor, size, vector):
+    """Solve (F F') y = vector in place."""
+    for i in range(size):
+        for k in range(i):
+            vector[i] -= factor[i, k] * vector[k]
+        vector[i] /= factor[i, i]
+    for i in range(size - 1, -1, -1):
+        vector[i] /= factor[i, i]
+        for k in range(i):
+            vector[k] -= factor[i, k] * vector[i]

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_any, as_array, as_numbers, as_weights, check_count, check_flags, shown
-from herdfilter.discrete._conditional import (
-    TOLERANCE,
-    Conditional,
-    JointConditional,
-    States,
-    checked_neighbours,
-    checked_probabilities,
-)
-from herdfilter.discrete._herding import TIE
+from herdfilter._checks import Array, as_any, as_array, as_list, as_numbers, as_weights, check_count, check_flags, short_repr
+from herdfilter.discrete.herding import TIED_SCORES
 
-REVISITS = 16  # for each variable, at which the neighbours are checked to be all the conditional depends on
+CHECKED_REVISITS = 16  # for each variable: a check that its conditional depends on nothing but its neighbours
+States = NDArray[np.int64]
+Conditional = Callable[[int, States], ArrayLike]
+PROBABILITY_ERROR = 1e-6  # of the sum of a conditional distribution
 
 
 class DictionaryFullError(RuntimeError):
@@ -31,9 +26,9 @@ class DictionaryFullError(RuntimeError):
     Attributes
     ----------
     states : ndarray of int, shape (m, d)
-        The states completed before, without the burn-in; a valid sample, only shorter than asked for.
+        The states completed before, without the burn-in: a valid but shorter sample.
     vectors, n_bytes : int
-        Weight vectors in the dictionary, and what they occupy.
+        Weight vectors in the dictionary, and their memory.
 
     Examples
     --------
@@ -47,7 +42,7 @@ class DictionaryFullError(RuntimeError):
 
     def __init__(self, vectors: int, n_bytes: int, states: States) -> None:
         super().__init__(
-            f"max_vectors: {vectors:,} weight vectors are kept ({n_bytes / 1e6:,.1f} MB) and one more is needed after "
+            f"max_vectors: expected at most {vectors:,} weight vectors ({n_bytes / 1e6:,.1f} MB), got one more after "
             f"{len(states):,} states (attribute `states`); pass `neighbours`, the variables each conditional depends on, "
             "or a larger `max_vectors`"
         )
@@ -61,13 +56,13 @@ class DictionaryFullError(RuntimeError):
 class HerdedGibbs:
     """Deterministic Gibbs sampling on discrete variables: every conditional distribution is herded.
 
-    There is one weight vector for each variable and configuration of its neighbours, kept in a dictionary and zero when
-    first met. One sweep gives one state; for i = 0, ..., d - 1 in turn, with w the vector of i and its neighbours' values,
+    There is one weight vector for each variable and configuration of its neighbours, kept in a dictionary and zero at the
+    first visit. One sweep gives one state; for i = 0, ..., d - 1 in turn, with w the vector of i and its neighbours' values,
 
         w <- w + p(x_i = . | rest),    x_i <- argmax w,    w[x_i] <- w[x_i] - 1
 
-    with ties to the lowest value. Keyed by all other variables, as by default, the distribution of the states converges to
-    the target in total variation at the rate 1/n, where random Gibbs sampling has n^(-1/2). Keyed by the neighbours in a
+    with ties to the lowest value. Keyed by all other variables, the default, the distribution of the states converges to
+    the target in total variation at the rate 1/n, that of random Gibbs sampling at n^(-1/2). Keyed by the neighbours in a
     sparse graph, far fewer vectors are needed; single variables still follow their conditionals closely, but the joint
     distribution is met about as slowly as by random Gibbs sampling and a bias may stay (Yamashita and Suzuki 2019).
 
@@ -75,19 +70,19 @@ class HerdedGibbs:
     ----------
     conditional : callable
         ``conditional(i, x)`` gives the probabilities, shape (cardinalities[i],), of the values of variable i given the
-        others in the state `x`, shape (d,) of int, whose entry i is to be ignored.
+        others in the state `x`, shape (d,) of int; it ignores entry i.
     cardinalities : sequence of int, shape (d,)
-        How many values each variable takes; they are counted from 0.
+        Number of values of each variable; they are counted from 0.
     neighbours : sequence of d sequences of int, optional
         For each variable the others that its conditional depends on (its Markov blanket); by default all.
     max_vectors : int
         The largest number of weight vectors to keep. One takes a few hundred bytes.
     strict : bool
-        Refuse before the start wherever the bound could be hit; by default only where it is certain to be.
+        Refuse before the start if the bound could be hit; by default only if it is certain to be.
     remember : bool
         Keep conditionals beside their weights, so that `conditional` is called once for each configuration of the
         neighbours, and a few times more to check that it depends on nothing else. Otherwise it is called at every
-        update; then `neighbours` may leave out some of what it depends on, which is an approximation.
+        update; then `neighbours` may leave out some of the variables it depends on, as an approximation.
 
     Raises
     ------
@@ -116,10 +111,12 @@ class HerdedGibbs:
             raise ValueError(f"conditional: expected a function of (i, x), got {self.conditional!r}")
         sizes = np.atleast_1d(as_any("cardinalities", self.cardinalities))
         if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
-            raise ValueError(f"cardinalities: expected positive integers, one per variable, got {shown(self.cardinalities)}")
+            raise ValueError(
+                f"cardinalities: expected positive integers, one per variable, got {short_repr(self.cardinalities)}"
+            )
         object.__setattr__(self, "cardinalities", tuple(sizes.tolist()))
         if self.neighbours is not None:
-            object.__setattr__(self, "neighbours", checked_neighbours(self.neighbours, len(sizes)))
+            object.__setattr__(self, "neighbours", as_neighbours(self.neighbours, len(sizes)))
         object.__setattr__(self, "max_vectors", check_count("max_vectors", self.max_vectors))
 
     @classmethod
@@ -129,8 +126,8 @@ class HerdedGibbs:
         Parameters
         ----------
         table : array_like, shape cardinalities
-            Non-negative weights of all states; normalised to sum to 1. Where the others have a configuration of
-            probability 0, the conditional is taken as uniform.
+            Non-negative weights of all states; normalised to sum to 1. A conditional is uniform if the others have a
+            configuration of probability 0.
         **options
             `neighbours`, `max_vectors`, `strict` and `remember` as above.
         """
@@ -142,7 +139,7 @@ class HerdedGibbs:
 
     @property
     def possible_vectors(self) -> int:
-        """How many weight vectors there are in all: configurations of the neighbours, summed over the variables."""
+        """Number of all weight vectors: configurations of the neighbours, summed over the variables."""
         return sum(prod(self.cardinalities[j] for j in around) for around in self._around())
 
     def sample(self, n: int, start: ArrayLike | None = None, burn_in: int = 0) -> States:
@@ -169,7 +166,7 @@ class HerdedGibbs:
             If `max_vectors` is hit on the way; the error holds the states so far.
         ValueError
             If `max_vectors` is certain to be hit (or could be, with `strict`); if a conditional has the wrong length,
-            negative or NaN entries, or does not sum to 1; or if it is seen to depend on more than the neighbours.
+            negative or NaN entries, or does not sum to 1; or if it depends on more than the neighbours.
         """
         n, burn_in = check_count("n", n), check_count("burn_in", burn_in, minimum=0)
         d = len(self.cardinalities)
@@ -179,7 +176,7 @@ class HerdedGibbs:
         key_type = np.min_scalar_type(max(self.cardinalities) - 1)
         around = [np.array(indices, dtype=np.intp) for indices in self._around()]
         dictionaries: list[dict[bytes, Array]] = [{} for _ in range(d)]
-        revisits = [REVISITS if self.neighbours is not None else 0] * d
+        revisits = [CHECKED_REVISITS if self.neighbours is not None else 0] * d
         vectors = 0
         compact = x.astype(key_type)
         states = np.empty((n, d), np.int64)
@@ -201,7 +198,7 @@ class HerdedGibbs:
                     self._check_neighbours(i, x, entry[0])
                 weights = entry[1]
                 weights += entry[0]
-                value = int((weights > weights.max() - TIE).argmax())
+                value = int((weights > weights.max() - TIED_SCORES).argmax())
                 weights[value] -= 1.0
                 x[i] = compact[i] = value
             if t >= 0:
@@ -222,7 +219,7 @@ class HerdedGibbs:
         return state.astype(np.int64)
 
     def _refuse_if_too_large(self, sweeps: int) -> None:
-        """Every variable meets at least one configuration, and at most as many as there are or as it is updated."""
+        """Raise an error if `max_vectors` is too small: a variable meets at most as many configurations as sweeps."""
         d = len(self.cardinalities)
         counts = [prod(self.cardinalities[j] for j in around) for around in self._around()]
         most = sum(min(count, sweeps) for count in counts)
@@ -234,23 +231,72 @@ class HerdedGibbs:
             )
 
     def _probabilities(self, i: int, x: States) -> Array:
-        return checked_probabilities(self.conditional(i, x.copy()), self.cardinalities[i], i, x)
+        return as_probabilities(self.conditional(i, x.copy()), self.cardinalities[i], i, x)
 
     def _check_neighbours(self, i: int, x: States, known: Array) -> None:
         now = self._probabilities(i, x)
-        if np.abs(now - known).max() > TOLERANCE:
+        if np.abs(now - known).max() > PROBABILITY_ERROR:
             raise ValueError(
-                f"neighbours: variable {i} depends on more than its neighbours {list(self._around()[i])}: at the "
-                f"same values of these its conditional was {known.tolist()} before and is {now.tolist()} at x = {x.tolist()}"
+                f"neighbours: expected variable {i} to depend on its neighbours {list(self._around()[i])} only, got the "
+                f"conditionals {known.tolist()} and {now.tolist()} for the same values of these, the latter at {x.tolist()}"
             )
 
 
 def _n_bytes(dictionaries: list[dict[bytes, Array]]) -> int:
-    """Memory of the dictionaries with their keys and vectors, which are all of one size for one variable."""
+    """Return the memory of the dictionaries; keys and vectors of one variable are all of one size."""
     total = 0
-    for kept in dictionaries:
-        total += sys.getsizeof(kept)
-        for key, entry in kept.items():
-            total += len(kept) * (sys.getsizeof(key) + sys.getsizeof(entry))
-            break
+    for vectors in dictionaries:
+        total += sys.getsizeof(vectors)
+        for key, entry in list(vectors.items())[:1]:
+            total += len(vectors) * (sys.getsizeof(key) + sys.getsizeof(entry))
     return total
+
+
+@dataclass(frozen=True, eq=False)
+class JointConditional:
+    """Conditional distributions of a joint table for `HerdedGibbs`; uniform if all values are impossible."""
+
+    table: Array
+
+    def __call__(self, i: int, x: States) -> Array:
+        """Return the probabilities of the values of variable i given the others in `x`."""
+        column = self.table[(*x[:i], slice(None), *x[i + 1 :])]
+        total = column.sum()
+        return column / total if total > 0 else np.full(len(column), 1.0 / len(column))
+
+
+def as_probabilities(came: ArrayLike, values: int, i: int, x: States) -> Array:
+    """Return the answer of the conditional of variable i at x as probabilities, shape (values,)."""
+    try:
+        p = as_numbers("p", came, (values,))
+    except ValueError:
+        p = np.empty(0)
+    where = f"conditional of variable {i} at x = {x.tolist()}"
+    if p.shape != (values,):
+        raise ValueError(f"{where}: expected {values} numbers, got {short_repr(came)}")
+    total = p.sum()
+    if not (p >= 0).all():
+        raise ValueError(f"{where}: expected non-negative numbers, got {p.tolist()}")
+    if not abs(total - 1.0) <= PROBABILITY_ERROR:
+        raise ValueError(f"{where}: expected a sum of 1, got {total:.9g} from {p.tolist()}")
+    return p / total
+
+
+def as_neighbours(neighbours: Sequence[Sequence[int]], d: int) -> tuple[tuple[int, ...], ...]:
+    """Return the neighbours of every variable, sorted, if they are distinct other variables."""
+    neighbours = as_list("neighbours", neighbours, "a list for each variable")
+    if len(neighbours) != d:
+        raise ValueError(f"neighbours: expected {d} lists, one per variable, got {len(neighbours)}")
+    checked = []
+    for i, around in enumerate(neighbours):
+        index = as_any("neighbours", around)
+        if index.size == 0:
+            index = index.astype(np.int64)
+        allowed = index.ndim == 1 and index.dtype.kind in "iu" and not ((index < 0) | (index >= d) | (index == i)).any()
+        if not allowed or len(set(index.tolist())) != len(index):
+            raise ValueError(
+                f"neighbours: expected distinct variables from 0 to {d - 1} other than {i} for variable {i}, "
+                f"got {short_repr(around)}"
+            )
+        checked.append(tuple(sorted(index.tolist())))
+    return tuple(checked)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import as_array, as_weights, check_count
-from herdfilter.discrete._herding import herded_labels, herded_states
+from herdfilter._checks import Array, as_array, as_weights, check_count
 
-SEPARATED = 1e-9  # relative margin, far above rounding, by which weights must separate moments from features
+SEPARATING_MARGIN = 1e-9  # relative, far above rounding, by which weights must separate moments from features
+TIED_SCORES = 1e-9  # relative to one step of the weights: scores that differ by less are equal, the first is taken
 
 
 def herding(moments: ArrayLike, n: int, features: ArrayLike | None = None) -> NDArray[np.int64]:
-    """Deterministic sequence of states whose average features follow the given moments (Welling 2009, eqs. 1 and 2).
+    """Return a sequence of states whose average features follow the given moments (Welling 2009, eqs. 1 and 2).
 
     ``x_t = argmax_x <w_{t-1}, phi(x)>``, then ``w_t = w_{t-1} + moments - phi(x_t)``, with ``w_0 = moments`` and ties to the
     lowest state. Since ``w_t - w_0`` is t times the error of the first t states, the error falls as 1/t for as long as the
-    weights stay bounded, which they do for moments inside the convex hull of the features.
+    weights stay bounded, as they do for moments inside the convex hull of the features.
 
     Parameters
     ----------
@@ -25,9 +26,8 @@ def herding(moments: ArrayLike, n: int, features: ArrayLike | None = None) -> ND
     n : int
         Length of the sequence.
     features : array_like, shape (S, k), optional
-        Feature vectors phi(x) of the S states. By default the indicators of the states: the number of times a state
-        has come up then exceeds t times its probability by less than 1 at every t, and falls short of it by at most
-        1 + 1/2 + ... + 1/S.
+        Feature vectors phi(x) of the S states. By default the indicators of the states: the number of visits of a state then
+        exceeds t times its probability by less than 1 at every t, and falls short of it by at most 1 + 1/2 + ... + 1/S.
 
     Returns
     -------
@@ -37,9 +37,8 @@ def herding(moments: ArrayLike, n: int, features: ArrayLike | None = None) -> ND
     Raises
     ------
     ValueError
-        If an argument is not of the stated kind, or if the moments lie outside the convex hull of the features. The
-        weights would diverge; the error is raised as soon as they separate the moments from all features, which proves
-        it at no cost. Moments barely outside may go unnoticed for n steps.
+        If an argument is not of the stated kind, or if the moments lie outside the convex hull of the features. The error is
+        raised as soon as the weights separate the moments from all features; moments barely outside may go unnoticed.
 
     Examples
     --------
@@ -54,11 +53,70 @@ def herding(moments: ArrayLike, n: int, features: ArrayLike | None = None) -> ND
     if phi.size == 0:
         raise ValueError(f"features: expected at least one state and one feature, got shape {phi.shape}")
     target = as_array("moments", moments, (phi.shape[1],))
-    states, found, direction = herded_states(np.ascontiguousarray(phi), target, n, SEPARATED)
+    states, found, direction = herded_states(np.ascontiguousarray(phi), target, n, SEPARATING_MARGIN)
     if found < n:
         raise ValueError(
             f"moments: expected a point in the convex hull of the features, got one outside: along the direction "
             f"{np.array2string(direction, precision=3, threshold=8)} it lies at {direction @ target:.6g}, all features "
-            f"at {(phi @ direction).max():.6g} or less"
+            f"at most at {(phi @ direction).max():.6g}"
         )
     return states
+
+
+def herded_labels(weights: Array, n: int) -> NDArray[np.int64]:
+    """Return n labels whose counts stay close to t * weights at every t, by herding on a finite set (Welling 2009)."""
+    labels = np.empty(n, np.int64)
+    _herd_labels(np.ascontiguousarray(weights, np.float64), np.zeros(len(weights)), labels)
+    return labels
+
+
+@njit(cache=True, nogil=True)
+def _herd_labels(weights, lack, labels):
+    """Fill in the labels; `lack`, zeros at first, is the amount by which every count falls short."""
+    for t in range(len(labels)):
+        best = 0
+        for m in range(len(weights)):
+            lack[m] += weights[m]
+            if lack[m] > lack[best] + TIED_SCORES:
+                best = m
+        labels[t] = best
+        lack[best] -= 1.0
+
+
+@njit(cache=True, nogil=True)
+def herded_states(features, moments, n, tolerance):
+    """Herd with features (S, k); return n states, their number, and the last weights.
+
+    The loop stops early if the weights w separate the moments from all features, <w, moments> > max_x <w, phi(x)> by more
+    than `tolerance` times the largest term: the moments then lie outside the convex hull.
+    """
+    size, k = features.shape
+    w = np.empty(k)
+    for j in range(k):
+        w[j] = 0.0
+    states = np.empty(n, dtype=np.int64)
+    for t in range(n):
+        scale = 0.0
+        wanted = 0.0
+        for j in range(k):
+            w[j] += moments[j]
+            wanted += w[j] * moments[j]
+        best = 0
+        best_score = -np.inf
+        for x in range(size):
+            score = 0.0
+            length = 0.0
+            for j in range(k):
+                term = w[j] * features[x, j]
+                score += term
+                length += abs(term)
+            scale = max(scale, length)
+            if score > best_score + TIED_SCORES * scale:
+                best_score = score
+                best = x
+        if wanted - best_score > tolerance * scale:
+            return states, t, w
+        states[t] = best
+        for j in range(k):
+            w[j] -= features[best, j]
+    return states, n, w

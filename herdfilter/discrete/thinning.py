@@ -8,45 +8,36 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import (
-    LARGEST,
-    Array,
-    as_array,
-    as_dims,
-    as_numbers,
-    as_particles,
-    as_weights,
-    check_count,
-)
+from herdfilter._checks import LARGEST, Array, as_array, as_dims, as_numbers, as_particles, as_weights, check_count
 from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles
 
-BLOCK = 256  # points whose distances to as many others are taken at once: they stay in the cache
-KEPT = 2**24  # distances between members and all points that are kept at once
-SWEEPS = 50  # of exchange over all members, at most
-WORTH = 0.01  # relative fall of the energy distance for which there is another sweep
-GAIN = 1e-9  # least gain of an exchange relative to the mean distance: rounding makes none
+POINTS_AT_ONCE = 256  # points whose distances to as many others are taken at once: they stay in the cache
+DISTANCES_KEPT = 2**24  # distances between members and all points that are kept at once
+EXCHANGE_SWEEPS = 50  # of exchange over all members, at most
+WORTHWHILE_FALL = 0.01  # relative fall of the energy distance for which there is another sweep
+LEAST_GAIN = 1e-9  # least gain of an exchange relative to the mean distance: rounding makes none
 FREEDOM = 3.0  # degrees of freedom of the t distribution whose scatter sets the metric
-ROUNDS = 50  # of its iteration
-CONVERGED = 0.01  # relative change of the scatter that no longer matters
+SCATTER_ROUNDS = 50  # of its iteration
+SETTLED_SCATTER = 0.01  # relative change of the scatter that no longer matters
 
 
 def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Sequence[int] = ()) -> NDArray[np.int64]:
-    """Choose m members of a sample that represent it best, all with the same weight; returns their indices.
+    """Choose m members of a sample that represent it best, all with the same weight; return their indices.
 
-    Chosen are the members of least energy distance to the whole sample, ``2 E|X - Y| - E|X - X'| - E|Y - Y'|`` with X from
-    the members and Y from the sample (Szekely and Rizzo 2013): first one by one, each the best addition, which is herding
-    with the kernel ``-|x - y|`` (Chen, Welling and Smola 2010), then exchanged, each in turn for the best replacement, until
-    a sweep over all members gains less than one per cent. The kernel has no width to choose; the points of least distance,
-    members or not, are the support points of Mak and Joseph (2018).
+    The members have least energy distance to the whole sample, ``2 E|X - Y| - E|X - X'| - E|Y - Y'|`` with X from the
+    members and Y from the sample (Szekely and Rizzo 2013). They are chosen one by one, each the best addition, which is
+    herding with the kernel ``-|x - y|`` (Chen, Welling and Smola 2010), then exchanged, each in turn for the best
+    replacement, until a sweep over all members gains less than one per cent. The kernel has no width to choose; the points
+    of least distance, members or not, are the support points of Mak and Joseph (2018).
 
-    Distances are taken in coordinates in which the sample has unit scatter, so that the choice is the same whatever the
-    units of the state, or any other affine map of it. The scatter is that of a t distribution with three degrees of
-    freedom, which outliers and heavy tails do not inflate (Kent and Tyler 1991); where there is none, as with most points in
-    a plane, the covariance. Angles are points on a circle, its radius by their own scatter.
+    Distances are taken in coordinates in which the sample has unit scatter, so that units of the state, or any other affine
+    map, do not matter. The scatter is that of a t distribution with three degrees of freedom, which outliers and heavy tails
+    do not inflate (Kent and Tyler 1991); if it does not exist, as with most points in a plane, the covariance. Angles are
+    points on a circle, its radius by their own scatter.
 
-    The result is deterministic, and the order of the points has no influence but on the choice between equal ones. All pairs
-    of points are visited once, in blocks, and the m n pairs with a member a few times: time grows as n^2 d, memory as n d.
+    The result is deterministic, and the order of the points decides only between equal ones. Time grows as n^2 d, memory as
+    n d.
 
     Parameters
     ----------
@@ -55,15 +46,15 @@ def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Seque
     m : int
         Number of members, at most n.
     weights : array_like, shape (n,), optional
-        Non-negative weights of the sample; normalised to sum to 1. Equal weights when omitted.
+        Non-negative weights of the sample; normalised to sum to 1. Equal by default.
     circular : sequence of int
         Indices of the dimensions that are angles, in radians.
 
     Returns
     -------
     ndarray of int, shape (m,)
-        Indices in ascending order, for ``x[indices]`` and for whatever else belongs to the sample. None is repeated; with
-        `weights`, point i may come up ``ceil(m weights[i])`` times.
+        Indices in ascending order, for ``x[indices]`` and arrays that belong to the sample. Without `weights` all differ;
+        with them, point i may come up ``ceil(m weights[i])`` times.
 
     Raises
     ------
@@ -103,7 +94,7 @@ def _as_sample(x: ArrayLike) -> Array:
 
 
 def _metric(x: Array, w: Array, circular: list[int]) -> Array:
-    """Coordinates in which Euclidean distances count: unit scatter, and two for each angle."""
+    """Return coordinates in which Euclidean distances count: unit scatter, and two for each angle."""
     x = unwrap_angles(x, w, circular)
     centred = x - w @ x
     size = np.abs(centred).max(axis=0)
@@ -117,16 +108,16 @@ def _metric(x: Array, w: Array, circular: list[int]) -> Array:
 
 
 def _whitened(covariance: Array, centred: Array) -> Array:
-    """Points (n, d) in coordinates in which the covariance is I."""
+    """Return points (n, d) in coordinates in which the covariance is I."""
     return scipy.linalg.solve_triangular(np.linalg.cholesky(covariance), centred.T, lower=True).T
 
 
 def _scatter(x: Array, w: Array) -> Array:
-    """Scatter (d, d) of the t distribution that is most likely for weighted points about 0; their covariance if none is."""
+    """Return the scatter (d, d) of the likeliest t distribution for weighted points; if it fails, their covariance."""
     d = x.shape[1]
     covariance = scatter = regularised((x.T * w) @ x)
     centre = np.zeros(d)
-    for _ in range(ROUNDS):
+    for _ in range(SCATTER_ROUNDS):
         white = _whitened(scatter, x - centre)
         share = w / (FREEDOM + (white * white).sum(axis=1))
         share /= share.sum()  # not by the sum of w: the same maximum in fewer rounds (Kent, Tyler and Vardi 1994)
@@ -134,7 +125,7 @@ def _scatter(x: Array, w: Array) -> Array:
         found = regularised(((x - centre).T * share) @ (x - centre))
         change = np.abs(found - scatter) / np.sqrt(np.outer(scatter.diagonal(), scatter.diagonal()))
         scatter = found
-        if change.max() < CONVERGED:
+        if change.max() < SETTLED_SCATTER:
             return scatter
     return covariance
 
@@ -149,7 +140,7 @@ def _members(z: Array, m: int, w: Array) -> NDArray[np.int64]:
     if m == 0:
         return np.empty(0, np.int64)
     mean = _mean_distances(z, w)
-    least = GAIN * m * float(w @ mean)
+    least = LEAST_GAIN * m * float(w @ mean)
     most = np.ceil(m * w * (1 - 1e-9)).astype(int)  # a weight of 1/m calls for one, rounded up or down
     barred = np.zeros(n)
     members = np.empty(m, np.int64)
@@ -164,12 +155,12 @@ def _members(z: Array, m: int, w: Array) -> NDArray[np.int64]:
     for t in range(m):
         total += choose(t, (t + 1) * mean - total + barred)
     cost = m * mean - total
-    rows = max(1, KEPT // n)
+    rows = max(1, DISTANCES_KEPT // n)
     distances = None
     energy = np.inf
-    for _ in range(SWEEPS):
+    for _ in range(EXCHANGE_SWEEPS):
         before, energy = energy, float(mean[members].mean() + cost[members].mean() / m - w @ mean)
-        if before - energy <= WORTH * abs(energy):
+        if before - energy <= WORTHWHILE_FALL * abs(energy):
             break
         for k in range(m):
             if distances is None or (k % rows == 0 and rows < m):
@@ -188,15 +179,15 @@ def _members(z: Array, m: int, w: Array) -> NDArray[np.int64]:
 
 
 def _mean_distances(z: Array, w: Array) -> Array:
-    """Mean distance of every point to the weighted sample, shape (n,), each pair once.
+    """Return the mean distance of every point to the weighted sample, shape (n,), each pair once.
 
-    No matrix products: their threads make many small blocks slower by an order of magnitude where cores are busy.
+    Without matrix products: their threads make many small blocks slower by an order of magnitude on busy cores.
     """
     mean = np.zeros(len(z))
-    for i in range(0, len(z), BLOCK):
-        for j in range(i, len(z), BLOCK):
-            distance = scipy.spatial.distance.cdist(z[i : i + BLOCK], z[j : j + BLOCK])
-            mean[i : i + BLOCK] += np.einsum("ij,j->i", distance, w[j : j + BLOCK])
+    for i in range(0, len(z), POINTS_AT_ONCE):
+        for j in range(i, len(z), POINTS_AT_ONCE):
+            distance = scipy.spatial.distance.cdist(z[i : i + POINTS_AT_ONCE], z[j : j + POINTS_AT_ONCE])
+            mean[i : i + POINTS_AT_ONCE] += np.einsum("ij,j->i", distance, w[j : j + POINTS_AT_ONCE])
             if j > i:
-                mean[j : j + BLOCK] += np.einsum("ij,i->j", distance, w[i : i + BLOCK])
+                mean[j : j + POINTS_AT_ONCE] += np.einsum("ij,i->j", distance, w[i : i + POINTS_AT_ONCE])
     return mean

@@ -1,8 +1,8 @@
 """Filters on one model contract."""
 
 from herdfilter.filters import proposals, resampling
-from herdfilter.filters.exact import GridFilter
 from herdfilter.filters.flow import DaumHuangFilter
+from herdfilter.filters.grid import GridFilter
 from herdfilter.filters.kalman import (
     CubatureKalmanFilter,
     EnsembleKalmanFilter,

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from herdfilter._checks import LARGEST, Array, as_numbers, shown
-from herdfilter._one_line import fields_in_line
+from herdfilter._checks import LARGEST, Array, as_numbers, short_repr
+from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, moments, wrap_angles
+from herdfilter.filters.particles import Particles
 from herdfilter.models import contract
 from herdfilter.models.with_clutter import WithClutter, read_scan
 
 
 @dataclass(eq=False, repr=False)
 class Observation:
-    """An observation, not missing altogether, and what a model makes of it.
+    """An observation, not missing altogether, and the model that reads it.
 
     Attributes
     ----------
@@ -28,27 +29,27 @@ class Observation:
         The observation in the form that the model's ``log_likelihood`` takes; NaN where an entry is missing.
     step : int
         Its time index.
-    level : float or None
-        What is taken from all log-likelihoods; None stands for the largest of those that are first asked for. Weights are
-        the same without a constant, beside which a large one would leave no digits; it belongs to the evidence.
+    log_offset : float or None
+        The constant that all log-likelihoods lack; None stands for the largest of those that are first asked for. Weights
+        are the same without it, and a large one would leave them no digits; the filter adds it to the evidence.
 
     Examples
     --------
-    Range and bearing of a target, of which the bearing is missing; the model's likelihood is derived from its mean and
-    covariance, so that the range counts alone.
+    Range and bearing of a target; the bearing is missing. The model's likelihood is derived from its mean and covariance,
+    so that the range counts alone.
 
     >>> model = hf.models.from_functions(
     ...     f=lambda x: x, h=lambda x: np.column_stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])]),
     ...     Q=np.eye(2), R=np.diag([0.5, 0.1]), x0=[3, 4], P0=np.eye(2), observation_angles=[1],
     ... )
-    >>> seen = hf.Observation.read(model, [5.0, np.nan], step=1)
-    >>> seen.kept.tolist(), seen.circular
+    >>> observation = hf.Observation.read(model, [5.0, np.nan], step=1)
+    >>> observation.observed_entries.tolist(), observation.circular
     ([0], (1,))
-    >>> values = seen.log_likelihood(np.array([[3.0, 4.0], [-4.0, 3.0], [5.0, 12.0]]))
+    >>> values = observation.log_likelihood(np.array([[3.0, 4.0], [-4.0, 3.0], [5.0, 12.0]]))
     >>> bool(values[0] == values[1] > values[2])
     True
 
-    What is missing altogether is none:
+    An observation without any entry is None:
 
     >>> hf.Observation.read(model, [np.nan, np.nan], step=1) is None
     True
@@ -57,7 +58,7 @@ class Observation:
     model: contract.Model
     z: Array
     step: int
-    level: float | None = 0.0
+    log_offset: float | None = 0.0
 
     __repr__ = fields_in_line
 
@@ -84,7 +85,7 @@ class Observation:
         try:
             numbers = as_numbers("z", z, (None,), missing=True)
         except ValueError:
-            raise ValueError(f"z: expected None or an array of numbers, got {shown(z)} at step {step}") from None
+            raise ValueError(f"z: expected None or an array of numbers, got {short_repr(z)} at step {step}") from None
         if partial is None:
             partial = contract.takes_partial(model)
         if (numbers.size or not partial) and np.abs(numbers).max(initial=0.0) <= LARGEST:
@@ -96,25 +97,29 @@ class Observation:
         kept = partial and not np.isnan(numbers).all()
         return cls(model, numbers, step, None) if kept else None
 
-    def log_likelihood(self, x: Array) -> Array:
-        """Log-likelihood of each state (n, d) by the model, (n,), checked, less `level`."""
-        return self._levelled(contract.log_likelihood(self.model, self.z, x, self.step))
-
-    def log_likelihood_in(self, modes: NDArray[np.int64] | None, x: Array) -> Array:
-        """Return the same where the model jumps, in the modes (n,) of the states; None where it does not."""
+    def log_likelihood(self, x: Array, modes: NDArray[np.int64] | None = None) -> Array:
+        """Log-likelihood of each state (n, d) by the model, in its mode (n,) if the model jumps: (n,), less `log_offset`."""
         if modes is None:
-            return self.log_likelihood(x)
-        values = np.empty(len(x))
-        for mode in np.unique(modes):
-            own, of = contract.in_mode(self.model, int(mode)), modes == mode
-            values[of] = contract.log_likelihood(own, self.z, x[of], self.step)
-        return self._levelled(values)
-
-    def _levelled(self, values: Array) -> Array:
-        if self.level is None and values.max() > -np.inf:
-            self.level = float(values.max())
+            values = contract.log_likelihood(self.model, self.z, x, self.step)
+        else:
+            values = np.empty(len(x))
+            for mode in np.unique(modes):
+                members = modes == mode
+                own = contract.in_mode(self.model, int(mode))
+                values[members] = contract.log_likelihood(own, self.z, x[members], self.step)
+        if self.log_offset is None and values.max() > -np.inf:
+            self.log_offset = float(values.max())
         with np.errstate(over="ignore"):  # so much less than the largest that nothing is left
-            return values - (self.level or 0.0)
+            return values - (self.log_offset or 0.0)
+
+    def weigh(self, particles: Particles) -> Particles:
+        """Return the particles with their weights times the likelihood, not normalised."""
+        return particles.reweighted(self.log_likelihood(particles.x, particles.modes))
+
+    @cached_property
+    def has_moments(self) -> bool:
+        """True if the model has a mean and a covariance of the observation, as Kalman's update needs."""
+        return contract.has(self.model, contract.OBSERVED)
 
     def in_mode(self, mode: int) -> Observation:
         """Return the observation as the model of one mode reads it."""
@@ -127,7 +132,7 @@ class Observation:
         Raises
         ------
         TypeError
-            If it is a scan: what asks for a vector takes none.
+            If it is a scan.
         ValueError
             If it has more axes.
         """
@@ -138,7 +143,7 @@ class Observation:
         return z
 
     @cached_property
-    def kept(self) -> np.ndarray:
+    def observed_entries(self) -> np.ndarray:
         """Indices of the entries that are not missing."""
         return np.flatnonzero(~np.isnan(self.vector))
 
@@ -147,16 +152,29 @@ class Observation:
         """Indices of the angle-valued entries."""
         return contract.observation_circular(self.model, len(self.vector))
 
+    def mean(self, x: Array) -> Array:
+        """Mean observation of each state (n, d), (n, k), of the shape of the observation.
+
+        Raises
+        ------
+        ValueError
+            If the observation has another shape.
+        """
+        value = self.model.observation_mean(x, self.step)
+        means = contract.read_rows("observation_mean", value, (len(x), None), self.step)
+        if means.shape[1:] != self.vector.shape:
+            self.expect(means.shape[1:], "observation_mean")
+        return means
+
     def noises(self, x: Array) -> Array:
-        """Covariances of the noise of the entries kept at states (n, d): (n, kept, kept), or (1, kept, kept) for all."""
-        noises = contract.observation_covariances(self.model, x, len(self.vector), self.step)
-        return self.part(noises)
+        """Noise covariances of the observed entries at states (n, d): (n, k, k), or (1, k, k) for all."""
+        return self.part(contract.observation_covariances(self.model, x, len(self.vector), self.step))
 
     def part(self, matrices: Array) -> Array:
-        """Rows and columns of matrices (..., k, k) that belong to the entries kept."""
-        if len(self.kept) == matrices.shape[-1]:
+        """Rows and columns of matrices (..., k, k) that belong to the observed entries."""
+        if len(self.observed_entries) == matrices.shape[-1]:
             return matrices
-        rows, columns = np.ix_(self.kept, self.kept)
+        rows, columns = np.ix_(self.observed_entries, self.observed_entries)
         return matrices[..., rows, columns]
 
     def expect(self, shape: tuple[int, ...], where: str) -> None:
@@ -166,8 +184,8 @@ class Observation:
             raise ValueError(f"z: expected shape {shape}, as of {where}, got {np.shape(self.z)}")
 
     def residuals(self, predictions: Array) -> Array:
-        """Entries kept of ``z - predictions``, angles wrapped, (..., k) -> (..., kept)."""
-        return wrap_angles(self.vector - predictions, self.circular)[..., self.kept]
+        """Observed entries of ``z - predictions``, angles wrapped, (..., k) -> (..., observed)."""
+        return wrap_angles(self.vector - predictions, self.circular)[..., self.observed_entries]
 
     def _not_a_scan(self) -> None:
         if contract.has_scans(self.model):
@@ -186,10 +204,10 @@ def predicted_observation(
         return mean, covariance + noise
     parts = []
     for mode in np.unique(modes):
-        own, of = contract.in_mode(model, int(mode)), modes == mode
-        share = weights[of].sum()
+        own, members = contract.in_mode(model, int(mode)), modes == mode
+        share = weights[members].sum()
         if share > 0:
-            mean, covariance, noise = predicted_moments(own, x[of], weights[of] / share, step)
+            mean, covariance, noise = predicted_moments(own, x[members], weights[members] / share, step)
             parts.append((share, mean, covariance + noise))
     shares, means, covariances = (np.array(values) for values in zip(*parts, strict=True))
     return merged(means, covariances, shares, contract.observation_circular(own, means.shape[1]))
@@ -197,8 +215,8 @@ def predicted_observation(
 
 def predicted_moments(model: contract.Model, x: Array, weights: Array, step: int) -> tuple[Array, Array, Array]:
     """Mean (k,) and covariance (k, k) of the mean observations of weighted states (n, d), and that of the noise (k, k)."""
-    seen = contract.observation_mean(model, x, step)
-    size = seen.shape[1]
+    values = contract.observation_mean(model, x, step)
+    size = values.shape[1]
     noises = contract.observation_covariances(model, x, size, step)
     noise = noises[0] if len(noises) == 1 else np.tensordot(weights, noises, 1)
-    return *moments(seen, weights, contract.observation_circular(model, size)), noise
+    return *moments(values, weights, contract.observation_circular(model, size)), noise

@@ -11,26 +11,35 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_fraction, as_generator, check_count, check_flags, one_of, unmasked
-from herdfilter._one_line import summary_repr
+from herdfilter._repr import summary_repr
 from herdfilter.angles import moments
-from herdfilter.filters._parts import check_model, check_part, returned
-from herdfilter.filters._pending import Pending
-from herdfilter.filters._times import as_duration
 from herdfilter.filters.observation import Observation, predicted_observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals import BootstrapProposal, ObservingProposal, Proposal
+from herdfilter.filters.proposals import BootstrapProposal, Proposal
+from herdfilter.filters.proposals.base import check_part, check_particles
 from herdfilter.filters.proposals.modes import in_modes
+from herdfilter.filters.proposals.scans import propose_from
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Outcome, StepRecord
-from herdfilter.filters.series import Late, Reading, Watcher, run, series
+from herdfilter.filters.series import Late, Reading, Watcher, as_duration, run, series
 from herdfilter.filters.transition import Transition
-from herdfilter.models.contract import OBSERVED, Model, circular_dims, has, in_mode, only_mode
+from herdfilter.models.contract import (
+    OBSERVED,
+    Model,
+    check_state,
+    circular_dims,
+    has,
+    in_mode,
+    jumps,
+    only_mode,
+    require_likelihood,
+)
 from herdfilter.models.sensors import Sensor, sensed, to_check
 
 _log = logging.getLogger(__name__)
 
-LEAST_UNITED = 0.01
-"""Least weight of a cloud that is united with others, in those of one of its particles."""
+NEGLIGIBLE_SET = 0.01
+"""Sets lighter than this fraction of one particle's weight are dropped when sets are merged."""
 
 
 class ParticleFilter:
@@ -117,17 +126,15 @@ class ParticleFilter:
         self.on_degeneracy = one_of("on_degeneracy", on_degeneracy, ("raise", "predict"))
         self.rng = as_generator(rng)
         self.proposal = in_modes(self.proposal, model, self.resampling)
-        seen = to_check(model)
-        check_model(seen)
-        self.proposal.check(seen)
-        self._observing = self.proposal if isinstance(self.proposal, ObservingProposal) else None
+        sensed_model = to_check(model)
+        check_model(sensed_model)
+        self.proposal.check(sensed_model)
         self._circular = circular_dims(model)
         self.step = 0
         self.log_likelihood = 0.0
         self.record: StepRecord | None = None
         self._particles: Particles | None = None  # drawn when first needed
-        # The move from there, of a proposal that waits for the observation.
-        self._pending: Pending | None = None
+        self._pending: Pending | None = None  # the way on from there, of a proposal that waits for the observation
         self._resampled = False
 
     @property
@@ -173,14 +180,14 @@ class ParticleFilter:
         self._settle()
         particles = self._current()
         least = (1 - 1e-9) * self.resample_below * self.n_particles
-        uneven = not self.proposal.absorbs_weights and (particles.ess < least or len(particles) != particles.n_next)
+        uneven = not self.proposal.uses.weights and (particles.ess < least or len(particles) != particles.n_next)
         if uneven:
             resampled = self.resampling.resample(particles, self.rng, self._circular)
             _log.debug("step %d: resampled, effective sample size %.1f", self.step, particles.ess)
             particles = self._checked(resampled, self.resampling, "resample")
         transition = Transition(self.model, dt, unmasked("control", control), self.step + 1)
-        if self._observing is not None:
-            self._particles, self._pending = particles, Pending(self._observing, transition, particles, self.rng)
+        if self.proposal.uses.observation:
+            self._particles, self._pending = particles, Pending(self.proposal, transition, particles, self.rng)
         else:
             moved = self.proposal.propose(transition, particles, self.rng)
             self._particles = self._checked(moved, self.proposal, "propose")
@@ -217,12 +224,14 @@ class ParticleFilter:
         model = sensed(self.model, sensor)
         if sensor is not None:
             self.proposal.check(model)
-        seen = Observation.read(model, z, self.step)
-        if seen is not None:
-            updated, total = self._weighed(seen).normalised()
+        observation = Observation.read(model, z, self.step)
+        if observation is not None:
+            waiting = self._pending
+            weighed = observation.weigh(self._current()) if waiting is None else waiting.propose(observation)
+            updated, total = weighed.normalised()
             if total > -np.inf:
                 self._particles, self._pending = updated, None
-                increment, outcome = total + (seen.level or 0.0), Outcome.UPDATED
+                increment, outcome = total + (observation.log_offset or 0.0), Outcome.UPDATED
             elif self.on_degeneracy == "raise":
                 raise DegenerateWeightsError(self.step, self.n_particles)
             else:
@@ -299,17 +308,15 @@ class ParticleFilter:
         return predicted_observation(model, particles.x, particles.weights, self.step, particles.modes)
 
     def combined(self, others: Sequence[ParticleFilter], weights: Array) -> ParticleFilter:
-        """Return a filter with the union of the particles of others at the same step, each cloud with its weight (H,).
+        """Return a filter with the union of the particles of others at the same step, each set with its weight (H,).
 
-        What has less than a hundredth of a particle's weight is left out: nothing would follow from it. The next step makes
-        as many particles of the union as one filter has.
+        The next step makes as many particles of the union as one filter has.
         """
-        kept = np.flatnonzero(weights >= min(LEAST_UNITED / self.n_particles, weights.max())).tolist()
+        kept = np.flatnonzero(weights >= min(NEGLIGIBLE_SET / self.n_particles, weights.max())).tolist()
         log_weights = np.log(weights[kept] / weights[kept].sum())
-        clouds = [others[i]._current() for i in kept]
-        parts = [particles.reweighted(w) for particles, w in zip(clouds, log_weights, strict=True)]
+        parts = [others[i]._current().reweighted(w) for i, w in zip(kept, log_weights, strict=True)]
         union = copy.copy(self)
-        union._particles, union._pending = Particles.joined(parts, self.n_particles), None
+        union._particles, union._pending = Particles.join(parts, self.n_particles), None
         union.record = None
         return union
 
@@ -325,13 +332,6 @@ class ParticleFilter:
             log_likelihood=self.log_likelihood,
         )
 
-    def _weighed(self, seen: Observation) -> Particles:
-        """Return particles with their weights times the likelihood, not normalised."""
-        if self._pending is not None:
-            return self._pending.guided(seen)
-        particles = self._current()
-        return particles.reweighted(seen.log_likelihood_in(particles.modes, particles.x))
-
     def _current(self) -> Particles:
         """Return the particles where the filter stands."""
         if self._pending is not None:
@@ -344,7 +344,55 @@ class ParticleFilter:
     def _settle(self) -> None:
         """Let a prediction that no observation has followed stand."""
         if self._pending is not None:
-            self._particles, self._pending = self._pending.kept(), None
+            self._particles, self._pending = self._pending.settle(), None
 
     def _checked(self, particles: Any, part: object, method: str) -> Particles:
-        return returned(particles, part, method, (self.n_particles, self.model.dim))
+        return check_particles(particles, part, method, (self.n_particles, self.model.dim))
+
+
+class Pending:
+    """A step of a proposal that waits for the observation; taken with it, or without one.
+
+    It is made by the model as it was at `predict`, even if the model is changed before the observation comes.
+
+    The particles without the observation are drawn when they are first asked for, from where the generator stands, which
+    is then put back: asking does not change what follows.
+    """
+
+    def __init__(self, proposal: Proposal, transition: Transition, start: Particles, rng: np.random.Generator) -> None:
+        self.proposal, self.transition, self.start, self.rng = proposal, transition.snapshot(), start, rng
+        self._predicted: tuple[Particles, Any] | None = None  # and the generator's state after it
+
+    def propose(self, observation: Observation) -> Particles:
+        """Particles with their weights times the likelihood, not normalised."""
+        return self._checked(propose_from(self.proposal, self.transition, self.start, self.rng, observation))
+
+    def prediction(self) -> Particles:
+        """Particles without the observation."""
+        return self._predict()[0]
+
+    def settle(self) -> Particles:
+        """Particles without the observation, with the generator left after their draw."""
+        particles, self.rng.bit_generator.state = self._predict()
+        return particles
+
+    def _predict(self) -> tuple[Particles, Any]:
+        if self._predicted is None:
+            stream = self.rng.bit_generator
+            before = stream.state
+            particles = self._checked(self.proposal.propose(self.transition, self.start, self.rng))
+            self._predicted = particles, stream.state
+            stream.state = before
+        return self._predicted
+
+    def _checked(self, particles: Any) -> Particles:
+        n = self.start.n_next if self.proposal.uses.weights else len(self.start)
+        return check_particles(particles, self.proposal, "propose", (n, self.start.x.shape[1]))
+
+
+def check_model(model: Model) -> None:
+    """Raise an error that names what is wrong with a model, or one of its modes, as far as that shows without a draw."""
+    for mode in range(len(model.models)) if jumps(model) else ():
+        check_model(in_mode(model, mode))
+    check_state(model, "ParticleFilter", "sample")
+    require_likelihood(model, "ParticleFilter")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import Array, as_any, as_array, as_particles, as_weighted_particles, check_count
-from herdfilter._one_line import summary_repr
+from herdfilter._repr import summary_repr
 
 
 class Particles:
@@ -22,13 +22,12 @@ class Particles:
     particles : array_like, shape (n, d)
         States; not copied.
     log_weights : array_like, shape (n,)
-        Logarithms of weights, which sum to 1; -inf for weights of zero. What `ObservingProposal.guide` returns is not
-        `normalised`.
+        Logarithms of weights, which sum to 1 unless an observation has just been taken up; -inf for weights of zero.
     modes : ndarray of int, shape (n,), optional
         The mode of each particle, where the model jumps between some.
-    successors : int, optional
-        How many particles a proposal that absorbs weights, or a resampling scheme, makes of these; n unless given. So one
-        part of what is believed gets its share of the particles, and the union of several parts is brought back to n.
+    n_next : int, optional
+        How many particles a proposal that uses the weights, or a resampling scheme, makes of these; n unless given. So a
+        hypothesis gets its share of the particles, and the union of several hypotheses is brought back to n.
 
     Raises
     ------
@@ -52,7 +51,7 @@ class Particles:
         particles: ArrayLike,
         log_weights: ArrayLike,
         modes: NDArray[np.int64] | None = None,
-        successors: int | None = None,
+        n_next: int | None = None,
     ) -> None:
         self.x, self.modes = as_particles("particles", particles), modes
         n = len(self.x)
@@ -61,14 +60,14 @@ class Particles:
             raise ValueError(f"log_weights: expected numbers below infinity, got {self.log_weights.max()}")
         if modes is not None and (shape := as_any("modes", modes).shape) != (n,):
             raise ValueError(f"modes: expected shape ({n},), got {shape}")
-        self.n_next = n if successors is None else check_count("successors", successors)
+        self.n_next = n if n_next is None else check_count("n_next", n_next)
 
     @classmethod
-    def unchecked(cls, particles: Array, log_weights: Array, modes: Any = None, successors: Any = None) -> Particles:
+    def unchecked(cls, particles: Array, log_weights: Array, modes: Any = None, n_next: Any = None) -> Particles:
         """Build without validation, for arrays that are valid by construction."""
         self = object.__new__(cls)
         self.x, self.log_weights, self.modes = particles, log_weights, modes
-        self.n_next = len(particles) if successors is None else successors
+        self.n_next = len(particles) if n_next is None else n_next
         return self
 
     @classmethod
@@ -104,14 +103,14 @@ class Particles:
         return Particles.unchecked(self.x, self.log_weights + log_factors, self.modes, self.n_next)
 
     @classmethod
-    def joined(cls, parts: Sequence[Particles], successors: int | None = None) -> Particles:
-        """Put parts together, in their order; weights stay what they are."""
+    def join(cls, parts: Sequence[Particles], n_next: int | None = None) -> Particles:
+        """Concatenate parts, with the weights that they have."""
         modes = [part.modes for part in parts if part.modes is not None]
         return cls.unchecked(
             np.concatenate([part.x for part in parts]),
             np.concatenate([part.log_weights for part in parts]),
             np.concatenate(modes) if modes else None,
-            successors,
+            n_next,
         )
 
     def normalised(self) -> tuple[Particles, float]:

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import check_methods, shown
-from herdfilter._one_line import summary_repr
-from herdfilter.filters._times import elapsed
+from herdfilter._checks import check_methods, short_repr
+from herdfilter._repr import summary_repr
 from herdfilter.filters.results import StepRecord
+from herdfilter.filters.series import elapsed
 from herdfilter.models.sensors import Sensor
 
 
@@ -60,7 +60,7 @@ class Replay:
         self.start = start
         self.lag = float(elapsed([lag], None, "lag")[0])
         if not self.lag >= 0:
-            raise ValueError(f"lag: expected a duration of at least 0, got {shown(lag)}")
+            raise ValueError(f"lag: expected a duration of at least 0, got {short_repr(lag)}")
         self._kept: list[tuple[_Standing, _Reading]] = []  # each reading after where the filter stood before it
         self._time = 0.0  # of the state where the filter stands
 

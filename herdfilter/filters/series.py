@@ -1,16 +1,16 @@
-"""A series of observations, or of readings of sensors: what every step of a batch run is given, and the loop over them."""
+"""A series of observations, or of readings of sensors, with their times, and the loop of a batch run over them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_any, as_list, check_methods, one_of, shown, unmasked
-from herdfilter.filters._times import as_duration, elapsed, since_start
-from herdfilter.filters.results import FilterResult, StepRecord
+from herdfilter._checks import Array, as_any, as_array, as_list, as_positive, check_methods, one_of, short_repr, unmasked
+from herdfilter.filters.results import FilterResult, StepRecord, as_objects
 from herdfilter.models.contract import circular_dims
 from herdfilter.models.sensors import Sensor
 
@@ -88,7 +88,7 @@ def series(
             raise ValueError(f"controls: expected one per step, {steps}, got {len(inputs)}")
         return _of_readings(observations, inputs, start, late)
     if start is not None:
-        raise ValueError(f"start: expected none beside observations without times of their own, got {shown(start)}")
+        raise ValueError(f"start: expected none beside observations without times of their own, got {short_repr(start)}")
     if times is not None:
         dt = _intervals(times, dt, steps)
     dts: list[Any] = [dt] * steps if as_any("dt", dt).ndim == 0 else list(np.asarray(dt))
@@ -118,7 +118,7 @@ def _of_readings(readings: Sequence[Any], controls: Sequence[Any], start: Any, l
     for k, entry in enumerate(readings):
         if not (_is_triple(entry) and (entry[1] is None or isinstance(entry[1], Sensor))):
             raise ValueError(
-                f"observations: expected readings (time, sensor, z) throughout, got {shown(entry)} at place {k}"
+                f"observations: expected readings (time, sensor, z) throughout, got {short_repr(entry)} at place {k}"
             )
     times = [entry[0] for entry in readings]
     since = elapsed(times, start)
@@ -184,3 +184,88 @@ def run(
         error.result = FilterResult.collect(records, dim, kept, times, circular)  # type: ignore[union-attr]
         raise
     return FilterResult.collect(records, dim, kept, times, circular)
+
+
+SECOND = np.timedelta64(1, "s")
+
+
+def as_duration(name: str, value: Any) -> float:
+    """Return a time step as a positive finite number; a `timedelta`, of Python, NumPy or pandas, in seconds."""
+    try:
+        if isinstance(value, timedelta):
+            return as_positive(name, value.total_seconds())
+        if isinstance(value, np.timedelta64):
+            return as_positive(name, float(value / SECOND))
+    except (TypeError, ValueError):  # months and years have no length
+        raise ValueError(f"{name}: expected a positive duration, got {short_repr(value)}") from None
+    return as_positive(name, value)
+
+
+def since_start(times: ArrayLike, steps: int, name: str = "times") -> Array:
+    """Return the time of each step (T,), where the filter now stands at time 0.
+
+    Dates are one more than steps: the first is that of the state where the filter stands, from which seconds are counted.
+    """
+    array = as_any(name, times)
+    if array.ndim == 1 and array.size and _all(array, date, "M"):
+        if len(array) != steps + 1:
+            raise ValueError(
+                f"{name}: expected {steps + 1} dates, of the state where the filter stands and of each step, "
+                f"got {len(array)}"
+            )
+        instants = _in_one_zone(array)
+        numbers = (instants[1:] - instants[0]) / SECOND
+    elif array.ndim == 1 and array.size and _all(array, timedelta, "m"):
+        numbers = array.astype(np.result_type(array.dtype, "m8[us]") if array.dtype.kind == "m" else "m8[us]") / SECOND
+    else:
+        numbers = as_array(name, times, (None,))
+    if len(numbers) != steps:
+        raise ValueError(f"{name}: expected one per step, {steps}, got {len(numbers)}")
+    return as_array(name, numbers, (None,))
+
+
+def elapsed(times: Sequence[Any], start: Any, name: str = "times") -> Array:
+    """Return the times of readings (T,) since `start`: numbers as they are, durations and dates in seconds."""
+    array = as_objects(times)
+    kinds = {_kind(time) for time in array}
+    if len(kinds) > 1:
+        raise ValueError(f"{name}: expected times of one kind, got {' and '.join(sorted(kinds))}")
+    if _all(array, date, "M"):
+        if start is None:
+            raise ValueError(
+                f"start: expected the date of the state where the filter stands, as readings have dates; got None, and "
+                f"{short_repr(times[0])} as the first date"
+            )
+        return since_start(as_objects([start, *times]), len(times))
+    origin = since_start(as_objects([0.0 if start is None else start]), 1, "start")[0]
+    return since_start(array, len(times), name) - origin
+
+
+def _kind(time: Any) -> str:
+    if isinstance(time, date | np.datetime64):
+        return "dates"
+    return "durations" if isinstance(time, timedelta | np.timedelta64) else "numbers"
+
+
+def _all(array: np.ndarray, kind: type, code: str) -> bool:
+    """Whether all entries are dates, or durations: of NumPy, or objects of a kind."""
+    return array.dtype.kind == code or (array.dtype.kind == "O" and all(isinstance(entry, kind) for entry in array))
+
+
+def _in_one_zone(dates: np.ndarray) -> np.ndarray:
+    """Dates as those of NumPy, to the microsecond at least; refused if their time zones differ."""
+    if dates.dtype.kind == "M":
+        return dates.astype(np.result_type(dates.dtype, "M8[us]"))
+    zones = {getattr(entry, "tzinfo", None) for entry in dates}
+    if len(zones) > 1:
+        raise ValueError(
+            f"times: expected dates of one time zone, got {', '.join(sorted(map(str, zones)))}; convert them to one"
+        )
+    if zones != {None}:
+        dates = np.array([_plain(entry) for entry in dates], dtype=object)
+    return dates.astype("M8[us]")
+
+
+def _plain(moment: datetime) -> datetime:
+    """Return the same moment in universal time, without its saying so: NumPy knows no zones."""
+    return moment.astimezone(UTC).replace(tzinfo=None)

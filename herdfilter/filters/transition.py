@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import copy
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.angles import wrap_angles
+from herdfilter._repr import fields_in_line
+from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 
 
-class Transition(NamedTuple):
-    """The way from the particles to the next step: a model, and what its functions take besides states.
+@dataclass(frozen=True, eq=False, repr=False)
+class Transition:
+    """The way from the particles to the next step: a model, and the arguments of its functions besides states.
 
-    Its methods call those of the model on states x (n, d), whose results are checked; angles are wrapped where states are
-    returned, except those of `mean`.
+    Its methods call those of the model on states x (n, d) and check the results; angles are wrapped where states are
+    returned, except those of `mean`. The noise of the model is asked for once and kept.
 
     Attributes
     ----------
@@ -31,7 +38,7 @@ class Transition(NamedTuple):
 
     Examples
     --------
-    What a proposal can ask about the way to the next step, here of half a second:
+    A proposal can ask this about the way to the next step, here of half a second:
 
     >>> transition = hf.Transition(hf.models.CoordinatedTurn(), dt=0.5)
     >>> x = transition.model.initial.sample(3, np.random.default_rng(0))
@@ -48,52 +55,93 @@ class Transition(NamedTuple):
     control: Any = None
     step: int = 1
 
-    @property
+    __repr__ = fields_in_line
+
+    @cached_property
     def circular(self) -> tuple[int, ...]:
         """Indices of the angle-valued dimensions."""
         return contract.circular_dims(self.model)
 
-    @property
+    @cached_property
     def noise_dim(self) -> int:
         """Dimension of the standard normal noise that `propagate` takes."""
         return contract.noise_dim(self.model)
 
-    def sample(self, x: Array, rng: np.random.Generator) -> Array:
-        """Draw one successor of each state, (n, d)."""
-        return contract.sample_transition(self.model, x, rng, self.dt, self.control, self.step)
+    @cached_property
+    def additive(self) -> bool:
+        """True if the transition noise is additive and Gaussian."""
+        return contract.has(self.model, contract.ADDITIVE) and not hasattr(self.model, "transition")
 
-    def propagate(self, x: Array, noise: Array) -> Array:
-        """States that standard normal noise (n, `noise_dim`) takes x to, (n, d)."""
-        return contract.propagate(self.model, x, noise, self.dt, self.control, self.step)
+    @cached_property
+    def simulated_only(self) -> bool:
+        """True if a successor can only be drawn, not computed from its noise."""
+        return contract.simulated_only(self.model)
 
-    def mean(self, x: Array) -> Array:
-        """Transition mean of each state, (n, d)."""
-        return contract.transition_mean(self.model, x, self.dt, self.control, self.step)
+    @cached_property
+    def _noise(self) -> contract.FactoredCovariance:
+        value = self.model.transition_covariance(self.dt, self.step)
+        return contract.read_covariance("transition_covariance", value, self.model.dim, self.step)
 
     @property
     def covariance(self) -> Array:
         """Covariance of additive transition noise, (d, d)."""
-        return contract.transition_covariance(self.model, self.dt, self.step)
+        return self._noise.matrix.copy()
 
     @property
     def factor(self) -> Array:
         """Factor F of the covariance of additive transition noise, ``F @ F.T``, (d, d); not to be written to."""
-        return contract.transition_factor(self.model, self.dt, self.step)
+        return self._noise.factor
 
-    @property
-    def additive(self) -> bool:
-        """Whether the transition noise is additive and Gaussian."""
-        return contract.has(self.model, contract.ADDITIVE) and not hasattr(self.model, "transition")
+    def mean(self, x: Array) -> Array:
+        """Transition mean of each state, (n, d)."""
+        value = self.model.transition_mean(x, self.dt, self.control, self.step)
+        return contract.read_rows("transition_mean", value, x.shape, self.step)
 
-    @property
-    def simulated_only(self) -> bool:
-        """Whether a successor can only be drawn, not computed from its noise."""
-        return contract.simulated_only(self.model)
+    def propagate(self, x: Array, noise: Array) -> Array:
+        """States that standard normal noise (n, `noise_dim`) takes x to, (n, d)."""
+        if self.additive:
+            return self.wrapped(self.mean(x) + noise @ self._noise.factor.T)
+        value = self.model.transition(x, noise, self.dt, self.control, self.step)
+        return self.wrapped(contract.read_rows("transition", value, x.shape, self.step))
+
+    def sample(self, x: Array, rng: np.random.Generator) -> Array:
+        """Draw one successor of each state, (n, d)."""
+        if not self.simulated_only:
+            return self.propagate(x, rng.standard_normal((len(x), self.noise_dim)))
+        value = self.model.sample_transition(x, rng, self.dt, self.control, self.step)
+        return self.wrapped(contract.read_rows("sample_transition", value, x.shape, self.step))
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         """Density ``sum_i w_i N(f(x_i), Q)`` of the next state, its angles unwrapped about their mean."""
-        return contract.predictive_mixture(self.model, x, weights, self.dt, self.control, self.step)
+        return GaussianMixture.unchecked(weights, unwrap_angles(self.mean(x), weights, self.circular), self.covariance)
 
     def wrapped(self, x: Array) -> Array:
         """States with their angles in [-pi, pi)."""
-        return wrap_angles(x, self.circular)
+        return wrap_angles(x, self.circular) if self.circular else x
+
+    def of(self, model: contract.Model) -> Transition:
+        """Return the same way by another model, such as that of one mode."""
+        return replace(self, model=model)
+
+    def snapshot(self) -> Transition:
+        """Return the transition of the model as it is now, whose attributes and covariance may be replaced later.
+
+        A change inside an array or a list that the model holds is not kept out.
+        """
+        try:
+            model = copy.copy(self.model)
+        except TypeError:  # a module cannot be copied, what it holds can
+            names = [name for name in dir(self.model) if name[:2] != "__"]
+            model = SimpleNamespace(**{name: getattr(self.model, name) for name in names})
+        if model is not self.model and contract.jumps(model):
+            with suppress(AttributeError):
+                modes = tuple(self.of(mode).snapshot().model for mode in model.models)
+                object.__setattr__(model, "models", modes)
+        if model is not self.model and contract.has(model, contract.ADDITIVE):
+            with suppress(AttributeError):  # an object with slots has no room
+                object.__setattr__(model, "transition_covariance", partial(_constant, self.covariance))
+        return self.of(model)
+
+
+def _constant(covariance: Array, dt: float, step: int) -> Array:
+    return covariance

@@ -12,47 +12,46 @@ import scipy
 from herdfilter._checks import Array, as_number, as_weighted_particles, check_count
 from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles
-from herdfilter.fitting._covariance import plain_and_regular
-from herdfilter.fitting._division import divide
+from herdfilter.fitting.base import plain_and_regular
+from herdfilter.fitting.division import LEAST_VARIANCE, divide
 from herdfilter.mixture import GaussianMixture
 
-FLOOR = 1e-6  # least variance of a component in any direction, as a fraction of that of all particles
-FLAT = 1e-8  # eigenvalue of the correlation matrix under which there is no spread; what `regularised` raises it to
+SPREAD_EIGENVALUE = 1e-8  # of the correlation matrix: there is no spread below it; `regularised` raises it to this
 EDGES = np.linspace(-4.0, 4.0, 129)  # of the cells, in standard deviations, in which particles are counted along a line
 NORMAL = scipy.special.ndtr(EDGES)
 
 
 @dataclass(frozen=True)
 class DivisiveFit:
-    r"""Gaussian mixture by division; the number of components follows the particles and grows with them.
+    r"""Gaussian mixture by division; the number of components grows with the number of particles and their misfit.
 
     All particles are one component at first. A component is divided in two if both of these hold:
 
-    - Its particles can be told from as many independent draws of one Gaussian, at the level `significance`. Compared are
-      the third moment ``E[|y|^2 y]`` and the fourth, ``E[|y|^2 y y']``, of the whitened particles (the latter's trace is the
-      kurtosis of Mardia 1970), and the distribution functions along the axes of the fourth (Anderson and Darling 1954, for
+    - Its particles differ from as many independent draws of one Gaussian, at the level `significance`, in
+      the third moment ``E[|y|^2 y]`` or the fourth, ``E[|y|^2 y y']``, of the whitened particles (the latter's trace is the
+      kurtosis of Mardia 1970), or in the distribution functions along the axes of the fourth (Anderson and Darling 1954, for
       an estimated mean and variance: D'Agostino and Stephens 1986).
     - Two Gaussians would suit new particles better than one: the rise of the log-likelihood exceeds what the additional
       parameters gain by chance, by the corrected criterion of Akaike (Hurvich and Tsai 1989).
 
-    Particles count as their effective number, ``1 / sum_i w_i^2``. So one Gaussian stands for few particles, any misfit is
-    seen once there are enough of them, and the mixture tends to the distribution of the particles as their number grows. The
-    clustering by G-means (Hamerly and Elkan 2003) divides by a test, too; its cells are hard. Here a particle at the border
-    belongs to both halves in part, as by expectation-maximisation, so that the halves of two overlapping Gaussians are
-    Gaussian, and are not divided on. The cut that it starts from lies across an axis of the fourth moments or along the
-    third moment, at the gap if there is one (Scott and Symons 1971), or splits centre from shell where tails are heavy.
+    Particles count as their effective number, ``1 / sum_i w_i^2``. So few particles give one Gaussian, enough particles
+    reveal any misfit, and the mixture tends to the distribution of the particles as their number grows. The clustering by
+    G-means (Hamerly and Elkan 2003) divides by a test, too, into hard cells. Here a particle at the border belongs to both
+    halves in part, as by expectation-maximisation, so that the halves of two overlapping Gaussians are Gaussian, and are not
+    divided again. The first cut lies across an axis of the fourth moments or along the third moment, at the gap if there is
+    one (Scott and Symons 1971), or splits centre from shell if tails are heavy.
 
-    No random numbers are used; the order of the particles has no influence but on rounding, and affine maps of the
+    No random numbers are used; the order of the particles matters only to rounding, and affine maps of the
     particles map the mixture. It has the mean and the covariance of the particles. The time is O(n) for each division.
 
     Parameters
     ----------
     significance : float
         Probability, in (0, 1), with which each test takes independent draws of a Gaussian for something else. Herded
-        particles are more regular than independent ones, and are taken so more rarely.
+        particles are more regular than independent ones and rarely misjudged.
     max_components : int, optional
-        Largest number of components; as many as the particles call for unless given. The halves of a component share what
-        is left in proportion to their weights.
+        Largest number of components; unlimited by default. The halves of a component share the remaining number in
+        proportion to their weights.
 
     Raises
     ------
@@ -86,14 +85,14 @@ class DivisiveFit:
             factor = np.linalg.cholesky(regular)
             inverse = np.linalg.inv(factor)
         else:
-            factor, inverse = _spanned(covariance, regular)
+            factor, inverse = _spread_factor(covariance, regular)
         most = len(x) if self.max_components is None else self.max_components
         rank = len(inverse)
         if rank == 0 or most == 1:
             return GaussianMixture.unchecked(np.ones(1), mean[None, :], regular)
         z = np.ascontiguousarray(inverse @ centred.T)
-        limits = _limits(rank, self.significance)
-        share, means, covariances = divide(z, weights, FLOOR, limits, EDGES, NORMAL, most)
+        limits = _critical_values(rank, self.significance)
+        share, means, covariances = divide(z, weights, LEAST_VARIANCE, limits, EDGES, NORMAL, most)
         if len(share) == 1:
             return GaussianMixture.unchecked(np.ones(1), mean[None, :], regular)
         covariances = factor @ covariances @ factor.T + (regular - covariance)
@@ -102,27 +101,21 @@ class DivisiveFit:
         return GaussianMixture.unchecked(share, mean + means @ factor.T, covariances)
 
 
-def _spanned(covariance: Array, regular: Array) -> tuple[Array, Array]:
+def _spread_factor(covariance: Array, regular: Array) -> tuple[Array, Array]:
     """Return F (d, r) and its left inverse, ``F @ F.T == covariance``, for the r directions in which there is spread."""
     scale = np.sqrt(regular.diagonal())
     values, vectors = np.linalg.eigh(covariance / (scale[:, None] * scale))
-    spread = values > FLAT
+    spread = values > SPREAD_EIGENVALUE
     roots, vectors = np.sqrt(values[spread]), vectors[:, spread]
     return scale[:, None] * vectors * roots, (vectors / roots / scale[:, None]).T
 
 
 @lru_cache
-def _limits(d: int, significance: float) -> Array:
-    """Return what the four statistics of d dimensions exceed with probability `significance`."""
+def _critical_values(d: int, significance: float) -> Array:
+    """Return the critical values of the four statistics in d dimensions at the level `significance`."""
     uneven = d * (d + 1) / 2 - 1
     # A^2 exceeds a with the probability exp(1.2937 - 5.709 a + 0.0186 a^2); d axes share the level.
     rest = 1.2937 - np.log(significance / d)
     distance = (5.709 - np.sqrt(5.709**2 - 4 * 0.0186 * rest)) / (2 * 0.0186)
-    return np.array(
-        [
-            scipy.special.chdtri(d, significance),
-            scipy.special.chdtri(uneven, significance) if uneven > 0 else np.inf,
-            scipy.special.chdtri(1, significance),
-            distance,
-        ]
-    )
+    fourth = scipy.special.chdtri(uneven, significance) if uneven > 0 else np.inf
+    return np.array([scipy.special.chdtri(d, significance), fourth, scipy.special.chdtri(1, significance), distance])

@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
 from herdfilter._checks import Array, as_positive, as_weighted_particles, check_count, check_flags
 from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles
-from herdfilter.fitting._covariance import plain_and_regular
-from herdfilter.fitting._em import maximise, spread_seeds
+from herdfilter.fitting.base import plain_and_regular
 from herdfilter.mixture import GaussianMixture
+from herdfilter.samplers.compiled import CALLED, FAST, ONCE, VECTORISE
 
-CANDIDATES = 64  # places among the particles where a component may start
+CANDIDATES = 64  # particles at which a component may start
+PATIENCE = 10  # rises of the likelihood like the last one that a trial may still expect
 
 
 @dataclass(frozen=True)
@@ -23,34 +25,31 @@ class EMFit:
 
     The weighted log-likelihood ``sum_i w_i log p(x_i)`` is raised in turns: particle i belongs to component k with
     probability r_ik, and each component takes the weight, mean and covariance of the particles with weights w_i r_ik. The
-    mixture therefore has the mean and the covariance of the particles, after any number of iterations. Everything happens in
+    mixture therefore has the mean and the covariance of the particles, after any number of iterations. The fit works in
     coordinates in which the particles have covariance I, so that units do not matter.
 
-    scikit-learn's ``GaussianMixture`` takes no weights, and drawing particles in proportion to theirs first would bring back
-    the random draws that a herded filter has got rid of; hence the loop here, which is compiled. It uses no random numbers:
-    components start where they most lower the weighted squared distance to the nearest one (k-means++ of Arthur and
-    Vassilvitskii 2007, made greedy), and the order of the particles has no influence but on rounding.
+    The loop is compiled, since scikit-learn's ``GaussianMixture`` takes no weights, and uses no random numbers: components
+    start where they most lower the weighted squared distance to the nearest one (k-means++ of Arthur and Vassilvitskii 2007,
+    made greedy), and the order of the particles matters only to rounding.
 
-    A likelihood has no maximum where a component may shrink onto one particle. Two rules prevent it: no eigenvalue of a
-    covariance falls below `floor`, where the likelihood is maximised under that constraint and still never decreases; and
+    A likelihood has no maximum if a component may shrink onto one particle. Two rules prevent it: no eigenvalue of a
+    covariance falls below `floor`, and the likelihood, maximised under that constraint, still never decreases; and
     a component is dropped when its effective number of particles, ``(sum_i w_i r_ik)^2 / sum_i (w_i r_ik)^2``, falls below
-    ``least``. The fit may therefore have fewer components than asked for, and has one where few particles carry weight.
+    ``least``. The fit may therefore have fewer components than asked for, and has one if few particles carry weight.
 
     Parameters
     ----------
     n_components : int or "bic"
         Number of components; or "bic": components are added, up to `max_components`, as long as the next lowers the
-        Bayesian information criterion (Schwarz 1978), ``p log n_e - 2 n_e sum_i w_i log p(x_i)`` with p free parameters.
-        The number of observations is taken to be the effective sample size ``n_e = 1 / sum_i w_i^2``: uneven weights are
-        as good as fewer particles. A trial is given up when, at ten times its last rise, the likelihood would still fall
-        short; that makes one Gaussian, where it suffices, cheap.
+        Bayesian information criterion (Schwarz 1978), ``p log n_e - 2 n_e sum_i w_i log p(x_i)`` with p free parameters and
+        the effective sample size ``n_e = 1 / sum_i w_i^2`` for the number of observations. A trial is given up when, at ten
+        times its last rise, the likelihood would still fall short; so one Gaussian, if it suffices, is cheap.
     max_components : int
         Largest number tried for "bic"; without effect otherwise.
     shared : bool
         One covariance for all components.
     least : float, optional
-        Effective number of particles under which a component is dropped; d + 1 unless given, as many as it takes to span
-        the space.
+        Effective number of particles below which a component is dropped; by default d + 1, enough to span the space.
     floor : float
         Least variance of a component in any direction, as a fraction of the variance of all particles in it.
     tolerance : float
@@ -108,7 +107,7 @@ class EMFit:
         factor = np.linalg.cholesky(regular)
         inverse = np.linalg.inv(factor)
         z = np.ascontiguousarray(inverse @ centred.T)
-        # Where the particles have no spread at all, every component gets that of `regular`.
+        # In directions without spread every component gets that of `regular`.
         widening = np.zeros_like(regular) if regular is covariance else inverse @ (regular - covariance) @ inverse.T
         share, means, covariances = self._best(z, w, widening)
         covariances = factor @ covariances @ factor.T
@@ -117,7 +116,7 @@ class EMFit:
         return GaussianMixture.unchecked(share, mean + means @ factor.T, covariances)
 
     def _best(self, z: Array, w: Array, widening: Array) -> tuple[Array, Array, Array]:
-        """Weights, means and covariances, of the number asked for or of the best, in whitened coordinates."""
+        """Return weights, means and covariances for the given or the best number of components, in whitened coordinates."""
         d = len(z)
         least = d + 1.0 if self.least is None else self.least
         automatic = isinstance(self.n_components, str)
@@ -127,25 +126,234 @@ class EMFit:
         limits = (self.floor, least, self.shared, self.tolerance, self.max_iterations)
         if not automatic:
             seeds = spread_seeds(z, w, candidates, largest)
-            return maximise(z, w, seeds, widening, *limits, -np.inf)[:3]
+            return maximise_mixture(z, w, seeds, widening, *limits, -np.inf)[:3]
         observations = 1.0 / (w @ w)
 
         def penalty(components: int) -> float:
-            """Return what the mean log-likelihood must make up for."""
+            """Return the penalty of the criterion, in units of the mean log-likelihood."""
             parameters = components * (1 + d) - 1 + (1 if self.shared else components) * d * (d + 1) / 2
             return float(0.5 * parameters * np.log(observations) / observations)
 
-        seeds = spread_seeds(z, w, candidates, min(2, largest))  # all that most posteriors need
-        best = maximise(z, w, seeds[:1], widening, *limits, -np.inf)
+        seeds = spread_seeds(z, w, candidates, min(2, largest))  # enough for most posteriors
+        best = maximise_mixture(z, w, seeds[:1], widening, *limits, -np.inf)
         score = best[3][-1] - penalty(1)
         for count in range(2, largest + 1):
             if count == 3:
                 seeds = spread_seeds(z, w, candidates, largest)
             if count > len(seeds):
                 break
-            result = maximise(z, w, seeds[:count], widening, *limits, score + penalty(count))
+            result = maximise_mixture(z, w, seeds[:count], widening, *limits, score + penalty(count))
             rival = result[3][-1] - penalty(len(result[0]))
             if not rival > score:
                 break
             best, score = result, rival
         return best[:3]
+
+
+@njit(**CALLED, fastmath=VECTORISE)
+def spread_seeds(z, w, candidates, count):
+    """Choose up to `count` candidates, each the one that most lowers the weighted squared distance to the nearest chosen.
+
+    The points are the columns of z (d, n), so that the inner loops run over contiguous memory. This is the greedy form of
+    the initialisation of k-means++ (Arthur and Vassilvitskii 2007), without its random draws.
+    """
+    d, n = z.shape
+    distances = np.empty((len(candidates), n))
+    for c in range(len(candidates)):
+        for i in range(n):
+            squared = 0.0
+            for a in range(d):
+                squared += (z[a, i] - z[a, candidates[c]]) ** 2
+            distances[c, i] = squared
+    nearest = np.full(n, np.inf)
+    seeds = np.empty((count, d))
+    lowest = np.inf
+    for k in range(count):
+        best = -1
+        for c in range(len(candidates)):
+            total = 0.0
+            for i in range(n):
+                total += w[i] * min(nearest[i], distances[c, i])
+            if total < lowest * (1.0 - 1e-9):
+                best, lowest = c, total
+        if best < 0:  # no candidate at another place is left
+            return seeds[:k]
+        for a in range(d):
+            seeds[k, a] = z[a, candidates[best]]
+        for i in range(n):
+            nearest[i] = min(nearest[i], distances[best, i])
+    return seeds
+
+
+@njit(**CALLED, fastmath=VECTORISE)
+def maximise_mixture(z, w, seeds, widening, floor, least, shared, tolerance, max_iterations, wanted):
+    """Return weights, means, covariances and the log-likelihoods after each iteration since a component was last dropped.
+
+    `widening` (d, d) is added to every covariance before its eigenvalues are raised to at least `floor`. The iteration is
+    given up if even `PATIENCE` more rises like the last would not reach the log-likelihood `wanted`.
+    """
+    d, n = z.shape
+    count = len(seeds)
+    weights, means, covariances = np.empty(count), np.empty((count, d)), np.empty((count, d, d))
+    factors = np.empty((count, d, d))
+    shares = np.zeros((count, n))  # w[i] times the probability that point i belongs to component k
+    for i in range(n):
+        nearest, best = 0, np.inf
+        for k in range(count):
+            squared = 0.0
+            for a in range(d):
+                squared += (z[a, i] - seeds[k, a]) ** 2
+            if squared < best:
+                nearest, best = k, squared
+        shares[nearest, i] = w[i]
+    history = np.empty(max_iterations)
+    done = -1
+    while done < max_iterations:
+        # The first covariance is that within all groups, for which no group is too small.
+        _update_components(z, count, shares, widening, floor, shared or done < 0, weights, means, covariances, factors)
+        weakest = _weakest(shares, count, least) if done >= 0 else -1
+        if weakest >= 0:
+            count -= 1
+            _move_up(weakest, count, weights, means, factors)
+        likelihood = _share_out(z, w, count, weights, means, factors, shares)
+        if done < 0 or weakest >= 0:
+            done = 0
+            continue
+        history[done] = likelihood
+        done += 1
+        if done > 1:
+            rise = history[done - 1] - history[done - 2]
+            if rise < tolerance or likelihood + PATIENCE * rise < wanted:
+                break
+    return weights[:count], means[:count], covariances[:count], history[:done]
+
+
+@njit(**ONCE)
+def _weakest(shares, count, least):
+    """Return the component with the smallest effective number of points if that is below `least`, else -1."""
+    weakest, fewest = -1, least * (1.0 - 1e-9)  # as many particles as that, of equal weights, are enough
+    if count > 1:
+        for k in range(count):
+            total, squares = 0.0, 0.0
+            for i in range(shares.shape[1]):
+                total += shares[k, i]
+                squares += shares[k, i] ** 2
+            effective = total * total / squares if squares > 0.0 else 0.0
+            if effective < fewest:
+                weakest, fewest = k, effective
+    return weakest
+
+
+@njit(**ONCE)
+def _move_up(gap, count, weights, means, factors):
+    """Close the gap that a component leaves."""
+    d = means.shape[1]
+    for k in range(gap, count):
+        weights[k] = weights[k + 1]
+        for a in range(d):
+            means[k, a] = means[k + 1, a]
+            for b in range(a + 1):
+                factors[k, a, b] = factors[k + 1, a, b]
+
+
+@njit(**ONCE)
+def _update_components(z, count, shares, widening, floor, shared, weights, means, covariances, factors):
+    """M-step: the weights, means and covariances of greatest likelihood among covariances of eigenvalues >= `floor`."""
+    d, n = z.shape
+    matrices = 1 if shared else count
+    for k in range(matrices):
+        for a in range(d):
+            for b in range(d):
+                covariances[k, a, b] = 0.0
+    for k in range(count):
+        total = 0.0
+        for i in range(n):
+            total += shares[k, i]
+        weights[k] = total
+        scale = 1.0 / max(total, 1e-300)  # a component without points is about to be dropped
+        for a in range(d):
+            moment = 0.0
+            for i in range(n):
+                moment += shares[k, i] * z[a, i]
+            means[k, a] = moment * scale
+        m = 0 if shared else k
+        for a in range(d):
+            for b in range(a + 1):
+                moment = 0.0
+                for i in range(n):
+                    moment += shares[k, i] * (z[a, i] - means[k, a]) * (z[b, i] - means[k, b])
+                covariances[m, a, b] += moment if shared else moment * scale
+    for m in range(matrices):
+        for a in range(d):
+            for b in range(a + 1):
+                covariances[m, a, b] += widening[a, b]
+                covariances[m, b, a] = covariances[m, a, b]
+        if not _factorise(covariances[m], floor, factors[m]):
+            values, vectors = np.linalg.eigh(covariances[m])
+            for a in range(d):
+                for b in range(d):
+                    covariances[m, a, b] = 0.0
+                    for c in range(d):
+                        covariances[m, a, b] += vectors[a, c] * max(values[c], floor) * vectors[b, c]
+        _factorise(covariances[m], 0.0, factors[m])
+    for k in range(matrices, count):
+        for a in range(d):
+            for b in range(d):
+                covariances[k, a, b], factors[k, a, b] = covariances[0, a, b], factors[0, a, b]
+
+
+@njit(**ONCE)
+def _share_out(z, w, count, weights, means, factors, shares):
+    """E-step: fill `shares` and return the mean log-likelihood of the points."""
+    d, n = z.shape
+    y = np.empty((d, n))
+    whole = 0.0  # 1, unless a component has just been dropped
+    for k in range(count):
+        whole += weights[k]
+    for k in range(count):
+        log_peak = np.log(weights[k] / whole) if weights[k] > 0.0 else -np.inf
+        for a in range(d):
+            log_peak += np.log(factors[k, a, a])
+        for i in range(n):
+            shares[k, i] = log_peak
+        for a in range(d):
+            for i in range(n):
+                y[a, i] = z[a, i] - means[k, a]
+            for b in range(a):
+                for i in range(n):
+                    y[a, i] -= factors[k, a, b] * y[b, i]
+            for i in range(n):
+                y[a, i] *= factors[k, a, a]
+                shares[k, i] -= 0.5 * y[a, i] ** 2
+    likelihood = -0.5 * d * np.log(2.0 * np.pi)
+    for i in range(n):
+        peak = shares[0, i]
+        for k in range(1, count):
+            peak = max(peak, shares[k, i])
+        total = 0.0
+        for k in range(count):
+            shares[k, i] = np.exp(shares[k, i] - peak)
+            total += shares[k, i]
+        likelihood += w[i] * (peak + np.log(total))
+        for k in range(count):
+            shares[k, i] *= w[i] / total
+    return likelihood
+
+
+@njit(**FAST)
+def _factorise(matrix, less, factor):
+    """Write the Cholesky factor of `matrix` less a multiple of I, its diagonal INVERTED; return False if there is none."""
+    d = len(matrix)
+    for a in range(d):
+        for b in range(a + 1):
+            rest = matrix[a, b]
+            for c in range(b):
+                rest -= factor[a, c] * factor[b, c]
+            if a > b:
+                factor[a, b] = rest * factor[b, b]
+            else:
+                rest -= less
+                if not rest > 0.0:
+                    return False
+                factor[a, a] = 1.0 / np.sqrt(rest)
+    return True

@@ -9,7 +9,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_weighted_particles
 from herdfilter.angles import unwrap_angles
-from herdfilter.fitting._covariance import plain_and_regular
+from herdfilter.fitting.base import plain_and_regular
 from herdfilter.mixture import GaussianMixture
 
 
@@ -17,7 +17,7 @@ from herdfilter.mixture import GaussianMixture
 class GaussianFit:
     """Moment matching, as in the Gaussian particle filter (Kotecha and Djuric 2003).
 
-    Particles in a plane, or in one place, get a little width: no eigenvalue of the correlation matrix is below 1e-8.
+    Particles in a plane, or in one place, get a small width: no eigenvalue of the correlation matrix is below 1e-8.
 
     Examples
     --------

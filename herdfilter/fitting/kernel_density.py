@@ -1,4 +1,4 @@
-"""Kernel density: a Gaussian on every particle, as wide as its mode asks for, shrunken to keep the covariance or not."""
+"""Kernel density: a Gaussian on every particle, as wide as its mode requires, with or without shrinkage."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from herdfilter._checks import Array, as_positive, as_weighted_particles, check_count, check_flags
 from herdfilter.angles import unwrap_angles
-from herdfilter.fitting._covariance import plain_and_regular
+from herdfilter.fitting.base import plain_and_regular
 from herdfilter.fitting.em import EMFit
 from herdfilter.mixture import GaussianMixture
 
-NEGLIGIBLE = 1e-8  # weight, relative to the largest, under which a particle gets no component
+NEGLIGIBLE_WEIGHT = 1e-8  # relative to the largest: a lighter particle gets no component
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class KernelDensityFit:
     2001). The width is the rule for a Gaussian, h = scale (4 / ((d + 2) n_e))^(1 / (d + 4)), at most 1, with n_e the
     effective sample size.
 
-    Where the particles form several modes, C would blur them. They are told apart by `EMFit` with the Bayesian information
-    criterion, each particle counts to the mode it most probably belongs to, and both C and the mean are taken within the
-    modes: component i is N(a x_i + (1 - a) mean_k, h^2 C_w) for a particle of mode k, C_w the covariance of the particles
-    about the means of their modes. Mean and covariance of the whole are kept as before.
+    If the particles form several modes, C would blur them. `EMFit` with the Bayesian information criterion separates the
+    modes, each particle counts to its most probable one, and both C and the mean are taken within the modes: component i is
+    N(a x_i + (1 - a) mean_k, h^2 C_w) for a particle of mode k, C_w the covariance of the particles about the means of their
+    modes. Mean and covariance of the whole are kept.
 
-    Without shrinkage, a = 1, and with ``modes=1``: the mixture of the ensemble Gaussian mixture filter (Anderson and
-    Anderson 1999) at Silverman's bandwidth, which is the rule above. Its covariance is (1 + h^2) C. It leaves the modes
-    where they are and widens the whole; the shrunken one draws the modes towards the mean.
+    Without shrinkage, a = 1, and with ``modes=1``, it is the mixture of the ensemble Gaussian mixture filter (Anderson and
+    Anderson 1999) at Silverman's bandwidth, which is the rule above. Its covariance is (1 + h^2) C. It leaves the modes in
+    place and widens the whole; the shrunken one draws the modes towards the mean.
 
     Parameters
     ----------
@@ -41,16 +41,14 @@ class KernelDensityFit:
     shrink : bool
         Draw the component means towards the mean, so that the covariance is kept.
     modes : int
-        The most modes that are told apart; 1 for a width that follows the covariance of all particles, whatever their shape.
+        The largest number of modes; with 1 the width follows the covariance of all particles.
 
     Examples
     --------
     >>> x = np.linspace(-3, 3, 61)[:, None]
     >>> mixture = hf.KernelDensityFit().fit(x, np.full(61, 1 / 61))
-    >>> len(mixture)
-    61
-    >>> print(mixture.covariance[0, 0].round(3), x.var().round(3))  # shrinkage keeps it
-    3.1 3.1
+    >>> print(len(mixture), mixture.covariance[0, 0].round(3), x.var().round(3))  # shrinkage keeps the covariance
+    61 3.1 3.1
     """
 
     scale: float = 1.0
@@ -69,15 +67,15 @@ class KernelDensityFit:
         d = x.shape[1]
         effective = 1.0 / (weights @ weights)
         h = min(self.scale * (4.0 / ((d + 2) * effective)) ** (1.0 / (d + 4)), 1.0)
-        centres = self._centres(x, weights)
+        centres = self._mode_means(x, weights)
         centred = x - centres
         covariance = plain_and_regular(x, weights, centred)[1]
-        keep = weights > NEGLIGIBLE * weights.max()
+        keep = weights > NEGLIGIBLE_WEIGHT * weights.max()
         means = (centres + np.sqrt(1.0 - h * h) * centred)[keep] if self.shrink else x[keep]
         return GaussianMixture.unchecked(weights[keep] / weights[keep].sum(), means, h * h * covariance)
 
-    def _centres(self, x: Array, weights: Array) -> Array:
-        """Mean of the mode of each particle, shape (n, d), or (d,) where there is one mode."""
+    def _mode_means(self, x: Array, weights: Array) -> Array:
+        """Return the mean of the mode of each particle, shape (n, d), or (d,) if there is one mode."""
         mixture = EMFit("bic", self.modes).fit(x, weights) if self.modes > 1 else None
         if mixture is None or len(mixture) == 1:
             return weights @ x

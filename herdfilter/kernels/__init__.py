@@ -1,18 +1,19 @@
 """Kernels and their expectations under a mixture; one file a kernel.
 
-A kernel is kept at its unit-peak scale, because the normalised density overflows optimisers in high dimension;
-`log_normaliser` restores the constant of the Gaussian one for reported figures.
+Kernels have unit peak, because the normalised density overflows optimisers in high dimension; `log_normaliser` restores
+the constant of the Gaussian one for reported figures.
 """
 
-from herdfilter.kernels.base import Kernel, as_kernel
-from herdfilter.kernels.energy import Energy
-from herdfilter.kernels.expectations import (
+from herdfilter.kernels.base import (
+    Kernel,
     KernelMean,
+    as_kernel,
     density_product,
     expected_kernel,
     expected_kernel_pair,
     log_normaliser,
 )
+from herdfilter.kernels.energy import Energy
 from herdfilter.kernels.gaussian import Gaussian
 from herdfilter.kernels.localized import LocalizedCumulative
 from herdfilter.kernels.matern import Laplace, Matern

@@ -6,10 +6,12 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_covariance, as_definite, as_points
+from herdfilter.kernels.gaussian import Gaussian
+from herdfilter.mixture import GaussianMixture, as_mixture
 
-ORDERS = 1e-3, 1e6
-"""Least and largest order of a kernel: beyond them quadrature over its widths takes too many nodes."""
+ORDERS = 1e-3, 1e6  # least and largest order of a kernel: beyond them quadrature over its widths takes too many nodes
+EXPECTATIONS_AT_ONCE = 2**21  # numbers in memory
 
 
 @runtime_checkable
@@ -17,9 +19,8 @@ class Kernel(Protocol):
     """A radial kernel ``k(x, y) = value(|x - y|^2)`` in coordinates in which its bandwidth is 1.
 
     Gaussian, Laplace, Matern, Student and inverse multiquadric kernels are all mixtures of Gaussians,
-    ``value(r^2) = sum_j weights_j exp(-rates_j r^2 / 2)``, a finite sum or the quadrature of an integral. Under a
-    Gaussian mixture each term has its expectation in closed form, so the expectation of the kernel is a sum of as many
-    terms as the quadrature has nodes (`herdfilter.kernels.KernelMean`).
+    ``value(r^2) = sum_j weights_j exp(-rates_j r^2 / 2)``, a finite sum or the quadrature of an integral. Under a Gaussian
+    mixture each term has its expectation in closed form (`herdfilter.kernels.KernelMean`).
 
     Examples
     --------
@@ -40,7 +41,7 @@ class Kernel(Protocol):
     """
 
     def value(self, squared: Array) -> Array:
-        """Kernel at squared distances of any shape."""
+        """Return the kernel at squared distances of any shape."""
         ...
 
     def slope(self, squared: Array) -> Array:
@@ -48,17 +49,12 @@ class Kernel(Protocol):
         ...
 
     def scales(self) -> tuple[Array, Array]:
-        """Rates and weights, shapes (J,) and (J,), of the Gaussian mixture that stands for the kernel."""
+        """Return rates and weights, shapes (J,) and (J,), of the Gaussian mixture that stands for the kernel."""
         ...
 
 
 def as_kernel(name: str, kernel: Any) -> Kernel:
-    """Return `kernel` if it follows the contract.
-
-    Raises
-    ------
-    TypeError
-        If it is a class, or lacks a method: a kernel without `scales` has no expectation to herd from.
+    """Return `kernel` if it follows the contract; raise TypeError if it is a class or lacks a method.
 
     Examples
     --------
@@ -81,10 +77,149 @@ def as_kernel(name: str, kernel: Any) -> Kernel:
 
 
 def exponential_nodes(low: float, high: float, power: float = 1.0) -> Array:
-    """Nodes ``v = exp(u)`` of the trapezoidal rule in u, from ``exp(low)`` to ``exp(high)``.
+    """Return nodes ``v = exp(u)`` of the trapezoidal rule in u, from ``exp(low)`` to ``exp(high)``.
 
     For integrands ``v^(power - 1) exp(-v) f(v)``, or with 1/v in the exponential, the rule converges exponentially: they are
     analytic for ``|Im u| < pi / 2``, and at a step of 0.5 the error is about ``exp(-pi^2 / 0.5) = 3e-9``. Their width in u
     falls as ``power^(-1/2)``, and the step with it.
     """
     return np.exp(np.arange(low, high, 0.5 / np.sqrt(max(1.0, power))))
+
+
+def log_normaliser(covariance: Array) -> float:
+    """Return the log of ``1 / sqrt((2 pi)^d |K|)``, which turns the unit-peak Gaussian kernel into the Gaussian density.
+
+    Examples
+    --------
+    >>> print(round(hf.kernels.log_normaliser(4 * np.eye(1)), 4), -0.5 * np.log(2 * np.pi * 4).round(4))
+    -1.6121 -1.6121
+    """
+    covariance = as_definite("covariance", covariance, None)
+    return float(-0.5 * (len(covariance) * np.log(2 * np.pi) + np.linalg.slogdet(covariance)[1]))
+
+
+class KernelMean:
+    """The function ``mu(x) = E k(x, X)`` for X from a mixture, in coordinates in which the kernel has bandwidth 1.
+
+    With the eigenvalues l of a component's covariance and y the offset from its mean along the eigenvectors, a Gaussian of
+    rate s has the expectation ``prod_i (1 + s l_i)^(-1/2) exp(-sum_i s y_i^2 / (1 + s l_i) / 2)``: no inverse is taken, so
+    covariances may be singular.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    weights, means, covariances : ndarray, shapes (M,), (M, d) and (M, d, d) or (1, d, d)
+        The mixture.
+
+    Examples
+    --------
+    >>> from herdfilter.kernels import Gaussian, KernelMean
+    >>> mean = KernelMean(Gaussian(), np.ones(1), np.zeros((1, 1)), np.eye(1)[None])  # X from N(0, 1)
+    >>> print(mean(np.array([[0.0], [1.0]])).round(4))  # at 0 it is 1 / sqrt(2)
+    [0.7071 0.5507]
+    """
+
+    def __init__(self, kernel: Kernel, weights: Array, means: Array, covariances: Array) -> None:
+        rates, scale_weights = kernel.scales()
+        values, vectors = np.linalg.eigh(covariances)
+        spread = 1 + rates[:, None] * np.maximum(values, 0.0)[:, None, :]  # (M or 1, J, d)
+        self._weights, self._means, self._vectors = weights, means, vectors
+        self._rates = rates[:, None] / spread
+        self._log_heights = -0.5 * np.log(spread).sum(-1)
+        self._scale_weights = scale_weights
+
+    def __call__(self, x: Array) -> Array:
+        """Return the value at points, (n, d) -> (n,)."""
+        return self._evaluate(x, gradient=False)[0]
+
+    def with_gradient(self, x: Array) -> tuple[Array, Array]:
+        """Return value and gradient at points, (n, d) -> (n,) and (n, d)."""
+        return self._evaluate(x, gradient=True)
+
+    def _evaluate(self, x: Array, gradient: bool) -> tuple[Array, Array]:
+        value, slope = np.zeros(len(x)), np.zeros_like(x if gradient else x[:0])
+        rows = max(1, EXPECTATIONS_AT_ONCE // len(self._scale_weights))
+        cancelling = self._scale_weights.min() < 0  # large weights of both signs whose sum is 0: see below
+        for m, (weight, mean) in enumerate(zip(self._weights, self._means, strict=True)):
+            k = m if len(self._rates) > 1 else 0
+            rates, vectors = self._rates[k], self._vectors[k]
+            for start in range(0, len(x), rows):
+                part = slice(start, start + rows)
+                y = (x[part] - mean) @ vectors
+                exponents = self._log_heights[k] - 0.5 * (y * y) @ rates.T
+                terms = np.exp(exponents) * (weight * self._scale_weights)
+                if cancelling:  # sum w exp(a) = sum w (exp(a) - 1), without the loss of digits
+                    value[part] += weight * np.expm1(exponents) @ self._scale_weights
+                else:
+                    value[part] += terms.sum(axis=1)
+                if gradient:
+                    slope[part] -= ((terms @ rates) * y) @ vectors.T
+        return value, slope
+
+
+def in_kernel_frame(mixture: GaussianMixture, covariance: Array) -> tuple[Array, GaussianMixture]:
+    """Return the inverse factor W, and the mixture of ``W x``, in which a kernel of this covariance has bandwidth 1."""
+    inverse = np.linalg.inv(np.linalg.cholesky(as_definite("covariance", covariance, mixture.dim)))
+    cov = inverse @ mixture.distinct_covariances @ inverse.T
+    return inverse, GaussianMixture.unchecked(mixture.weights, mixture.means @ inverse.T, cov)
+
+
+def expected_kernel(mixture: GaussianMixture, x: Array, covariance: Array, kernel: Kernel | None = None) -> Array:
+    """Return ``E_p[k(x, X)]`` for X from the mixture and a unit-peak kernel of the given covariance; (n, d) -> (n,).
+
+    For the Gaussian kernel the closed form is
+    ``sum_i w_i sqrt(|K| / |S_i + K|) exp(-(x - m_i)' (S_i + K)^-1 (x - m_i) / 2)``; the published one (Wolf and Baum) lacks
+    the square root. For other kernels see `KernelMean`.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[1.0]]])
+    >>> print(hf.kernels.expected_kernel(mixture, np.array([[0.0], [2.0]]), np.eye(1)).round(4))
+    [0.7071 0.2601]
+    """
+    kernel = Gaussian() if kernel is None else as_kernel("kernel", kernel)
+    x = as_points("x", x, as_mixture("mixture", mixture).dim)
+    if kernel == Gaussian():
+        return np.exp(mixture.convolve(covariance).log_density(x) - log_normaliser(covariance))
+    inverse, frame = in_kernel_frame(mixture, covariance)
+    mean = KernelMean(kernel, frame.weights, frame.means, frame.distinct_covariances)
+    return mean(x @ inverse.T)
+
+
+def expected_kernel_pair(mixture: GaussianMixture, covariance: Array, kernel: Kernel | None = None) -> float:
+    """Return ``E_p[k(X, X')]`` for two independent draws from the mixture and a unit-peak kernel.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[1.0]]])
+    >>> round(hf.kernels.expected_kernel_pair(mixture, np.eye(1)), 4)  # 1 / sqrt(3)
+    0.5774
+    """
+    as_mixture("mixture", mixture)
+    kernel = Gaussian() if kernel is None else as_kernel("kernel", kernel)
+    if kernel == Gaussian():
+        return float(np.exp(-log_normaliser(covariance)) * density_product(mixture, covariance))
+    _, frame = in_kernel_frame(mixture, covariance)
+    total = 0.0
+    for weight, mean, cov in zip(frame.weights, frame.means, frame.covariances, strict=True):
+        pair = KernelMean(kernel, frame.weights, frame.means, frame.distinct_covariances + cov)
+        total += weight * float(pair(mean[None, :])[0])
+    return total
+
+
+def density_product(mixture: GaussianMixture, covariance: Array | None = None) -> float:
+    """Return the integral of p(x) p(y) N(x - y; 0, covariance), or of p(x)^2 without a covariance.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[1.0]]])
+    >>> print(round(hf.kernels.density_product(mixture), 4), round(0.5 / np.sqrt(np.pi), 4))
+    0.2821 0.2821
+    """
+    as_mixture("mixture", mixture)
+    extra = 0.0 if covariance is None else as_covariance("covariance", covariance, mixture.dim)
+    total = 0.0
+    for weight, mean, cov in zip(mixture.weights, mixture.means, mixture.covariances, strict=True):
+        pair = GaussianMixture.unchecked(mixture.weights, mixture.means, mixture.distinct_covariances + cov + extra)
+        total += weight * float(np.exp(pair.log_density(mean[None, :])[0]))
+    return total

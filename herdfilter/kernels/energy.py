@@ -14,8 +14,8 @@ from herdfilter.kernels.base import exponential_nodes
 class Energy:
     """``k = -r``, conditionally positive definite: its squared discrepancy is the energy distance.
 
-    Points that minimise it are the support points of Mak and Joseph (2018). It has no width; the bandwidth sets the metric
-    alone. As a mixture of Gaussians, ``-r = (2 pi)^(-1/2) int_0^inf (exp(-s r^2 / 2) - 1) s^(-3/2) ds``, with the range
+    Points that minimise it are the support points of Mak and Joseph (2018). It has no width: the bandwidth sets only the
+    metric. As a mixture of Gaussians, ``-r = (2 pi)^(-1/2) int_0^inf (exp(-s r^2 / 2) - 1) s^(-3/2) ds``, with the range
     of s cut to 28 decades: an expected distance r is good to 1e-6 + 4e-9 r^2.
 
     Examples
@@ -28,7 +28,7 @@ class Energy:
     """
 
     def value(self, squared: Array) -> Array:
-        """Kernel at squared distances."""
+        """Return the kernel at squared distances."""
         return -np.sqrt(squared)
 
     def slope(self, squared: Array) -> Array:
@@ -36,7 +36,7 @@ class Energy:
         return -0.5 / np.sqrt(np.maximum(squared, 1e-16))
 
     def scales(self) -> tuple[Array, Array]:
-        """Rates and weights of the Gaussian mixture; a negative weight at rate 0 makes them sum to 0."""
+        """Return rates and weights of the Gaussian mixture; a negative weight at rate 0 makes them sum to 0."""
         s = exponential_nodes(np.log(1e-16), np.log(1e12))
         weights = 0.5 / np.sqrt(2 * np.pi * s)
         return np.append(0.0, s), np.append(-weights.sum(), weights)

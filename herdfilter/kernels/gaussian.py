@@ -23,7 +23,7 @@ class Gaussian:
     """
 
     def value(self, squared: Array) -> Array:
-        """Kernel at squared distances."""
+        """Return the kernel at squared distances."""
         return np.exp(-0.5 * squared)
 
     def slope(self, squared: Array) -> Array:
@@ -31,5 +31,5 @@ class Gaussian:
         return -0.5 * np.exp(-0.5 * squared)
 
     def scales(self) -> tuple[Array, Array]:
-        """One Gaussian of width 1."""
+        """Return one Gaussian of width 1."""
         return np.ones(1), np.ones(1)

@@ -12,10 +12,10 @@ from herdfilter._checks import Array, as_positive
 
 @dataclass(frozen=True)
 class LocalizedCumulative:
-    """Kernel whose maximum mean discrepancy is the modified Cramer-von Mises distance of localized cumulative distributions.
+    """The kernel whose discrepancy is the modified Cramer-von Mises distance of localized cumulative distributions.
 
     That distance is ``int_0^b w(s) int (F(m, s) - G(m, s))^2 dm ds`` with ``F(m, s) = E exp(-|X - m|^2 / (2 s^2))`` and
-    ``w(s) = s^(1-d)`` (Hanebeck, Huber and Klumpp 2009). The inner integral is that of a Gaussian kernel of variance
+    ``w(s) = s^(1-d)`` (Hanebeck, Huber and Klumpp 2009). The inner integral belongs to a Gaussian kernel of variance
     ``2 s^2``, so that up to a constant ``k = (2 / b^2) int_0^b s exp(-r^2 / (4 s^2)) ds``, which is
     ``exp(-z) - z E_1(z)`` at ``z = r^2 / (4 b^2)``, in every dimension.
 
@@ -37,7 +37,7 @@ class LocalizedCumulative:
         object.__setattr__(self, "largest", as_positive("largest", self.largest))
 
     def value(self, squared: Array) -> Array:
-        """Kernel at squared distances."""
+        """Return the kernel at squared distances."""
         z = np.maximum(squared / (4 * self.largest**2), 1e-300)
         return np.exp(-z) - z * scipy.special.exp1(z)
 
@@ -47,7 +47,7 @@ class LocalizedCumulative:
         return -scipy.special.exp1(z) / (4 * self.largest**2)
 
     def scales(self) -> tuple[Array, Array]:
-        """Gauss-Legendre nodes in the logarithm of the width, over six decades."""
+        """Return Gauss-Legendre nodes in the logarithm of the width, over six decades."""
         nodes, weights = scipy.special.roots_legendre(80)
         half = 0.5 * np.log(1e6)
         s = self.largest * np.exp(half * (nodes - 1))

@@ -34,7 +34,7 @@ class InverseMultiquadric:
         object.__setattr__(self, "exponent", as_positive("exponent", self.exponent, *ORDERS))
 
     def value(self, squared: Array) -> Array:
-        """Kernel at squared distances."""
+        """Return the kernel at squared distances."""
         return (1 + squared) ** -self.exponent
 
     def slope(self, squared: Array) -> Array:
@@ -42,8 +42,8 @@ class InverseMultiquadric:
         return -self.exponent * (1 + squared) ** (-self.exponent - 1)
 
     def scales(self) -> tuple[Array, Array]:
-        """Rates and weights of the Gaussian mixture."""
-        return _scales(self.exponent)
+        """Return rates and weights of the Gaussian mixture."""
+        return _tail_scales(self.exponent)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Student:
         object.__setattr__(self, "df", as_positive("df", self.df, *ORDERS))
 
     def value(self, squared: Array) -> Array:
-        """Kernel at squared distances."""
+        """Return the kernel at squared distances."""
         return (1 + squared / self.df) ** (-(self.df + 1) / 2)
 
     def slope(self, squared: Array) -> Array:
@@ -70,13 +70,13 @@ class Student:
         return -(self.df + 1) / (2 * self.df) * (1 + squared / self.df) ** (-(self.df + 3) / 2)
 
     def scales(self) -> tuple[Array, Array]:
-        """Rates and weights of the Gaussian mixture."""
-        rates, weights = _scales((self.df + 1) / 2)
+        """Return rates and weights of the Gaussian mixture."""
+        rates, weights = _tail_scales((self.df + 1) / 2)
         return rates / self.df, weights
 
 
 @lru_cache(maxsize=16)
-def _scales(exponent: float) -> tuple[Array, Array]:
+def _tail_scales(exponent: float) -> tuple[Array, Array]:
     v = exponential_nodes(np.log(1e-10) / exponent, np.log(60.0 + 5 * exponent), exponent)
     weights = np.exp(exponent * np.log(v) - v)
     return 2 * v, weights / weights.sum()

@@ -12,7 +12,7 @@ from herdfilter.models.landmarks import LandmarkLocalisation
 from herdfilter.models.linear_gaussian import LinearGaussian, linear_chain
 from herdfilter.models.lorenz63 import Lorenz63
 from herdfilter.models.lorenz96 import Lorenz96
-from herdfilter.models.priors import UniformBox
+from herdfilter.models.parts import UniformBox
 from herdfilter.models.radar import RadarTracking
 from herdfilter.models.random import RandomModel, random_model
 from herdfilter.models.range_only import RangeOnly

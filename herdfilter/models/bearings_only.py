@@ -9,8 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
-from herdfilter.models._fields import GaussianStart, assign_positive
-from herdfilter.models._radar import log_density, range_and_bearing, range_and_bearing_jacobian
+from herdfilter.models.parts import (
+    GaussianStart,
+    assign_positive,
+    independent_log_density,
+    range_and_bearing,
+    range_and_bearing_jacobian,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,10 +39,8 @@ class BearingsOnly(GaussianStart):
         Standard deviation sigma_w of the acceleration, constant over a step, in length / time^2.
     bearing_sd : float
         Standard deviation sigma_theta of the bearing, in radians.
-    initial_mean : array_like, shape (4,)
-        Mean of the state at step 0.
-    initial_covariance : array_like, shape (4, 4)
-        Covariance of the state at step 0.
+    initial_mean, initial_covariance : array_like, shapes (4,) and (4, 4)
+        Mean and covariance of the state at step 0.
 
     Raises
     ------
@@ -52,24 +55,15 @@ class BearingsOnly(GaussianStart):
 
     Examples
     --------
-    A target twice as far, and twice as fast, looks the same. The transition noise has rank two, and filters that push noise
-    through the transition can be used.
+    A target twice as far, and twice as fast, looks the same.
 
     >>> model = hf.models.BearingsOnly()
     >>> x = model.initial.sample(3, np.random.default_rng(0))
     >>> np.allclose(model.observation_mean(x, step=1), model.observation_mean(2 * x, step=1))
     True
-    >>> int(np.linalg.matrix_rank(model.transition_covariance(dt=1.0, step=1)))
-    2
     >>> truth, z = hf.simulate(model, steps=24, rng=1)
     >>> hf.ParticleFilter(model, n_particles=100, proposal=hf.RankedProposal()).run(z).means.shape
     (24, 4)
-    >>> try:
-    ...     hf.ParticleFilter(model, n_particles=100, proposal=hf.GuidedProposal(), rng=0).run(z)
-    ... except ValueError as error:
-    ...     print(str(error).split(", got")[0])
-    ...
-    transition_covariance: GuidedProposal weighs points by transition densities and expected a positive definite matrix
     """
 
     acceleration_sd: float = 0.001
@@ -118,7 +112,7 @@ class BearingsOnly(GaussianStart):
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of bearing `z`, shape (1,), by the wrapped residual; (n, 4) -> (n,)."""
-        return log_density(z, self.observation_mean(x, step), [self.bearing_sd], (0,))
+        return independent_log_density(z, self.observation_mean(x, step), [self.bearing_sd], (0,))
 
     def _motion(self, dt: float) -> Array:
         return np.kron(np.eye(2), [[1.0, dt], [0.0, 1.0]])

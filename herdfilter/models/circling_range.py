@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_number, as_positive
-from herdfilter._one_line import fields_in_line
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_observation, assign, assign_positive
+from herdfilter._repr import fields_in_line
+from herdfilter.models.parts import IsotropicStart, as_observation, assign, assign_positive
 
 
 @dataclass(frozen=True, eq=False)
-class CirclingRange:
+class CirclingRange(IsotropicStart):
     r"""Target that circles about the origin, pushed by noise, and its distance from one sensor.
 
     .. math::
         x_k = \rho \begin{pmatrix} \cos \alpha & -\sin \alpha \\ \sin \alpha & \cos \alpha \end{pmatrix} x_{k-1} +
         N(0, q^2 I), \qquad r_k = \left\| x_k - s \right\| + N(0, \sigma^2), \qquad x_0 \sim N(m_0, p^2 I)
 
-    With a sigma far below the spread of the predicted distance, all that a step leaves possible is a thin arc about the
-    sensor: of particles drawn without a look at the observation hardly any is on it. All quantities are dimensionless;
-    time is discrete: `dt` and `control` have no meaning and are not used.
+    With a sigma far below the spread of the predicted distance the posterior is a thin arc about the sensor, and hardly any
+    particle that is drawn without the observation lies on it. All quantities are dimensionless; time is discrete: `dt` and
+    `control` are not used.
 
     Parameters
     ----------
@@ -40,10 +38,8 @@ class CirclingRange:
         Factor rho of the distance from the origin, above 0 and below 1.
     process_sd : float
         Standard deviation q of the noise of a step, in each coordinate.
-    initial_mean : array_like, shape (2,)
-        Mean m_0 of the state at step 0.
-    initial_sd : float
-        Its standard deviation p in each coordinate.
+    initial_mean, initial_sd : array_like, shape (2,), and float
+        Mean m_0 of the state at step 0, and its standard deviation p in each coordinate.
 
     Raises
     ------
@@ -80,20 +76,16 @@ class CirclingRange:
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        assign(
-            self,
-            sensor=as_array("sensor", self.sensor, (2,)),
-            initial_mean=as_array("initial_mean", self.initial_mean, (2,)),
-        )
+        assign(self, sensor=as_array("sensor", self.sensor, (2,)), turn=as_number("turn", self.turn))
+        assign(self, initial_mean=as_array("initial_mean", self.initial_mean, (2,)))
         assign_positive(self, "range_sd", "process_sd", "initial_sd")
-        assign(self, turn=as_number("turn", self.turn))
         if not as_positive("damping", self.damping) < 1:
             raise ValueError(f"damping: expected a number above 0 and below 1, got {self.damping!r}")
 
-    @cached_property
-    def initial(self) -> GaussianMixture:
-        """Distribution of the state at step 0."""
-        return GaussianMixture([1.0], self.initial_mean[None], self.initial_sd**2 * np.eye(2))
+    @property
+    def initial_variance(self) -> float:  # type: ignore[override]
+        """Variance of each coordinate of the state at step 0."""
+        return self.initial_sd**2
 
     @property
     def _matrix(self) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter.models._fields import WhiteAcceleration, as_partial_observation, assign_positive
+from herdfilter.models.parts import WhiteAcceleration, as_partial_observation, assign_positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,10 +30,8 @@ class ConstantVelocity(WhiteAcceleration):
     position_sd : float
         Standard deviation of an observed position in each direction; where positions come from a `herdfilter.Sensor`, that
         says its own.
-    initial_mean : array_like, shape (d,)
-        Mean of the state at step 0.
-    initial_covariance : array_like, shape (d, d)
-        Covariance of the state at step 0.
+    initial_mean, initial_covariance : array_like, shapes (d,) and (d, d)
+        Mean and covariance of the state at step 0.
 
     Raises
     ------
@@ -94,6 +92,6 @@ class ConstantVelocity(WhiteAcceleration):
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite entries of a position `z`, shape (m,); (n, d) -> (n,)."""
-        z, kept = as_partial_observation(z, self.dim // 2)
-        residual = (z - x[:, : self.dim // 2])[:, kept] / self.position_sd
-        return -0.5 * (residual**2).sum(axis=1) - len(kept) * np.log(self.position_sd * np.sqrt(2 * np.pi))
+        z, observed = as_partial_observation(z, self.dim // 2)
+        residual = (z - x[:, : self.dim // 2])[:, observed] / self.position_sd
+        return np.asarray(-0.5 * (residual**2).sum(axis=1) - len(observed) * np.log(self.position_sd * np.sqrt(2 * np.pi)))

@@ -28,62 +28,90 @@ Arrays are (n, d), particles first. `step` counts from 1: the initial state is s
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
-from typing import Any
+import inspect
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from itertools import repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import Array, as_covariance, as_numbers, check_count, shown, with_nan
+from herdfilter._checks import (
+    LARGEST,
+    Array,
+    as_array,
+    as_covariance,
+    as_numbers,
+    check_count,
+    fits,
+    shape_text,
+    short_repr,
+    with_nan,
+)
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models._answers import Covariance, covariance, covariances, rows, shaped
-from herdfilter.models._derived import gaussian_log_density
-from herdfilter.models._signatures import check_signature, takes_state
 
 __all__ = ["predictive_mixture", "propagate", "require", "sample_initial", "sample_transition"]
 
 Model = Any  # an object that follows the contract above; checked by `require` at the point of use
 
 ADDITIVE = ("transition_mean", "transition_covariance")
-"""What a model with additive Gaussian transition noise has."""
+"""Names of a transition with additive Gaussian noise."""
 
 OBSERVED = ("observation_mean", "observation_covariance")
-"""What a model has whose observations have a mean and a covariance, as Kalman filters ask for."""
+"""Names of an observation with a mean and a covariance, as Kalman filters need."""
 
-SEEN = (("log_likelihood",), OBSERVED)
-"""What a model has of which particles are weighted: a likelihood, or what one is derived from."""
+LIKELIHOODS = (("log_likelihood",), OBSERVED)
+"""The two ways to weight particles: a likelihood, or the names from which one is derived."""
 
 OBSERVATION = (
-    "log_likelihood",
-    "partial_observations",
-    *OBSERVED,
-    "observation_circular",
-    "observation_jacobian",
-    "sample_observation",
-    "scans",
+    *("log_likelihood", "partial_observations", *OBSERVED, "observation_circular", "observation_jacobian"),
+    *("sample_observation", "scans"),
 )
-"""All that the contract says about observations."""
+"""All names of the contract that describe observations."""
 
 MODES = ("models", "transition_matrix", "initial_modes")
-"""What a model has that jumps between modes."""
+"""Names of a model that jumps between modes."""
 
-COMPANIONS = {"transition_mean": "transition_jacobian", "observation_mean": "observation_jacobian"}
-"""Function -> an optional one that is used with it."""
+JACOBIANS = {"transition_mean": "transition_jacobian", "observation_mean": "observation_jacobian"}
+"""Function -> its optional Jacobian."""
+
+ARGUMENTS = {
+    "transition_mean": ("x", "dt", "control", "step"),
+    "transition_covariance": ("dt", "step"),
+    "transition_jacobian": ("x", "dt", "control", "step"),
+    "transition": ("x", "noise", "dt", "control", "step"),
+    "sample_transition": ("x", "rng", "dt", "control", "step"),
+    "transition_log_density": ("x_next", "x", "dt", "control", "step"),
+    "log_likelihood": ("z", "x", "step"),
+    "observation_mean": ("x", "step"),
+    "observation_covariance": ("step",),
+    "observation_jacobian": ("x", "step"),
+    "sample_observation": ("x", "rng", "step"),
+    "control": ("step",),
+}
+"""Function of a model -> its arguments, by position; ``observation_covariance`` may take the states after these."""
+
+LARGEST_VARIANCE = 1e300
+"""Largest variance: the square of the largest state."""
+
+# The names of a model, and the arguments of its functions
 
 
 def has(model: Model, names: Sequence[str]) -> bool:
-    """Whether a model has all these names."""
-    return all(hasattr(model, name) for name in names)
+    """Return True if a model has all these names."""
+    return all(map(hasattr, repeat(model), names))
 
 
 def jumps(model: Model) -> bool:
-    """Whether a model jumps between modes, each with functions of its own."""
+    """Return True if a model jumps between modes, each with functions of its own."""
     return has(model, MODES)
 
 
 def in_mode(model: Model, mode: int) -> Model:
-    """Return the model of one mode of a model that jumps; what is wrapped around that is wrapped around the mode's, too."""
+    """Return the model of one mode of a model that jumps, inside the wrappers of that model."""
     if hasattr(type(model), "in_mode"):  # a wrapper's own, not that of the model inside, which it passes on
         return model.in_mode(mode)
     if dataclasses.is_dataclass(model) and "model" in vars(model):
@@ -93,13 +121,44 @@ def in_mode(model: Model, mode: int) -> Model:
 
 
 def only_mode(model: Model) -> Model:
-    """Return the model of a single mode in place of one that jumps between no others."""
+    """Return the model of the mode if there is a single one, else the model itself."""
     return in_mode(model, 0) if jumps(model) and len(model.models) == 1 else model
 
 
 def kind(model: Model) -> str:
     """Return the name of a model's class, for errors; a model that is seen by a sensor says so."""
-    return getattr(model, "kind_in_errors", type(model).__name__)
+    return str(getattr(model, "kind_in_errors", type(model).__name__))
+
+
+def circular_dims(model: Model) -> tuple[int, ...]:
+    """Return the indices of the angle-valued dimensions of a model."""
+    circular = getattr(model, "circular", None)
+    return () if circular is None else tuple(circular)
+
+
+def simulated_only(model: Model) -> bool:
+    """Return True if a successor can only be drawn, not computed from its noise."""
+    return not (has(model, ADDITIVE) or hasattr(model, "transition"))
+
+
+def noise_dim(model: Model) -> int:
+    """Return the dimension of the standard normal noise that `propagate` takes."""
+    return check_count("model.noise_dim", model.noise_dim) if hasattr(model, "transition") else int(model.dim)
+
+
+def takes_partial(model: Model) -> bool:
+    """Return True if the likelihood leaves out entries of an observation that are NaN, as a derived one does."""
+    return bool(getattr(model, "partial_observations", not hasattr(model, "log_likelihood")))
+
+
+def has_scans(model: Model) -> bool:
+    """Return True if an observation by this model is a scan: any number k of detections, (k, m)."""
+    return bool(getattr(model, "scans", False))
+
+
+def takes_state(model: Model) -> bool:
+    """Return True if the model's ``observation_covariance`` has a second argument, with a default or without: the states."""
+    return _ask(_names_arguments, model.observation_covariance, 2)
 
 
 def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
@@ -109,7 +168,7 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
 
     Examples
     --------
-    It says nothing where all is there, and else what is missing:
+    Nothing happens if all is there; else the error says what is missing:
 
     >>> from herdfilter.models.contract import require
     >>> require(hf.models.UNGM(), "my filter", ["log_likelihood"])
@@ -133,37 +192,92 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
         missing = [name for name in alternatives[0] if not hasattr(model, name)]
         raise TypeError(f"model: {user} needs {wanted}; {kind(model)} has no {' and no '.join(missing)}")
     for name in dict.fromkeys(name for names in met for name in names):
-        check_signature(model, name)
-        if getattr(model, COMPANIONS.get(name, ""), None) is not None:
-            check_signature(model, COMPANIONS[name])
+        _check_signature(model, name)
+        if getattr(model, JACOBIANS.get(name, ""), None) is not None:
+            _check_signature(model, JACOBIANS[name])
+
+
+def _check_signature(model: Model, name: str) -> None:
+    """Raise TypeError unless the model's function of this name takes the arguments of the contract."""
+    if name not in ARGUMENTS:
+        return
+    function, arguments = getattr(model, name), ARGUMENTS[name]
+    expected = f"model.{name}: expected a function of ({', '.join(arguments)})"
+    if name == "observation_covariance":
+        expected += " or (step, x)"
+        if callable(function) and takes_state(model):
+            return
+    if not callable(function):
+        raise TypeError(f"{expected}, got {short_repr(function)}")
+    if not _ask(_takes_arguments, function, len(arguments)):
+        raise TypeError(f"{expected}, got {inspect.signature(function)} of {type(model).__name__}")
+
+
+def _ask(question: Any, function: Callable[..., Any], count: int) -> bool:
+    """Ask a cached question about a function of `count` arguments, the same for all instances of a method's class."""
+    inner = getattr(function, "__func__", None)  # of a method, whose first argument is the model
+    asked = (function, count) if inner is None else (inner, count + 1)
+    try:
+        return bool(question(*asked))
+    except TypeError:  # an object that has no hash
+        return bool(question.__wrapped__(*asked))
+
+
+@lru_cache(maxsize=512)
+def _takes_arguments(function: Callable[..., Any], count: int) -> bool:
+    """Return True if a function takes this many arguments by position, or has no signature, as a compiled one."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=64)
+def _names_arguments(function: Callable[..., Any], count: int) -> bool:
+    """Return True if a function names this many arguments by position, and needs no others."""
+    try:
+        signature = inspect.signature(function)
+        signature.bind(*range(count))
+    except (TypeError, ValueError):  # ValueError: it has no signature, as a compiled one
+        return False
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(each.kind in by_position for each in signature.parameters.values()) >= count
 
 
 def require_likelihood(model: Model, user: str) -> None:
-    """Raise TypeError unless a model, or each of its modes, has a likelihood of its own or what one is derived from."""
+    """Raise TypeError unless a model, or each of its modes, has a likelihood or the names from which one is derived."""
     if jumps(model):
         for mode in range(len(model.models)):
             require_likelihood(in_mode(model, mode), user)
         return
-    require(model, user, *(SEEN[:1] if has(model, SEEN[0]) else SEEN))
+    require(model, user, *(LIKELIHOODS[:1] if has(model, LIKELIHOODS[0]) else LIKELIHOODS))
+
+
+def require_constant_noise(model: Model, user: str) -> None:
+    """Raise TypeError if the model's observation covariance depends on the state."""
+    if takes_state(model):
+        raise TypeError(
+            f"model: {user} needs observation_covariance(step), the same for all states; that of "
+            f"{kind(model)} takes the states, too"
+        )
 
 
 def check_state(model: Model, user: str, *needed: str) -> None:
-    """Raise an error that names what is wrong with `dim`, `circular` or `initial`, as far as that shows without a draw.
+    """Raise an error if `dim`, `circular` or `initial` is wrong, as far as that shows without a draw.
 
-    Parameters
-    ----------
-    model : object
-    user : str
-        Whose needs are named.
-    *needed : str
-        Names that the initial distribution must have, such as ``"sample"``.
+    `needed` are names that the initial distribution must have, such as ``"sample"``, for `user`.
     """
     require(model, user, ("dim", "initial"))
     dim, initial = check_count("model.dim", model.dim), model.initial
     circular = getattr(model, "circular", None)
     known = circular is None or (isinstance(circular, Iterable) and all(i in range(dim) for i in circular))
     if not known:
-        raise ValueError(f"model.circular: expected indices from 0 to {dim - 1}, got {shown(circular)}")
+        raise ValueError(f"model.circular: expected indices from 0 to {dim - 1}, got {short_repr(circular)}")
     if isinstance(initial, type):
         raise TypeError(f"model.initial: expected an instance, got the class {initial.__name__}")
     missing = [name for name in needed if not hasattr(initial, name)]
@@ -177,29 +291,92 @@ def check_state(model: Model, user: str, *needed: str) -> None:
     if given != dim:
         raise ValueError(f"model.initial: expected a distribution in {dim} dimensions, as dim says, got {given}")
     if isinstance(initial, GaussianMixture):
-        rows("model.initial", initial.means, (None, dim), 0)
+        read_rows("model.initial", initial.means, (None, dim), 0)
         as_covariance("model.initial", initial.distinct_covariances, dim)
 
 
-def circular_dims(model: Model) -> tuple[int, ...]:
-    """Return the indices of the angle-valued dimensions of a model."""
-    circular = getattr(model, "circular", None)
-    return () if circular is None else tuple(circular)
+# The arrays that a model's functions return: each error names the function, the step, what was expected and what came
 
 
-def simulated_only(model: Model) -> bool:
-    """Whether a successor can only be drawn, not computed from its noise."""
-    return not (has(model, ADDITIVE) or hasattr(model, "transition"))
+class FactoredCovariance(NamedTuple):
+    """A covariance matrix and a factor F of it, ``F @ F.T``, both read-only."""
+
+    matrix: Array
+    factor: Array
 
 
-def noise_dim(model: Model) -> int:
-    """Return the dimension of the standard normal noise that `propagate` takes."""
-    return check_count("model.noise_dim", model.noise_dim) if hasattr(model, "transition") else int(model.dim)
+def read_numbers(name: str, value: Any, shape: tuple[int | None, ...], step: int) -> Array:
+    """Return the value of a model's function as numbers of this shape, where None leaves an axis free."""
+    try:
+        array = as_numbers(name, value, shape)
+    except ValueError as error:
+        raise ValueError(f"{error} from the model at step {step}") from None
+    if array.shape != shape and not fits(array.shape, shape):
+        raise ValueError(f"{name}: expected shape {shape_text(shape)} from the model at step {step}, got {array.shape}")
+    return array
+
+
+def read_rows(name: str, value: Any, shape: tuple[int | None, ...], step: int) -> Array:
+    """Return the value of a model's function for each state, if all numbers are finite and their squares, too."""
+    plain = type(value) is np.ndarray and value.dtype == np.float64 and (value.shape == shape or fits(value.shape, shape))
+    array: Array = value if plain else read_numbers(name, value, shape, step)
+    if not np.abs(array).max(initial=0.0) <= LARGEST:  # NaN, too
+        wrong = np.count_nonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))
+        if wrong:
+            raise ValueError(f"{name}: expected finite numbers from the model at step {step}, got {wrong} rows that are not")
+        raise ValueError(
+            f"{name}: expected finite numbers up to {LARGEST:g} from the model at step {step}, got "
+            f"{np.abs(array).max():g}; choose larger units"
+        )
+    return array
+
+
+def read_covariance(name: str, value: Any, size: int, step: int) -> FactoredCovariance:
+    """Return the value of a model's function as one covariance matrix (size, size), checked and factorised once."""
+    try:
+        array = as_numbers(name, value, (size, size))
+        if array.shape != (size, size):
+            as_array(name, array, (size, size))
+        return _factorise(name, array.tobytes(), size, getattr(value, "dtype", None) == np.float32)
+    except ValueError as error:
+        raise ValueError(f"{error} from the model at step {step}") from None
+
+
+def _read_covariances(name: str, value: Any, count: int, size: int, step: int) -> Array:
+    """Return one covariance matrix for each of `count` states, (count, size, size); (1, size, size) if all are the same."""
+    array = read_numbers(name, value, (count, size, size), step)
+    if (array == array[0]).all():
+        return read_covariance(name, np.asarray(value)[0], size, step).matrix[None]
+    try:
+        matrices = as_covariance(name, value, size)
+        _check_variances(name, matrices)
+    except ValueError as error:
+        raise ValueError(f"{error} from the model at step {step}") from None
+    return matrices
+
+
+@lru_cache(maxsize=32)
+def _factorise(name: str, data: bytes, size: int, single: bool) -> FactoredCovariance:
+    array = np.frombuffer(data).reshape(size, size)
+    matrix = as_covariance(name, array.astype(np.float32) if single else array)
+    _check_variances(name, matrix)
+    factor = covariance_factor(matrix)
+    matrix.flags.writeable = factor.flags.writeable = False
+    return FactoredCovariance(matrix, factor)
+
+
+def _check_variances(name: str, matrices: Array) -> None:
+    largest = np.diagonal(matrices, axis1=-2, axis2=-1).max()
+    if not largest <= LARGEST_VARIANCE:
+        raise ValueError(f"{name}: expected variances up to {LARGEST_VARIANCE:g}, got {largest:g}; choose larger units")
+
+
+# The transition
 
 
 def transition_mean(model: Model, x: Array, dt: float, control: Any, step: int) -> Array:
     """Return the model's transition mean of states (n, d), checked."""
-    return rows("transition_mean", model.transition_mean(x, dt, control, step), x.shape, step)
+    return read_rows("transition_mean", model.transition_mean(x, dt, control, step), x.shape, step)
 
 
 def transition_covariance(model: Model, dt: float, step: int) -> Array:
@@ -207,13 +384,13 @@ def transition_covariance(model: Model, dt: float, step: int) -> Array:
     return _transition_noise(model, dt, step).matrix.copy()
 
 
-def _transition_noise(model: Model, dt: float, step: int) -> Covariance:
-    return covariance("transition_covariance", model.transition_covariance(dt, step), model.dim, step)
-
-
 def transition_factor(model: Model, dt: float, step: int) -> Array:
-    """Return a factor F of the model's transition covariance, ``F @ F.T``, (d, d); not to be written to."""
+    """Return a factor F of the model's transition covariance, ``F @ F.T``, (d, d), read-only."""
     return _transition_noise(model, dt, step).factor
+
+
+def _transition_noise(model: Model, dt: float, step: int) -> FactoredCovariance:
+    return read_covariance("transition_covariance", model.transition_covariance(dt, step), model.dim, step)
 
 
 def propagate(model: Model, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
@@ -221,7 +398,7 @@ def propagate(model: Model, x: Array, noise: Array, dt: float, control: Any, ste
 
     Examples
     --------
-    The same noise takes the same state to the same place, and none to the mean; an angle beyond pi comes out wrapped.
+    Without noise a state moves to the transition's mean; an angle beyond pi comes out wrapped.
 
     >>> from herdfilter.models.contract import propagate
     >>> model = hf.models.from_functions(lambda x: x + 1, None, Q=[[1]], R=None, x0=[0], P0=[[1]], angles=[0])
@@ -231,7 +408,7 @@ def propagate(model: Model, x: Array, noise: Array, dt: float, control: Any, ste
     """
     x, noise = as_numbers("x", x, (None, None)), as_numbers("noise", noise, (None, None))
     if hasattr(model, "transition"):
-        moved = rows("transition", model.transition(x, noise, dt, control, step), x.shape, step)
+        moved = read_rows("transition", model.transition(x, noise, dt, control, step), x.shape, step)
     else:
         moved = transition_mean(model, x, dt, control, step) + noise @ transition_factor(model, dt, step).T
     return wrap_angles(moved, circular_dims(model))
@@ -251,10 +428,10 @@ def sample_transition(model: Model, x: Array, rng: np.random.Generator, dt: floa
     (True, True)
     """
     x = as_numbers("x", x, (None, None))
-    if hasattr(model, "transition") or has(model, ADDITIVE):
+    if not simulated_only(model):
         return propagate(model, x, rng.standard_normal((len(x), noise_dim(model))), dt, control, step)
     moved = model.sample_transition(x, rng, dt, control, step)
-    return wrap_angles(rows("sample_transition", moved, x.shape, step), circular_dims(model))
+    return wrap_angles(read_rows("sample_transition", moved, x.shape, step), circular_dims(model))
 
 
 def sample_initial(model: Model, n: int, rng: np.random.Generator) -> Array:
@@ -269,8 +446,64 @@ def sample_initial(model: Model, n: int, rng: np.random.Generator) -> Array:
     >>> x.shape, bool((abs(x[:, 2]) <= np.pi).all())
     ((5, 3), True)
     """
-    drawn = rows("model.initial", model.initial.sample(n, rng), (n, model.dim), 0)
+    drawn = read_rows("model.initial", model.initial.sample(n, rng), (n, model.dim), 0)
     return wrap_angles(drawn, circular_dims(model))
+
+
+def predictive_mixture(model: Model, x: Array, weights: Array, dt: float, control: Any, step: int) -> GaussianMixture:
+    """Return the predictive density ``sum_i w_i N(f(x_i), Q)`` of a model with additive Gaussian transition noise.
+
+    Angles of the means are unwrapped about their circular mean.
+
+    Examples
+    --------
+    The density of where two weighted particles move to:
+
+    >>> from herdfilter.models.contract import predictive_mixture
+    >>> x, weights = np.array([[0.0], [10.0]]), np.array([0.25, 0.75])
+    >>> mixture = predictive_mixture(hf.models.linear_chain(1), x, weights, 1.0, None, 1)
+    >>> mixture.weights.tolist(), np.round(mixture.means.ravel(), 6).tolist(), mixture.distinct_covariances.tolist()
+    ([0.25, 0.75], [0.0, 4.2], [[[1.0]]])
+    """
+    x, weights = as_numbers("x", x, (None, None)), as_numbers("weights", weights, (None,))
+    means = unwrap_angles(transition_mean(model, x, dt, control, step), weights, circular_dims(model))
+    return GaussianMixture.unchecked(weights, means, transition_covariance(model, dt, step))
+
+
+# The observation
+
+
+def observation_circular(model: Model, size: int) -> tuple[int, ...]:
+    """Return the indices of the angle-valued ones of the `size` entries of an observation."""
+    given = getattr(model, "observation_circular", None)
+    circular = () if given is None else tuple(given)
+    if any(i not in range(size) for i in circular):
+        raise ValueError(f"observation_circular: expected indices from 0 to {size - 1}, got {circular}")
+    return circular
+
+
+def observation_mean(model: Model, x: Array, step: int) -> Array:
+    """Return the model's mean observation of states (n, d), (n, k), checked."""
+    return read_rows("observation_mean", model.observation_mean(x, step), (len(x), None), step)
+
+
+def observation_covariance(model: Model, size: int, step: int) -> Array:
+    """Return the observation covariance (size, size), checked, of a model where it does not depend on the state."""
+    return _observation_noise(model, size, step).matrix.copy()
+
+
+def observation_covariances(model: Model, x: Array, size: int, step: int) -> Array:
+    """Return the model's observation covariances at states (n, d), checked, read-only.
+
+    They are (n, size, size), or (1, size, size) if all states have the same.
+    """
+    if not takes_state(model):
+        return _observation_noise(model, size, step).matrix[None]
+    return _read_covariances("observation_covariance", model.observation_covariance(step, x), len(x), size, step)
+
+
+def _observation_noise(model: Model, size: int, step: int) -> FactoredCovariance:
+    return read_covariance("observation_covariance", model.observation_covariance(step), size, step)
 
 
 def sample_observation(model: Model, x: Array, rng: np.random.Generator, step: int) -> Any:
@@ -289,66 +522,18 @@ def sample_observation(model: Model, x: Array, rng: np.random.Generator, step: i
 def correlated(white: Array, matrices: Array) -> Array:
     """Turn standard normal rows (n, k) into rows with covariances (n, k, k), or (1, k, k) for all."""
     factors = covariance_factor(matrices)
-    if len(factors) == 1:
-        return white @ factors[0].T
-    return (factors @ white[:, :, None])[:, :, 0]
-
-
-def observation_circular(model: Model, size: int) -> tuple[int, ...]:
-    """Return the indices of the angle-valued ones of the `size` entries of an observation."""
-    given = getattr(model, "observation_circular", None)
-    circular = () if given is None else tuple(given)
-    if any(i not in range(size) for i in circular):
-        raise ValueError(f"observation_circular: expected indices from 0 to {size - 1}, got {circular}")
-    return circular
-
-
-def observation_mean(model: Model, x: Array, step: int) -> Array:
-    """Return the model's mean observation of states (n, d), (n, k), checked."""
-    return rows("observation_mean", model.observation_mean(x, step), (len(x), None), step)
-
-
-def observation_covariance(model: Model, size: int, step: int) -> Array:
-    """Return the observation covariance (size, size), checked, of a model where it does not depend on the state."""
-    return _observation_noise(model, size, step).matrix.copy()
-
-
-def observation_covariances(model: Model, x: Array, size: int, step: int) -> Array:
-    """Return the model's observation covariances at states (n, d), checked, not to be written to.
-
-    They are (n, size, size), or (1, size, size) where all states have the same.
-    """
-    if not takes_state(model):
-        return _observation_noise(model, size, step).matrix[None]
-    return covariances("observation_covariance", model.observation_covariance(step, x), len(x), size, step)
-
-
-def require_constant_noise(model: Model, user: str) -> None:
-    """Raise TypeError if the model's observation covariance depends on the state."""
-    if takes_state(model):
-        raise TypeError(
-            f"model: {user} needs observation_covariance(step), the same for all states; that of "
-            f"{kind(model)} takes the states, too"
-        )
-
-
-def _observation_noise(model: Model, size: int, step: int) -> Covariance:
-    return covariance("observation_covariance", model.observation_covariance(step), size, step)
-
-
-def takes_partial(model: Model) -> bool:
-    """Whether the likelihood leaves out entries of an observation that are NaN, as one that is derived does."""
-    return bool(getattr(model, "partial_observations", not hasattr(model, "log_likelihood")))
+    rows: Array = white @ factors[0].T if len(factors) == 1 else (factors @ white[:, :, None])[:, :, 0]
+    return rows
 
 
 def log_likelihood(model: Model, z: Array, x: Array, step: int) -> Array:
-    """Return the log-likelihood of states (n, d), (n,), checked: minus infinity is a number, NaN is none.
+    """Return the log-likelihood of states (n, d), (n,), checked: -inf is allowed, NaN is not.
 
-    It is the model's own, or that of Gaussian noise where there are mean and covariance alone; there, NaN is left out.
+    It is the model's own; without one it is that of Gaussian noise about the mean observation, where NaN in z is left out.
     """
     if not hasattr(model, "log_likelihood"):
         return _derived_log_likelihood(model, np.atleast_1d(z), x, step)
-    values = shaped("log_likelihood", model.log_likelihood(z, x, step), (len(x),), step)
+    values = read_numbers("log_likelihood", model.log_likelihood(z, x, step), (len(x),), step)
     if not values.max() < np.inf:  # NaN, too
         count = np.count_nonzero(np.isnan(values) | (values == np.inf))
         raise ValueError(
@@ -363,34 +548,75 @@ def _derived_log_likelihood(model: Model, z: Array, x: Array, step: int) -> Arra
     size = means.shape[1]
     if z.shape != (size,):
         raise ValueError(f"z: expected shape {(size,)}, as of observation_mean, got {z.shape} at step {step}")
-    kept = np.flatnonzero(~np.isnan(z))
+    observed = np.flatnonzero(~np.isnan(z))
     residuals = wrap_angles(z - means, observation_circular(model, size))
     noises = observation_covariances(model, x, size, step)
-    if len(kept) < size:
-        residuals, noises = residuals[:, kept], noises[:, kept[:, None], kept]
+    if len(observed) < size:
+        residuals, noises = residuals[:, observed], noises[:, observed[:, None], observed]
     return gaussian_log_density(residuals, noises, step)
 
 
-def predictive_mixture(model: Model, x: Array, weights: Array, dt: float, control: Any, step: int) -> GaussianMixture:
-    """Return the predictive density ``sum_i w_i N(f(x_i), Q)`` of a model with additive Gaussian transition noise.
+def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Array:
+    """Return the log-density of residuals (n, k) by N(0, S), (n,), with S (n, k, k), or (1, k, k) for all.
 
-    Angles of the means are unwrapped about their circular mean.
-
-    Examples
-    --------
-    Two weighted particles, and the density of where they go to:
-
-    >>> from herdfilter.models.contract import predictive_mixture
-    >>> x, weights = np.array([[0.0], [10.0]]), np.array([0.25, 0.75])
-    >>> mixture = predictive_mixture(hf.models.linear_chain(1), x, weights, 1.0, None, 1)
-    >>> mixture.weights.tolist(), np.round(mixture.means.ravel(), 6).tolist(), mixture.distinct_covariances.tolist()
-    ([0.25, 0.75], [0.0, 4.2], [[[1.0]]])
+    Raises ValueError if a covariance is singular: then there is no density.
     """
-    x, weights = as_numbers("x", x, (None, None)), as_numbers("weights", weights, (None,))
-    means = unwrap_angles(transition_mean(model, x, dt, control, step), weights, circular_dims(model))
-    return GaussianMixture.unchecked(weights, means, transition_covariance(model, dt, step))
+    k = residuals.shape[1]
+    try:
+        if len(covariances) == 1:
+            whitening, log_root = _inverse_root(covariances.tobytes(), k)
+            white = residuals @ whitening.T
+        else:
+            roots = np.linalg.cholesky(covariances)
+            log_root = -np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+            white = np.linalg.solve(roots, residuals[:, :, None])[:, :, 0]
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "observation_covariance: the likelihood that it stands for needs a positive definite matrix, got a singular "
+            f"one from the model at step {step}; give the model a log_likelihood of its own"
+        ) from None
+    with np.errstate(over="ignore"):  # so far away that the density is zero
+        values: Array = log_root - 0.5 * (np.einsum("ij,ij->i", white, white) + k * math.log(2 * math.pi))
+    return values
 
 
-def has_scans(model: Model) -> bool:
-    """Whether an observation by this model is a scan: detections (k, m), of any number k."""
-    return bool(getattr(model, "scans", False))
+@lru_cache(maxsize=32)
+def _inverse_root(data: bytes, k: int) -> tuple[Array, float]:
+    """Return W with ``W.T @ W`` the inverse of a covariance, and log|W|; computed once for a covariance."""
+    root = np.linalg.cholesky(np.frombuffer(data).reshape(k, k))
+    whitening = np.linalg.inv(root)
+    whitening.flags.writeable = False
+    return whitening, -float(np.log(np.diagonal(root)).sum())
+
+
+# Functions of a Gaussian variable, and their Jacobians where the model gives none
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class VectorFunction:
+    """A function (n, m) -> (n, k) of a Gaussian variable, the indices of angles among k values, and maybe its Jacobian."""
+
+    values: Callable[[Array], Array]
+    circular: Callable[[int], tuple[int, ...]]
+    jacobian: Callable[[Array], Any] | None = None
+
+    def at(self, x: Array) -> Array:
+        """Return the values at sets of points, (K, p, m) -> (K, p, k)."""
+        return self.values(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:2], -1)
+
+
+def central_differences(function: VectorFunction, means: Array, sd: Array) -> tuple[Array, Array]:
+    """Return the value (K, k) and the Jacobian (K, k, m) at each mean (K, m), by central differences.
+
+    The step of a dimension balances truncation with rounding for a function that changes over its standard deviation,
+    (K, m) or (1, m), or over a thousandth of its mean where that is more.
+    """
+    m = means.shape[1]
+    size = np.abs(means)
+    scale = np.maximum(sd, 1e-3 * size)
+    scale[scale == 0] = 1.0
+    h = scale * np.cbrt(np.finfo(float).eps * np.maximum(1.0, size / scale))
+    steps = h[:, :, None] * np.eye(m)
+    y = function.at(means[:, None] + np.concatenate([np.zeros_like(steps[:, :1]), steps, -steps], axis=1))
+    rise = wrap_angles(y[:, 1 : m + 1] - y[:, m + 1 :], function.circular(y.shape[-1]))
+    return y[:, 0], (rise / (2 * h[:, :, None])).transpose(0, 2, 1)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
-from herdfilter.models._fields import GaussianStart, assign_positive
-from herdfilter.models._radar import log_density, range_and_bearing, range_and_bearing_jacobian
+from herdfilter.models.parts import RangeAndBearing, acceleration_block, assign_positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CoordinatedTurn(GaussianStart):
+class CoordinatedTurn(RangeAndBearing):
     r"""Aircraft in a horizontal turn of unknown, slowly varying rate; a radar at the origin gives range and bearing.
 
     The state is :math:`(x, \dot x, y, \dot y, \omega)`. With :math:`a = \omega_{k-1} \Delta t`,
@@ -66,14 +64,6 @@ class CoordinatedTurn(GaussianStart):
     >>> moved = model.transition_mean(x, dt=2 * np.pi / 0.1, control=None, step=1)
     >>> np.allclose(moved[0], x[0]), np.allclose(moved[1, 0], 1000 + 300 * 2 * np.pi / 0.1)
     (True, True)
-
-    A filter is closer to the target than the radar's readings of its range:
-
-    >>> truth, z = hf.simulate(model, steps=100, rng=1)
-    >>> means = hf.UnscentedKalmanFilter(model).run(z).means
-    >>> ranges = model.observation_mean(truth, step=1)[:, 0]
-    >>> bool(np.std(model.observation_mean(means, step=1)[:, 0] - ranges) < np.std(z[:, 0] - ranges))
-    True
     """
 
     acceleration_density: float = 0.1
@@ -84,8 +74,7 @@ class CoordinatedTurn(GaussianStart):
     initial_covariance: Array = field(default_factory=lambda: np.diag([100.0, 10.0, 100.0, 10.0, 1e-4]))
 
     dim = 5
-    observation_circular = (1,)
-    partial_observations = True
+    position: ClassVar = [0, 2]
 
     def __post_init__(self) -> None:
         self._assign_start(5)
@@ -109,8 +98,7 @@ class CoordinatedTurn(GaussianStart):
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance Q of the noise added over a time `dt`, (5, 5)."""
         covariance = np.zeros((5, 5))
-        block = [[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]
-        covariance[:4, :4] = self.acceleration_density * np.kron(np.eye(2), block)
+        covariance[:4, :4] = self.acceleration_density * np.kron(np.eye(2), acceleration_block(dt))
         covariance[4, 4] = self.turn_density * dt
         return covariance
 
@@ -130,24 +118,6 @@ class CoordinatedTurn(GaussianStart):
         jacobian[:, 2, 4] = dt**2 * (across_slope * vx + along_slope * vy)
         jacobian[:, 3, 4] = dt * (cos * vx - sin * vy)
         return jacobian
-
-    def observation_mean(self, x: Array, step: int) -> Array:
-        """Range in metres and bearing in radians, (n, 5) -> (n, 2)."""
-        return range_and_bearing(x[:, [0, 2]])
-
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance of range and bearing, (2, 2)."""
-        return np.diag([self.range_sd, self.bearing_sd]) ** 2
-
-    def observation_jacobian(self, x: Array, step: int) -> Array:
-        """Jacobian of `observation_mean`, (n, 2, 5)."""
-        jacobian = np.zeros((len(x), 2, 5))
-        jacobian[:, :, [0, 2]] = range_and_bearing_jacobian(x[:, [0, 2]])
-        return jacobian
-
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of the finite ones of range and bearing in `z`, shape (2,); (n, 5) -> (n,)."""
-        return log_density(z, self.observation_mean(x, step), [self.range_sd, self.bearing_sd], (1,))
 
 
 def _chord(angle: Array) -> tuple[Array, Array]:

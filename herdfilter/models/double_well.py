@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, check_count
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_observation, assign, assign_positive
+from herdfilter.models.parts import NoisyFlow, as_observation, assign, assign_positive
 
 
 @dataclass(frozen=True)
-class DoubleWell:
+class DoubleWell(NoisyFlow):
     r"""Double well with additive noise, whose state is observed only at every tenth step or so.
 
     .. math::
@@ -24,8 +22,7 @@ class DoubleWell:
         y_k = x_k + N(0, R) \quad \text{if } m \text{ divides } k, \qquad x_0 \sim N(0, P_0)
 
     Between two steps, a time `dt` apart, the equation is solved exactly, by :math:`\phi`; then noise is added. All
-    quantities are dimensionless. The wells are at -1 and 1, and the prior takes no side: what noise does between two
-    observations leaves two modes.
+    quantities are dimensionless. The wells are at -1 and 1, and the prior is symmetric: the posterior has two modes.
 
     Parameters
     ----------
@@ -50,12 +47,9 @@ class DoubleWell:
 
     Examples
     --------
-    The slope leads from 0.1 to one well, and from -0.1 to the other. The prior is around both, and so are particles until an
-    observation comes.
+    The prior is around both wells, and so are particles until an observation comes.
 
     >>> model = hf.models.DoubleWell()
-    >>> model.transition_mean(np.array([[0.1], [-0.1]]), dt=5.0, control=None, step=1).round(3).tolist()
-    [[1.0], [-1.0]]
     >>> truth, z = hf.simulate(model, steps=20, dt=0.1, rng=1)
     >>> np.flatnonzero(np.isfinite(z[:, 0])).tolist()
     [9, 19]
@@ -76,36 +70,15 @@ class DoubleWell:
         assign_positive(self, "noise_rate", "observation_variance", "initial_variance")
         assign(self, observed_every=check_count("observed_every", self.observed_every))
 
-    @cached_property
-    def initial(self) -> GaussianMixture:
-        """Distribution of the state at step 0."""
-        return GaussianMixture([1.0], [[0.0]], [[self.initial_variance]])
-
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 1) after a time `dt` without noise; `control` is not used."""
         left = math.exp(-8.0 * dt)  # of the distance from a well, squared
-        return x / np.sqrt(left + (1.0 - left) * x**2)
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance of the noise added over a time `dt`, (1, 1)."""
-        return np.array([[self.noise_rate * dt]])
-
-    def observation_mean(self, x: Array, step: int) -> Array:
-        """Mean of an observation: the state itself, (n, 1)."""
-        return x
-
-    def observation_jacobian(self, x: Array, step: int) -> Array:
-        """Jacobian of `observation_mean`, (n, 1, 1)."""
-        return np.ones((len(x), 1, 1))
-
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance R of an observation, (1, 1)."""
-        return np.array([[self.observation_variance]])
+        return np.asarray(x / np.sqrt(left + (1.0 - left) * x**2))
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of observation `z`, shape (1,), at each state; (n, 1) -> (n,)."""
         residual, variance = as_observation(z, 1) - x[:, 0], self.observation_variance
-        return -0.5 * (residual**2 / variance + math.log(2 * math.pi * variance))
+        return np.asarray(-0.5 * (residual**2 / variance + math.log(2 * math.pi * variance)))
 
     def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
         """Draw an observation of each state, (n, 1) -> (n, 1); NaN at a step without."""

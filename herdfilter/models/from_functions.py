@@ -18,11 +18,11 @@ from herdfilter._checks import (
     as_numbers,
     check_flags,
     shape_text,
-    shown,
+    short_repr,
     unmasked,
 )
-from herdfilter._pickled import PicklesFunctions
 from herdfilter.mixture import GaussianMixture
+from herdfilter.models.pickling import PicklesFunctions
 
 
 def from_functions(
@@ -205,7 +205,7 @@ class _Function(PicklesFunctions):
     @classmethod
     def of(cls, name: str, function: Any, known: Sequence[str], vectorised: bool) -> _Function:
         if not callable(function):
-            raise TypeError(f"{name}: expected a function of states, got {shown(function)}")
+            raise TypeError(f"{name}: expected a function of states, got {short_repr(function)}")
         first, *others = _parameters(function) or [""]
         if not first or not set(others) <= set(known):
             wanted = f"the states, first, and of any of {', '.join(known)}"

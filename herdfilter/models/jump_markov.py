@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_generator, as_weights, check_count, shown
-from herdfilter._one_line import summary_repr
+from herdfilter._checks import Array, as_array, as_generator, as_weights, check_count, short_repr
+from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
@@ -86,7 +86,7 @@ class JumpMarkov:
         try:
             self.models = tuple(models)
         except TypeError:
-            raise TypeError(f"models: expected a sequence of models, got {shown(models)}") from None
+            raise TypeError(f"models: expected a sequence of models, got {short_repr(models)}") from None
         count = len(self.models)
         if not count:
             raise ValueError("models: expected at least one, got none")
@@ -98,7 +98,7 @@ class JumpMarkov:
         angles = [
             tuple(getattr(model, "observation_circular", None) or ())
             for model in self.models
-            if any(hasattr(model, name) for names in contract.SEEN for name in names)
+            if any(hasattr(model, name) for names in contract.LIKELIHOODS for name in names)
         ]
         if angles:
             self._check_alike("observation_circular", angles)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, check_count
 from herdfilter.angles import wrap_angles
-from herdfilter.models._fields import GaussianStart, as_partial_observation, assign, assign_positive
+from herdfilter.models.parts import GaussianStart, assign, assign_positive, independent_log_density
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,10 +41,8 @@ class LandmarkLocalisation(GaussianStart):
         Standard deviation of a bearing, in radians.
     position_noise, heading_noise : float
         Noise of the motion, sigma_p, in m / sqrt(s), and sigma_h, in rad / sqrt(s).
-    initial_mean : array_like, shape (3,)
-        Mean of the pose at step 0.
-    initial_covariance : array_like, shape (3, 3)
-        Covariance of the pose at step 0.
+    initial_mean, initial_covariance : array_like, shapes (3,) and (3, 3)
+        Mean and covariance of the pose at step 0.
     speed : float
         Speed of the simulated drive, in m/s.
     turn_rate : float
@@ -61,19 +59,15 @@ class LandmarkLocalisation(GaussianStart):
     -----
     Thrun, Burgard and Fox (2005), "Probabilistic robotics": the motion is the velocity motion model, section
     5.3, eq. 5.9, and the observation that of feature-based maps with known correspondence, section 6.6, without
-    the signature. Simplified: the book puts noise on speed and turn rate, with a spread that depends on them;
-    here it is added to the pose, with one spread, so that the transition has additive noise of full rank. All
-    numbers are ours.
+    the signature. The book puts noise on speed and turn rate; here noise of one spread is added to the pose. All numbers
+    are ours.
 
     Examples
     --------
-    The inputs of the simulated drive are the model's own; the filter is told them, and finds the robot to within half a
-    metre.
+    A filter is given the inputs of the simulated drive, and finds the robot to within half a metre.
 
     >>> model = hf.models.LandmarkLocalisation()
     >>> truth, z = hf.simulate(model, steps=50, rng=1)
-    >>> z.shape == (50, 2 * len(model.landmarks))
-    True
     >>> controls = [model.control(step) for step in range(1, 51)]
     >>> result = hf.ExtendedKalmanFilter(model).run(z, controls=controls)
     >>> bool(np.hypot(*(result.means - truth)[:, :2].T).mean() < 0.5)
@@ -96,11 +90,8 @@ class LandmarkLocalisation(GaussianStart):
     partial_observations = True
 
     def __post_init__(self) -> None:
-        assign(
-            self,
-            landmarks=as_array("landmarks", self.landmarks, (None, 2)),
-            reverse_every=check_count("reverse_every", self.reverse_every),
-        )
+        assign(self, landmarks=as_array("landmarks", self.landmarks, (None, 2)))
+        assign(self, reverse_every=check_count("reverse_every", self.reverse_every))
         self._assign_start(3)
         assign_positive(self, "range_sd", "bearing_sd", "position_noise", "heading_noise")
         assign_positive(self, "speed", "turn_rate")
@@ -123,7 +114,9 @@ class LandmarkLocalisation(GaussianStart):
         half = 0.5 * rate * dt
         chord = speed * dt * np.sinc(half / np.pi)  # eq. 5.9 as a chord, right for a rate of 0, too
         heading = x[:, 2] + half
-        return x + np.column_stack([chord * np.cos(heading), chord * np.sin(heading), np.full(len(x), rate * dt)])
+        return np.asarray(
+            x + np.column_stack([chord * np.cos(heading), chord * np.sin(heading), np.full(len(x), rate * dt)])
+        )
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the noise of the motion over a time `dt`, (3, 3)."""
@@ -154,10 +147,7 @@ class LandmarkLocalisation(GaussianStart):
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite part of observation `z`, (2 L,), by wrapped bearings; (n, 3) -> (n,)."""
-        sd = self._sd
-        z, kept = as_partial_observation(z, len(sd))
-        residual = wrap_angles(z - self.observation_mean(x, step), self.observation_circular)[:, kept]
-        return -0.5 * ((residual / sd[kept]) ** 2).sum(axis=1) - np.log(sd[kept] * np.sqrt(2 * np.pi)).sum()
+        return independent_log_density(z, self.observation_mean(x, step), self._sd, self.observation_circular)
 
     @property
     def _sd(self) -> Array:

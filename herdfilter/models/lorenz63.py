@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numba import njit
 
 from herdfilter._checks import Array, as_array
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_partial_observation, assign, assign_positive, substeps
+from herdfilter.models.parts import NoisyFlow, assign, assign_positive, substeps
 
 
-@dataclass(frozen=True, eq=False)
-class Lorenz63:
+@dataclass(frozen=True, eq=False, repr=False)
+class Lorenz63(NoisyFlow):
     r"""Lorenz's convection equations with additive noise, all three components observed.
 
     .. math::
@@ -52,19 +50,13 @@ class Lorenz63:
     The defaults follow Sakov, Oliver and Bertino (2012), "An iterative EnKF for strongly nonlinear systems",
     Monthly Weather Review 140: observation every 25 steps of 0.01, that is ``dt = 0.25``, with R = 2. The
     initial state, near the attractor with variance 2, is that of the same experiment in DAPPER (Raanes and
-    others, 2024). Sakov's system has no transition noise. The noise is ours: without any, resampled particles
-    stay copies of each other and every particle filter collapses.
+    others, 2024). The noise is ours: without any, resampled particles stay copies of each other.
 
     Examples
     --------
-    A millionth between two states has grown a thousandfold after 15 units of time. Observations hold a filter fast, whose
-    error is less than theirs.
+    The error of a filter is smaller than that of the observations.
 
     >>> model = hf.models.Lorenz63()
-    >>> x = model.initial_mean + np.array([[0.0, 0.0, 0.0], [1e-6, 0.0, 0.0]])
-    >>> moved = model.transition_mean(x, dt=15.0, control=None, step=1)
-    >>> bool(np.linalg.norm(moved[0] - moved[1]) > 1e-3)
-    True
     >>> truth, z = hf.simulate(model, steps=40, dt=0.25, rng=1)
     >>> means = hf.UnscentedKalmanFilter(model).run(z, dt=0.25).means
     >>> bool(np.std(means - truth) < np.std(z - truth))
@@ -88,37 +80,32 @@ class Lorenz63:
         assign_positive(self, "sigma", "rho", "beta", "noise_rate", "observation_variance")
         assign_positive(self, "integration_step", "initial_variance")
 
-    @cached_property
-    def initial(self) -> GaussianMixture:
-        """Distribution of the state at step 0."""
-        return GaussianMixture([1.0], self.initial_mean[None], self.initial_variance * np.eye(3))
-
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 3) after a time `dt` without noise; `control` is not used."""
-        from herdfilter.models._lorenz63 import integrate  # compiled code is loaded on first use
-
         steps = substeps(dt, self.integration_step)
-        return integrate(as_array("x", x, (None, 3)), self.sigma, self.rho, self.beta, dt / steps, steps)
+        states = as_array("x", x, (None, 3))
+        return np.asarray(_integrate(states, self.sigma, self.rho, self.beta, dt / steps, steps))
 
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance of the noise added over a time `dt`, (3, 3)."""
-        return self.noise_rate * dt * np.eye(3)
 
-    def observation_mean(self, x: Array, step: int) -> Array:
-        """Mean of the observation: the state itself, (n, 3)."""
-        return x
-
-    def observation_jacobian(self, x: Array, step: int) -> Array:
-        """Jacobian of `observation_mean`, (n, 3, 3)."""
-        return np.broadcast_to(np.eye(3), (len(x), 3, 3))
-
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance of the observation noise, (3, 3)."""
-        return self.observation_variance * np.eye(3)
-
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of the finite part of observation `z`, shape (3,), at each state; (n, 3) -> (n,)."""
-        z, kept = as_partial_observation(z, 3)
-        residual = (z - x)[:, kept]
-        variance = self.observation_variance
-        return -0.5 * ((residual**2).sum(axis=1) / variance + len(kept) * np.log(2 * np.pi * variance))
+@njit(cache=True, nogil=True)
+def _integrate(states: Array, sigma: float, rho: float, beta: float, h: float, steps: int) -> Array:
+    """Advance states (n, 3) by `steps` classical fourth-order Runge-Kutta steps of length `h`."""
+    n = states.shape[0]
+    x, y, z = states[:, 0].copy(), states[:, 1].copy(), states[:, 2].copy()
+    for _ in range(steps):
+        for i in range(n):  # innermost and free of branches, so that it compiles to vector instructions
+            x0, y0, z0 = x[i], y[i], z[i]
+            ax, ay, az = sigma * (y0 - x0), x0 * (rho - z0) - y0, x0 * y0 - beta * z0
+            x1, y1, z1 = x0 + 0.5 * h * ax, y0 + 0.5 * h * ay, z0 + 0.5 * h * az
+            bx, by, bz = sigma * (y1 - x1), x1 * (rho - z1) - y1, x1 * y1 - beta * z1
+            x1, y1, z1 = x0 + 0.5 * h * bx, y0 + 0.5 * h * by, z0 + 0.5 * h * bz
+            cx, cy, cz = sigma * (y1 - x1), x1 * (rho - z1) - y1, x1 * y1 - beta * z1
+            x1, y1, z1 = x0 + h * cx, y0 + h * cy, z0 + h * cz
+            dx, dy, dz = sigma * (y1 - x1), x1 * (rho - z1) - y1, x1 * y1 - beta * z1
+            x[i] = x0 + h / 6.0 * (ax + 2.0 * (bx + cx) + dx)
+            y[i] = y0 + h / 6.0 * (ay + 2.0 * (by + cy) + dy)
+            z[i] = z0 + h / 6.0 * (az + 2.0 * (bz + cz) + dz)
+    moved = np.empty((n, 3))
+    for i in range(n):  # to assign whole columns would compile the wording of errors too, four fifths of the time
+        moved[i, 0], moved[i, 1], moved[i, 2] = x[i], y[i], z[i]
+    return moved

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, check_count
-from herdfilter._one_line import fields_in_line
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_partial_observation, assign, assign_positive, substeps
+from herdfilter.models.parts import NoisyFlow, assign, assign_positive, substeps
 
 
-@dataclass(frozen=True, eq=False)
-class Lorenz96:
+@dataclass(frozen=True, eq=False, repr=False)
+class Lorenz96(NoisyFlow):
     r"""Lorenz-96 system, every variable or some of them observed.
 
     .. math::
@@ -62,18 +58,9 @@ class Lorenz96:
 
     Examples
     --------
-    The state that equals the forcing everywhere stays as it is, but the least disturbance leads away from it.
+    Every second variable is observed, and a filter estimates all of them.
 
     >>> model = hf.models.Lorenz96(dim=6, observed_every=2)
-    >>> rest = np.full((1, 6), 8.0)
-    >>> np.allclose(model.transition_mean(rest, dt=5.0, control=None, step=1), rest)
-    True
-    >>> disturbed = rest + [0.001, 0, 0, 0, 0, 0]
-    >>> np.allclose(model.transition_mean(disturbed, dt=5.0, control=None, step=1), rest, atol=0.1)
-    False
-
-    Every second variable is seen, and a filter tells of all.
-
     >>> truth, z = hf.simulate(model, steps=10, dt=0.05, rng=1)
     >>> result = hf.EnsembleKalmanFilter(model, n_particles=40, rng=0).run(z, dt=0.05)
     >>> z.shape, result.means.shape
@@ -91,8 +78,6 @@ class Lorenz96:
 
     partial_observations = True
 
-    __repr__ = fields_in_line
-
     def __post_init__(self) -> None:
         assign(
             self,
@@ -103,14 +88,15 @@ class Lorenz96:
         assign_positive(self, "integration_step", "initial_variance")
         if self.observed_every > self.dim:
             raise ValueError(f"observed_every: expected at most dim = {self.dim}, got {self.observed_every}")
-        mean = self._on_the_attractor() if self.initial_mean is None else self.initial_mean
+        mean = self.initial_mean
+        if mean is None:
+            mean = self.transition_mean(self.forcing + 0.008 * np.eye(1, self.dim), 10.0, None, 0)[0]
         assign(self, initial_mean=as_array("initial_mean", mean, (self.dim,)))
 
-    @cached_property
-    def initial(self) -> GaussianMixture:
-        """Distribution of the state at step 0."""
-        mean = np.asarray(self.initial_mean)
-        return GaussianMixture([1.0], mean[None], self.initial_variance * np.eye(self.dim))
+    @property
+    def observed_entries(self) -> slice:  # type: ignore[override]
+        """Entries of the state that are observed."""
+        return slice(None, None, self.observed_every)
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, d) after a time `dt` without noise; `control` is not used."""
@@ -123,35 +109,6 @@ class Lorenz96:
             x = x + h / 6.0 * (a + 2.0 * (b + c) + self._derivative(x + h * c))
         return x
 
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance of the noise added over a time `dt`, (d, d)."""
-        return self.noise_rate * dt * np.eye(self.dim)
-
-    def observation_mean(self, x: Array, step: int) -> Array:
-        """Mean of the observation: every s-th variable, (n, k)."""
-        return x[:, :: self.observed_every]
-
-    def observation_jacobian(self, x: Array, step: int) -> Array:
-        """Jacobian of `observation_mean`, (n, k, d)."""
-        rows = np.eye(self.dim)[:: self.observed_every]
-        return np.broadcast_to(rows, (len(x), *rows.shape))
-
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance of the observation noise, (k, k)."""
-        return self.observation_variance * np.eye(len(range(0, self.dim, self.observed_every)))
-
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of the finite part of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
-        mean = self.observation_mean(x, step)
-        z, kept = as_partial_observation(z, mean.shape[1])
-        residual = (z - mean)[:, kept]
-        variance = self.observation_variance
-        return -0.5 * ((residual**2).sum(axis=1) / variance + len(kept) * np.log(2 * np.pi * variance))
-
-    def _on_the_attractor(self) -> Array:
-        start = self.forcing + 0.008 * np.eye(1, self.dim)
-        return self.transition_mean(start, 10.0, None, 0)[0]
-
     def _derivative(self, x: Array) -> Array:
         after, before, two_before = (np.roll(x, shift, axis=1) for shift in (-1, 1, 2))
-        return (after - two_before) * before - x + self.forcing
+        return np.asarray((after - two_before) * before - x + self.forcing)

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter.angles import wrap_angles
-from herdfilter.models._fields import WhiteAcceleration, as_partial_observation, assign, assign_positive
+from herdfilter.models.parts import WhiteAcceleration, assign, assign_positive, independent_log_density
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,10 +36,8 @@ class RadarTracking(WhiteAcceleration):
         Standard deviations of the angles, in radians.
     spectral_density : float
         Spectral density q of the acceleration of each axis, in m^2 / s^3.
-    initial_mean : array_like, shape (6,)
-        Mean of the state at step 0.
-    initial_covariance : array_like, shape (6, 6)
-        Covariance of the state at step 0.
+    initial_mean, initial_covariance : array_like, shapes (6,) and (6, 6)
+        Mean and covariance of the state at step 0.
 
     Raises
     ------
@@ -56,13 +53,9 @@ class RadarTracking(WhiteAcceleration):
 
     Examples
     --------
-    A target along the y axis, as high as it is far: its azimuth is 90 degrees, its elevation 45. The radar tells heights
-    coarsely, a filter of its readings better.
+    The height of a single reading is coarse; a filter estimates it better.
 
     >>> model = hf.models.RadarTracking(radar=[0, 0, 0])
-    >>> ranges, *angles = model.observation_mean(np.array([[0.0, 1000.0, 1000.0, 0.0, 0.0, 0.0]]), step=1)[0]
-    >>> round(ranges), np.rad2deg(angles).round().tolist()
-    (1414, [90.0, 45.0])
     >>> truth, z = hf.simulate(model, steps=30, rng=1)
     >>> heights, means = z[:, 0] * np.sin(z[:, 2]), hf.UnscentedKalmanFilter(model).run(z).means
     >>> bool(np.std(means[:, 2] - truth[:, 2]) < np.std(heights - truth[:, 2]))
@@ -114,7 +107,5 @@ class RadarTracking(WhiteAcceleration):
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite part of observation `z`, shape (3,), by wrapped angles; (n, 6) -> (n,)."""
-        z, kept = as_partial_observation(z, 3)
-        residual = wrap_angles(z - self.observation_mean(x, step), self.observation_circular)[:, kept]
-        sd = np.array([self.range_sd, self.azimuth_sd, self.elevation_sd])[kept]
-        return -0.5 * ((residual / sd) ** 2).sum(axis=1) - np.log(sd * np.sqrt(2 * np.pi)).sum()
+        sd = [self.range_sd, self.azimuth_sd, self.elevation_sd]
+        return independent_log_density(z, self.observation_mean(x, step), sd, self.observation_circular)

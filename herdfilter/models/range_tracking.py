@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array
-from herdfilter.models._fields import WhiteAcceleration, as_partial_observation, assign, assign_positive
+from herdfilter._checks import Array
+from herdfilter.models.parts import PlanarSensors, as_partial_observation
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RangeTracking(WhiteAcceleration):
+class RangeTracking(PlanarSensors):
     r"""Constant-velocity target tracked by its distances from fixed sensors.
 
     The state is :math:`(x, y, \dot x, \dot y)`. Per axis, and for sensor i at :math:`(s_x^i, s_y^i)`,
@@ -24,9 +24,8 @@ class RangeTracking(WhiteAcceleration):
         \Delta t^2 / 2 \\ \Delta t^2 / 2 & \Delta t \end{pmatrix}\right), \\
         r_k^i &= \sqrt{(x_k - s_x^i)^2 + (y_k - s_y^i)^2} + N(0, \sigma^2).
 
-    Sensors on one line do not tell a target from its mirror image on the other side of the line. The defaults have two of
-    them on the x axis, and a prior that is its own mirror image: each of the two modes has half of the probability, and the
-    posterior mean lies on the line, where the target is not.
+    Sensors on one line cannot distinguish a target from its mirror image. The defaults have two sensors on the x axis and a
+    symmetric prior: each of the two modes has half of the probability, and the posterior mean lies between them.
 
     Parameters
     ----------
@@ -36,10 +35,8 @@ class RangeTracking(WhiteAcceleration):
         Standard deviation sigma of a range.
     spectral_density : float
         Spectral density q of the acceleration, in length^2 / time^3.
-    initial_mean : array_like, shape (4,)
-        Mean of the state at step 0.
-    initial_covariance : array_like, shape (4, 4)
-        Covariance of the state at step 0.
+    initial_mean, initial_covariance : array_like, shapes (4,) and (4, 4)
+        Mean and covariance of the state at step 0.
 
     Raises
     ------
@@ -52,12 +49,9 @@ class RangeTracking(WhiteAcceleration):
 
     Examples
     --------
-    With all sensors on the x axis a target and its mirror image look the same, and particles are on both sides.
+    Particles are on both sides of the x axis, on which the sensors are.
 
     >>> model = hf.models.RangeTracking()
-    >>> x = model.initial.sample(5, np.random.default_rng(0))
-    >>> np.allclose(model.observation_mean(x, step=1), model.observation_mean(x * [1, -1, 1, -1], step=1))
-    True
     >>> truth, z = hf.simulate(model, steps=5, rng=1)
     >>> pf = hf.ParticleFilter(model, n_particles=1000, rng=0)
     >>> result = pf.run(z)
@@ -71,24 +65,17 @@ class RangeTracking(WhiteAcceleration):
     initial_mean: Array = field(default_factory=lambda: np.array([-1.5, 0.0, 0.08, 0.0]))
     initial_covariance: Array = field(default_factory=lambda: np.diag([0.25, 9.0, 0.0025, 0.0025]))
 
-    dim = 4
-    partial_observations = True
-
     def __post_init__(self) -> None:
-        assign(self, sensors=as_array("sensors", self.sensors, (None, 2)))
-        self._assign_start(4)
-        assign_positive(self, "range_sd", "spectral_density")
-        if not len(self.sensors):
-            raise ValueError("sensors: expected at least one position, got none")
+        self._assign_target(1, "range_sd")
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Distance of the target from each sensor, (n, 4) -> (n, S)."""
-        offset = x[:, None, :2] - self.sensors
+        offset = self._offsets(x)
         return np.hypot(offset[..., 0], offset[..., 1])
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, S, 4); NaN at a sensor itself."""
-        offset = x[:, None, :2] - self.sensors
+        offset = self._offsets(x)
         jacobian = np.zeros((len(x), len(self.sensors), 4))
         with np.errstate(invalid="ignore"):
             jacobian[..., :2] = offset / np.hypot(offset[..., 0], offset[..., 1])[..., None]
@@ -100,7 +87,7 @@ class RangeTracking(WhiteAcceleration):
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite ones of ranges `z`, shape (S,), at each state; (n, 4) -> (n,)."""
-        z, kept = as_partial_observation(z, len(self.sensors))
-        scaled = ((z - self.observation_mean(x, step)) / self.range_sd)[:, kept]
-        log_peak = -len(kept) * math.log(self.range_sd * math.sqrt(2 * math.pi))
-        return log_peak - 0.5 * np.einsum("ij,ij->i", scaled, scaled)
+        z, observed = as_partial_observation(z, len(self.sensors))
+        scaled = ((z - self.observation_mean(x, step)) / self.range_sd)[:, observed]
+        log_peak = -len(observed) * math.log(self.range_sd * math.sqrt(2 * math.pi))
+        return np.asarray(log_peak - 0.5 * np.einsum("ij,ij->i", scaled, scaled))

@@ -6,18 +6,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter.models._fields import GaussianStart, assign, assign_positive, substeps
-from herdfilter.models._radar import log_density, range_and_bearing, range_and_bearing_jacobian
+from herdfilter.models.parts import RangeAndBearing, assign, assign_positive, substeps
 
 EARTH_RADIUS = 6374.0
 """R_0, in km."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BallisticReentry(GaussianStart):
+class BallisticReentry(RangeAndBearing):
     r"""Re-entering vehicle of unknown ballistic coefficient; a radar on the ground gives range and bearing.
 
     The state is :math:`(x, y, \dot x, \dot y, c)`, in km and km/s from the centre of the Earth in the plane of the
@@ -54,10 +52,8 @@ class BallisticReentry(GaussianStart):
         Gravitational parameter mu of the Earth, in km^3 / s^2.
     integration_step : float
         Longest Euler step, in seconds.
-    initial_mean : array_like, shape (5,)
-        Mean of the state at step 0.
-    initial_covariance : array_like, shape (5, 5)
-        Covariance of the state at step 0.
+    initial_mean, initial_covariance : array_like, shapes (5,) and (5, 5)
+        Mean and covariance of the state at step 0.
 
     Raises
     ------
@@ -105,8 +101,7 @@ class BallisticReentry(GaussianStart):
 
     dim = 5
     noise_dim = 3
-    observation_circular = (1,)
-    partial_observations = True
+    position = slice(2)
 
     def __post_init__(self) -> None:
         assign(self, radar=as_array("radar", self.radar, (2,)))
@@ -134,30 +129,17 @@ class BallisticReentry(GaussianStart):
         """Covariance of the noise added over a time `dt`, (5, 5), of rank 3."""
         return np.diag([0.0, 0.0, *self._noise_variances(dt)])
 
-    def observation_mean(self, x: Array, step: int) -> Array:
-        """Range in km and bearing in radians, (n, 5) -> (n, 2)."""
-        return range_and_bearing(x[:, :2] - self.radar)
-
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance of range and bearing, (2, 2)."""
-        return np.diag([self.range_sd, self.bearing_sd]) ** 2
-
-    def observation_jacobian(self, x: Array, step: int) -> Array:
-        """Jacobian of `observation_mean`, (n, 2, 5)."""
-        jacobian = np.zeros((len(x), 2, 5))
-        jacobian[:, :, :2] = range_and_bearing_jacobian(x[:, :2] - self.radar)
-        return jacobian
-
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of the finite ones of range and bearing in `z`, shape (2,); (n, 5) -> (n,)."""
-        return log_density(z, self.observation_mean(x, step), [self.range_sd, self.bearing_sd], (1,))
+    def offset(self, x: Array) -> Array:
+        """Return the position relative to the radar, (n, 5) -> (n, 2)."""
+        return x[:, :2] - self.radar
 
     def _acceleration(self, position: Array, velocity: Array, coefficient: Array) -> Array:
         """Drag and gravity, (n, 2)."""
         distance, speed = np.hypot(*position.T), np.hypot(*velocity.T)
         density = np.exp((EARTH_RADIUS - distance) / self.scale_height)
         drag = -self.drag * np.exp(coefficient) * density * speed
-        return drag[:, None] * velocity - (self.gravity / distance**3)[:, None] * position
+        acceleration: Array = drag[:, None] * velocity - (self.gravity / distance**3)[:, None] * position
+        return acceleration
 
     def _noise_variances(self, dt: float) -> Array:
         return dt * np.array([self.acceleration_density, self.acceleration_density, self.ballistic_density])

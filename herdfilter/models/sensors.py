@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_covariance, as_generator, as_numbers, as_points, shown
-from herdfilter._one_line import fields_in_line
-from herdfilter._pickled import PicklesFunctions
-from herdfilter.models.contract import OBSERVATION, SEEN, Model, in_mode, jumps, kind, sample_observation
+from herdfilter._checks import Array, as_covariance, as_generator, as_numbers, as_points, short_repr
+from herdfilter._repr import fields_in_line
+from herdfilter.models.contract import LIKELIHOODS, OBSERVATION, Model, in_mode, jumps, kind, sample_observation
+from herdfilter.models.pickling import PicklesFunctions
 from herdfilter.models.with_clutter import WithClutter
 
 
@@ -84,7 +84,7 @@ class Sensor(PicklesFunctions):
         for name in ("mean", "log_likelihood", "jacobian"):
             function = getattr(self, name)
             if function is not None and not callable(function):
-                raise TypeError(f"{name}: expected a function of states (n, d), got {shown(function)}")
+                raise TypeError(f"{name}: expected a function of states (n, d), got {short_repr(function)}")
         if (self.mean is None) != (self.covariance is None):
             given, other = ("mean", "covariance") if self.covariance is None else ("covariance", "mean")
             raise ValueError(f"{other}: expected one beside {given}, got None")
@@ -99,7 +99,7 @@ class Sensor(PicklesFunctions):
         try:
             circular = tuple(operator.index(i) for i in self.circular)
         except TypeError:
-            raise TypeError(f"circular: expected indices of entries, such as [1], got {shown(self.circular)}") from None
+            raise TypeError(f"circular: expected indices of entries, such as [1], got {short_repr(self.circular)}") from None
         known = range(1000 if callable(self.covariance) or self.covariance is None else len(np.asarray(self.covariance)))
         if any(i not in known for i in circular):
             raise ValueError(f"circular: expected indices from 0 to {len(known) - 1}, got {circular}")
@@ -187,7 +187,7 @@ def sensed(model: Model, sensor: Sensor | None) -> Model:
     if isinstance(sensor, Sensor):
         return sensor.on(model)
     if sensor is not None:
-        raise TypeError(f"sensor: expected a herdfilter.Sensor, got {shown(sensor)}")
+        raise TypeError(f"sensor: expected a herdfilter.Sensor, got {short_repr(sensor)}")
     if unobserved(model):
         raise TypeError(
             f"sensor: expected a herdfilter.Sensor, as {type(model).__name__} has no observation functions of its own "
@@ -200,7 +200,7 @@ def unobserved(model: Model) -> bool:
     """Whether a model, or one of its modes, has no observation function at all: then sensors are to tell about it."""
     if jumps(model):
         return any(unobserved(in_mode(model, mode)) for mode in range(len(model.models)))
-    return not any(hasattr(model, name) for names in SEEN for name in names)
+    return not any(hasattr(model, name) for names in LIKELIHOODS for name in names)
 
 
 def to_check(model: Model) -> Model:

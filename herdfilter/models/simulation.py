@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_array, as_generator, as_numbers, as_positive, check_count, shown
+from herdfilter._checks import Array, as_array, as_generator, as_numbers, as_positive, check_count, short_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.models.contract import (
     ADDITIVE,
@@ -162,13 +162,13 @@ def _moving(model: Model, steps: int, rng: np.random.Generator, modes: ArrayLike
     """Return the model that holds at each of steps 0 to `steps`."""
     if not jumps(model):
         if modes is not None:
-            raise ValueError(f"modes: expected None, as {kind(model)} has none, got {shown(modes)}")
+            raise ValueError(f"modes: expected None, as {kind(model)} has none, got {short_repr(modes)}")
         return [model] * (steps + 1)
     known = [in_mode(model, mode) for mode in range(len(model.models))]
     path = sample_modes(model, steps, rng) if modes is None else as_numbers("modes", modes, (steps + 1,))
     if path.shape != (steps + 1,) or not np.isin(path, np.arange(len(known))).all():
         raise ValueError(
             f"modes: expected the mode, from 0 to {len(known) - 1}, at each of steps 0 to {steps}, shape {(steps + 1,)}, "
-            f"got {shown(modes)}"
+            f"got {short_repr(modes)}"
         )
     return [known[int(mode)] for mode in path]

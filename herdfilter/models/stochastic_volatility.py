@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_number
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import as_observation, assign, assign_positive
+from herdfilter.models.parts import as_observation, assign, assign_positive
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class StochasticVolatility:
     The process is stationary from the start. All quantities are dimensionless, x a logarithm. Time is discrete:
     `dt` and `control` have no meaning and are not used.
 
-    The mean of an observation is zero whatever the state, so that there is no `observation_mean`: Kalman filters, which
-    learn from the correlation of state and observation, would learn nothing, and refuse the model.
+    The mean of an observation is zero whatever the state, so that the model has no `observation_mean`: Kalman filters would
+    learn nothing, and refuse it.
 
     Parameters
     ----------
@@ -50,18 +50,12 @@ class StochasticVolatility:
 
     Examples
     --------
-    A return of 0 makes a low volatility more likely, and a large one a high one. Kalman filters cannot learn that.
+    A return of 0 makes a low volatility more likely, a large one a high volatility.
 
     >>> model = hf.models.StochasticVolatility()
     >>> quiet, wild = (hf.make_filter("auto", model, 50).run([y, y, y]).means[-1, 0] for y in (0.0, 3.0))
     >>> bool(quiet < model.mu < wild)
     True
-    >>> try:
-    ...     hf.UnscentedKalmanFilter(model)
-    ... except TypeError as error:
-    ...     print(str(error).split("; ")[1])
-    ...
-    StochasticVolatility has no observation_mean and no observation_covariance
     """
 
     mu: float = -1.02
@@ -91,8 +85,8 @@ class StochasticVolatility:
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of observation `z`, shape (1,), at each state; (n, 1) -> (n,)."""
         scaled = as_observation(z, 1) * np.exp(-0.5 * x[:, 0])
-        return -0.5 * (scaled**2 + x[:, 0] + np.log(2 * np.pi))
+        return np.asarray(-0.5 * (scaled**2 + x[:, 0] + np.log(2 * np.pi)))
 
     def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
         """Draw a return at each state, (n, 1) -> (n, 1)."""
-        return np.exp(0.5 * x) * rng.standard_normal(x.shape)
+        return np.asarray(np.exp(0.5 * x) * rng.standard_normal(x.shape))

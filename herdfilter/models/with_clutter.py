@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import LARGEST, MOST, Array, as_array, as_numbers, shown
-from herdfilter._one_line import fields_in_line
+from herdfilter._checks import LARGEST, MOST, Array, as_array, as_numbers, short_repr
+from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
-from herdfilter.models._derived import gaussian_log_density
+from herdfilter.models.contract import gaussian_log_density
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -156,7 +156,7 @@ class WithClutter:
             scan = as_numbers("z", z, (None, size), missing=True)
         except ValueError:
             lengths = sorted({np.size(one) for one in z}) if isinstance(z, list | tuple) else []
-            found = f"lengths {', '.join(map(str, lengths))}" if len(lengths) > 1 else shown(z)
+            found = f"lengths {', '.join(map(str, lengths))}" if len(lengths) > 1 else short_repr(z)
             raise ValueError(f"{expected}, got {found} at step {step}") from None
         if scan.shape == (0,):
             return np.zeros((0, size or 0))
@@ -259,7 +259,7 @@ def log_sum(terms: Array) -> Array:
     peak = terms.max(axis=0)
     peak = np.where(peak == -np.inf, 0.0, peak)
     with np.errstate(divide="ignore"):
-        return peak + np.log(np.exp(terms - peak).sum(axis=0))
+        return np.asarray(peak + np.log(np.exp(terms - peak).sum(axis=0)))
 
 
 def read_scan(model: WithClutter, z: Any, step: int) -> tuple[contract.Model, Array] | None:

@@ -1,18 +1,23 @@
 """The five figures of Wolf and Baum, "Continuous Herded Gibbs Sampling" (arXiv:2106.06430), from fresh computation.
 
-A figure is a module of its own with four functions: ``compute(seed, quick)`` gives a result, ``draw(result)`` a matplotlib
-figure, ``table(result)`` the table for the terminal beside what the paper states, ``numbers(result)`` all that is drawn.
+A figure is a class with four methods: ``compute(seed, quick)`` makes it, ``draw`` gives a matplotlib figure, ``table`` the
+table for the terminal beside the paper's values, ``numbers`` everything that is drawn.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from herdfilter._checks import check_count, one_of
-from herdfilter._figures import save
+from herdfilter.paper.common import PaperFigure
+from herdfilter.paper.fig1 import HerdedPoints
+from herdfilter.paper.fig2 import HerdingWeights
+from herdfilter.paper.fig3 import ErrorCurves
+from herdfilter.paper.fig4 import ConvergingAndStalling
+from herdfilter.paper.fig5 import TimePerPoint
+from herdfilter.plotting.style import save
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,14 +25,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Reproduction", "reproduce"]
 
-FIGURES = {
-    "fig1": "Fig. 1: points from a mixture of five Gaussians, sigma_k = 0.5",
-    "fig2": "Fig. 2: the herding weight function of one coordinate",
-    "fig3": "Fig. 3: herding error and L2 error against the number of points, random mixtures",
-    "fig4": "Fig. 4: a mixture on which the published recursion converges, and one on which it stalls",
-    "fig5": "Fig. 5: computing time per point against the dimension, sigma_k = 0.1",
+FIGURES: dict[str, type[PaperFigure]] = {
+    "fig1": HerdedPoints,
+    "fig2": HerdingWeights,
+    "fig3": ErrorCurves,
+    "fig4": ConvergingAndStalling,
+    "fig5": TimePerPoint,
 }
-NOT_STATED = "not stated"  # what the column "paper" says where no source at hand gives the paper's value
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +43,9 @@ class Reproduction:
     name, title : str
     figure : matplotlib.figure.Figure
     table : pandas.DataFrame
-        The comparison, in a few lines; its last column is what the paper states.
+        The comparison, in a few lines; its last columns hold the paper's values.
     numbers : pandas.DataFrame
-        Everything the figure shows.
+        Everything that the figure shows.
 
     Examples
     --------
@@ -66,7 +70,7 @@ class Reproduction:
 
 
 def figure_names(names: tuple[str, ...]) -> list[str]:
-    """Names of the figures asked for, in the paper's order; all of them for none or ``"all"``.
+    """Return the names asked for in the paper's order; all names for an empty tuple or ``"all"``.
 
     Raises
     ------
@@ -86,7 +90,7 @@ def reproduce(name: str, seed: int = 0, quick: bool = False) -> Reproduction:
     seed : int
         Root of the random mixtures and random draws.
     quick : bool
-        Fewer points, mixtures and dimensions: a look at the output in seconds.
+        Take fewer points, mixtures and dimensions: a look at the output in seconds.
 
     Raises
     ------
@@ -100,7 +104,5 @@ def reproduce(name: str, seed: int = 0, quick: bool = False) -> Reproduction:
     >>> reproduction.title
     'Fig. 2: the herding weight function of one coordinate'
     """
-    one_of("figure", name, FIGURES)
-    part = import_module(f"herdfilter.paper.{name}")
-    result = part.compute(seed=check_count("seed", seed, 0, None), quick=quick)
-    return Reproduction(name, FIGURES[name], part.draw(result), part.table(result), part.numbers(result))
+    figure = FIGURES[one_of("figure", name, FIGURES)].compute(check_count("seed", seed, 0, None), quick)
+    return Reproduction(name, figure.title, figure.draw(), figure.table(), figure.numbers())

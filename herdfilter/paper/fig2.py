@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -11,16 +11,22 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
 from herdfilter._checks import Array
-from herdfilter._figures import figures
 from herdfilter.mixture import GaussianMixture
-from herdfilter.paper import NOT_STATED
-from herdfilter.paper.look import CHG, INK, QUIET, STYLES, herding_samplers, shade_density
-from herdfilter.paper.mixtures import example
+from herdfilter.paper.common import (
+    CHG,
+    DARK,
+    GREY,
+    NOT_STATED,
+    SAMPLER_STYLES,
+    PaperFigure,
+    five_gaussians,
+    herding_samplers,
+    shade_density,
+)
+from herdfilter.plotting.style import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-SIGMA_K = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +58,13 @@ class WeightFunction:
 
     @property
     def weights(self) -> Array:
-        """Kernel weights w_s of the samples, (t,): how near they are to the slice."""
-        away = np.delete(self.samples - self.current, self.i, axis=1)
-        return np.exp(-0.5 * (away**2).sum(1) / self.sigma_k**2)
+        """Kernel weights w_s of the samples, (t,): their nearness to the slice."""
+        away: Array = np.delete(self.samples - self.current, self.i, axis=1)
+        weights: Array = np.exp(-0.5 * (away**2).sum(1) / self.sigma_k**2)
+        return weights
 
     def expectation(self, x: Array) -> Array:
-        """Conditional expectation of the kernel, (n,) -> (n,): each component's Gaussian of x_i given the rest."""
+        """Return the conditional expectation of the kernel, (n,) -> (n,), over each component's x_i given the rest."""
         rest = np.delete(np.arange(self.mixture.dim), self.i)
         log_weights, total = [], []
         for weight, mean, cov in zip(self.mixture.weights, self.mixture.means, self.mixture.covariances, strict=True):
@@ -68,13 +75,15 @@ class WeightFunction:
             log_weights.append(np.log(weight) + slice_density)
             total.append(self.sigma_k / np.sqrt(variance) * np.exp(-0.5 * (x - centre) ** 2 / variance))
         share = np.exp(np.array(log_weights) - np.logaddexp.reduce(log_weights))
-        return share @ np.array(total)
+        expected: Array = share @ np.array(total)
+        return expected
 
     def kernel_sum(self, x: Array) -> Array:
-        """Weighted kernel sum of the samples, divided by c, (n,) -> (n,)."""
+        """Return the weighted kernel sum of the samples, divided by c, (n,) -> (n,)."""
         w = self.weights
         kernel = np.exp(-0.5 * (x - self.samples[:, self.i, None]) ** 2 / self.sigma_k**2)
-        return w @ kernel / w.sum()
+        mean: Array = w @ kernel / w.sum()
+        return mean
 
     def __call__(self, x: Array) -> Array:
         """Return the function itself, (n,) -> (n,)."""
@@ -82,7 +91,7 @@ class WeightFunction:
         return (t + 1) / t * self.expectation(x) - self.kernel_sum(x)
 
     def maximum(self, grid: Array) -> float:
-        """Return where it is largest: the best point of a grid, refined between its neighbours."""
+        """Return the place of the maximum: the best point of a grid, refined between its neighbours."""
         best = int(np.argmax(self(grid)[1:-1])) + 1
         found = minimize_scalar(
             lambda x: float(-self(np.array([x]))[0]),
@@ -94,82 +103,94 @@ class WeightFunction:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class HerdingWeights(PaperFigure):
     """The function on a grid, its maximum, and the coordinate that the sampler chose."""
+
+    title: ClassVar[str] = "Fig. 2: the herding weight function of one coordinate"
+    sigma_k: ClassVar[float] = 0.5
 
     function: WeightFunction
     grid: Array
     maximum: float
     chosen: float
 
+    @classmethod
+    def compute(cls, seed: int = 0, quick: bool = False, t: int = 19) -> HerdingWeights:
+        """Take the first coordinate of point t + 1, sought from point t; nothing is random, so `seed` is not used."""
+        mixture = five_gaussians()
+        x = herding_samplers(cls.sigma_k)[CHG].sample(mixture, t + 1).x
+        function = WeightFunction(mixture, x[:t], x[t - 1], 0, cls.sigma_k)
+        grid = np.linspace(-4, 13, 1701 if quick else 6801)
+        return cls(function, grid, function.maximum(grid), float(x[t, 0]))
 
-def compute(seed: int = 0, quick: bool = False, t: int = 19) -> Result:
-    """Take the first coordinate of point t + 1, which is sought from point t; `seed` is not used, nothing is random."""
-    mixture = example()
-    x = herding_samplers(SIGMA_K)[CHG].sample(mixture, t + 1).x
-    function = WeightFunction(mixture, x[:t], x[t - 1], 0, SIGMA_K)
-    grid = np.linspace(-4, 13, 1701 if quick else 6801)
-    return Result(function, grid, function.maximum(grid), float(x[t, 0]))
+    def draw(self) -> Figure:
+        """Draw the slice through the samples on the left, the function, its two terms and the weights on the right."""
+        f, colour, x = self.function, SAMPLER_STYLES[CHG].color, self.grid
+        t, w, height, top = len(f.samples), f.weights, f.current[1], f(np.array([self.maximum]))[0]
+        star: Any = {"marker": "*", "color": DARK, "markersize": 13, "markeredgecolor": "white", "zorder": 5}
+        figure: Figure
+        with figures() as new:
+            figure, axes = new(2, 2, (10.0, 4.2), width_ratios=(1, 1.3), height_ratios=(3, 1))
+            right, below = axes[:, 1]
+            for ax in axes[:, 0]:
+                ax.remove()
+            left = figure.add_subplot(axes[0, 0].get_gridspec()[:, 0])  # over both rows
+            shade_density(left, f.mixture, np.linspace(-4, 13, 140), np.linspace(-3, 13.5, 140))
+            left.axhline(height, color=DARK, linewidth=1, linestyle="--")
+            left.annotate(f"slice\n$x_2$ = {height:.2f}", (12.9, height - 0.2), ha="right", va="top", color=DARK)
+            left.scatter(
+                f.samples[:, 0],
+                f.samples[:, 1],
+                s=14 + 70 * w,
+                c=w,
+                cmap="Oranges",
+                vmin=-0.35,
+                edgecolors=colour,
+                linewidths=0.8,
+            )
+            left.plot(self.chosen, height, **star)
+            left.set(
+                xlabel="$x_1$",
+                ylabel="$x_2$",
+                title=f"{t} points, size and colour by weight $w_s$; point {t + 1}: star",
+            )
+            right.plot(x, (t + 1) / t * f.expectation(x), color="#0072B2", label="conditional expectation")
+            right.plot(x, f.kernel_sum(x), color=colour, label="kernel sum, subtracted")
+            right.plot(x, f(x), color=DARK, linewidth=2.2, label="herding weight function")
+            for ax in (right, below):
+                ax.axvline(self.maximum, color=GREY, linewidth=0.9, linestyle=":")
+            right.plot(self.maximum, top, **star)
+            right.set(
+                title=f"maximum at $x_1$ = {self.maximum:.4f}; the sampler's: {self.chosen:.4f}",
+                ylabel="unit-peak kernel",
+            )
+            right.set_xlim(x[0], x[-1])
+            right.tick_params(labelbottom=False)
+            below.vlines(f.samples[:, 0], 0, w, color=colour, linewidth=2.5)
+            below.set(xlabel="$x_1$", xlim=(x[0], x[-1]), ylim=(0, 1.05), ylabel="$w_s$ at $x_1^s$")
+            figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        return figure
 
+    def table(self) -> pd.DataFrame:
+        """Return the maximum by brute force and the sampler's coordinate."""
+        f = self.function
+        t, w = len(f.samples), f.weights
+        rows: list[tuple[str, float]] = [
+            ("points so far, t", t),
+            ("slice at x2", f.current[1]),
+            ("sum of the weights, c", w.sum()),
+            ("largest weight w_s", w.max()),
+            ("effective number of samples in the slice, c^2 / sum w_s^2", w.sum() ** 2 / (w**2).sum()),
+            ("maximum of the weight function at x1", self.maximum),
+            ("value there", f(np.array([self.maximum]))[0]),
+            (f"x1 of the sampler's point {t + 1}", self.chosen),
+            ("difference", abs(self.maximum - self.chosen)),
+        ]
+        return pd.DataFrame(rows, columns=["quantity", "value"]).assign(paper=NOT_STATED)
 
-def draw(result: Result) -> Figure:
-    """Draw the slice through the samples on the left, the function, its two terms and the weights on the right."""
-    f, colour, x = result.function, STYLES[CHG].color, result.grid
-    t, w, height, top = len(f.samples), f.weights, f.current[1], f(np.array([result.maximum]))[0]
-    star = {"marker": "*", "color": INK, "markersize": 13, "markeredgecolor": "white", "zorder": 5}
-    with figures() as new:
-        figure, axes = new(2, 2, (10.0, 4.2), width_ratios=(1, 1.3), height_ratios=(3, 1))
-        right, below = axes[:, 1]
-        for ax in axes[:, 0]:
-            ax.remove()
-        left = figure.add_subplot(axes[0, 0].get_gridspec()[:, 0])  # over both rows
-        shade_density(left, f.mixture, np.linspace(-4, 13, 140), np.linspace(-3, 13.5, 140))
-        left.axhline(height, color=INK, linewidth=1, linestyle="--")
-        left.annotate(f"slice\n$x_2$ = {height:.2f}", (12.9, height - 0.2), ha="right", va="top", color=INK)
-        left.scatter(*f.samples.T, s=14 + 70 * w, c=w, cmap="Oranges", vmin=-0.35, edgecolors=colour, linewidths=0.8)
-        left.plot(result.chosen, height, **star)
-        left.set(
-            xlabel="$x_1$",
-            ylabel="$x_2$",
-            title=f"{t} points, size and colour by weight $w_s$; point {t + 1}: star",
+    def numbers(self) -> pd.DataFrame:
+        """Return the function and its two terms on the grid."""
+        f, x = self.function, self.grid
+        return pd.DataFrame(
+            {"x1": x, "expectation": f.expectation(x), "kernel_sum": f.kernel_sum(x), "weight_function": f(x)}
         )
-        right.plot(x, (t + 1) / t * f.expectation(x), color="#0072B2", label="conditional expectation")
-        right.plot(x, f.kernel_sum(x), color=colour, label="kernel sum, subtracted")
-        right.plot(x, f(x), color=INK, linewidth=2.2, label="herding weight function")
-        for ax in (right, below):
-            ax.axvline(result.maximum, color=QUIET, linewidth=0.9, linestyle=":")
-        right.plot(result.maximum, top, **star)
-        right.set(
-            title=f"maximum at $x_1$ = {result.maximum:.4f}; the sampler's: {result.chosen:.4f}",
-            ylabel="unit-peak kernel",
-        )
-        right.set_xlim(x[0], x[-1])
-        right.tick_params(labelbottom=False)
-        below.vlines(f.samples[:, 0], 0, w, color=colour, linewidth=2.5)
-        below.set(xlabel="$x_1$", xlim=(x[0], x[-1]), ylim=(0, 1.05), ylabel="$w_s$ at $x_1^s$")
-        figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    return figure
-
-
-def table(result: Result) -> pd.DataFrame:
-    """Return the maximum by brute force and the sampler's coordinate."""
-    f = result.function
-    t, w = len(f.samples), f.weights
-    rows: list[tuple[str, float]] = [
-        ("points so far, t", t),
-        ("slice at x2", f.current[1]),
-        ("sum of the weights, c", w.sum()),
-        ("largest weight w_s", w.max()),
-        ("effective number of samples in the slice, c^2 / sum w_s^2", w.sum() ** 2 / (w**2).sum()),
-        ("maximum of the weight function at x1", result.maximum),
-        ("value there", f(np.array([result.maximum]))[0]),
-        (f"x1 of the sampler's point {t + 1}", result.chosen),
-        ("difference", abs(result.maximum - result.chosen)),
-    ]
-    return pd.DataFrame(rows, columns=["quantity", "value"]).assign(paper=NOT_STATED)
-
-
-def numbers(result: Result) -> pd.DataFrame:
-    """Return the function and its two terms on the grid."""
-    f, x = result.function, result.grid
-    return pd.DataFrame({"x1": x, "expectation": f.expectation(x), "kernel_sum": f.kernel_sum(x), "weight_function": f(x)})

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from herdfilter._checks import Array
-from herdfilter._figures import figures, log_axis
 from herdfilter.bandwidths import Bandwidth, kernel_covariance
-from herdfilter.paper import NOT_STATED
-from herdfilter.paper.curves import PrefixErrors
-from herdfilter.paper.look import INK, QUIET, RANDOM, draw_curve, herding_samplers
-from herdfilter.paper.mixtures import random_mixture
+from herdfilter.paper.common import (
+    DARK,
+    GREY,
+    NOT_STATED,
+    RANDOM,
+    PaperFigure,
+    PrefixErrors,
+    draw_curve,
+    herding_samplers,
+    rotated_mixture,
+)
+from herdfilter.plotting.style import figures, log_axis
 from herdfilter.samplers import RandomSampling
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SETTINGS: list[tuple[int, Bandwidth]] = [(2, 0.5), (10, 0.5), (10, "auto")]  # dimension and bandwidth
-
 
 @dataclass(frozen=True, eq=False)
-class Curves:
-    """Errors in one dimension with one bandwidth, means over mixtures (and runs, where random)."""
+class MeanErrors:
+    """Errors in one dimension with one bandwidth: means over mixtures and, for random points, over runs."""
 
     dim: int
     bandwidth: Bandwidth
@@ -41,33 +46,13 @@ class Curves:
         return f"d = {self.dim}, {rule}"
 
 
-@dataclass(frozen=True, eq=False)
-class Result:
-    """Curves of every setting."""
-
-    curves: list[Curves]
-    mixtures: int
-    runs: int
-
-
-def compute(seed: int = 0, quick: bool = False, n: int = 500, mixtures: int = 10, runs: int = 20) -> Result:
-    """Sample n points from every mixture and measure all prefixes; random points in `runs` runs.
-
-    The same mixtures serve both bandwidths. Points are herded and measured with one kernel, that for n points where the
-    bandwidth is automatic.
-    """
-    if quick:
-        n, mixtures, runs = 100, 2, 3
-    return Result([_curves(dim, bandwidth, seed, n, mixtures, runs) for dim, bandwidth in SETTINGS], mixtures, runs)
-
-
-def _curves(dim: int, bandwidth: Bandwidth, seed: int, n: int, mixtures: int, runs: int) -> Curves:
+def _mean_errors(dim: int, bandwidth: Bandwidth, seed: int, n: int, mixtures: int, runs: int) -> MeanErrors:
     samplers = herding_samplers(bandwidth)
     sums: dict[str, Array] = {name: np.zeros((2, n)) for name in (*samplers, RANDOM)}
     floor = 0.0
     for k in range(mixtures):
         rng = np.random.default_rng([seed, dim, k])
-        mixture = random_mixture(dim, rng)
+        mixture = rotated_mixture(dim, rng)
         errors = PrefixErrors(mixture, kernel_covariance(bandwidth, mixture, n))
         floor += errors.floor / mixtures
         for name, sampler in samplers.items():
@@ -75,85 +60,103 @@ def _curves(dim: int, bandwidth: Bandwidth, seed: int, n: int, mixtures: int, ru
         for _ in range(runs):
             points = RandomSampling().sample(mixture, n, rng)
             sums[RANDOM] += np.array(errors(points.x)) / (mixtures * runs)
-    return Curves(
-        dim, bandwidth, {name: s[0] for name, s in sums.items()}, {name: s[1] for name, s in sums.items()}, floor
-    )  # fmt: skip
+    herding, l2 = ({name: both[i] for name, both in sums.items()} for i in (0, 1))
+    return MeanErrors(dim, bandwidth, herding, l2, floor)
 
 
-def draw(result: Result) -> Figure:
-    """Draw the inverse herding error above, the L2 error below, a column for each setting."""
-    with figures() as new:
-        figure, axes = new(2, len(result.curves), (10.4, 6.4), sharex=True)
-        for (above, below), curves in zip(axes.T, result.curves, strict=True):
-            for name, herding in curves.herding.items():
-                draw_curve(above, 1 / herding, name)
-                draw_curve(below, curves.l2[name], name)
-            _draw_rates(above, curves)
-            log_axis(above, "y")
-            below.axhline(curves.floor, color=INK, linewidth=1, linestyle="--", label="L2 floor")
-            if curves.dim == 2:
-                log_axis(below, "y")
-            else:  # too little changes for a logarithmic scale
-                below.set(yscale="linear", ylim=(0, 2.05))
-            ends = [herding[-1] for herding in curves.herding.values()]
-            if max(ends) < 1.02 * min(ends):
-                above.annotate("all four coincide", (0.5, 0.6), xycoords="axes fraction", ha="right", color=QUIET)
-            above.set_title(curves.label)
-            below.set_xlabel("points t")
-        axes[0, 0].set_ylabel("inverse herding error 1 / $E_t$")
-        axes[1, 0].set_ylabel("normalised L2 error")
-        handles, names = (u + v for u, v in zip(*(ax.get_legend_handles_labels() for ax in axes[:, 0]), strict=True))
-        unique = dict(zip(names, handles, strict=True))
-        figure.legend(unique.values(), unique.keys(), loc="outside lower center", ncols=len(unique))
-    return figure
-
-
-def _draw_rates(ax: Axes, curves: Curves) -> None:
+def _draw_rates(ax: Axes, curves: MeanErrors) -> None:
     """Draw the rates of herding at its best, t, and of random draws, the root of t, below the curves."""
     n = len(curves.herding[RANDOM])
     t = np.array([n // 10, n])
     start = 0.3 / curves.herding[RANDOM][n // 10 - 1]
     for power, label, linestyle in ((1.0, "rate $t$", "-."), (0.5, r"rate $\sqrt{t}$", ":")):
         line = start * (t / t[0]) ** power
-        ax.plot(t, line, color=QUIET, linewidth=1, linestyle=linestyle, zorder=0, label=label)
+        ax.plot(t, line, color=GREY, linewidth=1, linestyle=linestyle, zorder=0, label=label)
 
 
-def table(result: Result) -> pd.DataFrame:
-    """Return errors at a fifth of the points and at all, and the exponent of the herding error between the two."""
-    rows = []
-    for curves in result.curves:
-        for name, herding in curves.herding.items():
-            end, early = len(herding), max(1, len(herding) // 5)
-            slope = np.log(herding[early - 1] / herding[-1]) / np.log(end / early)
-            rows.append(
+@dataclass(frozen=True, eq=False)
+class ErrorCurves(PaperFigure):
+    """Mean errors of every setting."""
+
+    title: ClassVar[str] = "Fig. 3: herding error and L2 error against the number of points, random mixtures"
+    settings: ClassVar[list[tuple[int, Bandwidth]]] = [(2, 0.5), (10, 0.5), (10, "auto")]  # dimension and bandwidth
+
+    curves: list[MeanErrors]
+
+    @classmethod
+    def compute(cls, seed: int = 0, quick: bool = False, n: int = 500, mixtures: int = 10, runs: int = 20) -> ErrorCurves:
+        """Sample n points from every mixture and measure all prefixes; random points in `runs` runs.
+
+        The same mixtures serve both bandwidths. Points are herded and measured with one kernel; the automatic one is the
+        kernel for n points.
+        """
+        if quick:
+            n, mixtures, runs = 100, 2, 3
+        return cls([_mean_errors(dim, bandwidth, seed, n, mixtures, runs) for dim, bandwidth in cls.settings])
+
+    def draw(self) -> Figure:
+        """Draw the inverse herding error above, the L2 error below, a column for each setting."""
+        figure: Figure
+        with figures() as new:
+            figure, axes = new(2, len(self.curves), (10.4, 6.4), sharex=True)
+            for (above, below), curves in zip(axes.T, self.curves, strict=True):
+                for name, herding in curves.herding.items():
+                    draw_curve(above, 1 / herding, name)
+                    draw_curve(below, curves.l2[name], name)
+                _draw_rates(above, curves)
+                log_axis(above, "y")
+                below.axhline(curves.floor, color=DARK, linewidth=1, linestyle="--", label="L2 floor")
+                if curves.dim == 2:
+                    log_axis(below, "y")
+                else:  # too little changes for a logarithmic scale
+                    below.set(yscale="linear", ylim=(0, 2.05))
+                ends = [herding[-1] for herding in curves.herding.values()]
+                if max(ends) < 1.02 * min(ends):
+                    above.annotate("all four coincide", (0.5, 0.6), xycoords="axes fraction", ha="right", color=GREY)
+                above.set_title(curves.label)
+                below.set_xlabel("points t")
+            axes[0, 0].set_ylabel("inverse herding error 1 / $E_t$")
+            axes[1, 0].set_ylabel("normalised L2 error")
+            handles, names = (u + v for u, v in zip(*(ax.get_legend_handles_labels() for ax in axes[:, 0]), strict=True))
+            unique = dict(zip(names, handles, strict=True))
+            figure.legend(unique.values(), unique.keys(), loc="outside lower center", ncols=len(unique))
+        return figure
+
+    def table(self) -> pd.DataFrame:
+        """Return errors at a fifth of the points and at all, and the exponent of the herding error between the two."""
+        rows = []
+        for curves in self.curves:
+            for name, herding in curves.herding.items():
+                end, early = len(herding), max(1, len(herding) // 5)
+                slope = np.log(herding[early - 1] / herding[-1]) / np.log(end / early)
+                rows.append(
+                    {
+                        "d": curves.dim,
+                        "sigma_k": str(curves.bandwidth),
+                        "sampler": name,
+                        f"1/E at {early}": 1 / herding[early - 1],
+                        f"1/E at {end}": 1 / herding[-1],
+                        "E falls as t^-": slope,
+                        f"L2 at {end}": curves.l2[name][-1],
+                        "L2 floor": curves.floor,
+                    }
+                )
+        return pd.DataFrame(rows).assign(paper=NOT_STATED)
+
+    def numbers(self) -> pd.DataFrame:
+        """Return both errors of every sampler at every t."""
+        parts = [
+            pd.DataFrame(
                 {
                     "d": curves.dim,
                     "sigma_k": str(curves.bandwidth),
                     "sampler": name,
-                    f"1/E at {early}": 1 / herding[early - 1],
-                    f"1/E at {end}": 1 / herding[-1],
-                    "E falls as t^-": slope,
-                    f"L2 at {end}": curves.l2[name][-1],
-                    "L2 floor": curves.floor,
+                    "t": np.arange(1, len(herding) + 1),
+                    "herding_error": herding,
+                    "normalised_l2": curves.l2[name],
                 }
             )
-    return pd.DataFrame(rows).assign(paper=NOT_STATED)
-
-
-def numbers(result: Result) -> pd.DataFrame:
-    """Return both errors of every sampler at every t."""
-    parts = [
-        pd.DataFrame(
-            {
-                "d": curves.dim,
-                "sigma_k": str(curves.bandwidth),
-                "sampler": name,
-                "t": np.arange(1, len(herding) + 1),
-                "herding_error": herding,
-                "normalised_l2": curves.l2[name],
-            }
-        )
-        for curves in result.curves
-        for name, herding in curves.herding.items()
-    ]
-    return pd.concat(parts, ignore_index=True)
+            for curves in self.curves
+            for name, herding in curves.herding.items()
+        ]
+        return pd.concat(parts, ignore_index=True)

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from herdfilter._checks import Array
-from herdfilter._figures import figures, legend
 from herdfilter.mixture import GaussianMixture
-from herdfilter.paper import NOT_STATED
-from herdfilter.paper.curves import PrefixErrors
-from herdfilter.paper.look import CHG, INK, SMOOTHED, STYLES, draw_curve, herding_samplers, shade_density
-from herdfilter.paper.mixtures import broad, narrow
+from herdfilter.paper.common import (
+    CHG,
+    DARK,
+    NOT_STATED,
+    SAMPLER_STYLES,
+    SMOOTHED,
+    PaperFigure,
+    PrefixErrors,
+    broad_components,
+    draw_curve,
+    herding_samplers,
+    narrow_component,
+    shade_density,
+)
+from herdfilter.plotting.style import figures, legend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SIGMA_K = 0.2
-SHOWN = 200  # points in the pictures, the last ones of the sequence
-
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class MixtureCase:
     """One mixture: points of each sampler, and the errors of their prefixes."""
 
     name: str
@@ -35,95 +42,103 @@ class Case:
     floor: float
 
 
-def compute(seed: int = 0, quick: bool = False, n: int = 1000) -> list[Case]:
-    """Herd n points from both mixtures and measure all prefixes; `seed` is not used, nothing is random."""
-    if quick:
-        n = 300
-    return [_case("broad components", broad(), n), _case("a narrow, long component", narrow(), n)]
-
-
-def _case(name: str, mixture: GaussianMixture, n: int) -> Case:
-    errors = PrefixErrors(mixture, SIGMA_K**2 * np.eye(2))
-    points = {who: sampler.sample(mixture, n).x for who, sampler in herding_samplers(SIGMA_K).items()}
+def _herd_case(name: str, mixture: GaussianMixture, sigma_k: float, n: int) -> MixtureCase:
+    errors = PrefixErrors(mixture, sigma_k**2 * np.eye(2))
+    points = {who: sampler.sample(mixture, n).x for who, sampler in herding_samplers(sigma_k).items()}
     curves = {who: errors(x) for who, x in points.items()}
     herding, l2 = ({who: c[k] for who, c in curves.items()} for k in (0, 1))
-    return Case(name, mixture, points, herding, l2, errors.floor)
+    return MixtureCase(name, mixture, points, herding, l2, errors.floor)
 
 
 def spread_across_ridge(x: Array) -> float:
     """Return the standard deviation, across the narrow component, of the later half of the points that lie on it.
 
-    That of the component is 0.141. Points within 1 of the ridge are counted; the other component has its mean 4.2 away, and
-    standard deviation 1.
+    The component's own is 0.141. Points within 1 of the ridge count: the other component's mean is 4.2 away, its standard
+    deviation 1.
     """
     across: Array = (x[len(x) // 2 :, 0] - x[len(x) // 2 :, 1]) / np.sqrt(2)
     return float(np.std(across[np.abs(across) < 1]))
 
 
-def draw(result: list[Case]) -> Figure:
-    """Draw a row for each mixture: late points of both kinds of herded Gibbs, herding error, L2 error."""
-    with figures() as new:
-        figure, axes = new(len(result), 4, (12.4, 3.0 * len(result) + 0.7), width_ratios=(1, 1, 1.1, 1.1))
-        for row, case in zip(axes, result, strict=True):
-            for ax, name in zip(row[:2], (CHG, SMOOTHED), strict=True):
-                shade_density(ax, case.mixture, np.linspace(-6.2, 6.9, 140), np.linspace(-6.4, 6.4, 140))
-                ax.plot(*case.points[name][-SHOWN:].T, ".", color=STYLES[name].color, markersize=4)
-                ax.set_title(name, color=STYLES[name].color, fontweight="bold")
-                ax.set(xticks=[], yticks=[])
-            row[0].set_ylabel(case.name, fontweight="bold")
-            for ax, curves, label in ((row[2], case.herding, "herding error"), (row[3], case.l2, "L2 error")):
-                for name, values in curves.items():
-                    draw_curve(ax, values, name)
-                ax.set_title(label)
-            row[3].axhline(case.floor, color=INK, linewidth=1, linestyle="--", label="L2 floor")
-        for ax in axes[-1, 2:]:
-            ax.set_xlabel("points t")
-        legend(figure, axes[0, 3])
-    return figure
+@dataclass(frozen=True, eq=False)
+class ConvergingAndStalling(PaperFigure):
+    """Points and errors on both mixtures."""
 
+    title: ClassVar[str] = "Fig. 4: a mixture on which the published recursion converges, and one on which it stalls"
+    sigma_k: ClassVar[float] = 0.2
+    shown: ClassVar[int] = 200  # points in the pictures, the last ones of the sequence
+    stated: ClassVar[dict[str, str]] = {"broad components": "converges", "a narrow, long component": "E stalls"}
+    """The paper's words on the herding error of its own recursion; it says nothing of other samplers on these mixtures."""
 
-# Said of the herding error of the published recursion; of the other samplers on these mixtures nothing is.
-_STATED = {"broad components": "converges", "a narrow, long component": "E stalls"}
+    cases: list[MixtureCase]
 
+    @classmethod
+    def compute(cls, seed: int = 0, quick: bool = False, n: int = 1000) -> ConvergingAndStalling:
+        """Herd n points from both mixtures and measure all prefixes; nothing is random, so `seed` is not used."""
+        if quick:
+            n = 300
+        mixtures = zip(cls.stated, (broad_components(), narrow_component()), strict=True)
+        return cls([_herd_case(name, mixture, cls.sigma_k, n) for name, mixture in mixtures])
 
-def table(result: list[Case]) -> pd.DataFrame:
-    """Return errors at a tenth of the points and at all of them."""
-    rows = []
-    for case in result:
-        for name, herding in case.herding.items():
-            end, early = len(herding), len(herding) // 10
-            rows.append(
+    def draw(self) -> Figure:
+        """Draw a row for each mixture: late points of both kinds of herded Gibbs, herding error, L2 error."""
+        figure: Figure
+        with figures() as new:
+            figure, axes = new(len(self.cases), 4, (12.4, 3.0 * len(self.cases) + 0.7), width_ratios=(1, 1, 1.1, 1.1))
+            for row, case in zip(axes, self.cases, strict=True):
+                for ax, name in zip(row[:2], (CHG, SMOOTHED), strict=True):
+                    shade_density(ax, case.mixture, np.linspace(-6.2, 6.9, 140), np.linspace(-6.4, 6.4, 140))
+                    ax.plot(*case.points[name][-self.shown :].T, ".", color=SAMPLER_STYLES[name].color, markersize=4)
+                    ax.set_title(name, color=SAMPLER_STYLES[name].color, fontweight="bold")
+                    ax.set(xticks=[], yticks=[])
+                row[0].set_ylabel(case.name, fontweight="bold")
+                for ax, curves, label in ((row[2], case.herding, "herding error"), (row[3], case.l2, "L2 error")):
+                    for name, values in curves.items():
+                        draw_curve(ax, values, name)
+                    ax.set_title(label)
+                row[3].axhline(case.floor, color=DARK, linewidth=1, linestyle="--", label="L2 floor")
+            for ax in axes[-1, 2:]:
+                ax.set_xlabel("points t")
+            legend(figure, axes[0, 3])
+        return figure
+
+    def table(self) -> pd.DataFrame:
+        """Return errors at a tenth of the points and at all of them."""
+        rows = []
+        for case in self.cases:
+            for name, herding in case.herding.items():
+                end, early = len(herding), len(herding) // 10
+                rows.append(
+                    {
+                        "mixture": case.name,
+                        "sampler": name,
+                        f"E at {early}": herding[early - 1],
+                        f"E at {end}": herding[-1],
+                        "E falls by": herding[early - 1] / herding[-1],
+                        f"L2 at {early}": case.l2[name][early - 1],
+                        f"L2 at {end}": case.l2[name][-1],
+                        "L2 floor": case.floor,
+                        "sd across": spread_across_ridge(case.points[name]) if case is self.cases[1] else np.nan,
+                        "paper": self.stated[case.name] if name == CHG else NOT_STATED,
+                    }
+                )
+        return pd.DataFrame(rows)
+
+    def numbers(self) -> pd.DataFrame:
+        """Return points and errors of every sampler at every t."""
+        parts = [
+            pd.DataFrame(
                 {
                     "mixture": case.name,
                     "sampler": name,
-                    f"E at {early}": herding[early - 1],
-                    f"E at {end}": herding[-1],
-                    "E falls by": herding[early - 1] / herding[-1],
-                    f"L2 at {early}": case.l2[name][early - 1],
-                    f"L2 at {end}": case.l2[name][-1],
-                    "L2 floor": case.floor,
-                    "sd across": spread_across_ridge(case.points[name]) if case is result[1] else np.nan,
-                    "paper": _STATED[case.name] if name == CHG else NOT_STATED,
+                    "t": np.arange(1, len(x) + 1),
+                    "x1": x[:, 0],
+                    "x2": x[:, 1],
+                    "herding_error": case.herding[name],
+                    "normalised_l2": case.l2[name],
                 }
             )
-    return pd.DataFrame(rows)
-
-
-def numbers(result: list[Case]) -> pd.DataFrame:
-    """Return points and errors of every sampler at every t."""
-    parts = [
-        pd.DataFrame(
-            {
-                "mixture": case.name,
-                "sampler": name,
-                "t": np.arange(1, len(x) + 1),
-                "x1": x[:, 0],
-                "x2": x[:, 1],
-                "herding_error": case.herding[name],
-                "normalised_l2": case.l2[name],
-            }
-        )
-        for case in result
-        for name, x in case.points.items()
-    ]
-    return pd.concat(parts, ignore_index=True)
+            for case in self.cases
+            for name, x in case.points.items()
+        ]
+        return pd.concat(parts, ignore_index=True)

@@ -5,9 +5,7 @@ Every function takes axes and returns them. Without axes it makes a figure of py
 
 from __future__ import annotations
 
-from herdfilter.pictures.ellipses import plot_ellipse
-from herdfilter.pictures.mixtures import plot_mixture
-from herdfilter.pictures.points import plot_points
+from herdfilter.pictures.plane import plot_ellipse, plot_mixture, plot_points
 from herdfilter.pictures.tracks import plot_state_over_time, plot_track
 
 __all__ = ["plot_ellipse", "plot_mixture", "plot_points", "plot_state_over_time", "plot_track"]

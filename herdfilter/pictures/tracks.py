@@ -1,4 +1,4 @@
-"""Paths of a state with what is not known of it: ellipses in the plane, a band over time."""
+"""Paths of a state with their uncertainty: ellipses in the plane, a band over time."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_numbers, check_count
-from herdfilter.pictures._axes import (
+from herdfilter.pictures.axes import (
     as_mass,
     axes_or_new,
-    broken,
-    chosen,
-    colour_of,
-    letters,
+    check_dims,
+    insert_gaps,
     name_axes,
-    seams,
-    state_label,
+    pop_colour,
+    text_colour,
+    wrap_steps,
 )
-from herdfilter.pictures.ellipses import plot_ellipse, radius
+from herdfilter.pictures.plane import gaussian_radius, plot_ellipse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_ELLIPSES = 20
-"""Along a path, unless a caller says otherwise."""
+"""Largest number of ellipses along a path unless `every` is given."""
 
 
 def plot_track(
@@ -54,9 +53,9 @@ def plot_track(
     mass : float
         Probability inside an ellipse.
     every : int, optional
-        Draw the ellipse of every so many steps, from the first on; some twenty altogether unless given.
+        Draw an ellipse every `every` steps, from the first on; about twenty altogether unless given.
     circular : sequence of int
-        Dimensions that are angles: the path is broken where one wraps round.
+        Dimensions that are angles: the path is broken where one wraps.
     ends : bool
         Mark the start by a ring and the end by a square.
     **style
@@ -83,24 +82,27 @@ def plot_track(
     """
     path = as_array("means", means, (None, None), finite=False)
     steps, d = path.shape
-    plane = chosen(dims, d)
+    plane = check_dims(dims, d)
     if len(plane) != 2:
         raise ValueError(f"dims: expected two dimensions, got {dims!r}; plot_state_over_time draws one")
     path, around = path[:, plane], None
     if covariances is not None:
         around = as_array("covariances", covariances, (steps, d, d), finite=False)[:, plane][:, :, plane]
-    at, mass = _some(steps, every), as_mass("mass", mass)
-    ax = axes_or_new(ax)
-    colour = colour_of(ax, style)
+    if every is not None:
+        at = np.arange(0, steps, check_count("every", every))
+    else:
+        at = np.unique(np.linspace(0, steps - 1, min(steps, MOST_ELLIPSES)).astype(int))
+    mass, ax = as_mass("mass", mass), axes_or_new(ax)
+    colour = pop_colour(ax, style)
     if around is not None:
         at = at[np.isfinite(path[at]).all(axis=1) & np.isfinite(around[at]).all(axis=(1, 2))]
         plot_ellipse(path[at], around[at], ax, mass, color=colour, linewidth=0.7)
-    line = broken(path, seams(path, [k for k, dim in enumerate(plane) if dim in circular]))
+    line = insert_gaps(path, wrap_steps(path, [k for k, dim in enumerate(plane) if dim in circular]))
     ax.plot(line[:, 0], line[:, 1], **({"color": colour} | style))
     if ends and steps:
         ax.plot(*path[0], "o", color=colour, markerfacecolor="none", markersize=7, label="start")
         ax.plot(*path[-1], "s", color=colour, markersize=5, label="end")
-    name_axes(ax, state_label((), plane[0]), state_label((), plane[1]))
+    name_axes(ax, f"x{plane[0]}", f"x{plane[1]}")
     return ax
 
 
@@ -124,9 +126,9 @@ def plot_state_over_time(
     ax : matplotlib.axes.Axes, optional
     truth : array_like, shape (T, d) or (T,), optional
     mass : float, optional
-        Probability inside the band, of a Gaussian of that mean and variance; None for no band.
+        Probability inside the band of a Gaussian with that mean and variance; None for no band.
     circular : sequence of int, optional
-        Dimensions that are angles, those of `result` unless given: the line is broken where one wraps round.
+        Dimensions that are angles, unless given those of `result`: the line is broken where one wraps.
     **style
         Keywords of ``Axes.plot``.
 
@@ -137,7 +139,7 @@ def plot_state_over_time(
     Raises
     ------
     ValueError
-        If a shape does not fit, the dimension does not exist, or `mass` is no probability.
+        If a shape does not fit, the dimension does not exist, or `mass` is not a probability.
 
     Examples
     --------
@@ -148,38 +150,33 @@ def plot_state_over_time(
     'time'
     """
     means = as_array("means", result.means, (None, None), finite=False)
-    (dim,) = chosen((dim,), means.shape[1])
+    (dim,) = check_dims((dim,), means.shape[1])
     angles = getattr(result, "circular", ()) if circular is None else circular
-    actual = None if truth is None else truth_in(truth, (dim,), means.shape[1])[:, 0]
+    actual = None if truth is None else check_truth(truth, (dim,), means.shape[1])[:, 0]
     if actual is not None and len(actual) != len(means):
         raise ValueError(f"truth: expected one per step, {len(means)}, got {len(actual)}")
-    factor = None if mass is None else radius(as_mass("mass", mass), 1)
+    factor = None if mass is None else gaussian_radius(as_mass("mass", mass), 1)
     ax = axes_or_new(ax)
-    times, named = _times(result, len(means))
-    colour = colour_of(ax, style)
-    at = seams(means[:, [dim]], (0,)) if dim in angles else seams(means, ())
-    middle, t = broken(means[:, dim], at), np.insert(times, at, times[at])
+    times, time_label = _plot_times(result, len(means))
+    colour = pop_colour(ax, style)
+    at = wrap_steps(means[:, [dim]], (0,)) if dim in angles else wrap_steps(means, ())
+    middle, t = insert_gaps(means[:, dim], at), np.insert(times, at, times[at])
     covariances = getattr(result, "covariances", None)
     if covariances is not None and factor is not None:
         sd = np.sqrt(np.maximum(as_numbers("covariances", covariances, (None, None, None))[:, dim, dim], 0.0))
-        half = factor * broken(sd, at)
+        half = factor * insert_gaps(sd, at)
         ax.fill_between(t, middle - half, middle + half, color=colour, alpha=0.18, linewidth=0)
     if actual is not None:
-        gaps = seams(actual[:, None], (0,)) if dim in angles else seams(means, ())
-        ax.plot(
-            np.insert(times, gaps, times[gaps]),
-            broken(actual, gaps),
-            color=letters(),
-            linewidth=1,
-            label="truth",
-        )
+        gaps = wrap_steps(actual[:, None], (0,)) if dim in angles else wrap_steps(means, ())
+        true_times = np.insert(times, gaps, times[gaps])
+        ax.plot(true_times, insert_gaps(actual, gaps), color=text_colour(), linewidth=1, label="truth")
     ax.plot(t, middle, **({"color": colour, "label": "estimate"} | style))
-    name_axes(ax, named, state_label((), dim))
+    name_axes(ax, time_label, f"x{dim}")
     return ax
 
 
-def truth_in(truth: ArrayLike, dims: Sequence[int], dim: int) -> Array:
-    """Return a truth in the dimensions that are drawn, given all of the state's or these alone."""
+def check_truth(truth: ArrayLike, dims: Sequence[int], dim: int) -> Array:
+    """Return the dimensions `dims` of a truth that holds all `dim` dimensions of the state, or `dims` alone."""
     values = as_numbers("truth", truth, (None, None))
     if values.ndim == 1:
         values = values[:, None]
@@ -191,24 +188,13 @@ def truth_in(truth: ArrayLike, dims: Sequence[int], dim: int) -> Array:
     return values
 
 
-def _times(result: Any, steps: int) -> tuple[np.ndarray, str]:
-    """Return times (T,), or else the numbers of the steps, and what they are."""
+def _plot_times(result: Any, steps: int) -> tuple[np.ndarray, str]:
+    """Return times (T,), or else step numbers, and their label; durations are given in seconds, which matplotlib draws."""
     for name, label in (("times", "time"), ("steps", "step")):
         values = getattr(result, name, None)
         if values is not None:
-            return _drawable(np.asarray(values)), label
+            times = np.asarray(values)
+            if times.dtype.kind == "m" or (times.dtype.kind == "O" and len(times) and isinstance(times[0], timedelta)):
+                times = times.astype("m8[us]") / np.timedelta64(1, "s")
+            return times, label
     return np.arange(1, steps + 1), "step"
-
-
-def _drawable(times: np.ndarray) -> np.ndarray:
-    """Return times that matplotlib draws: durations in seconds, numbers and dates as they are."""
-    if times.dtype.kind == "m" or (times.dtype.kind == "O" and len(times) and isinstance(times[0], timedelta)):
-        return times.astype("m8[us]") / np.timedelta64(1, "s")
-    return times
-
-
-def _some(steps: int, every: int | None) -> np.ndarray:
-    """Choose the steps whose ellipses are drawn."""
-    if every is not None:
-        return np.arange(0, steps, check_count("every", every))
-    return np.unique(np.linspace(0, steps - 1, min(steps, MOST_ELLIPSES)).astype(int))

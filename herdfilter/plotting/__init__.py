@@ -1,8 +1,7 @@
 """Figures of a comparison, and pictures of points, mixtures and paths.
 
-The figures, of error against time, particle count and computing time, of consistency and of one trajectory, are
-`matplotlib.figure.Figure` objects that belong to no window and no global state. The pictures, ``plot_...``, take and return
-axes.
+The figures are `matplotlib.figure.Figure` objects that belong to no window and no global state. The pictures, ``plot_...``,
+take and return axes.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from herdfilter._figures import Style, save
 from herdfilter.pictures import plot_ellipse, plot_mixture, plot_points, plot_state_over_time, plot_track
-from herdfilter.plotting import errors, limits, over_time, sets, trajectories
-from herdfilter.plotting.drawing import Drawing
-from herdfilter.plotting.style import STYLES, styles
+from herdfilter.plotting import over_time, summaries
+from herdfilter.plotting.drawing import Drawing, highest_error
+from herdfilter.plotting.style import STYLES, Style, save, styles
+from herdfilter.plotting.trajectories import trajectory_drawing
 from herdfilter.study.results import StudyResult
 
 if TYPE_CHECKING:
@@ -41,14 +40,14 @@ __all__ = [
 
 
 def drawings(result: StudyResult) -> dict[str, Drawing]:
-    """Plan what a study has to show, by the names of the files; what was not measured is left out.
+    """Return the figures of a study by the names of their files; a figure that has nothing to show is left out.
 
-    Models of a family have units, and often lengths, of their own: of them nothing is drawn over time.
+    The models of a family differ in units and lengths, so a family has no figure over time.
 
     Examples
     --------
     >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20, 40], runs=1))
     >>> plans = hf.plotting.drawings(result)
     >>> "error_over_particles" in plans, "sets_over_time" in plans
@@ -59,39 +58,39 @@ def drawings(result: StudyResult) -> dict[str, Drawing]:
     summary, unit = result.summary, result.study.scenario.unit
     plans: dict[str, Drawing | None] = {}
     if len(result.series):  # some filter finished a run
-        highest = limits.highest_error(result)
+        highest = highest_error(result)
         steps = over_time.steps_at(result) if result.study.family is None else pd.DataFrame()
         plans = {
-            "ratios": errors.ratios(summary if result.models is None else result.models),
-            "error_over_particles": errors.over_particles(summary, unit, result.slopes, highest),
-            "error_over_seconds": errors.over_seconds(summary, unit, highest),
-            "error_over_time": over_time.errors(result, steps),
-            "sets_over_time": sets.over_time(result, steps),
-            "gospa_parts": sets.parts(summary),
-            "consistency": over_time.consistency(summary),
-            **{f"{name}_over_time": over_time.squares(result, steps, name) for name in over_time.SQUARES},
+            "ratios": summaries.ratios_drawing(summary if result.models is None else result.models),
+            "error_over_particles": summaries.particles_drawing(summary, unit, result.slopes, highest),
+            "error_over_seconds": summaries.seconds_drawing(summary, unit, highest),
+            "error_over_time": over_time.errors_drawing(result, steps),
+            "sets_over_time": over_time.sets_drawing(result, steps),
+            "gospa_parts": summaries.gospa_drawing(summary),
+            "consistency": summaries.consistency_drawing(summary),
+            **{f"{name}_over_time": over_time.squares_drawing(result, steps, name) for name in over_time.NORMALISED_SQUARES},
         }
     if result.trajectory.estimates:
         names = [name for name in result.study.filters if name in result.trajectory.estimates]
-        plans["trajectory"] = trajectories.paths(result, names)
+        plans["trajectory"] = trajectory_drawing(result, names)
     return {name: plan for name, plan in plans.items() if plan is not None}
 
 
 def save_figures(result: StudyResult, folder: Path, plans: dict[str, Drawing] | None = None) -> list[Path]:
-    """Draw what a study has to show into a folder, each figure as PNG and SVG, and return the paths.
+    """Write the figures of a study into a folder, each as PNG and SVG, and return the paths.
 
     Parameters
     ----------
     result : StudyResult
     folder : Path
     plans : dict, optional
-        What `drawings` made of it, if it is at hand.
+        The result's `drawings`, if they are at hand.
 
     Examples
     --------
     >>> from pathlib import Path
     >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
     >>> plans = {"paths": hf.plotting.drawings(result)["trajectory"]}
     >>> [path.name for path in hf.plotting.save_figures(result, Path("."), plans)]
@@ -106,7 +105,7 @@ def save_figures(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
 
 
 def error_over_time(result: StudyResult, n_particles: int | None = None) -> Figure:
-    """Error at every step: median and middle half of the runs, one panel per filter, in each the first filter in grey.
+    """Draw the error at every step: median and middle half of the runs, a panel for each filter, the first one in grey.
 
     Parameters
     ----------
@@ -117,34 +116,34 @@ def error_over_time(result: StudyResult, n_particles: int | None = None) -> Figu
     Raises
     ------
     ValueError
-        If no filter finished a run with so many.
+        If no filter finished a run with this count.
 
     Examples
     --------
     >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap", "ukf"], particles=[20], runs=1))
     >>> figure = hf.plotting.error_over_time(result)
     >>> len(figure.axes)  # a panel for each filter
     2
     """
-    plan = over_time.errors(result, over_time.steps_at(result, n_particles))
+    plan = over_time.errors_drawing(result, over_time.steps_at(result, n_particles))
     if plan is None:
         raise ValueError(f"n_particles: expected a count at which a run was finished, got {n_particles!r}")
     return plan.figure()
 
 
 def error_over_particles(summary: pd.DataFrame, unit: str = "", slopes: dict[str, pd.DataFrame] | None = None) -> Figure:
-    """Error against particle count, log-log: medians over runs with 95 % intervals (of six runs or more).
+    """Draw the error against particle count, log-log: medians over runs with 95 % intervals (from six runs on).
 
     Parameters
     ----------
     summary : pandas.DataFrame
-        What `summarise` returns.
+        As `herdfilter.study.summarise` returns it.
     unit : str
         Unit of the error.
     slopes : dict, optional
-        Measure (``reference_error``, ``rmse``) -> what `herdfilter.study.slopes.fitted_slopes` returns; drawn as
+        Measure (``reference_error``, ``rmse``) -> table of `fitted_slopes` (`herdfilter.study.statistics`); drawn as
         lines in place of those from median to median.
 
     Examples
@@ -154,11 +153,11 @@ def error_over_particles(summary: pd.DataFrame, unit: str = "", slopes: dict[str
     >>> len(figure.axes)  # against the truth, and against the exact posterior
     2
     """
-    return errors.over_particles(summary, unit, slopes).figure()
+    return summaries.particles_drawing(summary, unit, slopes).figure()
 
 
 def error_over_seconds(summary: pd.DataFrame, unit: str = "") -> Figure:
-    """Error against wall-clock time per step, log-log: medians over runs with 95 % intervals; one marker per particle count.
+    """Draw the error against wall-clock time per step, log-log: medians over runs with 95 % intervals.
 
     Rings mark the Pareto front: no other filter and particle count is both faster and more accurate.
 
@@ -169,11 +168,11 @@ def error_over_seconds(summary: pd.DataFrame, unit: str = "") -> Figure:
     >>> figure.axes[0].get_xscale()
     'log'
     """
-    return errors.over_seconds(summary, unit).figure()
+    return summaries.seconds_drawing(summary, unit).figure()
 
 
 def trajectory(result: StudyResult, names: Sequence[str] | None = None) -> Figure:
-    """Draw the first run: truth, estimates and particles, or of many targets detections, one panel per filter.
+    """Draw the first run, a panel for each filter: truth, estimates and particles; with many targets, detections.
 
     Parameters
     ----------
@@ -184,10 +183,10 @@ def trajectory(result: StudyResult, names: Sequence[str] | None = None) -> Figur
     Examples
     --------
     >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
     >>> figure = hf.plotting.trajectory(result)
     >>> len(figure.axes)
     1
     """
-    return trajectories.paths(result, names).figure()
+    return trajectory_drawing(result, names).figure()

@@ -1,4 +1,7 @@
-"""A figure of panels: as a whole for a file, and panel by panel for a page that arranges them itself."""
+"""A figure of panels, as a whole for a file and panel by panel for a page; and the limits of its axes.
+
+A lost run may be off by any amount: the limits keep it from flattening all others.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +9,39 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from herdfilter._figures import figures, legend
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array
+from herdfilter.plotting.style import figures, legend
+from herdfilter.study.columns import error_measure
+from herdfilter.study.results import StudyResult
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["Drawing", "Panel"]
 
+PANEL_WIDTH = 4.2
+"""Width of a panel by itself in inches: as wide as a phone shows with readable letters."""
 
-PART = 4.2  # width of a panel by itself, in inches: as wide as a phone shows with readable letters
+HIGHEST_RATIO = 1e4
+"""Largest ratio drawn: of errors to the baseline's, and of squared errors to their variances."""
+
+LOST_EXTENTS = 100
+"""Largest error drawn, in extents of the true path: a filter this far off has lost the target."""
+
+HIGHEST_SCALED_ERROR = 1e3
+"""Largest error drawn of a family of models, in posterior standard deviations."""
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One pair of axes.
-
-    Attributes
-    ----------
-    title : str
-    draw : callable
-        Draws into the axes it is given.
-    color : str, optional
-        Of the title.
+    """One pair of axes: its title, the function that draws into the axes, and the colour of the title if it has one.
 
     Examples
     --------
@@ -61,11 +72,11 @@ class Drawing:
         Panels side by side, at most.
     title, xlabel, ylabel : str
     share : bool
-        Whether all panels have the same limits.
+        Give all panels the same limits.
     legend : bool
-        Whether the whole figure has a legend, that of its first panel.
+        Draw the legend of the first panel below the figure.
     height : float
-        Of a panel by itself, `PART` inches wide.
+        Height of a panel by itself, `PANEL_WIDTH` inches wide.
 
     Examples
     --------
@@ -90,6 +101,7 @@ class Drawing:
         columns = min(self.columns, len(self.panels))
         rows = -(-len(self.panels) // columns)
         size = (self.size[0] * columns + 0.4, self.size[1] * rows + 0.7)
+        figure: Figure
         with figures() as new:
             figure, axes = new(rows, columns, size, sharex=self.share, sharey=self.share)
             for ax, panel in zip(axes.flat, self.panels, strict=False):
@@ -104,7 +116,7 @@ class Drawing:
                 for ax in axes[-2][len(self.panels) % columns :] if rows > 1 else ():
                     ax.xaxis.set_tick_params(labelbottom=True)
             figure.suptitle(wrapped(self.title, size[0]), fontsize="medium")
-            if self.legend:  # it stands where a label of the whole would
+            if self.legend:  # it takes the place of a common label
                 for ax in axes[-1]:
                     ax.set_xlabel(self.xlabel)
                 for ax in axes[:, 0]:
@@ -128,16 +140,89 @@ class Drawing:
             limits = ax.get_xlim(), ax.get_ylim()
         for panel in self.panels:
             with figures() as new:
-                figure, axes = new(1, 1, (PART, self.height))
+                figure, axes = new(1, 1, (PANEL_WIDTH, self.height))
                 ax = axes.flat[0]
                 panel.draw(ax)
                 if limits is not None:
                     ax.set(xlim=limits[0], ylim=limits[1])
-                ax.set_xlabel(wrapped(self.xlabel, PART - 1))
+                ax.set_xlabel(wrapped(self.xlabel, PANEL_WIDTH - 1))
                 ax.set_ylabel(self.ylabel)
             yield panel, figure
 
 
 def wrapped(text: str, width: float) -> str:
-    """Break lines that do not fit into so many inches."""
+    """Break lines that do not fit into `width` inches."""
     return "\n".join(fill(line, max(24, int(13 * width))) for line in text.splitlines())
+
+
+def error_label(unit: str, measure: str) -> str:
+    """Return the label of an axis of errors, or of GOSPA."""
+    name = "GOSPA" if measure == "gospa" else "error"
+    return f"{name}, median over runs" + (f" ({unit})" if unit else "")
+
+
+def highest_ratio(ratios: ArrayLike) -> float:
+    """Return the largest ratio worth drawing, given one for each filter; the smallest is always below it."""
+    finite = np.asarray(ratios, dtype=float)
+    finite = finite[np.isfinite(finite)]
+    return max(HIGHEST_RATIO, 10 * finite.min()) if len(finite) else HIGHEST_RATIO
+
+
+def highest_error(result: StudyResult) -> float:
+    """Return the largest error worth drawing; the best filter is always below it."""
+    if result.study.family is not None:
+        return HIGHEST_SCALED_ERROR
+    if result.trajectory.recording.many:
+        return np.inf  # distances of sets are bounded
+    truth = result.trajectory.recording.truth
+    extent = np.linalg.norm(np.ptp(truth[:, list(result.study.scenario.dims(truth.shape[1]))], axis=0))
+    medians: pd.Series[Any] = result.summary.groupby("filter")[f"{error_measure(result.summary)}_median"].max()
+    highest = LOST_EXTENTS * max(float(extent), float(medians.min()))
+    return highest if 0 < highest < np.inf else np.inf
+
+
+def point_beyond(
+    ax: Axes,
+    x: ArrayLike,
+    y: ArrayLike,
+    highest: float,
+    color: str,
+    which: Literal["x", "y"] = "y",
+    every: int = 1,
+) -> None:
+    """Draw a triangle at the edge for values above the highest one drawn, at every `every`-th of them."""
+    from matplotlib.transforms import offset_copy
+
+    x, y = np.broadcast_arrays(np.atleast_1d(np.asarray(x, float)), np.asarray(y, float))
+    beyond = (y if which == "y" else x) > highest
+    if beyond.any():
+        places = np.column_stack([x, y])[beyond][::every]
+        places[:, 1 if which == "y" else 0] = highest
+        up, marker = (1, "^") if which == "y" else (0, ">")
+        figure: Any = ax.figure
+        beside = offset_copy(ax.transData, figure, 8 * (1 - up), 8 * up, units="points")  # of the value's own marker
+        look: Any = {"color": color, "markersize": 6.5, "mec": "white", "mew": 0.4, "clip_on": False}
+        ax.plot(*places.T, marker, transform=beside, **look)
+
+
+def path_limits(truth: Array, others: Array, places: Array) -> tuple[Array, Array]:
+    """Return limits (k,) that hold a true path (T, k), and the rest of the picture as far as it is near.
+
+    Parameters
+    ----------
+    truth : ndarray, shape (T, k)
+    others : ndarray, shape (n, k)
+        Estimates and particles: cut off one span away from the path; NaN are left out.
+    places : ndarray, shape (m, k)
+        Sensors: those within three spans are in view.
+    """
+    low, high = truth.min(axis=0), truth.max(axis=0)
+    span = (high - low).max() + 1e-9
+    others = np.clip(others[np.isfinite(others).all(axis=1)], low - span, high + span)
+    if len(others):
+        low, high = np.minimum(low, others.min(axis=0)), np.maximum(high, others.max(axis=0))
+    near = places[((places > low - 3 * span) & (places < high + 3 * span)).all(axis=1)]
+    if len(near):
+        low, high = np.minimum(low, near.min(axis=0)), np.maximum(high, near.max(axis=0))
+    room = np.maximum(0.06 * (high - low), (0.6 * (high - low).max() - (high - low)) / 2)
+    return low - room, high + room

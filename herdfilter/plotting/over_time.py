@@ -1,4 +1,4 @@
-"""What happens from step to step: errors, and the consistency of covariances."""
+"""Figures of the steps: errors, the consistency of covariances, and distances of sets of targets."""
 
 from __future__ import annotations
 
@@ -8,30 +8,36 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._figures import INK, QUIET, Style, log_axis
-from herdfilter.plotting.drawing import Drawing, Panel
-from herdfilter.plotting.errors import error_label
-from herdfilter.plotting.limits import highest_error, highest_ratio, point_beyond
-from herdfilter.plotting.style import styles
-from herdfilter.study.columns import BY_NAME, COLUMNS, SERIES
-from herdfilter.study.over_time import over_time
+from herdfilter.plotting.drawing import Drawing, Panel, error_label, highest_error, highest_ratio, point_beyond
+from herdfilter.plotting.style import INK, QUIET, Style, log_axis, styles
+from herdfilter.study.columns import BY_NAME, SERIES, error_measures
 from herdfilter.study.results import StudyResult
-from herdfilter.study.steps import over_degrees
-from herdfilter.study.summary import error_measures
+from herdfilter.study.statistics import normalised_over_time
+from herdfilter.study.summary import over_time
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+NORMALISED_SQUARES = tuple(series.name for series in SERIES if series.over_time is normalised_over_time)
+"""Names of the series of normalised squares: NEES and NIS."""
+
+SET_SERIES = {
+    "gospa": "GOSPA",
+    "ospa": "OSPA",
+    "cardinality": "Number of estimates minus number of targets",
+}
+"""Series of sets of targets -> title of its panel."""
+
 
 def steps_at(result: StudyResult, n_particles: int | None = None) -> pd.DataFrame:
-    """`over_time` of all filters at one particle count, the largest unless given."""
+    """Return the series of all filters at one particle count, the largest unless given."""
     n = max(result.study.particles) if n_particles is None else n_particles
     return over_time({key: result.series[key] for key in result.series if key[1] == n})
 
 
-def errors(result: StudyResult, steps: pd.DataFrame) -> Drawing | None:
-    """Error at every step: one panel per filter, in each the first one in grey; None where no filter has any."""
+def errors_drawing(result: StudyResult, steps: pd.DataFrame) -> Drawing | None:
+    """Return the figure of the error at every step: a panel for each filter, the first one in grey; None without steps."""
     if steps.empty:
         return None
     measure = error_measures(steps)[0]
@@ -42,74 +48,40 @@ def errors(result: StudyResult, steps: pd.DataFrame) -> Drawing | None:
     baseline = moving_mean(groups[first][f"{measure}_median"].to_numpy(), width)
     highest = highest_error(result)
     thick = f"mean of {width} steps (thick); " if width > 1 else ""
+
+    def panel(name: str, ax: Axes) -> None:
+        style = look[name]
+        middle, low, high = (groups[name][f"{measure}_{end}"].to_numpy() for end in ("median", "low", "high"))
+        log_axis(ax, "y")
+        thin = {"linewidth": 0.8, "alpha": 0.55} if width > 1 else {"linewidth": 2}
+        ax.plot(times, np.minimum(middle, highest), color=style.color, **thin)
+        band = np.minimum(low, highest), np.minimum(high, highest)
+        ax.fill_between(times, *band, color=style.color, alpha=0.16, linewidth=0)
+        if name != first:
+            ax.plot(times, np.minimum(baseline, highest), color=QUIET, linewidth=1.5)
+        if width > 1:
+            ax.plot(times, np.minimum(moving_mean(middle, width), highest), color=style.color, linewidth=2)
+        point_beyond(ax, times, np.fmax(middle, high), highest, style.color, every=width)
+
     return Drawing(
-        tuple(
-            Panel(
-                name,
-                partial(
-                    _errors,
-                    times,
-                    rows,
-                    measure,
-                    look[name],
-                    None if name == first else baseline,
-                    width,
-                    highest,
-                ),
-                look[name].color,
-            )
-            for name, rows in groups.items()
-        ),
+        tuple(Panel(name, partial(panel, name), look[name].color) for name in groups),
         (3.2, 2.1),
         title=f"{BY_NAME[measure].title}, {result.study.runs} runs, n = {steps['n_particles'].iloc[0]}\n"
         f"median (thin) and middle half of the runs; {thick}{first} in grey",
         xlabel=result.study.scenario.time_label,
-        ylabel=error_label(result.study.scenario.unit, "GOSPA" if measure == "gospa" else "error"),
+        ylabel=error_label(result.study.scenario.unit, measure),
     )
-
-
-def _errors(
-    times: Array,
-    rows: pd.DataFrame,
-    measure: str,
-    style: Style,
-    baseline: Array | None,
-    width: int,
-    highest: float,
-    ax: Axes,
-) -> None:
-    middle, low, high = (rows[f"{measure}_{what}"].to_numpy() for what in ("median", "low", "high"))
-    log_axis(ax, "y")
-    thin = {"linewidth": 0.8, "alpha": 0.55} if width > 1 else {"linewidth": 2}
-    ax.plot(times, np.minimum(middle, highest), color=style.color, **thin)
-    ax.fill_between(
-        times,
-        np.minimum(low, highest),
-        np.minimum(high, highest),
-        color=style.color,
-        alpha=0.16,
-        linewidth=0,
-    )
-    if baseline is not None:
-        ax.plot(times, np.minimum(baseline, highest), color=QUIET, linewidth=1.5)
-    if width > 1:
-        ax.plot(times, np.minimum(moving_mean(middle, width), highest), color=style.color, linewidth=2)
-    point_beyond(ax, times, np.fmax(middle, high), highest, style.color, every=width)
 
 
 def moving_mean(values: Array, width: int) -> Array:
-    """Mean over a window of `width` steps, odd, cut off at the ends; of the values that are not NaN."""
+    """Return the mean over a window of an odd number of steps, cut off at the ends; NaN are left out."""
     known, ones = np.isfinite(values), np.ones(width)
     count = np.convolve(known.astype(float), ones, "same")
     return np.convolve(np.where(known, values, 0.0), ones, "same") / np.where(count > 0, count, np.nan)
 
 
-SQUARES = tuple(series.name for series in SERIES if series.over_time is over_degrees)
-"""Names of the series of normalised squares."""
-
-
-def squares(result: StudyResult, steps: pd.DataFrame, name: str) -> Drawing | None:
-    """Normalised squares, NEES or NIS, at every step, with the chi-square band; None where no filter has them."""
+def squares_drawing(result: StudyResult, steps: pd.DataFrame, name: str) -> Drawing | None:
+    """Return the figure of NEES or NIS at every step with the chi-square band; None if no filter has them."""
     if steps.empty:
         return None
     groups = {str(key): rows for key, rows in steps.groupby("filter", sort=False) if rows[name].notna().any()}
@@ -117,11 +89,17 @@ def squares(result: StudyResult, steps: pd.DataFrame, name: str) -> Drawing | No
         return None
     times, look = result.trajectory.recording.times, styles(result.study.filters)
     highest = highest_ratio([rows[name].median() for rows in groups.values()])
+
+    def panel(rows: pd.DataFrame, style: Style, ax: Axes) -> None:
+        log_axis(ax, "y")
+        ax.fill_between(times, rows[f"{name}_band_low"], rows[f"{name}_band_high"], color=QUIET, alpha=0.3, linewidth=0)
+        ax.axhline(1, color=INK, linewidth=0.8)
+        positive = rows[name].where(rows[name] > 0).to_numpy()
+        ax.plot(times, np.minimum(positive, highest), color=style.color, linewidth=1.2)
+        point_beyond(ax, times, positive, highest, style.color, every=max(1, len(times) // 12))
+
     return Drawing(
-        tuple(
-            Panel(key, partial(_squares, times, rows, name, look[key], highest), look[key].color)
-            for key, rows in groups.items()
-        ),
+        tuple(Panel(key, partial(panel, rows, look[key]), look[key].color) for key, rows in groups.items()),
         (3.2, 2.1),
         title=f"{name.upper()}, mean of {result.study.runs} runs, n = {steps['n_particles'].iloc[0]}\n"
         "grey: 95 % chi-square band of a filter with the right covariances",
@@ -130,53 +108,28 @@ def squares(result: StudyResult, steps: pd.DataFrame, name: str) -> Drawing | No
     )
 
 
-def _squares(times: Array, rows: pd.DataFrame, name: str, style: Style, highest: float, ax: Axes) -> None:
-    log_axis(ax, "y")
-    ax.fill_between(times, rows[f"{name}_band_low"], rows[f"{name}_band_high"], color=QUIET, alpha=0.3, linewidth=0)
-    ax.axhline(1, color=INK, linewidth=0.8)
-    positive = rows[name].where(rows[name] > 0).to_numpy()
-    ax.plot(times, np.minimum(positive, highest), color=style.color, linewidth=1.2)
-    point_beyond(ax, times, positive, highest, style.color, every=max(1, len(times) // 12))
-
-
-def consistency(summary: pd.DataFrame) -> Drawing | None:
-    """ANEES and NIS of every filter at the largest particle count, with intervals and bands; None where not measured."""
-    rows = summary[summary["n_particles"] == summary["n_particles"].max()]
-    panels = tuple(
-        Panel(column.title, partial(_consistency, rows, column.name))
-        for column in COLUMNS
-        if column.figure == "consistency" and (rows[column.name] > 0).any()
-    )
-    if not panels:
+def sets_drawing(result: StudyResult, steps: pd.DataFrame) -> Drawing | None:
+    """Return the figure of the distances of sets and the error of their number at every step; None for one target."""
+    if steps.empty or not steps["gospa"].notna().any():
         return None
+    unit = f" ({result.study.scenario.unit})" if result.study.scenario.unit else ""
+    times, look = result.trajectory.recording.times, styles(result.study.filters)
+
+    def panel(name: str, ax: Axes) -> None:
+        if name == "cardinality":
+            ax.axhline(0, color=INK, linewidth=0.8)
+        for key, rows in steps.groupby("filter", sort=False):
+            style = look[str(key)]
+            ax.plot(times, rows[name], color=style.color, linestyle=style.linestyle, linewidth=1.4, label=str(key))
+        if name != "cardinality":
+            ax.set_ylim(bottom=0)
+
+    titles = {name: title if name == "cardinality" else title + unit for name, title in SET_SERIES.items()}
     return Drawing(
-        panels,
-        (4.6, 0.32 * len(rows) + 0.6),
-        title=f"n = {rows['n_particles'].iloc[0]}: mean, 95 % interval over runs, and 95 % chi-square band (grey)",
-        xlabel="1 is right; above, too sure of itself",
+        tuple(Panel(title, partial(panel, name)) for name, title in titles.items()),
+        (4.6, 2.9),
+        title=f"Mean of {result.study.runs} runs, n = {steps['n_particles'].iloc[0]}",
+        xlabel=result.study.scenario.time_label,
         share=False,
-        height=0.34 * len(rows) + 0.8,
+        legend=True,
     )
-
-
-def _consistency(rows: pd.DataFrame, name: str, ax: Axes) -> None:
-    look, highest = styles(rows["filter"]), highest_ratio(rows[name])
-    log_axis(ax, "x")
-    ax.axvline(1, color=INK, linewidth=1)
-    for place, (_, row) in enumerate(rows.iloc[::-1].iterrows()):
-        style, band = look[row["filter"]], (row[f"{name}_band_low"], row[f"{name}_band_high"])
-        if np.isfinite(band).all():
-            ax.fill_betweenx([place - 0.32, place + 0.32], *band, color=QUIET, alpha=0.3, linewidth=0)
-        if row[f"{name}_low"] > 0:
-            ends = np.minimum([row[f"{name}_low"], row[f"{name}_high"]], highest)
-            ax.plot(ends, [place, place], color=style.color, linewidth=2.4)
-        if row[name] > 0:
-            middle = min(row[name], highest)
-            ax.plot(middle, place, style.marker, color=style.color, markersize=8, mec="white", mew=0.6)
-        point_beyond(ax, np.fmax(row[name], row[f"{name}_high"]), place, highest, style.color, "x")
-    ax.set_yticks(range(len(rows)), rows["filter"][::-1])
-    ax.set_ylim(-0.6, len(rows) - 0.4)
-    ax.grid(visible=False, axis="y")
-    ax.tick_params(axis="y", length=0)
-    low, high = ax.get_xlim()
-    ax.set_xlim(min(low, 0.8), max(high, 1.25))

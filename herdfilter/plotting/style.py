@@ -1,22 +1,145 @@
-"""The looks of the filters, the same in every figure."""
+"""Style of every figure: colours of the filters, letters and grids, logarithmic axes, and files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from herdfilter._figures import Style
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-# Colours after Okabe and Ito (2008), told apart by every kind of colour vision, and two more; each has a contrast of at
-# least 3 to 1 with the page, for which the pale ones are darker than theirs. The marker is the place of the herding: circle
-# prediction, square resampling, triangle state and noise together, diamond where the observation is in view. A random
-# counterpart has the same hue, pale, and is dotted. No filter is dashed: dashes are for what filters are compared with.
+INK, QUIET, FAINT = "#1b1b1b", "#8f8f8f", "#dedede"
+"""Colours: truth and letters; things to compare with; grids and bands."""
+
+
+class Style(NamedTuple):
+    """Colour, marker and line of a filter or sampler, the same in every figure.
+
+    Examples
+    --------
+    >>> from herdfilter.plotting import Style
+    >>> style = Style("#0072B2", "o", "-")
+    >>> style.color, style.marker, style.linestyle
+    ('#0072B2', 'o', '-')
+    """
+
+    color: str
+    marker: str
+    linestyle: str
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """Keywords for a line with markers."""
+        return {**self._asdict(), "markeredgecolor": "white", "markeredgewidth": 0.6}
+
+
+_RC: Any = {
+    "figure.constrained_layout.use": True,
+    "font.size": 9.5,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": QUIET,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": QUIET,
+    "xtick.labelcolor": INK,
+    "ytick.color": QUIET,
+    "ytick.labelcolor": INK,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.7,
+    "legend.frameon": False,
+    "svg.hashsalt": "herdfilter",  # the same figure is the same file
+}
+
+
+@contextmanager
+def figures() -> Iterator[Any]:
+    """Set the style and yield a function (rows, columns, size, ...) -> figure without a window, array of axes."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    def new(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Figure, Any]:
+        figure = Figure(figsize=size)
+        return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+    with mpl.rc_context(_RC):
+        yield new
+
+
+def save(figure: Figure, *paths: Path) -> None:
+    """Write a figure into files; equal figures give equal files."""
+    with figures(), laid_out(figure):
+        for path in paths:
+            figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+@contextmanager
+def laid_out(figure: Figure) -> Iterator[None]:
+    """Lay a figure out once for all files written inside the block; otherwise every file would draw it twice."""
+    import matplotlib as mpl
+
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+    with mpl.rc_context({"figure.constrained_layout.use": False}):  # writing a file would turn it on again
+        figure.set_layout_engine(None)
+        yield
+
+
+def log_axis(ax: Axes, which: Literal["x", "y"]) -> None:
+    """Make an axis logarithmic, with plain numbers at 1, 2 and 5; at fewer or more places if these do not suit."""
+    from matplotlib.ticker import FuncFormatter, Locator, NullLocator
+
+    class Places(Locator):
+        def __call__(self) -> Any:
+            return self.tick_values(*self.axis.get_view_interval())  # type: ignore[union-attr]
+
+        def tick_values(self, vmin: float, vmax: float) -> Any:
+            return log_places(vmin, vmax)
+
+    ax.set(**{f"{which}scale": "log"})
+    axis = ax.xaxis if which == "x" else ax.yaxis
+    axis.set_major_locator(Places())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("e+0", "e").replace("e+", "e")))
+    axis.set_minor_locator(NullLocator())
+
+
+def log_places(low: float, high: float) -> list[float]:
+    """Return round numbers between two positive ones, three to seven if possible."""
+    low, high = sorted((low, high))
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for mantissas in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
+        stride = max(1, math.ceil((last - first) / 6)) if mantissas == (1,) else 1
+        found = [float(f"{m}e{k}") for k in range(first, last + 1) if k % stride == 0 for m in mantissas]
+        found = [value for value in found if low <= value <= high]
+        if len(found) > 2:
+            return found
+    # The limits differ by less than a factor of two: even steps.
+    step = 10 ** math.floor(math.log10(high - low)) / 2 if high > low else 1.0
+    step *= math.ceil((high - low) / step / 5)
+    return [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def legend(figure: Figure, ax: Axes) -> None:
+    """Put the legend of one of the axes below the figure, for all axes."""
+    handles, names = ax.get_legend_handles_labels()
+    width = figure.get_figwidth() / 1.7  # inches that an entry takes
+    figure.legend(handles, names, loc="outside lower center", ncols=max(1, min(len(names), int(width))))
+
+
+# Colours after Okabe and Ito (2008), which every kind of colour vision tells apart, and two more; pale ones are darkened to
+# a contrast of at least 3 to 1 with the page. The marker says where the filter herds: circle prediction, square resampling,
+# triangle state and noise together, diamond with the observation. A random counterpart has the same hue, pale and dotted.
+# No filter is dashed: dashes are for what filters are compared with.
 STYLES = {
     "bootstrap": Style("#6b6b6b", "X", "-"),
-    "bootstrap-multinomial": Style("#6b6b6b", "P", ":"),
-    "bootstrap-stratified": Style("#6b6b6b", "d", ":"),
-    "bootstrap-residual": Style("#6b6b6b", "v", ":"),
-    "bootstrap-ssp": Style("#6b6b6b", "*", ":"),
-    "bootstrap-transport": Style("#6b6b6b", "D", "-"),
     "auto": Style("#B5179E", "P", "-"),
     "auto-random": Style("#B877AA", "P", ":"),
     "herded-kh": Style("#0072B2", "o", "-"),
@@ -33,11 +156,11 @@ STYLES = {
     "guided-augmented-gauss-kh": Style("#6A3D9A", "D", "-"),
     "sqmc": Style("#000000", "*", "-"),
 }
-"""Name of a filter of the catalogue -> how its line is drawn."""
+"""Name of a filter of the catalogue -> its style."""
 
 
 def styles(names: Iterable[str]) -> dict[str, Style]:
-    """Style of every filter: the catalogue's own, and for others what the catalogue leaves over.
+    """Return the style of every filter: the catalogue's own, and free colours for other names.
 
     Examples
     --------
@@ -46,14 +169,14 @@ def styles(names: Iterable[str]) -> dict[str, Style]:
     ('#6b6b6b', True)
     """
     names = list(names)
-    taken = {STYLES[name].color for name in names if name in STYLES}
+    used = {STYLES[name].color for name in names if name in STYLES}
     vivid = [style for style in STYLES.values() if style.color != "#6b6b6b" and style.linestyle != ":"]
-    free = list({s.color: s for s in vivid if s.color not in taken}.values()) or list(STYLES.values())
+    free = list({s.color: s for s in vivid if s.color not in used}.values()) or list(STYLES.values())
     others = [name for name in names if name not in STYLES]
     own = {name: free[i % len(free)]._replace(marker="DPv*"[i % 4], linestyle="-") for i, name in enumerate(others)}
     return {name: own.get(name) or STYLES[name] for name in names}
 
 
 def dimension_label(labels: tuple[str, ...], dim: int) -> str:
-    """Label of a dimension of the state."""
+    """Return the label of a dimension of the state."""
     return labels[dim] if dim < len(labels) else f"state {dim + 1}"

@@ -1,4 +1,4 @@
-"""The first run: truth, estimates and particles."""
+"""Figures of the first run: truth, estimates and particles of one target; paths with their labels of many."""
 
 from __future__ import annotations
 
@@ -9,59 +9,47 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._figures import INK, Style
-from herdfilter.plotting import sets
-from herdfilter.plotting.drawing import Drawing, Panel
-from herdfilter.plotting.limits import path_limits
-from herdfilter.plotting.sensors import of_scenario
-from herdfilter.plotting.style import dimension_label, styles
+from herdfilter.plotting.drawing import Drawing, Panel, path_limits
+from herdfilter.plotting.style import INK, QUIET, Style, dimension_label, styles
+from herdfilter.study.columns import error_measure
 from herdfilter.study.results import StudyResult
-from herdfilter.study.summary import error_measure
+from herdfilter.study.scenario import Scenario
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LONGEST_WINDOW = 30  # steps of a one-dimensional trajectory that still read well
-SNAPSHOTS = 6  # times at which the particles of a path in the plane are drawn
+LONGEST_WINDOW = 30
+"""Number of steps of a one-dimensional trajectory that still read well."""
+
+PARTICLE_TIMES = 6
+"""Number of times at which the particles of a path in the plane are drawn."""
+
+LABEL_COLORS = (
+    *("#0072B2", "#D55E00", "#009E73", "#B5179E", "#B97F00", "#6A3D9A"),
+    *("#3392CC", "#8E2457", "#C466A0", "#5C7F00", "#A0522D", "#007C91"),
+)
+"""Colours of labels; they repeat."""
+
+SENSOR_ATTRIBUTES = {
+    "sensors": "sensor",
+    "sensor": "sensor",
+    "radar": "radar",
+    "landmarks": "landmark",
+    "beacons": "beacon",
+}
+"""Attribute of a model -> name of the sensors whose places it holds."""
+
+SENSOR_AT_ORIGIN = {"BearingsOnly": "sensor", "CoordinatedTurn": "radar"}
+"""Model whose only sensor stands at the origin -> name of the sensor."""
 
 
-def over_time(result: StudyResult) -> bool:
-    """Whether a trajectory is drawn against time."""
+def is_over_time(result: StudyResult) -> bool:
+    """Return True if the trajectory is drawn against time, False if in the plane."""
     return result.study.scenario.view == "time" or result.trajectory.recording.truth.shape[-1] == 1
 
 
-def paths(result: StudyResult, names: Sequence[str] | None = None) -> Drawing:
-    """Truth, estimates and particles, one panel per filter; of the first filter and the best of the others unless named."""
-    shown, scenario = result.trajectory, result.study.scenario
-    look = styles(result.study.filters)
-    timed = over_time(result)
-    dims = (0,) if timed else scenario.plane
-    shown_names = list(names or first_and_best(result))
-    if shown.recording.many:
-        return sets.paths(result, shown_names)
-    draw = _against_time if timed else _in_plane
-    places = None if timed else of_scenario(scenario)
-    limits = _limits(result, shown_names, dims, None if places is None else places[1])
-    return Drawing(
-        tuple(
-            Panel(
-                f"{name}, n = {shown.n_particles}",
-                partial(draw, result, name, look[name], limits, places),
-                look[name].color,
-            )
-            for name in shown_names
-        ),
-        ((9.0 if len(shown_names) < 3 else 5.4, 2.6) if timed else (4.8, 4.6)),
-        columns=(1 if len(shown_names) < 3 else 2) if timed else 3,
-        xlabel=scenario.time_label if timed else dimension_label(scenario.labels, dims[0]),
-        ylabel=dimension_label(scenario.labels, dims[-1]),
-        legend=True,
-        height=2.9 if timed else 4.0,
-    )
-
-
 def first_and_best(result: StudyResult) -> list[str]:
-    """Names of the first filter and the best of the others, by median error."""
+    """Return the names of the first filter and the best of the others, by median error."""
     known = [name for name in result.study.filters if name in result.trajectory.estimates]
     summary = result.summary
     medians = summary[summary["n_particles"] == result.trajectory.n_particles].set_index("filter")
@@ -69,45 +57,53 @@ def first_and_best(result: StudyResult) -> list[str]:
     return known[:1] + list(ranked.index[:1])
 
 
-def _particles(ax: Axes, x: Any, y: Array, weights: Array | None, style: Style, **options: Any) -> None:
-    """Draw particles, the heavier the more solid; as pixels, since there are thousands."""
-    share = np.ones(np.shape(y)) if weights is None else weights * weights.shape[-1]
-    alpha: Any = np.clip(0.5 * share, 0.06, 0.85).ravel()
-    ax.scatter(
-        np.broadcast_to(x, np.shape(y)).ravel(),
-        np.ravel(y),
-        color=style.color,
-        alpha=alpha,
-        rasterized=True,
-        **options,
+def trajectory_drawing(result: StudyResult, names: Sequence[str] | None = None) -> Drawing:
+    """Return the figure of the first run, a panel for each filter; `first_and_best` unless named."""
+    shown, scenario = result.trajectory, result.study.scenario
+    names = list(names or first_and_best(result))
+    few, many = len(names) < 3, shown.recording.many
+    timed = is_over_time(result) and not many
+    dims = (0,) if timed else scenario.plane
+    colours = {} if many else {name: look.color for name, look in styles(result.study.filters).items()}
+    if many:
+        draw = partial(_labels_panel, result)
+    elif timed:
+        draw = partial(_time_panel, result, _limits(result, names, dims, None))
+    else:
+        sensors = scenario_sensors(scenario)
+        limits = _limits(result, names, dims, None if sensors is None else sensors[1])
+        draw = partial(_plane_panel, result, limits, sensors)
+    return Drawing(
+        tuple(Panel(f"{name}, n = {shown.n_particles}", partial(draw, name), colours.get(name)) for name in names),
+        ((9.0 if few else 5.4, 2.6) if timed else (4.8, 4.6)),
+        columns=(1 if few else 2) if timed else 3,
+        xlabel=scenario.time_label if timed else dimension_label(scenario.labels, dims[0]),
+        ylabel=dimension_label(scenario.labels, dims[-1]),
+        legend=True,
+        height=2.9 if timed else 4.0,
     )
 
 
-def _limits(result: StudyResult, names: Sequence[str], dims: Sequence[int], places: Array | None) -> tuple[Array, Array]:
-    """Limits of the axes in the dimensions drawn, from what is drawn of all filters."""
+def _limits(result: StudyResult, names: Sequence[str], dims: Sequence[int], sensors: Array | None) -> tuple[Array, Array]:
+    """Return the limits of the axes in the dimensions drawn, the same for all filters."""
     shown, index = result.trajectory, list(dims)
-    window = slice(LONGEST_WINDOW if over_time(result) else None)
+    window = slice(LONGEST_WINDOW if is_over_time(result) else None)
     drawn = [shown.estimates[name][window][:, index] for name in names]
-    clouds = [shown.particles[name][window] for name in names if name in shown.particles]
-    drawn += [particles[..., index].reshape(-1, len(index)) for particles in clouds]
-    if places is None:
-        places = np.empty((0, len(index)))
+    particles = [shown.particles[name][window] for name in names if name in shown.particles]
+    drawn += [x[..., index].reshape(-1, len(index)) for x in particles]
+    places = np.empty((0, len(index))) if sensors is None else sensors
     return path_limits(shown.recording.truth[window][:, index], np.concatenate(drawn), places)
 
 
-Limits = tuple[Array, Array]
-Places = tuple[str, Array] | None
-
-
-def _against_time(result: StudyResult, name: str, style: Style, limits: Limits, places: Places, ax: Axes) -> None:
-    """First dimension against time."""
-    shown = result.trajectory
+def _time_panel(result: StudyResult, limits: tuple[Array, Array], name: str, ax: Axes) -> None:
+    """Draw the first dimension against time."""
+    shown, style = result.trajectory, styles(result.study.filters)[name]
     window = slice(min(len(shown.recording), LONGEST_WINDOW))
     times = shown.recording.times[window]
     if name in shown.particles:
         weights = shown.weights[name][window] if name in shown.weights else None
         y = shown.particles[name][window, :, 0]
-        _particles(ax, times[:, None], y, weights, style, marker="_", s=34, linewidths=1)
+        _scatter_particles(ax, times[:, None], y, weights, style, marker="_", s=34, linewidths=1)
     ax.plot(times, shown.recording.truth[window, 0], "x", color=INK, markersize=5, label="truth")
     if shown.reference is not None:
         mean = shown.reference.means[window, 0]
@@ -116,24 +112,62 @@ def _against_time(result: StudyResult, name: str, style: Style, limits: Limits, 
     ax.set_ylim(limits[0][0], limits[1][0])
 
 
-def _in_plane(result: StudyResult, name: str, style: Style, limits: Limits, places: Places, ax: Axes) -> None:
-    """Path in the plane of the scenario's two dimensions, with particles at a few times and the sensors."""
-    shown, plane = result.trajectory, list(result.study.scenario.plane)
+def _plane_panel(
+    result: StudyResult, limits: tuple[Array, Array], sensors: tuple[str, Array] | None, name: str, ax: Axes
+) -> None:
+    """Draw the path in the plane, with particles at a few times and the sensors."""
+    shown, plane, style = result.trajectory, list(result.study.scenario.plane), styles(result.study.filters)[name]
     truth = shown.recording.truth
-    sets.mark_detections(ax, shown.positions)
-    moments = np.unique(np.linspace(0, len(truth) - 1, SNAPSHOTS).astype(int))
+    _mark_detections(ax, shown.positions)
+    moments = np.unique(np.linspace(0, len(truth) - 1, PARTICLE_TIMES).astype(int))
     if name in shown.particles:
         weights = shown.weights[name][moments] if name in shown.weights else None
-        particles = shown.particles[name][moments]
-        _particles(ax, particles[..., plane[0]], particles[..., plane[1]], weights, style, marker="o", s=9, linewidths=0)
+        x, y = (shown.particles[name][moments][..., dim] for dim in plane)
+        _scatter_particles(ax, x, y, weights, style, marker="o", s=9, linewidths=0)
     ax.plot(*truth[:, plane].T, color=INK, linewidth=1.1, linestyle="--", label="truth")
     ax.plot(*shown.estimates[name][:, plane].T, color=style.color, linewidth=1.6, label="estimate")
     ax.plot(*truth[moments][:, plane].T, "o", color=INK, markersize=4, label="when the particles are shown")
     mark_ends(ax, truth[:, plane])
-    if places is not None:
-        mark_sensors(ax, *places)
-    ax.set(xlim=(limits[0][0], limits[1][0]), ylim=(limits[0][1], limits[1][1]))
-    ax.set_aspect("equal")
+    if sensors is not None:
+        mark_sensors(ax, *sensors)
+    ax.set(xlim=(limits[0][0], limits[1][0]), ylim=(limits[0][1], limits[1][1]), aspect="equal")
+
+
+def _scatter_particles(ax: Axes, x: Any, y: Array, weights: Array | None, style: Style, **options: Any) -> None:
+    """Draw particles, the heavier the more solid; as pixels, since there are thousands."""
+    share = np.ones(np.shape(y)) if weights is None else weights * weights.shape[-1]
+    alpha: Any = np.clip(0.5 * share, 0.06, 0.85).ravel()
+    x = np.broadcast_to(x, np.shape(y)).ravel()
+    ax.scatter(x, np.ravel(y), color=style.color, alpha=alpha, rasterized=True, **options)
+
+
+def _labels_panel(result: StudyResult, name: str, ax: Axes) -> None:
+    """Draw the true paths of many targets, estimates in the colours of their labels, and detections."""
+    shown, plane = result.trajectory, list(result.study.scenario.plane)
+    truth = shown.recording.truth[..., plane]
+    _mark_detections(ax, shown.positions)
+    for i, path in enumerate(np.moveaxis(truth, 1, 0)):
+        alive = path[np.isfinite(path).all(axis=1)]
+        first = i == 0
+        ax.plot(*path.T, color=INK, linewidth=1.1, label="truth" if first else None)
+        if len(alive):
+            hollow: Any = {"color": INK, "mfc": "none", "ls": "none"}
+            ax.plot(*alive[0], "o", markersize=7, label="start" if first else None, **hollow)
+            ax.plot(*alive[-1], "s", markersize=6, label="end" if first else None, **hollow)
+    for i, path in enumerate(np.moveaxis(shown.estimates[name][..., plane], 1, 0)):
+        color = LABEL_COLORS[i % len(LABEL_COLORS)]
+        label = "estimates, a colour for each label" if i == 0 else None
+        ax.plot(*path.T, ".-", color=color, markersize=3.5, linewidth=0.9, label=label)
+    nowhere = np.empty((0, 2))  # the limits are of the truth alone: false estimates may be anywhere
+    low, high = path_limits(truth[np.isfinite(truth).all(axis=2)], nowhere, nowhere)
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
+
+
+def _mark_detections(ax: Axes, positions: Sequence[Array] | None) -> None:
+    """Draw the detections of all scans as light dots if they are positions."""
+    if positions is not None:
+        dots = np.concatenate(positions).T
+        ax.plot(*dots, ".", color=QUIET, markersize=1.5, alpha=0.6, rasterized=True, zorder=1, label="detections")
 
 
 def mark_ends(ax: Axes, path: Array, color: str = INK) -> None:
@@ -146,3 +180,26 @@ def mark_sensors(ax: Axes, name: str, places: Array) -> None:
     """Mark the places (m, 2) of sensors."""
     several = name + "s" * (len(places) > 1)
     ax.plot(*places.T, "^", color=INK, markersize=8, mec="white", mew=0.8, ls="none", label=several, zorder=3)
+
+
+def model_sensors(model: Any) -> tuple[str, Array] | None:
+    """Return the name of a model's sensors and their places (m, 2) in the plane, or None if the model has none."""
+    name = SENSOR_AT_ORIGIN.get(type(model).__name__)
+    if name is not None:
+        return name, np.zeros((1, 2))
+    for attribute, name in SENSOR_ATTRIBUTES.items():
+        try:
+            places = np.atleast_2d(np.asarray(getattr(model, attribute), dtype=float))
+        except (AttributeError, TypeError, ValueError):
+            continue
+        if places.ndim == 2 and len(places) and places.shape[1] in (2, 3) and np.isfinite(places).all():
+            return name, places[:, :2]
+    return None
+
+
+def scenario_sensors(scenario: Scenario) -> tuple[str, Array] | None:
+    """Return the sensors of a scenario with one of the package's own models; a look at a study runs no code it names."""
+    own = str(scenario.model["type"]).isidentifier() and not scenario.imports
+    if not own or scenario.models is not None or scenario.data is not None:
+        return None
+    return model_sensors(scenario.build_model())

@@ -1,5 +1,5 @@
-"""The report of a study: one HTML file that needs nothing else, neither network nor other files."""
+"""The report of a study: one HTML file that needs neither network nor other files."""
 
-from herdfilter.report.page import FILE_NAME, write_report
+from herdfilter.report.page import REPORT_FILE, write_report
 
-__all__ = ["FILE_NAME", "write_report"]
+__all__ = ["REPORT_FILE", "write_report"]

@@ -1,4 +1,4 @@
-"""The page: what a study has to say, in the order in which it is asked, put into the template."""
+"""The page: the results of a study in the template."""
 
 from __future__ import annotations
 
@@ -15,21 +15,19 @@ import numpy as np
 
 from herdfilter.plotting import drawings
 from herdfilter.plotting.drawing import Drawing
-from herdfilter.plotting.sensors import of_scenario
 from herdfilter.plotting.style import styles
-from herdfilter.plotting.trajectories import LONGEST_WINDOW, first_and_best, over_time
-from herdfilter.report import tables, wording
+from herdfilter.plotting.trajectories import LONGEST_WINDOW, first_and_best, is_over_time, scenario_sensors
+from herdfilter.report import parts, wording
 from herdfilter.report.animation import animation
-from herdfilter.report.equations import equations
-from herdfilter.report.svg import colour, inline
+from herdfilter.report.parts import css_colour, inline
+from herdfilter.study.columns import error_measure
 from herdfilter.study.results import StudyResult
-from herdfilter.study.summary import error_measure
 
 if TYPE_CHECKING:
     import pandas as pd
     from markupsafe import Markup
 
-FILE_NAME = "report.html"
+REPORT_FILE = "report.html"
 """Name of the page in an output folder."""
 
 
@@ -42,9 +40,9 @@ def write_report(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
     ----------
     result : StudyResult
     folder : Path
-        Takes `FILE_NAME`; there is no half-written page under that name.
+        Takes `REPORT_FILE`, which appears there only when it is complete.
     plans : dict, optional
-        What `herdfilter.plotting.drawings` makes of the result, if it is at hand.
+        The result's `herdfilter.plotting.drawings`, if they are at hand.
 
     Raises
     ------
@@ -55,13 +53,13 @@ def write_report(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
     --------
     >>> from pathlib import Path
     >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> from herdfilter.report import write_report
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
     >>> write_report(result, Path("."), plans={}).name
     'report.html'
     """
-    path = Path(folder) / FILE_NAME
+    path = Path(folder) / REPORT_FILE
     text = render(result, plans).encode()
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".report-", delete=False) as file:
         try:
@@ -93,14 +91,14 @@ def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
         verdict=result.verdict,
         claims=wording.claimed(result.runs, summary),
         definitions=wording.definitions(result.study.scenario, summary),
-        equations=_markup(equations(result.study.scenario)),
+        equations=_markup(parts.equations(result.study.scenario)),
         legend=_legend(result),
-        table=tables.results(result),
-        slopes=tables.slopes(result),
+        table=parts.results_table(result),
+        slopes=parts.slopes_table(result),
         figures={name: list(_figures(name, plan)) for name, plan in plans.items()},
         descriptions=_descriptions(result, summary),
         animation=_animation(result),
-        failures=tables.failures(result.runs),
+        failures=parts.failures_table(result.runs),
         configuration=wording.configuration(result),
         version=result.description.get("herdfilter", ""),
     )
@@ -111,28 +109,28 @@ def _text(name: str) -> str:
 
 
 def _markup(text: str) -> Markup:
-    """Mark as HTML what this package has written."""
+    """Mark a text of this package as HTML."""
     from markupsafe import Markup
 
     return Markup(text)
 
 
 def _figures(name: str, plan: Drawing) -> Iterator[dict[str, Any]]:
-    """Give the panels of a figure as SVG, with what is written beside them."""
+    """Yield the panels of a figure as SVG, with title and colour."""
     for i, (panel, figure) in enumerate(plan.parts()):
-        told = f"{panel.title}: {plan.ylabel or 'filters'} against {plan.xlabel}" if panel.title else plan.title
-        svg = inline(figure, f"{name.replace('_', '-')}-{i}", told)
-        color = None if panel.color is None else colour(panel.color)
+        label = f"{panel.title}: {plan.ylabel or 'filters'} against {plan.xlabel}" if panel.title else plan.title
+        svg = inline(figure, f"{name.replace('_', '-')}-{i}", label)
+        color = None if panel.color is None else css_colour(panel.color)
         yield {"title": panel.title, "color": color, "svg": _markup(svg)}
 
 
 def _legend(result: StudyResult) -> list[dict[str, Any]]:
-    """Give the filters with their colours and markers, and how they are built."""
+    """Return the filters with their colours, markers and constructors."""
     described = result.description.get("filters", {})
     return [
         {
             "name": name,
-            "color": colour(style.color),
+            "color": css_colour(style.color),
             "marker": _markup(_marker(style.marker)),
             "built": wording.built(described.get(name)),
         }
@@ -158,7 +156,7 @@ def _marker(name: str) -> str:
 
 
 def _descriptions(result: StudyResult, summary: pd.DataFrame) -> dict[str, Any]:
-    """Give what the sections say of their figures."""
+    """Return the facts that the template states about the figures."""
     steps = len(result.trajectory.recording)
     return {
         "largest": summary["n_particles"].max(),
@@ -166,10 +164,10 @@ def _descriptions(result: StudyResult, summary: pd.DataFrame) -> dict[str, Any]:
         "first": next(iter(result.study.filters)),
         "referenced": error_measure(summary).startswith("reference"),
         "models": result.models is not None,
-        "sensor": (of_scenario(result.study.scenario) or ("",))[0],
+        "sensor": (scenario_sensors(result.study.scenario) or ("",))[0],
         "dotted": any(style.linestyle == ":" for style in styles(result.study.filters).values()),
         "shown": result.trajectory.n_particles,
-        "window": min(LONGEST_WINDOW, steps) if over_time(result) else None,
+        "window": min(LONGEST_WINDOW, steps) if is_over_time(result) else None,
         "steps": steps,
         "weighted": bool(result.trajectory.weights),
         "dimension": result.trajectory.recording.truth.shape[-1],

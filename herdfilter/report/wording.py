@@ -6,15 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from herdfilter.study.claims import claims
-from herdfilter.study.columns import COLUMNS
-from herdfilter.study.headings import Heading, localises
-from herdfilter.study.over_models import RIGHT_VARIANCE, UNCERTAIN
+from herdfilter.study.columns import COLUMNS, Heading, error_measure, error_text, localises
+from herdfilter.study.families import RIGHT_VARIANCE, UNCERTAIN
+from herdfilter.study.plan import Study
 from herdfilter.study.results import StudyResult
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.statistics import LEAST_RUNS
-from herdfilter.study.study import Study
-from herdfilter.study.summary import error_measure, told
+from herdfilter.study.summary import claims
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,7 +176,7 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
     most = int(summary[units].max())
     return {
         "baseline": base,
-        "errors": told(error_measure(runs)).replace("error", "Errors"),
+        "errors": error_text(error_measure(runs)).replace("error", "Errors"),
         "family": family,
         "comparisons": comparisons,
         "rows": rows,

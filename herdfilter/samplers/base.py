@@ -13,12 +13,11 @@ from herdfilter.points import Points
 
 @runtime_checkable
 class Sampler(Protocol):
-    """Anything that turns a mixture into n points.
+    """A method that turns a mixture into n points.
 
     A deterministic sampler ignores `rng` and returns the same points for the same input, to the last bit on machines of one
-    kind; on others, up to what their rounding makes of it.
-
-    A sampler that does not serve every dimension says so by an attribute ``largest_dim``; proposals ask for it before a run.
+    kind, and to rounding on others. A sampler with an attribute ``largest_dim`` serves no more dimensions than that;
+    proposals check it before a run.
 
     Examples
     --------
@@ -40,13 +39,7 @@ class Sampler(Protocol):
 
 
 def as_sampler(name: str, sampler: Any) -> Sampler:
-    """Return `sampler` if it follows the contract.
-
-    Raises
-    ------
-    TypeError
-        If it is a class, or has no method ``sample``.
-    """
+    """Return `sampler` if it follows the contract; raise TypeError if it is a class, or has no method ``sample``."""
     if isinstance(sampler, type):
         raise TypeError(f"{name}: expected an instance, got the class {sampler.__name__}")
     if not isinstance(sampler, Sampler):
@@ -54,22 +47,16 @@ def as_sampler(name: str, sampler: Any) -> Sampler:
     return sampler
 
 
-def asked(mixture: Any, n: Any, rng: Any) -> int:
-    """Return the number of points that a sampler is asked for, after a check of all that it is given."""
+def check_request(mixture: Any, n: Any, rng: Any) -> int:
+    """Check the arguments of a sampler's `sample`; return the number of points."""
     as_mixture("mixture", mixture)
     if rng is not None:
         as_generator(rng)
     return check_count("n", n)
 
 
-def drawn(sampler: Sampler, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> Points:
-    """Return what the sampler draws.
-
-    Raises
-    ------
-    TypeError
-        If these are not `Points`.
-    """
+def draw_points(sampler: Sampler, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> Points:
+    """Draw points with a sampler; raise TypeError unless it returns `Points`."""
     points = sampler.sample(mixture, n, rng)
     if not isinstance(points, Points):
         raise TypeError(
@@ -79,9 +66,9 @@ def drawn(sampler: Sampler, mixture: GaussianMixture, n: int, rng: np.random.Gen
 
 
 def check_dim(name: str, sampler: Any, dim: int, user: str) -> None:
-    """Raise ValueError if a sampler, or the one that it is built on, serves fewer dimensions than these.
+    """Raise ValueError if a sampler, or the one inside it, serves fewer dimensions than `dim`.
 
-    `name` is what has the dimension, and `user` what uses the sampler; both are for the message.
+    The message names the argument `name`, which has the dimension, and the `user` of the sampler.
     """
     largest = getattr(sampler, "largest_dim", None)
     if largest is not None and dim > largest:

@@ -10,38 +10,35 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import as_array, check_count, check_flags, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth
-from herdfilter.discrete._herding import herded_labels
+from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import asked
-from herdfilter.samplers.gibbs.recursion import herd, mode
-from herdfilter.samplers.gibbs.target import is_wide, origins, room_for, target_of
-from herdfilter.samplers.herding.frame import KernelFrame, heaviest
-from herdfilter.samplers.herding.groups import grouped
-from herdfilter.samplers.herding.placing import place_again
+from herdfilter.samplers.base import check_request
+from herdfilter.samplers.gibbs.recursion import gibbs_workspace, herd_coordinates, is_wide, mode, origins, target_of
+from herdfilter.samplers.herding.frame import KernelFrame, grouped, heaviest
+from herdfilter.samplers.improved import place_again
 
 
 @dataclass(frozen=True)
 class ContinuousHerdedGibbs:
     """Deterministic Gibbs sampling: coordinate by coordinate, each point goes where the conditional lacks samples most.
 
-    Coordinate i of the next point maximises, over x_i with the others held,
+    Coordinate i of the next point, after t points, maximises over x_i with the others held
 
         (t + 1) / t  E[k(x_i, X_i) | x_rest]  -  sum_s w_s k(x_i, x_i^s) / c,   w_s = k(x_rest, x_rest^s),  c = sum_s w_s
 
-    where t points came before. The published recursion stalls, so the default differs from it in three ways, each an
-    option of its own.
+    The published recursion stalls, so the default differs from it in three ways, each an option of its own.
 
     Parameters
     ----------
     target : {"smoothed", "paper"}
-        What is conditioned on. ``"smoothed"``: the mixture convolved with the kernel, to whose conditionals the weighted
-        kernel sums converge. ``"paper"``: the mixture itself, smoothed along x_i only, as published; it also turns the
-        other two repairs off unless they are given.
+        The density that is conditioned on. ``"smoothed"``: the mixture convolved with the kernel, to whose conditionals the
+        weighted kernel sums converge. ``"paper"``: the mixture itself, smoothed along x_i only, as published; it also turns
+        the other two repairs off unless they are given.
     bandwidth : "auto", float or array_like of shape (d, d)
         Kernel width sigma_k in state units, kernel covariance, or the whitened rule `herdfilter.bandwidths.scale_rule`.
-        The coordinates are those of the state where it is a number, else the principal axes of the average component
-        covariance, seen in units of the kernel.
+        With a number the coordinates are those of the state, else the principal axes of the average component covariance, in
+        units of the kernel.
     effective_count : bool, optional
         Use the effective number ``c^2 / sum_s w_s^2`` of samples in the slice (Kish 1965) in place of t.
     component_herding : bool, optional
@@ -58,7 +55,7 @@ class ContinuousHerdedGibbs:
     Notes
     -----
     With the bandwidth ``"auto"``, the smoothed target and no given start, components far apart or of very different size are
-    sampled group by group, and the points then placed again in all coordinates at once, as those of `KernelHerding` are.
+    sampled group by group, and the points then placed again in all coordinates at once, like those of `KernelHerding`.
 
     Examples
     --------
@@ -66,8 +63,6 @@ class ContinuousHerdedGibbs:
     >>> points = hf.ContinuousHerdedGibbs().sample(mixture, 50)
     >>> hf.energy_distance(points, mixture) < 0.2 * hf.expected_energy_distance(mixture, 50)
     True
-    >>> print(points.mean.round(1))  # of the mixture: 1 and 1
-    [1. 1.]
     """
 
     target: Literal["smoothed", "paper"] = "smoothed"
@@ -88,27 +83,19 @@ class ContinuousHerdedGibbs:
         object.__setattr__(self, "_options", (count, herded, sweeps))
 
     def sample(
-        self,
-        mixture: GaussianMixture,
-        n: int,
-        rng: np.random.Generator | None = None,
-        start: ArrayLike | None = None,
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None, start: ArrayLike | None = None
     ) -> Points:
-        """Herd `n` points with equal weights.
+        """Herd `n` points with equal weights from `mixture`, M components in d dimensions; `rng` is not used.
 
         Parameters
         ----------
-        mixture : GaussianMixture
-            The target, M components in d dimensions.
-        n : int
-            Number of points.
-        rng
-            Not used: the points depend on the mixture alone.
+        mixture, n, rng
+            As for every `Sampler`.
         start : array_like, shape (d,), optional
             The first point, in state units; by default the maximum of the smoothed density that is reached from the
             mean of the heaviest component.
         """
-        n = asked(mixture, n, rng)
+        n = check_request(mixture, n, rng)
         if self.bandwidth == "auto" and self.target == "smoothed" and start is None:
             return grouped(mixture, n, lambda part, m: self._herd(part, m, None, again=True))
         return self._herd(mixture, n, start, again=False)
@@ -120,7 +107,7 @@ class ContinuousHerdedGibbs:
         frame = KernelFrame.of(mixture, self.bandwidth, n, turn)
         density = target_of(frame, 1.0, 0.0)
         target = density if smoothed else target_of(frame, 0.0, 1.0)
-        room = room_for(target, n)
+        room = gibbs_workspace(target, n)
         z = np.empty((mixture.dim, n))
         if start is not None:
             z[:, 0] = frame.forward(as_array("start", start, (mixture.dim,))[None, :])[0]
@@ -129,5 +116,5 @@ class ContinuousHerdedGibbs:
         origin = np.arange(-1, n - 1)
         if component_herding:
             origin = origins(herded_labels(np.exp(frame.log_weights), n))
-        herd(target, origin, 1, sweeps, effective_count, is_wide(target, z[:, 0]), z, room)
+        herd_coordinates(target, origin, 1, sweeps, effective_count, is_wide(target, z[:, 0]), z, room)
         return Points(frame.back(place_again(frame, z.T) if again else z.T))

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 
-from herdfilter._checks import one_of
+from herdfilter._checks import Array, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth
-from herdfilter.kernels import Gaussian, Kernel, as_kernel
+from herdfilter.discrepancy import simplex_weights
+from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import asked
-from herdfilter.samplers.herding.frame import KernelFrame
-from herdfilter.samplers.herding.greedy import herd
-from herdfilter.samplers.herding.groups import grouped
-from herdfilter.samplers.herding.placing import place_again
-from herdfilter.samplers.herding.weighted import WEIGHTINGS, herd_weighted
+from herdfilter.samplers.base import check_request
+from herdfilter.samplers.herding.frame import KernelFrame, grouped
+from herdfilter.samplers.herding.greedy import CLIMB_STEPS, TIED_HEIGHTS, candidates, herd_greedily, place_points
+from herdfilter.samplers.herding.objective import climb_workspace, no_samples, smoothed_target
+from herdfilter.samplers.improved import place_again
+
+WEIGHTINGS = ("equal", "line-search", "fully-corrective")
+Climb = Callable[[Array, Array, Array], tuple[Array, float]]
+"""(start, points, coefficients) -> place and height of a local maximum of the objective."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +44,9 @@ class KernelHerding:
         Kernel width sigma_k in state units, widths of the dimensions, kernel covariance, or a rule of
         `herdfilter.bandwidths`; ``"auto"`` is its `Whitened`.
     weights : {"equal", "line-search", "fully-corrective"}
-        ``"equal"`` as above. ``"line-search"``: each new point takes the share of the weight that lowers the herding error
-        most. ``"fully-corrective"``: after each point all weights are those, non-negative and of sum 1, that make the
-        error least; time grows as n^3 and memory as n^2. Points may come to have weight 0; they are kept, and n points are
-        returned.
+        ``"equal"`` as above. ``"line-search"``: each new point takes the fraction of the weight that lowers the herding
+        error most. ``"fully-corrective"``: after each point all weights minimise the error, non-negative and with sum 1;
+        time grows as n^3 and memory as n^2. Points of weight 0 may result; they are kept, and n points are returned.
     kernel : Kernel, optional
         Another kernel of `herdfilter.kernels` than the Gaussian; its search is not compiled, and two to
         four hundred times slower.
@@ -54,11 +59,11 @@ class KernelHerding:
     Notes
     -----
     With the bandwidth ``"auto"``, components far apart or of very different size are herded group by group, each in a kernel
-    of its own width (docs/samplers.md). Points of equal weight under the Gaussian kernel are then placed again once, and 120
-    moves are made in all where the points are fewer (`PlacedAgain`).
+    of its own width (docs/samplers.md). Points of equal weight under the Gaussian kernel are then placed again once, with at
+    least 120 moves in all (`PlacedAgain`).
 
     The maximum is the best that climbs from a fixed set of candidates reach: the component means and draws from the
-    smoothed mixture. A higher one may be missed; docs/samplers.md says how often, and what it costs.
+    smoothed mixture. A higher one may be missed; docs/samplers.md says how often, and at what cost.
 
     Examples
     --------
@@ -67,8 +72,6 @@ class KernelHerding:
     >>> random = hf.RandomSampling().sample(mixture, 50, rng=0)
     >>> hf.energy_distance(points, mixture) < 0.2 * hf.energy_distance(random, mixture)
     True
-    >>> print(points.mean.round(1))  # of the mixture: 1 and 1
-    [1. 1.]
     """
 
     bandwidth: Bandwidth = "auto"
@@ -80,11 +83,11 @@ class KernelHerding:
         one_of("weights", self.weights, WEIGHTINGS)
         as_kernel("kernel", self.kernel)
         if self.weights != "equal" and not self.kernel.value(np.zeros(1))[0] > 0:
-            raise ValueError(f"weights: {self.weights!r} needs a kernel with a positive peak, got {self.kernel!r}")
+            raise ValueError(f"kernel: expected one with a positive peak for weights {self.weights!r}, got {self.kernel!r}")
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Herd `n` points from `mixture`; `rng` is not used."""
-        n = asked(mixture, n, rng)
+        n = check_request(mixture, n, rng)
         if self.bandwidth == "auto":
             return grouped(mixture, n, self._herd, weighted=self.weights != "equal")
         return self._herd(mixture, n)
@@ -96,5 +99,83 @@ class KernelHerding:
             return Points(frame.back(z), None if self.weights == "equal" else weights)
         if self.bandwidth == "auto":
             # Where a point moves again, its first climb may be short: one step per dimension, and a few.
-            return Points(frame.back(place_again(frame, herd(frame, n, steps=mixture.dim + 4))))
-        return Points(frame.back(herd(frame, n)))
+            return Points(frame.back(place_again(frame, herd_greedily(frame, n, steps=mixture.dim + 4))))
+        return Points(frame.back(herd_greedily(frame, n)))
+
+
+def herd_weighted(frame: KernelFrame, kernel: Kernel, n: int, weighting: str) -> tuple[Array, Array]:
+    """Return n points (n, d) and weights (n,): each point the maximum found of ``mu(x) - sum_s c_s k(x, x_s)``.
+
+    In terms of Frank-Wolfe, the points so far stand for the function ``g = sum_s w_s k(., x_s)``, and each new point x
+    is the vertex ``k(., x)`` along which the distance of g from the expected kernel mu falls fastest. The coefficients c of
+    t points are ``1 / (t + 1)`` with equal weights, the weights so far with the others. Memory O(n^2 + n C).
+    """
+    if not (frame.covariances.any() or np.ptp(frame.means, axis=0).any()):
+        # All mass is in one place.
+        return np.repeat(frame.means[:1], n, axis=0), np.full(n, 1 / n)
+    start = np.ascontiguousarray(candidates(frame, n).T)
+    climbs = _gaussian_climb(frame, start, n) if kernel == Gaussian() else _scipy_climb(frame, start, kernel)
+    expected, climb_from = climbs
+    x, w = np.empty((n, start.shape[1])), np.zeros(n)
+    near, z, gram = np.empty((len(start), n)), np.empty(n), np.empty((n, n))
+    for t in range(n):
+        c = np.full(t, 1 / (t + 1)) if weighting == "equal" else w[:t]
+        gain = expected - near[:, :t] @ c
+        x[t], height = climb_from(start[(gain >= gain.max() - TIED_HEIGHTS * expected.max()).argmax()], x[:t], c)
+        near[:, t] = kernel.value(scipy.spatial.distance.cdist(start, x[t : t + 1], "sqeuclidean"))[:, 0]
+        gram[t, : t + 1] = gram[: t + 1, t] = kernel.value(((x[: t + 1] - x[t]) ** 2).sum(axis=1))
+        z[t] = height + gram[t, :t] @ c
+        if weighting == "line-search":
+            rho = _line_search(z[: t + 1], gram[: t + 1, : t + 1], w[:t])
+            w[:t] *= 1 - rho
+            w[t] = rho
+        elif weighting == "fully-corrective":
+            w[: t + 1] = simplex_weights(gram[: t + 1, : t + 1], z[: t + 1])
+    return x, np.full(n, 1 / n) if weighting == "equal" else w / w.sum()
+
+
+def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Climb]:
+    """Return mu at the candidates, and the compiled climb."""
+    d = start.shape[1]
+    target, samples = smoothed_target(frame, (1.0,), (1.0,)), no_samples(n, d, (1.0,))
+    room, table = climb_workspace(target, samples), np.empty((3, 1))
+    smoothed = GaussianMixture.unchecked(np.exp(frame.log_weights), frame.means, frame.covariances + np.eye(d))
+
+    def climb_from(at: Array, points: Array, c: Array) -> tuple[Array, float]:
+        t = len(points)
+        # The loop divides by t + 1.
+        samples.weight[0, :t], samples.point[:, :t] = (t + 1) * c, points.T
+        height = place_points(target, samples, at[:, None].copy(), table, t, t + 1, 0, CLIMB_STEPS, room)
+        return samples.point[:, t].copy(), height
+
+    return np.exp(smoothed.log_density(start) + 0.5 * d * np.log(2 * np.pi)), climb_from
+
+
+def _scipy_climb(frame: KernelFrame, start: Array, kernel: Kernel) -> tuple[Array, Climb]:
+    """Return mu at the candidates, and a climb by SciPy's optimiser."""
+    from scipy.optimize import minimize  # slow to import
+
+    mean = KernelMean(kernel, np.exp(frame.log_weights), frame.means, frame.covariances)
+
+    def climb_from(at: Array, points: Array, c: Array) -> tuple[Array, float]:
+        def descent(place: Array) -> tuple[float, Array]:
+            value, slope = mean.with_gradient(place[None, :])
+            offsets = place - points
+            squared = (offsets**2).sum(axis=1)
+            pull = 2 * (kernel.slope(squared) * c) @ offsets
+            return float(c @ kernel.value(squared) - value[0]), pull - slope[0]
+
+        found = minimize(descent, at, jac=True, method="L-BFGS-B", options={"ftol": 1e-12, "gtol": 1e-8})
+        return found.x, -float(found.fun)
+
+    return mean(start), climb_from
+
+
+def _line_search(z: Array, gram: Array, w: Array) -> float:
+    """Return the step towards the last point of least error: ``<mu - g, phi - g> / |phi - g|^2`` within [0, 1]."""
+    if len(w) == 0:
+        return 1.0
+    g, own = float(gram[-1, :-1] @ w), float(w @ gram[:-1, :-1] @ w)
+    length = gram[-1, -1] - 2 * g + own
+    gain = z[-1] - g - z[:-1] @ w + own
+    return float(np.clip(gain / length, 0.0, 1.0)) if length > 0 else 1.0

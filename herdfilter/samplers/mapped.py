@@ -9,7 +9,7 @@ import numpy as np
 from herdfilter._checks import UNDERFLOW, Array, check_flags
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import Sampler, as_sampler, asked, drawn
+from herdfilter.samplers.base import Sampler, as_sampler, check_request, draw_points
 from herdfilter.samplers.herding.frame import principal_axes
 
 
@@ -19,18 +19,18 @@ class MappedSampling:
 
     Component m gets a share of the n points by largest remainders of ``n weights[m]``; its points are
     ``means[m] + F_m z`` with ``F_m F_m' = covariances[m]`` and z the base sampler's points for the standard normal, which
-    are drawn once for every number of points and dimension and then kept. Components whose share is too small to span the
-    space are dealt successive points of the one set of n, in the order of their means along the mixture's main axis:
+    are drawn once for every number of points and dimension and then kept. Components with too few points to span the
+    space get successive points of the one set of n, in the order of their means along the mixture's main axis:
     neighbouring components get different points, and together they keep their spread. Points do not avoid those of other
     components.
 
     Parameters
     ----------
     sampler : Sampler
-        Draws the points from N(0, I); deterministic samplers profit, random ones would repeat themselves.
+        Draws the points from N(0, I). Use a deterministic one: a random one would repeat itself.
     match_moments : bool
-        Shift and scale the points for N(0, I) so that their mean is 0 and their covariance I exactly (mean only, where they
-        are too few to span the space). Moments of components with more than d points are then met exactly.
+        Shift and scale the points for N(0, I) so that their mean is 0 and their covariance I exactly (mean only, if they
+        are too few to span the space). Moments of components with more than d points are then exact.
 
     Raises
     ------
@@ -55,7 +55,7 @@ class MappedSampling:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Map `n` points into `mixture`; `rng` is passed on when the base sampler is first asked for a size."""
-        n, d = asked(mixture, n, rng), mixture.dim
+        n, d = check_request(mixture, n, rng), mixture.dim
         if len(mixture) == 1:
             base = self._standard(n, d, rng)
             return Points.unchecked(mixture.means[0] + base.x @ mixture.factors[0].T, base.weights.copy())
@@ -80,7 +80,7 @@ class MappedSampling:
         key = (n, dim)
         if key not in self._cache:
             normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, dim)), np.eye(dim))
-            points = drawn(self.sampler, normal, n, rng)
+            points = draw_points(self.sampler, normal, n, rng)
             self._cache[key] = standardised(points) if self.match_moments else points
         return self._cache[key]
 
@@ -95,7 +95,7 @@ def standardised(points: Points) -> Points:
 
 
 def along_main_axis(mixture: GaussianMixture) -> np.ndarray:
-    """Order of the components by their means along the mixture's axis of largest variance, not decided by rounding."""
+    """Return the order of the components by their means along the mixture's main axis, independent of rounding."""
     values, axes = principal_axes(mixture.covariance, np.zeros(mixture.dim))
     places = (mixture.means - mixture.mean) @ axes[:, -1]
     return np.argsort(np.round(places / np.sqrt(max(values[-1], UNDERFLOW)), 9), kind="stable")

@@ -8,7 +8,7 @@ import numpy as np
 
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import asked
+from herdfilter.samplers.base import check_request
 
 
 @dataclass(frozen=True)
@@ -26,5 +26,5 @@ class RandomSampling:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Draw `n` points; `rng` is a Generator, a seed, or None for fresh entropy."""
-        n = asked(mixture, n, rng)
+        n = check_request(mixture, n, rng)
         return Points(mixture.sample(n, rng))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
 from herdfilter._checks import as_generator, check_count
 from herdfilter._covariances import regularised
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import asked
-from herdfilter.samplers.gibbs.chain import random_gibbs
+from herdfilter.samplers.base import check_request
+from herdfilter.samplers.compiled import CALLED, INSIDE
 from herdfilter.samplers.herding.frame import KernelFrame, heaviest
 
 
@@ -23,8 +24,8 @@ class RandomGibbs:
     precision L and ``r = L (x - means[m])``. The coordinates are the principal axes of the average component covariance,
     relative to that of the mixture: the points of a single Gaussian are independent draws.
 
-    Those of a mixture depend on each other, and **the chain hardly ever jumps between modes that lie several standard
-    deviations apart**, unless along one of its axes: it then misses components, whatever the number of points. Use
+    Points of a mixture depend on each other, and **the chain hardly ever jumps between modes that lie several standard
+    deviations apart**, unless along one of its axes: it then misses components, for any number of points. Use
     `RandomSampling` there. Components without extent in some direction count as up to 1e-4 of the mixture's standard
     deviation wide in it; between such components that lie obliquely to each other the chain hardly moves either.
 
@@ -33,7 +34,7 @@ class RandomGibbs:
     sweeps : int
         Sweeps over the coordinates per point; more of them make successive points less dependent.
     burn_in : int, optional
-        Start at the mean of the heaviest component and leave out the points of so many sweeps. Unless given, start from a
+        Start at the mean of the heaviest component and leave out the points of so many sweeps. By default, start from a
         draw of the mixture: the chain is then in equilibrium from its first point on.
 
     Raises
@@ -59,7 +60,7 @@ class RandomGibbs:
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Draw `n` successive points of a chain, with equal weights; `rng` is a Generator, a seed, or None."""
-        n, rng = asked(mixture, n, rng), as_generator(rng)
+        n, rng = check_request(mixture, n, rng), as_generator(rng)
         frame = KernelFrame.of(mixture, regularised(mixture.covariance), n, turn=True)
         if self.burn_in is None:
             start = frame.forward(mixture.sample(1, rng))[0]
@@ -73,3 +74,60 @@ class RandomGibbs:
         work = np.empty(means.shape), np.empty(len(means))
         random_gibbs(frame.log_weights + 0.5 * log_det, means, precision, start, uniform, normal, *work, chain)
         return Points(frame.back(chain[left_out + self.sweeps - 1 :: self.sweeps]))
+
+
+@njit(**CALLED)
+def random_gibbs(log_weights, means, precision, x, uniform, normal, residual, share, chain):
+    """Fill in the states of a chain (n, d) after each of n sweeps, starting from x (d,).
+
+    Components have log-weights (M,) before the exponential, means (M, d) and precisions (M, d, d), or one
+    shared (1, d, d). The draws of sweep t for coordinate i use ``uniform[t, i]``, for the component, and ``normal[t, i]``.
+    `residual` (M, d) and `share` (M,) are working memory.
+    """
+    sweeps, d = chain.shape
+    components = len(means)
+    for t in range(sweeps):
+        for i in range(d):
+            peak = -np.inf
+            for m in range(components):
+                k = m if len(precision) > 1 else 0
+                if i == 0:  # afresh, against drift
+                    for j in range(d):
+                        residual[m, j] = 0.0
+                        for a in range(d):
+                            residual[m, j] += precision[k, j, a] * (x[a] - means[m, a])
+                # log-weights of the conditional of coordinate i: the quadratic form where it is at its conditional mean
+                ratio = residual[m, i] / precision[k, i, i]
+                share[m] = log_weights[m] - 0.5 * np.log(precision[k, i, i])
+                for j in range(d):
+                    if j != i:
+                        share[m] -= 0.5 * (residual[m, j] - ratio * precision[k, i, j]) * (x[j] - means[m, j])
+                peak = max(peak, share[m])
+            label = draw_component(share, peak, uniform[t, i])
+            inverse = 1.0 / precision[label if len(precision) > 1 else 0, i, i]
+            step = normal[t, i] * np.sqrt(inverse) - residual[label, i] * inverse
+            x[i] += step
+            for m in range(components):
+                k = m if len(precision) > 1 else 0
+                for j in range(d):
+                    residual[m, j] += step * precision[k, i, j]
+        for i in range(d):
+            chain[t, i] = x[i]
+
+
+@njit(**INSIDE)
+def draw_component(log_share, peak, u):
+    """Return the index at which the cumulative share passes u of the whole."""
+    total = 0.0
+    best = 0
+    for m in range(len(log_share)):
+        if log_share[m] == peak:
+            best = m
+        log_share[m] = np.exp(log_share[m] - peak)
+        total += log_share[m]
+    left = u * total
+    for m in range(len(log_share)):
+        left -= log_share[m]
+        if left < 0.0:
+            return m
+    return best  # only rounding leads here

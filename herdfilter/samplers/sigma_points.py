@@ -11,7 +11,7 @@ from herdfilter._checks import Array, as_number, check_flags, one_of
 from herdfilter._covariances import covariance_factor
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import asked
+from herdfilter.samplers.base import check_request
 
 
 @dataclass(frozen=True)
@@ -76,16 +76,16 @@ class SigmaPoints:
         ValueError
             If `n` is not ``size(mixture)``, or `kappa` is not above -d.
         """
-        n, size = asked(mixture, n, rng), self.size(mixture)
+        n, size = check_request(mixture, n, rng), self.size(mixture)
         if n != size:
             raise ValueError(f"n: expected {size}, the number of sigma points for this mixture, got {n}")
         z, w = self._standard(mixture.dim)
         if not self.per_component:
             return Points.unchecked(mixture.mean + z @ covariance_factor(mixture.covariance).T, w)
-        kept = np.flatnonzero(mixture.weights)
-        factors = mixture.factors[0 * kept if mixture.shared else kept]
-        x = mixture.means[kept, None, :] + z @ np.swapaxes(factors, 1, 2)
-        return Points.unchecked(x.reshape(n, -1), (mixture.weights[kept, None] * w).ravel())
+        present = np.flatnonzero(mixture.weights)
+        factors = mixture.factors[0 * present if mixture.shared else present]
+        x = mixture.means[present, None, :] + z @ np.swapaxes(factors, 1, 2)
+        return Points.unchecked(x.reshape(n, -1), (mixture.weights[present, None] * w).ravel())
 
     def _standard(self, d: int) -> tuple[Array, Array]:
         """Return the sigma points (n, d) of N(0, I) and their weights (n,)."""

@@ -10,10 +10,10 @@ import scipy
 from herdfilter._checks import Array, as_generator, check_flags
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import asked
+from herdfilter.samplers.base import check_request
 from herdfilter.samplers.mapped import along_main_axis
 
-_BITS = 30  # of a scrambled coordinate
+SCRAMBLED_BITS = 30  # of a coordinate
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class SobolSampling:
         ValueError
             If the mixture has more dimensions than Sobol points can have, less one (21200), or `n` is not valid.
         """
-        n = asked(mixture, n, rng)
+        n = check_request(mixture, n, rng)
         u = self._uniform(n, mixture.dim + 1, rng)
         order = along_main_axis(mixture)
         order = order[mixture.weights[order] > 0]
@@ -79,7 +79,7 @@ class SobolSampling:
             raise ValueError(f"mixture: expected at most {qmc.Sobol.MAXDIM - 1} dimensions, got {dim - 1}")
         power = (n - 1).bit_length()  # whole powers of two are drawn: their number is then right for the sequence
         if self.scramble:
-            engine, cell = qmc.Sobol(dim, bits=_BITS, seed=as_generator(rng)), 2.0**-_BITS
+            engine, cell = qmc.Sobol(dim, bits=SCRAMBLED_BITS, seed=as_generator(rng)), 2.0**-SCRAMBLED_BITS
         else:
             engine, cell = qmc.Sobol(dim, scramble=False), 2.0**-power
         return engine.random_base2(power)[:n] + 0.5 * cell

@@ -1,4 +1,4 @@
-"""Fixed-lag smoothing: each state given the observations up to a few steps after it, of a whole series or step by step."""
+"""Fixed-lag smoothing, of a whole series or step by step: each state given the observations up to a few steps later."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, check_count
-from herdfilter._one_line import summary_repr
+from herdfilter._repr import summary_repr
 from herdfilter.filters import FilterResult, ParticleFilter, StepRecord, Transition
-from herdfilter.filters._pending import as_it_stands
-from herdfilter.filters._times import as_duration
 from herdfilter.filters.kalman import KalmanFilter
+from herdfilter.filters.series import as_duration
 from herdfilter.models.contract import circular_dims
 from herdfilter.models.sensors import Sensor
-from herdfilter.smoothing._backward import Filtered, collected, smoothed
-from herdfilter.smoothing._course import Course, checked
-from herdfilter.smoothing._density import require_density
-from herdfilter.smoothing.marginal import ParticleStep, particle_steps
-from herdfilter.smoothing.results import SmoothedResult
+from herdfilter.smoothing.marginal import ParticleStep, particle_steps, require_density
+from herdfilter.smoothing.results import Course, FilteredStep, SmoothedResult, smooth_back
 from herdfilter.smoothing.rts import GaussianStep, check_gaussian, gaussian_steps
 
 
@@ -33,18 +29,18 @@ def fixed_lag_smoother(
     controls: Sequence[Any] | Array | None = None,
     times: ArrayLike | None = None,
 ) -> SmoothedResult:
-    """Smooth each state by the observations up to `lag` steps after it, as one would know it with that delay.
+    """Smooth each state by the observations up to `lag` steps after it.
 
-    Particles are weighed as by `marginal_smoother`, Gaussians carried back as by `rts_smoother`. The last steps have fewer
-    observations after them; with a lag of the whole series all is as with those two, and with 0 as in the filter. One
-    sweep backwards serves all steps: a short lag takes about as long as a long one.
+    Particles are weighted as by `marginal_smoother`, Gaussians carried back as by `rts_smoother`. A lag of the whole series
+    gives the same as these two, a lag of 0 the same as the filter. One sweep backwards serves all steps: a short lag takes
+    about as long as a long one. `FixedLagSmoother` does the same while observations come in.
 
     Parameters
     ----------
     filter : ParticleFilter or KalmanFilter
         The one that was run, or another one of the same model; it is left as it is.
     result : FilterResult
-        Of its ``run``, with ``keep_particles=True`` for a particle filter.
+        Result of its ``run``, with ``keep_particles=True`` for a particle filter.
     lag : int
         Number of steps, from 0. Rows of the same time are one step.
     dt, controls, times
@@ -58,16 +54,11 @@ def fixed_lag_smoother(
     Raises
     ------
     IndefiniteCovarianceError, TypeError, UnreachableStateError, ValueError
-        As those two smoothers; ValueError if `lag` is not a whole number from 0.
-
-    See Also
-    --------
-    FixedLagSmoother : The same while observations come in.
+        As from those two smoothers; ValueError also if `lag` is not a whole number from 0.
 
     Examples
     --------
-    With a lag of 0 all is as in the filter, with one of the whole series as with `rts_smoother`. In between the variance of
-    a state falls, most with the first steps.
+    The variance of a state falls with the lag, most with the first steps, from the filter's to that of `rts_smoother`:
 
     >>> model = hf.models.linear_chain(1, coupling=0.95)
     >>> truth, z = hf.simulate(model, steps=20, rng=1)
@@ -81,15 +72,18 @@ def fixed_lag_smoother(
     True
     """
     lag, user = check_count("lag", lag, minimum=0), "fixed_lag_smoother"
-    _check(filter, user)
-    course = Course.of(filter.model, checked(result, filter.model), dt, controls, times)
+    _check_filter(filter, user)
+    course = Course.of(filter.model, result, dt, controls, times)
+    steps: Sequence[FilteredStep]
     if isinstance(filter, ParticleFilter):
-        return collected(filter.model, result, course, particle_steps(filter.model, result, course, user), lag)
-    return collected(filter.model, result, course, gaussian_steps(filter, result, course), lag)
+        steps = particle_steps(filter.model, result, course, user)
+    else:
+        steps = gaussian_steps(filter, result, course)
+    return course.smooth(filter.model, result, steps, lag)
 
 
-def _check(filter: Any, user: str) -> None:  # noqa: A002
-    """Raise TypeError unless one can go back from the filter's steps."""
+def _check_filter(filter: Any, user: str) -> None:  # noqa: A002
+    """Raise TypeError unless the filter's steps can be smoothed."""
     if isinstance(filter, ParticleFilter):
         require_density(filter.model, user)
     else:
@@ -97,15 +91,16 @@ def _check(filter: Any, user: str) -> None:  # noqa: A002
 
 
 class FixedLagSmoother:
-    """A filter that is looked at `lag` steps behind the latest observation.
+    """Estimates of a filter `lag` steps behind the latest observation.
 
-    Call `predict` and `update` in place of the filter's own. The estimate is that of the oldest step kept, and at first that
-    of the step where the filter began.
+    Call `predict` and `update` in place of the filter's own. The estimate is that of the oldest step in the window, and at
+    first that of the step where the filter began. A step takes as much time as smoothing `lag` steps: for n particles,
+    lag times n^2.
 
     Parameters
     ----------
     filter : ParticleFilter or KalmanFilter
-        Moved along: look at it at any time, but leave its `predict` and `update` to this.
+        It may be read at any time, but its `predict` and `update` are called by this smoother.
     lag : int
         Number of steps, from 0.
 
@@ -115,10 +110,6 @@ class FixedLagSmoother:
         If the model of a particle filter has no transition density, or another filter keeps no Gaussian.
     ValueError
         If `lag` is not a whole number from 0.
-
-    Notes
-    -----
-    A step takes as much time as smoothing `lag` steps: for n particles, lag times n^2.
 
     Examples
     --------
@@ -141,52 +132,54 @@ class FixedLagSmoother:
     def __init__(self, filter: ParticleFilter | KalmanFilter, lag: int) -> None:  # noqa: A002
         self.filter = filter
         self.lag = check_count("lag", lag, minimum=0)
-        _check(filter, "FixedLagSmoother")
-        self._past: deque[Filtered] = deque(maxlen=self.lag)
+        _check_filter(filter, "FixedLagSmoother")
+        self._past: deque[FilteredStep] = deque(maxlen=self.lag)
         self._window: SmoothedResult | None = None
 
     def __repr__(self) -> str:
         return summary_repr(self, filter=self.filter, lag=self.lag, step=self.step)
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
-        """Carry the filter to the next step; as its own ``predict``."""
+        """Carry the filter to the next step, as its own ``predict`` does."""
         transition = Transition(self.filter.model, as_duration("dt", dt), control, self.filter.step + 1)
         left = []
         if self.filter.step:  # the initial state is not smoothed
-            left.append(self._here(transition._replace(model=as_it_stands(transition))))
+            left.append(self._current_step(transition.snapshot()))
         self.filter.predict(dt, control)
         self._past.extend(left)
         self._window = None
 
     def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
-        """Take up an observation; as the filter's own ``update``, whose record of the latest step it returns."""
+        """Update with an observation, as the filter's own ``update`` does, and return its record of the latest step."""
         record = self.filter.update(z) if sensor is None else self.filter.update(z, sensor)
         self._window = None
         return record
 
     @property
     def step(self) -> int:
-        """Time index of the estimate: `lag` steps before the filter's, once there are as many."""
+        """Time index of the estimate: `lag` steps before the filter's, once there are that many."""
         return int(self.filter.step - len(self._past))
 
     @property
     def mean(self) -> Array:
         """Mean of the state at `step`, given all observations so far, shape (d,)."""
-        return self.window.means[0]
+        mean: Array = self.window.means[0]
+        return mean
 
     @property
     def covariance(self) -> Array:
         """Covariance of the state at `step`, given all observations so far, shape (d, d)."""
-        return self.window.covariances[0]
+        covariance: Array = self.window.covariances[0]
+        return covariance
 
     @property
     def window(self) -> SmoothedResult:
-        """All steps kept, from `step` to the latest, each given all observations so far."""
+        """All steps from `step` to the latest, each given all observations so far."""
         if self.filter.step == 0:
             raise RuntimeError("window: the filter stands at the initial state, step 0; call predict first")
         if self._window is None:
-            steps = [*self._past, self._here(Transition(self.filter.model))]
-            beliefs = smoothed(steps, len(steps))
+            steps = [*self._past, self._current_step(Transition(self.filter.model))]
+            beliefs = smooth_back(steps, len(steps))
             moments = [step.moments(belief) for step, belief in zip(steps, beliefs, strict=True)]
             particles = [step.particles for step in steps if isinstance(step, ParticleStep)]
             self._window = SmoothedResult(
@@ -199,8 +192,8 @@ class FixedLagSmoother:
             )
         return self._window
 
-    def _here(self, onward: Transition) -> GaussianStep | ParticleStep:
-        """Where the filter stands, and the move from there."""
+    def _current_step(self, onward: Transition) -> GaussianStep | ParticleStep:
+        """Return the step at which the filter stands, with the transition from there."""
         if isinstance(self.filter, ParticleFilter):
             return ParticleStep(self.filter.particles, self.filter.weights, onward, "FixedLagSmoother")
         belief: Any = self.filter.belief

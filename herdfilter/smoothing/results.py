@@ -1,24 +1,31 @@
-"""What smoothers report: the moments of every state, and a named failure."""
+"""Results of smoothers, and the backward recursion that all of them share."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
-from herdfilter._one_line import summary_repr
-from herdfilter.filters.views import Views
+from herdfilter._repr import summary_repr
+from herdfilter.filters import FilterResult, ParticleFilter, Transition
+from herdfilter.filters.kalman import KalmanFilter
+from herdfilter.filters.results import Views
+from herdfilter.filters.series import elapsed, series
+from herdfilter.models.contract import Model, circular_dims
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SmoothedResult(Views):
-    """What observations before and after each of T steps say of its state.
+    """Moments of the states of T steps, given the observations before and after each.
 
     Attributes
     ----------
     means, covariances : ndarray, shapes (T, d) and (T, d, d)
-        One row for each row of the filter's result: those of the same time are the same state.
+        One row for each row of the filter's result; rows of the same time are the same state.
     particles, weights : ndarray, shapes (T, n, d) and (T, n), or None
         The filter's particles with their smoothed weights, where it has particles.
     steps : ndarray of int, shape (T,), or None
@@ -30,8 +37,6 @@ class SmoothedResult(Views):
 
     Examples
     --------
-    Weights change, particles stay.
-
     >>> pf = hf.ParticleFilter(hf.models.linear_chain(2), n_particles=50, proposal=hf.RankedProposal())
     >>> filtered = pf.run([[0.5, 0.1], [1.0, -0.2], [0.3, 0.4]], keep_particles=True)
     >>> smoothed = hf.marginal_smoother(pf, filtered)
@@ -59,7 +64,7 @@ class SmoothedResult(Views):
 class UnreachableStateError(RuntimeError):
     """No particle leads to a state that has weight at the step after it.
 
-    Only a transition density that is zero in places can bring this about.
+    Only a transition density that is zero in places causes this.
 
     Attributes
     ----------
@@ -68,7 +73,7 @@ class UnreachableStateError(RuntimeError):
 
     Examples
     --------
-    A model whose density contradicts its simulation: states grow by some units, and the density asks for hundreds.
+    The density of this model contradicts its simulation: states grow by some units, and the density asks for hundreds.
 
     >>> class Growing:
     ...     dim, initial = 1, hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
@@ -100,3 +105,127 @@ class UnreachableStateError(RuntimeError):
 
     def __reduce__(self) -> tuple[type, tuple[int, int]]:
         return type(self), (self.step, self.n)
+
+
+Horizons = tuple[Array, ...]
+"""Moments of Gaussians, or weights of particles: one row of each array for each of K horizons. A horizon is the last step
+whose observations are used."""
+
+
+class FilteredStep(Protocol):
+    """A step of a filter, and the transition to the next step."""
+
+    @property
+    def belief(self) -> Horizons:
+        """Moments or weights given the observations up to this step: one horizon."""
+        ...
+
+    def back(self, after: FilteredStep, later: Horizons) -> Horizons:
+        """Carry the moments or weights of the next step, K horizons, to this one."""
+        ...
+
+    def moments(self, belief: Horizons) -> tuple[Array, Array]:
+        """Return mean (d,) and covariance (d, d) of the state by the first horizon."""
+        ...
+
+
+def smooth_back(steps: Sequence[FilteredStep], lag: int) -> list[Horizons]:
+    """Return moments or weights of each step given the observations up to `lag` steps after it, one horizon each.
+
+    On the way back, a step carries all horizons that it or an earlier step needs, the farthest first: if `lag` covers all
+    steps, that is the last one alone, and the whole series is smoothed.
+    """
+    last = horizon = len(steps) - 1
+    beliefs, found = steps[last].belief, []
+    for k in range(last, -1, -1):
+        if k < last:
+            if k + lag < horizon:
+                beliefs, horizon = tuple(part[1:] for part in beliefs), horizon - 1
+            if len(beliefs[0]):
+                beliefs = steps[k].back(steps[k + 1], beliefs)
+            if k >= lag:
+                own = steps[k].belief
+                beliefs = tuple(np.concatenate(pair) for pair in zip(beliefs, own, strict=True))
+        found.append(tuple(part[:1] for part in beliefs))
+    return found[::-1]
+
+
+class Course(NamedTuple):
+    """S steps of a filter, each of one or more of the T rows of its result.
+
+    Attributes
+    ----------
+    last : ndarray of int, shape (S,)
+        The last row of each step, which has all readings of its time.
+    step_of_row : ndarray of int, shape (T,)
+    transitions : list of Transition, length S - 1
+        From each step to the next.
+    """
+
+    last: np.ndarray
+    step_of_row: np.ndarray
+    transitions: list[Transition]
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        result: FilterResult,
+        dt: float | Sequence[float] | Array | None,
+        controls: Sequence[Any] | Array | None,
+        times: ArrayLike | None,
+    ) -> Course:
+        """Read the steps off a result; the result's own times give the time steps unless others are given."""
+        if not isinstance(result, FilterResult):
+            raise TypeError(f"result: expected a FilterResult, got {type(result).__name__}")
+        rows = len(result)
+        if not rows:
+            raise ValueError("result: expected at least one step, got none")
+        if result.means.shape[1] != model.dim:
+            raise ValueError(f"result: expected states of the model's dimension, {model.dim}, got {result.means.shape[1]}")
+        entries = series([None] * rows, 1.0 if dt is None else dt, controls, times)
+        numbers = np.arange(1, rows + 1) if result.steps is None else result.steps
+        first = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
+        intervals = np.array([entry.dt for entry in entries])
+        if dt is None and times is None and result.times is not None:
+            since = elapsed(list(result.times), result.times[0])
+            intervals[first[1:]] = since[first[1:]] - since[first[:-1]]
+        transitions = [
+            Transition(model, float(intervals[row]), entries[row].control, int(numbers[row])) for row in first[1:]
+        ]
+        step_of_row = np.repeat(np.arange(len(first)), np.diff(first, append=rows))
+        return cls(np.append(first[1:], rows) - 1, step_of_row, transitions)
+
+    def smooth(
+        self, model: Model, result: FilterResult, steps: Sequence[FilteredStep], lag: int | None = None
+    ) -> SmoothedResult:
+        """Smooth the steps of a result, up to `lag` steps after each or to the last."""
+        beliefs = smooth_back(steps, len(steps) if lag is None else lag)
+        moments = [step.moments(belief) for step, belief in zip(steps, beliefs, strict=True)]
+        particles = weights = None
+        if len(beliefs[0]) == 1:
+            weights = np.vstack([belief[0] for belief in beliefs])[self.step_of_row]
+            particles = result.particles
+            if particles is not None and len(self.last) < len(result):  # readings of the same time share a state
+                particles = particles[self.last][self.step_of_row]
+        return SmoothedResult(
+            means=np.array([mean for mean, _ in moments])[self.step_of_row],
+            covariances=np.array([covariance for _, covariance in moments])[self.step_of_row],
+            particles=particles,
+            weights=weights,
+            steps=result.steps,
+            times=result.times,
+            circular=circular_dims(model),
+        )
+
+
+def model_of(given: Any) -> Model:
+    """Return the model of a filter, or the model that was given."""
+    return given.model if isinstance(given, ParticleFilter | KalmanFilter) else given
+
+
+def particles_of(result: FilterResult) -> tuple[Array, Array]:
+    """Return particles (T, n, d) and weights (T, n) of a result; raise ValueError if it kept none."""
+    if result.particles is None or result.weights is None:
+        raise ValueError("result: expected particles, which ParticleFilter.run(..., keep_particles=True) keeps; got none")
+    return result.particles, result.weights

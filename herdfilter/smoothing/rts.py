@@ -18,14 +18,13 @@ from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters.kalman import KalmanFilter
-from herdfilter.filters.kalman.gaussian import GaussianBelief, MomentRule, definite, predicted_gaussians
+from herdfilter.filters.kalman.gaussian import GaussianBelief, definite, predict_gaussians
+from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.models.contract import circular_dims
-from herdfilter.smoothing._backward import Belief, collected
-from herdfilter.smoothing._course import Course, checked
-from herdfilter.smoothing.results import SmoothedResult
+from herdfilter.smoothing.results import Course, Horizons, SmoothedResult
 
-EMPTY = 1e-11
-"""Eigenvalue of a predicted correlation matrix below which it is rounding, of up to 2e-12: the state is certain there."""
+RANGE_EIGENVALUE = 1e-11
+"""Smaller eigenvalues of a predicted correlation matrix are rounding: the state is certain in their directions."""
 
 
 def rts_smoother(
@@ -43,15 +42,16 @@ def rts_smoother(
     .. math::
         G = C (P^-)^{-1}, \quad m^s_t = m + G (m^s_{t+1} - m^-), \quad P^s_t = P + G (P^s_{t+1} - P^-) G^\top.
 
-    Where the model is linear and Gaussian these are the exact moments of each state given all observations.
+    On a linear Gaussian model these are the exact moments of each state given all observations. A singular :math:`P^-` is
+    replaced by its pseudo-inverse, which is exact.
 
     Parameters
     ----------
     filter : KalmanFilter
-        Extended, unscented, cubature or smart sampling: the one that was run, or another one of the same model. It gives
-        the model and the rule, and is left as it is.
+        The filter that was run, or another one of the same model: extended, unscented, cubature or smart sampling. It
+        gives the model and the rule, and is left as it is.
     result : FilterResult
-        Of its ``run``. Rows of the same time are one state.
+        Result of its ``run``. Rows of the same time are one state.
     dt, controls, times
         As given to ``run``, one for each row of the result; without `dt` and `times`, the times of the result are used.
 
@@ -65,17 +65,13 @@ def rts_smoother(
     IndefiniteCovarianceError
         If a predicted or a smoothed covariance is indefinite, which a rule with negative weights can bring about.
     TypeError
-        If `filter` is no Kalman filter that keeps a Gaussian, as the ensemble's does not; if `result` is no `FilterResult`.
+        If `filter` is not a Kalman filter that keeps one Gaussian, or `result` is not a `FilterResult`.
     ValueError
-        If a length does not fit, or the result is of another dimension than the model or of no step.
-
-    Notes
-    -----
-    Where the transition leaves no doubt, the predicted covariance is singular; its pseudo-inverse is used, which is exact.
+        If a length does not fit, or the result is of another dimension than the model or has no step.
 
     Examples
     --------
-    A level that stays, read four times: the filter knows it best at the end, the smoother as well from the start.
+    A constant level is read four times. The filter knows it best at the end, the smoother from the start.
 
     >>> model = hf.models.LinearGaussian([[1]], [[1]], Q=[[1e-9]], R=[[1]], initial_mean=[0], initial_covariance=[[100]])
     >>> kf = hf.ExtendedKalmanFilter(model)
@@ -87,12 +83,12 @@ def rts_smoother(
     True
     """
     check_gaussian(filter, "rts_smoother")
-    course = Course.of(filter.model, checked(result, filter.model), dt, controls, times)
-    return collected(filter.model, result, course, gaussian_steps(filter, result, course))
+    course = Course.of(filter.model, result, dt, controls, times)
+    return course.smooth(filter.model, result, gaussian_steps(filter, result, course))
 
 
 def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: A002
-    """Raise TypeError unless it is a Kalman filter that keeps a Gaussian; the error names what else will do, too."""
+    """Raise TypeError unless `filter` is a Kalman filter that keeps one Gaussian; `or_else` names other kinds."""
     if isinstance(filter, KalmanFilter) and isinstance(filter.belief, GaussianBelief):
         return
     name = f"the class {filter.__name__}" if isinstance(filter, type) else type(filter).__name__
@@ -110,7 +106,7 @@ def gaussian_steps(
 ) -> list[GaussianStep]:
     """Return the steps of a result as Gaussians."""
     belief: Any = filter.belief
-    onward = [*course.moves, Transition(filter.model)]  # the last leads nowhere
+    onward = [*course.transitions, Transition(filter.model)]  # the last leads nowhere
     return [
         GaussianStep(result.means[row], result.covariances[row], belief.rule, transition)
         for row, transition in zip(course.last, onward, strict=True)
@@ -119,7 +115,7 @@ def gaussian_steps(
 
 @dataclass(frozen=True, eq=False)
 class GaussianStep:
-    """The filtered moments of a step, and the move from there (see `Filtered`)."""
+    """The filtered moments of a step, and the transition from there (a `FilteredStep`)."""
 
     mean: Array
     covariance: Array
@@ -127,18 +123,24 @@ class GaussianStep:
     onward: Transition
 
     @property
-    def belief(self) -> Belief:
-        """The filtered moments."""
+    def belief(self) -> Horizons:
+        """See `FilteredStep`."""
         return self.mean[None], self.covariance[None]
 
     @cached_property
     def _prediction(self) -> tuple[Array, Array, Array]:
-        """Mean (d,) and covariance (d, d) predicted of the next step, and the gain (d, d) from there."""
-        predicted = predicted_gaussians(self.onward, self.mean[None], self.covariance[None], self.rule)
+        """Predicted mean (d,) and covariance (d, d) of the next step, and the gain (d, d) from there."""
+        predicted = predict_gaussians(self.onward, self.mean[None], self.covariance[None], self.rule)
         mean, covariance, cross = (part[0] for part in predicted)
-        return mean, covariance, cross @ _inverse(covariance)
+        # the inverse of the covariance on its range, whatever the units of the dimensions
+        scale = np.sqrt(np.diagonal(covariance))
+        scale = np.where(scale > 0, scale, 1.0)
+        values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+        positive = values > RANGE_EIGENVALUE
+        vectors = vectors[:, positive] / scale[:, None]
+        return mean, covariance, cross @ ((vectors / values[positive]) @ vectors.T)
 
-    def back(self, after: Any, later: Belief) -> Belief:
+    def back(self, after: Any, later: Horizons) -> Horizons:
         """Carry moments (K, d) and (K, d, d) of the next step to this one."""
         transition, (next_means, next_covariances) = self.onward, later
         mean, covariance, gain = self._prediction
@@ -146,16 +148,6 @@ class GaussianStep:
         covariances = self.covariance + gain @ (next_covariances - covariance) @ gain.T
         return transition.wrapped(means), definite(covariances, self.covariance, transition.step - 1, "smoothed")
 
-    def moments(self, belief: Belief) -> tuple[Array, Array]:
-        """Mean and covariance of the first horizon."""
+    def moments(self, belief: Horizons) -> tuple[Array, Array]:
+        """See `FilteredStep`."""
         return wrap_angles(belief[0][0], circular_dims(self.onward.model)), belief[1][0]
-
-
-def _inverse(covariance: Array) -> Array:
-    """Return the inverse of a covariance (d, d) on what it spans, zero elsewhere, whatever the units of its dimensions."""
-    scale = np.sqrt(np.diagonal(covariance))
-    scale = np.where(scale > 0, scale, 1.0)
-    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
-    kept = values > EMPTY
-    vectors = vectors[:, kept] / scale[:, None]
-    return (vectors / values[kept]) @ vectors.T

@@ -6,31 +6,31 @@ Association 99, algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import Array, as_generator, check_count
-from herdfilter._one_line import summary_repr
+from herdfilter._repr import summary_repr
 from herdfilter.angles import moments
 from herdfilter.filters import FilterResult, ParticleFilter
-from herdfilter.filters.views import Views
+from herdfilter.filters.results import Views
 from herdfilter.models.contract import Model, circular_dims
-from herdfilter.smoothing._course import Course, checked, model_of, particles_of
-from herdfilter.smoothing._density import backward_weights, require_density, rows_at_once
+from herdfilter.smoothing.marginal import backward_weights, require_density, rows_at_once
+from herdfilter.smoothing.results import Course, model_of, particles_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectories(Views):
-    """Independent draws, given the particles, of the whole state sequence given all observations.
+    """Trajectories drawn independently from the particles, given all observations.
 
     Attributes
     ----------
     x : ndarray, shape (m, T, d)
-        States of each of m trajectories, one for each row of the filter's result; angles in [-pi, pi).
+        States of m trajectories, one for each row of the filter's result; angles in [-pi, pi).
     circular : tuple of int
         Indices of the angle-valued dimensions.
     steps, times : ndarray, shape (T,), or None
@@ -87,17 +87,12 @@ def backward_simulation(
 
     .. math:: \propto w_t^i\, p(\tilde x_{t+1} \mid x_t^i).
 
-    The weights are logarithms throughout, so that they do not vanish where the density is merely small. Particles of every
-    proposal and every resampling scheme will do. Time grows as T m n.
+    Particles of every proposal and every resampling scheme can be used. Time grows as T m n.
 
     Parameters
     ----------
-    model : object or ParticleFilter
-        The model that was filtered, or the filter; with `transition_mean` and `transition_covariance`, or
-        `transition_log_density`, which comes first where it exists. Residuals of angles are wrapped, which takes the noise
-        to be narrow on the circle.
-    result : FilterResult
-        Of ``ParticleFilter.run(..., keep_particles=True)``, T rows with n particles. Rows of the same time are one state.
+    model, result
+        As for `marginal_smoother`.
     n_trajectories : int
         Number of trajectories m.
     rng : numpy.random.Generator or int or None
@@ -107,17 +102,12 @@ def backward_simulation(
 
     Raises
     ------
-    TypeError
-        If the model has no transition density, or `result` is not a `FilterResult`.
-    ValueError
-        If `result` has no particles, a length or a number does not fit, or the transition noise is rank-deficient: then no
-        particle but the ancestor leads to a state, and there is no density to weigh by.
-    UnreachableStateError
-        If a transition density of the model's own vanishes from all particles to a state that was drawn.
+    TypeError, UnreachableStateError, ValueError
+        As from `marginal_smoother`.
 
     Examples
     --------
-    Whole trajectories can be asked anything; here, how high the state was at most. Means of every step cannot tell that.
+    Trajectories show the highest value of the state, which the means of the steps do not.
 
     >>> model = hf.models.linear_chain(1)
     >>> truth, z = hf.simulate(model, steps=20, rng=1)
@@ -131,30 +121,25 @@ def backward_simulation(
     model, user = model_of(model), "backward_simulation"
     require_density(model, user)
     m, rng = check_count("n_trajectories", n_trajectories), as_generator(rng)
-    course = Course.of(model, checked(result, model), dt, controls, times)
+    course = Course.of(model, result, dt, controls, times)
     particles, weights = (part[course.last] for part in particles_of(result))
     x = np.empty((m, len(particles), model.dim))
     with np.errstate(divide="ignore"):  # particles of weight zero are never chosen
         chosen = _choose(np.log(weights[-1:]), np.zeros(m, dtype=int), rng.random(m))
     x[:, -1] = particles[-1, chosen]
     for k in range(len(particles) - 2, -1, -1):
-        backward = backward_weights(course.moves[k], particles[k], weights[k], user)
-        chosen = _earlier(backward, particles[k + 1], chosen, rng.random(m), rows_at_once(particles[k]))
+        backward = backward_weights(course.transitions[k], particles[k], weights[k], user)
+        later, u, size = chosen, rng.random(m), rows_at_once(particles[k])
+        order, chosen = np.argsort(later), np.empty(m, dtype=int)  # trajectories that have met share their weights
+        for part in (order[start : start + size] for start in range(0, m, size)):
+            states, owner = np.unique(later[part], return_inverse=True)
+            chosen[part] = _choose(backward(particles[k + 1][states]), owner, u[part])
         x[:, k] = particles[k, chosen]
-    return Trajectories(x[:, course.place], circular_dims(model), result.times, result.steps)
+    return Trajectories(x[:, course.step_of_row], circular_dims(model), result.times, result.steps)
 
 
-def _earlier(backward: Callable[[Array], Array], x_next: Array, later: np.ndarray, u: Array, size: int) -> np.ndarray:
-    """Choose a particle before each of those that are numbered `later` (m,) among x_next, `size` of them at a time."""
-    chosen = np.empty(len(later), dtype=int)
-    order = np.argsort(later)  # trajectories that have met are weighed together
-    for part in (order[start : start + size] for start in range(0, len(later), size)):
-        states, owner = np.unique(later[part], return_inverse=True)
-        chosen[part] = _choose(backward(x_next[states]), owner, u[part])
-    return chosen
-
-
-def _choose(log_weights: Array, row: np.ndarray, u: Array) -> np.ndarray:
-    """Draw an index by each of some rows of log-weights (r, n), by uniform numbers in [0, 1) of the same shape as `row`."""
+def _choose(log_weights: Array, row: np.ndarray, u: Array) -> NDArray[np.intp]:
+    """Draw an index for each u (m,) in [0, 1) by the row of log-weights (r, n) that `row` (m,) names."""
     cumulative = np.cumsum(np.exp(log_weights - log_weights.max(axis=1, keepdims=True)), axis=1)
-    return np.count_nonzero(cumulative[row] <= (u * cumulative[row, -1])[:, None], axis=1)
+    index: NDArray[np.intp] = np.count_nonzero(cumulative[row] <= (u * cumulative[row, -1])[:, None], axis=1)
+    return index

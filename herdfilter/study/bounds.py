@@ -9,7 +9,7 @@ and that is computed, on covariances: Q may be singular where F does not vary ou
 linear.
 
 The bound is on the average over all truths. It is attained where the model is linear and Gaussian, and loose where the
-posterior has several modes. Errors of angles are taken as small: it knows nothing of wrapping. Where
+posterior has several modes. Errors of angles count as small: nothing is wrapped. If
 :math:`\mathrm E[H^\top R^{-1} H]` is infinite, as of bearings from a sensor that the target may come arbitrarily near
 to, the nearest simulated targets dominate the mean, and the bound falls slowly with `runs`.
 """
@@ -26,6 +26,8 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import (
     ADDITIVE,
     OBSERVED,
+    VectorFunction,
+    central_differences,
     circular_dims,
     observation_circular,
     observation_covariance,
@@ -36,16 +38,15 @@ from herdfilter.models.contract import (
     transition_covariance,
     transition_mean,
 )
-from herdfilter.models.jacobians import VectorFunction, differences
 
 _NOISELESS = 1e-10
-"""Variance, as a share of the largest, that counts as none."""
+"""Variances up to this share of the largest count as zero."""
 
 
 def posterior_cramer_rao_bound(
     model: Any, steps: int, dt: float = 1.0, runs: int = 1000, rng: np.random.Generator | int | None = None
 ) -> Array:
-    r"""Lower bound of the mean squared error matrix of every filter (Tichavsky, Muravchik and Nehorai 1998, eq. 21).
+    r"""Return the least mean squared error matrix of every filter (Tichavsky, Muravchik and Nehorai 1998, eq. 21).
 
     For :math:`x_{k+1} = f(x_k) + N(0, Q)`, :math:`z_k = h(x_k) + N(0, R)` the information obeys
 
@@ -102,19 +103,26 @@ def posterior_cramer_rao_bound(
     P = _initial_bound(model.initial, x)
     bounds = np.empty((T, model.dim, model.dim))
     for step in range(1, T + 1):
-        F = _transition_jacobians(model, x, dt, step)
+        F = _jacobians(model, "transition", x, dt, None, step)
         Q = transition_covariance(model, dt, step)
         P = _informed(P, _variation(F, Q, step))
         mean = F.mean(axis=0)
         P = Q + mean @ P @ mean.T
         x = sample_transition(model, x, rng, dt, None, step)
-        P = _informed(P, _observation_information(model, x, step))
+        H = _jacobians(model, "observation", x, step)
+        R = observation_covariance(model, H.shape[1], step)
+        try:
+            whitened = np.linalg.solve(np.linalg.cholesky(R), H)
+        except np.linalg.LinAlgError:
+            expected = f"a positive definite matrix at step {step}"
+            raise ValueError(f"observation_covariance: expected {expected}, got {R.tolist()}") from None
+        P = _informed(P, np.einsum("rij,rik->jk", whitened, whitened) / len(x))
         bounds[step - 1] = P
     return bounds
 
 
 def _initial_bound(initial: GaussianMixture, x: Array) -> Array:
-    """Inverse of the Fisher information of the initial density, over draws x (runs, d) where it is no Gaussian."""
+    """Return the inverse Fisher information of the initial density, over draws x (runs, d) unless it is one Gaussian."""
     if len(initial) == 1:
         return initial.covariance
     logs = initial.component_log_densities(x)
@@ -137,7 +145,7 @@ def _informed(P: Array, information: Array) -> Array:
 
 
 def _variation(F: Array, Q: Array, step: int) -> Array:
-    """``E[(F - E F)' Q^-1 (F - E F)]`` of Jacobians (runs, d, d), with the pseudo-inverse of Q."""
+    """Return ``E[(F - E F)' Q^-1 (F - E F)]`` of Jacobians (runs, d, d), with the pseudo-inverse of Q."""
     centred = F - F.mean(axis=0)
     sd = np.sqrt(np.diagonal(Q))
     scale = np.where(sd > 0, sd, 1.0)
@@ -145,44 +153,18 @@ def _variation(F: Array, Q: Array, step: int) -> Array:
     along = vectors.T @ (centred / scale[:, None])
     noisy = values > _NOISELESS * max(values[-1], 0.0)
     if (np.abs(along[:, ~noisy]) > 1e-6 * np.abs(F / scale[:, None]).max()).any():
-        raise ValueError(
-            f"transition_covariance: expected noise in every direction in which the transition is nonlinear, "
-            f"got a singular matrix at step {step}"
-        )
+        expected = "noise in every direction in which the transition is nonlinear"
+        raise ValueError(f"transition_covariance: expected {expected}, got a singular matrix at step {step}")
     whitened = along[:, noisy] / np.sqrt(values[noisy])[:, None]
     return np.einsum("rij,rik->jk", whitened, whitened) / len(F)
 
 
-def _observation_information(model: Any, x: Array, step: int) -> Array:
-    """``E[H' R^-1 H]`` over states x (runs, d)."""
-    H = _observation_jacobians(model, x, step)
-    R = observation_covariance(model, H.shape[1], step)
-    try:
-        whitened = np.linalg.solve(np.linalg.cholesky(R), H)
-    except np.linalg.LinAlgError:
-        raise ValueError(
-            f"observation_covariance: expected a positive definite matrix at step {step}, got {R.tolist()}"
-        ) from None
-    return np.einsum("rij,rik->jk", whitened, whitened) / len(x)
-
-
-def _transition_jacobians(model: Any, x: Array, dt: float, step: int) -> Array:
-    """Jacobians of the transition mean at states (runs, d), (runs, d, d)."""
-    if hasattr(model, "transition_jacobian"):
-        return np.asarray(model.transition_jacobian(x, dt, None, step), dtype=np.float64)
-    circular = circular_dims(model)
-    return _differences(VectorFunction(lambda y: transition_mean(model, y, dt, None, step), lambda _: circular), x)
-
-
-def _observation_jacobians(model: Any, x: Array, step: int) -> Array:
-    """Jacobians of the mean observation at states (runs, d), (runs, k, d)."""
-    if hasattr(model, "observation_jacobian"):
-        return np.asarray(model.observation_jacobian(x, step), dtype=np.float64)
-    return _differences(
-        VectorFunction(lambda y: observation_mean(model, y, step), lambda size: observation_circular(model, size)),
-        x,
-    )
-
-
-def _differences(function: VectorFunction, x: Array) -> Array:
-    return differences(function, x, x.std(axis=0)[None])[1]
+def _jacobians(model: Any, of: str, x: Array, *arguments: Any) -> Array:
+    """Return the Jacobians (runs, k, d) of the mean of the transition or the observation at states (runs, d)."""
+    if hasattr(model, f"{of}_jacobian"):
+        return np.asarray(getattr(model, f"{of}_jacobian")(x, *arguments), dtype=np.float64)
+    if of == "transition":
+        mean = VectorFunction(lambda y: transition_mean(model, y, *arguments), lambda _: circular_dims(model))
+    else:
+        mean = VectorFunction(lambda y: observation_mean(model, y, *arguments), lambda k: observation_circular(model, k))
+    return central_differences(mean, x, x.std(axis=0)[None])[1]

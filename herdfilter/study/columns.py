@@ -1,7 +1,7 @@
-"""Every column of the result table and every series over time, declared once.
+"""Every column of the result table and every series over time, declared once, and the headings of the tables.
 
-Store, summary, command line, report and figures go through these lists. A new number takes a function of the evidence
-(measures.py), one `Column` here, and a test of the function.
+Store, summary, command line, report and figures go through these lists. A new number takes one `Column` here, a function of
+the record of a run (measures.py) where it is more than a line, and a test.
 """
 
 from __future__ import annotations
@@ -9,25 +9,35 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.study import measures, steps
-from herdfilter.study.evidence import Evidence
+from herdfilter.study import measures
+from herdfilter.study.metrics import inside_ellipsoid, root_mean
+from herdfilter.study.run_record import RunRecord
+from herdfilter.study.scenario import Scenario
 from herdfilter.study.statistics import (
+    SeriesSummary,
     Summary,
     mean,
     mean_and_median,
     mean_beside_band,
+    mean_over_time,
     mean_with_interval,
     median,
+    median_over_time,
     median_with_interval,
+    normalised_over_time,
     rms,
     rms_and_median,
+    rms_over_time,
     total,
 )
 
-__all__ = ["Column"]
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def digits(number: float) -> str:
@@ -53,41 +63,34 @@ class Column:
     Attributes
     ----------
     name : str
-        Of the column in the table of runs, in the store and, with endings, in the summary.
+        Name in the table of runs, in the store and, with endings, in the summary.
     meaning : str
-        What it is.
+        Explanation in words.
     measure : callable
-        The evidence of a run -> the number; NaN where it cannot be had.
+        Function of the record of a run; NaN where the number cannot be had.
     summary : callable, optional
-        How the runs of a filter are summarised (`statistics.Summary`); not at all without one.
+        Statistic over the runs of a filter (`statistics.Summary`); without one the summary leaves it out.
     label : str
         Heading in the tables of the command line and the report, with ``{unit}`` filled in; without one it is in the CSV
         files only.
     format : callable
-        How the tables write it.
+        Function that writes it in the tables.
     brief : bool
-        Whether it stands in the narrow table of the command line, too.
+        The narrow table of the command line has it, too.
     figure : str
         ``"error"``: drawn against particle count and time; ``"scaled"``: in place of these for a family of models, whose
         units differ. ``"consistency"``: drawn beside its band, 1 is right.
     title : str
-        Of its panel in a figure.
+        Title of its panel in a figure.
     time : bool
-        Whether it differs from one machine, and one hour, to the next.
+        It differs from one machine, and one hour, to the next.
     of_reference : bool
-        Whether it is known without the filter's result, so that a failed run has it.
-
-    Examples
-    --------
-    >>> from herdfilter.study.columns import Column
-    >>> column = Column("steps", "How many steps the run has.", lambda run: len(run.recording))
-    >>> column.name, column.format(12.345)
-    ('steps', '12.3')
+        It is known without the filter's result, so that a failed run has it.
     """
 
     name: str
     meaning: str
-    measure: Callable[[Evidence], float]
+    measure: Callable[[RunRecord], float | np.floating[Any]]
     summary: Summary | None = None
     label: str = ""
     format: Callable[[float], str] = digits
@@ -109,7 +112,7 @@ COLUMNS = (
     Column(
         "reference_error",
         "root mean square over time of the distance to the reference's posterior mean",
-        measures.reference_error,
+        lambda run: root_mean(run.against_reference),
         rms_and_median,
         "RMS error to the reference{unit}",
         figure="error",
@@ -142,7 +145,7 @@ COLUMNS = (
     Column(
         "rmse",
         "root mean square over time of the distance to the truth",
-        measures.rmse,
+        lambda run: root_mean(run.truth),
         rms_and_median,
         "RMS error to the truth{unit}",
         figure="error",
@@ -151,7 +154,7 @@ COLUMNS = (
     Column(
         "gospa",
         "of many targets: GOSPA distance of the estimates to the targets, mean over time",
-        measures.gospa,
+        lambda run: run.of_sets("gospa").mean(),
         mean_and_median,
         "GOSPA{unit}",
         figure="error",
@@ -161,28 +164,28 @@ COLUMNS = (
         "gospa_localisation",
         "part of GOSPA by the distances of assigned estimates: p-th root of its mean over time; the p-th powers of the "
         "three parts sum to the mean of that of GOSPA",
-        measures.gospa_part("localisation"),
+        lambda run: measures.gospa_part(run, "localisation"),
         mean,
         "GOSPA: localisation{unit}",
     ),
     Column(
         "gospa_missed",
         "likewise the part by targets without an estimate",
-        measures.gospa_part("missed"),
+        lambda run: measures.gospa_part(run, "missed"),
         mean,
         "GOSPA: missed{unit}",
     ),
     Column(
         "gospa_false",
         "likewise the part by estimates without a target",
-        measures.gospa_part("false"),
+        lambda run: measures.gospa_part(run, "false"),
         mean,
         "GOSPA: false{unit}",
     ),
     Column(
         "ospa",
         "of many targets: OSPA distance of the estimates to the targets, mean over time",
-        measures.ospa,
+        lambda run: run.of_sets("ospa").mean(),
         mean_with_interval,
         "OSPA{unit}",
         brief=True,
@@ -190,7 +193,7 @@ COLUMNS = (
     Column(
         "label_switches",
         "how often a target was given another label than it had last",
-        measures.label_switches,
+        lambda run: np.nan if run.sets is None else run.sets.label_switches,
         mean,
         "label switches",
         brief=True,
@@ -198,12 +201,12 @@ COLUMNS = (
     Column(
         "cardinality_error",
         "absolute difference of the numbers of estimates and of targets, mean over time",
-        measures.cardinality_error,
+        lambda run: np.abs(run.of_sets("cardinality")).mean(),
         mean,
         "error of the number of targets",
     ),
     Column("final_rmse", "rmse over the final part of the run", measures.final_rmse),
-    Column("log_likelihood", "log-likelihood of all observations", measures.log_likelihood),
+    Column("log_likelihood", "log-likelihood of all observations", measures.log_likelihood_of),
     Column(
         "log_likelihood_error",
         "log-likelihood minus that of the reference",
@@ -211,23 +214,37 @@ COLUMNS = (
         rms,
         "RMS error of the log-likelihood",
     ),
-    Column("ess", "effective sample size, mean over time", measures.mean_ess, mean, "effective sample size"),
+    Column("ess", "effective sample size, mean over time", lambda run: run.ess.mean(), mean, "effective sample size"),
     Column(
         "anees",
         "normalised estimation error squared over its degrees of freedom: 1 where covariances are right",
-        measures.anees,
+        lambda run: measures.normalised_mean(run.nees, run.nees_degrees),
         mean_beside_band("nees_degrees"),
         "ANEES",
         figure="consistency",
         title="ANEES: covariance of the state",
     ),
-    Column("nees_inside", "share of steps with the truth in the 95 % ellipsoid", measures.nees_inside, mean),
-    Column("nees_singular", "number of steps whose covariance is singular", measures.nees_singular, total),
-    Column("nees_degrees", "degrees of freedom of one step: the dimension of the state", measures.state_dim),
+    Column(
+        "nees_inside",
+        "share of steps with the truth in the 95 % ellipsoid",
+        lambda run: inside_ellipsoid(run.nees, run.nees_degrees),
+        mean,
+    ),
+    Column(
+        "nees_singular",
+        "number of steps whose covariance is singular",
+        lambda run: np.nan if run.covariances is None else np.isnan(run.nees).sum(),
+        total,
+    ),
+    Column(
+        "nees_degrees",
+        "degrees of freedom of one step: the dimension of the state",
+        lambda run: np.nan if run.recording.many else run.model.dim,
+    ),
     Column(
         "nis",
         "normalised innovation squared over its degrees of freedom: 1 where predictions are right",
-        measures.nis,
+        lambda run: measures.normalised_mean(run.nis, run.nis_degrees),
         mean_beside_band("nis_degrees"),
         "NIS",
         figure="consistency",
@@ -236,10 +253,14 @@ COLUMNS = (
     Column(
         "nis_inside",
         "share of observations in the 95 % ellipsoid of their prediction",
-        measures.nis_inside,
+        lambda run: inside_ellipsoid(run.nis, run.nis_degrees),
         mean,
     ),
-    Column("nis_degrees", "number of entries observed", measures.entries_observed),
+    Column(
+        "nis_degrees",
+        "number of entries observed",
+        lambda run: run.nis_degrees.sum() if run.recording.scans is None else np.nan,
+    ),
     Column(
         "energy_distance",
         "energy distance of the particles to the exact posterior, in its standard deviations",
@@ -250,13 +271,13 @@ COLUMNS = (
     Column(
         "ms_per_step",
         "milliseconds per step, compilation excluded",
-        measures.ms_per_step,
+        lambda run: 1e3 * run.seconds / len(run.recording),
         median,
         "ms per step",
         brief=True,
         time=True,
     ),
-    Column("seconds", "seconds for the run", measures.seconds, median, time=True),
+    Column("seconds", "seconds for the run", lambda run: run.seconds, median, time=True),
     Column(
         "diverged",
         "whether the run failed, or final_rmse exceeds the scenario's bound",
@@ -285,51 +306,129 @@ class Series:
     Attributes
     ----------
     name : str
-        Of the series in the store.
+        Name in the store.
     measure : callable
-        The evidence of a run -> values (T,), NaN where there is none.
+        Function of the record of a run; values (T,), NaN where there is none.
     over_time : callable, optional
-        The series of all runs -> columns of `over_time` (`steps.Steps`).
+        Function of the series of all runs that gives columns of `over_time` (`SeriesSummary`).
     """
 
     name: str
-    measure: Callable[[Evidence], Array]
-    over_time: steps.Steps | None = None
+    measure: Callable[[RunRecord], Array]
+    over_time: SeriesSummary | None = None
 
 
 SERIES = (
-    Series("truth", lambda run: run.truth, steps.errors("rmse")),
-    Series("reference", lambda run: run.against_reference, steps.errors("reference_error")),
-    Series("gospa", lambda run: run.of_sets("gospa"), steps.mean_and_band),
-    Series("ospa", lambda run: run.of_sets("ospa"), steps.mean_and_band),
-    Series("cardinality", lambda run: run.of_sets("cardinality"), steps.mean_and_band),
-    Series("ess", lambda run: run.ess, steps.band),
-    Series("nees", lambda run: run.nees, steps.over_degrees),
+    Series("truth", lambda run: run.truth, rms_over_time("rmse")),
+    Series("reference", lambda run: run.against_reference, rms_over_time("reference_error")),
+    Series("gospa", lambda run: run.of_sets("gospa"), mean_over_time),
+    Series("ospa", lambda run: run.of_sets("ospa"), mean_over_time),
+    Series("cardinality", lambda run: run.of_sets("cardinality"), mean_over_time),
+    Series("ess", lambda run: run.ess, median_over_time),
+    Series("nees", lambda run: run.nees, normalised_over_time),
     Series("nees_degrees", lambda run: run.nees_degrees),
-    Series("nis", lambda run: run.nis, steps.over_degrees),
+    Series("nis", lambda run: run.nis, normalised_over_time),
     Series("nis_degrees", lambda run: run.nis_degrees),
-    Series("energy_distance", lambda run: run.energy_distances, steps.band),
+    Series("energy_distance", lambda run: run.energy_distances, median_over_time),
 )
-"""The series: squared errors, what else is plotted over time, and degrees of freedom (name with ``_degrees``)."""
+"""The series: squared errors, other curves over time, and degrees of freedom (name with ``_degrees``)."""
 
 
-def measured(run: Evidence) -> dict[str, float]:
-    """Measure every column of a run."""
-    return {column.name: float(column.measure(run)) for column in COLUMNS}
+def measured(run: RunRecord, of_reference: bool = False) -> dict[str, float]:
+    """Measure every column of a run, or only those `of_reference`, which a failed run has, too."""
+    return {column.name: float(column.measure(run)) for column in COLUMNS if column.of_reference or not of_reference}
 
 
-def measured_without_result(run: Evidence) -> dict[str, float]:
-    """Measure the columns that a failed run has, too."""
-    return {column.name: float(column.measure(run)) for column in COLUMNS if column.of_reference}
-
-
-def series_of(run: Evidence) -> dict[str, Array]:
+def series_of(run: RunRecord) -> dict[str, Array]:
     """Return the series of a run that have a value at some step, each (T,)."""
     found = {series.name: series.measure(run) for series in SERIES}
-    some = {name for name, values in found.items() if not name.endswith("_degrees") and has_any(values)}
+    some = {name for name, values in found.items() if not name.endswith("_degrees") and np.isfinite(values).any()}
     return {name: values for name, values in found.items() if name.removesuffix("_degrees") in some}
 
 
-def has_any(values: Array) -> bool:
-    """Whether some value is finite."""
-    return any(map(math.isfinite, values))
+def error_measures(table: pd.DataFrame) -> list[str]:
+    """Return the columns of errors that have values, the one that ranks filters first; at least the error to the truth.
+
+    Models of a family have units of their own: errors to the reference are in posterior standard deviations there.
+    """
+    figure = "error" if {"model", "models"}.isdisjoint(table) else "scaled"
+    errors = [column.name for column in COLUMNS if column.figure == figure]
+    return [name for name in errors if name in table and table[name].notna().any()] or ["rmse"]
+
+
+def error_measure(table: pd.DataFrame) -> str:
+    """Return the column that ranks filters: error to the reference if there is one, else to the truth; or GOSPA."""
+    return error_measures(table)[0]
+
+
+def error_text(measure: str, preposition: str = "to") -> str:
+    """Name a column of errors in words, as in ``error to the truth``."""
+    if measure == "gospa":
+        return "GOSPA"
+    return f"error {preposition} the {'truth' if measure == 'rmse' else 'reference'}"
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A column of the summary as a table shows it; `brief` ones stand in the narrow table, too."""
+
+    name: str
+    label: str
+    format: Callable[[float], str] = digits
+    brief: bool = False
+
+    def value(self, row: pd.Series[Any]) -> str:
+        """Write the number of a row of the summary."""
+        return self.format(float(row[self.name]))
+
+    def interval(self, row: pd.Series[Any]) -> tuple[str, str] | None:
+        """Write both ends of its interval; None with too few runs, or of a ratio to itself."""
+        low, high = (float(row.get(f"{self.name}_{end}", np.nan)) for end in ("low", "high"))
+        return (self.format(low), self.format(high)) if high > low else None
+
+
+def headings(summary: pd.DataFrame, scenario: Scenario) -> list[Heading]:
+    """Return the columns of a summary worth showing: the median error first, then everything measured."""
+    unit = f" ({scenario.unit})" if scenario.unit else ""
+    rank = error_measure(summary)
+    worth = [Heading(f"{rank}_median", f"median {error_text(rank)}{unit}", brief=True)]
+    if summary["filter"].nunique() > 1:
+        worth.append(Heading("ratio", f"ratio to {summary['baseline'].iloc[0]}", brief=True))
+    for column in COLUMNS:
+        if column.name == "diverged" and scenario.targets is not None:
+            continue  # runs that failed, which are counted by themselves
+        if column.name == "diverged" and localises(scenario):
+            worth.append(Heading("diverged", "localised", lambda share: percent(1 - share), brief=True))
+        elif column.label and summary[column.name].notna().any():
+            worth.append(Heading(column.name, column.label.format(unit=unit), column.format, column.brief))
+    return [*worth, Heading("failures", "failed", lambda count: f"{count:.0f}")]
+
+
+def headings_of_models(models: pd.DataFrame) -> list[Heading]:
+    """Return the columns of `over_models` that some filter has."""
+    base = models["baseline"].iloc[0]
+    every = [
+        Heading("ratio", f"error over {base}'s", brief=True),
+        Heading("ratio_10", "10 %"),
+        Heading("ratio_50", "median"),
+        Heading("ratio_90", "90 %", brief=True),
+        Heading("above", "above 1", percent, brief=True),
+        Heading("above_shown", "shown above 1", percent),
+        Heading("variance_right", "variance right", percent, brief=True),
+        Heading("variance_50", "ratio of variances"),
+        Heading("log_likelihood", f"log-likelihood: distance over {base}'s"),
+        Heading("lost", "lost", percent, brief=True),
+        Heading("time", "time", brief=True),
+        Heading("time_90", "time, 90 %"),
+        Heading("time_worst", "time, worst"),
+        Heading("exponent", "exponent in n"),
+        Heading("exponent_worst", "exponent, worst"),
+        Heading("uncertain", "reference uncertain", lambda count: f"{count:.0f}"),
+        Heading("unknown", "no reference", lambda count: f"{count:.0f}"),
+    ]
+    return [one for one in every if models[one.name].notna().any()]
+
+
+def localises(scenario: Scenario) -> bool:
+    """Return True if runs that localised are counted, as with real data, and not those that diverged."""
+    return scenario.data is not None and scenario.divergence is not None

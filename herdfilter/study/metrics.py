@@ -1,19 +1,23 @@
-"""Errors and consistency of one estimated trajectory."""
+"""Errors and consistency of one estimated trajectory, and distances of estimates to many targets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_numbers
+from herdfilter._checks import Array, as_array, as_numbers, short_repr
 from herdfilter.models.contract import wrap_angles
+from herdfilter.study.targets import Targets
+from herdfilter.tracking.metrics import gospa, label_switches, ospa
 
-__all__ = ["energy_distance_on_line", "inside_ellipsoid", "normalised_squares", "root_mean", "squared_error"]
+__all__ = ["normalised_squares", "squared_error"]
 
 
 def squared_error(estimate: Array, target: Array, dims: Sequence[int], circular: Sequence[int] = ()) -> Array:
-    """Squared Euclidean distance at every step over the dimensions named, angles wrapped; (T, d) -> (T,).
+    """Return the squared Euclidean distance at every step over the given dimensions, angles wrapped; (T, d) -> (T,).
 
     Examples
     --------
@@ -28,33 +32,26 @@ def squared_error(estimate: Array, target: Array, dims: Sequence[int], circular:
 
 
 def root_mean(squared: Array) -> float:
-    """Square root of the mean.
-
-    Examples
-    --------
-    >>> from herdfilter.study.metrics import root_mean
-    >>> print(round(root_mean(np.array([16.0, 16.0, 4.0])), 3))  # the root of 12
-    3.464
-    """
-    return float(np.sqrt(np.mean(as_numbers("squared", squared, (None,)))))
+    """Return the square root of the mean."""
+    return float(np.sqrt(np.mean(squared)))
 
 
 def normalised_squares(errors: Array, covariances: Array) -> Array:
-    r"""Normalised estimation error squared :math:`e^\top P^{-1} e` (Bar-Shalom, Li and Kirubarajan 2001, section 5.4).
+    r"""Return the normalised estimation errors squared, :math:`e^\top P^{-1} e` (Bar-Shalom, Li and Kirubarajan 2001, 5.4).
 
     Parameters
     ----------
     errors : ndarray, shape (T, d)
         Truth minus estimate, angles wrapped.
     covariances : ndarray, shape (T, d, d)
-        What the filter holds the covariances of its errors to be.
+        Covariances that the filter states for its errors.
 
     Returns
     -------
     ndarray, shape (T,)
-        Of mean d where the covariances are right, and chi-square with d degrees of freedom where the errors are Gaussian,
-        too. NaN where a covariance is singular: particles that lie in a subspace give no finite number for errors
-        outside.
+        Their mean is d if the covariances are right, and they are chi-square with d degrees of freedom if the errors are
+        Gaussian, too. NaN where a covariance is singular: errors outside the subspace of the particles have no finite
+        number.
 
     Examples
     --------
@@ -71,34 +68,25 @@ def normalised_squares(errors: Array, covariances: Array) -> Array:
     values, vectors = np.linalg.eigh(covariances[some] / (scale[:, :, None] * scale[:, None, :]))
     along = (vectors * (errors[some] / scale)[:, :, None]).sum(axis=1)
     regular = values[:, 0] > _SINGULAR
-    with np.errstate(over="ignore"):  # of a filter that has lost its target, and is sure of where it is
+    with np.errstate(over="ignore"):  # of a lost filter with a small covariance
         result[np.flatnonzero(some)[regular]] = (along[regular] ** 2 / values[regular]).sum(axis=1)
     return result
 
 
 _SINGULAR = 1e-12
-"""Smallest eigenvalue of a correlation matrix that is not put down to rounding."""
+"""Eigenvalues of a correlation matrix up to here count as rounding errors of zero."""
 
 
 def inside_ellipsoid(squares: Array, degrees: Array, level: float = 0.95) -> float:
-    """Share of normalised squares (T,) within the ellipsoid of probability `level` of a Gaussian; NaN is left out.
-
-    Examples
-    --------
-    >>> from herdfilter.study.metrics import inside_ellipsoid
-    >>> squares = np.array([0.5, 3.0, 5.9, 6.1])  # the quantile of chi-square with 2 degrees is 5.99
-    >>> print(inside_ellipsoid(squares, np.full(4, 2.0)))
-    0.75
-    """
+    """Return the share of normalised squares (T,) within the ellipsoid of probability `level` of a Gaussian, without NaN."""
     from scipy.special import chdtri
 
-    squares, degrees = as_numbers("squares", squares, (None,)), as_numbers("degrees", degrees, (None,))
     some = np.isfinite(squares)
     return float(np.mean(squares[some] <= chdtri(degrees[some], 1 - level))) if some.any() else np.nan
 
 
 def energy_distance_on_line(x: Array, weights: Array, edges: Array, masses: Array) -> float:
-    r"""Energy distance :math:`2 \int (F_n - G)^2` of weighted points to a density that is constant in cells.
+    r"""Return the energy distance :math:`2 \int (F_n - G)^2` of weighted points to a density that is constant in cells.
 
     Szekely and Rizzo (2013), "Energy statistics", in one dimension.
 
@@ -106,7 +94,7 @@ def energy_distance_on_line(x: Array, weights: Array, edges: Array, masses: Arra
     ----------
     x, weights : ndarray, shape (n,)
     edges : ndarray, shape (N + 1,)
-        Of the cells, increasing.
+        Edges of the cells, increasing.
     masses : ndarray, shape (N,)
         Probability of each cell.
 
@@ -114,20 +102,105 @@ def energy_distance_on_line(x: Array, weights: Array, edges: Array, masses: Arra
     -------
     float
         In the unit of `x`; exact, and for n independent draws of mean ``E|X - X'| / n``.
-
-    Examples
-    --------
-    >>> from herdfilter.study.metrics import energy_distance_on_line
-    >>> edges, masses = np.array([0.0, 1.0]), np.array([1.0])  # uniform on [0, 1]
-    >>> middle = energy_distance_on_line(np.array([0.5]), np.ones(1), edges, masses)
-    >>> print(round(float(middle), 4))  # 2 * (2 / 24)
-    0.1667
     """
-    x, weights = as_numbers("x", x, (None,)), as_numbers("weights", weights, (None,))
-    edges, masses = as_numbers("edges", edges, (None,)), as_numbers("masses", masses, (None,))
     order = np.argsort(x)
     ends = np.sort(np.concatenate([x, edges]))
     below = np.concatenate([[0.0], np.cumsum(weights[order])])[np.searchsorted(x[order], ends[:-1], "right")]
     G = np.interp(ends, edges, np.concatenate([[0.0], np.cumsum(masses)]))
     first, last = below - G[:-1], below - G[1:]
     return float(2 / 3 * (np.diff(ends) @ (first**2 + first * last + last**2)))
+
+
+@dataclass(frozen=True, eq=False)
+class SetErrors:
+    """Distances of the estimates of a run to its targets; over time each (T,).
+
+    Attributes
+    ----------
+    gospa, ospa : ndarray
+        Distances, in the unit of the error.
+    localisation, missed, false : ndarray
+        Parts of the p-th power of GOSPA.
+    cardinality : ndarray
+        Number of estimates minus number of targets.
+    label_switches : int
+        Switches in the whole run (`herdfilter.tracking.label_switches`).
+    order : float
+        The order p of GOSPA.
+    """
+
+    gospa: Array
+    ospa: Array
+    localisation: Array
+    missed: Array
+    false: Array
+    cardinality: Array
+    label_switches: int
+    order: float
+
+    def part(self, name: str) -> float:
+        """Return the p-th root of the mean over time of a part of GOSPA, in the unit of the error."""
+        return float(np.mean(getattr(self, name)) ** (1 / self.order))
+
+
+def set_errors(truth: Array, estimates: Array, targets: Targets, dims: Sequence[int]) -> SetErrors:
+    """Measure labelled estimates (T, labels, d) against targets (T, targets, d), NaN where there is none, over `dims`."""
+    x, y = truth[..., list(dims)], estimates[..., list(dims)]
+    points = [row[~np.isnan(row).any(axis=1)] for row in y]
+    labels = [np.flatnonzero(~np.isnan(row).any(axis=1)).tolist() for row in y]
+    c, p = targets.cutoff, targets.gospa_order
+    steps = [gospa(row, found, c, p) for row, found in zip(x, points, strict=True)]
+    return SetErrors(
+        np.array([one.distance for one in steps]),
+        np.array([ospa(row, found, c, targets.ospa_order) for row, found in zip(x, points, strict=True)]),
+        np.array([one.localisation for one in steps]),
+        np.array([one.missed for one in steps]),
+        np.array([one.false for one in steps]),
+        np.array([len(found) for found in points], dtype=float) - count(truth),
+        label_switches(x, points, labels, c),
+        p,
+    )
+
+
+def count(states: Array) -> Array:
+    """Count targets, or estimates, at every step: those of (T, targets, d) that are not NaN; (T,)."""
+    return np.isfinite(states).all(axis=2).sum(axis=1).astype(float)
+
+
+def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
+    """Return the estimates of a tracker as one array (T, labels, d), NaN at steps without a label.
+
+    Labels are in the order in which they appear.
+
+    Parameters
+    ----------
+    result : object
+        Return value of the tracker's ``run``: ``means``, for each step an array (m, d), and ``labels``, for each step m
+        different hashable labels.
+    steps, dim : int
+        Number T of steps, and dimension d of a state.
+
+    Raises
+    ------
+    ValueError
+        If these do not fit, or an estimate is not finite.
+    """
+    for name in ("means", "labels"):
+        given = getattr(result, name, None)
+        if given is None or len(given) != steps:
+            got = "none" if given is None else len(given)
+            raise ValueError(f"{name}: expected one entry for each of {steps} steps from a tracker, got {got}")
+    places: dict[Any, int] = {}
+    entries = []
+    for step, (means, labels) in enumerate(zip(result.means, result.labels, strict=True)):
+        points = as_array("means", means, (None, dim)) if len(means) else np.empty((0, dim))
+        if len(labels) != len(points) or len(set(labels)) < len(labels):
+            raise ValueError(
+                f"labels: expected {len(points)} different ones at step {step + 1}, got {short_repr(list(labels))}"
+            )
+        for label, point in zip(labels, points, strict=True):
+            entries.append((step, places.setdefault(label, len(places)), point))
+    estimates = np.full((steps, len(places), dim), np.nan)
+    for step, place, point in entries:
+        estimates[step, place] = point
+    return estimates

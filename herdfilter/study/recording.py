@@ -1,28 +1,26 @@
-"""What a filter is fed with in a run: simulated from the model, or real data from a folder."""
+"""Recordings: the truth and the input of filters in a run, simulated from the model or real data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, one_of, shown, unmasked, with_nan
-from herdfilter._one_line import fields_in_line
+from herdfilter._checks import Array, short_repr, unmasked, with_nan
+from herdfilter._repr import fields_in_line
 from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.simulation import simulate, simulate_observations, simulated_controls
-from herdfilter.study.data import load_plaza, load_uav
-from herdfilter.study.harbour import load_harbour
 from herdfilter.study.scenario import Scenario
 from herdfilter.tracking.simulation import simulate_scans
 
 __all__ = ["DataSet", "Recording"]
 
 Observations = Array | list[Array]
-"""Of all steps (T, k); or a list of T scans (m, k), each with any number m of detections."""
+"""An array of all steps (T, k); or a list of T scans (m, k), each with any number m of detections."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,7 +38,7 @@ class Recording:
     controls : ndarray of shape (T, c), optional
         Control inputs of the transitions.
     sensors : sequence of Sensor, length T, optional
-        What each observation is of, where it is not of the model's own observation functions.
+        Sensor of each observation; the model's own observation functions unless given.
 
     Examples
     --------
@@ -71,12 +69,12 @@ class Recording:
 
     @property
     def many(self) -> bool:
-        """Whether the truth is of many targets."""
+        """True if the truth is of many targets."""
         return self.truth.ndim == 3
 
     @property
     def scans(self) -> list[Array] | None:
-        """The scans; None where there is one observation at each step."""
+        """The scans; None with one observation at each step."""
         return self.observations if isinstance(self.observations, list) else None
 
     @property
@@ -86,7 +84,7 @@ class Recording:
 
     @property
     def input(self) -> tuple[Any, dict[str, Any]]:
-        """What the ``run`` of a filter takes: observations, or readings of sensors, and what is told beside them."""
+        """Arguments of the ``run`` of a filter: observations, or readings of sensors, and keywords."""
         if self.sensors is None:
             return self.observations, {"dt": self.dt, "controls": self.controls}
         readings = list(zip(self.times, self.sensors, self.observations, strict=True))
@@ -103,14 +101,14 @@ class Recording:
         )
 
 
-def packed(scans: list[Array]) -> dict[str, Array]:
-    """Return scans as two arrays: all ``detections`` (sum of m, k), and how many each scan has, ``scan_sizes`` (T,)."""
+def join_scans(scans: list[Array]) -> dict[str, Array]:
+    """Return scans as two arrays: all ``detections`` (sum of m, k), and the number in each scan, ``scan_sizes`` (T,)."""
     sizes = np.array([len(scan) for scan in scans], dtype=np.float64)
     return {"detections": np.concatenate(scans), "scan_sizes": sizes}
 
 
-def unpacked(detections: Array, scan_sizes: Array) -> list[Array]:
-    """Return the scans of what `packed` returned."""
+def split_scans(detections: Array, scan_sizes: Array) -> list[Array]:
+    """Return the scans that `join_scans` joined."""
     return np.split(detections, np.cumsum(scan_sizes).astype(int)[:-1])
 
 
@@ -135,65 +133,41 @@ class DataSet:
     __repr__ = fields_in_line
 
 
-def _plaza(folder: Path | None, **options: Any) -> DataSet:
-    data = load_plaza(folder, **options)
-    return DataSet(Recording(data.truth, data.observations, data.dt, data.controls), {"beacons": data.beacons})
-
-
-def _uav(folder: Path | None, **options: Any) -> DataSet:
-    truth = load_uav(folder, **options).truth
-    return DataSet(Recording(truth, np.empty((len(truth), 0))))
-
-
-def _harbour(folder: Path | None, **options: Any) -> DataSet:
-    data = load_harbour(folder, **options)
-    sensors = {name: data.constants[name].sensor for name in set(data.sensors)}
-    recording = Recording(data.truth, data.scans, data.dt, sensors=[sensors[name] for name in data.sensors])
-    return DataSet(recording, data.initial)
-
-
-DATA_SETS: dict[str, tuple[Callable[..., Any], Callable[..., DataSet]]] = {
-    "autoferry": (load_harbour, _harbour),
-    "plaza": (load_plaza, _plaza),
-    "uav": (load_uav, _uav),
-}
-"""Type of data -> the loader, whose keywords are the keys of ``[data]``, and what makes a `DataSet` of it."""
-
-
 def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
     """Load the real data of a scenario; None if it is simulated.
 
     Raises
     ------
     ValueError
-        If the type of data or a key is unknown (with the nearest known one).
+        If the function that loads them, or one of its arguments, is unknown (with the nearest known one), or if a folder is
+        given for a simulation.
+    TypeError
+        If it returns something else.
     FileNotFoundError
         If the folder does not hold the file.
     """
+    if folder is not None and (not isinstance(folder, (str, Path)) or not str(folder)):
+        raise ValueError(f"data: expected a folder, got {short_repr(folder)}")
     if scenario.data is None:
+        if folder is not None:
+            raise ValueError(f"data: scenario {short_repr(scenario.name)} is simulated and takes no data folder")
         return None
+    load = scenario.data_loader
     options = {k: v for k, v in scenario.data.items() if k != "type"}
-    loader, adapt = DATA_SETS[one_of("data type", scenario.data["type"], DATA_SETS)]
-    check_keywords("[data]", loader, options, taken=("folder",))
-    return adapt(None if folder is None else Path(folder), **options)
-
-
-def check_data_folder(scenario: Scenario, folder: str | Path | None) -> None:
-    """Raise ValueError unless `folder` may be the data folder of the scenario."""
-    if folder is None:
-        return
-    if not isinstance(folder, (str, Path)) or not str(folder):
-        raise ValueError(f"data: expected a folder, got {shown(folder)}")
-    if scenario.data is None:
-        raise ValueError(f"data: scenario {shown(scenario.name)} is simulated and takes no data folder")
+    check_keywords("[data]", load, options, taken=("folder",))
+    loaded = load(None if folder is None else Path(folder), **options)
+    data = getattr(loaded, "data_set", loaded)
+    if not isinstance(data, DataSet):
+        raise TypeError(f"[data] type: expected a function that returns a DataSet, got {short_repr(loaded)} from it")
+    return data
 
 
 def record(
     scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator, steps: int | None = None
 ) -> Recording:
-    """Return the recording of one run: simulated with `rng`, of `steps` steps if given, or the real one."""
+    """Return the recording of one run, simulated with `rng` or the real one, or its first `steps` steps."""
     if data is not None:
-        recorded = data.recording
+        recorded = data.recording if steps is None else data.recording.first(steps)
         if recorded.scans is not None or np.shape(recorded.observations)[1] > 0:
             return recorded
         return replace(recorded, observations=simulate_observations(model, recorded.truth, rng))
@@ -203,10 +177,3 @@ def record(
         return Recording(truth, simulate_scans(model, truth, rng), scenario.dt)
     truth, observations = simulate(model, steps, rng, dt=scenario.dt, initial=scenario.initial_truth)
     return Recording(truth, observations, scenario.dt, simulated_controls(model, steps))
-
-
-def first_step(scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator) -> Recording:
-    """Return the first step of a run."""
-    if data is None:
-        return record(scenario, model, None, rng, steps=1)
-    return record(scenario, model, replace(data, recording=data.recording.first(1)), rng)

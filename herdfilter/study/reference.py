@@ -1,32 +1,120 @@
-"""What estimates are compared with beside the truth: the posterior, exact or from very many particles."""
+"""References: the posterior of a run, exact or from very many particles, which estimates are compared with."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache as once
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, one_of
+from herdfilter._checks import Array, as_array, check_count, one_of, short_repr
+from herdfilter._repr import fields_in_line
 from herdfilter.angles import moments
-from herdfilter.catalogue.specifications import FilterFactory, resolve_filters
+from herdfilter.catalogue.expressions import check_keywords
+from herdfilter.catalogue.specifications import FilterFactory, catalogue, prefix_errors, resolve_filters
+from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.mixture import GaussianMixture
+from herdfilter.models import linear_chain
 from herdfilter.models.contract import ADDITIVE, OBSERVED, circular_dims, require, require_constant_noise
-from herdfilter.study import cache
-from herdfilter.study.posterior import LineDensity, Reference, from_arrays, snapshot_steps, to_arrays
+from herdfilter.study import machine
+from herdfilter.study.machine import NUMBER, check_fits
 from herdfilter.study.recording import Recording
 from herdfilter.study.scenario import Scenario
 
+SNAPSHOTS = 10
+"""Number of steps of a run at which an exact posterior is kept."""
 
-def _exact(
-    means: Array,
-    log_likelihood: float,
-    covariances: Array,
-    posteriors: Mapping[int, GaussianMixture | LineDensity],
-) -> Reference:
-    return Reference(means, float(log_likelihood), np.zeros_like(means), covariances, posteriors)
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LineDensity:
+    """A density on the line, constant in each cell.
+
+    Attributes
+    ----------
+    edges : ndarray, shape (N + 1,)
+        Edges of the cells, increasing.
+    masses : ndarray, shape (N,)
+        Probability of each cell; they sum to 1.
+    """
+
+    edges: Array
+    masses: Array
+
+    __repr__ = fields_in_line
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reference:
+    """Posterior of one run.
+
+    Attributes
+    ----------
+    means : ndarray, shape (T, d)
+        Posterior means.
+    log_likelihood : float
+        Log-density of all observations.
+    error : ndarray, shape (T, d)
+        Standard error of `means`: zero where they are exact, NaN where it is unknown.
+    covariances : ndarray, shape (T, d, d), or None
+        Posterior covariances.
+    posteriors : dict
+        Place of a step, from 0 -> the exact posterior there, for a few steps (`snapshot_steps`); a grid has them in one
+        dimension only.
+    """
+
+    means: Array
+    log_likelihood: float
+    error: Array
+    covariances: Array | None = None
+    posteriors: Mapping[int, GaussianMixture | LineDensity] = field(default_factory=dict)
+
+    __repr__ = fields_in_line
+
+    def sd(self, dims: Sequence[int]) -> float:
+        """Return the standard error of the means over `dims`, RMS over time, as errors of filters are taken."""
+        return float(np.sqrt((self.error[:, list(dims)] ** 2).sum(axis=1).mean()))
+
+
+def snapshot_steps(steps: int, count: int = SNAPSHOTS) -> list[int]:
+    """Return up to `count` places of steps, from 0, evenly spaced and the last among them."""
+    return sorted({-(-steps * (i + 1) // count) - 1 for i in range(count)}) if steps else []
+
+
+def to_arrays(reference: Reference) -> dict[str, Array]:
+    """Put a reference into arrays of numbers; its posteriors must be densities on the line."""
+    arrays = {name: np.asarray(getattr(reference, name)) for name in ("means", "error", "log_likelihood")}
+    if reference.covariances is not None:
+        arrays["covariances"] = reference.covariances
+    if reference.posteriors:
+        densities = [density for density in reference.posteriors.values() if isinstance(density, LineDensity)]
+        arrays["steps"] = np.array(list(reference.posteriors), dtype=np.float64)
+        arrays["edges"] = np.array([density.edges for density in densities])
+        arrays["masses"] = np.array([density.masses for density in densities])
+    return arrays
+
+
+def from_arrays(arrays: Mapping[str, Array], steps: int, dim: int) -> Reference:
+    """Make a reference of `steps` steps in `dim` dimensions from arrays; KeyError or ValueError if they are of another."""
+    covariances, posteriors = None, {}
+    if "covariances" in arrays:
+        covariances = as_array("covariances", arrays["covariances"], (steps, dim, dim))
+    if "steps" in arrays:
+        places = as_array("steps", arrays["steps"], (None,)).astype(int)
+        edges = as_array("edges", arrays["edges"], (len(places), None))
+        masses = as_array("masses", arrays["masses"], (len(places), edges.shape[1] - 1))
+        posteriors = {int(k): LineDensity(e, m) for k, e, m in zip(places, edges, masses, strict=True)}
+    return Reference(
+        as_array("means", arrays["means"], (steps, dim)),
+        float(as_array("log_likelihood", arrays["log_likelihood"], (), finite=False)),
+        as_array("error", arrays["error"], (steps, dim), finite=False),
+        covariances,
+        posteriors,
+    )
 
 
 def _grid(
@@ -38,8 +126,8 @@ def _grid(
     upper: float | Sequence[float],
     points: int | Sequence[int],
 ) -> Reference:
-    """Exact up to the resolution of a grid of `points` from `lower` to `upper`."""
-    from herdfilter.filters.exact import GridFilter
+    """Compute the posterior, exact up to the resolution of a grid of `points` from `lower` to `upper`."""
+    from herdfilter.filters.grid import GridFilter
 
     grid = GridFilter(model, lower, upper, points)
     result = grid.run(recording.observations, recording.dt, recording.controls, keep_masses=len(grid.shape) == 1)
@@ -48,7 +136,8 @@ def _grid(
         h = grid.spacing[0]
         edges = np.append(grid.x[:, 0] - h / 2, grid.x[-1, 0] + h / 2)
         posteriors = {k: LineDensity(edges, result.masses[k].copy()) for k in snapshot_steps(len(recording))}
-    return _exact(result.means, result.log_likelihood, result.covariances, posteriors)
+    exact = np.zeros_like(result.means)
+    return Reference(result.means, float(result.log_likelihood), exact, result.covariances, posteriors)
 
 
 def _large(
@@ -60,32 +149,26 @@ def _large(
     repeats: int = 4,
     filter: str | Sequence[str] = "bootstrap",  # noqa: A002
 ) -> Reference:
-    """Average of `repeats` filters of the catalogue with `n` particles, independent of each other and of those compared.
+    """Average `repeats` filters of the catalogue with `n` particles, independent of each other and of those compared.
 
-    Their filter must draw at random, or the error comes out too small; of a list it is the first that serves the model.
+    The filter must draw at random, or the error comes out too small; of a list, the first that supports the model is used.
     Likelihoods are averaged, not their logs: each filter's is unbiased (Del Moral 2004, "Feynman-Kac formulae").
     """
-    build = serving(filter, model)
+    build = filter_for(filter, model)
     observations, told = recording.input
     results = [build(model, n, seeded).run(observations, **told) for seeded in rng.spawn(repeats)]
     means, spread = _averaged(np.array([result.means for result in results]), circular_dims(model))
     error = np.sqrt(np.diagonal(spread, axis1=1, axis2=2) / repeats)
-    # A filter's covariance is about its own mean, and too small by the variance of that, which the spread gives back.
+    # A filter's covariance is about its own mean, and too small by the variance of this mean, which the spread gives back.
     inside = np.mean([result.covariances for result in results], axis=0)
     covariances = inside + (0.0 if repeats == 1 else spread)
     logs = np.array([result.log_likelihood for result in results])
-    level = float(np.log(np.exp(logs - logs.max()).mean()) + logs.max())
-    return Reference(means, level, error, covariances)
+    log_likelihood = float(np.log(np.exp(logs - logs.max()).mean()) + logs.max())
+    return Reference(means, log_likelihood, error, covariances)
 
 
-def serving(names: str | Sequence[str], model: Any) -> FilterFactory:
-    """Return the filter of the catalogue of that name, or the first of several that can be built for the model.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Those of the last one, if there is none.
-    """
+def filter_for(names: str | Sequence[str], model: Any) -> FilterFactory:
+    """Return the first of these filters of the catalogue that supports the model; without one raise the last one's error."""
     names = [names] if isinstance(names, str) else list(names)
     for name in names:
         build = resolve_filters(name)[name]
@@ -100,7 +183,7 @@ def serving(names: str | Sequence[str], model: Any) -> FilterFactory:
 
 
 def _averaged(estimates: Array, circular: Sequence[int]) -> tuple[Array, Array]:
-    """Mean of independent estimates (m, T, d), circular for angles, (T, d), and their sample covariance (T, d, d)."""
+    """Return mean (T, d) of independent estimates (m, T, d), circular for angles, and sample covariance (T, d, d)."""
     m = len(estimates)
     steps = [moments(x, np.full(m, 1 / m), circular) for x in estimates.swapaxes(0, 1)]
     spread = np.array([covariance for _, covariance in steps])
@@ -116,7 +199,7 @@ def _grid_or_large(
     repeats: int = 2,
     filter: str | Sequence[str] = "bootstrap",  # noqa: A002
 ) -> Reference:
-    """Exact on the grid that the model brings along as `grid`, keys of type ``grid``; large without one that holds it."""
+    """Compute it on the grid that the model has as `grid`, keys of type ``grid``; with many particles if that fails."""
     grid = getattr(model, "grid", None)
     if grid is not None:
         with suppress(ValueError):  # too coarse for the noise, or left by the state
@@ -125,7 +208,7 @@ def _grid_or_large(
 
 
 def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Reference:
-    """Kalman filter, exact for a linear Gaussian model; the matrices are read off its mean functions."""
+    """Compute it by a Kalman filter, exact for a linear Gaussian model; the matrices are read off its mean functions."""
     require(model, "the Kalman reference", (*ADDITIVE, *OBSERVED))
     require_constant_noise(model, "the Kalman reference")
     x, P = model.initial.mean, model.initial.covariance
@@ -135,27 +218,27 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
     for step, (z, dt, control) in enumerate(zip(recording.observations, dts, controls, strict=True), start=1):
         F, shift = _affine(model.dim, model.transition_mean, dt, control, step)
         x, P = F @ x + shift, F @ P @ F.T + model.transition_covariance(dt, step)
-        seen = np.flatnonzero(np.isfinite(z))
-        if len(seen):
+        observed = np.flatnonzero(np.isfinite(z))
+        if len(observed):
             H, offset = _affine(model.dim, model.observation_mean, step)
-            R = np.asarray(model.observation_covariance(step))[np.ix_(seen, seen)]
-            residual, H = (z - offset)[seen] - H[seen] @ x, H[seen]
+            R = np.asarray(model.observation_covariance(step))[np.ix_(observed, observed)]
+            residual, H = (z - offset)[observed] - H[observed] @ x, H[observed]
             S = H @ P @ H.T + R
             gain = np.linalg.solve(S, H @ P).T
             quadratic = residual @ np.linalg.solve(S, residual)
-            kept = np.eye(model.dim) - gain @ H  # the form of Joseph, which stays positive definite
-            x, P = x + gain @ residual, kept @ P @ kept.T + gain @ R @ gain.T
+            left = np.eye(model.dim) - gain @ H  # the form of Joseph, which stays positive definite
+            x, P = x + gain @ residual, left @ P @ left.T + gain @ R @ gain.T
             log_likelihood -= 0.5 * float(quadratic + np.linalg.slogdet(2 * np.pi * S)[1])
         means.append(x)
         covariances.append(0.5 * (P + P.T))
     posteriors = {
         k: GaussianMixture.unchecked(np.ones(1), means[k][None], covariances[k]) for k in snapshot_steps(len(means))
     }
-    return _exact(np.array(means), log_likelihood, np.array(covariances), posteriors)
+    return Reference(np.array(means), log_likelihood, np.zeros_like(means), np.array(covariances), posteriors)
 
 
 def _affine(dim: int, function: Callable[..., Array], *arguments: Any) -> tuple[Array, Array]:
-    """Matrix and offset of a function of states (n, dim) that is affine in them."""
+    """Return matrix and offset of a function of states (n, dim) that is affine in them."""
     probes = np.vstack([np.zeros(dim), np.eye(dim), np.full(dim, -2.0)])
     values = np.asarray(function(probes, *arguments), dtype=float)
     offset, matrix = values[0], (values[1:-1] - values[0]).T
@@ -173,8 +256,8 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
 }
 """Type of reference -> function of model, recording, generator and the keys of ``[reference]``."""
 
-KEPT = ("grid", "large", "grid-or-large")  # the Kalman filter takes less time than the disk
-_FORM = 4  # of what is kept; to be raised when `to_arrays` changes
+CACHED_TYPES = ("grid", "large", "grid-or-large")  # the Kalman filter takes less time than the disk
+CACHE_VERSION = 4  # to be raised when `to_arrays` changes
 
 
 def compute_reference(scenario: Scenario, model: Any, recording: Recording, rng: np.random.Generator) -> Reference | None:
@@ -186,21 +269,85 @@ def compute_reference(scenario: Scenario, model: Any, recording: Recording, rng:
     def compute() -> Reference:
         return function(model, recording, rng, **keywords)
 
-    if scenario.reference["type"] not in KEPT:
+    if scenario.reference["type"] not in CACHED_TYPES:
         return compute()
     try:
-        model_key = (cache.bare(model), cache.sources(model))
+        model_key = (machine.bare(model), machine.sources(model))
     except Exception:  # typed in at a prompt, or an object that cannot be copied
         return compute()
-    seen: tuple[Any, ...] = (recording.observations, recording.dt, recording.controls)
+    observed: tuple[Any, ...] = (recording.observations, recording.dt, recording.controls)
     if recording.sensors is not None:
-        seen += ([cache.bare(sensor) for sensor in recording.sensors],)
-    decided_by = (_FORM, model_key, seen, dict(scenario.reference), cache.generator_state(rng))
+        observed += ([machine.bare(sensor) for sensor in recording.sensors],)
+    decided_by = (CACHE_VERSION, model_key, observed, dict(scenario.reference), machine.generator_state(rng))
     read = partial(from_arrays, steps=len(recording), dim=model.dim)
-    return cache.remembered(compute, to_arrays, read, *decided_by)
+    return machine.remembered(compute, to_arrays, read, *decided_by)
 
 
 def reference_function(scenario: Scenario) -> tuple[Callable[..., Reference], dict[str, Any]]:
-    """Return the function that computes a scenario's reference, and the keys of ``[reference]`` that it takes."""
+    """Return the function that computes a scenario's reference, and its keyword arguments."""
     table = dict(scenario.reference or {})
     return REFERENCES[one_of("reference type", table.pop("type"), REFERENCES)], table
+
+
+def check_reference(scenario: Scenario) -> None:
+    """Raise ValueError if the scenario's ``[reference]`` has an unknown type or key, or a value that does not fit."""
+    if scenario.reference is None:
+        return
+    function, keywords = reference_function(scenario)
+    check_keywords("[reference]", function, keywords, taken=("model", "recording", "rng"))
+    for name in ("n", "repeats"):
+        if name in keywords:
+            check_count(f"[reference] {name}", keywords[name], most=None)
+    if "filter" in keywords:
+        names = keywords["filter"] if isinstance(keywords["filter"], (list, tuple)) else [keywords["filter"]]
+        if not names:
+            raise ValueError("[reference] filter: expected at least one name, got none")
+        for name in names:
+            if not _draws_at_random(one_of("[reference] filter", name, catalogue())):
+                expected = "a particle filter that draws at random, without which the error is unknown"
+                raise ValueError(f"[reference] filter: expected {expected}, got {name!r}")
+
+
+def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
+    """Raise the errors that the reference of every run would raise, at the `first` step of one.
+
+    With many particles the filter is only built, with few: it may lose the target in any run without a fault of its own.
+    """
+    if scenario.reference is None:
+        return
+    function, keywords = reference_function(scenario)
+    if "n" in keywords:
+        n = keywords["n"]
+        check_fits("[reference] n", f"{n} particles in {model.dim} dimensions", n * (model.dim + 1) * NUMBER)
+        with prefix_errors("[reference]: "):
+            filter_for(keywords.get("filter", "bootstrap"), model)
+    else:
+        if "points" in keywords:
+            points = keywords["points"]
+            if not isinstance(points, (int, list, tuple)):
+                raise ValueError(f"[reference] points: expected a number, or one a dimension, got {short_repr(points)}")
+            counts = [points] * model.dim if isinstance(points, int) else points
+            total = math.prod(check_count("[reference] points", count, most=None) for count in counts)
+            check_fits("[reference] points", f"{total} in {model.dim} dimensions", total * (model.dim + 1) * NUMBER)
+        with prefix_errors("[reference]: "):
+            function(model, first, np.random.default_rng(0), **keywords)
+    if scenario.reference["type"] in CACHED_TYPES:
+        machine.warn_if_unusable()
+
+
+@once
+def _draws_at_random(name: str) -> bool:
+    """Return True if a filter of the catalogue converges to the posterior with n, and uses its generator.
+
+    It is tried on a model that every filter supports. The first step may draw the initial particles; the second counts.
+    """
+    if catalogue()[name].get("filter", "ParticleFilter") != "ParticleFilter":
+        return False
+    rng, states = np.random.default_rng(0), []
+    particle_filter = resolve_filters(name)[name](linear_chain(1), 8, rng)
+    for _ in range(2):
+        particle_filter.predict()
+        with suppress(DegenerateWeightsError):
+            particle_filter.update(np.zeros(1))
+        states.append(rng.bit_generator.state["state"])
+    return bool(states[0] != states[1])

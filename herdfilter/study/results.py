@@ -1,34 +1,40 @@
-"""What comes out of a study: the table of runs, its summary, series over time, and the first run in full."""
+"""The result of a study: the table of runs, its summary, series over time, and the first run in full."""
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import Array
-from herdfilter._one_line import fields_in_line
-from herdfilter.study.over_models import over_models, verdict_over_models
-from herdfilter.study.recording import Observations, Recording, unpacked
+from herdfilter._checks import Array, as_array
+from herdfilter._repr import fields_in_line
+from herdfilter.study.columns import error_measures
+from herdfilter.study.families import over_models, verdict_over_models
+from herdfilter.study.metrics import labelled_estimates
+from herdfilter.study.plan import Study
+from herdfilter.study.recording import Observations, Recording, join_scans, split_scans
 from herdfilter.study.reference import Reference
-from herdfilter.study.slopes import fitted_slopes
-from herdfilter.study.study import Study
-from herdfilter.study.summary import error_measures, summarise, verdict
-from herdfilter.study.tasks import Key
+from herdfilter.study.run_record import RunRecord
+from herdfilter.study.statistics import fitted_slopes
+from herdfilter.study.summary import summarise, verdict
+from herdfilter.study.tasks import Key, Task, suppress_errors
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 __all__ = ["StudyResult", "Trace", "Trajectory"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
-    """The first run in full at one particle count, for looking at.
+    """The first run in full at one particle count, for figures.
 
     Attributes
     ----------
@@ -37,18 +43,16 @@ class Trajectory:
     n_particles : int
     estimates : dict
         Filter name -> posterior means (T, d), of the filters that did not fail. Of many targets (T, labels, d), NaN where
-        there is no estimate of a label; labels are in the order of their first appearance.
-    particles : dict
-        Filter name -> particles (T, n, d), of those that keep them.
-    weights : dict
-        Filter name -> their weights (T, n), of those that keep them.
+        a label has no estimate; labels are in the order of their first appearance.
+    particles, weights : dict
+        Filter name -> particles (T, n, d) and their weights (T, n), of the filters that keep them.
     positions : list of ndarray, each (k, 2), or None
         Detections of every scan in the plane that is drawn; None where they do not lie in a plane.
 
     Examples
     --------
     >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
     >>> trajectory = result.trajectory
     >>> trajectory.estimates["bootstrap"].shape, trajectory.particles["bootstrap"].shape
@@ -67,11 +71,11 @@ class Trajectory:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[tuple[str, str], Array], filters: Iterable[str], n_particles: int) -> Trajectory:
-        """Put together what was kept (`tasks.Outcome.shown`): (filter, name) -> array, in the order of the filters."""
-        common = {what: array for (name, what), array in arrays.items() if not name}
+        """Make a trajectory of the arrays of `TaskResult.shown`, with the filters in the order given."""
+        common = {name: array for (owner, name), array in arrays.items() if not owner}
         dt = common["dt"]
         if "detections" in common:
-            observations: Observations = unpacked(common["detections"], common["scan_sizes"])
+            observations: Observations = split_scans(common["detections"], common["scan_sizes"])
         else:
             observations = common["observations"]
         recording = Recording(common["truth"], observations, float(dt) if dt.ndim == 0 else dt, common.get("controls"))
@@ -79,17 +83,17 @@ class Trajectory:
         if "reference" in common:
             likelihood = float(common["reference_log_likelihood"])
             reference = Reference(common["reference"], likelihood, common["reference_error"])
-        names = list(filters)
-        estimates, particles, weights = (
-            {name: arrays[name, what] for name in names if (name, what) in arrays}
-            for what in ("estimates", "particles", "weights")
-        )
-        positions = unpacked(common["positions"], common["scan_sizes"]) if "positions" in common else None
-        return cls(recording, reference, n_particles, estimates, particles, weights, positions)
+        own: dict[str, dict[str, Array]] = {"estimates": {}, "particles": {}, "weights": {}}
+        for owner in filters:
+            for name in own:
+                if (owner, name) in arrays:
+                    own[name][owner] = arrays[owner, name]
+        positions = split_scans(common["positions"], common["scan_sizes"]) if "positions" in common else None
+        return cls(recording, reference, n_particles, **own, positions=positions)
 
     @classmethod
     def unknown(cls, steps: int, dt: float, n_particles: int) -> Trajectory:
-        """Return what is known of a first run that no filter has survived: how long it was."""
+        """Return the trajectory of a first run that no filter has survived: only its length is known."""
         nothing = np.full((steps, 1), np.nan)
         return cls(Recording(nothing, nothing, dt), None, n_particles, {}, {})
 
@@ -116,7 +120,7 @@ class Trace:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StudyResult:
-    """Outcome of a study, read from its store.
+    """The result of a study, read from its store.
 
     Attributes
     ----------
@@ -124,19 +128,19 @@ class StudyResult:
     runs : pandas.DataFrame
         One row per filter, particle count and run (see `herdfilter.compare`).
     series : mapping
-        (filter, n) -> name -> array (runs, T) in the order of the runs; NaN in the rows of those that failed. It is read
-        when it is asked for, one filter and particle count at a time; there is none where every run failed.
+        (filter, n) -> name -> array (runs, T) in the order of the runs; rows of failed runs are NaN, and a filter all of
+        whose runs failed is left out. Each array is read when it is asked for.
     trajectory : Trajectory
         The first run.
     description : mapping
-        What was planned (`Study.describe`); `study` has the runs that all filters have finished.
+        The study as it was planned (`Study.describe`); `study` has the runs that all filters have finished.
     sessions : sequence of mapping
         ``started``, ``executor``, ``versions`` and ``machine`` of every time that somebody worked on it.
 
     Examples
     --------
     >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
     >>> len(result.runs), result.series["bootstrap", 20]["truth"].shape
     (1, (1, 100))
@@ -163,7 +167,7 @@ class StudyResult:
 
     @property
     def verdict(self) -> str:
-        """What was found, in one sentence."""
+        """The finding, in one sentence."""
         return verdict(self.summary) if self.models is None else verdict_over_models(self.models)
 
     @cached_property
@@ -174,11 +178,11 @@ class StudyResult:
     @cached_property
     def traces(self) -> dict[Key, Trace]:
         """(filter, n) -> `Trace`, over the runs that did not fail."""
-        return {key: _trace(series) for key, series in self.series.items()}
+        return {key: _median_errors(series) for key, series in self.series.items()}
 
 
-def _trace(series: Mapping[str, Array]) -> Trace:
-    """Median over the runs; a reference counts only if some run has it at every step."""
+def _median_errors(series: Mapping[str, Array]) -> Trace:
+    """Return medians over the runs; a reference counts only if some run has it at every step."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # steps without any reference: NaN
         if "gospa" in series:
@@ -186,3 +190,73 @@ def _trace(series: Mapping[str, Array]) -> Trace:
         medians = {name: np.sqrt(np.nanmedian(series[name], axis=0)) for name in ("truth", "reference") if name in series}
     reference = medians.get("reference")
     return Trace(medians["truth"], reference if reference is not None and np.isfinite(reference).all() else None)
+
+
+READINGS: tuple[Callable[[Array], Array], ...] = (
+    lambda z: z,
+    lambda z: z[:, ::-1],
+    lambda z: z[:, :1] * np.column_stack([np.cos(z[:, 1]), np.sin(z[:, 1])]),
+)
+"""Meanings of the two entries of a detection: a position, in either order, or range and bearing; (k, 2) -> (k, 2)."""
+
+_SAME_PLACE = 1e-9
+"""Relative difference up to which two positions are the same."""
+
+
+def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Array] | None:
+    """Return the detections of every scan as positions (k, 2) in the plane of two dimensions of the state.
+
+    The model's own observations of the true states, without noise, decide among the `READINGS`, wherever the sensor stands.
+    None if no reading fits, or the model has no such observations.
+    """
+    dim = recording.truth.shape[-1]
+    if recording.scans is None or max(plane) >= dim or not hasattr(model, "observation_mean"):
+        return None
+    states = recording.truth.reshape(-1, dim)
+    states = states[np.isfinite(states).all(axis=1)]
+    with suppress(Exception):  # a model of the user's own
+        observations = np.asarray(model.observation_mean(states, 1), dtype=np.float64)
+        if observations.shape == (len(states), 2) and len(states):
+            for read in READINGS:
+                apart = states[:, list(plane)] - read(observations)
+                if np.ptp(apart, axis=0).max() <= _SAME_PLACE * np.abs(states[:, list(plane)]).max():
+                    return [read(scan.reshape(-1, 2)) + apart.mean(axis=0) for scan in recording.scans]
+    return None
+
+
+def feed(particle_filter: Any, recording: Recording, keep_particles: bool = False) -> Any:
+    """Run a filter over a recording; particles are asked for where the filter can keep them."""
+    can_keep = keep_particles and "keep_particles" in inspect.signature(particle_filter.run).parameters
+    observations, options = recording.input
+    return particle_filter.run(observations, **options, **({"keep_particles": True} if can_keep else {}))
+
+
+def trajectory_arrays(study: Study, task: Task, run: RunRecord) -> dict[tuple[str, str], Array]:
+    """Run a filter once more, and return the arrays of `TaskResult.shown`."""
+    recording, reference = run.recording, run.reference
+    arrays: dict[tuple[str, str], Any] = {("", "truth"): recording.truth, ("", "dt"): recording.dt}
+    if recording.scans is None:
+        arrays["", "observations"] = recording.observations
+    else:
+        arrays |= {("", name): values for name, values in join_scans(recording.scans).items()}
+        detections = positions(run.model, recording, study.scenario.plane)
+        if detections is not None:
+            arrays["", "positions"] = np.concatenate(detections)
+    if recording.controls is not None:
+        arrays["", "controls"] = recording.controls
+    if reference is not None:
+        arrays["", "reference"] = reference.means
+        arrays["", "reference_error"] = reference.error
+        arrays["", "reference_log_likelihood"] = reference.log_likelihood
+    with suppress_errors():  # they came when the filter was measured, too
+        result = feed(study.build_filter(task, run.model), recording, keep_particles=True)
+        if recording.many:
+            steps, _, dim = recording.truth.shape
+            arrays[task.filter, "estimates"] = labelled_estimates(result, steps, dim)
+            return arrays
+        arrays[task.filter, "estimates"] = as_array("estimates", result.means, recording.truth.shape)
+        if getattr(result, "particles", None) is not None:
+            for name in ("particles", "weights"):
+                if getattr(result, name, None) is not None:
+                    arrays[task.filter, name] = np.asarray(getattr(result, name), dtype=np.float64)
+    return arrays

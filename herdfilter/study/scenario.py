@@ -1,6 +1,6 @@
 """Scenarios: one experiment a TOML file, with its source.
 
-A file runs code where it names any: a Python file in ``type``, and the modules under ``imports``. Beside those, only the
+A file runs the code that it names: a Python file in ``type``, and the modules under ``imports``. Beside those, only the
 public classes of herdfilter can be named in it.
 
 ```toml
@@ -9,7 +9,7 @@ source = "author, year"
 steps = 100                   # left out with real data
 dt = 1.0
 runs = 20                     # of a family, runs of each model
-models = 100                  # a family: so many models, each of a seed that [model] takes under the name `seed`
+models = 100                  # a family of this many models; [model] takes the seed of each under the name `seed`
 first_model = 0               # seed of the first
 particles = [20, 50, 100]
 filters = ["bootstrap", "herded-kh", "my-filter"]
@@ -28,30 +28,30 @@ process_variance = 10.0       # further keys are keyword arguments of the class;
 [truth]                       # of a simulation
 initial = [0.1]               # state at step 0; drawn from the model's initial distribution unless given
 
-[targets]                     # many of them, each of which [model], a WithClutter, observes in scans; see targets.Targets
-cutoff = 100.0                # of GOSPA and OSPA: from this distance on an estimate is none of the target
+[targets]                     # many of them, which [model], a WithClutter, observes in scans; see targets.Targets
+cutoff = 100.0                # of GOSPA and OSPA: an estimate farther away does not belong to the target
 survival_probability = 0.99
-noise = true                  # whether the true targets have the model's noise
+noise = true                  # the true targets have the model's noise
 gospa_order = 2.0
 ospa_order = 1.0
 
-[[targets.births]]            # where one may be born at every step: told to the trackers
+[[targets.births]]            # where one may be born at every step; the trackers know it
 probability = 0.03
 mean = [0.0, 0.0]
-sd = [10.0, 10.0]             # or one table [targets.births] with mean, sd, expected: where detections are of no track
+sd = [10.0, 10.0]             # or one table [targets.births] with mean, sd, expected: born at detections of no track
 
 [[targets.tracks]]            # a target of the truth; without any, they are drawn from the births in each run
 initial = [0.0, 1.0]          # state at step `at`
 sd = [1.0, 0.1]               # by which it differs from run to run; 0 unless given
 first = 1                     # step of its first detection
 last = 70                     # to the end unless given
-at = 0                        # the step before `first` unless given; from a later one it is simulated back, too
+at = 0                        # the step before `first` unless given; from a later one, simulated back in time too
 
-[data]                        # real data instead of a simulation; see recording.DATA_SETS
-type = "plaza"
-name = "Plaza1"
+[data]                        # real data instead of a simulation, from a function that returns a recording.DataSet
+type = "mymodule:load"        # of a module under imports; as herdfilter.study.data.plaza:load_plaza
+name = "walk.csv"             # further keys are its keyword arguments
 
-[reference]                   # compared with beside the truth; see reference.REFERENCES
+[reference]                   # the posterior that estimates are compared with; see reference.REFERENCES
 type = "grid"
 
 [divergence]                  # a run diverged if its RMSE over the last part exceeds the bound
@@ -64,7 +64,7 @@ n_particles = 50
 value = 5.5
 tolerance = 0.3               # how far ours may be from it
 source = "author, year, table"
-measure = "rmse"              # see PUBLISHED_MEASURES
+measure = "rmse"              # or "mean_component_rmse"
 statistic = "mean"            # over runs: "mean", "median" or "rms"
 runs = 100                    # as there; so are steps and skip (steps left out at the start)
 model = {}                    # keys of [model] that differ there
@@ -77,22 +77,52 @@ proposal = "HerdedProposal(KernelHerding(bandwidth=0.5))"   # or "HerdedProposal
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from importlib.resources import files
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from herdfilter._checks import check_count, one_of, shortened, shown
-from herdfilter.catalogue.expressions import check_keywords, evaluate
-from herdfilter.catalogue.names import Imports, is_file
-from herdfilter.study.criteria import Divergence, Published
-from herdfilter.study.scenario_fields import check_depth, check_fields, check_keys
+from herdfilter._checks import as_array, as_positive, check_count, check_label, one_of, short_repr, shortened
+from herdfilter.catalogue.expressions import Imports, check_import, check_keywords, evaluate, is_file
+from herdfilter.study.data import SCENARIOS
+from herdfilter.study.tables import (
+    Divergence,
+    Published,
+    check_fields,
+    check_table,
+    check_text,
+    check_typed_table,
+    choice,
+    each,
+    made,
+    structured,
+)
 from herdfilter.study.targets import Targets
 
 __all__ = ["Scenario", "load_scenario"]
+
+
+DEPTH = 50
+"""Largest depth of the tables and lists of a scenario."""
+
+_DOTTED = re.compile(rf"""(?<![\w.-])(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\w-]++)[ \t]*+\.[ \t]*+){{{DEPTH}}}""")
+_TOO_DEEP = f"expected tables and lists nested at most {DEPTH} deep, got deeper ones"
+
+Count = Annotated[int, partial(check_count, most=None)]  # what no memory could hold is refused beside the model
+LabelList = Annotated[tuple[str, ...], each(check_label)]
+
+
+def check_error_dims(name: str, dims: Any) -> None:
+    """Raise ValueError unless these are dimensions, each once."""
+    each(partial(check_count, minimum=0))(name, dims)
+    if not dims:
+        raise ValueError(f"{name}: expected at least one dimension, got none; leave it out for all")
+    if len(set(dims)) < len(dims):
+        raise ValueError(f"{name}: expected each dimension once, got {short_repr(list(dims))}")
 
 
 @dataclass(frozen=True)
@@ -123,36 +153,53 @@ class Scenario:
     [True, True]
     """
 
-    name: str
-    title: str
-    model: Mapping[str, Any]
-    source: str = ""
-    steps: int = 100
-    dt: float = 1.0
-    runs: int = 20
-    models: int | None = None
-    first_model: int = 0
-    particles: tuple[int, ...] = (100,)
-    filters: tuple[str, ...] = ("bootstrap", "herded-kh", "mixture-kh")
-    error_dims: tuple[int, ...] | None = None
-    unit: str = ""
-    labels: tuple[str, ...] = ()
-    time_label: str = "time"
-    view: str = "plane"
-    truth: Mapping[str, Any] | None = None
-    targets: Targets | None = None
-    data: Mapping[str, Any] | None = None
-    reference: Mapping[str, Any] | None = None
-    divergence: Divergence | None = None
-    published: tuple[Published, ...] = ()
-    filter: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    imports: tuple[str, ...] = ()
+    name: Annotated[str, check_text]
+    title: Annotated[str, check_label]
+    model: Annotated[Mapping[str, Any], check_typed_table]
+    source: Annotated[str, check_text] = ""
+    steps: Count = 100
+    dt: Annotated[float, as_positive] = 1.0
+    runs: Count = 20
+    models: Annotated[int | None, check_count] = None
+    first_model: Annotated[int, partial(check_count, minimum=0, most=None)] = 0
+    particles: Annotated[tuple[int, ...], each(partial(check_count, most=None))] = (100,)
+    filters: LabelList = ("bootstrap", "herded-kh", "mixture-kh")
+    error_dims: Annotated[tuple[int, ...] | None, check_error_dims] = None
+    unit: Annotated[str, check_label] = ""
+    labels: LabelList = ()
+    time_label: Annotated[str, check_label] = "time"
+    view: Annotated[str, choice("plane", "time")] = "plane"
+    truth: Annotated[Mapping[str, Any] | None, check_table] = None
+    targets: Annotated[Targets | None, made(Targets)] = None
+    data: Annotated[Mapping[str, Any] | None, check_typed_table] = None
+    reference: Annotated[Mapping[str, Any] | None, check_typed_table] = None
+    divergence: Annotated[Divergence | None, made(Divergence)] = None
+    published: Annotated[tuple[Published, ...], made(Published, several=True)] = ()
+    filter: Annotated[Mapping[str, Mapping[str, Any]], check_table] = field(default_factory=dict)
+    imports: Annotated[tuple[str, ...], each(check_import)] = ()
     folder: Path = Path()
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_fields("", self)
+        for name, table in self.filter.items():
+            check_label("filter", name)
+            if not isinstance(table, Mapping):
+                raise ValueError(f"filter: expected a table [filter.{name}], got {short_repr(table)}")
+        if self.models is not None:
+            if self.data is not None:
+                raise ValueError("models: cannot be combined with [data], which are of one model")
+            if "seed" in self.model:
+                seed = short_repr(self.model["seed"])
+                raise ValueError(f"[model] seed: cannot be combined with `models`, which seed themselves (got {seed})")
         if self.truth is not None:
+            if self.data is not None:
+                raise ValueError("[truth]: cannot be combined with [data], which brings its own")
             check_keywords("[truth]", _truth, self.truth)
+        if self.targets is not None:
+            for name in ("truth", "reference", "divergence", "models"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name}: cannot be combined with [targets] (got {short_repr(getattr(self, name))})")
+            self.targets.check_truth(recorded=self.data is not None)
 
     @property
     def modules(self) -> Imports:
@@ -163,6 +210,22 @@ class Scenario:
     def initial_truth(self) -> Sequence[float] | None:
         """State at step 0 of a simulated truth, shape (d,); None if it is drawn."""
         return None if self.truth is None else _truth(**self.truth)
+
+    @property
+    def data_loader(self) -> Callable[..., Any]:
+        """The function that ``[data] type`` names."""
+        name = str((self.data or {})["type"])
+        with _blamed_on("[data] type"):
+            if ":" not in name:
+                raise ValueError(f"expected 'module:function', of a module under imports, got {short_repr(name)}")
+            return self.modules.resolve(name)
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Import in a worker, too, what defines the recorded data that a study holds beside its scenario."""
+        vars(self).update(state)
+        if self.data is not None:
+            with suppress(Exception):
+                _ = self.data_loader
 
     def dims(self, dim: int) -> tuple[int, ...]:
         """Dimensions whose error counts, of a state of `dim` dimensions."""
@@ -194,8 +257,8 @@ class Scenario:
         keywords = {k: v for k, v in self.model.items() if k != "type"} | drawn | arguments
         name = str(self.model["type"])
         with _blamed_on(f"{self.name}.toml: model type"):
-            cls = self.modules.model_class(name)
-        with _blamed_on(f"{self.name}.toml: model {shown(name)}"):
+            cls = self.modules.resolve(name)
+        with _blamed_on(f"{self.name}.toml: model {short_repr(name)}"):
             if isinstance(keywords.get("model"), str):  # of one target, without the clutter
                 keywords["model"] = evaluate(keywords["model"], self.modules)
             check_keywords("arguments", cls, keywords)
@@ -223,9 +286,7 @@ def _truth(initial: Sequence[float]) -> Sequence[float]:
 
 def scenario_files() -> dict[str, Path]:
     """Find the scenarios that come with the package, name -> TOML file, in alphabetical order."""
-    packaged = Path(str(files("herdfilter") / "_scenarios"))
-    folder = packaged if packaged.is_dir() else Path(str(files("herdfilter"))).parent / "scenarios"
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+    return {path.stem: path for path in sorted(SCENARIOS.glob("*.toml"))}
 
 
 def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
@@ -248,7 +309,7 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
     if isinstance(scenario, Scenario):
         return scenario
     if not isinstance(scenario, (str, os.PathLike)):
-        raise TypeError(f"scenario: expected a name, a path to a TOML file or a Scenario, got {shown(scenario)}")
+        raise TypeError(f"scenario: expected a name, a path to a TOML file or a Scenario, got {short_repr(scenario)}")
     text = os.fspath(scenario)
     if text.endswith(".toml") or os.sep in text:
         path = Path(text).expanduser()
@@ -260,7 +321,8 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
     name = shortened(path.name, 80)
     try:
         text = path.read_text(encoding="utf-8-sig")
-        check_keys(text)
+        if _DOTTED.search(text):  # reading 5,000 dots would take seconds
+            raise ValueError(_TOO_DEEP)
         return scenario_from_table(path, tomllib.loads(text))
     except UnicodeDecodeError as error:
         raise ValueError(f"{name}: expected text in UTF-8, got byte {error.object[error.start]:#x}") from None
@@ -271,36 +333,24 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
 
 
 def scenario_from_table(path: Path, table: dict[str, Any]) -> Scenario:
-    """Check a table as it stands in a scenario's file, and make the scenario of it."""
-    check_depth(table)
-    for name in ("model", "truth", "targets", "data", "reference", "divergence", "filter"):
-        if not isinstance(table.get(name, {}), dict):
-            raise ValueError(f"{name}: expected a table [{name}], got {shown(table[name])}")
-    if "divergence" in table:
-        check_keywords("[divergence]", Divergence, table["divergence"])
-        table["divergence"] = Divergence(**table["divergence"])
-    if "targets" in table:
-        table["targets"] = Targets.from_table(table["targets"])
-    table["published"] = _published(table.get("published", []))
-    for name, expected in _LISTS.items():
-        if name in table:
-            table[name] = _tuple(name, table[name], expected)
-    check_keywords("scenario", Scenario, table, taken=("name", "folder"))
-    return Scenario(name=path.stem, folder=path.resolve().parent, **table)
+    """Make a scenario of the table of its file."""
+    level: list[Any] = [table]
+    for _ in range(DEPTH):
+        below = [item for one in level for item in (one.values() if isinstance(one, dict) else one)]
+        level = [item for item in below if isinstance(item, (dict, list))]
+    if level:
+        raise ValueError(_TOO_DEEP)
+    return structured("scenario", Scenario, table, name=path.stem, folder=path.resolve().parent)
 
 
-def _published(entries: Any) -> tuple[Published, ...]:
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ValueError(f"published: expected tables [[published]], got {shown(entries)}")
-    for entry in entries:
-        check_keywords("[[published]]", Published, entry)
-    return tuple(Published(**entry) for entry in entries)
-
-
-_LISTS: dict[str, type] = {"particles": int, "filters": str, "error_dims": int, "labels": str, "imports": str}
-
-
-def _tuple(name: str, value: Any, expected: type) -> tuple[Any, ...]:
-    if not isinstance(value, list) or not all(type(item) is expected for item in value):
-        raise ValueError(f"{name}: expected a list of {expected.__name__}, got {shown(value)}")
-    return tuple(value)
+def check_beside_model(scenario: Any, dim: int) -> None:
+    """Raise ValueError if labels, dimensions of the error or the true state are none of a model of `dim` dimensions."""
+    for i in scenario.error_dims or ():
+        if i >= dim:
+            raise ValueError(f"error_dims: expected indices from 0 to {dim - 1}, got {i}")
+    if scenario.labels and len(scenario.labels) != dim:
+        raise ValueError(f"labels: expected one for each of {dim} dimensions, got {len(scenario.labels)}")
+    if scenario.initial_truth is not None:
+        as_array("[truth]: initial", scenario.initial_truth, (dim,))
+    if scenario.targets is not None:
+        scenario.targets.check_beside_model(dim, scenario.steps)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, one_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+__all__ = ["fitted_slopes"]
 
 LEAST_RUNS = 6
 """Fewest values that have an interval: of five, those between order statistics hold the median in 94 % of the cases."""
@@ -24,7 +27,7 @@ Summary = Callable[[str, "pd.DataFrame"], dict[str, float]]
 def bootstrap_interval(
     values: Array, statistic: Callable[..., Array], level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> tuple[float, float]:
-    """Bootstrap interval of a statistic over runs, bias-corrected and accelerated (`scipy.stats.bootstrap`).
+    """Return the bootstrap interval of a statistic over runs, bias-corrected and accelerated (`scipy.stats.bootstrap`).
 
     Efron and Tibshirani (1993), "An introduction to the bootstrap", section 14.3. With few runs and heavy tails it covers
     less than its level says: at 95 %, the root mean square of exponential errors in 77 % of the cases with 10 runs, in
@@ -50,13 +53,13 @@ def bootstrap_interval(
         return float(values[0]), float(values[0])
     from scipy.stats import bootstrap
 
-    # Squares and cubes of what a filter got wrong may overflow.
+    # Squares and cubes of a lost filter's errors may overflow.
     unit = np.abs(values).max()
     interval = bootstrap(
         (values / unit,),
         statistic,
         n_resamples=resamples,
-        batch=max(1, _BLOCK // len(values)),
+        batch=max(1, _CACHED_NUMBERS // len(values)),
         vectorized=True,
         confidence_level=level,
         rng=np.random.default_rng(seed),
@@ -64,8 +67,8 @@ def bootstrap_interval(
     return float(unit * interval.low), float(unit * interval.high)
 
 
-_BLOCK = 2**16
-"""Numbers held at once: they fit into the cache."""
+_CACHED_NUMBERS = 2**16
+"""Numbers drawn at once: they fit into the cache."""
 
 
 def median_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
@@ -145,9 +148,12 @@ def median(name: str, runs: pd.DataFrame) -> dict[str, float]:
 
 def mean_with_interval(name: str, runs: pd.DataFrame) -> dict[str, float]:
     """Mean over runs with its bootstrap interval."""
-    values = finite(runs[name])
-    low, high = bootstrap_interval(values, np.mean)
-    return {name: of(np.mean, values), f"{name}_low": low, f"{name}_high": high}
+    return _with_interval(name, finite(runs[name]), np.mean)
+
+
+def _with_interval(name: str, values: Array, statistic: Callable[..., Any]) -> dict[str, float]:
+    low, high = bootstrap_interval(values, statistic)
+    return {name: of(statistic, values), f"{name}_low": low, f"{name}_high": high}
 
 
 def mean_and_median(name: str, runs: pd.DataFrame) -> dict[str, float]:
@@ -168,9 +174,7 @@ def rms(name: str, runs: pd.DataFrame) -> dict[str, float]:
 def rms_and_median(name: str, runs: pd.DataFrame) -> dict[str, float]:
     """Root mean square over runs with its bootstrap interval, and median with its exact interval."""
     values = finite(runs[name])
-    low, high = bootstrap_interval(values, root_mean_square)
-    row = {name: of(root_mean_square, values), f"{name}_low": low, f"{name}_high": high}
-    return row | paired_median(f"{name}_median", values)
+    return _with_interval(name, values, root_mean_square) | paired_median(f"{name}_median", values)
 
 
 def median_with_interval(name: str, runs: pd.DataFrame) -> dict[str, float]:
@@ -179,34 +183,29 @@ def median_with_interval(name: str, runs: pd.DataFrame) -> dict[str, float]:
 
 
 def mean_beside_band(degrees: str) -> Summary:
-    """Return the summary of normalised squares: their mean with its bootstrap interval, and the chi-square band beside it.
+    """Return the summary of normalised squares with `degrees` as column of their degrees of freedom.
 
-    Parameters
-    ----------
-    degrees : str
-        The column of the degrees of freedom of each run.
+    It has their mean with its bootstrap interval, and the chi-square band.
     """
 
     def summary(name: str, runs: pd.DataFrame) -> dict[str, float]:
         some = np.isfinite(np.asarray(runs[name], dtype=np.float64))
         band = chi_square_band(np.asarray(runs[degrees], dtype=np.float64)[some].sum())
-        return mean_with_interval(name, runs) | {
-            f"{name}_band_low": float(band[0]),
-            f"{name}_band_high": float(band[1]),
-        }
+        ends = {f"{name}_band_low": float(band[0]), f"{name}_band_high": float(band[1])}
+        return mean_with_interval(name, runs) | ends
 
     return summary
 
 
 def paired_median(name: str, values: Array, level: float = 0.95) -> dict[str, float]:
-    """Median of values, one per run, with its exact interval; NaN between infinities of opposite sign."""
+    """Return the median of values, one per run, with its exact interval; NaN between infinities of opposite sign."""
     low, high = median_interval(values, level)
     with np.errstate(invalid="ignore"):
         return {name: of(np.median, values), f"{name}_low": low, f"{name}_high": high}
 
 
 def geometric_mean(name: str, ratios: Array, level: float = 0.95) -> dict[str, float]:
-    """Geometric mean of the finite ratios, with Student's interval of the logarithms; infinite ones raise its end."""
+    """Return the geometric mean of the finite ratios, with Student's interval of the logs; infinite ones raise its end."""
     logs = np.log(ratios[(ratios > 0) & np.isfinite(ratios)])
     low, high = mean_interval(logs, level)
     ends = np.exp([of(np.mean, logs), low, high + (np.inf if np.isinf(ratios).any() else 0.0)])
@@ -222,16 +221,147 @@ def paired_ratios(first: Array, second: Array) -> Array:
 
 
 def of(statistic: Any, values: Array) -> float:
-    """Statistic of values; NaN if there are none."""
+    """Return a statistic of values; NaN without values."""
     return float(statistic(values)) if len(values) else np.nan
 
 
 def root_mean_square(values: Array, axis: int = -1) -> Any:
-    """Root mean square along an axis."""
+    """Return the root mean square along an axis."""
     return np.sqrt(np.mean(values**2, axis=axis))
 
 
 def finite(values: pd.Series[float]) -> Array:
-    """Values that are finite."""
+    """Return the values that are finite."""
     array = np.asarray(values, dtype=np.float64)
     return array[np.isfinite(array)]
+
+
+def fitted_slopes(table: pd.DataFrame, measure: str = "reference_error", level: float = 0.95) -> pd.DataFrame:
+    """Fit the logarithm of the error over the logarithm of the particle count, by least squares in every run.
+
+    Runs are independent, the particle counts of one run are not: they share its truth and observations. So each run
+    gives one slope, and the interval is Student's over runs. The mean of these slopes is the least-squares slope
+    through the geometric means of the errors.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Table of runs that `compare` returns.
+    measure : {"reference_error", "reference_error_sd", "rmse", "gospa"}
+        Column of the error.
+    level : float
+        Coverage of the intervals, as far as slopes of runs are normal.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per filter: ``filter``, ``runs`` (those with an error above 0 at every particle count), ``slope``,
+        ``slope_low``, ``slope_high``; NaN with fewer than two particle counts; no interval with fewer than six runs.
+        Independent draws have a slope of -0.5 once there are many.
+
+    Raises
+    ------
+    ValueError
+        If the measure is unknown or the level is not a probability.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from herdfilter.study.statistics import fitted_slopes
+    >>> table = pd.DataFrame([
+    ...     {"filter": "random", "n_particles": n, "run": run, "reference_error": (1 + run) / n**0.5}
+    ...     for n in (10, 100, 1000) for run in range(3)
+    ... ])
+    >>> print(fitted_slopes(table)[["filter", "runs", "slope"]].round(3).to_string(index=False))
+    filter  runs  slope
+    random     3   -0.5
+    """
+    import pandas as pd
+
+    one_of("measure", measure, ("reference_error", "reference_error_sd", "rmse", "gospa"))
+    if not 0 < level < 1:
+        raise ValueError(f"level: expected a probability between 0 and 1, got {level!r}")
+    rows = []
+    for name, runs in table.groupby("filter", sort=False):
+        errors = runs.pivot(index="run", columns="n_particles", values=measure)
+        values: Array = errors.to_numpy(dtype=np.float64)
+        values = values[np.isfinite(values).all(axis=1) & (values > 0).all(axis=1)]
+        row = {"filter": name, "runs": len(values), "slope": np.nan, "slope_low": np.nan, "slope_high": np.nan}
+        if values.shape[1] > 1 and len(values):
+            x = np.log(errors.columns.to_numpy(dtype=np.float64))
+            x -= x.mean()
+            slopes = np.log(values) @ x / (x @ x)
+            low, high = mean_interval(slopes, level)
+            row |= {"slope": float(slopes.mean()), "slope_low": low, "slope_high": high}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class AllRuns:
+    """The series of all runs of one filter at one particle count, name -> values (runs, T); see `over_time`."""
+
+    named: Mapping[str, Array]
+    quantiles: tuple[float, float]
+    level: float
+
+    def values(self, name: str) -> Array:
+        """Return the values of a series (runs, T); NaN throughout if it was not stored."""
+        return np.asarray(self.named.get(name, np.full(np.shape(self.main), np.nan)))
+
+    @property
+    def main(self) -> Array:
+        """The series of every run that did not fail: the error to the truth, or GOSPA."""
+        return self.named["truth" if "truth" in self.named else "gospa"]
+
+
+SeriesSummary = Callable[[str, AllRuns], dict[str, Array]]
+"""``(name of a series, all runs)`` -> columns over time, each (T,)."""
+
+
+def median_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
+    """Median and quantiles over runs."""
+    return _quantile_band(name, runs.values(name), runs.quantiles)
+
+
+def mean_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
+    """Mean over runs, median and quantiles."""
+    values = runs.values(name)
+    return {name: _mean_over_runs(values)} | _quantile_band(name, values, runs.quantiles)
+
+
+def rms_over_time(column: str) -> SeriesSummary:
+    """Return the summary of squared errors: root mean square over runs, median and quantiles of their roots."""
+
+    def summary(name: str, runs: AllRuns) -> dict[str, Array]:
+        squared = runs.values(name)
+        return {column: np.sqrt(_mean_over_runs(squared))} | _quantile_band(column, np.sqrt(squared), runs.quantiles)
+
+    return summary
+
+
+def normalised_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
+    """Normalised squares over their degrees of freedom: mean over runs, median, quantiles, and the chi-square band."""
+    squares, degrees = runs.values(name), runs.values(f"{name}_degrees")
+    total = np.nansum(degrees, axis=0)
+    low, high = chi_square_band(total, runs.level)
+    return {
+        name: np.nansum(squares, axis=0) / np.where(total > 0, total, np.nan),
+        **_quantile_band(name, squares / np.where(degrees > 0, degrees, np.nan), runs.quantiles),
+        f"{name}_band_low": low,
+        f"{name}_band_high": high,
+    }
+
+
+def _quantile_band(name: str, values: Array, quantiles: tuple[float, float]) -> dict[str, Array]:
+    """Return median and quantiles over runs (runs, T), NaN left out."""
+    result = np.full((3, values.shape[1]), np.nan)
+    some = np.isfinite(values).any(axis=0)
+    if some.any():
+        result[:, some] = np.nanquantile(values[:, some], (0.5, *quantiles), axis=0)
+    return {f"{name}_median": result[0], f"{name}_low": result[1], f"{name}_high": result[2]}
+
+
+def _mean_over_runs(values: Array) -> Array:
+    count = np.isfinite(values).sum(axis=0)
+    return np.nansum(values, axis=0) / np.where(count > 0, count, np.nan)

@@ -1,14 +1,16 @@
-"""A table of runs summarised: one row for each filter and particle count, and a verdict in words."""
+"""Summaries of a table of runs: one row for each filter and particle count, claims pair by pair, and a verdict."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import one_of, shown
-from herdfilter.study.columns import COLUMNS, digits
-from herdfilter.study.statistics import geometric_mean, paired_median, paired_ratios
+from herdfilter._checks import Array, as_number, check_flags, one_of, short_repr
+from herdfilter.study.columns import COLUMNS, SERIES, digits, error_measure, error_text
+from herdfilter.study.statistics import AllRuns, geometric_mean, paired_median, paired_ratios
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +55,7 @@ class Pairs:
         return row | {"better": int(row["ratio_low"] > 1) - int(row["ratio_high"] < 1)}
 
     def _of_units(self, values: Any) -> Any:
-        """Median over the runs of every model; of one model what every run has."""
+        """Return the median over the runs of every model; without a family the values themselves."""
         return values.groupby(level="model").median() if self._family else values
 
 
@@ -117,42 +119,18 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def check_table(table: Any) -> None:
+def check_runs(table: Any) -> None:
     """Raise TypeError unless this is a table of runs."""
     if not {"filter", "n_particles", "run"} <= set(getattr(table, "columns", ())):
-        raise TypeError(f"table: expected the table of runs that compare returns, got {shown(table)}")
+        raise TypeError(f"table: expected the table of runs that compare returns, got {short_repr(table)}")
 
 
 def baseline_of(table: pd.DataFrame, baseline: str | None = None) -> str:
     """Return the filter that ratios refer to: ``bootstrap``, or else the first, unless given."""
-    check_table(table)
+    check_runs(table)
     names = list(dict.fromkeys(table["filter"]))
     first = "bootstrap" if "bootstrap" in names else names[0]
     return one_of("baseline", first if baseline is None else baseline, names)
-
-
-def error_measures(table: pd.DataFrame) -> list[str]:
-    """Columns of errors that have values, the one that ranks filters first; that to the truth at least.
-
-    Models of a family have units of their own: errors to the reference are in posterior standard deviations there.
-    """
-    if not {"model", "models"}.isdisjoint(table):
-        scaled = [column.name for column in COLUMNS if column.figure == "scaled"]
-        return [name for name in scaled if table[name].notna().any()] or ["rmse"]
-    errors = [column.name for column in COLUMNS if column.figure == "error"]
-    return [name for name in errors if name in table and table[name].notna().any()] or ["rmse"]
-
-
-def error_measure(table: pd.DataFrame) -> str:
-    """Column that ranks filters: the error to the reference if there is one, else to the truth; of many targets GOSPA."""
-    return error_measures(table)[0]
-
-
-def told(measure: str, preposition: str = "to") -> str:
-    """Say what a column of errors measures, as in ``error to the truth``."""
-    if measure == "gospa":
-        return "GOSPA"
-    return f"error {preposition} the {'truth' if measure == 'rmse' else 'reference'}"
 
 
 def verdict(summary: pd.DataFrame) -> str:
@@ -162,7 +140,7 @@ def verdict(summary: pd.DataFrame) -> str:
     """
     n = summary["n_particles"].max()
     measure = error_measure(summary)
-    error = told(measure, "against")
+    error = error_text(measure, "against")
     ranked = summary[summary["n_particles"] == n].dropna(subset=f"{measure}_median")
     if ranked.empty:
         return f"At n = {n} no filter finished a run."
@@ -173,14 +151,154 @@ def verdict(summary: pd.DataFrame) -> str:
     base = best["baseline"]
     if best["filter"] == base:
         return f"At n = {n} no filter has a smaller median {error} than {base}."
-    interval, ratio = told_interval(best, "runs"), digits(best["ratio"])
+    interval, ratio = interval_text(best, "runs"), digits(best["ratio"])
     if best["better"] < 0:
         return f"{claim}: {ratio} of that of {base} run by run ({interval})."
     return f"{claim}, but a gain over {base} is not shown: ratio {ratio} run by run ({interval})."
 
 
-def told_interval(row: pd.Series[Any], units: str) -> str:
+def interval_text(row: pd.Series[Any], units: str) -> str:
     """Name the interval of a ratio, in the digits of the tables."""
     if np.isnan(row["ratio_low"]):
         return f"too few {units} for an interval"
     return f"95 % interval {digits(row['ratio_low'])} to {digits(row['ratio_high'])}"
+
+
+def claims(table: pd.DataFrame, baseline: str | None = None, level: float = 0.95, simultaneous: bool = True) -> pd.DataFrame:
+    """Compare filters pair by pair, and say which is better where the paired interval shows it.
+
+    The median over runs of the ratio of two errors in the same run has an exact interval between order statistics (Thompson
+    1936). A claim says that in more than half of all runs one filter has the smaller error; of a family, that its error is
+    smaller in the geometric mean over models (`over_models`).
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        What `compare` returns. Errors are against the reference if there is one, else against the truth.
+    baseline : str, optional
+        Compare with this filter only; else every filter with every other.
+    level : float
+        Probability that no claim is false: of all those in the result together if `simultaneous`, else of each by itself.
+    simultaneous : bool
+        Raise the level of each interval so that `level` holds for the whole result (Bonferroni). Without it, of many
+        comparisons of equal filters up to one in ``1 / (1 - level)`` ends in a claim.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per particle count and pair of filters.
+
+        ``n_particles``, ``a``, ``b``
+            Particle count and the two filters.
+        ``runs``, ``failures_a``, ``failures_b``
+            Number of runs compared (of models in a family, each by the median over its runs), and of those that failed. A
+            failed run loses to one that did not; a run in which both failed, or without an error, is left out.
+        ``ratio``, ``ratio_low``, ``ratio_high``, ``difference``, ``difference_low``, ``difference_high``
+            The error of `a` divided by, and minus, that of `b`, as in `summarise`; ends are NaN where there are too few
+            runs, and may be infinite where runs failed.
+        ``better``
+            The filter claimed to be better; empty where the interval of the ratio holds 1, or there is none.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({
+    ...     "filter": 6 * ["a"] + 6 * ["b"], "n_particles": 100, "run": 2 * list(range(6)),
+    ...     "reference_error": [1.0, 1.1, 0.9, 1.2, 1.0, 0.8, 2.0, 2.4, 1.9, 2.5, 2.2, 1.7],
+    ...     "rmse": 3.0, "error": "",
+    ... })
+    >>> print(hf.study.claims(table)[["a", "b", "ratio", "better"]].round(2).to_string(index=False))
+    a b  ratio better
+    a b   0.47      a
+    """
+    import pandas as pd
+
+    check_runs(table)
+    pairs = Pairs(table)
+    names = list(dict.fromkeys(table["filter"]))
+    if baseline is not None:
+        one_of("baseline", baseline, names)
+    level = as_number("level", level, "a probability between 0 and 1", lambda level: 1e-9 < level < 1)
+    check_flags(simultaneous=simultaneous)
+    against = list(combinations(names, 2)) if baseline is None else [(name, baseline) for name in names if name != baseline]
+    counts = dict.fromkeys(table["n_particles"])
+    keys = [((a, n), (b, n)) for n in counts for a, b in against if {(a, n), (b, n)} <= set(pairs.errors)]
+    each = 1 - (1 - level) / max(1, len(keys)) if simultaneous else level
+    rows = []
+    for (a, n), (b, _) in keys:
+        first, second = pairs.errors[a, n], pairs.errors[b, n]
+        both = first.notna() & second.notna() & ~(np.isinf(first) & np.isinf(second))
+        row = {"n_particles": n, "a": a, "b": b, "runs": int(both.sum())}
+        row |= {"failures_a": int(np.isinf(first[both]).sum()), "failures_b": int(np.isinf(second[both]).sum())}
+        row |= pairs.compare((a, n), (b, n), each)
+        rows.append(row | {"better": {-1: a, 0: "", 1: b}[row["better"]]})
+    columns = ["n_particles", "a", "b", "runs", "failures_a", "failures_b"]
+    columns += [f"{name}{end}" for name in ("ratio", "difference") for end in ("", "_low", "_high")]
+    return pd.DataFrame(rows, columns=[*columns, "better"])
+
+
+def over_time(
+    series: Mapping[tuple[str, int], Mapping[str, Array]],
+    quantiles: tuple[float, float] = (0.25, 0.75),
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """Summarise series over the runs, step by step.
+
+    Parameters
+    ----------
+    series : mapping
+        (filter, n) -> name -> (runs, T) array, of the names `columns.SERIES`; runs that failed are left out or NaN.
+    quantiles : tuple of float
+        Ends of the bands over runs.
+    level : float
+        Probability of the chi-square bands.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per filter, particle count and step.
+
+        ``filter``, ``n_particles``, ``step``, ``runs``
+            Where, and the number of runs that got there.
+        ``rmse``, ``rmse_median``, ``rmse_low``, ``rmse_high``
+            Distance to the truth: root mean square over runs, median, and ends of the band between quantiles.
+        ``reference_error``, ...
+            Likewise to the reference.
+        ``gospa``, ``gospa_median``, ``gospa_low``, ``gospa_high``
+            Of many targets the GOSPA distance: mean over runs, median, and ends of the band between quantiles; likewise
+            ``ospa``, and ``cardinality``, the number of estimates minus that of targets.
+        ``ess_median``, ``ess_low``, ``ess_high``
+            Effective sample size.
+        ``nees``, ``nees_median``, ``nees_low``, ``nees_high``, ``nees_band_low``, ``nees_band_high``
+            Normalised estimation error squared over its degrees of freedom: mean over runs, median, ends of the band between
+            quantiles, and the chi-square band of the mean of a consistent Gaussian filter; runs are independent, so that
+            this has runs times d degrees of freedom.
+        ``nis``, ...
+            Likewise the normalised innovation squared.
+        ``energy_distance_median``, ``energy_distance_low``, ``energy_distance_high``
+            At the steps that have it.
+
+        NaN where no run has a value.
+
+    Examples
+    --------
+    >>> squared = np.array([[1.0, 4.0], [9.0, 4.0]])  # two runs of two steps
+    >>> frame = hf.study.over_time({("bootstrap", 100): {"truth": squared}})
+    >>> print(frame[["step", "runs", "rmse"]].round(3).to_string(index=False))
+     step  runs  rmse
+        1     2 2.236
+        2     2 2.000
+    """
+    import pandas as pd
+
+    frames = []
+    for (name, n), named in series.items():
+        main = AllRuns(named, quantiles, level).main
+        steps = np.shape(main)[1]
+        columns: dict[str, Any] = {"filter": name, "n_particles": n, "step": np.arange(1, steps + 1)}
+        columns["runs"] = np.isfinite(main).sum(axis=0)
+        for one in SERIES:
+            if one.over_time is not None:
+                columns |= one.over_time(one.name, AllRuns(named, quantiles, level))
+        frames.append(pd.DataFrame(columns))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

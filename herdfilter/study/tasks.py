@@ -1,13 +1,18 @@
-"""The unit of work, of storage and of failure, and what it gives."""
+"""The unit of work, of storage and of failure; what it gives, and what stops it."""
 
 from __future__ import annotations
 
 import math
 import re
+import signal
 import sysconfig
-from collections.abc import Mapping
+import threading
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
 from herdfilter._checks import Array
@@ -30,21 +35,21 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """What a task gives.
+class TaskResult:
+    """The result of a task.
 
     Attributes
     ----------
     task : Task
     row : dict
-        Its part of the table: ``reference``, ``reference_sd``, ``diverged``, ``error``, ``traceback``, and the numbers
-        measured, none of a run that failed.
+        Its row of the table: ``reference``, ``reference_sd``, ``diverged``, ``error``, ``traceback``, and, unless it
+        failed, the measured numbers.
     series : dict
         Name -> values at every step (T,): squared errors against ``truth`` and ``reference``, and more.
     shown : dict
-        (filter, name) -> array, what run 0 gives to the `Trajectory`; what all filters share has the filter ``""``.
+        (filter, name) -> array of the `Trajectory`, from run 0; arrays that all filters share have the filter ``""``.
     seconds, preparation : float
-        What the filter took, and what recording and reference took if they had to be made.
+        Time of the filter, and of making recording and reference if that was necessary.
     """
 
     task: Task
@@ -55,15 +60,14 @@ class Outcome:
     preparation: float = 0.0
 
 
-def failed(error: str, traceback: str = "") -> dict[str, Any]:
-    """Return the row of a task that failed; where code of the user's own did, the error tells its file and line."""
-    place = own_code(traceback)
-    row = {"reference": "", "reference_sd": math.nan, "diverged": True}
-    return row | {"error": " ".join(f"{error} {place}".split()), "traceback": traceback}
+def failure_row(text: str, traceback: str = "") -> dict[str, Any]:
+    """Return the row of a task that failed; the text gets file and line if the user's own code raised the error."""
+    text = " ".join(f"{text} {own_code(traceback)}".split())
+    return {"reference": "", "reference_sd": math.nan, "diverged": True, "error": text, "traceback": traceback}
 
 
 def own_code(traceback: str) -> str:
-    """Return where a traceback last passes through code of the user's own; empty if it never does.
+    """Return the place where a traceback last passes through the user's own code; empty if it never does.
 
     Such as ``(pendulum.py, line 12, in transition_mean)``. Code is not the user's own if it stands in this package, in the
     standard library or where packages are installed.
@@ -75,3 +79,77 @@ def own_code(traceback: str) -> str:
         if file.is_file() and not any(file.is_relative_to(other) for other in others):
             return f"({file.name}, line {line}, in {function})"
     return ""
+
+
+def row_of_error(error: BaseException) -> dict[str, Any]:
+    """Return the row of a task that failed by an error that is being handled."""
+    return failure_row(error_text(error), _escape_surrogates(traceback.format_exc()))
+
+
+def error_text(error: BaseException) -> str:
+    """Return type and text of an error, even of one whose text cannot be made."""
+    try:
+        text = str(error)
+    except Exception as another:
+        text = f"(its text cannot be made: {type(another).__name__})"
+    return _escape_surrogates(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
+
+def _escape_surrogates(text: str) -> str:
+    """Escape the halves of surrogate pairs, as in names of files: they cannot be written."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal, given by its number, asks this process to stop."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+@contextmanager
+def stop_on_signals(*names: str) -> Iterator[None]:
+    """Raise `Stopped` when a signal comes that would end this process, or raise KeyboardInterrupt in it.
+
+    Names are such as ``"SIGTERM"``; those that the system does not have are left out. A second signal during the tidying up
+    is ignored, except Ctrl-C. Signals that are ignored (``nohup``) stay so. Outside the main thread nothing changes: Python
+    does not handle signals there.
+    """
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        known = [getattr(signal, name) for name in names if hasattr(signal, name)]
+        before = {one: signal.getsignal(one) for one in known}
+        before = {one: handler for one, handler in before.items() if handler not in (signal.SIG_IGN, None)}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        handler = before[number]
+        if callable(handler):
+            try:
+                handler(number, frame)
+            except KeyboardInterrupt:
+                raise Stopped(number) from None
+            return
+        for one in before:
+            if one != signal.SIGINT:
+                signal.signal(one, signal.SIG_IGN)
+        raise Stopped(number)
+
+    for one in before:
+        signal.signal(one, stop)
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+@contextmanager
+def suppress_errors() -> Iterator[None]:
+    """Suppress all exceptions, SystemExit too, except `Stopped`."""
+    try:
+        yield
+    except Stopped:
+        raise
+    except BaseException:
+        pass

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_fraction, as_positive, shown
-from herdfilter._one_line import fields_in_line
+from herdfilter._checks import Array, as_array, as_fraction, as_positive, short_repr
+from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
-from herdfilter.filters._times import as_duration
-from herdfilter.filters.kalman.extended import linearised
 from herdfilter.filters.kalman.gaussian import observation_moments
+from herdfilter.filters.kalman.rules import LINEAR_RULE
+from herdfilter.filters.series import as_duration
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, observation_circular, require
 from herdfilter.models.sensors import Sensor, sensed
@@ -58,7 +58,7 @@ class Birth:
     def __post_init__(self) -> None:
         object.__setattr__(self, "probability", as_probability("probability", self.probability))
         if not isinstance(self.initial, GaussianMixture):
-            raise TypeError(f"initial: expected a herdfilter.GaussianMixture, got {shown(self.initial)}")
+            raise TypeError(f"initial: expected a herdfilter.GaussianMixture, got {short_repr(self.initial)}")
 
     def within(self, dt: float) -> Birth:
         """Return the birth with the probability that a target appears in a time `dt`."""
@@ -137,14 +137,14 @@ class BirthFromMeasurements:
 
     def __post_init__(self) -> None:
         if not isinstance(self.prior, GaussianMixture):
-            raise TypeError(f"prior: expected a herdfilter.GaussianMixture, got {shown(self.prior)}")
+            raise TypeError(f"prior: expected a herdfilter.GaussianMixture, got {short_repr(self.prior)}")
         if len(self.prior) != 1:
             raise ValueError(f"prior: expected one component, got {len(self.prior)}")
         if np.linalg.eigvalsh(self.prior.distinct_covariances[0])[0] <= 0:
             raise ValueError("prior: expected a covariance that is positive definite, got a singular one")
         object.__setattr__(self, "expected", as_positive("expected", self.expected))
         if self.state is not None and not callable(self.state):
-            raise TypeError(f"state: expected a function of detections, got {shown(self.state)}")
+            raise TypeError(f"state: expected a function of detections, got {short_repr(self.state)}")
         object.__setattr__(self, "most", as_probability("most", self.most))
 
     def born(self, model: Model, scans: Sequence[Left], step: int, dt: float) -> list[Birth]:
@@ -181,10 +181,10 @@ SETTLED = 1e-16
 
 
 def _iterated(model: Model, z: Array, step: int, prior: Array, covariance: Array, about: Array) -> tuple[Array, Array]:
-    """Update N(prior, covariance[0]) with each detection (k, m), linearised about a state (k, d), then about the result."""
+    """Update N(prior, covariance[0]) with each detection (k, m), LINEAR_RULE about a state (k, d), then about the result."""
     inverse, circular = np.linalg.inv(covariance[0]), observation_circular(model, z.shape[1])
     for _ in range(REPEATS):
-        predicted, spread, cross = observation_moments(model, about, covariance, linearised, step)
+        predicted, spread, cross = observation_moments(model, about, covariance, LINEAR_RULE, step)
         slopes = (inverse @ cross).transpose(0, 2, 1)
         gains = np.linalg.solve(spread, cross.transpose(0, 2, 1)).transpose(0, 2, 1)
         left = wrap_angles(z - predicted, circular) - (slopes @ (prior - about)[:, :, None])[:, :, 0]
@@ -207,7 +207,7 @@ def as_births(name: str, given: Any) -> tuple[Birth, ...]:
     if not all(isinstance(one, Birth) for one in births):
         more = ", or BirthFromMeasurements(prior)" if name == "birth" else ""
         raise TypeError(
-            f"{name}: expected a list of herdfilter.tracking.Birth(probability, initial){more}, got {shown(given)}"
+            f"{name}: expected a list of herdfilter.tracking.Birth(probability, initial){more}, got {short_repr(given)}"
         )
     return births
 

@@ -11,17 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_generator, check_count, check_methods, one_of
-from herdfilter._one_line import summary_repr
+from herdfilter._repr import summary_repr
 from herdfilter.association.calls import as_method
 from herdfilter.catalogue import catalogue, make_filter
-from herdfilter.filters._times import as_duration
-from herdfilter.filters.series import Late, Reading, Watcher, series
+from herdfilter.filters.series import Late, Reading, Watcher, as_duration, series
 from herdfilter.models.contract import OBSERVED, require
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.with_clutter import WithClutter
-from herdfilter.tracking._newborn import appearing, check_filter, standing
-from herdfilter.tracking._scan import Detecting, detections
-from herdfilter.tracking._update import Rules, scanned
 from herdfilter.tracking.birth import (
     Birth,
     BirthFromMeasurements,
@@ -31,7 +27,8 @@ from herdfilter.tracking.birth import (
     birth_places,
 )
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
-from herdfilter.tracking.track import Label, Track
+from herdfilter.tracking.track import Label, Track, appearing, check_filter, standing
+from herdfilter.tracking.update import Detecting, Rules, detections, scanned
 
 _log = logging.getLogger(__name__)
 

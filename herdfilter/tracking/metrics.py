@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_list, as_number, as_positive, shown
+from herdfilter._checks import Array, as_array, as_list, as_number, as_positive, short_repr
 
 
 class GOSPA(NamedTuple):
@@ -93,7 +93,7 @@ def gospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 2.0,
     """
     cutoff, p = _checked(cutoff, p)
     if as_positive("alpha", alpha) > 2:
-        raise ValueError(f"alpha: expected a number of at most 2, got {shown(alpha)}")
+        raise ValueError(f"alpha: expected a number of at most 2, got {short_repr(alpha)}")
     distances = _distances(truth, estimates)
     n, m = distances.shape
     near = _assigned(distances, cutoff, p)
@@ -213,7 +213,7 @@ def label_switches(
         names = list(names if isinstance(names, str) else as_list("labels", names, "labels for each step"))
         distinct = all(isinstance(name, Hashable) for name in names) and len(set(names)) == len(names)
         if distances.shape[1] != len(names) or not distinct:
-            raise ValueError(f"labels: expected {distances.shape[1]} different ones at step {step}, got {shown(names)}")
+            raise ValueError(f"labels: expected {distances.shape[1]} different ones at step {step}, got {short_repr(names)}")
         now = _correspondence(distances, present.tolist(), list(names), last, cutoff)
         for target, label in now.items():
             switches += last.pop(target, label) != label

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array, as_list
-from herdfilter._one_line import fields_in_line, summary_repr
-from herdfilter.filters._times import as_objects
+from herdfilter._repr import fields_in_line, summary_repr
+from herdfilter.filters.results import as_objects
 from herdfilter.tracking.track import Label, Track
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 
 from herdfilter import association
 from herdfilter.association import Exact
-from herdfilter.association._frontier import _followed, _greedy, plan
+from herdfilter.association.exact import _greedy_order, _plan_of, plan
 
 SHAPES = [(t, m) for t in range(1, 5) for m in range(5)]
 
@@ -109,14 +109,14 @@ def test_a_plan_opens_and_closes_every_column_once_and_counts_the_ways(rows, col
         assert np.exp(found.log_cost) == pytest.approx(ways, rel=1e-9)
         assert found.slot.max() < most_open
         assert found.words == max(1, -(-most_open // 62))
-        assert found.log_cost <= _followed(gated, _greedy(gated)).log_cost
+        assert found.log_cost <= _plan_of(gated, _greedy_order(gated)).log_cost
 
 
 def test_the_greedy_order_leaves_the_fewest_columns_open_at_every_row():
     for seed in range(5):
         gated = graph(seed, 10, 9, 3)
         for first in (None, 4):
-            order = _greedy(gated, first).tolist()
+            order = _greedy_order(gated, first).tolist()
             assert first is None or order[0] == first
 
             def opened(rows, gated=gated):
@@ -135,7 +135,7 @@ def test_a_long_band_in_any_order_costs_hardly_more_than_in_its_own():
         rng = np.random.default_rng(seed)
         band = (np.abs(places[:, None] - places) < 7) & (rng.random((40, 40)) < 0.9)
         shuffled = band[rng.permutation(40)][:, rng.permutation(40)]
-        assert plan(shuffled).log_cost < _followed(band, places).log_cost + np.log(4)
+        assert plan(shuffled).log_cost < _plan_of(band, places).log_cost + np.log(4)
 
 
 def test_as_many_ways_as_are_allowed_are_taken():

@@ -96,7 +96,7 @@ def test_the_evidence_of_collected_assignments_is_a_lower_bound(example):
 
 
 def test_a_track_that_cannot_be_missed_is_refused():
-    with pytest.raises(ValueError, match=r"ratios: Gibbs .* expects a positive first column.* take Exact"):
+    with pytest.raises(ValueError, match=r"ratios: expected a positive first column for Gibbs .* take Exact"):
         HerdedGibbs().marginals([[0, 1, 1], [1, 1, 1]])
     np.testing.assert_array_equal(HerdedGibbs().marginals([[0, 1, 0], [1, 0, 1]]), [[0, 1, 0], [0.5, 0, 0.5]])
 

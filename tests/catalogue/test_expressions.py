@@ -67,11 +67,11 @@ ESCAPES = [
     "getattr(KernelHerding, 'x')",
     "compare('ungm', store='x')",
     "study.compare('ungm', store='x')",
-    "herdfilter.study.compare.compare('ungm', store='x')",
+    "herdfilter.study.engine.compare('ungm', store='x')",
     "plotting.save_figures('x', 'y')",
     "herdfilter.report.write_report('x', 'y')",
     "herdfilter.cli.main()",
-    "herdfilter.catalogue.names.import_file('x')",
+    "herdfilter.catalogue.expressions.import_file('x')",
     "samplers.np.os.system('x')",
     "herdfilter.samplers.np.os.system('x')",
     "herdfilter.samplers.kernel_herding.np.savetxt('x', [1])",
@@ -88,7 +88,7 @@ ESCAPES = [
     "'x'.__class__()",
     "GaussianMixture.trusted(1, 2, 3)",
     "samplers.KernelHerding.sample(1, 2, 3)",
-    "samplers._compiled.warm_up()",
+    "samplers.compiled.warm_up()",
     "samplers.__loader__.load_module('os')",
     "samplers['np'].os.system('x')",
     "[KernelHerding][0]()",
@@ -136,7 +136,7 @@ def test_no_expression_reaches_more_than_classes_of_the_package(monkeypatch, tmp
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "system", escaped)
     monkeypatch.setattr(subprocess, "run", escaped)
-    monkeypatch.setattr("herdfilter.study.study.plan_study", escaped)
+    monkeypatch.setattr("herdfilter.study.plan.plan_study", escaped)
     for expression in ESCAPES:
         message = refusal(expression)
         assert re.search(r"expected|unknown|is no part of herdfilter|cannot import", message), expression
@@ -146,11 +146,11 @@ def test_no_expression_reaches_more_than_classes_of_the_package(monkeypatch, tmp
 
 def test_every_name_that_may_be_used_is_a_class_or_function_made_in_the_package():
     """Else a helper that a folder imports would be in reach."""
-    from herdfilter.catalogue.names import FOLDERS, named
+    from herdfilter.catalogue.expressions import FOLDERS, find_part
 
     for folder in FOLDERS:
         for name in getattr(hf, folder).__all__:
-            assert named(folder, name, {}).__module__.startswith("herdfilter.")
+            assert find_part(folder, name, {}).__module__.startswith("herdfilter.")
 
 
 def test_a_constructor_that_fails_in_any_way_is_a_clear_error(monkeypatch):

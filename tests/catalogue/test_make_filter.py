@@ -20,3 +20,17 @@ def test_an_unknown_name_is_told_the_nearest():
 def test_a_name_in_place_of_a_part_is_refused_with_the_way_to_do_it():
     with pytest.raises(TypeError, match=r"got 'auto'; .*herdfilter\.make_filter\('auto', model, n_particles, rng\)$"):
         hf.ParticleFilter(hf.models.UNGM(), proposal="auto")
+
+
+@pytest.mark.parametrize("scheme", [hf.ResidualResampling(), "ResidualResampling()"])
+def test_an_option_is_an_object_or_an_expression(scheme):
+    pf = hf.make_filter("bootstrap", hf.models.UNGM(), 20, resampling=scheme, resample_below=0.8, on_degeneracy="predict")
+    assert (pf.resampling, pf.resample_below, pf.on_degeneracy) == (hf.ResidualResampling(), 0.8, "predict")
+    assert hf.make_filter("bootstrap", hf.models.UNGM(), 20).resampling == hf.SystematicResampling()
+
+
+def test_an_unknown_option_is_told_the_nearest():
+    with pytest.raises(ValueError, match=r"^filter bootstrap: key: unknown 'resamplng'; did you mean 'resampling'\?"):
+        hf.make_filter("bootstrap", hf.models.UNGM(), resamplng=hf.ResidualResampling())
+    with pytest.raises(ValueError, match=r"^resampling: 'ResidualResamplin\(\)': .*did you mean 'ResidualResampling'"):
+        hf.make_filter("bootstrap", hf.models.UNGM(), resampling="ResidualResamplin()")

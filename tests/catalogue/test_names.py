@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.study.description import differences
-from herdfilter.study.study import plan_study
+from herdfilter.study.plan import differences, plan_study
 
 OWN = """
 import os

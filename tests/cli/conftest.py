@@ -1,8 +1,6 @@
 """Commands run in this process, and what a refused one must look like."""
 
-import importlib
 import warnings
-from types import SimpleNamespace
 
 import click
 import pytest
@@ -19,8 +17,6 @@ def planned(monkeypatch, tmp_path):
         raise click.exceptions.Exit(0)
 
     monkeypatch.setattr("herdfilter.study.engine.run_study", stop)
-    in_python = importlib.import_module("herdfilter.study.compare")
-    monkeypatch.setattr(in_python, "run_study", lambda *args, **kwargs: SimpleNamespace(runs="a table"))
     monkeypatch.setenv("HERDFILTER_DATA", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 

@@ -8,10 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from herdfilter.cli import main
-from herdfilter.study import recording
 from herdfilter.study.columns import TIMES
-from herdfilter.study.stopping import Stopped, stopped_by
 from herdfilter.study.store import open_for_reading
+from herdfilter.study.tasks import Stopped, stop_on_signals
 
 WALK = """
 title = "A walk"
@@ -107,16 +106,29 @@ def test_options_override_the_scenario(walk, tmp_path, no_figures):
     assert len(runs) == 4
 
 
-def test_real_data_report_the_share_that_localised(walk, tmp_path, monkeypatch):
-    def load_line(folder, length=10):
-        steps = np.arange(1.0, length + 1)[:, None]
-        return recording.DataSet(recording.Recording(steps, steps), {"initial_mean": [0.0]})
+LINE = """
+import numpy as np
+from herdfilter.study.recording import DataSet, Recording
 
-    monkeypatch.setitem(recording.DATA_SETS, "line", (load_line, load_line))
+
+class Start(list):
+    pass
+
+
+def load_line(folder, length=10):
+    steps = np.arange(1.0, length + 1)[:, None]
+    return DataSet(Recording(steps, steps), {"initial_mean": Start([0.0])})
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_real_data_report_the_share_that_localised(walk, tmp_path, workers):
+    """They come from a module beside the scenario, which workers import as well."""
     text = WALK.replace("initial_mean = [0.0]\n", "").replace("rmse_above = 3.0", "rmse_above = 1e9")
     path = tmp_path / "line.toml"
-    path.write_text(text + '[data]\ntype = "line"\nlength = 15')
-    result = run("compare", str(path), "--workers", "1", "--data", str(tmp_path))
+    path.write_text('imports = ["line"]\n' + text + '[data]\ntype = "line:load_line"\nlength = 15')
+    (tmp_path / "line.py").write_text(LINE)
+    result = run("compare", str(path), "--workers", workers, "--data", str(tmp_path))
     assert result.exit_code == 0, result.output
     assert "localised: RMSE to the truth of at most 1e+09 m in the last 25 % of the steps" in result.stdout
     assert result.stdout.count("100 %") == 4
@@ -265,7 +277,7 @@ def test_a_signal_ends_a_comparison_and_nothing_is_lost(walk, tmp_path, monkeypa
 def test_a_signal_that_is_ignored_stays_so():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with stopped_by("SIGHUP", "SIGTERM", "SIGNONE"):
+        with stop_on_signals("SIGHUP", "SIGTERM", "SIGNONE"):
             os.kill(os.getpid(), signal.SIGHUP)
             with pytest.raises(Stopped):
                 os.kill(os.getpid(), signal.SIGTERM)

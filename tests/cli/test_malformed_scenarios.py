@@ -45,9 +45,12 @@ BASES = {
     "plain": GOOD,
     "grid": {**GOOD, "reference": {"type": "grid", "lower": -10.0, "upper": 10.0, "points": 101}},
     "large": {**GOOD, "reference": {"type": "large", "n": 50}},
-    "data": {**GOOD, "truth": None, "reference": None, "data": {"type": "plaza", "name": "Plaza1"}},
+    "data": {
+        **{key: value for key, value in GOOD.items() if key not in ("truth", "reference")},
+        "imports": ["herdfilter.study.data.plaza"],
+        "data": {"type": "herdfilter.study.data.plaza:load_plaza", "name": "Plaza1"},
+    },
 }
-BASES["data"] = {key: value for key, value in BASES["data"].items() if value is not None}
 
 FILES = {
     "empty": b"",

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ellipe, erf, gammaln, i0e, i1e
 from scipy.stats import ortho_group
 
-from herdfilter.discrepancy._norms import expected_norms
+from herdfilter.discrepancy.energy import expected_norms
 
 STATED = 1e-9
 ratios = pytest.mark.parametrize("ratio", [0.0, 1e-6, 0.3, 1.0, 3.0, 10.0, 30.0, 1e3, 1e8])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from herdfilter.discrete import herding
-from herdfilter.discrete._herding import herded_labels
+from herdfilter.discrete.herding import herded_labels
 
 
 def excess(states, p):

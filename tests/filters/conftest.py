@@ -28,7 +28,7 @@ from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSamp
 @pytest.fixture(autouse=True)
 def few_starts(monkeypatch):
     """Optimal Gaussian points from few starts of their search: what the best of many gains matters to no filter here."""
-    monkeypatch.setattr(lcd, "SEARCHED", 20)
+    monkeypatch.setattr(lcd, "POINTS_OF_ALL_STARTS", 20)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from herdfilter.catalogue.specifications import catalogue, resolve_filters
-from herdfilter.filters import GridFilter, ParticleFilter, Particles
+from herdfilter.filters import GridFilter, ParticleFilter, Particles, Uses
 
 FILTERS = {
     name: spec
@@ -64,10 +64,10 @@ def test_neither_do_those_of_a_grid(raised):
 
 
 def test_a_proposal_of_ones_own_may_do_without_the_constant_or_with_it(raised):
-    """What `seen.log_likelihood` leaves out belongs to the evidence; who asks the model directly leaves nothing out."""
+    """The evidence gets what `observation.log_likelihood` leaves out; the model itself leaves nothing out."""
 
     class Own:
-        absorbs_weights = False
+        uses = Uses(observation=True)
 
         def __init__(self, direct):
             self.direct = direct
@@ -78,11 +78,10 @@ def test_a_proposal_of_ones_own_may_do_without_the_constant_or_with_it(raised):
         def initial(self, model, n, rng):
             return Particles.equal(model.initial.sample(n, rng))
 
-        def propose(self, transition, particles, rng):
-            return particles
-
-        def guide(self, transition, particles, seen, rng):
-            x = particles.x
+        def propose(self, transition, particles, rng, observation=None):
+            x, seen = particles.x, observation
+            if seen is None:
+                return particles
             values = transition.model.log_likelihood(seen.z, x, seen.step) if self.direct else seen.log_likelihood(x)
             return particles.reweighted(values)
 

@@ -1,15 +1,16 @@
 """The proposal that decides between one Gaussian and the particles themselves."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import herdfilter as hf
 from herdfilter.filters import Particles, Transition
-from herdfilter.filters.proposals._balanced import balanced_noise
-from herdfilter.filters.proposals._shape import Shape
-from herdfilter.filters.proposals._sources import Source
+from herdfilter.filters.proposals.balanced import balanced_noise
+from herdfilter.filters.proposals.gaussianity import Gaussianity
+from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.study.scenario import load_scenario
 
 
@@ -30,10 +31,10 @@ def ways(monkeypatch):
             monkeypatch.setattr(part, name, lambda self, *args: taken.append(label) or method(self, *args))
 
     noted(hf.RankedProposal, "propose", "ranked")
-    noted(Source, "of", "ranked")
-    noted(Source, "kernels", "kernels")
+    noted(Ancestors, "of", "ranked")
+    noted(Ancestors, "kernels", "kernels")
     noted(hf.HerdedProposal, "propose", "quantiles")
-    noted(hf.KalmanMixtureProposal, "guide", "guided quantiles")
+    noted(hf.KalmanMixtureProposal, "propose", "guided quantiles")
     return taken
 
 
@@ -42,11 +43,11 @@ def ways(monkeypatch):
 def test_draws_of_a_gaussian_are_hardly_ever_told_from_it_and_other_shapes_are_once_there_are_enough(dim, n):
     """Of 40 samples each, in any units; a skewed one, two modes, and a bent one whose every line is symmetric."""
     rng = np.random.default_rng(dim)
-    transition, units = Transition(hf.models.linear_chain(dim)), 10.0 ** np.arange(dim)
+    units = 10.0 ** np.arange(dim)
 
     def told(shape):
         samples = (shape(rng.standard_normal((n, dim))) * units for _ in range(40))
-        return np.mean([not Shape.of(transition, weighted(x)).gaussian for x in samples])
+        return np.mean([not Gaussianity.of(weighted(x), ()).gaussian for x in samples])
 
     def skewed(z):
         return np.exp(z)
@@ -68,18 +69,12 @@ def test_weights_count_and_angles_are_taken_about_their_mean():
     rng = np.random.default_rng(2)
     heading = np.pi + 0.1 * rng.standard_normal((4000, 1))  # on both sides of the seam
     heading = np.mod(heading + np.pi, 2 * np.pi) - np.pi
-
-    class Heading(hf.models.LinearGaussian):
-        circular = (0,)
-
-    model = Heading([[1.0]], [[1.0]], [[0.1]], [[0.1]], [0.0], [[1.0]])
-    assert not Shape.of(Transition(hf.models.linear_chain(1)), weighted(heading)).gaussian
-    assert Shape.of(Transition(model), weighted(heading)).gaussian
+    assert not Gaussianity.of(weighted(heading), ()).gaussian
+    assert Gaussianity.of(weighted(heading), (0,)).gaussian
     x = rng.uniform(-3, 3, (4000, 1))  # draws of a uniform distribution, weighted to be those of a Gaussian
     weights = np.exp(-0.5 * x[:, 0] ** 2)
-    transition = Transition(hf.models.linear_chain(1))
-    assert not Shape.of(transition, weighted(x)).gaussian
-    assert Shape.of(transition, weighted(x[:400], weights[:400] / weights[:400].sum())).gaussian
+    assert not Gaussianity.of(weighted(x), ()).gaussian
+    assert Gaussianity.of(weighted(x[:400], weights[:400] / weights[:400].sum()), ()).gaussian
 
 
 @pytest.mark.parametrize("n", [20, 50, 100, 128, 400])
@@ -290,7 +285,7 @@ def test_quantiles_are_guided_from_where_their_effective_sample_size_would_be_th
     def quantiles(precision):
         taken.clear()
         seen = hf.filters.Observation.read(model(1 / precision), [3.2], 1)
-        moved = hf.AutomaticProposal().guide(Transition(seen.model), particles, seen, rng)
+        moved = hf.AutomaticProposal().propose(Transition(seen.model), particles, rng, seen)
         assert np.isfinite(moved.normalised()[1])
         return "guided quantiles" not in taken
 
@@ -321,7 +316,7 @@ def test_one_gaussian_is_kept_as_long_as_its_weights_are_as_even_as_chance_allow
         )
         seen = hf.filters.Observation.read(model, [0.5], 1)
         z = balanced_noise(n, 1, 0)
-        return hf.AutomaticProposal().guide(Transition(model), Particles.equal(z), seen, np.random.default_rng(0))
+        return hf.AutomaticProposal().propose(Transition(model), Particles.equal(z), np.random.default_rng(0), seen)
 
     def distance(moved):
         weights = moved.normalised()[0].weights
@@ -369,13 +364,13 @@ def test_one_gaussian_moves_as_long_as_what_is_not_linear_would_be_chance(monkey
 
 @pytest.mark.parametrize("n", [60, 300])
 def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them(monkeypatch, n):
-    """Less than n^(-1/2) of the predicted variance in some direction; with an observation in view and without."""
+    """Less than n^(-1/2) of the predicted variance in some direction; by its moments or by a likelihood alone."""
     taken = ways(monkeypatch)
     rng = np.random.default_rng(n)
     x = np.column_stack([rng.exponential(size=n), rng.standard_normal(n)])
     x = (x - x.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(x.T, ddof=0))).T  # covariance I
     particles = weighted(x)
-    width = Shape.of(Transition(hf.models.linear_chain(2)), particles).width
+    width = Gaussianity.of(particles, ()).width
     assert 0 < width < 1
     for unguided in (False, True):
 
@@ -384,12 +379,9 @@ def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them
                 np.eye(2), np.eye(2), np.diag([0.9, variance]), np.eye(2), [0.0, 0.0], np.eye(2)
             )
             taken.clear()
-            generator = np.random.default_rng(0)
-            if unguided:
-                hf.AutomaticProposal().unguided(Transition(model), particles, generator)
-            else:
-                seen = hf.filters.Observation.read(model, [2.0, 0.0], 1)
-                hf.AutomaticProposal().guide(Transition(model), particles, seen, generator)
+            reader = SimpleNamespace(log_likelihood=model.log_likelihood) if unguided else model
+            seen = hf.filters.Observation.read(reader, [2.0, 0.0], 1)
+            hf.AutomaticProposal().propose(Transition(model), particles, np.random.default_rng(0), seen)
             return "kernels" in taken
 
         few, _ = edge(1e-6, 0.5, narrow)

@@ -10,6 +10,7 @@ from herdfilter.filters import (
     MixtureResampling,
     ParticleFilter,
     Particles,
+    Uses,
 )
 from herdfilter.fitting import GaussianFit
 from herdfilter.mixture import GaussianMixture
@@ -72,7 +73,7 @@ def test_a_sampler_that_returns_too_few_points_is_named(walk):
 class Bare:
     """A proposal, or a scheme, that returns particles and log-weights side by side."""
 
-    absorbs_weights = True
+    uses = Uses(weights=True, observation=True)
 
     def __init__(self, method):
         self.method = method
@@ -87,18 +88,15 @@ class Bare:
     def initial(self, model, n, rng):
         return self.answer("initial", model.initial.sample(n, rng))
 
-    def propose(self, transition, particles, rng):
+    def propose(self, transition, particles, rng, observation=None):
         return self.answer("propose", particles.x)
-
-    def guide(self, transition, particles, seen, rng):
-        return self.answer("guide", particles.x)
 
     def resample(self, particles, rng, circular=()):
         return self.answer("resample", particles.x)
 
 
-@pytest.mark.parametrize("method", ["initial", "propose", "guide", "resample"])
-def test_weighted_points_that_are_no_cloud_are_named(walk, method):
+@pytest.mark.parametrize("method", ["initial", "propose", "resample"])
+def test_weighted_points_that_are_no_particles_are_named(walk, method):
     part = Bare(method)
     parts = {"resampling": part, "resample_below": 1.0} if method == "resample" else {"proposal": part}
     pf = ParticleFilter(walk, 10, **parts, rng=25)

@@ -231,7 +231,7 @@ LIKELIHOODS = {
 
 FILTERS = resolve_filters(of_one_target())
 KALMAN = {name for name, spec in FILTERS.items() if spec.filter != "ParticleFilter"}
-OF_FULL_RANK = {"guided", "kalman-mixture-kh", "kalman-mixture-random"}  # they weigh by transition densities
+OF_FULL_RANK = {"guided", "kalman-mixture-kh"}  # they weigh by transition densities
 ON_A_LINE = {"herded-quantile", "kalman-mixture-quantile"}  # for states of one dimension
 SMALLEST = {"enkf": 2, "edh": 2, "ledh": 2, "s2kf": 4}  # of filters that one particle will not do for
 
@@ -293,7 +293,7 @@ def test_a_wrong_model_is_refused_by_name(mode):
 def of_moments():
     """Filters that ask for mean and covariance of the observation; some do only where there are any."""
     without = lacking("observation_mean")
-    where_given = {"auto", "auto-random-modes", "auto-random", "ranked", "ranked-random"}
+    where_given = {"auto", "auto-random-modes", "auto-random", "ranked"}
     return {name for name in FILTERS if outcome(name, without) == "refused"} | where_given
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from herdfilter.filters import (
     Observation,
-    ObservingProposal,
     Outcome,
     ParticleFilter,
     Particles,
     Proposal,
     Transition,
+    Uses,
     proposals,
 )
 from herdfilter.models import LinearGaussian
@@ -43,24 +43,19 @@ def results(proposal, particles, seed=0):
     rng = np.random.default_rng(seed)
     yield proposal.initial(PLANE, 25, rng), True
     yield proposal.propose(Transition(PLANE), particles, rng), True
-    if isinstance(proposal, ObservingProposal):
-        yield proposal.guide(Transition(PLANE), particles, SEEN, rng), False
+    yield proposal.propose(Transition(PLANE), particles, rng, SEEN), False
 
 
 def test_every_proposal_of_the_package_is_in_the_registry(registry):
     """Except that of models which jump, which wraps any other: `tests/filters/modes`."""
     classes = {c for c in vars(proposals).values() if inspect.isclass(c) and not inspect.isabstract(c)}
-    assert {type(p.make()) for p in registry.values()} == classes - {
-        Proposal,
-        ObservingProposal,
-        proposals.ModeProposal,
-    }
+    assert {type(p.make()) for p in registry.values()} == classes - {Proposal, Uses, proposals.ModeProposal}
 
 
 def test_the_contract_is_followed(promised):
     proposal = promised.make()
     assert isinstance(proposal, Proposal)
-    assert isinstance(proposal, ObservingProposal) is promised.observes
+    assert proposal.uses.observation is promised.observes
     proposal.check(PLANE)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from herdfilter.filters.exact import GridFilter
+from herdfilter.filters.grid import GridFilter
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import UNGM, LinearGaussian, RangeOnly, UniformBox
 from herdfilter.models.simulation import simulate

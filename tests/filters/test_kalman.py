@@ -13,7 +13,7 @@ import herdfilter as hf
 from herdfilter.angles import wrap_angles
 from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.filters.kalman.gaussian import definite
-from herdfilter.models.jacobians import VectorFunction, differences
+from herdfilter.models.contract import VectorFunction, central_differences
 
 POINTS_OR_SLOPES = {
     "ekf": hf.ExtendedKalmanFilter,
@@ -223,7 +223,7 @@ def test_differences_give_the_jacobian_in_any_unit_and_far_from_the_origin(place
     expected = np.array([[-b / r2, a / r2], [a / np.sqrt(r2), b / np.sqrt(r2)]]) / unit
     function = VectorFunction(bearing_and_range, lambda size: (0,))
     means = unit * (np.array([[a, b], [a, 0.0]]) + place)  # the second is at the cut
-    _, J = differences(function, means, np.array([[unit, unit]]))
+    _, J = central_differences(function, means, np.array([[unit, unit]]))
     np.testing.assert_allclose(J[0], expected, rtol=1e-5, atol=1e-7 / unit)
     np.testing.assert_allclose(J[1], [[0.0, -0.01 / unit], [-1.0 / unit, 0.0]], atol=1e-6 / unit)
 

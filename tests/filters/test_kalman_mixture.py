@@ -215,7 +215,7 @@ def test_guided_weights_do_not_depend_on_the_draw_where_the_observation_is_linea
     S = (model.H @ model.Q @ model.H.T + model.R)[0, 0]
     residuals = z - (x @ model.F.T @ model.H.T)[:, 0]
     expected = log_weights - 0.5 * (residuals**2 / S + np.log(2 * np.pi * S))
-    moved = hf.GuidedProposal().guide(Transition(model), Particles(x, log_weights), Observation(model, z, 1), rng)
+    moved = hf.GuidedProposal().propose(Transition(model), Particles(x, log_weights), rng, Observation(model, z, 1))
     np.testing.assert_allclose(moved.log_weights, expected, atol=1e-6)
     assert moved.x.shape == (30, 2)
 

@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.filters.kalman.gaussian import updated_gaussians
-from herdfilter.filters.kalman.mixture import moment_rule
-from herdfilter.filters.kalman.points import PointRule
-from herdfilter.filters.kalman.smart_sampling import _Optimal
-from herdfilter.filters.kalman.unscented import _Scaled
+from herdfilter.filters.kalman.gaussian import update_gaussians
+from herdfilter.filters.kalman.rules import OptimalPoints, PointRule, ScaledSigmaPoints, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.transition import Transition
@@ -93,9 +90,9 @@ MEANS = np.array([[0.5, 1.0], [-2.0, 0.3], [0.0, 0.0]])
 SPREADS = np.array([[[2.0, 0.3], [0.3, 1.0]], [[0.1, 0.0], [0.0, 0.4]], [[1.0, -0.5], [-0.5, 1.0]]])
 RULES = {
     "unscented": moment_rule("unscented"),
-    "scaled": PointRule(_Scaled(0.1, 2.0, 0.0)),
+    "scaled": PointRule(ScaledSigmaPoints(0.1, 2.0, 0.0)),
     "cubature": moment_rule("cubature"),
-    "smart sampling": PointRule(_Optimal(20)),
+    "smart sampling": PointRule(OptimalPoints(20)),
     "without a mean of its own": lambda *given: moment_rule("cubature")(*given),
     "extended": moment_rule("extended"),
 }
@@ -107,7 +104,7 @@ def test_the_update_is_the_best_linear_one(rule, kept):
     """All moments involved are of second degree, which the points have exactly; slopes take the noise at the mean."""
     model, z = Spreading(), np.full(2, np.nan)
     z[kept] = np.array([1.2, -0.4])[kept]
-    after = updated_gaussians(Observation(model, z, 1), MEANS, SPREADS, RULES[rule])
+    after = update_gaussians(Observation(model, z, 1), MEANS, SPREADS, RULES[rule])
     for mean, P, *found in zip(MEANS, SPREADS, *after, strict=True):
         R = model.expected(mean, 0.0 * P if rule == "extended" else P)[np.ix_(kept, kept)]
         for value, exact in zip(found, best_linear(mean, P, model.H[kept], R, z[kept]), strict=True):
@@ -118,7 +115,7 @@ def test_one_covariance_of_all_gaussians_is_each_ones():
     seen, rule = Observation(Spreading(), np.array([1.2, -0.4]), 1), RULES["unscented"]
     one, each = SPREADS[:1], np.repeat(SPREADS[:1], 3, axis=0)
     for ours, theirs in zip(
-        updated_gaussians(seen, MEANS, one, rule), updated_gaussians(seen, MEANS, each, rule), strict=True
+        update_gaussians(seen, MEANS, one, rule), update_gaussians(seen, MEANS, each, rule), strict=True
     ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
@@ -237,7 +234,7 @@ def test_the_flow_with_weights_is_the_optimal_proposal_where_each_particle_knows
     rng, model, z = np.random.default_rng(9), Known(), np.array([0.7])
     x = rng.normal(size=(30, 2))
     particles = Particles(x, np.full(30, -np.log(30)))
-    after = hf.FlowProposal().guide(Transition(model), particles, Observation(model, z, 1), rng)
+    after = hf.FlowProposal().propose(Transition(model), particles, rng, Observation(model, z, 1))
     S = 0.5 + np.exp(x[:, 1])
     expected = -0.5 * ((z - x[:, 0]) ** 2 / S + np.log(2 * np.pi * S))
     np.testing.assert_allclose(after.log_weights + np.log(30), expected, rtol=1e-9)

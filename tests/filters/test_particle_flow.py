@@ -183,7 +183,7 @@ def test_weights_are_those_of_the_optimal_proposal_where_the_observation_is_line
     particles, weights = rng.normal(size=(30, 3)), rng.dirichlet(np.ones(30))
     z = np.array([0.4, -0.3])
     before, seen = Particles.weighted(particles, weights), Observation(model, z, 1)
-    log_weights = hf.FlowProposal(local=local).guide(Transition(model), before, seen, rng).log_weights
+    log_weights = hf.FlowProposal(local=local).propose(Transition(model), before, rng, seen).log_weights
     predicted = hf.GaussianMixture(np.ones(1), [[0.0, 0.0]], model.H @ Q @ model.H.T + model.R)
     expected = np.log(weights) + predicted.log_density(z - particles @ model.F.T @ model.H.T)
     np.testing.assert_allclose(log_weights, expected, rtol=0, atol=1e-6)
@@ -195,7 +195,7 @@ def test_weighted_evidence_is_unbiased_where_nothing_is_linear(local):
     n, start = 20_000, np.array([-2.0, 0.2])
     particles = np.tile(start, (n, 1))
     before, seen = Particles.equal(particles), Observation(model, z, 1)
-    moved = hf.FlowProposal(local, flow_steps=5).guide(Transition(model), before, seen, rng)
+    moved = hf.FlowProposal(local, flow_steps=5).propose(Transition(model), before, rng, seen)
     axis = np.linspace(-2.5, 2.5, 801)
     grid = start + np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     prior = hf.GaussianMixture([1.0], [start], model.transition_covariance(1.0, 1))

@@ -8,9 +8,10 @@ from scipy.stats import qmc
 
 from herdfilter.angles import wrap_angles
 from herdfilter.filters import BootstrapProposal, Outcome, ParticleFilter, SequentialQuasiMonteCarlo
-from herdfilter.filters.proposals._hilbert import hilbert_index, hilbert_order
-from herdfilter.filters.proposals._scrambled_sobol import (
+from herdfilter.filters.proposals.balanced import (
     direction_numbers,
+    hilbert_index,
+    hilbert_order,
     scrambled_points,
     scrambled_sobol,
 )

@@ -5,10 +5,8 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
-from herdfilter.filters.proposals._balanced import SETS, balanced_noise
-from herdfilter.filters.proposals._guidance import guided
-from herdfilter.filters.proposals._hilbert import hilbert_order
-from herdfilter.filters.proposals.ranked import ancestors
+from herdfilter.filters.proposals.balanced import SETS, balanced_noise, hilbert_order, ranked_members
+from herdfilter.filters.proposals.lookahead import update_noise
 
 
 @pytest.mark.parametrize(("n", "dim"), [(64, 1), (100, 3), (1000, 6)])
@@ -26,7 +24,7 @@ def test_balanced_noise_has_the_moments_of_a_standard_normal_and_any_run_of_it_i
 def test_ancestors_are_in_order_and_each_has_its_share_to_within_one():
     rng = np.random.default_rng(1)
     x, weights = rng.standard_normal((50, 1)), rng.dirichlet(np.full(50, 0.3))
-    chosen = ancestors(x, weights, (), 200)
+    chosen = ranked_members(x, weights, (), 200)
     assert (np.diff(x[chosen, 0]) >= 0).all()
     np.testing.assert_allclose(np.bincount(chosen, minlength=50), 200 * weights, atol=1)
 
@@ -41,11 +39,11 @@ def test_guidance_is_kalmans_update_of_the_noise(k, dim):
     weights = np.append(1 / (dim + 1), np.full(2 * dim, 0.5 / (dim + 1)))
     residuals = rng.standard_normal((4, k))
     seen = np.broadcast_to(points @ H.T, (4, 2 * dim + 1, k))
-    guidance = guided(seen, weights, points, residuals, R[None], 1)
+    guidance = update_noise(seen, weights, points, residuals, R[None], 1)
     S = H @ H.T + R
     np.testing.assert_allclose(guidance.means, residuals @ np.linalg.solve(S, H), rtol=1e-9, atol=1e-12)
     z = rng.standard_normal((5000, dim))
-    drawn, log_ratio = guidance.drawn(np.full(5000, 2), z)
+    drawn, log_ratio = guidance.draw(np.full(5000, 2), z)
     covariance = np.eye(dim) - H.T @ np.linalg.solve(S, H)
     factor = np.linalg.lstsq(z, drawn - guidance.means[2], rcond=None)[0].T
     np.testing.assert_allclose(factor @ factor.T, covariance, atol=1e-9)
@@ -121,8 +119,8 @@ def test_guided_weights_estimate_the_evidence_without_bias(sampler):
     model, rng = hf.models.UNGM(), np.random.default_rng(5)
     particles = Particles.equal(rng.normal(0, 3, (4000, 1)))
     seen = Observation.read(model, [3.0], 1)
-    moved = hf.RankedProposal(sampler).guide(Transition(model), particles, seen, rng)
-    found = moved.normalised()[1] + seen.level
+    moved = hf.RankedProposal(sampler).propose(Transition(model), particles, rng, seen)
+    found = moved.normalised()[1] + seen.log_offset
     predicted = model.transition_mean(particles.x, 1.0, None, 1)
     x = np.linspace(-45, 45, 4001)[:, None]
     density = np.exp(-0.05 * (x - predicted.T) ** 2).mean(axis=1) / np.sqrt(20 * np.pi)
@@ -192,9 +190,9 @@ def test_ancestors_are_the_same_from_either_end():
     """The i-th stands in the middle of its step, at (i - 1/2) / n of the cumulative weights, so neither end is favoured."""
     rng = np.random.default_rng(8)
     x, weights = rng.standard_normal((80, 1)), rng.dirichlet(np.full(80, 0.5))
-    forth, back = (np.bincount(ancestors(y, weights, (), 500), minlength=80) for y in (x, -x))
+    forth, back = (np.bincount(ranked_members(y, weights, (), 500), minlength=80) for y in (x, -x))
     np.testing.assert_array_equal(forth, back)
-    np.testing.assert_array_equal(ancestors(np.arange(5.0)[:, None], np.full(5, 0.2), ()), np.arange(5))
+    np.testing.assert_array_equal(ranked_members(np.arange(5.0)[:, None], np.full(5, 0.2), (), 5), np.arange(5))
 
 
 def test_only_a_guided_proposal_looks_at_the_observation():
@@ -203,7 +201,7 @@ def test_only_a_guided_proposal_looks_at_the_observation():
     particles = Particles.equal(rng.standard_normal((200, 2)))
     near, far = (Observation.read(model, [z, z], 1) for z in (0.0, 3.0))
     places = {
-        guided: [hf.RankedProposal(guided=guided).guide(Transition(model), particles, seen, rng) for seen in (near, far)]
+        guided: [hf.RankedProposal(guided=guided).propose(Transition(model), particles, rng, seen) for seen in (near, far)]
         for guided in (False, True)
     }
     np.testing.assert_array_equal(places[False][0].x, places[False][1].x)
@@ -233,8 +231,8 @@ def test_ancestors_have_their_share_of_the_updated_weights_and_of_those_before(s
     model = hf.models.LinearGaussian([[1.0]], [[1.0]], [[0.01]], [[400.0]], [0.0], [[1.0]])
     x, before = 10.0 * np.arange(8.0)[:, None], np.random.default_rng(3).dirichlet(np.full(8, 2.0))
     seen = Observation.read(model, [20.0], 1)
-    particles = Particles(x, np.log(before), successors=4000)
-    moved = hf.RankedProposal(defensive_share=share).guide(Transition(model), particles, seen, np.random.default_rng(0))
+    particles = Particles(x, np.log(before), n_next=4000)
+    moved = hf.RankedProposal(defensive_share=share).propose(Transition(model), particles, np.random.default_rng(0), seen)
     counts = np.bincount(np.rint(moved.x[:, 0] / 10).astype(int), minlength=8)
     after = before * np.exp(-0.5 * (20.0 - x[:, 0]) ** 2 / 400.01)
     np.testing.assert_allclose(counts / 4000, (1 - share) * after / after.sum() + share * before, atol=1 / 4000)
@@ -248,9 +246,9 @@ def test_ancestors_are_those_of_the_shares_whatever_the_weights_sum_to(circular)
     """Along the curve in a plane, too, whose middle the weights decide; states far from the origin."""
     rng = np.random.default_rng(4)
     x, weights = 3.0 + rng.standard_normal((60, 2)), rng.dirichlet(np.full(60, 0.3))
-    expected = ancestors(x, weights, circular, 200)
+    expected = ranked_members(x, weights, circular, 200)
     for total in (1e-3, 50.0):
-        np.testing.assert_array_equal(ancestors(x, total * weights, circular, 200), expected)
+        np.testing.assert_array_equal(ranked_members(x, total * weights, circular, 200), expected)
     order = hilbert_order(x, weights, circular)
     below = np.cumsum(weights[order])
     np.testing.assert_array_equal(expected, order[np.searchsorted(below, (np.arange(200) + 0.5) / 200)])

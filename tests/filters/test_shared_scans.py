@@ -6,7 +6,14 @@ from scipy.stats import multivariate_normal
 
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles
-from herdfilter.filters.proposals._hypotheses import EACH, LEAST, NEGLIGIBLE, UNGUIDED, expected, shared
+from herdfilter.filters.proposals.scans import (
+    BLIND_SHARE,
+    MIN_PER_HYPOTHESIS,
+    MIN_QUOTA,
+    NEGLIGIBLE_SHARE,
+    hypothesis_evidence,
+    share_out,
+)
 
 
 @pytest.mark.parametrize("n", [50, 200, 1000])
@@ -16,44 +23,44 @@ def test_detections_get_their_share_and_what_guides_none_a_tenth_more(n, shift):
     rng = np.random.default_rng(n)
     for _ in range(40):
         logs = rng.normal(0, 6, 5)
-        rest, quotas = shared(logs[0] + shift, logs[1:] + shift, n)
+        rest, quotas = share_out(logs[0] + shift, logs[1:] + shift, n)
         shares = np.exp(logs - np.logaddexp.reduce(logs))
         assert quotas.sum() == n
         assert quotas.min() >= 0
-        if n * (shares**2).sum() < EACH:
+        if n * (shares**2).sum() < MIN_PER_HYPOTHESIS:
             assert quotas[0] == n
-            assert set(rest) == set(np.flatnonzero(shares[1:] > NEGLIGIBLE))
+            assert set(rest) == set(np.flatnonzero(shares[1:] > NEGLIGIBLE_SHARE))
             continue
-        whole = n * (1 - UNGUIDED) * shares[1:]
+        whole = n * (1 - BLIND_SHARE) * shares[1:]
         guided = quotas[1:]
         assert (guided <= whole + 1).all()
-        assert (guided[whole >= LEAST + 1] >= 0.75 * (whole - 1)[whole >= LEAST + 1]).all()
-        assert (guided[whole < LEAST - 1] == 0).all()
-        assert set(rest) == set(np.flatnonzero((guided == 0) & (shares[1:] > NEGLIGIBLE)))
+        assert (guided[whole >= MIN_QUOTA + 1] >= 0.75 * (whole - 1)[whole >= MIN_QUOTA + 1]).all()
+        assert (guided[whole < MIN_QUOTA - 1] == 0).all()
+        assert set(rest) == set(np.flatnonzero((guided == 0) & (shares[1:] > NEGLIGIBLE_SHARE)))
         for quota in guided[guided > 0]:  # few sizes: of four leading digits in base 2 at most eight
             assert quota % 2 ** max(0, int(np.log2(quota)) - 2) == 0
 
 
 def test_what_is_never_missed_leaves_none_unguided_unless_something_is_too_light():
-    rest, quotas = shared(-np.inf, np.log([0.7, 0.3]), 100)
+    rest, quotas = share_out(-np.inf, np.log([0.7, 0.3]), 100)
     assert quotas[0] == 0
     assert len(rest) == 0
     assert quotas.sum() == 100
     assert quotas[1] > quotas[2] > 20
-    rest, quotas = shared(-np.inf, np.log([1.0, 1e-4]), 100)
+    rest, quotas = share_out(-np.inf, np.log([1.0, 1e-4]), 100)
     assert rest.tolist() == [1]
     assert quotas[0] >= 10
     assert quotas.sum() == 100
-    rest, quotas = shared(-np.inf, np.array([-np.inf, -np.inf]), 30)
+    rest, quotas = share_out(-np.inf, np.array([-np.inf, -np.inf]), 30)
     assert quotas.tolist() == [30, 0, 0]
     assert rest.tolist() == [0, 1]
 
 
 def test_as_many_hypotheses_as_leave_each_twenty_particles_are_guided():
     """Five equal ones, the miss among them, and 99 or 100 particles."""
-    for n, guided in ((5 * EACH - 1, False), (5 * EACH, True)):
-        assert (shared(0.0, np.zeros(4), n)[1][1:] > 0).all() == guided
-    assert (shared(-np.inf, np.zeros(1), 3)[1] == [0, 3]).all()  # with few particles, the only one is
+    for n, guided in ((5 * MIN_PER_HYPOTHESIS - 1, False), (5 * MIN_PER_HYPOTHESIS, True)):
+        assert (share_out(0.0, np.zeros(4), n)[1][1:] > 0).all() == guided
+    assert (share_out(-np.inf, np.zeros(1), 3)[1] == [0, 3]).all()  # with few particles, the only one is
 
 
 def test_the_evidence_of_a_detection_is_that_of_a_kernel_density_of_the_predicted_ones():
@@ -62,7 +69,7 @@ def test_the_evidence_of_a_detection_is_that_of_a_kernel_density_of_the_predicte
     model = hf.models.WithClutter(hf.models.linear_chain(2), 0.8, 0.3)
     x, w = rng.standard_normal((40, 2)), rng.dirichlet(np.full(40, 3.0))
     z = [[0.3, 0.1], [5.0, -4.0]]
-    missed, detected = expected(model, Observation.read(model, z, 1), Particles(x, np.log(w)))
+    missed, detected = hypothesis_evidence(Observation.read(model, z, 1), Particles(x, np.log(w)))
     inner = model.model
     seen = x @ np.asarray(inner.H).T
     centred = seen - w @ seen
@@ -71,4 +78,4 @@ def test_the_evidence_of_a_detection_is_that_of_a_kernel_density_of_the_predicte
     for one, found in zip(z, detected, strict=True):
         density = w @ [multivariate_normal(mean, kernel).pdf(one) for mean in seen]
         assert found - missed == pytest.approx(np.log(0.8 / 0.2 / 0.3 * density))
-    assert len(expected(model, Observation.read(model, np.empty((0, 2)), 1), Particles(x, np.log(w)))[1]) == 0
+    assert len(hypothesis_evidence(Observation.read(model, np.empty((0, 2)), 1), Particles(x, np.log(w)))[1]) == 0

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import herdfilter as hf
 from herdfilter.filters import Particles
-from herdfilter.filters.exact import GridFilter
+from herdfilter.filters.grid import GridFilter
 
 MODEL = hf.models.LinearGaussian(
     F=[[1.0, 1.0], [0.0, 1.0]],

@@ -7,9 +7,16 @@ from scipy.stats import multivariate_normal
 
 import herdfilter as hf
 from herdfilter.fitting import EMFit, divisive
-from herdfilter.fitting._division import NEGLIGIBLE, ROUNDS, TRIAL, _division, _misfit
-from herdfilter.fitting._em import PATIENCE, maximise, spread_seeds
-from herdfilter.fitting._two_components import CHANCE, FLOOR
+from herdfilter.fitting.division import (
+    CHANCE,
+    FINAL_ROUNDS,
+    LEAST_VARIANCE,
+    NEGLIGIBLE_PART,
+    TRIAL_ROUNDS,
+    _division,
+    _misfit,
+)
+from herdfilter.fitting.em import PATIENCE, maximise_mixture, spread_seeds
 
 # Expectation-maximisation
 
@@ -72,7 +79,7 @@ def test_every_round_is_the_formulas(d, shared, floor, widening, least):
     for places in ([0, 20, 40], [20, 40, 0], [40, 1, 20, 2], [0, 20]):
         seeds = np.ascontiguousarray(z[:, places].T)
         for iterations in (1, 4):
-            found = maximise(z, w, seeds, *given[:3], shared, -np.inf, iterations, -np.inf)
+            found = maximise_mixture(z, w, seeds, *given[:3], shared, -np.inf, iterations, -np.inf)
             for one, other in zip(found, rounds(z, w, seeds, *given, iterations), strict=True):
                 np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
 
@@ -81,15 +88,15 @@ def test_rounds_end_where_the_likelihood_hardly_rises_or_will_not_reach_what_is_
     z, w = points(1, 2)
     seeds = np.ascontiguousarray(z[:, [0, 20]].T)
     given = (z, w, seeds, np.zeros((2, 2)), 1e-6, 1.0, False)
-    history = maximise(*given, -np.inf, 40, -np.inf)[3]
+    history = maximise_mixture(*given, -np.inf, 40, -np.inf)[3]
     rises = np.diff(history)
     for tolerance in (1e-2, 1e-3, 1e-4):
         ends = 2 + np.flatnonzero(rises < tolerance)[0]
-        assert len(maximise(*given, tolerance, 40, -np.inf)[3]) == ends
+        assert len(maximise_mixture(*given, tolerance, 40, -np.inf)[3]) == ends
     hopes = history[1:] + PATIENCE * rises
     for wanted in (hopes[0] + 1e-9, hopes[:5].min() + 1e-9, hopes[:8].min() + 1e-9):
         ends = 2 + np.flatnonzero(hopes < wanted)[0]
-        assert len(maximise(*given, -np.inf, 40, wanted)[3]) == ends
+        assert len(maximise_mixture(*given, -np.inf, 40, wanted)[3]) == ends
 
 
 @pytest.mark.parametrize("d", [1, 3])
@@ -227,14 +234,14 @@ def two_rounds(y, w, part, effective, count):
     base = w @ multivariate_normal(np.zeros(d), np.eye(d)).logpdf(y.T).reshape(-1)
     for _ in range(count):
         last = gain
-        if not FLOOR < w @ part < 1 - FLOOR:
+        if not LEAST_VARIANCE < w @ part < 1 - LEAST_VARIANCE:
             return part, -np.inf
         logs = []
         for share in (w * part, w * (1 - part)):
             mean = y @ share / share.sum()
             covariance = (share * (y.T - mean).T) @ (y.T - mean) / share.sum()
-            if np.linalg.eigvalsh(covariance)[0] < FLOOR:
-                covariance = covariance + FLOOR * np.eye(d)
+            if np.linalg.eigvalsh(covariance)[0] < LEAST_VARIANCE:
+                covariance = covariance + LEAST_VARIANCE * np.eye(d)
             logs.append(np.log(share.sum()) + multivariate_normal(mean, covariance).logpdf(y.T).reshape(-1))
         whole = np.logaddexp(*logs)
         gain, part = w @ whole - base, np.exp(logs[0] - whole)
@@ -252,23 +259,23 @@ def test_points_are_divided_as_written_out(d):
         own, effective = room(d, 150), 1 / (w @ w)
         lines, parts = own[d : 2 * d + 2], own[2 * d + 2 : 2 * d + 6]
         tails = _misfit(
-            y, w, 150, effective, lines, parts, np.empty(d), divisive._limits(d, 0.5), divisive.EDGES,
+            y, w, 150, effective, lines, parts, np.empty(d), divisive._critical_values(d, 0.5), divisive.EDGES,
             divisive.NORMAL,
         )  # fmt: skip
         if tails < 0:
             continue
-        first = _division(y, w, 150, effective, False, tails, lines, parts, divisive.EDGES, NEGLIGIBLE)
+        first = _division(y, w, 150, effective, False, tails, lines, parts, divisive.EDGES, NEGLIGIBLE_PART)
         ways = [c for c in range(d + 2) if not (c == d == 1 or (c == d + 1 and tails == 0))]
         tried = []
         for c in ways:
             part = (lines[c] < cut(lines[c], w, d, c == d + 1)).astype(float)
-            tried.append(two_rounds(y, w, part, effective, TRIAL))
+            tried.append(two_rounds(y, w, part, effective, TRIAL_ROUNDS))
         best, gain = max(tried, key=lambda one: one[1])
         if gain == -np.inf:
             assert first == 0
             continue
-        best, gain = two_rounds(y, w, best, effective, ROUNDS)
-        best = np.where(best < NEGLIGIBLE, 0.0, np.where(best >= 1 - NEGLIGIBLE, 1.0, best))
+        best, gain = two_rounds(y, w, best, effective, FINAL_ROUNDS)
+        best = np.where(best < NEGLIGIBLE_PART, 0.0, np.where(best >= 1 - NEGLIGIBLE_PART, 1.0, best))
         # two ways may end in the same parts, one with the names exchanged
         if np.abs(parts[0] - best).max() > 0.5:
             best = 1 - best

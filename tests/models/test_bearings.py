@@ -50,7 +50,7 @@ def test_all_observed_values_are_angles():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"sensors": [[0, 0]]}, "sensors: expected at least two positions, got 1"),
+        ({"sensors": [[0, 0]]}, "sensors: expected at least 2 positions, got 1"),
         ({"sensors": [0, 0]}, "sensors: expected shape"),
         ({"bearing_sd": 0}, "bearing_sd: expected a positive"),
         ({"spectral_density": -1.0}, "spectral_density: expected a positive"),

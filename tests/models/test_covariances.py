@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.filters.kalman.mixture import kalman_mixture
+from herdfilter.filters.kalman.gaussian import kalman_mixture
 from herdfilter.models import contract
-from herdfilter.models._answers import _known
+from herdfilter.models.contract import _factorise
 from herdfilter.models.simulation import simulate_observations
 
 WRONG = {
@@ -152,9 +152,9 @@ def test_what_is_semi_definite_up_to_rounding_passes(right):
 
 
 def test_a_matrix_that_stays_is_looked_at_once():
-    _known.cache_clear()
+    _factorise.cache_clear()
     hf.ParticleFilter(Plane(), 5, rng=1).run(Z * 20)
-    assert _known.cache_info().misses == 1
+    assert _factorise.cache_info().misses == 1
 
 
 def test_a_matrix_handed_out_may_be_written_to():

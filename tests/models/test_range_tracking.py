@@ -47,7 +47,7 @@ def test_a_missing_range_is_left_out():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"sensors": np.empty((0, 2))}, "sensors: expected at least one position, got none"),
+        ({"sensors": np.empty((0, 2))}, "sensors: expected at least 1 positions, got 0"),
         ({"sensors": [1.0, 2.0]}, r"sensors: expected shape \(\*, 2\)"),
         ({"range_sd": -1}, "range_sd: expected a positive"),
     ],

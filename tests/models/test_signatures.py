@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import herdfilter as hf
-from herdfilter.models._signatures import _names, takes_state
+from herdfilter.models.contract import _names_arguments, takes_state
 
 
 class Walk:
@@ -186,6 +186,6 @@ def test_an_observation_covariance_of_the_state_is_told_by_its_second_argument(f
 
 def test_whether_it_takes_the_state_is_found_out_once():
     hf.UnscentedKalmanFilter(Walk()).run([[0.1]])
-    before = _names.cache_info().misses
+    before = _names_arguments.cache_info().misses
     hf.UnscentedKalmanFilter(Walk()).run([[0.1]] * 5)
-    assert _names.cache_info().misses == before
+    assert _names_arguments.cache_info().misses == before

@@ -3,14 +3,13 @@ import pytest
 from scipy.integrate import quad
 
 import herdfilter as hf
-from herdfilter.paper.curves import PrefixErrors
-from herdfilter.paper.mixtures import broad, example, narrow, random_mixture
+from herdfilter.paper.common import PrefixErrors, broad_components, five_gaussians, narrow_component, rotated_mixture
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5])
 def test_errors_of_prefixes_are_the_direct_ones(dim):
     rng = np.random.default_rng(dim)
-    mixture = random_mixture(dim, rng)
+    mixture = rotated_mixture(dim, rng)
     a = rng.standard_normal((dim, dim))
     kernel = 0.3 * np.eye(dim) + 0.2 * a @ a.T
     x = mixture.sample(40, rng)
@@ -22,7 +21,7 @@ def test_errors_of_prefixes_are_the_direct_ones(dim):
 
 
 def test_repeated_points_give_no_negative_distance():
-    mixture = example()
+    mixture = five_gaussians()
     herding, _ = PrefixErrors(mixture, 0.25 * np.eye(2))(np.full((3, 2), 1e3))
     assert herding == pytest.approx(herding[0])
 
@@ -40,17 +39,17 @@ def test_the_floor_is_the_distance_to_the_smoothed_density():
 
 
 def test_the_l2_error_of_many_points_ends_at_the_floor():
-    mixture = narrow()
+    mixture = narrow_component()
     errors = PrefixErrors(mixture, 0.2**2 * np.eye(2))
     _, l2 = errors(hf.KernelHerding(bandwidth=0.2).sample(mixture, 800).x)
     assert l2[-1] == pytest.approx(errors.floor, rel=0.05)
 
 
 def test_mixtures_are_what_the_pages_say():
-    long = np.linalg.eigvalsh(narrow().covariances[0])
+    long = np.linalg.eigvalsh(narrow_component().covariances[0])
     assert np.sqrt(long) == pytest.approx([0.1414, 2.0], abs=1e-3)
-    assert np.linalg.eigvalsh(broad().covariances).min() == pytest.approx(1.0)
-    mixture = random_mixture(10, np.random.default_rng(0))
+    assert np.linalg.eigvalsh(broad_components().covariances).min() == pytest.approx(1.0)
+    mixture = rotated_mixture(10, np.random.default_rng(0))
     spread = np.linalg.eigvalsh(mixture.covariances)
     assert spread.min() >= 0.1
     assert spread.max() <= 4.1

@@ -3,20 +3,19 @@ import pytest
 from scipy.integrate import quad
 
 import herdfilter as hf
-from herdfilter.paper import fig2
-from herdfilter.paper.fig2 import WeightFunction
-from herdfilter.paper.mixtures import random_mixture
+from herdfilter.paper.common import rotated_mixture
+from herdfilter.paper.fig2 import HerdingWeights, WeightFunction
 
 
 def test_the_maximum_is_the_samplers_coordinate():
     for t in (1, 5, 19):
-        result = fig2.compute(t=t)
+        result = HerdingWeights.compute(t=t)
         assert result.maximum == pytest.approx(result.chosen, abs=1e-6)
 
 
 @pytest.mark.parametrize("coordinate", [0, 1, 2])
 def test_every_coordinate_of_a_point_is_the_maximum_given_the_others(coordinate):
-    mixture = random_mixture(3, np.random.default_rng(4))
+    mixture = rotated_mixture(3, np.random.default_rng(4))
     x = hf.ContinuousHerdedGibbs(target="paper", bandwidth=0.7).sample(mixture, 12).x
     current = np.concatenate([x[11, :coordinate], x[10, coordinate:]])  # coordinates before it have moved
     function = WeightFunction(mixture, x[:11], current, coordinate, 0.7)
@@ -24,7 +23,7 @@ def test_every_coordinate_of_a_point_is_the_maximum_given_the_others(coordinate)
 
 
 def test_the_expectation_is_that_over_the_conditional_density():
-    mixture = random_mixture(3, np.random.default_rng(2))
+    mixture = rotated_mixture(3, np.random.default_rng(2))
     current = mixture.means[0] + 0.3
     function = WeightFunction(mixture, mixture.means, current, 1, 0.4)
 
@@ -41,7 +40,7 @@ def test_the_expectation_is_that_over_the_conditional_density():
 
 
 def test_the_kernel_sum_is_a_weighted_mean_of_kernels():
-    result = fig2.compute(quick=True)
+    result = HerdingWeights.compute(quick=True)
     f = result.function
     assert f.weights.max() == pytest.approx(1.0)  # the latest point lies in the slice
     assert 0 <= f.kernel_sum(result.grid).min() <= f.kernel_sum(result.grid).max() <= 1

@@ -2,19 +2,18 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.paper import fig3
-from herdfilter.paper.look import CHG, KH, RANDOM, SMOOTHED
-from herdfilter.paper.mixtures import random_mixture
+from herdfilter.paper.common import CHG, KH, RANDOM, SMOOTHED, rotated_mixture
+from herdfilter.paper.fig3 import ErrorCurves
 
 
 @pytest.fixture(scope="module")
 def result():
-    return fig3.compute(n=200, mixtures=2, runs=4)
+    return ErrorCurves.compute(n=200, mixtures=2, runs=4)
 
 
 def test_curves_are_means_of_direct_errors(result):
     curves = result.curves[0]
-    mixtures = [random_mixture(2, np.random.default_rng([0, 2, k])) for k in range(2)]
+    mixtures = [rotated_mixture(2, np.random.default_rng([0, 2, k])) for k in range(2)]
     points = [hf.KernelHerding(bandwidth=0.5).sample(mixture, 200).x for mixture in mixtures]
     for t in (3, 200):
         pairs = [(hf.Points(x[:t]), mixture) for x, mixture in zip(points, mixtures, strict=True)]

@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from herdfilter.paper import fig4
-from herdfilter.paper.look import CHG, KH, SMOOTHED
+from herdfilter.paper.common import CHG, KH, SMOOTHED
+from herdfilter.paper.fig4 import ConvergingAndStalling, spread_across_ridge
 
 
 @pytest.fixture(scope="module")
 def cases():
-    return fig4.compute()
+    return ConvergingAndStalling.compute().cases
 
 
 def fall(errors):
@@ -36,14 +36,14 @@ def test_while_its_herding_error_stalls_its_l2_error_falls_below_the_floor_of_th
 
 
 def test_its_points_collapse_onto_the_ridge(cases):
-    spread = {name: fig4.spread_across_ridge(x) for name, x in cases[1].points.items()}
+    spread = {name: spread_across_ridge(x) for name, x in cases[1].points.items()}
     assert spread[CHG] < 0.06
     for name in (KH, SMOOTHED):
         assert spread[name] == pytest.approx(np.sqrt(0.02), rel=0.15)
 
 
 def test_what_the_paper_states_stands_beside_its_own_recursion_only(cases):
-    table = fig4.table(cases).set_index(["mixture", "sampler"])["paper"]
+    table = ConvergingAndStalling(cases).table().set_index(["mixture", "sampler"])["paper"]
     assert table[cases[0].name, CHG] == "converges"
     assert table[cases[1].name, CHG] == "E stalls"
     assert (table.drop(CHG, level="sampler") == "not stated").all()

@@ -10,7 +10,7 @@ from matplotlib.patches import Ellipse
 
 import herdfilter as hf
 from herdfilter import plotting
-from herdfilter.pictures.ellipses import radius
+from herdfilter.pictures.plane import gaussian_radius
 
 COVARIANCE = np.array([[4.0, 1.5], [1.5, 1.0]])
 MIXTURE = hf.GaussianMixture([0.7, 0.3], [[0.0, 0.0, 1.0], [6.0, 2.0, 0.0]], np.diag([1.0, 0.5, 2.0]))
@@ -68,7 +68,7 @@ def test_an_ellipse_holds_its_share_of_the_gaussian(ax, mass):
 
 def test_a_band_holds_its_share_of_the_gaussian():
     draws = np.random.default_rng(0).standard_normal(20_000)
-    assert (np.abs(draws) < radius(0.8, 1)).mean() == pytest.approx(0.8, abs=0.01)
+    assert (np.abs(draws) < gaussian_radius(0.8, 1)).mean() == pytest.approx(0.8, abs=0.01)
 
 
 def test_contours_of_a_mixture_hold_their_shares(ax):

@@ -6,12 +6,12 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import herdfilter as hf
-from herdfilter import _figures, plotting
-from herdfilter._figures import log_places
-from herdfilter.plotting.errors import pareto
+from herdfilter import plotting
+from herdfilter.plotting.style import figures, log_places, save
+from herdfilter.plotting.summaries import pareto
 from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import Scenario
-from herdfilter.study.study import plan_study
 
 PLANE = {
     "type": "LinearGaussian",
@@ -62,9 +62,9 @@ def test_a_figure_is_laid_out_once_and_drawn_once_a_file(tmp_path, monkeypatch):
 
     drawn, draw = [], Axes.draw
     monkeypatch.setattr(Axes, "draw", lambda *arguments: drawn.append(1) or draw(*arguments))
-    with _figures.figures() as new:
+    with figures() as new:
         figure, _ = new(1, 1, (3, 2))
-    _figures.save(figure, tmp_path / "a.png", tmp_path / "a.svg")
+    save(figure, tmp_path / "a.png", tmp_path / "a.svg")
     assert len(drawn) == 2
 
 

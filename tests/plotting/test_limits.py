@@ -11,14 +11,13 @@ import pytest
 
 import herdfilter as hf
 from herdfilter import plotting
-from herdfilter._figures import INK, QUIET
-from herdfilter.plotting import errors, over_time
-from herdfilter.plotting.limits import HIGHEST_RATIO, highest_ratio, path_limits
-from herdfilter.plotting.sensors import sensors
-from herdfilter.plotting.style import STYLES
+from herdfilter.plotting.drawing import HIGHEST_RATIO, highest_ratio, path_limits
+from herdfilter.plotting.style import INK, QUIET, STYLES
+from herdfilter.plotting.summaries import consistency_drawing, ratios_drawing
+from herdfilter.plotting.trajectories import model_sensors
 from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import load_scenario
-from herdfilter.study.study import plan_study
 
 
 class Lost:
@@ -60,7 +59,7 @@ def test_consistency_keeps_the_best_filter_in_view():
     ends = {f"anees{end}": [1.1, 1e20] for end in ("", "_low", "_high")}
     nothing = dict.fromkeys(("nis", "nis_low", "nis_high", "nis_band_low", "nis_band_high"), np.nan)
     table = pd.DataFrame({"filter": ["bootstrap", "sqmc"], "n_particles": 9, **ends, **nothing})
-    plan = over_time.consistency(table.assign(anees_band_low=0.9, anees_band_high=1.1))
+    plan = consistency_drawing(table.assign(anees_band_low=0.9, anees_band_high=1.1))
     (ax,) = plan.whole.axes
     assert ax.get_xlim()[1] < 1e5
     assert len(triangles(ax)) == 1
@@ -88,15 +87,15 @@ def test_the_path_of_a_scenario_has_start_end_and_sensor():
 
 def test_places_of_sensors_are_those_of_the_model():
     two = hf.models.BearingsTracking()
-    assert sensors(two) == ("sensor", pytest.approx(two.sensors))
-    assert sensors(hf.models.LandmarkLocalisation())[0] == "landmark"
-    assert sensors(hf.models.UNGM()) is None
-    assert sensors(SimpleNamespace(sensors=["a", "b"], radar=3.0)) is None
+    assert model_sensors(two) == ("sensor", pytest.approx(two.sensors))
+    assert model_sensors(hf.models.LandmarkLocalisation())[0] == "landmark"
+    assert model_sensors(hf.models.UNGM()) is None
+    assert model_sensors(SimpleNamespace(sensors=["a", "b"], radar=3.0)) is None
 
 
 def test_ratios_over_models_are_the_geometric_means_of_their_table():
     table = pd.DataFrame({"filter": ["bootstrap", "sqmc"], "n_particles": 50, "baseline": "bootstrap"})
-    plan = errors.ratios(table.assign(models=30, ratio=[1.0, 0.4], ratio_low=[1, 0.3], ratio_high=[1, 0.5]))
+    plan = ratios_drawing(table.assign(models=30, ratio=[1.0, 0.4], ratio_low=[1, 0.3], ratio_high=[1, 0.5]))
     assert "geometric mean over 30 models" in plan.xlabel
     assert "geometric mean over 30 models" in plan.title
     (ax,) = plan.whole.axes
@@ -107,7 +106,7 @@ def test_triangle_stands_beside_the_value_that_is_beyond_the_axis():
     table = pd.DataFrame({"filter": [*"abcdef"], "n_particles": 50, "baseline": "a"})
     table["ratio"] = [1.0, 0.5, 9.8e7, 2e12, 9e3, np.inf]
     table["ratio_low"], table["ratio_high"] = table["ratio"] / 2, table["ratio"] * [1, 1.5, 2, 2, 1.1, 1]
-    (ax,) = errors.ratios(table).figure().axes
+    (ax,) = ratios_drawing(table).figure().axes
     ax.figure.canvas.draw()
     rows = {label.get_text(): place for place, label in enumerate(ax.get_yticklabels())}
     places = {}

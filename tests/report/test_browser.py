@@ -15,8 +15,8 @@ from matplotlib.image import imread
 from herdfilter.plotting import drawings
 from herdfilter.report import write_report
 from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import Scenario
-from herdfilter.study.study import plan_study
 
 MODEL = {"type": "LinearGaussian", "F": [[0.9]], "H": [[1.0]], "Q": [[1.0]], "R": [[0.5]]}
 FLAGS = (

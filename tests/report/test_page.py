@@ -16,8 +16,8 @@ from herdfilter.report import write_report
 from herdfilter.report.animation import MOST_STEPS, animation
 from herdfilter.report.page import render
 from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import Recording
-from herdfilter.study.study import plan_study
 
 EVIL = "<script>alert('x')</script>"
 VOID = {"meta", "link", "input", "img", "br", "hr"}
@@ -294,7 +294,7 @@ def test_a_study_cut_off_says_so(result):
 
 
 def test_shipped_models_show_their_equations_and_others_do_not():
-    from herdfilter.report.equations import equations
+    from herdfilter.report.parts import equations
     from herdfilter.study.scenario import load_scenario, scenario_files
 
     for name in scenario_files():

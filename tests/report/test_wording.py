@@ -10,13 +10,13 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.cli.findings import Findings
-from herdfilter.plotting import errors
-from herdfilter.plotting.limits import HIGHEST_RATIO
+from herdfilter.plotting.drawing import HIGHEST_RATIO
+from herdfilter.plotting.summaries import ratios_drawing
 from herdfilter.report.page import render
 from herdfilter.study.columns import digits
 from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import load_scenario
-from herdfilter.study.study import plan_study
 
 FAILED = "ValueError: no"
 
@@ -163,7 +163,7 @@ def _page_agrees(result, wanted, base):
 
 
 def _figure_agrees(result, wanted, base, largest, models):
-    plan = errors.ratios(result.summary if models is None else result.models)
+    plan = ratios_drawing(result.summary if models is None else result.models)
     if plan is None:
         assert all(name == base or not float(ratio) > 0 for (name, _), (ratio, _, _) in wanted.items() if ratio != "-")
         return

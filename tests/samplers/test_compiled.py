@@ -3,14 +3,14 @@
 import numpy as np
 from numba import njit
 
-from herdfilter.samplers import _compiled
+from herdfilter.samplers import compiled
 
 
 @njit
 def exponentials(x):
     result = np.empty_like(x)
     for i in range(len(x)):
-        result[i] = _compiled.exp(x[i])
+        result[i] = compiled.exp(x[i])
     return result
 
 

@@ -17,7 +17,7 @@ from herdfilter.testing import check_sampler
 
 
 def test_every_sampler_does_what_a_sampler_must_do_and_keeps_its_promises(named, monkeypatch):
-    monkeypatch.setattr(lcd, "SEARCHED", 20)  # few starts of its descents: the best of many is not asked for
+    monkeypatch.setattr(lcd, "POINTS_OF_ALL_STARTS", 20)  # few starts of its descents: the best of many is not asked for
     name, sampler, promises = named
     if name == "herded Gibbs as published":
         check_sampler(sampler, **promises | {"far_components": True}, dims=[1])  # there it need not leave a mode
@@ -81,12 +81,12 @@ ANEW = """
 import sys
 from numba.core.caching import NullCache
 import herdfilter.samplers
-module = sys.modules["herdfilter.samplers.line.quantiles"]
+module = sys.modules["herdfilter.samplers.quantile"]
 for function in vars(module).values():
     if hasattr(function, "_cache"):
         function._cache = NullCache()
 {program}
-assert module._sweep.signatures and not module._sweep.stats.cache_hits
+assert module._sweep_quantiles.signatures and not module._sweep_quantiles.stats.cache_hits
 """
 
 

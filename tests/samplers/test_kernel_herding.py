@@ -229,6 +229,6 @@ def test_every_kernel_herds_below_the_error_of_random_points(random_mixture, ker
 
 def test_weights_need_a_kernel_with_a_peak():
     """Under -r the best place for a point beside weighted ones may be at infinity."""
-    with pytest.raises(ValueError, match="weights: 'line-search' needs a kernel with a positive peak, got Energy"):
+    with pytest.raises(ValueError, match="kernel: expected one with a positive peak for weights 'line-search', got Energy"):
         KernelHerding(weights="line-search", kernel=kernels.Energy())
     assert len(KernelHerding(kernel=kernels.Energy()).sample(GaussianMixture([1.0], [[0.0]], [[1.0]]), 5)) == 5

@@ -11,7 +11,7 @@ from herdfilter.kernels import KernelMean
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Polished, RandomSampling
-from herdfilter.samplers.herding.descent import squared_error
+from herdfilter.samplers.improved import squared_error
 
 KERNELS = [kernels.Gaussian(), kernels.Matern(1.5), kernels.InverseMultiquadric(), kernels.Energy()]
 

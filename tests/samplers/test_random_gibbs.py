@@ -7,7 +7,7 @@ from scipy.stats import kstest
 
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import RandomGibbs
-from herdfilter.samplers.gibbs.chain import random_gibbs
+from herdfilter.samplers.random_gibbs import random_gibbs
 
 
 @pytest.fixture

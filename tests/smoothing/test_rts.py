@@ -23,7 +23,7 @@ FILTERS = {
 @pytest.fixture(autouse=True)
 def one_start(monkeypatch):
     """Points of smart sampling that are merely good are placed at once, and as exact for what is linear."""
-    monkeypatch.setattr("herdfilter.samplers.lcd.SEARCHED", 1)
+    monkeypatch.setattr("herdfilter.samplers.lcd.POINTS_OF_ALL_STARTS", 1)
 
 
 def agree(smoothed, means, covariances, tolerance=1e-9):

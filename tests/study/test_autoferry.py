@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from herdfilter.study.data.autoferry import load_autoferry
 
-from herdfilter.study.data import DATA_FILES, load_autoferry
-from herdfilter.study.data.files import sha256
+from herdfilter.study.data import DATA_FILES, checksum
 
 PLACES = [Path(__file__).parents[2].parent / "shared" / "data", Path(os.environ.get("HERDFILTER_DATA", "-"))]
 LIDAR, RADAR, INFRARED = 1, 2, 3
@@ -200,7 +200,7 @@ def test_a_recording_that_is_not_there(write):
 def test_real_files_are_the_published_ones(folder, number):
     for kind in ("detections", "groundTruth"):
         file = f"scenario{number}_{kind}.json"
-        assert sha256(folder / "autoferry" / file) == DATA_FILES[file].sha256
+        assert checksum(folder / "autoferry" / file) == DATA_FILES[file].sha256
 
 
 @REAL

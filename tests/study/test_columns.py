@@ -7,12 +7,12 @@ from herdfilter.cli.findings import Findings
 from herdfilter.plotting import drawings
 from herdfilter.plotting.trajectories import first_and_best
 from herdfilter.report.animation import animation
-from herdfilter.report.tables import results as report_table
-from herdfilter.study import columns, headings, results, summary
+from herdfilter.report.parts import results_table
+from herdfilter.study import columns, results, summary
 from herdfilter.study.columns import COLUMNS, SERIES, Column, digits, percent
 from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
 from herdfilter.study.statistics import median_with_interval
-from herdfilter.study.study import plan_study
 
 
 def test_declarations_are_complete():
@@ -33,14 +33,14 @@ def test_table_and_summary_have_every_column(scenario):
 
 def test_one_declaration_brings_a_new_number_everywhere(scenario, monkeypatch):
     worst = Column("worst", "largest error", lambda run: run.truth.max(), median_with_interval, "worst error{unit}")
-    for module in (columns, summary, headings):
+    for module in (columns, summary):
         monkeypatch.setattr(module, "COLUMNS", (*COLUMNS, worst))
     result = run_study(plan_study(scenario, ["bootstrap"], [10], 6))
     expected = result.series["bootstrap", 10]["truth"].max(axis=1)
     np.testing.assert_allclose(result.runs["worst"], expected)
     assert result.summary["worst"][0] == pytest.approx(np.median(expected))
     assert "worst error" in " ".join(Findings(result, 6).text(wide=True).split())
-    assert "worst error" in report_table(result)["heads"]
+    assert "worst error" in results_table(result)["heads"]
 
 
 def test_a_study_is_summarised_once(scenario, monkeypatch):
@@ -48,9 +48,9 @@ def test_a_study_is_summarised_once(scenario, monkeypatch):
     monkeypatch.setattr(results, "summarise", lambda table: calls.append(1) or summarise(table))
     result = run_study(plan_study(scenario, ["bootstrap", "augmented-random"], [10, 20], 2))
     findings = Findings(result, 2)
-    findings.tell()
+    findings.print_all()
     drawings(result)
-    report_table(result)
+    results_table(result)
     animation(result, ["bootstrap"])
     first_and_best(result)
     assert len(calls) == 1

@@ -8,8 +8,8 @@ import pytest
 import herdfilter as hf
 from herdfilter.study.columns import TIMES as NAMES_OF_TIMES
 from herdfilter.study.engine import run_study
-from herdfilter.study.scenario import Divergence
-from herdfilter.study.study import plan_study
+from herdfilter.study.plan import plan_study
+from herdfilter.study.tables import Divergence
 
 TIMES = list(NAMES_OF_TIMES)
 

@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from herdfilter.study.data.plaza import load_plaza
+from herdfilter.study.data.uav import load_uav, local_position
 from scipy.io import savemat
 
 from herdfilter.cli import main
 from herdfilter.models import RangeOnly
 from herdfilter.models.contract import wrap_angles
-from herdfilter.study.data import DATA_FILES, fetch, load_plaza, load_uav
-from herdfilter.study.data.uav import local_position
+from herdfilter.study.data import DATA_FILES, fetch
 from herdfilter.study.recording import load_data, record
 from herdfilter.study.scenario import load_scenario
 
@@ -248,7 +249,7 @@ def server(plaza_file, tmp_path, monkeypatch):
         path.write_bytes(plaza_file.read_bytes())
         known = dataclasses.replace(DATA_FILES[file], sha256=hashlib.sha256(path.read_bytes()).hexdigest())
         monkeypatch.setitem(DATA_FILES, file, known)
-    monkeypatch.setattr("herdfilter.study.data.files.user_cache", lambda: tmp_path / "cache" / "herdfilter")
+    monkeypatch.setattr("herdfilter.study.data.user_cache", lambda: tmp_path / "cache" / "herdfilter")
     with http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), lambda *args: Handler(*args, directory=str(plaza_file.parent))
     ) as httpd:
@@ -463,7 +464,8 @@ def test_local_positions_keep_distances():
 
 
 def test_radar_measurements_differ_between_runs_and_the_track_does_not(uav_file):
-    scenario = dataclasses.replace(load_scenario("uav"), data={"type": "uav"})
+    scenario = load_scenario("uav")
+    scenario = dataclasses.replace(scenario, data={"type": scenario.data["type"]})
     data, model = load_data(scenario, uav_file.parent), scenario.build_model()
     first, again, other = (record(scenario, model, data, np.random.default_rng(seed)) for seed in (0, 0, 1))
     assert first.observations.shape == (19, 3)

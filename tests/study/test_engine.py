@@ -13,8 +13,8 @@ import herdfilter as hf
 from herdfilter.study import engine
 from herdfilter.study.columns import TIMES
 from herdfilter.study.engine import perform, run_study
-from herdfilter.study.executors import end_idle_processes
-from herdfilter.study.study import plan_study
+from herdfilter.study.plan import plan_study
+from herdfilter.study.workers import end_idle_processes
 
 
 def rows(outcomes):

@@ -19,14 +19,14 @@ from click.testing import CliRunner
 
 import herdfilter as hf
 from herdfilter.cli import main
-from herdfilter.study import executors
+from herdfilter.study import workers
 from herdfilter.study.columns import TIMES
 from herdfilter.study.engine import perform
-from herdfilter.study.executors import Batch, LocalProcesses, check_scheduler, distribute
-from herdfilter.study.executors import cluster as cluster_module
+from herdfilter.study.plan import plan_study
 from herdfilter.study.store import open_for_reading
-from herdfilter.study.study import plan_study
-from herdfilter.study.tasks import Outcome, Task
+from herdfilter.study.tasks import Task, TaskResult
+from herdfilter.study.workers import Batch, LocalProcesses, check_scheduler, distribute
+from herdfilter.study.workers import cluster as cluster_module
 
 WALK = """
 title = "A walk"
@@ -52,8 +52,6 @@ def same(a, b):
 
 class Simulated:
     """Places with clocks of their own: tasks take given seconds, runs others to prepare, and some tasks kill their place."""
-
-    attempts = 2
 
     def __init__(self, places, seconds, preparation=0.0, deadly=(), deadly_once=()):
         self.names, self.seconds, self.preparation, self.deadly = list(places), seconds, preparation, deadly
@@ -85,8 +83,8 @@ class Simulated:
                 self.prepared[task.run].append(place)
                 prepared = self.preparation
             self.clock[place] += self.seconds(task) + prepared
-            outcomes.append(Outcome(task, {"error": ""}, seconds=self.seconds(task), preparation=prepared))
-            if self.clock[place] - start > executors.BATCH_SECONDS:
+            outcomes.append(TaskResult(task, {"error": ""}, seconds=self.seconds(task), preparation=prepared))
+            if self.clock[place] - start > workers.BATCH_SECONDS:
                 break
         return outcomes, self.clock[place]
 
@@ -110,7 +108,7 @@ def test_every_task_is_done_once_and_places_stay_busy(places, scale):
     done = [o.task for outcomes in distribute(tasks, executor) for o in outcomes]
     assert sorted(done) == sorted(tasks)
     fair = sum(seconds.values()) / places
-    assert max(executor.clock.values()) <= fair + 3 * max(seconds.values()) + executors.BATCH_SECONDS
+    assert max(executor.clock.values()) <= fair + 3 * max(seconds.values()) + workers.BATCH_SECONDS
 
 
 def test_a_run_stays_where_its_reference_is():

@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from herdfilter.cli import main
-from herdfilter.report.equations import equations
-from herdfilter.study.data.files import fetch
+from herdfilter.report.parts import equations
+from herdfilter.study.data import fetch
 from herdfilter.study.scenario import load_scenario
 
 

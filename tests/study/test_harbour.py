@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from herdfilter.study.data.autoferry import AutoferryData, load_autoferry
+from herdfilter.study.data.harbour import load_harbour, sensor_constants, sightings, velocities
 
 import herdfilter as hf
-from herdfilter.study.data.autoferry import AutoferryData, load_autoferry
-from herdfilter.study.harbour import load_harbour, sensor_constants, sightings, velocities
 from herdfilter.study.recording import load_data
 from herdfilter.study.scenario import load_scenario
 

@@ -11,22 +11,21 @@ import herdfilter as hf
 from herdfilter.models import UNGM
 from herdfilter.models.simulation import simulate
 from herdfilter.study.columns import COLUMNS, SERIES, measured, series_of
-from herdfilter.study.evidence import Evidence, energy_distance_to
 from herdfilter.study.recording import Recording
 from herdfilter.study.reference import compute_reference, snapshot_steps
-from herdfilter.study.scenario import Divergence
-from herdfilter.study.watch import Watched
+from herdfilter.study.run_record import RunRecord, WatchedRun, energy_distance_to
+from herdfilter.study.tables import Divergence
 
 OF_SETS = {"gospa", "gospa_localisation", "gospa_missed", "gospa_false", "ospa", "cardinality"}
 OF_SETS |= {"label_switches", "cardinality_error"}
 NAMES = {column.name for column in COLUMNS} - OF_SETS
 
 
-def evidence(scenario, result, reference=None, watched=None, truth=None):
+def record_of(scenario, result, reference=None, watched=None, truth=None):
     truth = np.zeros((len(result.means), 1)) if truth is None else truth
     recording = Recording(truth, np.zeros((len(truth), 1)))
     seconds = 0.002 * len(truth)
-    return Evidence(scenario, scenario.build_model(), recording, reference, result, seconds, watched)
+    return RunRecord(scenario, scenario.build_model(), recording, reference, result, seconds, watched)
 
 
 def test_numbers_are_means_of_the_series(scenario):
@@ -37,9 +36,9 @@ def test_numbers_are_means_of_the_series(scenario):
     )
     result.covariances[2] = 0.0
     nis, degrees = np.array([2.0, np.nan, 1, 1, 5, 1, 1, 1]), np.array([2.0, 0, 1, 1, 1, 1, 1, 1])
-    watched = Watched(result, 0.1, nis, degrees, {})
+    watched = WatchedRun(result, 0.1, nis, degrees, {})
     bounded = dataclasses.replace(scenario, divergence=Divergence(rmse_above=3.0))
-    known = evidence(bounded, result, watched=watched)
+    known = record_of(bounded, result, watched=watched)
     numbers, series = measured(known), series_of(known)
     assert set(series) == {one.name for one in SERIES} - OF_SETS - {"reference", "energy_distance"}
     assert all(values.shape == (T,) for values in series.values())
@@ -68,20 +67,20 @@ def test_numbers_are_means_of_the_series(scenario):
 
 
 def test_a_result_of_means_alone_is_enough(scenario):
-    known = evidence(scenario, SimpleNamespace(means=np.ones((4, 1))))
+    known = record_of(scenario, SimpleNamespace(means=np.ones((4, 1))))
     numbers = measured(known)
     had = {"rmse", "nees_degrees", "nis_degrees", "ms_per_step", "seconds", "diverged"}
     assert {name for name, value in numbers.items() if np.isfinite(value)} == had
     assert list(series_of(known)) == ["truth"]
     with pytest.raises(ValueError, match=r"estimates: expected shape \(4, 1\), got \(3, 1\)"):
-        measured(evidence(scenario, SimpleNamespace(means=np.ones((3, 1))), truth=np.zeros((4, 1))))
+        measured(record_of(scenario, SimpleNamespace(means=np.ones((3, 1))), truth=np.zeros((4, 1))))
 
 
 def test_angles_are_wrapped_in_nees(scenario):
     result = SimpleNamespace(means=np.array([[np.pi - 0.1]]), covariances=np.full((1, 1, 1), 0.01))
     recording = Recording(np.array([[-np.pi + 0.1]]), np.zeros((1, 1)))
     turning = SimpleNamespace(dim=1, circular=(0,))
-    assert Evidence(scenario, turning, recording, result=result).nees == pytest.approx(4.0)
+    assert RunRecord(scenario, turning, recording, result=result).nees == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize("d", [1, 3])

@@ -1,5 +1,10 @@
 """Consistency statistics, the energy distance on a line, and what intervals cover."""
 
+import dataclasses
+import itertools
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import bootstrap, chi2, norm
@@ -7,14 +12,24 @@ from scipy.stats import bootstrap, chi2, norm
 import herdfilter as hf
 from herdfilter.models import LinearGaussian
 from herdfilter.models.simulation import simulate
+from herdfilter.plotting import drawings
+from herdfilter.report.page import render
+from herdfilter.study.engine import run_study
 from herdfilter.study.metrics import (
+    count,
     energy_distance_on_line,
     inside_ellipsoid,
+    labelled_estimates,
     normalised_squares,
     root_mean,
+    set_errors,
     squared_error,
 )
+from herdfilter.study.plan import plan_study
+from herdfilter.study.recording import join_scans, record, split_scans
+from herdfilter.study.scenario import load_scenario, scenario_from_table
 from herdfilter.study.statistics import bootstrap_interval, chi_square_band
+from herdfilter.study.store import open_for_reading
 
 TRACK = LinearGaussian(
     F=[[1.0, 1.0], [0.0, 1.0]],
@@ -166,3 +181,225 @@ def test_the_share_inside_an_ellipsoid_leaves_out_what_is_no_number():
     squares = np.array([0.0, 3.8, 3.9, np.nan])
     assert inside_ellipsoid(squares, np.ones(4)) == pytest.approx(2 / 3)
     assert inside_ellipsoid(squares, np.ones(4), 0.5) == pytest.approx(1 / 3)
+
+
+T = 6
+LINE = "models.LinearGaussian(F=[[1, 0], [0, 1]], H=[[1, 0], [0, 1]], Q=[[0, 0], [0, 0]], R=[[1e-6, 0], [0, 1e-6]], "
+LINE += "initial_mean=[0, 0], initial_covariance=[[1, 0], [0, 1]])"
+MODEL = {"type": "WithClutter", "model": LINE, "detection_probability": 1.0, "clutter_density": 0.0}
+PLACE = {"probability": 0.1, "mean": [0.0, 0.0], "sd": [9.0, 9.0]}
+
+
+def table(**targets):
+    tracks = [{"initial": [0.0, 0.0]}, {"initial": [3.0, 0.0], "first": 3, "last": 5}]
+    targets = {"cutoff": 2.0, "births": [dict(PLACE)], "tracks": tracks} | targets
+    return {"title": "two", "model": {**MODEL, "region": [[-9, 9], [-9, 9]]}, "steps": T, "targets": targets}
+
+
+@pytest.fixture
+def scenario():
+    return scenario_from_table(Path("two.toml"), table())
+
+
+def told(model, n, rng, birth, survival_probability):
+    """A tracker that says what it sees, moved by what it was told; the leftmost is the first."""
+    moved = np.array([birth[0].probability * (n / 10), 1 - survival_probability])
+
+    def run(scans, dt, controls):
+        means = [scan[np.argsort(scan[:, 0])] + moved for scan in scans]
+        return SimpleNamespace(means=means, labels=[[("a", i) for i in range(len(scan))] for scan in scans])
+
+    return SimpleNamespace(run=run)
+
+
+def blind(model, n, rng):
+    """A tracker that sees nothing, and needs to know nothing."""
+    return SimpleNamespace(
+        run=lambda scans, dt, controls: SimpleNamespace(means=[[]] * len(scans), labels=[[]] * len(scans))
+    )
+
+
+def test_the_table_says_how_far_the_sets_are_apart(scenario):
+    rows = hf.compare(scenario, {"told": told, "blind": blind}, particles=10, runs=1).set_index("filter")
+    off = np.hypot(0.1, 0.01)  # of each estimate, but for noise
+    count = np.array([1, 1, 2, 2, 2, 1])
+    expected = {
+        "gospa": (off * np.sqrt(count)).mean(),
+        "gospa_localisation": off * np.sqrt(count.mean()),
+        **{"gospa_missed": 0, "gospa_false": 0, "ospa": off, "label_switches": 0, "cardinality_error": 0},
+    }
+    for name, value in expected.items():
+        assert rows.loc["told", name] == pytest.approx(value, abs=0.01), name
+    expected = {
+        "gospa": np.sqrt(2 * count).mean(),
+        **{"gospa_localisation": 0, "gospa_missed": np.sqrt(2 * count.mean()), "gospa_false": 0, "ospa": 2.0},
+        "cardinality_error": count.mean(),
+    }
+    for name, value in expected.items():
+        assert rows.loc["blind", name] == pytest.approx(value), name
+    assert rows[["rmse", "anees", "nis", "nees_degrees", "log_likelihood", "ess"]].isna().all(axis=None)
+    assert (rows["ms_per_step"] > 0).all()
+
+
+def test_a_study_is_stored_resumed_drawn_and_reported(scenario, tmp_path):
+    filters, store = {"blind": blind, "told": told}, tmp_path / "study.sqlite"
+    run_study(plan_study(scenario, filters, 10, runs=1), store=store)
+    result = run_study(plan_study(scenario, filters, 10, runs=3), store=store, resume=True)
+    whole = run_study(plan_study(scenario, filters, 10, runs=3))
+    assert result.runs["gospa"].tolist() == whole.runs["gospa"].tolist()
+    with open_for_reading(store) as kept:
+        read = kept.result()
+    assert dataclasses.asdict(read.study.scenario.targets) == dataclasses.asdict(scenario.targets)
+    shown, truth = read.trajectory, read.trajectory.recording.truth
+    assert truth.shape == (T, 2, 2)
+    assert [len(scan) for scan in shown.recording.scans] == [1, 1, 2, 2, 2, 1]
+    seen = np.isfinite(truth).all(axis=2)
+    np.testing.assert_allclose(shown.estimates["told"][seen], truth[seen], atol=0.11)
+    assert np.isnan(shown.estimates["told"][~seen]).all()
+    assert shown.estimates["blind"].shape == (T, 0, 2)
+    np.testing.assert_array_equal(np.concatenate(shown.positions), np.concatenate(shown.recording.scans))
+    np.testing.assert_allclose(read.traces["told", 10].truth, np.median(read.series["told", 10]["gospa"], axis=0))
+    assert read.verdict.startswith("At n = 10 told has the smallest median GOSPA")
+
+    plans = drawings(read)
+    assert {"sets_over_time", "gospa_parts", "trajectory", "error_over_time"} <= set(plans)
+    axes = plans["trajectory"].whole.axes[1]  # of the best
+    paths = [line.get_xydata() for line in axes.lines if line.get_linestyle() == "-"]
+    np.testing.assert_array_equal(paths[1][seen[:, 1]], truth[seen[:, 1], 1])  # the second target, dark
+    assert len({line.get_color() for line in axes.lines if line.get_marker() == "."}) == 3  # dots, and two labels
+    page = render(read, {name: plans[name] for name in ("sets_over_time", "gospa_parts", "trajectory")})
+    for text in (
+        "Sets of targets",
+        "GOSPA of order 2, and OSPA of order 1",
+        "label switches",
+        "the detections of all",
+    ):
+        assert text in page
+
+
+def test_targets_without_tracks_are_born_and_die_as_the_trackers_are_told():
+    drawn = table(tracks=[], births=[PLACE | {"probability": 0.5}] * 2, survival_probability=0.9)
+    scenario = scenario_from_table(Path("drawn.toml"), drawn | {"steps": 500})
+    truth = record(scenario, scenario.build_model(), None, np.random.default_rng(1)).truth
+    there = np.isfinite(truth).all(axis=2)
+    assert truth.shape[1] == pytest.approx(500, abs=4 * np.sqrt(1000 / 4))
+    assert there[100:].sum(axis=1).mean() == pytest.approx(10, abs=2)  # one birth a step, ten steps each
+    for alive in there.T:
+        assert len(list(itertools.groupby(alive))) <= 3  # once, without a gap
+    assert np.std(truth[there.argmax(axis=0), range(truth.shape[1]), 0]) == pytest.approx(9, rel=0.15)
+
+
+def test_crossing_is_the_published_one():
+    scenario = load_scenario("crossing")
+    model = scenario.build_model()
+    made = record(scenario, model, None, np.random.default_rng(0))
+    there = np.isfinite(made.truth).all(axis=2)
+    known = {1: 3, 19: 3, 20: 6, 40: 8, 60: 10, 70: 10, 71: 8, 80: 10, 100: 10}
+    assert {step: there[step - 1].sum() for step in known} == known
+    np.testing.assert_allclose(made.truth[69, 0], [0, 0, -700, -10])
+    assert model.clutter_density * 2000**2 == pytest.approx(30)
+    assert np.mean([len(scan) for scan in made.scans]) == pytest.approx(30 + 0.98 * there.sum(axis=1).mean(), abs=2.5)
+    again = record(scenario, model, None, np.random.default_rng(1))
+    np.testing.assert_array_equal(again.truth, made.truth)  # they move without noise
+
+
+def test_six_targets_meet_in_the_middle_and_nowhere_else():
+    scenario = load_scenario("meeting")
+    truth = record(scenario, scenario.build_model(), None, np.random.default_rng(0)).truth[..., [0, 2]]
+    spread = np.linalg.norm(truth.std(axis=1), axis=1)
+    assert truth.shape == (81, 6, 2)
+    assert spread.argmin() == 40
+    assert spread[40] < 0.01
+    assert min(spread[0], spread[-1]) > 3
+
+
+def test_scans_are_packed_and_unpacked():
+    scans = [np.empty((0, 2)), np.ones((2, 2)), np.empty((0, 2)), np.zeros((1, 2))]
+    again = split_scans(**join_scans(scans))
+    assert [scan.tolist() for scan in again] == [scan.tolist() for scan in scans]
+
+
+@pytest.mark.parametrize(
+    ("changed", "told_"),
+    [
+        ({"births": []}, r"\[targets\] births: expected at least one"),
+        (
+            {"births": [PLACE | {"probability": 2}]},
+            r"\[\[targets.births\]\] probability: expected a number above 0 and up to 1, got 2",
+        ),
+        ({"births": [PLACE | {"sd": [1.0]}]}, r"births\]\] sd: expected shape \(2,\)"),
+        ({"births": 3}, r"\[targets\] births: expected tables \(BirthPlace\), got 3"),
+        ({"births": {"mean": [0.0], "sd": [1.0]}}, r"\[targets.births\]: key 'expected' is missing"),
+        ({"births": {"mean": [0.0], "sd": [1.0], "expected": 1}, "tracks": []}, r"tracks: expected some, or"),
+        ({"cutof": 1.0}, r"key: unknown 'cutof'; did you mean 'cutoff'"),
+        (
+            {"tracks": [{"initial": [0.0], "last": 0}]},
+            r"tracks\]\] last: expected an integer of at least 1, got 0",
+        ),
+    ],
+)
+def test_what_is_wrong_with_targets_is_named(changed, told_):
+    with pytest.raises(ValueError, match=told_):
+        scenario_from_table(Path("two.toml"), table(**changed))
+
+
+def test_what_does_not_fit_the_model_or_the_filters_is_named(scenario):
+    with pytest.raises(ValueError, match="filter bootstrap: ParticleFilter tracks one target, and there are many"):
+        plan_study(scenario, ["bootstrap"])
+    with pytest.raises(ValueError, match=r"filter lmb-ukf: .*LMBTracker needs births of targets"):
+        plan_study("ungm", ["lmb-ukf"])
+    for changed, message in (
+        ({"tracks": [{"initial": [0.0]}]}, r"tracks\]\] initial: expected shape \(2,\), got \(1,\)"),
+        (
+            {"tracks": [{"initial": [0.0, 0.0], "first": 9}]},
+            r"tracks\]\] first: expected at most 6, the last step, got 9",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            plan_study(scenario_from_table(Path("two.toml"), table(**changed)), {"told": told})
+    with pytest.raises(ValueError, match=r"reference: cannot be combined with \[targets\]"):
+        dataclasses.replace(scenario, reference={"type": "grid"})
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (
+            SimpleNamespace(means=[[]]),
+            "labels: expected one entry for each of 1 steps from a tracker, got none",
+        ),
+        (
+            SimpleNamespace(means=[], labels=[[]]),
+            "means: expected one entry for each of 1 steps from a tracker, got 0",
+        ),
+        (
+            SimpleNamespace(means=[[[1.0, 2.0]]], labels=[[]]),
+            r"labels: expected 1 different ones at step 1, got \[\]",
+        ),
+        (SimpleNamespace(means=[[[1.0]]], labels=[["a"]]), r"means: expected shape \(\*, 2\), got \(1, 1\)"),
+    ],
+)
+def test_what_a_tracker_gets_wrong_is_named(result, message):
+    with pytest.raises(ValueError, match=message):
+        labelled_estimates(result, 1, 2)
+
+
+def test_only_states_that_are_known_in_all_entries_count():
+    states = np.array([[[1.0, 2.0], [np.nan, 2.0]], [[np.nan, np.nan], [3.0, 4.0]], [[np.nan] * 2] * 2])
+    np.testing.assert_array_equal(count(states), [1, 1, 0])
+
+
+def test_errors_of_sets_are_those_of_each_step_over_the_dimensions_named():
+    rng = np.random.default_rng(0)
+    truth, estimates = rng.normal(0, 2, (5, 3, 4)), rng.normal(0, 2, (5, 2, 4))
+    truth[1, 0], truth[3], estimates[2, 1], estimates[4] = np.nan, np.nan, np.nan, np.nan
+    targets = SimpleNamespace(cutoff=2.5, gospa_order=2.0, ospa_order=1.0)
+    found = set_errors(truth, estimates, targets, [0, 2])
+    for k in range(5):
+        x, y = (part[k][np.isfinite(part[k]).all(axis=1)][:, [0, 2]] for part in (truth, estimates))
+        expected = hf.tracking.gospa(x, y, 2.5)
+        assert found.gospa[k] == pytest.approx(expected.distance)
+        assert (found.localisation[k], found.missed[k], found.false[k]) == pytest.approx(expected[1:])
+        assert found.ospa[k] == pytest.approx(hf.tracking.ospa(x, y, 2.5))
+        assert found.cardinality[k] == len(y) - len(x)
+    assert found.part("missed") == pytest.approx(np.sqrt(found.missed.mean()))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.study import cache, reference
+from herdfilter.study import machine, reference
 from herdfilter.study.recording import Recording, record
 from herdfilter.study.reference import compute_reference
 from herdfilter.study.scenario import Scenario, load_scenario
@@ -217,7 +217,7 @@ def test_the_table_carries_the_error_of_the_reference(scenario):
 @pytest.fixture
 def kept(scenario, tmp_path, monkeypatch):
     """A function that computes a large reference with a cache in `tmp_path`, and the list of its computations."""
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(machine.VARIABLE, str(tmp_path / "cache"))
     calls = []
 
     def counted(model, recording, rng, *, n, repeats=2):
@@ -312,7 +312,7 @@ def test_a_kept_reference_is_all_that_was_computed(scenario, kept, tmp_path):
 @pytest.mark.parametrize("value", ["", "off"])
 def test_the_cache_can_be_switched_off(kept, tmp_path, monkeypatch, value):
     compute, calls = kept
-    monkeypatch.setenv(cache.VARIABLE, value)
+    monkeypatch.setenv(machine.VARIABLE, value)
     compute(), compute()
     assert len(calls) == 2
     assert list(tmp_path.iterdir()) == []
@@ -321,7 +321,7 @@ def test_the_cache_can_be_switched_off(kept, tmp_path, monkeypatch, value):
 def test_without_a_writable_folder_it_is_computed_with_one_warning(scenario, kept, tmp_path, monkeypatch):
     _, calls = kept
     (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "file"))
+    monkeypatch.setenv(machine.VARIABLE, str(tmp_path / "file"))
     many = dataclasses.replace(scenario, reference={"type": "large", "n": 20})
     with pytest.warns(UserWarning, match="HERDFILTER_CACHE: cannot write into"):
         hf.compare(many, filters=["bootstrap"], particles=[5], runs=2)
@@ -353,15 +353,15 @@ def test_an_edited_model_is_another_one(scenario, kept, tmp_path):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"n": 0}, r"\[reference\]: n: expected an integer of at least 1, got 0"),
-        ({"n": 5, "repeats": 1.5}, r"\[reference\]: repeats: expected an integer of at least 1, got 1.5"),
+        ({"n": 0}, r"\[reference\] n: expected an integer of at least 1, got 0"),
+        ({"n": 5, "repeats": 1.5}, r"\[reference\] repeats: expected an integer of at least 1, got 1.5"),
         ({"n": 5, "repeat": 2}, "did you mean 'repeats'"),
         ({}, "key 'n' is missing"),
         (
             {"n": 5, "filter": "guide"},
-            r"\[reference\]: filter: unknown 'guide'; did you mean 'guided'",
+            r"\[reference\] filter: unknown 'guide'; did you mean 'guided'",
         ),
-        ({"n": 5, "filter": 3}, r"\[reference\]: filter: "),
+        ({"n": 5, "filter": 3}, r"\[reference\] filter: "),
     ],
 )
 def test_bad_tables_are_refused_before_any_run(scenario, table, message):

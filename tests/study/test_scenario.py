@@ -6,10 +6,11 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.catalogue.specifications import resolve_filters
+from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import record
 from herdfilter.study.scenario import Scenario, load_scenario, scenario_files
-from herdfilter.study.study import plan_study
 
+PLAZA = "herdfilter.study.data.plaza"
 MINIMAL = """
 title = "Minimal"
 [model]
@@ -101,14 +102,14 @@ def test_published_figures_are_read(write):
     [
         ("tolerance", "tolerence", "did you mean 'tolerance'"),
         ("value = 5.5", "", "key 'value' is missing"),
-        ("5.5", "-5.5", "published value: expected a positive"),
-        ('"a table"', '""', "published source: expected where the figure stands, got ''"),
-        ("n_particles = 50", "n_particles = 0", "published n_particles: expected an integer of at least 1"),
+        ("5.5", "-5.5", "[[published]] value: expected a positive"),
+        ('"a table"', '""', "[[published]] source: expected where the figure stands, got ''"),
+        ("n_particles = 50", "n_particles = 0", "[[published]] n_particles: expected an integer of at least 1"),
         ("[[published]]", 'measure = "rms"\n[published]', "published: expected tables"),
-        ("[[published]]", '[[published]]\nmeasure = "rms"', "published measure: unknown 'rms'"),
+        ("[[published]]", '[[published]]\nmeasure = "rms"', "[[published]] measure: unknown 'rms'"),
         ("[[published]]", '[[published]]\nstatistic = "maen"', "did you mean 'mean'"),
-        ("[[published]]", "[[published]]\nskip = -1", "published skip: expected an integer of at least 0"),
-        ("[[published]]", "[[published]]\nmodel = 3", "published model: expected a table of keys"),
+        ("[[published]]", "[[published]]\nskip = -1", "[[published]] skip: expected an integer of at least 0"),
+        ("[[published]]", "[[published]]\nmodel = 3", "[[published]] model: expected a table, got 3"),
     ],
 )
 def test_a_faulty_published_figure_is_named(write, before, after, message):
@@ -182,9 +183,9 @@ def test_a_changed_model_file_is_read_again(write):
         (MINIMAL.replace("UNGM", "herdfilter.models.ungm:UNGN"), "did you mean 'UNGM'"),
         (MINIMAL.replace("type", "tpye"), "'type'"),
         ("partikles = [5]" + MINIMAL, "did you mean 'particles'"),
-        ("particles = 5" + MINIMAL, "particles: expected a list of int"),
+        ("particles = 5" + MINIMAL, "particles: expected a list, got 5"),
         ("particles = [0]" + MINIMAL, "particles: expected an integer of at least 1"),
-        ("filters = [1]" + MINIMAL, "filters: expected a list of str"),
+        ("filters = [1]" + MINIMAL, "filters: expected a text, got 1"),
         ('filters = ["boostrap"]' + MINIMAL, "did you mean 'bootstrap'"),
         ("error_dims = [1]" + MINIMAL, "error_dims: expected indices from 0 to 0, got 1"),
         ("steps = -1" + MINIMAL, "steps: expected an integer"),
@@ -193,8 +194,14 @@ def test_a_changed_model_file_is_read_again(write):
         (MINIMAL + '[reference]\ntype = "gird"', "did you mean 'grid'"),
         (MINIMAL + '[reference]\ntype = "large"\nm = 5', "unknown 'm'"),
         (MINIMAL + '[reference]\ntype = "large"', "key 'n' is missing"),
-        (MINIMAL + '[data]\ntype = "plazza"', "did you mean 'plaza'"),
-        (MINIMAL + '[data]\ntype = "plaza"\nnme = "Plaza1"', "did you mean 'name'"),
+        (
+            MINIMAL + '[data]\ntype = "plaza"',
+            "[data] type: expected 'module:function', of a module under imports, got 'plaza'",
+        ),
+        (MINIMAL + f'[data]\ntype = "{PLAZA}:load_plaza"', f"add imports = ['{PLAZA}']"),
+        (f'imports = ["{PLAZA}"]' + MINIMAL + f'[data]\ntype = "{PLAZA}:load_plazza"', "did you mean 'load_plaza'"),
+        (f'imports = ["{PLAZA}"]' + MINIMAL + f'[data]\ntype = "{PLAZA}:PlazaData"', "key 'beacons' is missing"),
+        (f'imports = ["{PLAZA}"]' + MINIMAL + f'[data]\ntype = "{PLAZA}:load_plaza"\nnme = "Plaza1"', "did you mean 'name'"),
         (MINIMAL + "[divergence]\nrmse_over = 3", "did you mean 'rmse_above'"),
         (MINIMAL + "[divergence]\nrmse_above = 3\nfinal_part = 2", "final_part"),
         (MINIMAL + "[truth]\ninital = [0.1]", "did you mean 'initial'"),
@@ -203,7 +210,7 @@ def test_a_changed_model_file_is_read_again(write):
         (MINIMAL + "[truth]\ninitial = ['a']", "[truth]: initial: expected numbers"),
         (
             MINIMAL + '[truth]\ninitial = [0.1]\n[data]\ntype = "plaza"',
-            "[truth]: expected none beside [data]",
+            "[truth]: cannot be combined with [data]",
         ),
         ("truth = 3" + MINIMAL, "truth: expected a table"),
         ("title = " + MINIMAL, "mine.toml"),

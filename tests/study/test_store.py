@@ -20,8 +20,8 @@ import herdfilter as hf
 from herdfilter.study import engine
 from herdfilter.study.columns import TIMES
 from herdfilter.study.engine import run_study
-from herdfilter.study.store import StoreError, open_for_reading, open_store, schema
-from herdfilter.study.study import plan_study
+from herdfilter.study.plan import plan_study
+from herdfilter.study.store import StoreError, open_for_reading, open_store, reading
 
 ORDER = ["filter", "n_particles", "run"]
 
@@ -193,7 +193,7 @@ def test_ended_at_any_moment_it_is_resumed_and_leaves_no_process(tmp_path, store
 
 
 def test_a_store_that_is_just_being_created_is_empty_or_whole(scenario, store, monkeypatch):
-    study, is_empty = plan_study(scenario), schema.is_empty
+    study, is_empty = plan_study(scenario), reading.is_empty
     store.parent.mkdir()
     with sqlite3.connect(store) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -204,7 +204,7 @@ def test_a_store_that_is_just_being_created_is_empty_or_whole(scenario, store, m
         open_store(store, study).close()
         return is_empty(connection)
 
-    monkeypatch.setattr(schema, "is_empty", created_meanwhile)
+    monkeypatch.setattr(reading, "is_empty", created_meanwhile)
     with pytest.raises(StoreError, match="nothing is in it yet"):
         open_for_reading(store)
     with open_for_reading(store) as kept:

@@ -14,14 +14,14 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.plotting import drawings
+from herdfilter.study import workers
 from herdfilter.study.columns import TIMES
 from herdfilter.study.engine import perform
-from herdfilter.study.executors.cluster import Cluster
-from herdfilter.study.executors.processes import LocalProcesses
-from herdfilter.study.executors.supervised import Supervised
+from herdfilter.study.plan import plan_study
 from herdfilter.study.store import open_store
-from herdfilter.study.study import plan_study
-from herdfilter.study.tasks import Outcome, failed
+from herdfilter.study.tasks import TaskResult, failure_row
+from herdfilter.study.workers.child import ChildWork
+from herdfilter.study.workers.cluster import Cluster
 
 
 @pytest.fixture
@@ -52,6 +52,11 @@ def loop_that_nothing_interrupts():
 
 def dies():
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kills_its_parent():
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(10)
 
 
 RAISED = [
@@ -98,7 +103,7 @@ def same(a, b):
     ids=["in process", "processes", "limited"],
 )
 def test_a_trouble_is_a_failed_run_and_the_rest_goes_on(scenario, tmp_path, monkeypatch, troubles, options):
-    monkeypatch.setattr(LocalProcesses, "attempts", 1)  # one death: another process takes long to start
+    monkeypatch.setattr(workers, "ATTEMPTS", 1)  # one death: another process takes long to start
     the_rest_goes_on(scenario, tmp_path, troubles, options)
 
 
@@ -118,7 +123,7 @@ def test_a_death_is_told_from_a_hang(scenario):
         dies()
 
     study = plan_study(scenario, ["bootstrap"], [10], 1)
-    assert Supervised(work, 30.0)(study.tasks) is None
+    assert ChildWork(work, 30.0)(study.tasks) is None
 
 
 @pytest.fixture(scope="module")
@@ -155,8 +160,8 @@ def test_a_trouble_is_a_failed_run_and_the_rest_goes_on_limited_on_a_cluster(sce
 
 
 def test_a_cluster_whose_only_worker_dies_goes_on(scenario, monkeypatch, own_cluster):
-    monkeypatch.setattr(Cluster, "attempts", 1)
-    named = filters([DEATH]) | {"bootstrap": "bootstrap"}
+    monkeypatch.setattr(workers, "ATTEMPTS", 1)
+    named = filters([(kills_its_parent, DEATH[1])]) | {"bootstrap": "bootstrap"}
     table = hf.compare(scenario, named, [10], runs=1, workers=1, scheduler="dask")
     assert list(table["error"]) == [DEATH[1], ""]
     same(table[-1:], hf.compare(scenario, ["bootstrap"], [10], runs=1))
@@ -173,7 +178,7 @@ def test_a_worker_of_a_cluster_of_our_own_is_replaced_though_nobody_restarts_it(
             while set(cluster.places()) <= {first} and time.monotonic() < end:
                 time.sleep(0.1)
             cluster.submit(cluster.places()[0], [1, 2, 3])
-            assert [batch.outcomes for batch in cluster.wait()] == [3]
+            assert [batch.results for batch in cluster.wait()] == [3]
         finally:
             cluster.close()
 
@@ -182,7 +187,7 @@ def test_a_study_whose_first_run_nobody_survived_has_a_result(scenario):
     study = plan_study(scenario, ["bootstrap"], [10], 2)
     with open_store(None, study) as store:
         store.begin("local")
-        store.add([Outcome(study.tasks[0], failed(DEATH[1])), *perform(study, study.tasks[1:])])
+        store.add([TaskResult(study.tasks[0], failure_row(DEATH[1])), *perform(study, study.tasks[1:])])
         result = store.result()
     assert list(result.runs["error"]) == [DEATH[1], ""]
     assert result.trajectory.estimates == {}

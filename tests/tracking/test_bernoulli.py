@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from herdfilter.tracking._bernoulli import FREE_OF_CLUTTER, ratios, updated
+from herdfilter.tracking.update import FREE_OF_CLUTTER, ratios, updated
 
 R, P = np.array([0.2, 0.9, 1.0]), 0.7
 DENSITIES = np.array([[0.3, 2.0], [1.5, 0.0], [0.01, 0.2]])

@@ -6,11 +6,11 @@ import scipy.linalg
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
-from herdfilter.tracking._newborn import Appearing
 from herdfilter.tracking.birth import Left
+from herdfilter.tracking.track import Appearing
 
 
-@pytest.mark.parametrize("name", ["ekf", "auto", "kalman-mixture-random"])
+@pytest.mark.parametrize("name", ["ekf", "auto", "kalman-mixture-kh"])
 def test_a_birth_stands_where_it_is_said_to_be(name, walk, cluttered):
     """Components of different shapes; filters of one Gaussian have their moments, and particles about them."""
     covariances = np.array([[[4.0, 1.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 9.0]]])

@@ -6,7 +6,7 @@ import scipy.stats
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, LMBTracker
-from herdfilter.tracking._scan import BESIDE_MISSED, Gate
+from herdfilter.tracking.update import BESIDE_MISSED, Gate
 
 
 @pytest.mark.parametrize("missed", [1e-6, 0.1, 0.9])

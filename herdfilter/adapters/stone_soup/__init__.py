@@ -8,10 +8,15 @@ ImportError
     If Stone Soup is missing, or too old to have proposals.
 """
 
-from herdfilter.adapters.stone_soup import _library as _library
-from herdfilter.adapters.stone_soup.models import StoneSoupModel, from_stonesoup
-from herdfilter.adapters.stone_soup.proposal import HerdfilterProposal
-from herdfilter.adapters.stone_soup.resampler import HerdfilterResampler
-from herdfilter.adapters.stone_soup.sensors import readings
+try:
+    import stonesoup.proposal.base  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "herdfilter.adapters.stone_soup: expected Stone Soup 1.7 or newer, which cannot be imported: "
+        "pip install 'herdfilter[stonesoup]'"
+    ) from error
+
+from herdfilter.adapters.stone_soup.models import StoneSoupModel, from_stonesoup, readings
+from herdfilter.adapters.stone_soup.particles import HerdfilterProposal, HerdfilterResampler
 
 __all__ = ["HerdfilterProposal", "HerdfilterResampler", "StoneSoupModel", "from_stonesoup", "readings"]

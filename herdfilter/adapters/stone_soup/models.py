@@ -1,27 +1,44 @@
-"""Stone Soup's transition models as models of this package."""
+"""Stone Soup's models as models and sensors of this package, and its detections as observations."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
+from datetime import datetime
+from functools import partial
 from typing import Any, overload
 
 import numpy as np
 from stonesoup.models.base import GaussianModel
 from stonesoup.models.measurement import MeasurementModel
 from stonesoup.models.transition import TransitionModel
+from stonesoup.types.array import StateVector
+from stonesoup.types.detection import Detection, MissedDetection
+from stonesoup.types.state import State
 
-from herdfilter._checks import Array, shown
-from herdfilter.adapters.stone_soup import calls
-from herdfilter.adapters.stone_soup.sensors import noise_covariance, product, repeated, sensor, sensors_own
-from herdfilter.adapters.stone_soup.states import angles, distribution
+from herdfilter._checks import Array, short_repr
+from herdfilter.adapters.stone_soup.states import (
+    ANGLE_MODEL,
+    Duration,
+    ModelFunction,
+    adds_noise,
+    as_rows,
+    as_state,
+    circular_of_state,
+    initial_distribution,
+    is_linear,
+    method_function,
+)
 from herdfilter.models.sensors import Sensor
+
+NO_GAUSSIAN_NOISE = "cannot be converted: it has no covariance of additive Gaussian noise"
 
 
 class StoneSoupModel:
     """A transition model of Stone Soup, and what observes it, as a model of this package.
 
-    Time steps count in seconds. The noise is drawn by the filter: `seed` and `random_state` of a Stone Soup model have no
-    part in it. `from_stonesoup` makes one of copies, so that what is changed in Stone Soup later does not reach it.
+    Time steps count in seconds. The filter draws the noise: `seed` and `random_state` of a Stone Soup model have no effect.
+    `from_stonesoup` makes one of copies, so that later changes of the originals have no effect.
 
     Parameters
     ----------
@@ -69,16 +86,15 @@ class StoneSoupModel:
         self.circular: tuple[int, ...] = ()
         self._noise: tuple[float, Array] = np.nan, np.empty((0, 0))  # time step, and matrix for it
         self._transition = self._noise
-        self._function: calls.Function | None = None
-        if calls.is_linear(transition_model):
+        self._function: ModelFunction | None = None
+        if is_linear(transition_model):
             self.transition_jacobian = self._jacobian
         else:
-            kind = calls.kind_of("transition_model", transition_model, **interval(1.0))
-            self._function = calls.Function(transition_model, kind)
+            self._function = ModelFunction("transition_model", transition_model, **time_interval(1.0))
         if measurement_model is not None:
-            vars(self).update(sensor(measurement_model, self.dim).functions)
+            vars(self).update(as_sensor(measurement_model, self.dim).functions)
         if prior is not None:
-            self.initial, self.circular = distribution(prior, self.dim), angles(prior)
+            self.initial, self.circular = initial_distribution(prior, self.dim), circular_of_state(prior)
 
     def __repr__(self) -> str:
         parts = [self.transition_model, *([self.measurement_model] if self.measurement_model else [])]
@@ -90,40 +106,41 @@ class StoneSoupModel:
             raise TypeError("control: expected None, as Stone Soup's control models are not converted")
         if self._function is None:
             return product(self._matrix(dt), x)
-        return self._function(x, time_interval=calls.Duration(dt))
+        return self._function(x, time_interval=Duration(dt))
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the transition's noise over `dt` seconds, (d, d)."""
         if self._noise[0] != dt:
-            self._noise = dt, noise_covariance("transition_model", self.transition_model, **interval(dt))
+            self._noise = dt, noise_covariance("transition_model", self.transition_model, **time_interval(dt))
         return self._noise[1]
 
     def _matrix(self, dt: float) -> Array:
-        """Return the matrix of a linear transition; the last one is kept, as it takes Stone Soup longer than its product."""
+        """Return the matrix of a linear transition; the last one is cached, as Stone Soup is slow to make it."""
         if self._transition[0] != dt:
-            self._transition = dt, np.asarray(self.transition_model.matrix(**interval(dt)), dtype=np.float64)
+            self._transition = dt, np.asarray(self.transition_model.matrix(**time_interval(dt)), dtype=np.float64)
         return self._transition[1]
 
     def _jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
         return repeated(self._matrix(dt), x)
 
 
-def interval(dt: float) -> dict[str, calls.Duration]:
+def time_interval(dt: float) -> dict[str, Duration]:
     """Return a time step in seconds as the argument that Stone Soup's transition models take."""
-    return {"time_interval": calls.Duration(dt)}
+    return {"time_interval": Duration(dt)}
 
 
-def check_transition(model: Any) -> None:
+def check_transition_model(model: Any) -> None:
     """Raise TypeError, naming class and reason, unless the model has additive Gaussian noise."""
     if not isinstance(model, TransitionModel):
         raise TypeError(
-            f"transition_model: expected an instance of Stone Soup's TransitionModel, got {shown(model)}{sensors_own(model)}"
+            "transition_model: expected an instance of Stone Soup's TransitionModel, got "
+            f"{short_repr(model)}{measurement_model_hint(model)}"
         )
-    noise_covariance("transition_model", model, **interval(1.0))
+    noise_covariance("transition_model", model, **time_interval(1.0))
     label = f"transition_model: {type(model).__name__} cannot be converted: expected"
-    if calls.method(model, "rvs") is not GaussianModel.rvs:
+    if method_function(model, "rvs") is not GaussianModel.rvs:
         raise TypeError(f"{label} noise that is Gaussian with its covar, got a rvs of its own")
-    if not calls.is_linear(model) and not calls.adds_noise(model, **interval(1.0)):
+    if not is_linear(model) and not adds_noise(model, **time_interval(1.0)):
         raise TypeError(f"{label} a function that adds the noise, got one that does something else with it")
 
 
@@ -146,16 +163,16 @@ def from_stonesoup(
 ) -> StoneSoupModel | Sensor:
     """Return models of Stone Soup as a model of this package, or a measurement model alone as a sensor.
 
-    What they compute is computed by them, for all particles in one call where they allow it: means and covariances are
-    theirs. Times count in seconds. The models are copied: what is changed in them later has no effect.
+    Means and covariances are computed by Stone Soup, for all particles in one call if the models allow it. Times count in
+    seconds. The models are copied: later changes have no effect.
 
     Parameters
     ----------
     transition_model : stonesoup.models.transition.TransitionModel or stonesoup.models.measurement.MeasurementModel
         One with additive Gaussian noise; or a measurement model alone, which gives a `Sensor`.
     measurement_model : stonesoup.models.measurement.MeasurementModel, optional
-        Of a Gaussian noise, or with a `logpdf` of its own, which then is the likelihood. Bearings and other entries that
-        wrap become the model's ``observation_circular``; without it, sensors tell at each update.
+        With Gaussian noise, or with a `logpdf` of its own, which then is the likelihood. Bearings and other entries that
+        wrap become the model's ``observation_circular``. Without a measurement model, updates need sensors.
     prior : stonesoup.types.state.State, optional
         The initial distribution: a `GaussianState` (also as a square root or as information), a `GaussianMixture`, a
         `ParticleState` or an `EnsembleState`. Entries that are bearings become the model's ``circular``. Without it the
@@ -183,6 +200,123 @@ def from_stonesoup(
     """
     given = [part for part in (transition_model, measurement_model) if part is not None]
     if len(given) == 1 and isinstance(given[0], MeasurementModel) and prior is None:
-        return sensor(copy.deepcopy(given[0]))
-    check_transition(transition_model)
+        return as_sensor(copy.deepcopy(given[0]))
+    check_transition_model(transition_model)
     return StoneSoupModel(copy.deepcopy(transition_model), copy.deepcopy(measurement_model), prior)
+
+
+def noise_covariance(name: str, model: Any, **given: Any) -> Array:
+    """Return the covariance of a model's noise; raise TypeError with the reason if it has none."""
+    label = f"{name}: {type(model).__name__}"
+    if not isinstance(model, GaussianModel):
+        raise TypeError(f"{label} {NO_GAUSSIAN_NOISE}, and is no GaussianModel")
+    try:
+        found = model.covar(**given)
+    except NotImplementedError as error:
+        raise TypeError(f"{label} {NO_GAUSSIAN_NOISE}: {error}") from error
+    if found is None or None in np.asarray(found):
+        raise TypeError(f"{label} {NO_GAUSSIAN_NOISE}; its covariance is {short_repr(found)}")
+    return np.asarray(found, dtype=np.float64)
+
+
+def as_sensor(model: Any, dim: int | None = None) -> Sensor:
+    """Return a measurement model as a sensor of states of `dim` dimensions."""
+    if not isinstance(model, MeasurementModel):
+        raise TypeError(
+            "measurement_model: expected an instance of Stone Soup's MeasurementModel, got "
+            f"{short_repr(model)}{measurement_model_hint(model)}"
+        )
+    label = f"measurement_model: {type(model).__name__}"
+    if dim is not None and model.ndim_state != dim:
+        raise ValueError(f"{label} is of states of {model.ndim_state} dimensions, expected {dim}")
+    weigh = None if has_gaussian_likelihood(model) else partial(own_log_likelihood, model)
+    try:
+        noise = noise_covariance("measurement_model", model)
+    except TypeError:
+        if weigh is None or not isinstance(model, GaussianModel):
+            raise
+        return Sensor(None, None, log_likelihood=weigh)
+    if is_linear(model):
+        matrix = np.asarray(model.matrix(), dtype=np.float64)
+        mean, jacobian = partial(product, matrix), partial(repeated, matrix)
+        return Sensor(mean, noise, log_likelihood=weigh, jacobian=jacobian)
+    function = ModelFunction("measurement_model", model)
+    return Sensor(function, noise, function.circular, log_likelihood=weigh)
+
+
+def measurement_model_hint(model: Any) -> str:
+    """Return what to do if a sensor of Stone Soup was given in place of its measurement model."""
+    return "; give its measurement_model" if hasattr(type(model), "measurement_model") else ""
+
+
+def product(matrix: Array, x: Array) -> Array:
+    """Return a linear function of states (n, d), (n, k)."""
+    return x @ matrix.T
+
+
+def repeated(matrix: Array, x: Array) -> Array:
+    """Return the derivative of a linear function at states (n, d), (n, k, d)."""
+    return np.broadcast_to(matrix, (len(x), *matrix.shape))
+
+
+def has_gaussian_likelihood(model: Any) -> bool:
+    """Return True if a model's likelihood is the Gaussian density of its function and covariance."""
+    known = [GaussianModel.logpdf, getattr(ANGLE_MODEL, "logpdf", None)]
+    return method_function(model, "pdf") is GaussianModel.pdf and method_function(model, "logpdf") in known
+
+
+def own_log_likelihood(model: MeasurementModel, z: Array, x: Array) -> Array:
+    """Return a model's own log-likelihood of states (n, d), (n,)."""
+    detection = State(StateVector(z))
+    with np.errstate(divide="ignore"):
+        values = np.ravel(model.logpdf(detection, as_state(x)))
+        if len(values) != len(x):  # it takes one state at a time
+            values = np.ravel([model.logpdf(detection, as_state(row[None])) for row in x])
+    return values.astype(np.float64)
+
+
+def readings(
+    detections: Iterable[Detection], measurement_model: MeasurementModel | None = None
+) -> list[tuple[datetime, Sensor, Array]]:
+    """Return time, sensor and observation of each detection in turn, as `ParticleFilter.run` takes them.
+
+    Parameters
+    ----------
+    detections : iterable of stonesoup.types.detection.Detection
+    measurement_model : stonesoup.models.measurement.MeasurementModel, optional
+        For detections that have none of their own.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an entry is not a detection, has no measurement model, or one that cannot be converted.
+
+    Examples
+    --------
+    >>> from datetime import datetime
+    >>> from stonesoup.models.measurement.linear import LinearGaussian
+    >>> from stonesoup.types.detection import Detection
+    >>> from herdfilter.adapters.stone_soup import readings
+    >>> position = LinearGaussian(ndim_state=2, mapping=[0], noise_covar=[[1.0]])
+    >>> time, sensor, z = readings([Detection([[3.0]], datetime(2030, 1, 1), position)])[0]
+    >>> sensor.mean(np.array([[2.0, 0.5]])), z
+    (array([[2.]]), array([3.]))
+    """
+    known: dict[int, tuple[MeasurementModel, Sensor]] = {}  # with the model, so that its id stays its own
+    found = []
+    for detection in detections:
+        if not isinstance(detection, Detection) or isinstance(detection, MissedDetection):
+            raise TypeError(f"detections: expected those of Stone Soup, got {type(detection).__name__}")
+        model = measurement_model_of(detection, measurement_model)
+        if id(model) not in known:
+            known[id(model)] = model, as_sensor(model)
+        found.append((detection.timestamp, known[id(model)][1], as_rows(detection.state_vector)[0]))
+    return found
+
+
+def measurement_model_of(detection: Detection, otherwise: MeasurementModel | None) -> MeasurementModel:
+    """Return the measurement model of a detection, its own one or else another."""
+    model = detection.measurement_model or otherwise
+    if model is None:
+        raise ValueError("measurement_model: expected one, as the detection has none of its own, got None")
+    return model

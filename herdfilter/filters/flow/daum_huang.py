@@ -11,9 +11,9 @@ from herdfilter._checks import Array, as_generator, check_count, check_flags
 from herdfilter.angles import moments, unwrap_angles, wrap_angles
 from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.ensemble import ensemble_observation, united
+from herdfilter.filters.kalman.ensemble import ensemble_observation, join_ensembles
 from herdfilter.filters.kalman.gaussian import GaussianBelief
-from herdfilter.filters.kalman.unscented import UnscentedKalmanFilter
+from herdfilter.filters.kalman.gaussian_filters import UnscentedKalmanFilter
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import (
@@ -35,9 +35,11 @@ class DaumHuangFilter(KalmanFilter):
     Gaussian prior to its posterior, with the observation linearised at their mean, or for each particle at its own
     place, anew in every step of pseudo-time. There are neither weights nor resampling. The prior's mean is that of the
     particles, its covariance that of a Kalman filter which runs beside them and takes over their mean in every step.
+    The paper takes Euler's steps of pseudo-time; we solve each exactly, which is stable however sharp the likelihood.
 
-    Particles are those of the posterior only where the model is linear and Gaussian. `FlowProposal` has weights that make
-    up for what the flow gets wrong.
+    The particles follow the posterior only if the model is linear and Gaussian. The weights of `FlowProposal` correct the
+    error of the flow. `log_likelihood` is that of the Kalman filter, started in every step from the particles' mean; like
+    that of any Kalman filter it does not tend to the true evidence with n.
 
     Parameters
     ----------
@@ -52,7 +54,7 @@ class DaumHuangFilter(KalmanFilter):
     local : bool
         Linearise the observation at each particle.
     kalman : callable
-        Model to the Kalman filter that runs beside, one that keeps a Gaussian.
+        Takes the model to the Kalman filter that runs beside, one that keeps a Gaussian.
     flow_steps : int
         Steps of pseudo-time, each 1.2 times as long as the one before; 29 in the literature.
 
@@ -63,16 +65,9 @@ class DaumHuangFilter(KalmanFilter):
     ValueError
         If a number is out of range.
 
-    Notes
-    -----
-    `log_likelihood` is that of the Kalman filter, started in every step from the particles' mean. It is an approximation
-    of the evidence as in any Kalman filter, and does not tend to the truth with n.
-
-    The paper takes Euler's steps of pseudo-time; we solve each exactly, which is stable however sharp the likelihood.
-
     Examples
     --------
-    On a linear Gaussian model the flow makes particles of the posterior; those of 400 give its moments but for chance.
+    On a linear Gaussian model 400 particles have the moments of the posterior up to chance.
 
     >>> model = hf.models.linear_chain(2)
     >>> truth, z = hf.simulate(model, steps=10, rng=1)
@@ -119,7 +114,7 @@ class DaumHuangFilter(KalmanFilter):
 
 @dataclass(frozen=True, eq=False)
 class _Flow:
-    """Members (n, d), of equal weight, and the Gaussian beside them; see `Belief`."""
+    """Members (n, d) of equal weight, and the Gaussian beside them (a `Belief`)."""
 
     members: Array
     gaussian: GaussianBelief
@@ -146,17 +141,17 @@ class _Flow:
     def covariance(self) -> Array:
         return self._moments[1]
 
-    def predicted(self, transition: Transition) -> _Flow:
-        gaussian = replace(self.gaussian, mean=self.mean).predicted(transition)
+    def predict(self, transition: Transition) -> _Flow:
+        gaussian = replace(self.gaussian, mean=self.mean).predict(transition)
         return replace(self, members=transition.sample(self.members, self.rng), gaussian=gaussian)
 
-    def updated(self, seen: Observation) -> tuple[_Flow, float]:
-        gaussian, log_density = self.gaussian.updated(seen)
+    def update(self, observation: Observation) -> tuple[_Flow, float]:
+        gaussian, log_density = self.gaussian.update(observation)
         n = len(self.members)
         members = unwrap_angles(self.members, np.full(n, 1 / n), self.circular)
         origin = members.mean(axis=0)
         offsets = members - origin
-        flow = ExactFlow(seen, self.times)
+        flow = ExactFlow(observation, self.times)
         # the map is affine without `local`, and the flow of an offset of zero is that of the mean
         movers = [(origin, offsets)]
         if not self.local:
@@ -170,4 +165,4 @@ class _Flow:
 
     def combined(self, others: Sequence[_Flow], weights: Array, circular: tuple[int, ...]) -> _Flow:
         gaussian = self.gaussian.combined([other.gaussian for other in others], weights, circular)
-        return replace(self, members=united([other.members for other in others], weights), gaussian=gaussian)
+        return replace(self, members=join_ensembles([other.members for other in others], weights), gaussian=gaussian)

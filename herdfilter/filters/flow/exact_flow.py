@@ -1,4 +1,4 @@
-"""The exact flow of Daum and Huang: particles move from the prior to the posterior as the likelihood is turned on."""
+"""The exact flow of Daum and Huang, which moves particles from the prior to the posterior."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from numba import njit
 
 from herdfilter._checks import Array, as_array
 from herdfilter.angles import wrap_angles
-from herdfilter.filters.kalman.core import IndefiniteCovarianceError
+from herdfilter.filters.kalman.update import inverse_factor
 from herdfilter.filters.observation import Observation
-from herdfilter.models.contract import circular_dims, observation_covariance, observation_mean, takes_state
-from herdfilter.models.jacobians import VectorFunction, differences
+from herdfilter.models.contract import (
+    VectorFunction,
+    central_differences,
+    circular_dims,
+    observation_covariance,
+    observation_mean,
+    takes_state,
+)
 
 
 def pseudo_times(steps: int, ratio: float = 1.2) -> Array:
@@ -36,8 +42,9 @@ def pseudo_times(steps: int, ratio: float = 1.2) -> Array:
     >>> len(steps), np.allclose(steps[1:], 1.2 * steps[:-1])
     (29, True)
     """
-    times = np.concatenate([[0.0], np.cumsum(ratio ** np.arange(steps))])
-    return times / times[-1]
+    times: Array = np.concatenate([[0.0], np.cumsum(ratio ** np.arange(steps))])
+    times /= times[-1]
+    return times
 
 
 class ExactFlow:
@@ -49,13 +56,13 @@ class ExactFlow:
     .. math:: A = -\tfrac12 P H^\top (\lambda H P H^\top + R)^{-1} H, \quad
         b = (I + 2 \lambda A) (I + \lambda A) P H^\top R^{-1} r
 
-    (Daum, Huang and Noushin 2010; Ding and Coates 2012; there about the origin of the state). H and r are taken anew in
-    every step of pseudo-time. Within one they stay, and the step is the exact solution in place of Euler's: it is
-    invertible however sharp the likelihood, and where the observation is linear one step is enough.
+    (Daum, Huang and Noushin 2010; Ding and Coates 2012; there about the origin of the state). H and r are computed anew
+    for every step of pseudo-time and stay within it. The step is the exact solution in place of Euler's: it is
+    invertible however sharp the likelihood, and if the observation is linear one step is enough.
 
     Parameters
     ----------
-    seen : Observation
+    observation : Observation
         With a model that observes the state.
     times : ndarray
         Pseudo-times, as of `pseudo_times`.
@@ -63,32 +70,32 @@ class ExactFlow:
     Raises
     ------
     ValueError
-        If the observation or what the model returns has the wrong shape, or is infinite; the first also in `migrate`.
+        If the observation or an array of the model has the wrong shape or is infinite; the first also from `migrate`.
     IndefiniteCovarianceError
         If the covariance of the observation is not positive definite.
 
     Examples
     --------
-    The prior N(0, 1) meets the observation 1 of noise 1: of the posterior N(1/2, 1/2) are the places that the flow takes
-    the offsets -1, 0 and 1 to.
+    The prior N(0, 1) meets the observation 1 with noise 1. The flow takes the offsets -1, 0 and 1 to their places in the
+    posterior N(1/2, 1/2).
 
     >>> from herdfilter.filters.flow import ExactFlow, pseudo_times
     >>> model = hf.models.linear_chain(1)
-    >>> seen = hf.Observation.read(model, [1.0], step=1)
+    >>> observation = hf.Observation.read(model, [1.0], step=1)
     >>> mean, offsets = np.zeros(1), np.array([[-1.0], [0.0], [1.0]])
-    >>> (moved,), log_determinants = ExactFlow(seen, pseudo_times(1)).migrate(np.eye(1), (mean, offsets))
+    >>> (moved,), log_determinants = ExactFlow(observation, pseudo_times(1)).migrate(np.eye(1), (mean, offsets))
     >>> np.allclose(moved.ravel(), 0.5 + np.array([-1, 0, 1]) * 0.5**0.5), np.allclose(log_determinants, np.log(0.5) / 2)
     (True, True)
     """
 
-    def __init__(self, seen: Observation, times: Array) -> None:
-        self.seen, self.times = seen, times
-        self._whitenings: Array | None = None  # unless it is the same at all states
-        if not takes_state(seen.model):
-            size = np.shape(seen.model.observation_covariance(seen.step))[:1]
-            seen.expect(size or (1,), "observation_covariance")
-            noise = observation_covariance(seen.model, len(seen.vector), seen.step)
-            self._whitenings = self._whitening(seen.part(noise)[None])
+    def __init__(self, observation: Observation, times: Array) -> None:
+        self.observation, self.times = observation, times
+        self._whitenings: Array | None = None  # None if the noise depends on the state
+        if not takes_state(observation.model):
+            size = np.shape(observation.model.observation_covariance(observation.step))[:1]
+            observation.expect(size or (1,), "observation_covariance")
+            noise = observation_covariance(observation.model, len(observation.vector), observation.step)
+            self._whitenings = inverse_factor(observation.part(noise)[None], observation.step)
 
     def migrate(self, covariance: Array, *movers: tuple[Array, Array]) -> tuple[list[Array], Array]:
         """Carry offsets from prior means along the flow.
@@ -98,9 +105,9 @@ class ExactFlow:
         covariance : ndarray, shape (d, d)
             Prior covariance P.
         *movers : tuple of ndarray
-            Prior means, (d,) or one per offset, and offsets from them. The observation is linearised at the places of the
-            first, m of them. The others, n, are carried along: each by its own flow if m is n, all by the same
-            linearisation if m is 1.
+            Prior means, (d,) or one per offset, and offsets from them. The observation is linearised at the m places of the
+            first mover. The n places of the others are carried along: each by its own linearisation if m is n, all by the
+            same if m is 1.
 
         Returns
         -------
@@ -108,11 +115,6 @@ class ExactFlow:
             Those of each mover.
         log_determinants : ndarray, shape (m,)
             Of the derivative of the map of each linearisation, which is taken as given.
-
-        Notes
-        -----
-        Where all slopes are the same to the last digit, as those of a linear observation that the model gives itself,
-        one eigendecomposition per step serves all.
         """
         origins, offsets = [list(each) for each in zip(*movers, strict=True)]
         covariance = as_array("covariance", covariance, (offsets[0].shape[1],) * 2)
@@ -120,61 +122,53 @@ class ExactFlow:
         scale = np.sqrt(np.diagonal(covariance))
         for start, end in zip(self.times[:-1], self.times[1:], strict=True):
             places = origins[0] + offsets[0]
-            residuals, slopes = self._linearised(places, scale)
+            residuals, slopes = self._linearise(places, scale)
+            # equal slopes, as a linear observation has them, share one eigendecomposition
             alike = slopes[:1] if (slopes == slopes[0]).all() else slopes
-            drifts, pulls, logs = _gains(alike, covariance, start, end)
+            drifts, pulls, logs = _flow_gains(alike, covariance, start, end)
             for i, (origin, y) in enumerate(zip(origins, offsets, strict=True)):
-                offsets[i] = _moved(y, places - origin, residuals, alike, drifts, pulls)
+                offsets[i] = _move_offsets(y, places - origin, residuals, alike, drifts, pulls)
             log_determinants += logs
         return offsets, log_determinants
 
-    def _linearised(self, x: Array, scale: Array) -> tuple[Array, Array]:
-        """Residuals (m, kept) and slopes (m, kept, d) at m states in units of the noise there."""
-        residuals, slopes = self._observed(x, scale)
+    def _linearise(self, x: Array, scale: Array) -> tuple[Array, Array]:
+        """Return residuals (m, kept) and slopes (m, kept, d) at m states, in units of the noise there."""
+        residuals, slopes = self._differentiate(x, scale)
         whitenings = self._whitenings
         if whitenings is None:
-            states = wrap_angles(x, circular_dims(self.seen.model))
-            whitenings = self._whitening(self.seen.noises(states))
+            states = wrap_angles(x, circular_dims(self.observation.model))
+            whitenings = inverse_factor(self.observation.noises(states), self.observation.step)
         if len(whitenings) == 1:
             return residuals @ whitenings[0].T, whitenings[0] @ slopes
         return (whitenings @ residuals[:, :, None])[:, :, 0], whitenings @ slopes
 
-    def _whitening(self, noises: Array) -> Array:
-        """Inverses of the Cholesky factors of covariances (..., kept, kept)."""
-        try:
-            return np.linalg.inv(np.linalg.cholesky(noises))
-        except np.linalg.LinAlgError:
-            raise IndefiniteCovarianceError(self.seen.step, "observation's") from None
-
-    def _observed(self, x: Array, scale: Array) -> tuple[Array, Array]:
-        """Residuals (m, kept) and slopes (m, kept, d) at m states: the model's, or by central differences."""
-        (m, d), seen, model, step = x.shape, self.seen, self.seen.model, self.seen.step
+    def _differentiate(self, x: Array, scale: Array) -> tuple[Array, Array]:
+        """Return residuals (m, kept) and slopes (m, kept, d) at m states, by the model or central differences."""
+        observation, model, step = self.observation, self.observation.model, self.observation.step
         circular, jacobian = circular_dims(model), getattr(model, "observation_jacobian", None)
-        if jacobian is not None:
-            states = wrap_angles(x, circular)
-            means = observation_mean(model, states, step)
-            seen.expect(means.shape[1:], "observation_mean")
-            slopes = as_array("observation_jacobian", jacobian(states, step), (m, means.shape[1], d))
-            return seen.residuals(means), slopes[:, seen.kept]
 
         def values(states: Array) -> Array:
             means = observation_mean(model, wrap_angles(states, circular), step)
-            seen.expect(means.shape[1:], "observation_mean")
+            observation.expect(means.shape[1:], "observation_mean")
             return means
 
-        means, slopes = differences(VectorFunction(values, lambda _: seen.circular), x, scale[None])
-        return seen.residuals(means), slopes[:, seen.kept]
+        if jacobian is None:
+            means, slopes = central_differences(VectorFunction(values, lambda _: observation.circular), x, scale[None])
+        else:
+            means, states = values(x), wrap_angles(x, circular)
+            slopes = as_array("observation_jacobian", jacobian(states, step), (*means.shape, x.shape[1]))
+        return observation.residuals(means), slopes[:, observation.observed_entries]
 
 
 @njit(cache=True, nogil=True)
-def _gains(slopes: Array, covariance: Array, start: float, end: float) -> tuple[Array, Array, Array]:
-    """Gains of the step of each linearisation, (m, k, d) in units of the noise: (m, d, k) twice, and log-determinants (m,).
+def _flow_gains(slopes: Array, covariance: Array, start: float, end: float) -> tuple[Array, Array, Array]:
+    """Return two gains (m, d, k) of a step, by slopes (m, k, d) in units of the noise, and log-determinants (m,).
 
-    The first gain is upon the residual at the prior mean, the second upon what is seen of the offset.
+    The first gain multiplies the residual at the prior mean, the second the observed part of the offset.
     """
     m, k, d = slopes.shape
     drifts, pulls, log_determinants = np.zeros((m, d, k)), np.zeros((m, d, k)), np.zeros(m)
-    cross, seen = np.empty((k, d)), np.empty((k, k))
+    cross, observed = np.empty((k, d)), np.empty((k, k))
     shares, vectors = np.empty(k), np.ones((1, 1))
     for i in range(m):  # loops, as BLAS does not pay for matrices this small
         for b in range(k):
@@ -183,15 +177,15 @@ def _gains(slopes: Array, covariance: Array, start: float, end: float) -> tuple[
                 for c in range(d):
                     cross[b, a] += slopes[i, b, c] * covariance[c, a]
             for c in range(b + 1):
-                seen[b, c] = 0.0
+                observed[b, c] = 0.0
                 for a in range(d):
-                    seen[b, c] += cross[b, a] * slopes[i, c, a]
-                seen[c, b] = seen[b, c]
+                    observed[b, c] += cross[b, a] * slopes[i, c, a]
+                observed[c, b] = observed[b, c]
         # In the eigenvectors of R^-1/2 H P H' R^-1/2 the flow is one of k independent dimensions.
         if k == 1:
-            shares[0] = seen[0, 0]
+            shares[0] = observed[0, 0]
         else:
-            shares, vectors = np.linalg.eigh(seen)
+            shares, vectors = np.linalg.eigh(observed)
         for j in range(k):
             share = max(shares[j], 0.0)
             before, after = 1 + start * share, 1 + end * share
@@ -210,17 +204,17 @@ def _gains(slopes: Array, covariance: Array, start: float, end: float) -> tuple[
 
 
 @njit(cache=True, nogil=True)
-def _moved(y: Array, shifts: Array, residuals: Array, slopes: Array, drifts: Array, pulls: Array) -> Array:
-    """Offsets (n, d) after a step. Other arguments have one row, or one per offset; `shifts` lead to the linearisation."""
+def _move_offsets(y: Array, shifts: Array, residuals: Array, slopes: Array, drifts: Array, pulls: Array) -> Array:
+    """Return offsets (n, d) after a step. The other arguments have one row, or one per offset."""
     (n, d), k = y.shape, residuals.shape[1]
     moved = y.copy()
     for t in range(n):
         i, at = min(t, len(slopes) - 1), min(t, len(shifts) - 1)
         for b in range(k):
-            residual, seen = residuals[min(t, len(residuals) - 1), b], 0.0
+            residual, observed = residuals[min(t, len(residuals) - 1), b], 0.0
             for a in range(d):
                 residual += slopes[i, b, a] * shifts[at, a]
-                seen += slopes[i, b, a] * y[t, a]
+                observed += slopes[i, b, a] * y[t, a]
             for a in range(d):
-                moved[t, a] += drifts[i, a, b] * residual - pulls[i, a, b] * seen
+                moved[t, a] += drifts[i, a, b] * residual - pulls[i, a, b] * observed
     return moved

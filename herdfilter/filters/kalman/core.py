@@ -1,4 +1,4 @@
-"""The loop that all Kalman filters share: predict, update, record; what is believed is plugged in."""
+"""The loop that all Kalman filters share: predict, update, record. A `Belief` about the state is plugged in."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, shown, unmasked
-from herdfilter._one_line import summary_repr
+from herdfilter._checks import Array, short_repr, unmasked
+from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap_angles
-from herdfilter.filters._times import as_duration
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
-from herdfilter.filters.series import Late, Reading, Watcher, run, series
+from herdfilter.filters.series import Late, Reading, Watcher, as_duration, run, series
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, has_scans, require
 from herdfilter.models.sensors import Sensor, sensed, unobserved
 
 
 class Belief(Protocol):
-    """What a filter believes about the state: a Gaussian, or an ensemble. Never changed, but replaced."""
+    """A distribution of the state, such as a Gaussian or an ensemble. It is never changed, but replaced."""
 
     @property
     def mean(self) -> Array:
@@ -39,12 +38,12 @@ class Belief(Protocol):
         """Effective sample size; NaN where there is no sample."""
         ...
 
-    def predicted(self, transition: Transition) -> Belief:
+    def predict(self, transition: Transition) -> Belief:
         """Return the belief at the step that `transition` leads to."""
         ...
 
-    def updated(self, seen: Observation) -> tuple[Belief, float]:
-        """Return the belief after an observation, and the log-density of that."""
+    def update(self, observation: Observation) -> tuple[Belief, float]:
+        """Return the belief after an observation, and the log-density of the observation."""
         ...
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
@@ -52,19 +51,19 @@ class Belief(Protocol):
         ...
 
     def combined(self, others: Sequence[Any], weights: Array, circular: tuple[int, ...]) -> Belief:
-        """Return one belief for the mixture of others, with weights (H,) that sum to 1; angles are averaged unwrapped."""
+        """Return one belief for the mixture of others with weights (H,) that sum to 1."""
         ...
 
 
 class KalmanFilter:
-    """What all Kalman filters share; build one of those named after their rule.
+    """Base class of the Kalman filters; build one of those named after their rule.
 
     Parameters
     ----------
     model : object
         A state-space model; see `herdfilter.models.contract`.
     belief : Belief
-        About the state at step 0.
+        Distribution of the state at step 0.
 
     Attributes
     ----------
@@ -75,11 +74,11 @@ class KalmanFilter:
     record : StepRecord or None
         The last completed step.
     belief : Belief
-        What the filter believes about the state.
+        Distribution of the state at this step.
 
     Examples
     --------
-    All of them are used alike: in a loop, or by ``run``.
+    All Kalman filters are used in a loop, or by ``run``.
 
     >>> model = hf.models.linear_chain(2)
     >>> kf = hf.ExtendedKalmanFilter(model)
@@ -129,21 +128,20 @@ class KalmanFilter:
             If `dt` is not positive, or the model returns a wrong shape or numbers that are not finite.
         """
         dt = as_duration("dt", dt)
-        self.belief = self.belief.predicted(Transition(self.model, dt, unmasked("control", control), self.step + 1))
+        self.belief = self.belief.predict(Transition(self.model, dt, unmasked("control", control), self.step + 1))
         self.step += 1
 
     def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
-        """Take up an observation, after `predict`: observations begin at step 1.
+        """Update with an observation, after `predict`: observations begin at step 1.
 
-        There may be several updates at one step, by one sensor after the other.
+        Several updates may follow at one step, by one sensor after the other.
 
         Parameters
         ----------
         z : array_like of shape (k,), or None
-            The observation. Entries that are NaN are missing and the others are used; with None, or NaN alone, the
-            prediction is kept.
+            The observation. NaN marks missing entries; the others are used. With None, or NaN alone, the prediction stays.
         sensor : Sensor, optional
-            What the observation is of, in place of the model's own observation functions.
+            Takes the place of the model's own observation functions.
 
         Returns
         -------
@@ -155,34 +153,34 @@ class KalmanFilter:
         IndefiniteCovarianceError
             If the updated covariance, or that of the observation, is indefinite; the prediction is kept.
         RuntimeError
-            If the filter still stands at step 0, the initial state, of which there is no observation.
+            If the filter still stands at step 0, the initial state, which is not observed.
         TypeError
-            If there is neither a sensor nor an observation function of the model's, or no mean and covariance.
+            If neither a sensor nor the model gives mean and covariance of the observation.
         ValueError
-            If `z` or what the model returns has the wrong shape or is infinite, or if moments or log-likelihood
+            If `z` or an array of the model has the wrong shape or is infinite, or if moments or log-likelihood
             overflow; the prediction is kept.
         """
         if self.step == 0:
             raise RuntimeError("update: the filter stands at the initial state, step 0; call predict first")
         belief, increment, outcome = self.belief, 0.0, Outcome.MISSING
         model = self._observed_by(sensor)
-        seen = Observation.read(model, z, self.step, partial=True)
+        observation = Observation.read(model, z, self.step, partial=True)
         with np.errstate(over="ignore", invalid="ignore"):  # named below
-            if seen is not None:
-                belief, increment = belief.updated(seen)
+            if observation is not None:
+                belief, increment = belief.update(observation)
                 outcome = Outcome.UPDATED
             mean = wrap_angles(belief.mean, circular_dims(self.model))
             modes = getattr(belief, "mode_probabilities", None)
             covariance = belief.covariance
             record = StepRecord(self.step, mean, covariance, belief.ess, False, increment, outcome, modes)
-        if seen is not None and has_scans(seen.model) and increment == -np.inf:
+        if observation is not None and has_scans(observation.model) and increment == -np.inf:
             raise ValueError(
-                f"z: expected a scan that holds the target, as it is detected for certain, got {shown(z)} at step "
+                f"z: expected a scan that holds the target, as it is detected for certain, got {short_repr(z)} at step "
                 f"{self.step}; give the model a detection_probability below 1"
             )
         if not all(np.isfinite(part).all() for part in (mean, record.covariance, increment)):
             raise ValueError(
-                f"z: expected an observation that leaves moments and log-likelihood finite, got {shown(z)} at step "
+                f"z: expected an observation that leaves moments and log-likelihood finite, got {short_repr(z)} at step "
                 f"{self.step}; choose larger units, or leave it out"
             )
         self.belief, self.record = belief, record
@@ -190,17 +188,16 @@ class KalmanFilter:
         return record
 
     def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
-        """Mean (k,) and covariance (k, k), noise included, of the observation at this step, as believed before it.
+        """Return mean (k,) and covariance (k, k), noise included, of the observation predicted at this step.
 
-        To be called between `predict` and `update`; None at step 0, of which there is no observation,
-        and where neither the model nor a sensor tells what is observed.
+        Call it between `predict` and `update`. It is None at step 0, and if neither the model nor a sensor observes.
         """
         if self.step == 0 or (sensor is None and unobserved(self.model)):
             return None
         return self.belief.predicted_observation(self._observed_by(sensor), self.step)
 
     def combined(self, others: Sequence[KalmanFilter], weights: Array) -> KalmanFilter:
-        """Return a filter that believes in the mixture of what others believe at the same step, with weights (H,).
+        """Return a filter for the mixture of others at the same step, with weights (H,).
 
         A Gaussian has the mean and the covariance of the mixture; an ensemble has its share of the members of each.
         """
@@ -224,28 +221,15 @@ class KalmanFilter:
         start: Any = None,
         late: Late = "raise",
     ) -> FilterResult:
-        """Predict to, and update with, each observation in turn.
+        """Predict to each observation in turn, and update with it.
 
         Parameters
         ----------
         observations : iterable, length T
-            One observation per step; None or NaN where it, or an entry of it, is missing. Or readings ``(time, sensor, z)``
-            of any sensors in any order; those of the same time are updates at one step, and None for a sensor is the model's
-            own.
-        dt : float or sequence of float, length T
-            Time from the step before to each observation; a `timedelta` counts in seconds.
-        controls : sequence, length T, optional
-            Control input on the way to each observation.
-        times : array_like, shape (T,), optional
-            In place of `dt`: the time of each observation, increasing, where the filter now stands at time 0. Durations
-            count in seconds, and so do dates, of which there are T + 1: the first is that of the state where it stands.
-        watcher : Watcher, optional
-            Looks at the filter between prediction and update, and after the update, of every step.
-        start : float or date, optional
-            Time of the state where the filter now stands, before all readings; 0 unless given, needed where they have dates.
-        late : {"raise", "replay"}
-            What to do with a reading whose time is before that of the one that came ahead of it: refuse it, or take it up in
-            its place. See `Replay` for readings that come one by one.
+            One observation per step, None or NaN where it, or an entry of it, is missing; or readings
+            ``(time, sensor, z)`` of any sensors in any order.
+        dt, controls, times, watcher, start, late
+            As in `ParticleFilter.run`.
 
         Returns
         -------
@@ -257,11 +241,7 @@ class KalmanFilter:
             As in `predict` and `update`.
         ValueError
             If lengths differ, a time step is not positive, times do not increase or a reading is late, before the first
-            step; and as in `predict` and `update`.
-
-        Notes
-        -----
-        Whatever is raised on the way, the error's attribute ``result`` holds the steps completed.
+            step; and as in `predict` and `update`. The attribute ``result`` of an error holds the steps completed.
         """
         steps = series(observations, dt, controls, times, start, late)
         return run(self, steps, self.model.dim, watcher=watcher)
@@ -284,8 +264,7 @@ class IndefiniteCovarianceError(RuntimeError):
 
     Examples
     --------
-    The centre of the sigma points has the weight -9, and the state is squared when it is seen.
-
+    The centre of the sigma points has the weight -9, and the square of the state is observed.
 
     >>> kf = hf.UnscentedKalmanFilter(hf.models.UNGM(), kappa=-0.9)
     >>> try:

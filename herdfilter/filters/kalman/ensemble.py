@@ -10,7 +10,7 @@ import numpy as np
 from herdfilter._checks import Array, as_generator, check_count
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.innovation import Innovation
+from herdfilter.filters.kalman.update import finite_part, inverse_factor
 from herdfilter.filters.observation import Observation, predicted_moments
 from herdfilter.filters.resampling.base import picked
 from herdfilter.filters.transition import Transition
@@ -35,7 +35,8 @@ class EnsembleKalmanFilter(KalmanFilter):
 
     Each of the n members goes through the transition with noise of its own, and is corrected by the gain of the
     ensemble towards an observation with noise added to it (Burgers, van Leeuwen and Evensen 1998). There is neither
-    inflation nor localisation.
+    inflation nor localisation. filterpy's ``EnsembleKalmanFilter`` draws from the global generator, knows no angles, and
+    after an update its covariance is not that of its ensemble.
 
     Parameters
     ----------
@@ -53,15 +54,10 @@ class EnsembleKalmanFilter(KalmanFilter):
     ValueError
         If a number is out of range.
 
-    Notes
-    -----
-    filterpy's ``EnsembleKalmanFilter`` is not called: it draws from the global generator, loops over members in
-    Python, knows no angles, and after an update its covariance is not that of its ensemble.
-
     Examples
     --------
-    A chaotic system of ten variables, of which every second is seen, with noise of standard deviation 1.5. The root mean
-    square error of all ten, once the ensemble of 80 has found them, is smaller.
+    In a chaotic system of ten variables every second one is observed, with noise of standard deviation 1.5. Once the
+    ensemble of 80 has found all ten, their root mean square error is smaller than that.
 
     >>> model = hf.models.Lorenz96(dim=10)
     >>> truth, z = hf.simulate(model, steps=60, dt=0.05, rng=1)
@@ -91,7 +87,7 @@ class EnsembleKalmanFilter(KalmanFilter):
 
 @dataclass(frozen=True, eq=False)
 class _Ensemble:
-    """Members (n, d), of equal weight; see `Belief`."""
+    """Members (n, d) of equal weight (a `Belief`)."""
 
     members: Array
     circular: tuple[int, ...]
@@ -103,56 +99,64 @@ class _Ensemble:
 
     @property
     def mean(self) -> Array:
-        return _unwrapped(self.members, self.circular).mean(axis=0)
+        mean: Array = _unwrap_evenly(self.members, self.circular).mean(axis=0)
+        return mean
 
     @property
     def covariance(self) -> Array:
-        centred = _centred(self.members, self.circular)
-        return centred.T @ centred / (len(centred) - 1)
+        centred = self._centred_members()
+        covariance: Array = centred.T @ centred / (len(centred) - 1)
+        return covariance
 
-    def predicted(self, transition: Transition) -> _Ensemble:
+    def _centred_members(self) -> Array:
+        members = _unwrap_evenly(self.members, self.circular)
+        centred: Array = members - members.mean(axis=0)
+        return centred
+
+    def predict(self, transition: Transition) -> _Ensemble:
         return replace(self, members=transition.sample(self.members, self.rng))
 
-    def updated(self, seen: Observation) -> tuple[_Ensemble, float]:
+    def update(self, observation: Observation) -> tuple[_Ensemble, float]:
         n = len(self.members)
-        means = observation_mean(seen.model, self.members, seen.step)
-        means = _unwrapped(means, observation_circular(seen.model, means.shape[1]))
+        means = observation_mean(observation.model, self.members, observation.step)
+        means = _unwrap_evenly(means, observation_circular(observation.model, means.shape[1]))
         predicted = means.mean(axis=0)
         spread = (means - predicted) / (n - 1)
-        cross = _centred(self.members, self.circular).T @ spread
-        noises = observation_covariances(seen.model, self.members, len(predicted), seen.step)
+        cross = self._centred_members().T @ spread
+        noises = observation_covariances(observation.model, self.members, len(predicted), observation.step)
         covariance = (means - predicted).T @ spread + noises.mean(axis=0)
-        innovation = Innovation(seen, predicted[None], covariance[None], cross[None])
-        noise = correlated(self.rng.standard_normal((n, len(seen.kept))), seen.part(noises))
-        corrections = innovation.corrections((seen.residuals(means) + noise)[None])[0]
+        observed, cross = finite_part(observation, predicted[None], covariance[None], cross[None])
+        whitening = inverse_factor(observed, observation.step)
+        noise = correlated(self.rng.standard_normal((n, len(observation.observed_entries))), observation.part(noises))
+        residuals = observation.residuals(means) + noise
+        corrections = (residuals[None] @ whitening.transpose(0, 2, 1) @ (whitening @ cross.transpose(0, 2, 1)))[0]
+        white = (whitening @ observation.residuals(predicted[None])[:, :, None])[0, :, 0]
+        log_root = np.log(np.diagonal(whitening[0])).sum()
+        log_density = log_root - 0.5 * ((white * white).sum() + len(white) * np.log(2 * np.pi))
         members = wrap_angles(self.members + corrections, self.circular)
-        return replace(self, members=members), float(innovation.log_densities[0])
+        return replace(self, members=members), float(log_density)
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
         return ensemble_observation(model, self.members, step)
 
     def combined(self, others: Sequence[_Ensemble], weights: Array, circular: tuple[int, ...]) -> _Ensemble:
-        return replace(self, members=united([other.members for other in others], weights))
+        return replace(self, members=join_ensembles([other.members for other in others], weights))
 
 
-def united(ensembles: Sequence[Array], weights: Array) -> Array:
-    """Return as many members (n, d) as the first of some ensembles has, from each its share, at even steps through it."""
+def join_ensembles(ensembles: Sequence[Array], weights: Array) -> Array:
+    """Return as many members (n, d) as the first ensemble has, from each its share, at even steps through it."""
     n = len(ensembles[0])
     each = np.concatenate([np.full(len(x), w / len(x)) for x, w in zip(ensembles, weights, strict=True)])
-    return np.concatenate(ensembles)[picked(each, (np.arange(n) + 0.5) / n)]
+    members: Array = np.concatenate(ensembles)[picked(each, (np.arange(n) + 0.5) / n)]
+    return members
 
 
 def ensemble_observation(model: Model, members: Array, step: int) -> tuple[Array, Array]:
-    """Mean (k,) and covariance (k, k) of the observation that members (n, d) of equal weight predict."""
+    """Return mean (k,) and covariance (k, k) of the observation that members (n, d) of equal weight predict."""
     n = len(members)
     mean, covariance, noise = predicted_moments(model, members, np.full(n, 1 / n), step)
     return mean, covariance * (n / (n - 1)) + noise
 
 
-def _unwrapped(x: Array, circular: tuple[int, ...]) -> Array:
+def _unwrap_evenly(x: Array, circular: tuple[int, ...]) -> Array:
     return unwrap_angles(x, np.ones(len(x)), circular)
-
-
-def _centred(x: Array, circular: tuple[int, ...]) -> Array:
-    x = _unwrapped(x, circular)
-    return x - x.mean(axis=0)

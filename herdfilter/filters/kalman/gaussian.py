@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from herdfilter._checks import Array, shown
-from herdfilter._one_line import fields_in_line
+from herdfilter._checks import Array, short_repr
+from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, unwrap_angles, wrap_angles
-from herdfilter.filters.kalman._association import associated
-from herdfilter.filters.kalman._update import updated
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
-from herdfilter.filters.kalman.innovation import Innovation
+from herdfilter.filters.kalman.rules import MomentRule, Moments, moment_rule, moments_by
+from herdfilter.filters.kalman.update import data_association, finite_part, update_in_place
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models._answers import covariance, rows
 from herdfilter.models.contract import (
     ADDITIVE,
     OBSERVED,
     Model,
+    VectorFunction,
     check_state,
     circular_dims,
     has,
@@ -30,39 +28,20 @@ from herdfilter.models.contract import (
     observation_circular,
     observation_covariances,
     observation_mean,
+    read_covariance,
+    read_rows,
     require,
     takes_state,
 )
-from herdfilter.models.jacobians import VectorFunction
 from herdfilter.models.sensors import to_check
 
-TOLERANCE = 1e-8
-"""Negative eigenvalues that are put down to rounding and raised to zero, as a share of the variances."""
-
-
-class MomentRule(Protocol):
-    """How the moments of a function of Gaussian variables are computed; exact where it is linear.
-
-    There are K variables, whose means are (K, m) and whose covariances (K, m, m), or (1, m, m) where all have the same.
-    A rule may have a method ``mean`` of the same arguments, for the means alone.
-    """
-
-    def __call__(self, function: VectorFunction, means: Array, covariances: Array) -> tuple[Array, Array, Array]:
-        """Return means (K, k), covariances (K, k, k) and cross-covariances (K, m, k) of the values."""
-        ...
-
-
-def moments_by(rule: MomentRule, function: VectorFunction, means: Array, covariances: Array) -> tuple[Array, Array, Array]:
-    """Return what a rule gives, if it is of the form that it should have."""
-    found = rule(function, means, covariances)
-    if not (isinstance(found, tuple) and len(found) == 3):
-        raise TypeError(f"rule: expected means, covariances and cross-covariances, got {shown(found)}")
-    return found
+RELATIVE_TOLERANCE = 1e-8
+"""Negative eigenvalues down to this share of the variances are rounding, and are raised to zero."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianBelief:
-    """The state is N(mean, covariance); see `Belief`."""
+    """The state is N(mean, covariance) (a `Belief`)."""
 
     mean: Array
     covariance: Array
@@ -81,33 +60,28 @@ class GaussianBelief:
         if circular and isinstance(start, GaussianMixture):
             means = unwrap_angles(start.means, start.weights, circular)
             start = GaussianMixture.unchecked(start.weights, means, start.distinct_covariances)
-        mean = rows("initial.mean", start.mean, (model.dim,), 0)
-        return cls(mean, covariance("initial.covariance", start.covariance, model.dim, 0).matrix.copy(), rule)
+        mean = read_rows("initial.mean", start.mean, (model.dim,), 0)
+        return cls(mean, read_covariance("initial.covariance", start.covariance, model.dim, 0).matrix.copy(), rule)
 
-    def predicted(self, transition: Transition) -> GaussianBelief:
-        """Kalman's prediction, angles wrapped."""
-        means, covariances, _ = predicted_gaussians(transition, self.mean[None], self.covariance[None], self.rule)
+    def predict(self, transition: Transition) -> GaussianBelief:
+        """Predict as Kalman, angles wrapped."""
+        means, covariances, _ = predict_gaussians(transition, self.mean[None], self.covariance[None], self.rule)
         return GaussianBelief(transition.wrapped(means[0]), covariances[0], self.rule)
 
-    def updated(self, seen: Observation) -> tuple[GaussianBelief, float]:
-        """Kalman's update, angles wrapped; by probabilistic data association where a scan was seen."""
-        if has_scans(seen.model):
-            return self._associated(seen)
+    def update(self, observation: Observation) -> tuple[GaussianBelief, float]:
+        """Kalman's update, angles wrapped; by probabilistic data association where a scan was observation."""
         given = self.mean[None], self.covariance[None]
-        means, covariances, log_densities = updated_gaussians(seen, *given, self.rule)
-        mean = wrap_angles(means[0], circular_dims(seen.model))
-        return GaussianBelief(mean, covariances[0], self.rule), float(log_densities[0])
-
-    def _associated(self, seen: Observation) -> tuple[GaussianBelief, float]:
-        given = self.mean[None], self.covariance[None]
-        moments = observation_moments(seen.model, *given, self.rule, seen.step)
-        after = associated(seen, self.mean, self.covariance, *(part[0] for part in moments))
-        mean = wrap_angles(after[0], circular_dims(seen.model))
-        covariances = definite(after[1][None], self.covariance, seen.step, "updated")
-        return GaussianBelief(mean, covariances[0], self.rule), after[2]
+        circular = circular_dims(observation.model)
+        if has_scans(observation.model):
+            moments = observation_moments(observation.model, *given, self.rule, observation.step)
+            mean, after, evidence = data_association(observation, self.mean, self.covariance, *(part[0] for part in moments))
+            covariances = definite(after[None], self.covariance, observation.step, "updated")
+            return GaussianBelief(wrap_angles(mean, circular), covariances[0], self.rule), evidence
+        means, covariances, log_densities = update_gaussians(observation, *given, self.rule)
+        return GaussianBelief(wrap_angles(means[0], circular), covariances[0], self.rule), float(log_densities[0])
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
-        """Mean (k,) and covariance (k, k) of the observation, its noise included."""
+        """Return mean (k,) and covariance (k, k) of the observation, its noise included."""
         given = self.mean[None], self.covariance[None]
         means, covariances, _ = observation_moments(model, *given, self.rule, step)
         return means[0], covariances[0]
@@ -119,24 +93,13 @@ class GaussianBelief:
         return GaussianBelief(*merged(means, covariances, weights, circular), self.rule)
 
 
-def predicted_gaussians(
-    transition: Transition, means: Array, covariances: Array, rule: MomentRule
-) -> tuple[Array, Array, Array]:
+def predict_gaussians(transition: Transition, means: Array, covariances: Array, rule: MomentRule) -> Moments:
     """Carry each N(means[i], covariances[i]) through the transition.
 
     Additive noise adds its covariance; other noise is a part of the Gaussian that goes through the transition.
 
-    Parameters
-    ----------
-    means : ndarray, shape (K, d)
-    covariances : ndarray, shape (K, d, d), or (1, d, d) where all have the same
-
-    Returns
-    -------
-    means, covariances : ndarray, shapes (K, d) and (K, d, d)
-        Angles are not wrapped.
-    cross : ndarray, shape (K, d, d)
-        Covariances of each state with its successor.
+    Covariances are (K, d, d), or (1, d, d) if all Gaussians share one. Return means (K, d) with angles not wrapped,
+    covariances (K, d, d), and covariances (K, d, d) of each state with the next.
     """
     d, circular, step = transition.model.dim, transition.circular, transition.step
     if has(transition.model, ADDITIVE):
@@ -158,35 +121,28 @@ def predicted_gaussians(
     return means, definite(covariances, covariances, step, "predicted"), cross[:, :d]
 
 
-def updated_gaussians(seen: Observation, means: Array, covariances: Array, rule: MomentRule) -> tuple[Array, Array, Array]:
+def update_gaussians(observation: Observation, means: Array, covariances: Array, rule: MomentRule) -> Moments:
     """Update each N(means[i], covariances[i]) with the moments of state and observation (Kalman's update).
 
-    Parameters
-    ----------
-    means : ndarray, shape (K, d)
-    covariances : ndarray, shape (K, d, d), or (1, d, d) where all have the same
-
-    Returns
-    -------
-    means, covariances : ndarray, shapes (K, d) and (K, d, d)
-        Angles are not wrapped: a mean moves by its correction.
-    log_densities : ndarray, shape (K,)
-        Of the finite part of the observation.
+    Covariances are (K, d, d), or (1, d, d) if all Gaussians share one. Return means (K, d), moved by their corrections and
+    not wrapped, covariances (K, d, d), and log-densities (K,) of the finite part of the observation.
     """
-    step = seen.step
-    innovation = Innovation(seen, *observation_moments(seen.model, means, covariances, rule, step))
-    residuals = seen.residuals(innovation.predicted)
-    after = updated(means, covariances, residuals, innovation.covariances, innovation.cross)
-    if np.isnan(after.log_densities).any():
+    step, contiguous = observation.step, np.ascontiguousarray
+    predicted, observed, cross = observation_moments(observation.model, means, covariances, rule, step)
+    observed, cross = finite_part(observation, predicted, observed, cross)
+    residuals = observation.residuals(predicted)
+    (count, d), k = means.shape, residuals.shape[1]
+    moved, shrunk, log_densities = means.copy(), np.empty((count, d, d)), np.full(count, np.nan)
+    buffers = np.empty((max(k, d), max(k, d))), np.empty((k, d + 1))
+    given = contiguous(covariances), contiguous(residuals), contiguous(observed), contiguous(cross)
+    regular = update_in_place(*given, moved, shrunk, log_densities, *buffers)
+    if np.isnan(log_densities).any():
         raise IndefiniteCovarianceError(step, "observation's")
-    shrunk = after.covariances if after.regular else definite(after.covariances, covariances, step, "updated")
-    return after.means, shrunk, after.log_densities
+    return moved, shrunk if regular else definite(shrunk, covariances, step, "updated"), log_densities
 
 
-def observation_moments(
-    model: Model, means: Array, covariances: Array, rule: MomentRule, step: int
-) -> tuple[Array, Array, Array]:
-    """Return moments of the observation by each N(means[i], covariances[i]), as a `MomentRule` does, its noise included."""
+def observation_moments(model: Model, means: Array, covariances: Array, rule: MomentRule, step: int) -> Moments:
+    """Return moments of the observation by each N(means[i], covariances[i]), its noise included; see `MomentRule`."""
     circular = circular_dims(model)
     jacobian = getattr(model, "observation_jacobian", None)
     function = VectorFunction(
@@ -200,9 +156,9 @@ def observation_moments(
 
 
 def _expected_noise(model: Model, means: Array, covariances: Array, rule: MomentRule, size: int, step: int) -> Array:
-    """Covariance of the observation's noise, expected over each Gaussian: (K, size, size), or (1, size, size) for all.
+    """Return the covariance of the observation's noise, expected over each Gaussian, (K or 1, size, size).
 
-    By the law of total covariance that is what the noise adds to the covariance of the observation.
+    By the law of total covariance the noise adds that to the covariance of the observation.
     """
     if not takes_state(model):
         return observation_covariances(model, means, size, step)
@@ -222,7 +178,7 @@ def definite(covariances: Array, before: Array, step: int, what: str) -> Array:
     """Return covariances (K, d, d) made symmetric and, where rounding took that away, positive semi-definite.
 
     Eigenvalues, relative to the variances `before` (..., d, d) that they were computed from, are raised to zero if they are
-    above minus `TOLERANCE`; if one is below, IndefiniteCovarianceError names the step and which covariance it is.
+    above minus `RELATIVE_TOLERANCE`; if one is below, IndefiniteCovarianceError names the step and which covariance it is.
     """
     covariances = 0.5 * (covariances + covariances.transpose(0, 2, 1))
     if not np.isfinite(covariances).all():
@@ -236,7 +192,76 @@ def definite(covariances: Array, before: Array, step: int, what: str) -> Array:
     scale = np.sqrt(np.maximum(variances, np.abs(np.diagonal(covariances, axis1=1, axis2=2))))
     scale[scale == 0] = 1.0
     values, vectors = np.linalg.eigh(covariances / (scale[:, :, None] * scale[:, None]))
-    if values.min() < -TOLERANCE:
+    if values.min() < -RELATIVE_TOLERANCE:
         raise IndefiniteCovarianceError(step, what)
-    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None] * scale[:, :, None]
+    roots: Array = vectors * np.sqrt(np.maximum(values, 0.0))[:, None] * scale[:, :, None]
     return roots @ roots.transpose(0, 2, 1)
+
+
+def kalman_mixture(
+    model: Model, prediction: GaussianMixture, z: Array, step: int, rule: str | MomentRule = "unscented"
+) -> tuple[GaussianMixture, float]:
+    """Return the posterior of a Gaussian mixture, each component updated as by a Kalman filter of its own.
+
+    The weight of a component is multiplied by its evidence, the density of the observation that it predicts. If the
+    observation is linear in the state this is the exact posterior, the Gaussian sum of Alspach and Sorenson (1972).
+
+    Parameters
+    ----------
+    model : object
+        With ``observation_mean`` and ``observation_covariance``.
+    prediction : GaussianMixture
+        Of the state, before the observation. Means of angles may lie outside [-pi, pi).
+    z : ndarray, shape (k,)
+        The observation; NaN marks missing entries, and at least one entry is there.
+    step : int
+        Time index of the observation.
+    rule : {"unscented", "extended", "cubature"} or MomentRule
+        How the moments of the observation are computed: as in the Kalman filter of that name.
+
+    Returns
+    -------
+    posterior : GaussianMixture
+        With as many components; the means of angles, moved by their corrections, are not wrapped.
+    log_evidence : float
+        Log-density of the finite part of the observation.
+
+    Raises
+    ------
+    IndefiniteCovarianceError
+        If the covariance of the observation, or an updated one, is indefinite.
+    ValueError
+        If `z` or an array of the model has the wrong shape or is infinite, or the rule is unknown.
+
+    Examples
+    --------
+    Two guesses of a place, 0 and 4, are weighted by their predictions of the observation 3:
+
+    >>> from herdfilter.filters.kalman import kalman_mixture
+    >>> prior = hf.GaussianMixture([0.5, 0.5], [[0.0], [4.0]], [[1.0]])
+    >>> posterior, log_evidence = kalman_mixture(hf.models.linear_chain(1), prior, np.array([3.0]), step=1)
+    >>> posterior.means.ravel().round(9).tolist()
+    [1.5, 3.5]
+    >>> density = np.exp(-0.25 * np.array([3.0 - 0.0, 3.0 - 4.0]) ** 2) / np.sqrt(4 * np.pi)
+    >>> np.allclose(posterior.weights, density / density.sum()), np.allclose(log_evidence, np.log(density.mean()))
+    (True, True)
+    """
+    observation = Observation.read(model, z, step, partial=True)
+    if observation is None:
+        raise ValueError(f"z: expected an entry that is not missing, got {short_repr(z)} at step {step}")
+    return update_mixture(observation, prediction, rule)
+
+
+def update_mixture(
+    observation: Observation, prediction: GaussianMixture, rule: str | MomentRule
+) -> tuple[GaussianMixture, float]:
+    """Return the posterior of a Gaussian mixture and the log-evidence; see `kalman_mixture`."""
+    means, covariances, log_densities = update_gaussians(
+        observation, prediction.means, prediction.distinct_covariances, moment_rule(rule)
+    )
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(prediction.weights) + log_densities
+    log_evidence = float(np.logaddexp.reduce(log_weights))
+    if log_evidence == -np.inf:  # out of reach of all: their weights stay
+        return GaussianMixture.unchecked(prediction.weights, means, covariances), log_evidence
+    return GaussianMixture.unchecked(np.exp(log_weights - log_evidence), means, covariances), log_evidence

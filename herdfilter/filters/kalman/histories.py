@@ -1,4 +1,4 @@
-"""The mixture Kalman filter: histories of modes and associations, a Kalman filter for each of those that are kept."""
+"""The mixture Kalman filter: histories of modes and associations, with a Kalman filter for each."""
 
 from __future__ import annotations
 
@@ -10,46 +10,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array, check_count
-from herdfilter._one_line import fields_in_line
+from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, wrap_angles
-from herdfilter.filters.kalman._association import branches
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.gaussian import (
-    MomentRule,
-    observation_moments,
-    predicted_gaussians,
-    updated_gaussians,
-)
+from herdfilter.filters.kalman.gaussian import observation_moments, predict_gaussians, update_gaussians
 from herdfilter.filters.kalman.interacting import initial_beliefs, reweighted
-from herdfilter.filters.kalman.mixture import moment_rule
+from herdfilter.filters.kalman.rules import MomentRule, moment_rule
+from herdfilter.filters.kalman.update import scan_hypotheses
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model, circular_dims, has_scans, in_mode, observation_circular
 from herdfilter.models.jump_markov import with_modes
 
+NEGLIGIBLE_HISTORY = 1e-12
+"""Histories of smaller weight are dropped at once."""
+
 
 class MixtureKalmanFilter(KalmanFilter):
     r"""Particles that are histories of modes and associations, each with its Kalman filter (Chen and Liu 2000).
 
-    Every history is followed by all modes: a step makes J histories of one, with its weight times T and times the density of
-    the observation that their Kalman filters predict. A scan makes 1 + k of each: one of a miss, and one of every
-    detection, with their terms of the likelihood (`herdfilter.models.WithClutter`). No more than n of them go on to the
-    next step, chosen as by Fearnhead and Clifford (2003). With c such that :math:`\sum_k \min(w_k / c, 1) = n`, those of
-    weights above c are kept as they are. The others stand in the order of their histories, and as many as there is room
-    for are taken at even steps of the sum of their weights, with the weight c each. No random number is used, and no
-    history is there twice.
+    Every history is continued by all J modes, with its weight times T and times the density of the observation that the
+    Kalman filter predicts. A scan of k detections makes 1 + k of each: one of a miss, and one of every detection, with
+    their terms of the likelihood (`herdfilter.models.WithClutter`). At most n histories go on to the next step, chosen as
+    by Fearnhead and Clifford (2003). With c such that :math:`\sum_k \min(w_k / c, 1) = n`, weights above c stay as they
+    are. The others, in the order of their histories, are selected at even steps of the sum of their weights, with the
+    weight c each. No random number is used, and no history appears twice.
 
-    On linear Gaussian models this is exact for as long as there is room for all histories, and close to it after.
+    On linear Gaussian models this is exact as long as n holds all histories, and close to it after.
 
     Parameters
     ----------
     model : object
-        A model that jumps between modes, such as `herdfilter.models.JumpMarkov`, each with what `UnscentedKalmanFilter`
-        needs; any other is one mode.
+        As for `InteractingMultipleModel`.
     n_particles : int
-        Most histories that go on from one step to the next.
-    rule : {"unscented", "extended", "cubature"} or MomentRule
-        How moments are computed: as in the Kalman filter of that name.
+        Most histories n that go on from one step to the next.
+    rule
+        As for `InteractingMultipleModel`.
 
     Raises
     ------
@@ -60,8 +56,7 @@ class MixtureKalmanFilter(KalmanFilter):
 
     Examples
     --------
-    A random walk whose steps are short or long. With room for all histories of modes the answer is exact, and eight of them
-    come close to it.
+    A random walk has short or long steps. With room for all histories of modes the answer is exact; eight come close.
 
     >>> short, long = (hf.models.LinearGaussian([[1]], [[1]], [[q]], [[1]], [0], [[1]]) for q in (0.01, 4.0))
     >>> model = hf.models.JumpMarkov([short, long], [[0.9, 0.1], [0.2, 0.8]])
@@ -70,6 +65,8 @@ class MixtureKalmanFilter(KalmanFilter):
     >>> np.round(exact.mode_probabilities[:, 1], 2).tolist(), np.allclose(few.means, exact.means, atol=0.05)
     ([0.32, 0.2, 0.69, 0.96, 0.69], True)
     """
+
+    belief: HistoryBelief
 
     def __init__(self, model: Model, n_particles: int = 100, rule: str | MomentRule = "unscented") -> None:
         model = with_modes(model, "MixtureKalmanFilter")
@@ -91,12 +88,12 @@ class MixtureKalmanFilter(KalmanFilter):
     @property
     def mode_probabilities(self) -> Array:
         """Probabilities of the modes, shape (J,)."""
-        return self.belief.mode_probabilities  # type: ignore[attr-defined]
+        return self.belief.mode_probabilities
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HistoryBelief:
-    """Each of K histories has a weight, the mode that it ends in, and a Gaussian for the state; see `Belief`."""
+    """K histories, each with a weight, its last mode, and a Gaussian of the state (a `Belief`)."""
 
     weights: Array
     means: Array
@@ -111,12 +108,12 @@ class HistoryBelief:
 
     @property
     def mean(self) -> Array:
-        """Mean of the state, (d,)."""
+        """See `Belief`."""
         return merged(self.means, self.covariances, self.weights, self.circular)[0]
 
     @property
     def covariance(self) -> Array:
-        """Covariance of the state, (d, d)."""
+        """See `Belief`."""
         return merged(self.means, self.covariances, self.weights, self.circular)[1]
 
     @property
@@ -129,16 +126,16 @@ class HistoryBelief:
         """Probability of each mode, (J,)."""
         return np.bincount(self.modes, self.weights, self.count).astype(np.float64)
 
-    def predicted(self, transition: Transition) -> HistoryBelief:
-        """Carry the histories that are kept on to all modes."""
-        kept, weights = selected(self.weights, self.room)
+    def predict(self, transition: Transition) -> HistoryBelief:
+        """Select histories, and continue each by all modes."""
+        kept, weights = select_histories(self.weights, self.room)
         joint = weights[:, None] * transition.model.transition_matrix[self.modes[kept]]
         means = np.empty((*joint.shape, self.means.shape[1]))
         covariances = np.empty((*means.shape, means.shape[2]))
         for j in np.flatnonzero(joint.sum(axis=0)):
-            onward = transition._replace(model=in_mode(transition.model, int(j)))
+            onward = transition.of(in_mode(transition.model, int(j)))
             given = self.means[kept], self.covariances[kept]
-            means[:, j], covariances[:, j], _ = predicted_gaussians(onward, *given, self.rule)
+            means[:, j], covariances[:, j], _ = predict_gaussians(onward, *given, self.rule)
         some = joint > 0
         modes = np.broadcast_to(np.arange(self.count), joint.shape)
         return replace(
@@ -149,36 +146,38 @@ class HistoryBelief:
             modes=modes[some],
         )
 
-    def updated(self, seen: Observation) -> tuple[HistoryBelief, float]:
-        """Kalman's update of each history, and Bayes' of their weights."""
-        if has_scans(seen.model):
-            return self._divided(seen)
+    def update(self, observation: Observation) -> tuple[HistoryBelief, float]:
+        """Update each history as Kalman, and the weights as Bayes."""
+        if has_scans(observation.model):
+            return self._branch(observation)
         means, covariances = np.empty_like(self.means), np.empty_like(self.covariances)
         log_densities = np.empty(len(self.weights))
         for j in np.unique(self.modes):
             of = self.modes == j
             given = self.means[of], self.covariances[of]
-            means[of], covariances[of], log_densities[of] = updated_gaussians(seen.in_mode(int(j)), *given, self.rule)
+            means[of], covariances[of], log_densities[of] = update_gaussians(observation.in_mode(int(j)), *given, self.rule)
         weights, log_density = reweighted(self.weights, log_densities)
         means = wrap_angles(means, self.circular)
         return replace(self, weights=weights, means=means, covariances=covariances), log_density
 
-    def _divided(self, seen: Observation) -> tuple[HistoryBelief, float]:
-        """Divide each history by what a scan holds of the state: nothing, or one of the detections."""
+    def _branch(self, observation: Observation) -> tuple[HistoryBelief, float]:
+        """Divide each history by the association of a scan: a miss, or one of the detections."""
         parts: list[tuple[int, Any]] = []
         logs = []
         for j in np.unique(self.modes):
-            of, own = self.modes == j, seen.in_mode(int(j))
+            of, own = self.modes == j, observation.in_mode(int(j))
             given = self.means[of], self.covariances[of]
-            terms, update = branches(own, *given, *observation_moments(own.model, *given, self.rule, seen.step))
+            terms, update = scan_hypotheses(
+                own, *given, *observation_moments(own.model, *given, self.rule, observation.step)
+            )
             with np.errstate(divide="ignore"):
                 logs.append(np.log(self.weights[of]) + terms)
             parts.append((int(j), update))
         evidence = float(np.logaddexp.reduce(np.concatenate([one.ravel() for one in logs])))
-        if evidence == -np.inf:  # out of the reach of all
+        if evidence == -np.inf:  # out of reach of all
             return self, evidence
         shares = [np.exp(one - evidence) for one in logs]
-        kept = [np.nonzero(one.T > NEGLIGIBLE) for one in shares]
+        kept = [np.nonzero(one.T > NEGLIGIBLE_HISTORY) for one in shares]
         states = [update(*which) for (_, update), which in zip(parts, kept, strict=True)]
         weights = np.concatenate([one.T[which] for one, which in zip(shares, kept, strict=True)])
         divided = replace(
@@ -191,7 +190,7 @@ class HistoryBelief:
         return divided, evidence
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
-        """Mean (k,) and covariance (k, k) of the observation, its noise included."""
+        """See `Belief`."""
         means, covariances, weights = [], [], []
         for j in np.unique(self.modes):
             of, own = self.modes == j, in_mode(model, int(j))
@@ -205,7 +204,7 @@ class HistoryBelief:
         return merged(mean, np.concatenate(covariances), np.concatenate(weights), circular)
 
     def combined(self, others: Sequence[HistoryBelief], weights: Array, circular: tuple[int, ...]) -> HistoryBelief:
-        """Take the histories of all; the next step makes room."""
+        """Join the histories of all; the next step makes room."""
         return replace(
             self,
             weights=np.concatenate([w * other.weights for w, other in zip(weights, others, strict=True)]),
@@ -215,22 +214,18 @@ class HistoryBelief:
         )
 
 
-NEGLIGIBLE = 1e-12
-"""Weight of a history below which it is left out at once."""
-
-
-def selected(weights: Array, room: int) -> tuple[NDArray[np.int64], Array]:
-    """Return indices and new weights of at most `room` of K weights that sum to 1: the large as they are, some others alike.
+def select_histories(weights: Array, room: int) -> tuple[NDArray[np.int64], Array]:
+    """Return indices and new weights of at most `room` of K weights that sum to 1: large ones unchanged, others equal.
 
     Fearnhead and Clifford (2003), "On-line inference for hidden Markov models via particle filters", Journal of the Royal
-    Statistical Society B 65, with the comb of systematic resampling at the middle of its steps.
+    Statistical Society B 65, with the comb of systematic resampling at the middles of its steps.
     """
     positive = np.flatnonzero(weights > 0)
     if len(positive) <= room:
         return positive, weights[positive]
     ordered = np.sort(weights)[::-1]
     rest = np.cumsum(ordered[::-1])[::-1]  # the sum from each on
-    # so many are kept as they are: the first whose weight is no more than the others' share in the room left
+    # weights stay up to the first that is no more than the others' share in the room left
     places = room - np.arange(room)
     large = int(np.argmax(ordered[:room] * places <= rest[:room]))
     if ordered[large] * (room - large) > rest[large]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._one_line import fields_in_line
+from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.gaussian import GaussianBelief, MomentRule
-from herdfilter.filters.kalman.mixture import moment_rule
+from herdfilter.filters.kalman.gaussian import GaussianBelief
+from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model, circular_dims, in_mode, observation_circular
@@ -33,7 +33,7 @@ class InteractingMultipleModel(KalmanFilter):
         A model that jumps between modes, such as `herdfilter.models.JumpMarkov`, each with what `UnscentedKalmanFilter`
         needs; any other is one mode.
     rule : {"unscented", "extended", "cubature"} or MomentRule
-        How moments are computed: as in the Kalman filter of that name.
+        The moments are those of the Kalman filter of that name.
 
     Raises
     ------
@@ -44,7 +44,7 @@ class InteractingMultipleModel(KalmanFilter):
 
     Examples
     --------
-    A target that goes straight or manoeuvres. Its positions on a line are those of a constant velocity, and then are not.
+    A target goes straight or manoeuvres. It moves along a line at a constant velocity until it speeds up.
 
     >>> steady, lively = (hf.models.ConstantVelocity(q, 0.5, [0, 1], 0.1 * np.eye(2)) for q in (1e-3, 10.0))
     >>> model = hf.models.JumpMarkov([steady, lively], [[0.95, 0.05], [0.1, 0.9]])
@@ -52,6 +52,8 @@ class InteractingMultipleModel(KalmanFilter):
     >>> np.round(result.mode_probabilities[:, 1], 2).tolist()
     [0.24, 0.1, 0.05, 0.03, 0.03, 0.97, 0.91]
     """
+
+    belief: ModeBelief
 
     def __init__(self, model: Model, rule: str | MomentRule = "unscented") -> None:
         model = with_modes(model, "InteractingMultipleModel")
@@ -61,17 +63,17 @@ class InteractingMultipleModel(KalmanFilter):
     @property
     def mode_probabilities(self) -> Array:
         """Probabilities of the modes, shape (J,)."""
-        return self.belief.mode_probabilities  # type: ignore[attr-defined]
+        return self.belief.mode_probabilities
 
 
 def initial_beliefs(model: Model, user: str, rule: MomentRule) -> list[GaussianBelief]:
-    """Return the Gaussian of each mode at step 0, after checking what its model has."""
+    """Return the Gaussian of each mode at step 0, after checking that its model has all it needs."""
     return [GaussianBelief.initial(in_mode(model, j), user, rule) for j in range(len(model.models))]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModeBelief:
-    """The mode has these probabilities, and given each of them the state is Gaussian; see `Belief`."""
+    """Probabilities of the modes, and a Gaussian of the state given each mode (a `Belief`)."""
 
     mode_probabilities: Array
     parts: tuple[GaussianBelief, ...]
@@ -82,42 +84,42 @@ class ModeBelief:
 
     @property
     def mean(self) -> Array:
-        """Mean of the state, (d,)."""
+        """See `Belief`."""
         return self._merged(self.mode_probabilities)[0]
 
     @property
     def covariance(self) -> Array:
-        """Covariance of the state, (d, d)."""
+        """See `Belief`."""
         return self._merged(self.mode_probabilities)[1]
 
-    def predicted(self, transition: Transition) -> ModeBelief:
-        """Mixing, and the prediction of each mode."""
+    def predict(self, transition: Transition) -> ModeBelief:
+        """Mix the Gaussians, and predict by each mode."""
         joint = self.mode_probabilities[:, None] * transition.model.transition_matrix
         after = joint.sum(axis=0)
         parts = []
         for j, part in enumerate(self.parts):
-            # a mode that cannot be reached starts from the whole: that has no weight, but may get it in time
+            # an unreachable mode starts from the mixture of all: it has no weight now, but may get some later
             weights = joint[:, j] / after[j] if after[j] > 0 else self.mode_probabilities
             mean, covariance = self._merged(weights)
             mixed = replace(part, mean=mean, covariance=covariance)
-            parts.append(mixed.predicted(transition._replace(model=in_mode(transition.model, j))))
+            parts.append(mixed.predict(transition.of(in_mode(transition.model, j))))
         return ModeBelief(after, tuple(parts), self.circular)
 
-    def updated(self, seen: Observation) -> tuple[ModeBelief, float]:
-        """Kalman's update of each mode, and Bayes' of their probabilities."""
-        updated = [part.updated(seen.in_mode(j)) for j, part in enumerate(self.parts)]
+    def update(self, observation: Observation) -> tuple[ModeBelief, float]:
+        """Update each mode as Kalman, and the probabilities as Bayes."""
+        updated = [part.update(observation.in_mode(j)) for j, part in enumerate(self.parts)]
         weights, log_density = reweighted(self.mode_probabilities, [log_density for _, log_density in updated])
         return ModeBelief(weights, tuple(part for part, _ in updated), self.circular), log_density
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
-        """Mean (k,) and covariance (k, k) of the observation, its noise included."""
+        """See `Belief`."""
         own = [in_mode(model, j) for j in range(len(self.parts))]
         moments = [part.predicted_observation(one, step) for part, one in zip(self.parts, own, strict=True)]
         means, covariances = (np.array(values) for values in zip(*moments, strict=True))
         return merged(means, covariances, self.mode_probabilities, observation_circular(own[0], means.shape[1]))
 
     def combined(self, others: Sequence[ModeBelief], weights: Array, circular: tuple[int, ...]) -> ModeBelief:
-        """Combine the beliefs about each mode by themselves."""
+        """Combine the beliefs about each mode."""
         joint = weights[:, None] * np.array([other.mode_probabilities for other in others])
         total, parts = joint.sum(axis=0), []
         for j, part in enumerate(self.parts):
@@ -132,9 +134,9 @@ class ModeBelief:
 
 
 def reweighted(weights: Array, log_densities: Sequence[float] | Array) -> tuple[Array, float]:
-    """Weights (K,) times the densities of an observation, normalised, and the logarithm of their sum.
+    """Return weights (K,) times the densities of an observation, normalised, and the logarithm of their sum.
 
-    An observation out of the reach of all leaves them as they are.
+    An observation out of reach of all leaves the weights as they are.
     """
     with np.errstate(divide="ignore"):
         after = np.log(weights) + np.asarray(log_densities)

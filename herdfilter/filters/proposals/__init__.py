@@ -3,7 +3,7 @@
 from herdfilter.filters.proposals.augmented import AugmentedProposal
 from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.auxiliary import AuxiliaryProposal
-from herdfilter.filters.proposals.base import ObservingProposal, Proposal
+from herdfilter.filters.proposals.base import Proposal, Uses
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.filters.proposals.flow import FlowProposal
 from herdfilter.filters.proposals.guided import GuidedProposal
@@ -25,8 +25,8 @@ __all__ = [
     "HerdedProposal",
     "KalmanMixtureProposal",
     "ModeProposal",
-    "ObservingProposal",
     "Proposal",
     "RankedProposal",
     "SequentialQuasiMonteCarlo",
+    "Uses",
 ]

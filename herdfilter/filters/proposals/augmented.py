@@ -7,14 +7,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals.base import initial_points
+from herdfilter.filters.proposals.base import Uses, initial_points
 from herdfilter.filters.resampling.mixture import check_fit
 from herdfilter.filters.transition import Transition
 from herdfilter.fitting.base import Fit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, require
-from herdfilter.samplers.base import Sampler, as_sampler, drawn
+from herdfilter.samplers.base import Sampler, as_sampler, draw_points
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class AugmentedProposal:
 
     fit: Fit
     sampler: Sampler
-    absorbs_weights: ClassVar[bool] = True
+    uses: ClassVar[Uses] = Uses(weights=True)
 
     def __post_init__(self) -> None:
         as_sampler("sampler", self.sampler)
@@ -69,12 +70,15 @@ class AugmentedProposal:
         """See `Proposal`."""
         return initial_points(model, n, rng, self.sampler)
 
-    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
+    def propose(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+    ) -> Particles:
         """See `Proposal`."""
         posterior = self.fit.fit(particles.x, particles.weights, transition.circular)
-        points = drawn(self.sampler, with_noise(posterior, transition.noise_dim), particles.n_next, rng)
+        points = draw_points(self.sampler, with_noise(posterior, transition.noise_dim), particles.n_next, rng)
         d = posterior.dim
-        return Particles(transition.propagate(points.x[:, :d], points.x[:, d:]), points.log_weights)
+        moved = Particles(transition.propagate(points.x[:, :d], points.x[:, d:]), points.log_weights)
+        return moved if observation is None else observation.weigh(moved)
 
 
 def with_noise(mixture: GaussianMixture, dim: int) -> GaussianMixture:

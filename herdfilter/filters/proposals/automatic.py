@@ -8,26 +8,25 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array
 from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles
-from herdfilter.filters.kalman.unscented import UNSCENTED
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals._shape import Shape, noise_share, nonlinear_share
-from herdfilter.filters.proposals._sources import Source
+from herdfilter.filters.proposals import balanced, gaussianity
+from herdfilter.filters.proposals.base import Uses
 from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
+from herdfilter.filters.proposals.lookahead import Ancestors, sigma_points
 from herdfilter.filters.proposals.ranked import RankedProposal
 from herdfilter.filters.transition import Transition
-from herdfilter.models.contract import OBSERVED, Model, has, noise_dim, simulated_only
+from herdfilter.models import contract
 from herdfilter.samplers import QuantileSampling
 from herdfilter.samplers.base import Sampler, check_dim
 
-UNGUIDED = 0.3
+UNGUIDED_SHARE = 0.3
 """Share of the predictive mixture in what quantiles are taken of after Kalman's updates, against weights without bound."""
 
-FAR = 10.0
+EARLY_BOUND = 10.0
 """How far beyond the bound the weights of a few points must lie for those of all not to be computed."""
 
 
@@ -87,118 +86,95 @@ class AutomaticProposal:
     """
 
     sampler: Sampler | None = None
-    absorbs_weights: ClassVar[bool] = True
+    uses: ClassVar[Uses] = Uses(weights=True, observation=True)
 
     def __post_init__(self) -> None:
         RankedProposal(self.sampler)  # names a sampler that is none
 
-    def check(self, model: Model) -> None:
+    def check(self, model: contract.Model) -> None:
         """See `Proposal`."""
         self._ranked.check(model)
-        if not simulated_only(model):
-            of_both = model.dim + noise_dim(model)
+        if not contract.simulated_only(model):
+            of_both = model.dim + contract.noise_dim(model)
             check_dim("state and noise", self.sampler, of_both, "AutomaticProposal with ")
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Particles:
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
-        return (self._line if model.dim == 1 else self._ranked).initial(model, n, rng)
+        return (self._quantiles if model.dim == 1 else self._ranked).initial(model, n, rng)
 
-    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
-        """See `Proposal`."""
-        shape = None if transition.simulated_only else Shape.of(transition, particles)
-        if shape is not None and shape.gaussian:
-            source = Source.gaussian(transition, shape.mean, shape.root)
-            noise = self._ranked.noise(particles.n_next, source.dim, transition.step, rng)
-            moved = source.at(np.zeros(len(noise), dtype=np.int64), noise)
-            straight = unwrap_angles(moved, np.full(len(noise), 1.0 / len(noise)), transition.circular)
-            if len(particles) * nonlinear_share(straight, noise) <= 1:
-                return Particles.equal(moved)
-        return (self._line if self._on_line(transition) else self._ranked).propose(transition, particles, rng)
-
-    def unguided(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
-        """Propose, and widen the particles where `guide` would: where nothing guides them, as in parts of a scan."""
-        if transition.simulated_only or self._on_line(transition):
-            return self.propose(transition, particles, rng)
-        shape = Shape.of(transition, particles)
-        points, shares = UNSCENTED.points(transition.model.dim + transition.noise_dim)
-        if shape.gaussian:
-            return self._ranked.moved(Source.gaussian(transition, shape.mean, shape.root), rng, particles.n_next)
-        ahead = Source.gaussian(transition, shape.mean, shape.root).at_all(points)
-        if shape.width > 0 and noise_share(ahead[0], shares, transition) < len(particles) ** -0.5:
-            source = Source.kernels(transition, particles, shape.mean, shape.root, shape.width)
-            return self._ranked.moved(source, rng, particles.n_next)
-        return self._ranked.propose(transition, particles, rng)
-
-    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
-        """See `ObservingProposal`."""
-        if transition.simulated_only or not has(seen.model, OBSERVED):
-            moved = (self._line.propose if self._on_line(transition) else self.unguided)(transition, particles, rng)
-            return moved.reweighted(seen.log_likelihood(moved.x))
-        shape = Shape.of(transition, particles)
-        source = Source.gaussian(transition, shape.mean, shape.root)
-        points, shares = UNSCENTED.points(source.dim)
-        ahead = source.at_all(points)
-        if shape.gaussian:
-            whole = self._of_gaussian(source, seen, ahead, particles, rng)
-            if whole is not None:
-                return whole
-        if self._on_line(transition):
-            return self._of_quantiles(transition, particles, seen, rng)
-        source = Source.of(transition, particles)
-        if shape.width > 0 and noise_share(ahead[0], shares, transition) < len(particles) ** -0.5:
-            source = Source.kernels(transition, particles, shape.mean, shape.root, shape.width)
-        return self._ranked.looked_ahead(source, seen, particles.n_next, rng)
-
-    def _of_gaussian(
-        self, source: Source, seen: Observation, ahead: Array, particles: Particles, rng: np.random.Generator
-    ) -> Particles | None:
-        """Return successors of one Gaussian, not normalised; None if their weights are further from even than chance allows.
-
-        A few points of the updated Gaussian tell in advance, and spare most steps that will not do the rest.
-        """
-        guidance, _ = source.guided(seen, ahead)
-        points, shares = UNSCENTED.points(source.dim)
-        n = particles.n_next
-        for z, weights, bound in (
-            (points, shares, FAR),
-            (self._ranked.noise(n, source.dim, source.transition.step, rng), np.full(n, 1.0 / n), 1.0),
-        ):
-            log_weights = np.log(weights)
-            moved = source.particles(seen, guidance, np.zeros(len(z), dtype=np.int64), z, log_weights)
-            relative = moved.log_weights - log_weights
-            with np.errstate(invalid="ignore"):  # NaN if the likelihood vanishes at all of them
-                relative = np.exp(relative - relative.max())
-            distance = weights @ (relative / (weights @ relative) - 1) ** 2
-            if not len(particles) * distance <= bound:
-                return None
-        return moved
-
-    def _of_quantiles(
-        self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator
+    def propose(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
     ) -> Particles:
-        moved = self._line.propose(transition, particles, rng)
-        moved = moved.reweighted(seen.log_likelihood(moved.x))
-        weighted, evidence = moved.normalised()
-        if evidence > -np.inf and weighted.ess >= np.sqrt(len(particles)):
-            return moved
-        return self._guided_line.guide(transition, particles, seen, rng)
+        """See `Proposal`."""
+        # Where the transition can only be simulated, ancestors are ranked and their successors random.
+        if transition.simulated_only:
+            return self._ranked.propose(transition, particles, rng, observation)
 
-    def _on_line(self, transition: Transition) -> bool:
-        """Whether the predictive density is a mixture on a line."""
-        return (
-            transition.model.dim == 1
-            and transition.additive
-            and regularised(covariance := transition.covariance) is covariance
-        )
+        n, size, circular = particles.n_next, len(particles), transition.circular
+        guide = observation if observation is not None and observation.has_moments else None
+        on_line = transition.model.dim == 1 and transition.additive and regularised(q := transition.covariance) is q
+        # On a line a likelihood that guides nothing weighs exact quantiles; for the rest of a scan, what would be predicted.
+        if on_line and observation is not None and guide is None:
+            if contract.has_scans(observation.model):
+                return observation.weigh(self.propose(transition, particles, rng))
+            return self._quantiles.propose(transition, particles, rng, observation)
+
+        # The step is made from one Gaussian where the particles cannot be told from it and the step is as good as linear:
+        # without an observation, where the successors are almost a linear function of their noise;
+        found = gaussianity.Gaussianity.of(particles, circular)
+        gaussian = Ancestors.gaussian(transition, found.mean, found.root)
+        if found.gaussian and observation is None:
+            noise = balanced.standard_noise(self.sampler, n, gaussian.noise_dim, transition.step, rng)
+            x = gaussian.successors(np.zeros(n, dtype=np.int64), noise)
+            straight = unwrap_angles(x, np.full(n, 1.0 / n), circular)
+            if size * gaussianity.nonlinear_share(straight, noise) <= 1:
+                return Particles.equal(x)
+
+        # with one, where Kalman's update leaves almost even weights: at a few points, which spares most others, then at all.
+        points, shares = sigma_points(gaussian.noise_dim)
+        ahead = None if observation is None else gaussian.sigma_successors()
+        if found.gaussian and guide is not None and ahead is not None:
+            update = gaussian.update_noise(guide, ahead)
+            noise = balanced.standard_noise(self.sampler, n, gaussian.noise_dim, transition.step, rng)
+            for z, weights, bound in ((points, shares, EARLY_BOUND), (noise, np.full(n, 1.0 / n), 1.0)):
+                log_weights = np.log(weights)
+                moved = gaussian.particles(guide, update, np.zeros(len(z), dtype=np.int64), z, log_weights)
+                ratios = moved.log_weights - log_weights
+                with np.errstate(invalid="ignore"):  # NaN if the likelihood vanishes at all of them
+                    ratios = np.exp(ratios - ratios.max())
+                if not size * (weights @ (ratios / (weights @ ratios) - 1) ** 2) <= bound:
+                    break
+            else:
+                return moved
+
+        # Else every particle stands for itself: on a line at exact quantiles of the predictive mixture, or of what Kalman
+        # filters make of it where the likelihood would leave too few of them;
+        if on_line:
+            moved = self._quantiles.propose(transition, particles, rng, observation)
+            if observation is None:
+                return moved
+            weighted, evidence = moved.normalised()
+            if evidence > -np.inf and weighted.ess >= np.sqrt(size):
+                return moved
+            return self._guided_quantiles.propose(transition, particles, rng, observation)
+
+        # in more dimensions as ranked particles, widened where the noise on the way is too narrow to part them.
+        if found.gaussian and observation is not None and guide is None:
+            ancestors = gaussian
+        elif ahead is not None and found.width and gaussianity.noise_share(ahead[0], shares, transition) < size**-0.5:
+            ancestors = Ancestors.kernels(transition, particles, found.mean, found.root, found.width)
+        else:
+            ancestors = Ancestors.of(transition, particles)
+        return self._ranked.follow(ancestors, n, rng, observation)
 
     @cached_property
     def _ranked(self) -> RankedProposal:
         return RankedProposal(self.sampler)
 
     @cached_property
-    def _line(self) -> HerdedProposal:
+    def _quantiles(self) -> HerdedProposal:
         return HerdedProposal(QuantileSampling() if self.sampler is None else self.sampler)
 
     @cached_property
-    def _guided_line(self) -> KalmanMixtureProposal:
-        return KalmanMixtureProposal(QuantileSampling() if self.sampler is None else self.sampler, unguided_share=UNGUIDED)
+    def _guided_quantiles(self) -> KalmanMixtureProposal:
+        return KalmanMixtureProposal(self._quantiles.sampler, unguided_share=UNGUIDED_SHARE)

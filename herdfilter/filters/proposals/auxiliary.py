@@ -11,9 +11,10 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
+from herdfilter.filters.proposals.base import Uses
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.filters.resampling.base import CopyingResampling
-from herdfilter.filters.resampling.systematic import SystematicResampling
+from herdfilter.filters.resampling.copies import SystematicResampling
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model, require
 
@@ -56,8 +57,7 @@ class AuxiliaryProposal(BootstrapProposal):
     """
 
     resampling: CopyingResampling = field(default_factory=SystematicResampling)
-    absorbs_weights: ClassVar[bool] = True
-    takes_scans: ClassVar[bool] = True
+    uses: ClassVar[Uses] = Uses(weights=True, observation=True, whole_scan=True)
 
     def __post_init__(self) -> None:
         if not isinstance(self.resampling, CopyingResampling):
@@ -75,23 +75,24 @@ class AuxiliaryProposal(BootstrapProposal):
             ("transition", "noise_dim"),
         )
 
-    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
+    def propose(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+    ) -> Particles:
         """See `Proposal`."""
-        another_number = particles.n_next != len(particles)
-        return super().propose(transition, self.resampling.resample(particles, rng) if another_number else particles, rng)
-
-    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
-        """See `ObservingProposal`."""
-        at_centres = seen.log_likelihood(_centres(transition, particles.x))
+        if observation is None:
+            another_number = particles.n_next != len(particles)
+            return super().propose(
+                transition, self.resampling.resample(particles, rng) if another_number else particles, rng
+            )
+        at_centres = observation.log_likelihood(_centres(transition, particles.x))
         first = particles.log_weights + at_centres
         total = np.logaddexp.reduce(first)
         # where the observation excludes every centre, all that is left is to move on without it
         if total == -np.inf:
-            blind = self.propose(transition, particles, rng)
-            return blind.reweighted(seen.log_likelihood(blind.x))
+            return observation.weigh(self.propose(transition, particles, rng))
         ancestors = self.resampling.chosen(np.exp(first - total), particles.n_next, rng)
         moved = transition.sample(particles.x[ancestors], rng)
-        second = seen.log_likelihood(moved) - at_centres[ancestors]
+        second = observation.log_likelihood(moved) - at_centres[ancestors]
         return Particles(moved, second + total - math.log(len(moved)))
 
 

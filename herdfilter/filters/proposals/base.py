@@ -1,8 +1,8 @@
-"""The contract of a proposal."""
+"""The contract of a proposal: one verb, and the list of all that it uses."""
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -12,36 +12,77 @@ from herdfilter.filters.particles import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model, circular_dims, sample_initial
-from herdfilter.samplers.base import Sampler, drawn
+from herdfilter.samplers.base import Sampler, draw_points
+
+
+class Uses(NamedTuple):
+    """The inputs that a proposal uses: all that a filter asks it.
+
+    Attributes
+    ----------
+    weights : bool
+        It draws new particles from the weighted set as a whole; else the filter resamples first, and particles keep theirs.
+    observation : bool
+        It looks at the observation before it moves the particles; the filter then waits for one. Else the filter moves
+        the particles at once, and weighs them when the observation comes.
+    whole_scan : bool
+        It takes a scan of detections at once, by its likelihood; else it is given one detection after the other, each with
+        a share of the particles.
+
+    Examples
+    --------
+    >>> hf.BootstrapProposal().uses
+    Uses(weights=False, observation=False, whole_scan=False)
+    >>> hf.RankedProposal().uses
+    Uses(weights=True, observation=True, whole_scan=False)
+    """
+
+    weights: bool = False
+    observation: bool = False
+    whole_scan: bool = False
 
 
 @runtime_checkable
 class Proposal(Protocol):
     """Anything that carries weighted particles through a transition.
 
+    A proposal of your own is best a subclass of `BootstrapProposal`, which has all parts but `propose`.
+
     Examples
     --------
-    A proposal of one's own: pairs of particles get opposite noise. So 50 random numbers serve 100 particles, whose mean
-    moves with the transition exactly. All else is that of the bootstrap proposal.
+    Pairs of particles get opposite noise. So 50 random numbers serve 100 particles, whose mean moves with the transition
+    exactly.
 
     >>> class Antithetic(hf.BootstrapProposal):
-    ...     def propose(self, transition, particles, rng):
+    ...     def propose(self, transition, particles, rng, observation=None):
     ...         noise = rng.standard_normal((len(particles) // 2, transition.noise_dim))
     ...         x = transition.propagate(particles.x, np.concatenate([noise, -noise]))
     ...         return hf.Particles(x, particles.log_weights)
     ...
     >>> pf = hf.ParticleFilter(hf.models.linear_chain(1), n_particles=100, proposal=Antithetic(), rng=0)
-    >>> isinstance(pf.proposal, hf.Proposal)
-    True
     >>> before = pf.mean
     >>> pf.predict()
     >>> np.allclose(pf.mean, 0.42 * before)
     True
+
+    One that uses the observation says so, and returns weights times its likelihood. This one is the bootstrap filter, to
+    the last bit; a better one looks at ``observation.z`` before it moves the particles.
+
+    >>> class Weighing(hf.BootstrapProposal):
+    ...     uses = hf.filters.Uses(observation=True)
+    ...     def propose(self, transition, particles, rng, observation=None):
+    ...         moved = hf.Particles(transition.sample(particles.x, rng), particles.log_weights)
+    ...         return moved if observation is None else observation.weigh(moved)
+    ...
+    >>> model, z = hf.models.UNGM(), [[0.2], [1.5], [4.0]]
+    >>> result = hf.ParticleFilter(model, 50, proposal=Weighing(), rng=0).run(z)
+    >>> np.array_equal(result.means, hf.ParticleFilter(model, 50, rng=0).run(z).means)
+    True
     """
 
     @property
-    def absorbs_weights(self) -> bool:
-        """Whether new particles are drawn from the weighted set as a whole, so that the filter need not resample first."""
+    def uses(self) -> Uses:
+        """The inputs that it uses."""
         ...
 
     def check(self, model: Model) -> None:
@@ -52,46 +93,19 @@ class Proposal(Protocol):
         """Return n particles for the initial state, with weights that sum to 1."""
         ...
 
-    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
-        """Return particles at the step that `transition` leads to, with weights that sum to 1.
+    def propose(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+    ) -> Particles:
+        """Return particles at the step that `transition` leads to.
 
-        A proposal that absorbs weights returns ``particles.n_next`` of them, any other as many as `particles` has; these are
-        the same unless the cloud is a part, or the union of several parts, of what a filter believes.
-        """
-        ...
+        One that uses the weights returns ``particles.n_next`` particles, any other as many as there are; these numbers are
+        the same unless `particles` is a part, or the union of several parts, of the particles of a filter.
 
-
-@runtime_checkable
-class ObservingProposal(Proposal, Protocol):
-    """A proposal that looks at the observation before it moves the particles.
-
-    Of a scan it is shown one detection at a time, each with a part of the particles, unless it has an attribute
-    ``takes_scans`` that is true: it then needs no more of it than its likelihood.
-
-    Examples
-    --------
-    The least that one does is to move the particles and weigh them by what is seen. That is the bootstrap filter, to the
-    last bit; a better one looks at ``seen.z`` before it moves them.
-
-    >>> class Bootstrap(hf.BootstrapProposal):
-    ...     def guide(self, transition, particles, seen, rng):
-    ...         moved = self.propose(transition, particles, rng)
-    ...         return moved.reweighted(seen.log_likelihood(moved.x))
-    ...
-    >>> isinstance(Bootstrap(), hf.ObservingProposal), isinstance(hf.BootstrapProposal(), hf.ObservingProposal)
-    (True, False)
-    >>> model, z = hf.models.UNGM(), [[0.2], [1.5], [4.0]]
-    >>> result = hf.ParticleFilter(model, 50, proposal=Bootstrap(), rng=0).run(z)
-    >>> np.array_equal(result.means, hf.ParticleFilter(model, 50, rng=0).run(z).means)
-    True
-    """
-
-    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
-        """Return particles at the step that `transition` leads to, weighted with the likelihood of what is seen there.
-
-        The weights are not normalised: their sum estimates the density of the observation given those before, but for the
-        constant that ``seen.log_likelihood`` leaves out (`Observation.level`), which the filter adds. Entries of
-        ``seen.z`` are NaN only where the model takes ``partial_observations``.
+        Without an observation it is a prediction, whose weights sum to 1. Else the weights include the likelihood and are
+        not normalised: their sum estimates the density of the observation given those before, but for the constant that
+        ``observation.log_likelihood`` leaves out (`Observation.log_offset`), which the filter adds. The filter gives an
+        observation only to a proposal that uses it. Entries of ``observation.z`` are NaN only where the model takes
+        ``partial_observations``.
         """
         ...
 
@@ -100,5 +114,35 @@ def initial_points(model: Model, n: int, rng: np.random.Generator, sampler: Samp
     """Draw the initial particles by `sampler` where the initial distribution is a mixture, else at random."""
     if sampler is None or not isinstance(model.initial, GaussianMixture):
         return Particles.equal(sample_initial(model, n, rng))
-    points = drawn(sampler, model.initial, n, rng)
+    points = draw_points(sampler, model.initial, n, rng)
     return Particles(wrap_angles(points.x, circular_dims(model)), points.log_weights)
+
+
+def check_part(name: str, part: object, kind: type, expected: str) -> None:
+    """Raise TypeError unless `part` is an instance of this kind."""
+    if isinstance(part, type):
+        raise TypeError(f"{name}: expected {expected}, an instance, got the class {part.__name__}")
+    if isinstance(part, str):
+        raise TypeError(
+            f"{name}: expected {expected}, got {part!r}; filters that have a name are made by "
+            f"herdfilter.make_filter({part!r}, model, n_particles, rng)"
+        )
+    if not isinstance(part, kind):
+        raise TypeError(f"{name}: expected {expected}, got {part!r}")
+
+
+def check_particles(particles: Any, part: object, method: str, shape: tuple[int, int]) -> Particles:
+    """Return the result of a part's method if it is particles of this shape, else raise an error that names the method."""
+    if isinstance(particles, Particles):
+        x, weights = np.shape(particles.x), np.shape(particles.log_weights)
+        if x == shape and weights == shape[:1]:
+            return particles
+    name = f"{type(part).__name__}.{method}"
+    if not isinstance(particles, Particles):
+        raise TypeError(
+            f"{name}: expected a herdfilter.filters.Particles(particles, log_weights), got {type(particles).__name__}"
+        )
+    raise ValueError(
+        f"{name}: expected particles of shape {shape} and as many weights, got {x} and {weights}; look at the model's "
+        "initial and dim, or at the sampler"
+    )

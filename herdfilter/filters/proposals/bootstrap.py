@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals.base import initial_points
+from herdfilter.filters.proposals.base import Uses, initial_points
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model, require
 
@@ -36,7 +37,7 @@ class BootstrapProposal:
     True
     """
 
-    absorbs_weights: ClassVar[bool] = False
+    uses: ClassVar[Uses] = Uses()
 
     def check(self, model: Model) -> None:
         """See `Proposal`."""
@@ -52,6 +53,9 @@ class BootstrapProposal:
         """See `Proposal`."""
         return initial_points(model, n, rng)
 
-    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
+    def propose(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+    ) -> Particles:
         """See `Proposal`."""
-        return Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights)
+        moved = Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights)
+        return moved if observation is None else observation.weigh(moved)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from herdfilter._covariances import covariance_factor
 from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
+from herdfilter.filters.proposals.base import Uses
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import ADDITIVE, OBSERVED, Model, require
@@ -68,6 +70,7 @@ class FlowProposal(BootstrapProposal):
 
     local: bool = True
     flow_steps: int = 29
+    uses: ClassVar[Uses] = Uses(observation=True)
 
     def __post_init__(self) -> None:
         check_flags(local=self.local)
@@ -78,18 +81,22 @@ class FlowProposal(BootstrapProposal):
         require(model, "FlowProposal", ADDITIVE)
         require(model, "FlowProposal", OBSERVED)
 
-    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
-        """See `ObservingProposal`."""
+    def propose(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+    ) -> Particles:
+        """See `Proposal`."""
+        if observation is None or not observation.has_moments:
+            return super().propose(transition, particles, rng, observation)
         predictive = transition.predictive(particles.x, particles.weights)
         means, covariance = predictive.means, predictive.distinct_covariances[0]
         factor = covariance_factor(covariance)
         white = rng.standard_normal(means.shape)
         noise = white @ factor.T
-        flow = ExactFlow(seen, pseudo_times(self.flow_steps))
+        flow = ExactFlow(observation, pseudo_times(self.flow_steps))
         origins = means if self.local else predictive.mean[None]
         (_, moved), log_determinants = flow.migrate(covariance, (origins, np.zeros(origins.shape)), (means, noise))
         # what the flow adds lies in the range of Q, singular or not: both densities are those of white noise
         white_moved = white + (moved - noise) @ np.linalg.pinv(factor).T
         x = transition.wrapped(means + moved)
         log_ratio = log_determinants + 0.5 * (white**2 - white_moved**2).sum(axis=1)
-        return Particles(x, particles.log_weights + log_ratio + seen.log_likelihood(x))
+        return Particles(x, particles.log_weights + log_ratio + observation.log_likelihood(x))

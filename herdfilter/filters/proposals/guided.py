@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.filters.kalman.gaussian import MomentRule, updated_gaussians
-from herdfilter.filters.kalman.mixture import moment_rule
+from herdfilter.filters.kalman.gaussian import update_gaussians
+from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals._kalman import WIDENING, regular
+from herdfilter.filters.proposals.base import Uses
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
+from herdfilter.filters.proposals.kalman_mixture import WIDENING, regular
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import OBSERVED, Model, require
 
@@ -54,6 +56,7 @@ class GuidedProposal(BootstrapProposal):
     """
 
     rule: str | MomentRule = "unscented"
+    uses: ClassVar[Uses] = Uses(observation=True)
 
     def __post_init__(self) -> None:
         moment_rule(self.rule)
@@ -63,18 +66,22 @@ class GuidedProposal(BootstrapProposal):
         require(model, "GuidedProposal", ("transition_mean", "transition_covariance"))
         require(model, "GuidedProposal", OBSERVED)
 
-    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
-        """See `ObservingProposal`."""
+    def propose(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+    ) -> Particles:
+        """See `Proposal`."""
+        if observation is None or not observation.has_moments:
+            return super().propose(transition, particles, rng, observation)
         centres = transition.mean(particles.x)
         noise = regular(transition.covariance, "GuidedProposal", transition.step)
-        means, covariances, _ = updated_gaussians(seen, centres, noise[None], moment_rule(self.rule))
+        means, covariances, _ = update_gaussians(observation, centres, noise[None], moment_rule(self.rule))
         root, roots = np.linalg.cholesky(noise), np.linalg.cholesky(covariances + WIDENING * noise)
         drawn = rng.standard_normal(particles.x.shape)
         moved = means + (roots @ drawn[:, :, None])[:, :, 0]  # angles still unwrapped, as their densities are
         needed = np.linalg.solve(root, (moved - centres).T).T  # the transition noise that leads there
         log_ratio = 0.5 * ((drawn**2).sum(axis=1) - (needed**2).sum(axis=1)) + _log_det(roots) - _log_det(root)
         wrapped = transition.wrapped(moved)
-        return Particles(wrapped, particles.log_weights + log_ratio + seen.log_likelihood(wrapped))
+        return Particles(wrapped, particles.log_weights + log_ratio + observation.log_likelihood(wrapped))
 
 
 def _log_det(roots: Array) -> Array:

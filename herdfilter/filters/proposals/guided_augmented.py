@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array, check_share
 from herdfilter._covariances import regularised
-from herdfilter.filters.kalman.gaussian import MomentRule
-from herdfilter.filters.kalman.mixture import moment_rule, updated_mixture
+from herdfilter.filters.kalman.gaussian import update_mixture
+from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals._kalman import defended
 from herdfilter.filters.proposals.augmented import AugmentedProposal, with_noise
+from herdfilter.filters.proposals.base import Uses
+from herdfilter.filters.proposals.kalman_mixture import defended
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, observation_mean, require, takes_state
-from herdfilter.samplers.base import drawn
+from herdfilter.samplers.base import draw_points
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ class GuidedAugmentedProposal(AugmentedProposal):
 
     rule: str | MomentRule = "unscented"
     defensive_share: float = 0.2
+    uses: ClassVar[Uses] = Uses(weights=True, observation=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,18 +86,22 @@ class GuidedAugmentedProposal(AugmentedProposal):
         require(model, user, ("transition_mean", "transition_covariance"), ("transition", "noise_dim"))
         require(model, user, OBSERVED)
 
-    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
-        """See `ObservingProposal`."""
+    def propose(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+    ) -> Particles:
+        """See `Proposal`."""
+        if observation is None or not observation.has_moments:
+            return super().propose(transition, particles, rng, observation)
         fitted = self.fit.fit(particles.x, particles.weights, transition.circular)
         regular = np.array([regularised(covariance) for covariance in fitted.distinct_covariances])
         prior = with_noise(GaussianMixture.unchecked(fitted.weights, fitted.means, regular), transition.noise_dim)
-        ahead = _Ahead(transition, seen.model)
-        posterior, _ = updated_mixture(replace(seen, model=ahead), prior, self.rule)
+        ahead = _Ahead(transition, observation.model)
+        posterior, _ = update_mixture(replace(observation, model=ahead), prior, self.rule)
         q = defended(posterior, prior, self.defensive_share)
-        points = drawn(self.sampler, q, particles.n_next, rng)
+        points = draw_points(self.sampler, q, particles.n_next, rng)
         log_ratio = prior.log_density(points.x) - q.log_density(points.x)
         moved = ahead.moved(points.x)
-        return Particles(moved, points.log_weights + log_ratio + seen.log_likelihood(moved))
+        return Particles(moved, points.log_weights + log_ratio + observation.log_likelihood(moved))
 
 
 class _Ahead:

@@ -7,15 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import check_share
+from herdfilter._checks import Array, as_points, check_share
 from herdfilter._covariances import regularised
+from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals._densities import log_ratio
-from herdfilter.filters.proposals.base import initial_points
+from herdfilter.filters.proposals.base import Uses, initial_points
 from herdfilter.filters.transition import Transition
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, log_sums
 from herdfilter.models.contract import Model, require
-from herdfilter.samplers.base import Sampler, as_sampler, check_dim, drawn
+from herdfilter.samplers.base import Sampler, as_sampler, check_dim, draw_points
+from herdfilter.samplers.line import log_densities
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class HerdedProposal:
 
     sampler: Sampler
     defensive_share: float = 0.3
-    absorbs_weights: ClassVar[bool] = True
+    uses: ClassVar[Uses] = Uses(weights=True)
 
     def __post_init__(self) -> None:
         as_sampler("sampler", self.sampler)
@@ -75,7 +76,9 @@ class HerdedProposal:
         """See `Proposal`."""
         return initial_points(model, n, rng, self.sampler)
 
-    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
+    def propose(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+    ) -> Particles:
         """See `Proposal`."""
         target = transition.predictive(particles.x, particles.weights)
         n, noise = particles.n_next, target.distinct_covariances[0]
@@ -83,8 +86,20 @@ class HerdedProposal:
         drawn_from = GaussianMixture.unchecked(
             (1 - share) * target.weights + share / len(target), target.means, target.distinct_covariances
         )
-        points = drawn(self.sampler, drawn_from, n, rng)
+        points = draw_points(self.sampler, drawn_from, n, rng)
         new_weights = points.log_weights
         if share:
             new_weights = new_weights + log_ratio(target, drawn_from, points.x)
-        return Particles(transition.wrapped(points.x), new_weights - np.logaddexp.reduce(new_weights))
+        moved = Particles(transition.wrapped(points.x), new_weights - np.logaddexp.reduce(new_weights))
+        return moved if observation is None else observation.weigh(moved)
+
+
+def log_ratio(p: GaussianMixture, q: GaussianMixture, x: Array) -> Array:
+    """Return ``log p(x) - log q(x)`` at points (n, d), (n,); on a line at a price that grows with n, and not its square."""
+    x = as_points("x", x, p.dim)
+    if p.dim == 1:
+        return log_densities(p, x) - log_densities(q, x)
+    if p.means is q.means and p.distinct_covariances is q.distinct_covariances:
+        terms = p.component_log_densities(x)
+        return log_sums(terms, p.weights) - log_sums(terms, q.weights)
+    return p.log_density(x) - q.log_density(x)

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from herdfilter._checks import Array, one_of
-from herdfilter.angles import moments
-from herdfilter.filters._parts import check_part
-from herdfilter.filters.kalman.gaussian import observation_moments, predicted_gaussians
-from herdfilter.filters.kalman.unscented import UNSCENTED
+from herdfilter.filters import resampling as schemes
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals._hypotheses import guided
-from herdfilter.filters.proposals.base import ObservingProposal, Proposal
-from herdfilter.filters.resampling import Resampling, SystematicResampling
-from herdfilter.filters.resampling.base import Indices
+from herdfilter.filters.proposals import base
+from herdfilter.filters.proposals.lookahead import log_evidence
+from herdfilter.filters.proposals.scans import propose_from
 from herdfilter.filters.transition import Transition
-from herdfilter.models._derived import gaussian_log_density
-from herdfilter.models.contract import OBSERVED, Model, has, has_scans, in_mode, jumps, kind
+from herdfilter.models import contract
 from herdfilter.samplers.mapped import largest_remainders
 
-EVEN = 0.1
+EVEN_SHARE = 0.1
 """Share of the particles that is dealt to all modes alike: a mode of little mass needs more than one to be spread over."""
 
-BLIND = 0.1
+UNINFORMED_SHARE = 0.1
 """Share that is dealt by the masses before the observation, against an evidence that its moments do not tell."""
-
-Carry = Callable[[Transition, Particles, int], Particles]
-"""Carries a part of the particles to a mode."""
 
 
 @dataclass(frozen=True)
@@ -90,73 +80,75 @@ class ModeProposal:
     (False, True)
     """
 
-    proposal: Proposal
+    proposal: base.Proposal
     modes: Literal["herded", "random"] = "herded"
-    resampling: Resampling | None = None
-
-    def __new__(cls, proposal: Any = None, *args: Any, **options: Any) -> ModeProposal:
-        """Make one that looks at the observation where the proposal does."""
-        return super().__new__(_Observing if isinstance(proposal, ObservingProposal) else cls)
+    resampling: schemes.Resampling | None = None
 
     def __post_init__(self) -> None:
-        check_part("proposal", self.proposal, Proposal, "a proposal such as RankedProposal()")
+        base.check_part("proposal", self.proposal, base.Proposal, "a proposal such as RankedProposal()")
         one_of("modes", self.modes, ("herded", "random"))
         if self.resampling is not None:
-            check_part("resampling", self.resampling, Resampling, "a scheme such as SystematicResampling()")
+            base.check_part("resampling", self.resampling, schemes.Resampling, "a scheme such as SystematicResampling()")
 
     @property
-    def absorbs_weights(self) -> bool:
-        """Whether all particles are on their way to every mode, and so even ones need not be made of them first."""
-        return self.modes == "herded" or self.proposal.absorbs_weights
+    def uses(self) -> base.Uses:
+        """See `Proposal`: with herded modes all particles are on their way to every mode, and need not be even."""
+        within = self.proposal.uses
+        return base.Uses(self.modes == "herded" or within.weights, within.observation, within.whole_scan)
 
-    def check(self, model: Model) -> None:
+    def check(self, model: contract.Model) -> None:
         """See `Proposal`."""
-        if not jumps(model):
+        if not contract.jumps(model):
             raise TypeError(
-                f"model: ModeProposal needs models and transition_matrix; {kind(model)} has none: give it to "
+                f"model: ModeProposal needs models and transition_matrix; {contract.kind(model)} has none: give it to "
                 f"{type(self.proposal).__name__} alone"
             )
         for mode in range(len(model.models)):
-            self.proposal.check(in_mode(model, mode))
+            self.proposal.check(contract.in_mode(model, mode))
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Particles:
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         masses = np.asarray(model.initial_modes)
-        counts, masses = self._dealt(masses, masses, n, rng)
+        counts, masses = self._deal(masses, masses, n, rng)
         parts = [
-            _labelled(self.proposal.initial(in_mode(model, j), int(counts[j]), rng), j, masses[j])
+            _label(self.proposal.initial(contract.in_mode(model, j), int(counts[j]), rng), j, masses[j])
             for j in np.flatnonzero(counts).tolist()
         ]
-        return Particles.joined(parts)
+        return Particles.join(parts)
 
-    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
-        """See `Proposal`."""
-
-        def carry(onward: Transition, part: Particles, mode: int) -> Particles:
-            return self.proposal.propose(onward, part, rng)
-
-        return self._carried(transition, particles, carry, rng)
-
-    def _carried(
-        self,
-        transition: Transition,
-        particles: Particles,
-        carry: Carry,
-        rng: np.random.Generator,
-        seen: Observation | None = None,
+    def propose(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
     ) -> Particles:
-        onward = [transition._replace(model=model) for model in transition.model.models]
-        allotted = self.absorbs_weights
-        parts = (
-            self._allotted(transition, onward, particles, rng, seen) if allotted else self._drawn(transition, particles, rng)
-        )
-        return Particles.joined([_labelled(carry(onward[j], part, j), j, mass) for j, (part, mass) in parts.items()])
+        """See `Proposal`."""
+        if particles.modes is None:
+            raise ValueError(
+                "resampling: expected a scheme that copies particles with their modes, such as SystematicResampling(), got "
+                "one that leaves them without"
+            )
+        if observation is not None and not contract.jumps(observation.model):  # the rest of a scan: all modes read it alike
+            moved = self.propose(transition, particles, rng)
+            return moved.reweighted(observation.log_likelihood(moved.x))
+        onward = [transition.of(model) for model in transition.model.models]
+        if self.uses.weights:
+            parts = self._allot(onward, transition, particles, rng, observation)
+        else:
+            parts = self._draw(transition, particles, rng)
+        successors = []
+        for mode, (part, mass) in parts.items():
+            if observation is None:
+                part = self.proposal.propose(onward[mode], part, rng)
+            else:
+                own = observation.in_mode(mode)
+                part = propose_from(self.proposal, onward[mode], part, rng, own)
+                observation.log_offset = own.log_offset  # for all modes the same
+            successors.append(_label(part, mode, mass))
+        return Particles.join(successors)
 
-    def _drawn(
+    def _draw(
         self, transition: Transition, particles: Particles, rng: np.random.Generator
     ) -> dict[int, tuple[Particles, float]]:
         """Draw a mode for each particle, which keeps its weight."""
-        steps = np.cumsum(transition.model.transition_matrix, axis=1)[_modes(particles)]
+        steps = np.cumsum(transition.model.transition_matrix, axis=1)[particles.modes]
         labels = (rng.random(len(particles))[:, None] * steps[:, -1:] >= steps).sum(axis=1)
         parts = {}
         for j in np.unique(labels):
@@ -164,122 +156,70 @@ class ModeProposal:
             parts[int(j)] = (part, float(np.exp(log_mass)))
         return parts
 
-    def _allotted(
+    def _allot(
         self,
-        transition: Transition,
         onward: list[Transition],
+        transition: Transition,
         particles: Particles,
         rng: np.random.Generator,
-        seen: Observation | None,
+        observation: Observation | None,
     ) -> dict[int, tuple[Particles, float]]:
-        """Allot successors to the modes, each of which all particles lead to."""
-        joint = particles.weights[:, None] * transition.model.transition_matrix[_modes(particles)]
+        """Allot successors to the modes; all particles lead to each."""
+        joint = particles.weights[:, None] * transition.model.transition_matrix[particles.modes]
         masses = joint.sum(axis=0)
         sources = {}
         for j in np.flatnonzero(masses).tolist():
             leading = joint[:, j] > 0
             sources[j] = Particles.weighted(particles.x[leading], joint[leading, j] / masses[j])
-        shares = masses if seen is None else _foreseen(onward, sources, masses, seen)
-        counts, masses = self._dealt(shares, masses, particles.n_next, rng)
+        shares = masses
+        if observation is not None:  # masses after it, as far as the moments of each mode tell
+            log_masses = np.full(len(masses), -np.inf)
+            for j, source in sources.items():
+                log_masses[j] = np.log(masses[j]) + log_evidence(onward[j], source, observation.in_mode(j))
+            if np.isfinite(peak := log_masses.max()):
+                after = np.exp(log_masses - peak)
+                shares = (1 - UNINFORMED_SHARE) * after / after.sum() + UNINFORMED_SHARE * masses
+        counts, masses = self._deal(shares, masses, particles.n_next, rng)
+        scheme = schemes.SystematicResampling() if self.resampling is None else self.resampling
         parts = {}
         for j, source in sources.items():
-            if counts[j]:
-                source.n_next = int(counts[j])
-                parts[j] = (self._of_size(source, transition, rng), masses[j])
+            if not counts[j]:
+                continue
+            source.n_next = int(counts[j])
+            if not self.proposal.uses.weights:  # then it makes as many as it is given
+                source = scheme.resample(source, rng, transition.circular)
+                if len(source) != counts[j]:
+                    raise ValueError(
+                        "resampling: expected a scheme that makes as many particles as it is asked for, such as "
+                        f"SystematicResampling(), got {type(scheme).__name__}, which makes as many as there are"
+                    )
+            parts[j] = (source, masses[j])
         return parts
 
-    def _dealt(self, shares: Array, masses: Array, n: int, rng: np.random.Generator) -> tuple[Indices, Array]:
-        """Numbers of particles (J,), and the total weight (J,) that those of each mode have."""
+    def _deal(self, shares: Array, masses: Array, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Array]:
+        """Return the number of particles (J,), and the total weight (J,), of each mode."""
         some = masses > 0
         if self.modes == "random":
             shares = shares / shares.sum()
             counts = rng.multinomial(n, shares)
             return counts, counts / n * masses / np.where(some, shares, 1.0)
-        shares = np.where(some, EVEN / some.sum() + (1 - EVEN) * shares / shares.sum(), 0.0)
+        shares = np.where(some, EVEN_SHARE / some.sum() + (1 - EVEN_SHARE) * shares / shares.sum(), 0.0)
         each = some & (n >= some.sum())
         counts = each + largest_remainders(shares / shares.sum(), n - int(each.sum()))
         kept = np.where(counts > 0, masses, 0.0)
         return counts, kept / kept.sum() * masses.sum()
 
-    def _of_size(self, source: Particles, transition: Transition, rng: np.random.Generator) -> Particles:
-        """Make as many particles as there will be successors, where the proposal does not."""
-        if self.proposal.absorbs_weights:
-            return source
-        scheme = SystematicResampling() if self.resampling is None else self.resampling
-        resampled = scheme.resample(source, rng, transition.circular)
-        if len(resampled) != source.n_next:
-            raise ValueError(
-                "resampling: expected a scheme that makes as many particles as it is asked for, such as "
-                f"SystematicResampling(), got {type(scheme).__name__}, which makes as many as there are"
-            )
-        return resampled
 
-
-class _Observing(ModeProposal):
-    """The same for a proposal that looks at the observation."""
-
-    @property
-    def takes_scans(self) -> bool:
-        """See `ObservingProposal`."""
-        return getattr(self.proposal, "takes_scans", False)
-
-    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
-        """See `ObservingProposal`."""
-        proposal: Any = self.proposal
-
-        def carry(onward: Transition, part: Particles, mode: int) -> Particles:
-            own = seen.in_mode(mode)
-            moved = guided(proposal, onward, part, own, rng)
-            seen.level = own.level  # for all modes the same
-            return moved
-
-        return self._carried(transition, particles, carry, rng, seen)
-
-
-_Observing.__name__ = _Observing.__qualname__ = "ModeProposal"
-
-
-def in_modes(proposal: Proposal, model: Model, resampling: Resampling) -> Proposal:
+def in_modes(proposal: base.Proposal, model: contract.Model, resampling: schemes.Resampling) -> base.Proposal:
     """Return the proposal for a model: for one that jumps a `ModeProposal`, for any other none."""
-    if not jumps(model):
+    if not contract.jumps(model):
         return proposal.proposal if isinstance(proposal, ModeProposal) else proposal
     if not isinstance(proposal, ModeProposal):
         return ModeProposal(proposal, resampling=resampling)
     return proposal if proposal.resampling else dataclasses.replace(proposal, resampling=resampling)
 
 
-def _labelled(part: Particles, mode: int, mass: float) -> Particles:
+def _label(part: Particles, mode: int, mass: float) -> Particles:
     """Return particles of one mode, with the weights that they have times its mass."""
     modes = np.full(len(part), mode, dtype=np.int64)
     return Particles(part.x, part.log_weights + np.log(mass), modes)
-
-
-def _modes(particles: Particles) -> NDArray[np.int64]:
-    if particles.modes is None:
-        raise ValueError(
-            "resampling: expected a scheme that copies particles with their modes, such as SystematicResampling(), got one "
-            "that leaves them without"
-        )
-    return particles.modes
-
-
-def _foreseen(onward: list[Transition], sources: dict[int, Particles], masses: Array, seen: Observation) -> Array:
-    """Masses of the modes (J,) after the observation, as far as the moments of each mode tell."""
-    log_masses = np.full(len(masses), -np.inf)
-    for j, source in sources.items():
-        log_masses[j] = np.log(masses[j]) + _log_evidence(onward[j], source, seen.in_mode(j))
-    peak = log_masses.max()
-    if not np.isfinite(peak):
-        return masses
-    after = np.exp(log_masses - peak)
-    return (1 - BLIND) * after / after.sum() + BLIND * masses
-
-
-def _log_evidence(transition: Transition, particles: Particles, seen: Observation) -> float:
-    """Log-density of an observation as the moments of weighted particles predict it; 0 where they predict none."""
-    if transition.simulated_only or has_scans(seen.model) or not has(seen.model, OBSERVED):
-        return 0.0
-    mean, covariance = moments(particles.x, particles.weights, transition.circular)
-    means, covariances, _ = predicted_gaussians(transition, mean[None], covariance[None], UNSCENTED)
-    values, spread, _ = observation_moments(seen.model, means, covariances, UNSCENTED, seen.step)
-    return float(gaussian_log_density(seen.residuals(values), seen.part(spread), seen.step)[0])

@@ -9,10 +9,10 @@ import numpy as np
 import scipy
 
 from herdfilter.angles import wrap_angles
+from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals._hilbert import BITS, hilbert_order
-from herdfilter.filters.proposals._scrambled_sobol import scrambled_sobol
-from herdfilter.filters.proposals.base import initial_points
+from herdfilter.filters.proposals.balanced import BITS, hilbert_order, scrambled_sobol
+from herdfilter.filters.proposals.base import Uses, initial_points
 from herdfilter.filters.resampling.base import picked
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
@@ -69,7 +69,7 @@ class SequentialQuasiMonteCarlo:
     True
     """
 
-    absorbs_weights: ClassVar[bool] = True
+    uses: ClassVar[Uses] = Uses(weights=True)
 
     def check(self, model: Model) -> None:
         """See `Proposal`."""
@@ -90,9 +90,12 @@ class SequentialQuasiMonteCarlo:
         x = prior.means + scipy.special.ndtri(scrambled_sobol(n, prior.dim, rng)) @ prior.factors[0].T
         return Particles.equal(wrap_angles(x, circular_dims(model)))
 
-    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
+    def propose(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+    ) -> Particles:
         """See `Proposal`."""
         u = scrambled_sobol(particles.n_next, 1 + transition.noise_dim, rng)
         order = hilbert_order(particles.x, particles.weights, transition.circular)
         ancestors = particles.x[order[picked(particles.weights[order], u[:, 0])]]
-        return Particles.equal(transition.propagate(ancestors, scipy.special.ndtri(u[:, 1:])))
+        moved = Particles.equal(transition.propagate(ancestors, scipy.special.ndtri(u[:, 1:])))
+        return moved if observation is None else observation.weigh(moved)

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array, check_flags, check_share
+from herdfilter._checks import check_flags, check_share
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals._balanced import SETS, BalancedPoints, balanced_noise
-from herdfilter.filters.proposals._hilbert import BITS, hilbert_order
-from herdfilter.filters.proposals._sources import Source
-from herdfilter.filters.proposals.base import initial_points
-from herdfilter.filters.resampling.base import Indices, picked
+from herdfilter.filters.proposals import balanced
+from herdfilter.filters.proposals.base import Uses, initial_points
+from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.transition import Transition
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import OBSERVED, Model, has, noise_dim, require, simulated_only
-from herdfilter.samplers import MappedSampling
-from herdfilter.samplers.base import Sampler, as_sampler, check_dim, drawn
-
-START = MappedSampling(BalancedPoints())
-"""Draws the initial particles."""
+from herdfilter.models import contract
+from herdfilter.samplers.base import Sampler, as_sampler, check_dim
 
 
 @dataclass(frozen=True)
@@ -88,7 +80,6 @@ class RankedProposal:
     sampler: Sampler | None = None
     guided: bool = True
     defensive_share: float = 0.1
-    absorbs_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_flags(guided=self.guided)
@@ -97,89 +88,66 @@ class RankedProposal:
         check_share("defensive_share", self.defensive_share)
 
     @property
-    def takes_scans(self) -> bool:
-        """See `ObservingProposal`."""
-        return not self.guided
+    def uses(self) -> Uses:
+        """See `Proposal`."""
+        return Uses(weights=True, observation=True, whole_scan=not self.guided)
 
-    def check(self, model: Model) -> None:
+    def check(self, model: contract.Model) -> None:
         """See `Proposal`."""
         user = type(self).__name__
-        additive = ("transition_mean", "transition_covariance")
-        require(model, user, additive, ("transition", "noise_dim"), ("sample_transition",))
-        if self.guided and has(model, OBSERVED):
-            require(model, user, OBSERVED)
-        if not simulated_only(model):
-            check_dim("noise_dim", self.sampler, noise_dim(model), f"{user} with ")
-        if model.dim > BITS:
-            raise ValueError(f"model: expected at most {BITS} dimensions for the Hilbert curve, got {model.dim}")
+        contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"), ("sample_transition",))
+        if self.guided and contract.has(model, contract.OBSERVED):
+            contract.require(model, user, contract.OBSERVED)
+        if not contract.simulated_only(model):
+            check_dim("noise_dim", self.sampler, contract.noise_dim(model), f"{user} with ")
+        if model.dim > balanced.BITS:
+            raise ValueError(f"model: expected at most {balanced.BITS} dimensions for the Hilbert curve, got {model.dim}")
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Particles:
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
-        return initial_points(model, n, rng, START if self.sampler is None else self.sampler)
+        return initial_points(model, n, rng, balanced.INITIAL_POINTS if self.sampler is None else self.sampler)
 
-    def propose(self, transition: Transition, particles: Particles, rng: np.random.Generator) -> Particles:
+    def propose(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+    ) -> Particles:
         """See `Proposal`."""
-        if transition.simulated_only:
-            chosen = ancestors(particles.x, particles.weights, transition.circular, particles.n_next)
-            return Particles.equal(transition.sample(particles.x[chosen], rng))
-        source = Source.of(transition, particles)
-        return self.moved(source, rng, particles.n_next)
+        if not transition.simulated_only:
+            return self.follow(Ancestors.of(transition, particles), particles.n_next, rng, observation)
+        chosen = balanced.ranked_members(particles.x, particles.weights, transition.circular, particles.n_next)
+        moved = Particles.equal(transition.sample(particles.x[chosen], rng))
+        return moved if observation is None else observation.weigh(moved)
 
-    def guide(self, transition: Transition, particles: Particles, seen: Observation, rng: np.random.Generator) -> Particles:
-        """See `ObservingProposal`."""
-        if transition.simulated_only or not (self.guided and has(seen.model, OBSERVED)):
-            moved = self.propose(transition, particles, rng)
-            return moved.reweighted(seen.log_likelihood(moved.x))
-        return self.looked_ahead(Source.of(transition, particles), seen, particles.n_next, rng)
-
-    def moved(self, source: Source, rng: np.random.Generator, n: int | None = None) -> Particles:
-        """Successors of a source without an observation."""
-        transition = source.transition
-        n = len(source.centres) if n is None else n
-        chosen = ancestors(source.centres, source.weights, transition.circular, n)
-        return Particles.equal(source.at(chosen, self.noise(n, source.dim, transition.step, rng)))
-
-    def looked_ahead(self, source: Source, seen: Observation, n: int, rng: np.random.Generator) -> Particles:
-        """Successors of a source with an observation in view, not normalised."""
-        guidance, centres = source.guided(seen)
-        with np.errstate(divide="ignore"):
-            before = np.log(source.weights)
-        after = before + guidance.log_densities
-        peak = after.max()
-        taken = source.weights
-        if peak > -np.inf:
-            updated = np.exp(after - peak)
-            taken = (1 - self.defensive_share) / updated.sum() * updated + self.defensive_share * taken
-        chosen = ancestors(centres, taken, source.transition.circular, n)
-        log_weights = before[chosen] - np.log(n * taken[chosen] / taken.sum())
-        noise = self.noise(n, source.dim, source.transition.step, rng)
-        moved = source.particles(seen, guidance, chosen, noise, log_weights)
-        weighted, evidence = moved.normalised()
-        if evidence > -np.inf and weighted.ess >= np.sqrt(n):
-            return moved
-        unguided = self.moved(source, rng, n)
-        unguided = unguided.reweighted(seen.log_likelihood(unguided.x))
-        return unguided if unguided.normalised()[1] > evidence + np.log(n) else moved
-
-    def noise(self, n: int, dim: int, turn: int, rng: np.random.Generator) -> Array:
-        """Points of N(0, I), (n, dim)."""
-        if self.sampler is None:
-            return balanced_noise(n, dim, turn % SETS)
-        normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, dim)), np.eye(dim))
-        points = drawn(self.sampler, normal, n, rng)
-        if np.ptp(points.weights) > 1e-9 / n:
-            raise ValueError(
-                f"sampler: expected points of equal weight, got weights from {points.weights.min():.3g} to "
-                f"{points.weights.max():.3g} from {type(self.sampler).__name__}"
-            )
-        return points.x
-
-
-def ancestors(x: Array, weights: Array, circular: tuple[int, ...], n: int | None = None) -> Indices:
-    """Return the n members of weighted points (M, d) at even steps through their ranks, in order; n is M unless given."""
-    n = len(x) if n is None else n
-    if len(x) == 1:
-        return np.zeros(n, dtype=np.int64)
-    total = weights.sum()
-    order = hilbert_order(x, weights / total, circular)
-    return order[picked(weights[order], (np.arange(n) + 0.5) / n)]
+    def follow(
+        self, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation | None = None
+    ) -> Particles:
+        """Return n successors of ancestors, which may have a width; weighted as `propose` does."""
+        step, circular = ancestors.transition.step, ancestors.transition.circular
+        guided = None
+        if self.guided and observation is not None and observation.has_moments:
+            ahead = ancestors.sigma_successors()
+            update = ancestors.update_noise(observation, ahead)
+            # the ancestors are taken by the weights after the update, but for a share of those before
+            with np.errstate(divide="ignore"):
+                log_weights = np.log(ancestors.weights)
+            log_updated = log_weights + update.log_densities
+            ancestor_weights = ancestors.weights
+            if (peak := log_updated.max()) > -np.inf:
+                updated = np.exp(log_updated - peak)
+                share = self.defensive_share
+                ancestor_weights = (1 - share) / updated.sum() * updated + share * ancestor_weights
+            # at even steps through the ranks of where they will be, each with updated noise and its exact weight
+            chosen = balanced.ranked_members(ahead[:, 0], ancestor_weights, circular, n)
+            log_ratio = log_weights[chosen] - np.log(n * ancestor_weights[chosen] / ancestor_weights.sum())
+            noise = balanced.standard_noise(self.sampler, n, ancestors.noise_dim, step, rng)
+            guided = ancestors.particles(observation, update, chosen, noise, log_ratio)
+            weighted, evidence = guided.normalised()
+            if evidence > -np.inf and weighted.ess >= np.sqrt(n):
+                return guided
+        # without guidance: at even steps through the ranks of where they are; where guidance failed, if it has more evidence
+        chosen = balanced.ranked_members(ancestors.x, ancestors.weights, circular, n)
+        noise = balanced.standard_noise(self.sampler, n, ancestors.noise_dim, step, rng)
+        blind = Particles.equal(ancestors.successors(chosen, noise))
+        if observation is None:
+            return blind
+        blind = observation.weigh(blind)
+        return blind if guided is None or blind.normalised()[1] > evidence + np.log(n) else guided

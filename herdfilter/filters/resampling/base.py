@@ -1,4 +1,4 @@
-"""The contract of a resampling scheme, and what schemes that copy particles share."""
+"""The contract of a resampling scheme, and the base class of schemes that copy particles."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from herdfilter._checks import Array, as_numbers, as_weights
 from herdfilter.filters.particles import Particles
 
 Indices = NDArray[np.integer[Any]]
-ROUNDING = 1e-12  # relative: a number of offspring this little below a whole one is that whole number
+RELATIVE_ROUNDING = 1e-12
+"""A number of copies this little below a whole one is that whole number."""
 
 
 @runtime_checkable
 class Resampling(Protocol):
-    """Anything that replaces weighted particles by as many less unevenly weighted ones.
+    """A scheme that replaces weighted particles by as many less unevenly weighted ones.
 
     Examples
     --------
-    A scheme of one's own needs no base class. This one takes the heavier half twice.
+    Your own scheme needs no base class. This one takes the heavier half twice.
 
     >>> class HeavierHalf:
     ...     def resample(self, particles, rng, circular=()):
@@ -49,23 +50,24 @@ def picked(weights: Array, u: Array) -> Indices:
     """
     total = as_numbers("weights", weights, (None,)).cumsum()
     below = math.nextafter(total[-1], 0.0)  # rounding may reach the sum itself
-    return total.searchsorted(np.minimum(u * total[-1], below), side="right")
+    indices: Indices = total.searchsorted(np.minimum(u * total[-1], below), side="right")
+    return indices
 
 
 def whole_and_rest(weights: Array) -> tuple[Indices, Array]:
-    """Split the expected numbers of offspring, n w (n,), into whole numbers and rests from 0 to 1."""
+    """Split the expected numbers of copies, n w (n,), into whole numbers and fractional parts."""
     weights = as_weights("weights", weights)
     expected = len(weights) * weights
-    whole = np.floor(expected * (1 + ROUNDING)).astype(np.int64)
+    whole = np.floor(expected * (1 + RELATIVE_ROUNDING)).astype(np.int64)
     return whole, np.maximum(expected - whole, 0.0)
 
 
 class CopyingResampling(ABC):
-    """A scheme that copies particles; a subclass says which ones.
+    """A scheme that copies particles; a subclass chooses which ones.
 
     Examples
     --------
-    A scheme that copies nothing but the heaviest particle:
+    This scheme copies the heaviest particle only:
 
     >>> class Heaviest(hf.CopyingResampling):
     ...     def ancestors(self, weights, rng):
@@ -88,7 +90,7 @@ class CopyingResampling(ABC):
         return copies
 
     def chosen(self, weights: Array, n: int, rng: np.random.Generator) -> Indices:
-        """Return the indices (n,) of the particles to copy; if there are not n weights, chosen systematically."""
+        """Return the indices (n,) of the particles to copy, chosen systematically if there are not n weights."""
         if n == len(weights):
             return self.ancestors(weights, rng)
         return picked(weights, (np.arange(n) + rng.random()) / n)

@@ -11,7 +11,7 @@ import numpy as np
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.particles import Particles
 from herdfilter.fitting.base import Fit
-from herdfilter.samplers.base import Sampler, as_sampler, drawn
+from herdfilter.samplers.base import Sampler, as_sampler, draw_points
 
 
 @dataclass(frozen=True)
@@ -21,20 +21,20 @@ class MixtureResampling:
     Parameters
     ----------
     fit : Fit
-        Weighted particles to mixture, for instance `KernelDensityFit`.
+        Takes weighted particles to a mixture, for instance `KernelDensityFit`.
     sampler : Sampler
-        Mixture to points: random draws give the regularised particle filter, a herding sampler a deterministic one.
+        Takes the mixture to points: random draws give the regularised particle filter, herding a deterministic one.
 
     Raises
     ------
     TypeError
-        If a part is not of its kind.
+        If a part is not of its kind; from `resample`, if the sampler does not return `Points`.
     ValueError
         From `resample`, if the sampler returns another number of points than asked for, or negative weights.
 
     Examples
     --------
-    New particles from one Gaussian, herded: no two are alike, and their mean is that of the weighted ones.
+    New particles herded from one Gaussian are all different and keep the weighted mean.
 
     >>> x, weights = np.arange(10.0)[:, None], np.arange(1.0, 11.0) / 55
     >>> scheme = hf.MixtureResampling(hf.GaussianFit(), hf.MappedSampling(hf.KernelHerding()))
@@ -57,17 +57,9 @@ class MixtureResampling:
         check_fit(self.fit)
 
     def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
-        """Return points of the fitted mixture, with the sampler's weights; see `Resampling`.
-
-        Raises
-        ------
-        TypeError
-            If the sampler does not return `Points`.
-        ValueError
-            If it returns another number of points, or negative weights.
-        """
+        """Return points of the fitted mixture, with the sampler's weights; see `Resampling`."""
         n, name = particles.n_next, type(self.sampler).__name__
-        points = drawn(self.sampler, self.fit.fit(particles.x, particles.weights, circular), n, rng)
+        points = draw_points(self.sampler, self.fit.fit(particles.x, particles.weights, circular), n, rng)
         if len(points) != n:
             raise ValueError(f"sampler: expected {n} points from {name}, got {len(points)}")
         if (points.weights < 0).any():
@@ -76,7 +68,7 @@ class MixtureResampling:
 
 
 def check_fit(fit: object) -> None:
-    """Raise TypeError unless `fit` is one."""
+    """Raise TypeError unless `fit` is a Fit."""
     if isinstance(fit, type):
         raise TypeError(f"fit: expected an instance, got the class {fit.__name__}")
     if not isinstance(fit, Fit):

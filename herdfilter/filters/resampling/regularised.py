@@ -11,9 +11,10 @@ from herdfilter._checks import as_positive
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.resampling.systematic import SystematicResampling
+from herdfilter.filters.resampling.copies import SystematicResampling
 
-CONCENTRATED = 1e-10  # weight of all other particles together, under which one has all of it
+SMALLEST_REST = 1e-10
+"""If all other particles together weigh less than this, one particle has all the weight."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,9 @@ class RegularisedResampling:
     The kernel's covariance is h^2 C, with C the particles' covariance and h = scale n^(-1 / (d + 4)), the rule of Scott
     (1992). It serves systems with little or no transition noise, where copies would stay copies. A particle copied once
     stays where it is, and means are not shrunk; `MixtureResampling` with `KernelDensityFit` and `RandomSampling` moves
-    every particle (Musso, Oudjane and Le Gland 2001). This variant is that of the particle filter of DAPPER (Raanes and
-    others, 2024), also in this: C is the unbiased estimate, and where one particle has all the weight, that of the
-    particles before weighting, so that a filter that has lost its target can find it again.
+    every particle (Musso, Oudjane and Le Gland 2001). As in the particle filter of DAPPER (Raanes and others, 2024), C is
+    the unbiased estimate; if one particle has all the weight it is the covariance before weighting, so that a filter that
+    has lost its target can find it again.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ class RegularisedResampling:
 
     Examples
     --------
-    Eight of ten new particles are copies of the first. They are spread; those copied once stay where they were.
+    Eight of ten new particles are copies of the first, and are spread; those copied once stay where they were.
 
     >>> particles = hf.Particles.weighted(np.arange(10.0)[:, None], np.array([0.8, 0.1, 0.1, 0, 0, 0, 0, 0, 0, 0]))
     >>> copied = hf.SystematicResampling().resample(particles, np.random.default_rng(0)).x
@@ -57,8 +58,8 @@ class RegularisedResampling:
         """Return equally weighted particles; see `Resampling`."""
         x, weights = particles.x, particles.weights
         n, d = x.shape
-        spread = np.full(n, 1 / n) if weights.max() > 1 - CONCENTRATED else weights
-        covariance = moments(x, spread, circular)[1] / max(1 - spread @ spread, CONCENTRATED)
+        spread = np.full(n, 1 / n) if weights.max() > 1 - SMALLEST_REST else weights
+        covariance = moments(x, spread, circular)[1] / max(1 - spread @ spread, SMALLEST_REST)
         ancestors = SystematicResampling().chosen(weights, particles.n_next, rng)
         x = x[ancestors]
         repeated = np.bincount(ancestors, minlength=n)[ancestors] > 1

@@ -14,27 +14,29 @@ from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.resampling.base import picked
 
-NEGLIGIBLE = 1e-12  # of a particle's share; a weight under it is lost in the rounding of the programme
-OPTIONS: Any = {"primal_feasibility_tolerance": 1e-10}  # how exactly weights are met; HiGHS takes no less
+NEGLIGIBLE_MASS = 1e-12
+"""Smaller weights, in shares of one new particle, are lost in the rounding of the linear programme."""
+SOLVER_OPTIONS: Any = {"primal_feasibility_tolerance": 1e-10}
+"""HiGHS meets the weights this exactly; it allows no smaller number."""
 
 
 @dataclass(frozen=True)
 class OptimalTransportResampling:
-    """Carry the weights to the particles at least cost, and put each particle where its share comes from (Reich 2013).
+    """Each new particle is the average of the mass that an optimal transport plan carries to it (Reich 2013).
 
     The transport plan T minimises ``sum_ij T_ij |x_i - x_j|^2`` over ``T >= 0`` with ``sum_j T_ij = n weights[i]`` and
     ``sum_i T_ij = 1``; the new particles are the averages ``sum_i T_ij x_i``. No random number is used, the weighted mean is
-    kept, no two particles need coincide, and equal weights leave all particles where they are. Averaging costs spread: the
-    covariance comes out too small, the more so the fewer the particles and the more uneven the weights.
+    kept, and equal weights leave all particles where they are. The covariance comes out too small, the more so the fewer
+    the particles and the more uneven the weights.
 
-    In one dimension the plan is monotone and sorting finds it; else a linear programme of ``n^2`` variables is solved
-    (simplex of HiGHS through `scipy.optimize.linprog`), which takes roughly time in proportion to ``n^3``.
+    In one dimension the plan is monotone and sorting finds it. Otherwise the simplex of HiGHS (`scipy.optimize.linprog`)
+    solves a linear programme of ``n^2`` variables, in time roughly proportional to ``n^3``.
 
     Parameters
     ----------
     distance : {"whitened", "euclidean"}
-        The distance between particles: relative to their covariance before weighting, so that units do not matter, or as
-        published in raw state units. Without effect in one dimension.
+        The distance between particles: relative to their covariance before weighting, or, as published, in raw state
+        units. Without effect in one dimension.
     largest : int
         Most particles to accept in two and more dimensions.
 
@@ -78,19 +80,19 @@ class OptimalTransportResampling:
         x = unwrap_angles(particles.x, weights, circular)
         mean = weights @ x
         centred = x - mean
-        new = _along_the_line(centred, weights) if d == 1 else _averages(self._scaled(centred), centred, weights)
+        new = _averages_on_line(centred, weights) if d == 1 else _averages(self._scaled(centred), centred, weights)
         return Particles.equal(wrap_angles(mean + new - new.mean(axis=0), circular))
 
     def _scaled(self, x: Array) -> Array:
-        """Return points whose Euclidean distances are the ones meant."""
+        """Return points (n, d) between which the Euclidean distance is the one to use."""
         if self.distance == "euclidean":
             return x
         x = x - x.mean(axis=0)
         return np.linalg.solve(np.linalg.cholesky(regularised(x.T @ x / len(x))), x.T).T
 
 
-def _along_the_line(x: Array, weights: Array) -> Array:
-    """Averages over n equal shares of the weight from left to right, each for the particle of the same rank; (n, 1)."""
+def _averages_on_line(x: Array, weights: Array) -> Array:
+    """Return averages (n, 1) over n equal shares of the weight from left to right, for the particles of the same ranks."""
     n, order = len(x), np.argsort(x[:, 0], kind="stable")
     share = np.concatenate([[0.0], np.cumsum(weights[order])])
     moment = np.concatenate([[0.0], np.cumsum(weights[order] * x[order, 0])])
@@ -100,13 +102,13 @@ def _along_the_line(x: Array, weights: Array) -> Array:
 
 
 def _averages(scaled: Array, x: Array, weights: Array) -> Array:
-    """Averages of the points x (n, d) by the optimal plan for squared distances of `scaled` (n, d)."""
+    """Return averages of the points x (n, d) by the optimal plan for squared distances of `scaled` (n, d)."""
     from scipy.optimize import linprog  # slow to import
     from scipy.sparse import eye_array, kron, vstack
     from scipy.spatial.distance import cdist
 
     n = len(x)
-    sources = np.flatnonzero(n * weights > NEGLIGIBLE)
+    sources = np.flatnonzero(n * weights > NEGLIGIBLE_MASS)
     m = len(sources)
     if m == 1:
         return np.tile(x[sources], (n, 1))
@@ -117,8 +119,9 @@ def _averages(scaled: Array, x: Array, weights: Array) -> Array:
     # The last constraint follows from the others; left out, rounding cannot make them contradict each other.
     marginals: Any = vstack([kron(eye_array(m), np.ones((1, n))), kron(np.ones((1, m)), eye_array(n))]).tocsr()[:-1]
     totals = np.concatenate([n * weights[sources], np.ones(n - 1)])
-    plan = linprog((cost / scale).ravel(), A_eq=marginals, b_eq=totals, method="highs-ds", options=OPTIONS)
+    plan = linprog((cost / scale).ravel(), A_eq=marginals, b_eq=totals, method="highs-ds", options=SOLVER_OPTIONS)
     if plan.status != 0 or plan.x is None:
         raise RuntimeError(f"OptimalTransportResampling: no transport plan found ({plan.message})")
     shares = np.maximum(plan.x.reshape(m, n), 0.0)
-    return (shares / shares.sum(axis=0)).T @ x[sources]
+    averages: Array = (shares / shares.sum(axis=0)).T @ x[sources]
+    return averages

@@ -1,201 +1,418 @@
-"""Drifts that settle: linear, rotating, wells, saturating and populations.
+"""Drifts of random models, the distribution that they are drawn from, and the numbers that all parts are made of.
 
-A drift is a function of states (n, d) -> (n, d). Beside that, it tells its natural scale in each coordinate, which noise is
-measured by; which multiples of it leave the system what it is; and after how many steps it has forgotten its start.
+Every number has three significant digits: the words print the model itself, and the last bit, in which machines differ,
+decides nothing.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
-from herdfilter.models.random._numbers import listed, names
+
+Rng = np.random.Generator
+
+DIMENSIONS = {1: 0.15, 2: 0.25, 3: 0.2, 4: 0.15, 5: 0.0625, 6: 0.0625, 7: 0.0625, 8: 0.0625}
+"""Dimension -> probability."""
+
+POPULATION_LIMITS = (-4.0, 1.5)
+"""Logarithms at which the number of a species is cut off."""
+
+HENON_EDGE = 1.5
+"""Where the attractor of Henon's map ends: x is cut off beyond it."""
+
+# Numbers
 
 
-class Drift(Protocol):
-    """What a drift is."""
-
-    kind: ClassVar[str]
-    noise_range: ClassVar[tuple[float, float]]
-
-    @property
-    def dim(self) -> int:
-        """Dimension of the state."""
-
-    @property
-    def settled(self) -> int:
-        """Steps after which the start is forgotten."""
-
-    @property
-    def scale(self) -> Array:
-        """Natural scale of each coordinate, (d,)."""
-
-    @property
-    def words(self) -> str:
-        """The drift in words."""
-
-    def __call__(self, x: Array) -> Array:
-        """States one step on, without noise, (n, d) -> (n, d)."""
+def rounded(values: ArrayLike) -> Array:
+    """Return numbers with three significant digits."""
+    array = np.asarray(values, dtype=np.float64)
+    texts = [f"{value:.2e}" for value in array.flat]
+    return np.array([float(text) for text in texts]).reshape(array.shape)
 
 
-@dataclass(frozen=True, eq=False)
-class Linear:
-    """``A x`` with a stable matrix A, (d, d)."""
-
-    matrix: Array
-
-    kind: ClassVar[str] = "linear"
-    noise_range: ClassVar = (0.01, 10.0)
-    settled: ClassVar = 300
-
-    @property
-    def dim(self) -> int:
-        """Dimension of the state."""
-        return len(self.matrix)
-
-    @property
-    def scale(self) -> Array:
-        """One: the system has none of its own."""
-        return np.ones(self.dim)
-
-    @property
-    def words(self) -> str:
-        """The drift in words."""
-        sizes = np.sort(np.abs(np.linalg.eigvals(self.matrix)))[::-1]
-        return f"{self.kind}, A x with eigenvalues of size {listed(sizes)}; rows of A: {listed(self.matrix)}"
-
-    def __call__(self, x: Array) -> Array:
-        """States one step on."""
-        return x @ self.matrix.T
+def draw_number(rng: Rng, low: float, high: float) -> float:
+    """Draw a uniform number and round it."""
+    return float(rounded(rng.uniform(low, high)))
 
 
-class Rotating(Linear):
-    """``A x`` with eigenvalues in complex pairs: a damped rotation."""
+def log_uniform(rng: Rng, low: float, high: float, size: int | None = None) -> Array:
+    """Draw numbers whose logarithm is uniform."""
+    return np.asarray(np.exp(rng.uniform(np.log(low), np.log(high), size)))
 
-    kind: ClassVar[str] = "rotating"
+
+def rotation(rng: Rng, dim: int) -> Array:
+    """Draw an orthogonal matrix (dim, dim) from the uniform distribution."""
+    q, r = np.linalg.qr(rng.standard_normal((dim, dim)))
+    return np.asarray(q * np.where(np.diagonal(r) < 0, -1.0, 1.0))
+
+
+def choose(rng: Rng, shares: Mapping[Any, float]) -> Any:
+    """Draw a key with a probability in proportion to its value."""
+    keys, values = list(shares), np.array(list(shares.values()))
+    return keys[int(np.searchsorted(np.cumsum(values), rng.random() * values.sum(), side="right"))]
+
+
+def listed(values: ArrayLike) -> str:
+    """Write a number, or a vector in brackets, or the rows of a matrix."""
+    array = np.asarray(values)
+    if array.ndim == 0 or array.size == 1:
+        return f"{array.item():.3g}"
+    if array.ndim > 1:
+        return "; ".join(listed(row) for row in array)
+    return "(" + ", ".join(f"{value:.3g}" for value in array) + ")"
+
+
+def coordinates(dims: ArrayLike) -> str:
+    """Write the names of coordinates: x1, x2, ..."""
+    return ", ".join(f"x{dim + 1}" for dim in np.atleast_1d(dims))
+
+
+# Drifts that settle
 
 
 @dataclass(frozen=True, eq=False)
-class Wells:
-    """The exact flow of ``dx/dt = x - x^3 / width^2`` in the first coordinates; the others decay; then neighbours mix."""
+class Drift:
+    """A function f of states, (n, d) -> (n, d), one step on without noise.
 
-    width: Array
-    time: float
-    decay: Array
-    coupling: float
+    Its natural `scale` in each coordinate, (d,), is the unit of the noise; after `settled` steps it has forgotten its start.
+    """
 
-    kind: ClassVar[str] = "wells"
-    noise_range: ClassVar = (0.03, 2.0)
-    settled: ClassVar = 60
+    kind: str
+    scale: Array
+    settled: int
+    f: Callable[[Array], Array]
+    words: str
 
     @property
     def dim(self) -> int:
-        """Dimension of the state."""
-        return len(self.width) + len(self.decay)
+        """Dimension d of the state."""
+        return len(self.scale)
 
-    @property
-    def scale(self) -> Array:
-        """Half the distance of two wells; as much as the first of them elsewhere."""
-        return np.concatenate([self.width, np.full(len(self.decay), self.width[0])])
 
-    @property
-    def words(self) -> str:
-        """The drift in words."""
-        m = len(self.width)
-        text = (
-            f"double wells at +-{listed(self.width)} in {names(range(m))}: dx/dt = x - x^3 / width^2 for a time of "
-            f"{self.time:.3g}"
-        )
-        if len(self.decay):
-            text += f"; {names(range(m, self.dim))} times {listed(self.decay)}"
-        return text + (f"; then {self.coupling:.3g} of the way to the next coordinate" if self.coupling else "")
+def linear(matrix: Array, kind: str = "linear") -> Drift:
+    """Return ``A x`` with a stable matrix A, (d, d); it has no scale of its own."""
+    sizes = np.sort(np.abs(np.linalg.eigvals(matrix)))[::-1]
+    words = f"{kind}, A x with eigenvalues of size {listed(sizes)}; rows of A: {listed(matrix)}"
+    return Drift(kind, np.ones(len(matrix)), 300, lambda x: x @ matrix.T, words)
 
-    def __call__(self, x: Array) -> Array:
-        """States one step on."""
-        m, growth = len(self.width), np.exp(self.time)
+
+def _mix(x: Array, coupling: float) -> None:
+    """Move each coordinate towards its neighbour."""
+    if coupling:
+        x += coupling * (np.take(x, np.arange(-1, x.shape[1] - 1), axis=1) - x)
+
+
+def wells(width: Array, time: float, decay: Array, coupling: float) -> Drift:
+    """Return the exact flow of ``dx/dt = x - x^3 / width^2`` in some coordinates; the others decay; then neighbours mix."""
+    m, dim = len(width), len(width) + len(decay)
+    growth = np.exp(time)
+
+    def f(x: Array) -> Array:
         moved = np.empty_like(x)
-        squared = (x[:, :m] / self.width) ** 2
+        squared = (x[:, :m] / width) ** 2
         moved[:, :m] = growth * x[:, :m] / np.sqrt(1 + squared * (growth**2 - 1))
-        moved[:, m:] = x[:, m:] * self.decay
-        if self.coupling:
-            moved += self.coupling * (np.take(moved, np.arange(-1, self.dim - 1), axis=1) - moved)
+        moved[:, m:] = x[:, m:] * decay
+        _mix(moved, coupling)
         return moved
 
+    words = (
+        f"double wells at +-{listed(width)} in {coordinates(range(m))}: dx/dt = x - x^3 / width^2 for a time of {time:.3g}"
+    )
+    words += f"; {coordinates(range(m, dim))} times {listed(decay)}" if len(decay) else ""
+    words += f"; then {coupling:.3g} of the way to the next coordinate" if coupling else ""
+    return Drift("wells", np.concatenate([width, np.full(len(decay), width[0])]), 60, f, words)
 
-@dataclass(frozen=True, eq=False)
-class Saturating:
-    """A random network, ``keep x + B tanh(W x + b)``."""
 
-    keep: float
-    outward: Array
-    inward: Array
-    bias: Array
+def saturating(share: float, outward: Array, inward: Array, bias: Array) -> Drift:
+    """Return a random network, ``share x + B tanh(W x + b)``."""
 
-    kind: ClassVar[str] = "saturating"
-    noise_range: ClassVar = (0.01, 10.0)
-    settled: ClassVar = 60
-
-    @property
-    def dim(self) -> int:
-        """Dimension of the state."""
-        return len(self.bias)
-
-    @property
-    def scale(self) -> Array:
-        """Size of the rows of B."""
-        return np.linalg.norm(self.outward, axis=1)
-
-    @property
-    def words(self) -> str:
-        """The drift in words."""
-        return (
-            f"saturating, {self.keep:.3g} x + B tanh(W x + b), b = {listed(self.bias)}; rows of B: "
-            f"{listed(self.outward)}; rows of W: {listed(self.inward)}"
-        )
-
-    def __call__(self, x: Array) -> Array:
-        """States one step on."""
-        moved = np.tanh(x @ self.inward.T + self.bias) @ self.outward.T
-        moved += self.keep * x
+    def f(x: Array) -> Array:
+        moved: Array = np.tanh(x @ inward.T + bias) @ outward.T
+        moved += share * x
         return moved
 
+    words = f"saturating, {share:.3g} x + B tanh(W x + b), b = {listed(bias)}; rows of B: {listed(outward)}"
+    return Drift("saturating", np.linalg.norm(outward, axis=1), 60, f, f"{words}; rows of W: {listed(inward)}")
 
-@dataclass(frozen=True, eq=False)
-class Population:
-    """Logarithms of the numbers of competing species, ``x + r (1 - C e^x)`` (Ricker), with x cut off at both ends."""
 
-    rate: Array
-    competition: Array
+def population(rate: Array, competition: Array) -> Drift:
+    """Return Ricker's ``x + r (1 - C e^x)`` of competing species: x are the logarithms of their numbers, cut off."""
+    lowest, highest = POPULATION_LIMITS
 
-    kind: ClassVar[str] = "population"
-    noise_range: ClassVar = (0.03, 2.0)
-    settled: ClassVar = 25
-    lowest: ClassVar = -4.0
-    highest: ClassVar = 1.5
-
-    @property
-    def dim(self) -> int:
-        """Dimension of the state."""
-        return len(self.rate)
-
-    @property
-    def scale(self) -> Array:
-        """Half a unit of the logarithm."""
-        return np.full(self.dim, 0.5)
-
-    @property
-    def words(self) -> str:
-        """The drift in words."""
-        limits = f"{self.lowest:g} and {self.highest:g}"
-        text = f"population, x + r (1 - C exp x) with x between {limits}, r = {listed(self.rate)}"
-        return text + (f"; rows of C: {listed(self.competition)}" if self.dim > 1 else "")
-
-    def __call__(self, x: Array) -> Array:
-        """States one step on."""
-        moved = np.clip(x, self.lowest, self.highest)
+    def f(x: Array) -> Array:
+        moved = np.clip(x, lowest, highest)
         crowd = np.exp(moved)
-        moved += self.rate * (1 - (crowd @ self.competition.T if self.dim > 1 else crowd))
+        moved += rate * (1 - (crowd @ competition.T if len(rate) > 1 else crowd))
         return moved
+
+    words = f"population, x + r (1 - C exp x) with x between {lowest:g} and {highest:g}, r = {listed(rate)}"
+    words += f"; rows of C: {listed(competition)}" if len(rate) > 1 else ""
+    return Drift("population", np.full(len(rate), 0.5), 25, f, words)
+
+
+# Chaotic maps, all bounded
+
+
+def henon(a: float, b: float) -> Drift:
+    """Return Henon's map ``(1 - a x^2 + y, b x)`` with x cut off where the attractor ends."""
+
+    def f(x: Array) -> Array:
+        first = np.clip(x[:, 0], -HENON_EDGE, HENON_EDGE)
+        moved = np.empty_like(x)
+        moved[:, 0] = x[:, 1] + (1 - a * first * first)
+        moved[:, 1] = b * first
+        return moved
+
+    words = f"chaotic map of Henon, (1 - {a:.3g} x1^2 + x2, {b:.3g} x1) with x1 cut off at +-{HENON_EDGE:g}"
+    return Drift("chaotic map", np.array([0.7, 0.7 * b]), 25, f, words)
+
+
+def ikeda(u: float) -> Drift:
+    """Return Ikeda's map ``1 + u z exp(i (0.4 - 6 / (1 + |z|^2)))`` of a plane, a contraction but for a turn."""
+
+    def f(x: Array) -> Array:
+        first, second = x[:, 0], x[:, 1]
+        turn = 0.4 - 6 / (1 + first * first + second * second)
+        cos, sin = u * np.cos(turn), u * np.sin(turn)
+        moved = np.empty_like(x)
+        moved[:, 0] = 1 + first * cos - second * sin
+        moved[:, 1] = first * sin + second * cos
+        return moved
+
+    words = f"chaotic map of Ikeda, 1 + {u:.3g} z exp(i (0.4 - 6 / (1 + |z|^2))) with z = x1 + i x2"
+    return Drift("chaotic map", np.array([0.4, 0.6]), 25, f, words)
+
+
+def coupled_sines(gain: Array, coupling: float) -> Drift:
+    """Return coupled maps ``a sin x``, which fold like logistic maps and cannot escape."""
+
+    def f(x: Array) -> Array:
+        moved = np.sin(x)
+        moved *= gain
+        _mix(moved, coupling)
+        return moved
+
+    words = f"chaotic maps a sin x with a = {listed(gain)}"
+    words += f", then {coupling:.3g} of the way to the next coordinate" if coupling else ""
+    return Drift("chaotic map", 0.6 * gain, 25, f, words)
+
+
+# Chaotic flows and limit cycles: a step starts from the state cut off to a box about the attractor, so that noise cannot
+# drive it away. Rates are (d, n) -> (d, n): coordinates first, so that each is contiguous.
+
+
+def _flow(
+    words: str,
+    rate: Callable[[Array], Array],
+    scale: ArrayLike,
+    box: tuple[ArrayLike, ArrayLike],
+    steps: tuple[int, float],
+    kind: str = "chaotic flow",
+    memory: float = 8.0,
+) -> Drift:
+    """Return a differential equation over one step, by `steps`, a number and length, of classical Runge-Kutta integration.
+
+    The `memory` is about ten times the time in which neighbours part, or a few turns of a cycle.
+    """
+    (count, h), dim = steps, len(np.asarray(scale))
+    lower, upper = (np.broadcast_to(np.asarray(edge, dtype=np.float64), dim).copy() for edge in box)
+
+    def f(x: Array) -> Array:
+        y = np.ascontiguousarray(np.clip(x, lower, upper).T)
+        for _ in range(count):
+            k1 = rate(y)
+            k2 = rate(y + (h / 2) * k1)
+            k3 = rate(y + (h / 2) * k2)
+            k4 = rate(y + h * k3)
+            k2 += k3
+            k2 *= 2
+            k2 += k1
+            k2 += k4
+            k2 *= h / 6
+            y += k2
+        return np.ascontiguousarray(y.T)
+
+    words += f"; {count * h:.3g} time units a step, by {count} Runge-Kutta steps from the state cut off to "
+    return Drift(kind, np.asarray(scale), math.ceil(memory / (count * h)), f, f"{words}{listed(lower)} .. {listed(upper)}")
+
+
+def lorenz(count: int, h: float, rho: float) -> Drift:
+    """Return Lorenz's equations of 1963; the box is three times the attractor's half width, but for the third below zero."""
+
+    def rate(x: Array) -> Array:
+        change = np.empty_like(x)
+        np.subtract(x[1], x[0], out=change[0])
+        change[0] *= 10.0
+        np.subtract(rho, x[2], out=change[1])
+        change[1] *= x[0]
+        change[1] -= x[1]
+        np.multiply(x[0], x[1], out=change[2])
+        change[2] -= (8.0 / 3.0) * x[2]
+        return change
+
+    words, box = f"chaotic flow of Lorenz (1963), sigma = 10, rho = {rho:.3g}, beta = 8/3", ([-40, -50, -10], [40, 50, 70])
+    return _flow(words, rate, [8.0, 9.0, 8.5], box, (count, h))
+
+
+def roessler(count: int, h: float, c: float) -> Drift:
+    """Return Roessler's equations, a spiral that folds back; the third coordinate would run away below zero."""
+
+    def rate(x: Array) -> Array:
+        change = np.empty_like(x)
+        np.add(x[1], x[2], out=change[0])
+        np.negative(change[0], out=change[0])
+        np.multiply(x[1], 0.2, out=change[1])
+        change[1] += x[0]
+        np.subtract(x[0], c, out=change[2])
+        change[2] *= x[2]
+        change[2] += 0.2
+        return change
+
+    words, box = f"chaotic flow of Roessler, a = b = 0.2, c = {c:.3g}", ([-20, -20, 0], [20, 20, 40])
+    return _flow(words, rate, [5.0, 4.7, 2.5], box, (count, h), memory=60.0)
+
+
+def lorenz_ring(count: int, h: float, dim: int, forcing: float) -> Drift:
+    """Return Lorenz's equations of 1996 on a ring of d places."""
+
+    def rate(x: Array) -> Array:
+        ring = np.concatenate([x[-2:], x, x[:1]])
+        change: Array = ring[3:] - ring[:-3]
+        change *= ring[1:-2]
+        change -= x
+        change += forcing
+        return change
+
+    words = f"chaotic flow of Lorenz (1996) on a ring of {dim}, forcing {forcing:.3g}"
+    return _flow(words, rate, np.full(dim, 3.6), (-20.0, 25.0), (count, h))
+
+
+def van_der_pol(count: int, h: float, dim: int, stiffness: float, spring: float) -> Drift:
+    """Return van der Pol's oscillators, position and velocity of each in turn, coupled by springs."""
+
+    def rate(x: Array) -> Array:
+        place, speed = x[0::2], x[1::2]
+        change = np.empty_like(x)
+        change[0::2] = speed
+        pull = place * place
+        np.subtract(1.0, pull, out=pull)
+        pull *= speed
+        pull *= stiffness
+        pull -= place
+        if dim > 2:
+            pull += spring * (np.roll(place, 1, axis=0) - place)
+        change[1::2] = pull
+        return change
+
+    words = f"limit cycle of van der Pol, x'' = {stiffness:.3g} (1 - x^2) x' - x, position and velocity in turn"
+    words += f", a spring of {spring:.3g} to the next" if dim > 2 else ""
+    edge = np.tile([3.0, 6.0], dim // 2)
+    return _flow(words, rate, np.tile([1.4, 1.5], dim // 2), (-edge, edge), (count, h), "limit cycle", 30.0)
+
+
+# The distribution
+
+
+def _draw_blocks(rng: Rng, dim: int, low: float, high: float, turning: bool) -> Array:
+    """Draw a block-diagonal matrix with eigenvalues of sizes from `low` to `high`, in pairs that turn or each by itself."""
+    matrix, i = np.zeros((dim, dim)), 0
+    while i < dim:
+        size = rng.uniform(low, high)
+        if i + 1 < dim and (turning or rng.random() < 0.5):
+            angle = rng.uniform(0.1, 2.5)
+            matrix[i : i + 2, i : i + 2] = size * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+            i += 2
+        else:
+            matrix[i, i] = size if turning or rng.random() < 0.8 else -size
+            i += 1
+    return matrix
+
+
+def _draw_linear(rng: Rng, dim: int) -> Drift:
+    basis = rotation(rng, dim) * log_uniform(rng, 0.6, 1.6, dim)
+    blocks = _draw_blocks(rng, dim, 0.3, 0.97, turning=False)
+    return linear(rounded(basis @ blocks @ np.linalg.inv(basis)))
+
+
+def _draw_rotating(rng: Rng, dim: int) -> Drift:
+    basis = rotation(rng, dim) if dim > 2 else np.eye(2)
+    return linear(rounded(basis @ _draw_blocks(rng, dim, 0.8, 0.98, turning=True) @ basis.T), "rotating")
+
+
+def _draw_wells(rng: Rng, dim: int) -> Drift:
+    count = int(rng.integers(1, dim + 1))
+    width, time = rounded(rng.uniform(0.5, 2.0, count)), draw_number(rng, 0.3, 1.5)
+    decay = rounded(rng.uniform(0.3, 0.95, dim - count))
+    return wells(width, time, decay, draw_number(rng, 0.05, 0.3) if dim > 1 else 0.0)
+
+
+def _draw_saturating(rng: Rng, dim: int) -> Drift:
+    inward = rng.standard_normal((dim, dim)) * rng.uniform(0.8, 3.0) / np.sqrt(dim)
+    share = draw_number(rng, 0.0, 0.7)
+    outward = rounded(rotation(rng, dim) * rng.uniform(0.7, 1.5))
+    return saturating(share, outward, rounded(inward), rounded(0.5 * rng.standard_normal(dim)))
+
+
+def _draw_population(rng: Rng, dim: int) -> Drift:
+    competition = rng.uniform(0.0, 0.8 / dim, (dim, dim))
+    np.fill_diagonal(competition, 1.0)
+    return population(rounded(rng.uniform(0.5, 2.6, dim)), rounded(competition))
+
+
+def _draw_map(rng: Rng, dim: int) -> Drift:
+    kind = choose(rng, {"sines": 1.0, "henon": 1.0, "ikeda": 1.0} if dim == 2 else {"sines": 1.0})
+    if kind == "henon":
+        return henon(draw_number(rng, 1.2, 1.4), 0.3)
+    if kind == "ikeda":
+        return ikeda(draw_number(rng, 0.7, 0.88))
+    coupling = draw_number(rng, 0.02, 0.3) if dim > 1 else 0.0
+    return coupled_sines(rounded(rng.uniform(2.6, 3.4, dim)), coupling)
+
+
+def _draw_flow(rng: Rng, dim: int) -> Drift:
+    if dim > 3:
+        return lorenz_ring(int(rng.integers(1, 5)), 0.04, dim, draw_number(rng, 8.0, 11.0))
+    if rng.random() < 0.6:
+        return lorenz(int(rng.integers(2, 6)), 0.04, draw_number(rng, 25.0, 35.0))
+    return roessler(int(rng.integers(2, 6)), 0.1, draw_number(rng, 5.0, 9.0))
+
+
+def _draw_cycle(rng: Rng, dim: int) -> Drift:
+    spring = draw_number(rng, 0.05, 0.5) if dim > 2 else 0.0
+    return van_der_pol(int(rng.integers(1, 4)), 0.12, dim, draw_number(rng, 0.5, 2.5), spring)
+
+
+class DriftKind(NamedTuple):
+    """A kind of drift: its share, its dimensions, its range of noise in natural scales, and the function that draws it."""
+
+    share: float
+    dims: tuple[int, ...]
+    noise_range: tuple[float, float]
+    draw: Callable[[Rng, int], Drift]
+
+
+DRIFTS = {
+    "linear": DriftKind(2.0, tuple(DIMENSIONS), (0.01, 10.0), _draw_linear),
+    "rotating": DriftKind(1.5, tuple(DIMENSIONS)[1:], (0.01, 10.0), _draw_rotating),
+    "wells": DriftKind(2.0, tuple(DIMENSIONS), (0.03, 2.0), _draw_wells),
+    "chaotic map": DriftKind(1.5, tuple(DIMENSIONS), (0.01, 0.3), _draw_map),
+    "chaotic flow": DriftKind(2.0, tuple(DIMENSIONS)[2:], (0.01, 0.3), _draw_flow),
+    "limit cycle": DriftKind(1.0, tuple(DIMENSIONS)[1::2], (0.01, 1.0), _draw_cycle),
+    "saturating": DriftKind(1.5, tuple(DIMENSIONS), (0.01, 10.0), _draw_saturating),
+    "population": DriftKind(1.0, tuple(DIMENSIONS), (0.03, 2.0), _draw_population),
+}
+"""Kinds of drift."""
+
+
+def draw_drift(rng: Rng) -> Drift:
+    """Draw a dimension and a drift."""
+    dim = choose(rng, DIMENSIONS)
+    name = choose(rng, {name: kind.share for name, kind in DRIFTS.items() if dim in kind.dims})
+    return DRIFTS[name].draw(rng, dim)

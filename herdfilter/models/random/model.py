@@ -10,21 +10,22 @@ import numpy as np
 
 from herdfilter._checks import Array, check_count
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models._fields import assign
-from herdfilter.models.random._numbers import listed, rounded
-from herdfilter.models.random.grids import grid_of
-from herdfilter.models.random.sensing import draw_observation, draw_prior
-from herdfilter.models.random.simulation import Simulation, simulated
-from herdfilter.models.random.systems import draw_drift, draw_noise
+from herdfilter.models.parts import assign
+from herdfilter.models.random.drifts import Rng, draw_drift, listed, log_uniform, rounded
+from herdfilter.models.random.noises import LongRun, Motion, draw_noise, simulate_long_run
+from herdfilter.models.random.observations import Sensing, draw_observation
 
-TRANSITION = ("transition_mean", "transition_covariance", "transition", "noise_dim", "sample_transition")
-OBSERVATION = (
-    "log_likelihood",
-    "sample_observation",
-    "observation_mean",
-    "observation_covariance",
-    "observation_circular",
-)
+MULTIMODAL_SHARE = 0.15
+"""Probability of a prior of several far Gaussians."""
+
+MOST_POINTS = {1: 3000, 2: 250}
+"""Dimension -> largest number of points of a grid in each dimension."""
+
+NOISE_CELLS, LIKELIHOOD_CELLS, PRIOR_CELLS = 4.2, 2.0, 2.0
+"""Cells to a standard deviation of the transition noise, of an observation's noise in state units, and of the prior."""
+
+STRETCH_CELLS = 0.8
+"""Cells, as far apart as the drift puts them at most, to a standard deviation of the transition noise."""
 
 
 @dataclass(frozen=True)
@@ -130,9 +131,10 @@ class RandomModel:
     def __post_init__(self) -> None:
         assign(self, seed=check_count("seed", self.seed, minimum=0, most=None))
         drawn = _draw(self.seed)
-        assign(self, **drawn._asdict())
-        for part, names in ((drawn.motion, TRANSITION), (drawn.sensing, OBSERVATION)):
-            assign(self, **{name: getattr(part, name) for name in names if hasattr(part, name)})
+        assign(self, **drawn._asdict(), **drawn.motion.functions, **drawn.sensing.functions)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # the seed is the whole model
+        return RandomModel, (self.seed,)
 
     @property
     def equations(self) -> str:
@@ -160,7 +162,7 @@ class RandomModel:
     def grid(self) -> dict[str, Any] | None:
         """Arguments of a `GridFilter` that is exact, or None."""
         drawn = _draw(self.seed)
-        return grid_of(drawn.motion, drawn.sensing, drawn.initial, _at_large(drawn.motion))
+        return _exact_grid(drawn.motion, drawn.sensing, drawn.initial, _at_large(drawn.motion))
 
 
 def random_model(seed: int) -> RandomModel:
@@ -202,14 +204,14 @@ class _Drawn(NamedTuple):
     steps: int
     spread: Array
     labels: tuple[str, ...]
-    motion: Any
-    sensing: Any
+    motion: Motion
+    sensing: Sensing
 
 
-def _at_large(motion: Any) -> Simulation:
+def _at_large(motion: Motion) -> LongRun:
     """Simulate a system from anywhere near it."""
     wide = GaussianMixture([1.0], np.zeros((1, motion.dim)), np.diag(motion.drift.scale**2))
-    return simulated(motion, wide)
+    return simulate_long_run(motion, wide)
 
 
 @lru_cache(maxsize=256)
@@ -218,10 +220,71 @@ def _draw(seed: int) -> _Drawn:
     drift = draw_drift(rng)
     motion = draw_noise(rng, drift)
     system = _at_large(motion)
-    initial = draw_prior(rng, system)
+    initial = _draw_prior(rng, system)
     sensing, special = draw_observation(rng, system)
     labels = (drift.kind, motion.kind, sensing.view.kind, *special)
     if len(initial) > 1:
         labels += ("multimodal prior",)
     spread = rounded(system.spread)
     return _Drawn(drift.dim, initial, int(rng.integers(40, 81)), spread, labels, motion, sensing)
+
+
+def _draw_prior(rng: Rng, system: LongRun) -> GaussianMixture:
+    """Draw the distribution of the state at step 0: one Gaussian among the states of the system, or several far apart."""
+    dim = system.states.shape[1]
+    count = int(rng.integers(2, 5)) if rng.random() < MULTIMODAL_SHARE else 1
+    if count == 1:
+        width = log_uniform(rng, 0.1, 1.0)
+        offsets = 0.7 * rng.standard_normal((1, dim))
+    else:
+        width = log_uniform(rng, 0.1, 0.3)
+        offsets = rng.standard_normal((count, dim))
+        offsets *= rng.uniform(1.5, 3.0, (count, 1)) / np.linalg.norm(offsets, axis=1, keepdims=True)
+    weights = rounded(rng.uniform(0.5, 1.5, count)) if count > 1 else np.ones(1)
+    means = rounded(system.centre + offsets * system.spread)
+    return GaussianMixture(weights, means, np.diag(rounded(width * system.spread) ** 2))
+
+
+def _exact_grid(motion: Motion, sensing: Sensing, initial: GaussianMixture, system: LongRun) -> dict[str, Any] | None:
+    """Return `lower`, `upper` and `points` of a grid that makes the posterior exact, or None if that needs too many points.
+
+    It reaches three spreads beyond the states of two simulations, or to six standard deviations of the prior: one from the
+    prior on, and the long run of the system at large, with the parts that hardly a state of the prior comes to. The steepest
+    places of drift and observation are looked for among these states, and all along their range.
+    """
+    dim = motion.dim
+    if dim not in MOST_POINTS or motion.kind != "additive" or sensing.view.kind == "bearing":
+        return None
+    run = simulate_long_run(motion, initial)
+    lowest = np.minimum(run.lowest, system.states.min(axis=0))
+    highest = np.maximum(run.highest, system.states.max(axis=0))
+    prior_sd = np.sqrt(np.diagonal(initial.distinct_covariances[0]))
+    noise = motion.functions["transition_covariance"](1.0, 1)
+    noise_sd = np.sqrt(np.diagonal(noise))
+    beyond = 3 * np.maximum(run.spread, noise_sd)
+    lower = np.minimum(lowest - beyond, (initial.means - 6 * prior_sd).min(axis=0))
+    upper = np.maximum(highest + beyond, (initial.means + 6 * prior_sd).max(axis=0))
+    places = np.concatenate([run.states, system.states, np.linspace(lowest, highest, 200)])
+    correlation = noise / np.outer(noise_sd, noise_sd)
+    spacing = noise_sd * np.sqrt(np.linalg.eigvalsh(correlation)[0]) / NOISE_CELLS
+    spacing = np.minimum(spacing, prior_sd / PRIOR_CELLS)
+    whiten = np.linalg.inv(np.linalg.cholesky(noise))
+    step = 1e-4 * (upper - lower)
+    for i in range(dim):
+        aside = np.zeros(dim)
+        aside[i] = step[i]
+        stretch = (motion.drift.f(places + aside) - motion.drift.f(places - aside)) @ whiten.T / (2 * step[i])
+        steepness = (sensing.scaled(places + aside) - sensing.scaled(places - aside)) / (2 * step[i])
+        spacing[i] = min(
+            spacing[i],
+            1 / (STRETCH_CELLS * _largest(stretch)),
+            1 / (LIKELIHOOD_CELLS * _largest(steepness)),
+        )
+    points = np.ceil((upper - lower) / spacing).astype(int) + 1
+    if (points > MOST_POINTS[dim]).any():
+        return None
+    return {"lower": lower.tolist(), "upper": upper.tolist(), "points": points.tolist()}
+
+
+def _largest(vectors: Array) -> float:
+    return max(float(np.linalg.norm(vectors, axis=1).max()), 1e-300)

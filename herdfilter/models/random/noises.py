@@ -1,15 +1,33 @@
-"""Transitions: a drift and its noise, in each of the three forms that the model contract knows."""
+"""Transition noise of random models, in each of the three forms that the model contract knows, and its distribution."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.random._numbers import listed
-from herdfilter.models.random.drifts import Drift
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models import contract
+from herdfilter.models.random.drifts import DRIFTS, Drift, Rng, choose, draw_number, listed, log_uniform, rotation, rounded
+
+NOISES = {"additive": 0.6, "rank-deficient": 0.12, "multiplicative": 0.2, "only simulable": 0.08}
+"""Kind of transition noise -> probability; in one dimension, noise of deficient rank is additive."""
+
+CHAINS = 400
+"""Independent trajectories of a simulation."""
+
+LONG_RUN_STEPS = 10
+"""How many last steps of a simulation count as the long run."""
+
+
+class Motion:
+    """A drift f with its noise: an object with those functions of the model contract that the `kind` of noise allows."""
+
+    def __init__(self, drift: Drift, kind: str, words: str, **functions: Any) -> None:
+        self.drift, self.dim, self.kind, self.words, self.functions = drift, drift.dim, kind, words, functions
+        vars(self).update(functions)
 
 
 def spread_words(factor: Array) -> str:
@@ -19,137 +37,137 @@ def spread_words(factor: Array) -> str:
     return f"standard deviation {listed(sd)}" + (f", correlated up to {correlation:.2f}" if correlation > 1e-9 else "")
 
 
-@dataclass(frozen=True, eq=False)
-class Motion:
-    """A drift f, and the factor L of its noise, which has d rows and at most d columns."""
+def additive(drift: Drift, factor: Array) -> Motion:
+    """Return ``f(x) + L e`` with e standard normal."""
+    dim, rank = factor.shape
+    words = f"additive Gaussian, {spread_words(factor)}"
+    words += f", of rank {rank} in {dim} dimensions" if rank < dim else ""
 
-    drift: Drift
-    factor: Array
+    def transition_mean(x: Array, dt: float, control: Any, step: int) -> Array:
+        return drift.f(x)
 
-    @property
-    def dim(self) -> int:
-        """Dimension of the state."""
-        return len(self.factor)
+    def transition_covariance(dt: float, step: int) -> Array:
+        return factor @ factor.T
 
-
-@dataclass(frozen=True, eq=False)
-class Additive(Motion):
-    """``f(x) + L e`` with e standard normal."""
-
-    @property
-    def kind(self) -> str:
-        """Label of the noise."""
-        return "additive" if self.factor.shape[1] == len(self.factor) else "rank-deficient"
-
-    @property
-    def words(self) -> str:
-        """The noise in words."""
-        rank, dim = self.factor.shape[1], len(self.factor)
-        text = "additive Gaussian, " + spread_words(self.factor)
-        return text if rank == dim else text + f", of rank {rank} in {dim} dimensions"
-
-    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """States (n, d) one step on, without noise; `dt` and `control` have no meaning."""
-        return self.drift(x)
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance of the noise, (d, d)."""
-        return self.factor @ self.factor.T
+    functions = {"transition_mean": transition_mean, "transition_covariance": transition_covariance}
+    return Motion(drift, "rank-deficient" if rank < dim else "additive", words, **functions)
 
 
-@dataclass(frozen=True, eq=False)
-class StateDependent(Motion):
-    """``f(x) + exp(g tanh(w x + b)) L e``: louder on one side of the state space than on the other."""
+def state_dependent(drift: Drift, factor: Array, strength: float, direction: Array, offset: float) -> Motion:
+    """Return ``f(x) + exp(g tanh(w x + b)) L e``, louder on one side of the state space than on the other."""
 
-    strength: float
-    direction: Array
-    offset: float
-
-    kind: ClassVar[str] = "multiplicative"
-
-    @property
-    def noise_dim(self) -> int:
-        """Dimension of the standard normal noise."""
-        return len(self.factor)
-
-    @property
-    def words(self) -> str:
-        """The noise in words."""
-        return (
-            f"multiplicative, Gaussian, {spread_words(self.factor)}, times exp({self.strength:.3g} tanh(w x + b)), "
-            f"w = {listed(self.direction)}, b = {self.offset:.3g}, x before the step"
-        )
-
-    def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
-        """States (n, d) one step on under standard normal noise (n, d)."""
-        loudness = np.tanh(x @ self.direction + self.offset)
-        loudness *= self.strength
-        moved = noise @ self.factor.T
+    def transition(x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
+        loudness = np.tanh(x @ direction + offset)
+        loudness *= strength
+        moved: Array = noise @ factor.T
         moved *= np.exp(loudness, out=loudness)[:, None]
-        moved += self.drift(x)
+        moved += drift.f(x)
         return moved
+
+    words = f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} tanh(w x + b)), "
+    words += f"w = {listed(direction)}, b = {offset:.3g}, x before the step"
+    return Motion(drift, "multiplicative", words, transition=transition, noise_dim=len(factor))
+
+
+def random_scale(drift: Drift, factor: Array, strength: float) -> Motion:
+    """Return ``f(x) + exp(g e_0) L e``, whose standard deviation is itself drawn at every step."""
+
+    def transition(x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
+        moved: Array = noise[:, 1:] @ factor.T
+        moved *= np.exp(strength * noise[:, :1])
+        moved += drift.f(x)
+        return moved
+
+    words = f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} e), e standard normal "
+    return Motion(
+        drift, "multiplicative", f"{words}and drawn anew for each step", transition=transition, noise_dim=len(factor) + 1
+    )
+
+
+def only_simulable(drift: Drift, factor: Array, freedom: float = 0.0, jumps: tuple[float, float] | None = None) -> Motion:
+    """Return ``f(x) + s L e``: s makes the noise Student's t with `freedom` degrees, or is 1 but for jumps (share, size)."""
+
+    def sample_transition(x: Array, rng: Rng, dt: float, control: Any, step: int) -> Array:
+        n = len(x)
+        moved: Array = rng.standard_normal(x.shape) @ factor.T
+        if jumps:
+            scale = np.where(rng.random(n) < jumps[0], jumps[1], 1.0)
+        else:
+            scale = 1 / np.sqrt(rng.chisquare(freedom, n) / freedom)
+        moved *= scale[:, None]
+        moved += drift.f(x)
+        return moved
+
+    law = f"a factor that makes it Student's t with {freedom:.3g} degrees of freedom"
+    law = f"{jumps[1]:.3g} in {100 * jumps[0]:.3g} % of the steps" if jumps else law
+    words = f"only simulable, Gaussian, {spread_words(factor)}, times {law}"
+    return Motion(drift, "only simulable", words, sample_transition=sample_transition)
+
+
+def draw_noise(rng: Rng, drift: Drift) -> Motion:
+    """Draw the noise of a drift and return the transition."""
+    dim, kind = drift.dim, choose(rng, NOISES)
+    size = float(log_uniform(rng, *DRIFTS[drift.kind].noise_range)) * drift.scale
+    if kind == "rank-deficient" and dim > 1:
+        rank = int(rng.integers(1, dim))
+        shape = rotation(rng, dim)[:, :rank] * np.sqrt(dim / rank)
+    elif rng.random() < 0.5:
+        shape = np.eye(dim)
+    else:  # no correlation near one
+        loadings = rng.standard_normal((dim, dim)) * 0.7 / np.sqrt(dim)
+        covariance = loadings @ loadings.T + 0.5 * np.eye(dim)
+        sd = np.sqrt(np.diagonal(covariance))
+        shape = np.linalg.cholesky(covariance / np.outer(sd, sd))
+    factor = rounded(size[:, None] * shape)
+    if kind == "multiplicative":
+        if rng.random() < 0.4:
+            return random_scale(drift, factor, draw_number(rng, 0.3, 0.8))
+        direction = rng.standard_normal(dim)
+        direction *= rng.uniform(0.7, 1.5) / np.linalg.norm(direction) / drift.scale
+        strength, offset = rounded([rng.uniform(0.4, 1.2), 0.5 * rng.standard_normal()])
+        return state_dependent(drift, factor, float(strength), rounded(direction), float(offset))
+    if kind == "only simulable":
+        if rng.random() < 0.5:
+            return only_simulable(drift, factor, freedom=draw_number(rng, 3.0, 6.0))
+        share, times = rounded([rng.uniform(0.02, 0.1), rng.uniform(3.0, 8.0)])
+        return only_simulable(drift, factor, jumps=(float(share), float(times)))
+    return additive(drift, factor)
 
 
 @dataclass(frozen=True, eq=False)
-class RandomScale(Motion):
-    """``f(x) + exp(g e_0) L e``: the noise has a standard deviation that is itself drawn at every step."""
+class LongRun:
+    """States (n, d) of the long run, two successors of each of the last of them, and the extremes from the start on.
 
-    strength: float
-
-    kind: ClassVar[str] = "multiplicative"
-
-    @property
-    def noise_dim(self) -> int:
-        """Dimension of the standard normal noise."""
-        return len(self.factor) + 1
-
-    @property
-    def words(self) -> str:
-        """The noise in words."""
-        return (
-            f"multiplicative, Gaussian, {spread_words(self.factor)}, times exp({self.strength:.3g} e), e standard normal "
-            "and drawn anew for each step"
-        )
-
-    def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
-        """States (n, d) one step on under standard normal noise (n, d + 1)."""
-        moved = noise[:, 1:] @ self.factor.T
-        moved *= np.exp(self.strength * noise[:, :1])
-        moved += self.drift(x)
-        return moved
-
-
-@dataclass(frozen=True, eq=False)
-class Simulated(Motion):
-    """``f(x) + s L e`` that can only be simulated: s makes the noise Student's t, or is large in rare jumps.
-
-    Without `jump_share` the noise has `freedom` degrees of freedom.
+    A chaotic system doubles a difference of the last bit at every step or so: the run is so short that three digits of its
+    moments are the same on every machine.
     """
 
-    freedom: float = 3.0
-    jump_share: float = 0.0
-    jump_size: float = 1.0
-
-    kind: ClassVar[str] = "only simulable"
+    states: Array
+    one: Array
+    other: Array
+    lowest: Array
+    highest: Array
 
     @property
-    def words(self) -> str:
-        """The noise in words."""
-        law = (
-            f"times {self.jump_size:.3g} in {100 * self.jump_share:.3g} % of the steps"
-            if self.jump_share
-            else f"times a factor that makes it Student's t with {self.freedom:.3g} degrees of freedom"
-        )
-        return f"only simulable, Gaussian, {spread_words(self.factor)}, {law}"
+    def centre(self) -> Array:
+        """Mean of each coordinate."""
+        return np.asarray(self.states.mean(axis=0))
 
-    def sample_transition(self, x: Array, rng: np.random.Generator, dt: float, control: Any, step: int) -> Array:
-        """Draw a successor of each state, (n, d) -> (n, d)."""
-        n = len(x)
-        moved = rng.standard_normal(x.shape) @ self.factor.T
-        if self.jump_share:
-            scale = np.where(rng.random(n) < self.jump_share, self.jump_size, 1.0)
-        else:
-            scale = 1 / np.sqrt(rng.chisquare(self.freedom, n) / self.freedom)
-        moved *= scale[:, None]
-        moved += self.drift(x)
-        return moved
+    @property
+    def spread(self) -> Array:
+        """Standard deviation of each coordinate."""
+        return np.asarray(self.states.std(axis=0))
+
+
+def simulate_long_run(motion: Motion, initial: GaussianMixture) -> LongRun:
+    """Simulate a transition from an initial distribution until its drift has settled."""
+    rng = np.random.Generator(np.random.PCG64(0))
+    x = initial.sample(CHAINS, rng)
+    lowest, highest, states = x.min(axis=0), x.max(axis=0), []
+    for step in range(motion.drift.settled + LONG_RUN_STEPS):
+        x = contract.sample_transition(motion, x, rng, 1.0, None, 1)
+        lowest, highest = np.minimum(lowest, x.min(axis=0)), np.maximum(highest, x.max(axis=0))
+        if step >= motion.drift.settled:
+            states.append(x)
+    one, other = (contract.sample_transition(motion, x, rng, 1.0, None, 1) for _ in range(2))
+    return LongRun(np.concatenate(states), one, other, lowest, highest)

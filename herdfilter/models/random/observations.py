@@ -1,18 +1,115 @@
-"""Observations: a view, its noise, and the steps at which there is one."""
+"""Observations of random models: the view of a state, its noise and its schedule, and the distribution of all three."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
-from herdfilter.angles import wrap_angles
-from herdfilter.models._fields import as_observation
-from herdfilter.models.random._numbers import listed
-from herdfilter.models.random.views import View
+from herdfilter.angles import moments, wrap_angles
+from herdfilter.models.parts import as_observation
+from herdfilter.models.random.drifts import Rng, choose, coordinates, draw_number, listed, log_uniform, rounded
+from herdfilter.models.random.noises import LongRun
+
+VIEWS = {"linear": 0.22, "partial": 0.18, "range": 0.17, "bearing": 0.1, "square": 0.13, "saturating": 0.1, "counts": 0.1}
+"""View -> probability; in one dimension there is no bearing, and no part of the coordinates."""
+
+HEAVY_TAILED_SHARE, SHARP_SHARE, MISSING_SHARE = 0.15, 0.12, 0.2
+"""Probabilities of heavy-tailed noise and of sharp noise, of all but counts, and of long stretches without observation."""
+
+NOISE_RANGE = (0.03, 3.0)
+"""Noise of an observation in units of the spread of what is observed: smallest and largest."""
+
+SHARP_RATIO = 0.01
+"""Noise of a sharp entry, in units of its predicted spread."""
+
+LEAST_PRODUCT = NOISE_RANGE[0]
+"""Least product of those ratios of an observation that are below one: about the share of the particles that it leaves."""
+
+COUNT_RANGE = (0.02, 300.0)
+"""Smallest and largest mean of a count."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A function h of states, (n, d) -> (n, k): an observation without its noise."""
+
+    kind: str
+    h: Callable[[Array], Array]
+    words: str
+
+
+def combine_words(matrix: Array, offset: Array) -> str:
+    """Write linear combinations of the coordinates, such as ``0.3 x1 - 1.2 x2 + 0.5``, one a row."""
+    rows = []
+    for row, constant in zip(matrix, offset, strict=True):
+        terms = [f"{value:+.3g} x{i + 1}" for i, value in enumerate(row) if value]
+        terms += [f"{constant:+.3g}"] if constant else []
+        text = " ".join(f"{term[0]} {term[1:]}" for term in terms)
+        rows.append(text.removeprefix("+ ").replace(" 1 x", " x").removeprefix("1 "))
+    return "; ".join(rows)
+
+
+def linear_view(kind: str, matrix: Array, offset: Array) -> View:
+    """Return ``H x + b``, or a function of it: its square, which leaves signs open, tanh, or exp, the mean of counts."""
+
+    def combine(x: Array) -> Array:
+        combined: Array = x @ matrix.T
+        combined += offset
+        return combined
+
+    def square(x: Array) -> Array:
+        combined = combine(x)
+        return np.square(combined, out=combined)
+
+    def saturate(x: Array) -> Array:
+        combined = combine(x)
+        return np.tanh(combined, out=combined)
+
+    def intensity(x: Array) -> Array:
+        mean: Array = np.exp(np.clip(combine(x), np.log(low), np.log(high)))
+        return mean
+
+    words, (low, high) = combine_words(matrix, offset), COUNT_RANGE
+    known = {
+        "linear": View("linear sensor", combine, words),
+        "square": View("square", square, f"squares of {words}"),
+        "saturating": View("saturating sensor", saturate, f"tanh of {words}"),
+        "counts": View("counts", intensity, f"exp of {words}, between {low:g} and {high:g}"),
+    }
+    return known[kind]
+
+
+def partial_view(dims: tuple[int, ...]) -> View:
+    """Return some coordinates as they are."""
+    return View("partial", lambda x: np.take(x, dims, axis=1), f"the coordinates {coordinates(dims)}")
+
+
+def sensor_view(kind: str, matrix: Array, offset: Array, sensors: Array) -> View:
+    """Return ranges, or in a plane bearings, of the place ``P x + b`` in m dimensions from sensors (k, m)."""
+
+    def offsets(x: Array) -> Array:
+        places: Array = x @ matrix.T + offset
+        return places[:, None] - sensors
+
+    def ranges(x: Array) -> Array:
+        away = offsets(x)
+        distances: Array = np.sqrt(np.einsum("nkm,nkm->nk", away, away))
+        return distances
+
+    def bearings(x: Array) -> Array:
+        away = offsets(x)
+        return np.arctan2(away[..., 1], away[..., 0])
+
+    place = f"of the place ({combine_words(matrix, offset)}) from sensors at {listed(sensors)}"
+    if kind == "range":
+        return View(kind, ranges, f"the distance {place}")
+    return View(kind, bearings, f"the bearing {place}")
 
 
 @dataclass(frozen=True)
@@ -24,7 +121,7 @@ class Schedule:
     first: int = 1
 
     def missing(self, step: int) -> bool:
-        """Whether there is no observation at a step."""
+        """Return True if there is no observation at a step."""
         return (step - self.first) % self.period >= self.length
 
     @property
@@ -36,150 +133,172 @@ class Schedule:
         return f"at {steps} and every {self.period} steps later, else missing"
 
 
-@dataclass(frozen=True, eq=False)
-class Gaussian:
-    """A view with independent Gaussian noise of standard deviations `sd`, (k,)."""
+class Sensing:
+    """A view with its noise and its schedule: an object with the functions of the model contract that the noise allows.
 
-    view: View
-    sd: Array
-    schedule: Schedule
-
-    @property
-    def size(self) -> int:
-        """Number of entries of an observation."""
-        return len(self.sd)
-
-    @property
-    def words(self) -> str:
-        """What is observed, in words."""
-        return f"{self.view.words}; {self.schedule.words}"
-
-    @property
-    def noise_words(self) -> str:
-        """The noise in words."""
-        return f"Gaussian, standard deviation {listed(self.sd)}"
-
-    def scaled(self, x: Array) -> Array:
-        """Return the view in standard deviations of its noise, (n, d) -> (n, k), as a grid must resolve it."""
-        return self.view(x) / self.sd
-
-    def observation_mean(self, x: Array, step: int) -> Array:
-        """Mean of the observation, (n, d) -> (n, k)."""
-        return self.view(x)
-
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance of the observation's noise, (k, k)."""
-        return np.diag(self.sd**2)
-
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
-        scaled = self.residuals(z, x)
-        peak = np.log(self.sd).sum() + 0.5 * self.size * math.log(2 * math.pi)
-        return -0.5 * np.einsum("ij,ij->i", scaled, scaled) - peak
-
-    def residuals(self, z: ArrayLike, x: Array) -> Array:
-        """Difference of the observation from its mean at each state, in standard deviations, (n, k)."""
-        scaled = self.view(x)
-        np.subtract(as_observation(z, self.size), scaled, out=scaled)
-        scaled /= self.sd
-        return scaled
-
-    def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """Draw noise of unit scale."""
-        return rng.standard_normal(shape)
-
-    def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
-        """Draw an observation of each state, (n, d) -> (n, k); NaN at a step without."""
-        if self.schedule.missing(step):
-            return np.full((len(x), self.size), np.nan)
-        seen = self.view(x)
-        seen += self.sd * self.noise(seen.shape, rng)
-        return seen
-
-
-@dataclass(frozen=True, eq=False)
-class Angle(Gaussian):
-    """Angles with Gaussian noise, in radians."""
-
-    @property
-    def observation_circular(self) -> tuple[int, ...]:
-        """Indices of the angles: all entries."""
-        return tuple(range(self.size))
-
-    def residuals(self, z: ArrayLike, x: Array) -> Array:
-        """Difference, the short way round, in standard deviations."""
-        difference = as_observation(z, self.size) - self.view(x)
-        return wrap_angles(difference, self.observation_circular) / self.sd
-
-    def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
-        """Draw angles between -pi and pi."""
-        return wrap_angles(super().sample_observation(x, rng, step), self.observation_circular)
-
-
-@dataclass(frozen=True, eq=False)
-class HeavyTailed(Gaussian):
-    """A view with noise from Student's t distribution, of scale `sd` and `freedom` degrees of freedom, above 2."""
-
-    freedom: float
-
-    @property
-    def noise_words(self) -> str:
-        """The noise in words."""
-        return f"Student's t with {self.freedom:.3g} degrees of freedom, scale {listed(self.sd)}"
-
-    def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """Draw noise of unit scale."""
-        return rng.standard_t(self.freedom, shape)
-
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance of the observation's noise, (k, k)."""
-        return np.diag(self.sd**2 * self.freedom / (self.freedom - 2))
-
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
-        nu, scaled = self.freedom, self.residuals(z, x)
-        peak = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - 0.5 * math.log(nu * math.pi)
-        np.square(scaled, out=scaled)
-        scaled /= nu
-        return self.size * peak - np.log(self.sd).sum() - 0.5 * (nu + 1) * np.log1p(scaled).sum(axis=1)
-
-
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """Independent Poisson counts, whose means are the view.
-
-    Their variance is their mean, different from state to state: there is no one `observation_covariance`, and thus no
-    `observation_mean` either, so that no Kalman filter takes a wrong one.
+    In units of the noise the view is `scaled`, as a grid must resolve it.
     """
 
-    view: View
-    size: int
-    schedule: Schedule
+    def __init__(self, view: View, schedule: Schedule, noise_words: str, **functions: Any) -> None:
+        self.view, self.schedule, self.noise_words, self.functions = view, schedule, noise_words, functions
+        self.words, self.scaled = f"{view.words}; {schedule.words}", functions.pop("scaled")
+        vars(self).update(functions)
 
-    @property
-    def words(self) -> str:
-        """What is observed, in words."""
-        return f"counts with mean {self.view.words}; {self.schedule.words}"
 
-    @property
-    def noise_words(self) -> str:
-        """The noise in words."""
-        return "Poisson"
+def gaussian_noise(view: View, sd: Array, schedule: Schedule, freedom: float | None = None) -> Sensing:
+    """Return a view with independent noise of scales `sd`, (k,): Gaussian, or Student's t with `freedom` above 2 degrees.
 
-    def scaled(self, x: Array) -> Array:
-        """Return the view in standard deviations of the counts: twice their root has a variance of one."""
-        return 2 * np.sqrt(self.view(x))
+    Bearings are compared the short way round, and drawn between -pi and pi.
+    """
+    size = len(sd)
+    circular = tuple(range(size)) if view.kind == "bearing" else ()
+    if freedom is None:
+        words, variances = f"Gaussian, standard deviation {listed(sd)}", sd**2
+    else:
+        words = f"Student's t with {freedom:.3g} degrees of freedom, scale {listed(sd)}"
+        variances = sd**2 * freedom / (freedom - 2)
 
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-probability of counts `z`, shape (k,), at each state; (n, d) -> (n,)."""
-        z = as_observation(z, self.size)
+    def residuals(z: ArrayLike, x: Array) -> Array:
+        if circular:
+            return wrap_angles(as_observation(z, size) - view.h(x), circular) / sd
+        scaled = view.h(x)
+        np.subtract(as_observation(z, size), scaled, out=scaled)
+        scaled /= sd
+        return scaled
+
+    def log_likelihood(z: ArrayLike, x: Array, step: int) -> Array:
+        scaled = residuals(z, x)
+        if freedom is None:
+            peak = np.log(sd).sum() + 0.5 * size * math.log(2 * math.pi)
+            values: Array = -0.5 * np.einsum("ij,ij->i", scaled, scaled) - peak
+            return values
+        peak = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(freedom * math.pi)
+        np.square(scaled, out=scaled)
+        scaled /= freedom
+        values = size * peak - np.log(sd).sum() - 0.5 * (freedom + 1) * np.log1p(scaled).sum(axis=1)
+        return values
+
+    def sample_observation(x: Array, rng: Rng, step: int) -> Array:
+        if schedule.missing(step):
+            return np.full((len(x), size), np.nan)
+        drawn = view.h(x)
+        drawn += sd * (rng.standard_normal(drawn.shape) if freedom is None else rng.standard_t(freedom, drawn.shape))
+        return wrap_angles(drawn, circular) if circular else drawn
+
+    functions: dict[str, Any] = {
+        "log_likelihood": log_likelihood,
+        "sample_observation": sample_observation,
+        "observation_mean": lambda x, step: view.h(x),
+        "observation_covariance": lambda step: np.diag(variances),
+        "scaled": lambda x: view.h(x) / sd,
+    }
+    if circular:
+        functions["observation_circular"] = circular
+    return Sensing(view, schedule, words, **functions)
+
+
+def counts(view: View, size: int, schedule: Schedule) -> Sensing:
+    """Return independent Poisson counts, whose means are the view.
+
+    Their variance is their mean, different from state to state: there is no one ``observation_covariance``, and thus no
+    ``observation_mean`` either, so that no Kalman filter takes a wrong one.
+    """
+
+    def log_likelihood(z: ArrayLike, x: Array, step: int) -> Array:
+        z = as_observation(z, size)
         if not (z >= 0).all():
             raise ValueError(f"z: expected counts of at least 0, got {z}")
-        mean = self.view(x)
-        return np.log(mean) @ z - mean.sum(axis=1) - sum(math.lgamma(count + 1) for count in z)
+        mean = view.h(x)
+        values: Array = np.log(mean) @ z - mean.sum(axis=1) - sum(math.lgamma(count + 1) for count in z)
+        return values
 
-    def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
-        """Draw counts at each state, (n, d) -> (n, k); NaN at a step without."""
-        if self.schedule.missing(step):
-            return np.full((len(x), self.size), np.nan)
-        return rng.poisson(self.view(x)).astype(np.float64)
+    def sample_observation(x: Array, rng: Rng, step: int) -> Array:
+        if schedule.missing(step):
+            return np.full((len(x), size), np.nan)
+        return rng.poisson(view.h(x)).astype(np.float64)
+
+    def scaled(x: Array) -> Array:  # twice the root of a count has a variance of one
+        roots: Array = 2 * np.sqrt(view.h(x))
+        return roots
+
+    functions = {"log_likelihood": log_likelihood, "sample_observation": sample_observation, "scaled": scaled}
+    sensing = Sensing(view, schedule, "Poisson", **functions)
+    sensing.words = f"counts with mean {sensing.words}"
+    return sensing
+
+
+# The distribution
+
+
+def draw_view(rng: Rng, system: LongRun) -> View:
+    """Draw a view, in units of the system's own spread."""
+
+    def standardise(directions: Array, offset: Array | float = 0.0) -> tuple[Array, Array]:
+        matrix = rounded(directions / system.spread)
+        return matrix, rounded(offset - matrix @ system.centre)
+
+    dim = system.states.shape[1]
+    kind = choose(rng, {k: share for k, share in VIEWS.items() if dim > 1 or k not in ("bearing", "partial")})
+    if kind == "partial":
+        dims = rng.permutation(dim)[: int(rng.integers(1, min(3, dim - 1) + 1))]
+        return partial_view(tuple(int(i) for i in np.sort(dims)))
+    if kind in ("range", "bearing"):
+        places = 2 if kind == "bearing" else min(dim, int(rng.integers(1, 4)))
+        matrix, offset = standardise(np.eye(dim)[np.sort(rng.permutation(dim)[:places])])
+        count = int(rng.integers(1, 4 if kind == "range" else 3))
+        sensors = rng.standard_normal((count, places))
+        away = rng.uniform(1.5 if kind == "bearing" else 0.3, 4.0, (count, 1))
+        sensors *= away / np.linalg.norm(sensors, axis=1, keepdims=True)
+        return sensor_view(kind, matrix, offset, rounded(sensors))
+    rows = int(rng.integers(1, min(dim, 3) + 1))
+    directions = rng.standard_normal((rows, dim))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    offsets: Array | float = 0.0
+    if kind == "square":
+        offsets = 0.3 * rng.standard_normal(rows)
+    elif kind == "saturating":
+        directions = rng.uniform(0.7, 3.0, (rows, 1)) * directions
+        offsets = 0.3 * rng.standard_normal(rows)
+    elif kind == "counts":
+        directions = rng.uniform(0.4, 1.5, (rows, 1)) * directions
+        offsets = np.log(log_uniform(rng, 0.5, 30.0, rows))
+    return linear_view(kind, *standardise(directions, offsets))
+
+
+def draw_schedule(rng: Rng) -> Schedule:
+    """Draw the steps with an observation: all, or a few every so often."""
+    if rng.random() >= MISSING_SHARE:
+        return Schedule()
+    period = int(rng.integers(6, 26))
+    length = int(rng.integers(1, max(2, period // 5) + 1))
+    return Schedule(period, length, int(rng.integers(1, period - length + 2)))
+
+
+def draw_observation(rng: Rng, system: LongRun) -> tuple[Sensing, tuple[str, ...]]:
+    """Draw an observation, and return it with its special labels."""
+    view, schedule, special = draw_view(rng, system), draw_schedule(rng), rng.random(2)
+    missing = ("missing",) if schedule.period > 1 else ()
+    observed = view.h(system.states)
+    size = observed.shape[1]
+    if view.kind == "counts":
+        return counts(view, size, schedule), missing
+    angle = view.kind == "bearing"
+    circular = tuple(range(size)) if angle else ()
+    spread = np.sqrt(np.diagonal(moments(observed, np.full(len(observed), 1 / len(observed)), circular)[1]))
+    ratio = log_uniform(rng, *NOISE_RANGE, size)
+    sharp = special[0] < SHARP_SHARE
+    if sharp:
+        apart = wrap_angles(view.h(system.one) - view.h(system.other), circular)
+        moved = np.sqrt((apart**2).mean(axis=0) / 2)
+        ratio = np.maximum(ratio, 1.0)
+        ratio[0] = SHARP_RATIO * max(moved[0] / spread[0], 0.2)
+    else:  # small ratios are raised to a common power, such that together they leave enough of the particles
+        small = np.minimum(ratio, 1.0)
+        share = np.log(small).sum()
+        if share < np.log(LEAST_PRODUCT):
+            ratio = np.where(ratio < 1, small ** (np.log(LEAST_PRODUCT) / share), ratio)
+    sd = np.minimum(rounded(ratio * spread), 0.5 if angle else np.inf)
+    labels = (("sharp",) if sharp else ()) + missing
+    if not angle and not sharp and special[1] < HEAVY_TAILED_SHARE:
+        return gaussian_noise(view, sd, schedule, draw_number(rng, 2.5, 6.0)), ("heavy-tailed", *labels)
+    return gaussian_noise(view, sd, schedule), labels

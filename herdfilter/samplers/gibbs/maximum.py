@@ -15,35 +15,121 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
-from herdfilter._numba_options import FAST, INSIDE
-from herdfilter.samplers._compiled import exp
-from herdfilter.samplers.gibbs.bumps import (
-    BOUND,
-    CENTRE,
-    HEIGHT,
-    NARROWNESS,
-    PLACE,
-    STEP,
-    VALUE,
-    WIDTH,
-    empty_bumps,
-    gather,
-    refine,
-    slopes,
-    tabulate,
-)
+from herdfilter.samplers.compiled import FAST, INSIDE, exp
 
+BUMP_REACH = 8.5  # widths; beyond, a positive bump is under 2.1e-16 of its height and left out
+TABLE_STEP = 1.0 / 3.0  # of a table, in widths of the narrowest bump
+
+# Rows of an array of bumps; the last three are worked in
+HEIGHT, CENTRE, NARROWNESS, WIDTH, POWER, RATIO, SHRINK = range(7)
+# Rows of a table: values on a grid, and of its leading maxima the places and what f is at most there
+VALUE, PLACE, BOUND = range(3)
 PIECE = 59  # steps of a table; with two more on either side and the last place a multiple of 4
 BLOCKS = 64  # into which a longer line is divided at once
-CLOSE = 1e-9  # share of the tallest bump by which values hardly differ
-REACH_BELOW = 7.0  # kernel widths; beyond, a sample is under 2.3e-11 of its height and left out
-
+CLOSE_VALUES = 1e-9  # share of the tallest bump by which values hardly differ
+SAMPLE_REACH = 7.0  # kernel widths; beyond, a sample is under 2.3e-11 of its height and left out
 # Columns of a stack of pieces of the line: where they begin and end, and what f is at most there
 LOW, HIGH, LIMIT = range(3)
 
 
+def empty_bumps(count: int) -> Array:
+    """Return room for so many bumps."""
+    return np.zeros((7, count + 8))
+
+
+@njit(**INSIDE)
+def gather(bumps, positive, count, below, low, high, near):
+    """Copy the bumps in reach of [low, high], filled up to whole vectors.
+
+    Return how many are positive, how many there are, and the step of a table that resolves the narrowest of them.
+    """
+    margin = max(1.0, 0.1 * (high - low))
+    found, width = 0, 1e300
+    for j in range(count):
+        near[HEIGHT, found] = bumps[HEIGHT, j]
+        near[CENTRE, found] = bumps[CENTRE, j]
+        near[NARROWNESS, found] = bumps[NARROWNESS, j]
+        near[WIDTH, found] = bumps[WIDTH, j]
+        reach = (BUMP_REACH * bumps[WIDTH, j] if j < positive else below) + margin
+        if low - reach < bumps[CENTRE, j] < high + reach:
+            width = min(width, bumps[WIDTH, j])
+            found += 1
+        if j == positive - 1:
+            above = found
+    while found % 4 != 0:
+        near[HEIGHT, found] = 0.0
+        near[CENTRE, found] = low
+        near[NARROWNESS, found] = 0.0
+        found += 1
+    return above, found, TABLE_STEP * width
+
+
+@njit(**FAST)
+def tabulate(near, count, start, step, cells, table):
+    """Fill in f at `cells` places, or up to three more, from `start` on.
+
+    A Gaussian on a uniform grid takes two multiplications a place: the ratio of neighbours shrinks by a constant factor.
+    """
+    for j in range(count):
+        u = start - near[CENTRE, j]
+        q = near[NARROWNESS, j] * step
+        near[POWER, j] = near[HEIGHT, j] * exp(-0.5 * near[NARROWNESS, j] * u * u)
+        near[RATIO, j] = exp(min(-q * (u + 0.5 * step), 700.0))
+        near[SHRINK, j] = exp(-q * step)
+    for k in range(0, cells, 4):
+        t0 = t1 = t2 = t3 = 0.0
+        for j in range(count):
+            p, r, q = near[POWER, j], near[RATIO, j], near[SHRINK, j]
+            t0 += p
+            p, r = p * r, r * q
+            t1 += p
+            p, r = p * r, r * q
+            t2 += p
+            p, r = p * r, r * q
+            t3 += p
+            near[POWER, j], near[RATIO, j] = p * r, r * q
+        table[VALUE, k], table[VALUE, k + 1], table[VALUE, k + 2], table[VALUE, k + 3] = t0, t1, t2, t3
+
+
+@njit(**INSIDE)
+def refine(near, count, x, step):
+    """Local maximum around x and its value: Newton's method, bisecting where a step leaves the bracket."""
+    low, high = x - 1.5 * step, x + 1.5 * step
+    value = 0.0
+    for _ in range(60):
+        value, slope, curvature = bump_slopes(near, count, x)
+        if slope > 0.0:
+            low = x
+        else:
+            high = x
+        moved = x - slope / curvature if curvature < 0.0 else low - 1.0
+        if not low <= moved <= high:
+            moved = 0.5 * (low + high)
+        change = moved - x
+        x = moved
+        # Newton's method converges quadratically: the step just taken leaves an error near its square
+        if abs(change) < 1e-7 * step:
+            value += 0.5 * slope * change
+            break
+    return x, value
+
+
+@njit(**FAST)
+def bump_slopes(bumps, count, x):
+    """f, f' and f'' at x."""
+    value = slope = curvature = 0.0
+    for j in range(count):
+        u = x - bumps[CENTRE, j]
+        a = bumps[NARROWNESS, j] * u
+        g = bumps[HEIGHT, j] * exp(-0.5 * a * u)
+        value += g
+        slope -= a * g
+        curvature += (a * a - bumps[NARROWNESS, j]) * g
+    return value, slope, curvature
+
+
 class Search(NamedTuple):
-    """What `maximise` works in: bumps in reach of a piece of the line, its table, and a stack of pieces."""
+    """What `maximise_bumps` works in: bumps in reach of a piece of the line, its table, and a stack of pieces."""
 
     near: Array
     table: Array
@@ -51,12 +137,12 @@ class Search(NamedTuple):
 
 
 def empty_search(count: int) -> Search:
-    """Return what `maximise` works in, for so many bumps."""
+    """Return what `maximise_bumps` works in, for so many bumps."""
     return Search(empty_bumps(count), np.zeros((3, PIECE + 5 + BLOCKS)), np.zeros((16 * BLOCKS, 3)))
 
 
 @njit(**INSIDE)
-def maximise(bumps, positive, count, guess, near, table, stack):
+def maximise_bumps(bumps, positive, count, guess, near, table, stack):
     """Position of the maximum of `count` bumps, the first `positive` of them of positive height.
 
     A good `guess` spares work; near, table and stack are those of `Search`.
@@ -68,14 +154,14 @@ def maximise(bumps, positive, count, guess, near, table, stack):
     for j in range(positive, count):
         deepest = min(deepest, bumps[HEIGHT, j])
     top = bumps[HEIGHT, tallest]
-    below = np.sqrt(REACH_BELOW**2 + 2.0 * np.log(max(-deepest / top, 1.0)))
+    below = np.sqrt(SAMPLE_REACH**2 + 2.0 * np.log(max(-deepest / top, 1.0)))
     best, best_value = guess, 0.0
     for k in range(2):
         x = guess if k == 0 else bumps[CENTRE, tallest]
-        value = slopes(bumps, count, x)[0] - CLOSE * top  # a refined place wins against one close by
+        value = bump_slopes(bumps, count, x)[0] - CLOSE_VALUES * top  # a refined place wins against one close by
         if value > best_value:
             best, best_value = x, value
-    stack[0, LOW], stack[0, HIGH] = narrow(bumps, positive, top, max(best_value, CLOSE * top))
+    stack[0, LOW], stack[0, HIGH] = narrow_interval(bumps, positive, top, max(best_value, CLOSE_VALUES * top))
     stack[0, LIMIT] = np.inf
     size = 1
     while size > 0:
@@ -84,27 +170,28 @@ def maximise(bumps, positive, count, guess, near, table, stack):
         if stack[size, LIMIT] > best_value:
             above, found, step = gather(bumps, positive, count, below, low, high, near)
             if high - low > PIECE * step and size + BLOCKS <= len(stack):
-                size = divide(near, above, low, high, step, size, stack)
+                size = divide_line(near, above, low, high, step, size, stack)
             else:
                 step = max(step, (high - low) / PIECE)
-                best, best_value = search(near, found, low, high, step, best, best_value, 0.5 * CLOSE * top, table)
+                tie = 0.5 * CLOSE_VALUES * top
+                best, best_value = search_table(near, found, low, high, step, best, best_value, tie, table)
     return best
 
 
 @njit(**FAST)
-def narrow(bumps, positive, top, floor):
+def narrow_interval(bumps, positive, top, floor):
     """Interval outside of which the positive bumps together stay below `floor`, and with them f."""
     low, high = np.inf, -np.inf
     deviations = np.sqrt(2.0 * np.log(positive * top / floor))
     for j in range(positive):
-        reach = deviations * bumps[WIDTH, j] + STEP if positive * bumps[HEIGHT, j] > floor else -np.inf
+        reach = deviations * bumps[WIDTH, j] + TABLE_STEP if positive * bumps[HEIGHT, j] > floor else -np.inf
         low = min(low, bumps[CENTRE, j] - reach)
         high = max(high, bumps[CENTRE, j] + reach)
     return low, high
 
 
 @njit(**FAST)
-def divide(near, positive, low, high, step, size, stack):
+def divide_line(near, positive, low, high, step, size, stack):
     """Put the blocks of a line on the stack, the one of the highest limit on top; return the size of the stack.
 
     In a block, f is at most the sum of the positive bumps' largest values.
@@ -130,7 +217,7 @@ def divide(near, positive, low, high, step, size, stack):
 
 
 @njit(**INSIDE)
-def search(near, count, low, high, step, best, best_value, tie, table):
+def search_table(near, count, low, high, step, best, best_value, tie, table):
     """Tabulate f in [low, high] and refine the leading local maxima, the most promising first; of a tie, take the last."""
     cells = int(np.ceil((high - low) / step)) + 5
     start = low - 2.0 * step

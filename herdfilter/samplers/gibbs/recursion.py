@@ -1,34 +1,114 @@
-"""Compiled recursion of continuous herded Gibbs sampling, in a frame where the kernel is a unit Gaussian.
-
-Coordinate i of x sees of every component the density of the other coordinates, and of every earlier point the distance over
-them. What both need is kept up to date as x moves.
-"""
+"""What the recursion of continuous herded Gibbs sampling is given: the target's conditionals, and room to work in."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from herdfilter._checks import Array
-from herdfilter._numba_options import CALLED, FAST, INSIDE
-from herdfilter.samplers._compiled import exp
-from herdfilter.samplers.gibbs.bumps import CENTRE, HEIGHT, NARROWNESS, WIDTH
-from herdfilter.samplers.gibbs.maximum import maximise
-from herdfilter.samplers.gibbs.target import FACTOR, INVERSE, LOG_WEIGHT, Room, Target
+from herdfilter.samplers.compiled import CALLED, FAST, INSIDE, exp
+from herdfilter.samplers.gibbs.maximum import (
+    CENTRE,
+    HEIGHT,
+    NARROWNESS,
+    WIDTH,
+    Search,
+    empty_bumps,
+    empty_search,
+    maximise_bumps,
+)
+from herdfilter.samplers.herding.frame import KernelFrame
 
-NEGLIGIBLE = 27.6  # log of 1e12: bumps so far below the highest are left out of an objective
-SETTLED = 1e-12  # kernel widths: a sweep that moves no coordinate further is the last
+LONG = 1e7  # squared distances above which their differences lose digits that matter
+
+# Rows of what is known beforehand of the conditional bump of every coordinate and component; two more are those of bumps
+LOG_WEIGHT, INVERSE, FACTOR = 0, 1, 4
+NEGLIGIBLE_LOG_BUMP = 27.6  # log of 1e12: bumps so far below the highest are left out of an objective
+SETTLED_MOVE = 1e-12  # kernel widths: a sweep that moves no coordinate further is the last
 
 
-def mode(density: Target, component: int, room: Room) -> Array:
+class ConditionalTarget(NamedTuple):
+    """The density that is conditioned on: M components in d dimensions.
+
+    The rows of ``bumps`` (5, d, M) are the log weight where the other coordinates are at their means, the factor from weight
+    to height, one over the squared width, the width, and one over the diagonal entry of the precision. ``means`` has shape
+    (M, d), ``precision`` (M, d, d), or (1, d, d) where it is shared.
+    """
+
+    bumps: Array
+    means: Array
+    precision: Array
+
+
+class GibbsWorkspace(NamedTuple):
+    """What the recursion works in."""
+
+    x: Array
+    residual: Array
+    score: Array
+    closeness: Array
+    kept: NDArray[np.int64]
+    weight: Array
+    bumps: Array
+    search: Search
+
+
+def target_of(frame: KernelFrame, before: float, after: float) -> ConditionalTarget:
+    """Tabulate the conditionals of a mixture, of variances added before and after conditioning."""
+    precision, log_det = frame.precisions(before)
+    inverse = 1.0 / np.diagonal(precision, axis1=1, axis2=2)
+    width = np.sqrt(inverse + after)
+    bumps = np.empty((5, *frame.means.T.shape))
+    bumps[LOG_WEIGHT] = (frame.log_weights[:, None] + 0.5 * (log_det[:, None] + np.log(inverse))).T
+    for row, values in ((FACTOR, 1.0 / width), (NARROWNESS, width**-2.0), (WIDTH, width), (INVERSE, inverse)):
+        bumps[row] = values.T
+    return ConditionalTarget(bumps, np.ascontiguousarray(frame.means), np.ascontiguousarray(precision))
+
+
+def gibbs_workspace(target: ConditionalTarget, n: int) -> GibbsWorkspace:
+    """Allocate what the recursion of n points works in."""
+    components, d = target.means.shape
+    most = components + n
+    return GibbsWorkspace(
+        np.zeros(d),
+        np.zeros((components, d)),
+        np.zeros(components),
+        np.zeros(n),
+        np.zeros(most + 1, np.int64),
+        np.zeros(most + 1),
+        empty_bumps(most),
+        empty_search(most),
+    )
+
+
+def is_wide(target: ConditionalTarget, first: Array) -> bool:
+    """Whether squared distances between components, or to the first point, get so long that they must be taken afresh."""
+    extent = np.ptp(np.vstack((target.means, first)), axis=0)
+    sharpest = np.maximum(np.diagonal(target.precision, axis1=1, axis2=2).max(axis=0), 1.0)
+    return bool(extent**2 @ sharpest > LONG)
+
+
+def origins(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the sweeps of every point start: at the latest point of its component, at first the component's mean."""
+    origin = -1 - labels
+    for label in np.unique(labels):
+        of_label = np.flatnonzero(labels == label)
+        origin[of_label[1:]] = of_label[:-1]
+    return origin
+
+
+def mode(density: ConditionalTarget, component: int, room: GibbsWorkspace) -> Array:
     """Maximum of a mixture density, (d,): from the mean of a component up along one coordinate after the other."""
     x = np.empty((len(room.x), 1))
-    herd(density, np.array([-1 - component]), 0, 200, False, False, x, room)
+    herd_coordinates(density, np.array([-1 - component]), 0, 200, False, False, x, room)
     return x[:, 0]
 
 
 @njit(**CALLED)
-def herd(target, origin, first, sweeps, effective_count, careful, points, room):
+def herd_coordinates(target, origin, first, sweeps, effective_count, careful, points, room):
     """Fill in the columns of points (d, n) from `first` on, given those before.
 
     The sweeps of point t start where column ``origin[t]`` of `points` says, or, counted from -1 downwards, the mean of a
@@ -56,11 +136,11 @@ def herd(target, origin, first, sweeps, effective_count, careful, points, room):
             size = total * total / squares if effective_count else float(t)
             for j in range(positive if t > 0 else 0):
                 bumps[HEIGHT, j] *= (size + 1.0) / size
-            e = maximise(bumps, positive, positive + found, x[i], near, table, stack) - x[i]
-            transition(precision, i, e, residual)
+            e = maximise_bumps(bumps, positive, positive + found, x[i], near, table, stack) - x[i]
+            update_residuals(precision, i, e, residual)
             x[i] += e
             longest = max(longest, abs(e))
-            if i == d - 1 and longest < SETTLED:
+            if i == d - 1 and longest < SETTLED_MOVE:
                 break
         for i in range(d):
             points[i, t] = x[i]
@@ -80,7 +160,7 @@ def measure(means, precision, x, residual):
 
 
 @njit(**INSIDE)
-def transition(precision, i, e, residual):
+def update_residuals(precision, i, e, residual):
     """Update the residuals after coordinate i has moved by e."""
     components, d = residual.shape
     for m in range(components):
@@ -116,7 +196,7 @@ def weigh(log_weight, count, kept, weight):
     for k in range(count):
         kept[found] = k
         weight[found] = log_weight[k] - peak
-        found += log_weight[k] >= peak - NEGLIGIBLE
+        found += log_weight[k] >= peak - NEGLIGIBLE_LOG_BUMP
     for k in range(found):
         weight[k] = exp(weight[k])
     # apart from the loop that stores: the order of a sum must not depend on where the arrays lie

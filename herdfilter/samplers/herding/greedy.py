@@ -1,4 +1,4 @@
-"""Greedy kernel herding: one search for all dimensions, from candidates that are the same at every step."""
+"""The loop of kernel herding, compiled: points placed one after the other, and placed again."""
 
 from __future__ import annotations
 
@@ -6,23 +6,107 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
+from numba import njit
 
 from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
+from herdfilter.samplers.compiled import CALLED, FAST, exp
 from herdfilter.samplers.herding.frame import KernelFrame
-from herdfilter.samplers.herding.objective import climbing_room, no_samples, smoothed_target
-from herdfilter.samplers.herding.search import search
+from herdfilter.samplers.herding.objective import climb, climb_workspace, no_samples, objective, smoothed_target
 from herdfilter.samplers.mapped import largest_remainders
 
-STEPS = 30  # of a climb, at most; few take ten
+TIED_HEIGHTS = 1e-9  # share of the expected kernel by which heights count as equal
+CLIMB_STEPS = 30  # of a climb, at most; few take ten
 
 
-def herd(frame: KernelFrame, n: int, steps: int = STEPS) -> Array:
+@njit(**CALLED)
+def place_points(target, samples, candidate, tables, first, n, moves, steps, room):
+    """Fill in the samples from the `first` to the n-th, then move all n in turn, `moves` times in all.
+
+    A new sample climbs from the candidate at which the objective is highest, one that moves from where it is, with a weight
+    of zero for the while; climbs take at most so many steps. The objective is kept up to date at all candidates (d, C),
+    O(C d) per point, in `tables` (3, C): the expected kernel, the sum of the kernels, and their difference. Returns the
+    height that the last climb reached.
+    """
+    d = len(samples.point)
+    expected, kernels, value = tables[0], tables[1], tables[2]
+    x, gradient = room.vectors[5], room.vectors[6]
+    if first < n:
+        _expect(target, samples, candidate, expected, value, x, gradient, room)
+    height = 0.0
+    for step in range(n - first + moves):
+        s = first + step
+        moving = s >= n
+        count = s
+        if moving:
+            s, count = (s - n) % n, n
+            for i in range(d):
+                x[i] = samples.point[i, s]
+            for w in range(len(samples.weight)):
+                samples.weight[w, s] = 0.0
+        else:
+            c = _highest(expected, kernels, value, 1.0 / (s + 1))
+            for i in range(d):
+                x[i] = candidate[i, c]
+        height = climb(target, samples, count, 1.0 / (count if moving else count + 1), x, steps, room)
+        for i in range(d):
+            samples.point[i, s] = x[i]
+        # The widths count in proportion, as in the target.
+        for w in range(len(samples.weight)):
+            samples.weight[w, s] = samples.narrowness[w, 0] ** -0.5
+        if not moving:
+            _add_kernel(kernels, candidate, x, samples.narrowness, 1.0, value)
+    return height
+
+
+@njit(**FAST)
+def _expect(target, samples, candidate, expected, scratch, x, gradient, room):
+    """Set the expected kernel at every candidate."""
+    d, count = candidate.shape
+    # Not a literal, for which callees would be compiled apart.
+    none = 0 * count
+    for m in range(target.centre.shape[1] if target.shared else 0):
+        for i in range(d):
+            x[i] = target.centre[i, m]
+        _add_kernel(expected, candidate, x, target.narrowness, target.height[0, m], scratch)
+    for c in range(0 if target.shared else count):
+        for i in range(d):
+            x[i] = candidate[i, c]
+        expected[c] = objective(target, samples, none, 1.0, x, gradient, room)[0]
+
+
+@njit(**FAST)
+def _highest(expected, kernels, value, scale):
+    """Return the candidate at which the objective is highest, the first of those where it is to within rounding."""
+    best = 0
+    for c in range(len(value)):
+        value[c] = expected[c] - scale * kernels[c]
+        if value[c] > value[best] + TIED_HEIGHTS * expected[best]:
+            best = c
+    return best
+
+
+@njit(**FAST)
+def _add_kernel(sums, candidate, x, narrowness, weight, scratch):
+    """Add weight exp(-sum_i narrowness[0, i] (c - x)_i^2 / 2) to the sum of every candidate c."""
+    count = len(sums)
+    for c in range(count):
+        scratch[c] = 0.0
+    for i in range(len(x)):
+        place, half = x[i], -0.5 * narrowness[0, i]
+        for c in range(count):
+            u = candidate[i, c] - place
+            scratch[c] += half * u * u
+    for c in range(count):
+        sums[c] += weight * exp(scratch[c])
+
+
+def herd_greedily(frame: KernelFrame, n: int, steps: int = CLIMB_STEPS) -> Array:
     """Herd n points of equal weight in a frame that is turned, each by one climb from the best candidate; (n, d)."""
     target, candidate = smoothed_target(frame, (1.0,), (1.0,)), candidates(frame, n)
     d, count = candidate.shape
     samples = no_samples(n, d, (1.0,))
-    search(target, samples, candidate, np.zeros((3, count)), 0, n, 0, steps, climbing_room(target, samples))
+    place_points(target, samples, candidate, np.zeros((3, count)), 0, n, 0, steps, climb_workspace(target, samples))
     return np.ascontiguousarray(samples.point[:, :n].T)
 
 

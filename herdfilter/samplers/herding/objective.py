@@ -16,15 +16,16 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
-from herdfilter._numba_options import FAST, INSIDE
-from herdfilter.samplers._compiled import exp
+from herdfilter.samplers.compiled import FAST, INSIDE, exp
 from herdfilter.samplers.herding.frame import KernelFrame
 
 # Loops run over whole vectors of the processor: arrays are filled up with bumps of no height.
 PAD = 8
+CONVERGED_RISE = 1e-12  # relative rise promised by a step at which the climb ends
+VOICELESS_SHARE = 1e-3  # share of a component without a say in the shape of a climb
 
 
-class Target(NamedTuple):
+class SmoothedTarget(NamedTuple):
     """The mixture smoothed by kernels of W widths, and what a climb begins with.
 
     Where all components share one diagonal covariance, `narrowness` (W, d) is its inverse. Else precisions are
@@ -49,7 +50,7 @@ class Samples(NamedTuple):
     narrowness: Array
 
 
-class Room(NamedTuple):
+class ClimbWorkspace(NamedTuple):
     """Working memory of a climb."""
 
     hessian: Array
@@ -59,15 +60,15 @@ class Room(NamedTuple):
     kernel: Array
 
 
-def whole(count: int) -> int:
+def padded_size(count: int) -> int:
     """Return the multiple of PAD that is not below `count`."""
     return -(-count // PAD) * PAD
 
 
-def smoothed_target(frame: KernelFrame, widths: tuple[float, ...], shares: tuple[float, ...]) -> Target:
+def smoothed_target(frame: KernelFrame, widths: tuple[float, ...], shares: tuple[float, ...]) -> SmoothedTarget:
     """Return the mixture of a turned frame, smoothed by kernels of these widths, which count as much as `shares` say."""
     d, components = frame.means.shape[1], len(frame.means)
-    room, shared, W = whole(components), len(frame.covariances) == 1, len(widths)
+    room, shared, W = padded_size(components), len(frame.covariances) == 1, len(widths)
     height, centre = np.zeros((W, room)), np.zeros((d, room))
     by_component = shared or room < d
     precision = np.zeros((W, 1 if shared else room, d, d) if by_component else (W, d, d, room))
@@ -81,19 +82,19 @@ def smoothed_target(frame: KernelFrame, widths: tuple[float, ...], shares: tuple
             precision[k, :, :, : len(inverse)] = np.moveaxis(inverse, 0, -1)
     narrowness = np.diagonal(precision[:, 0], axis1=1, axis2=2).copy() if shared else np.empty((W, 0))
     covariance = frame.covariances + widths[-1] ** 2 * np.eye(d)
-    return Target(shared, by_component, height, centre, precision, narrowness, np.ascontiguousarray(covariance))
+    return SmoothedTarget(shared, by_component, height, centre, precision, narrowness, np.ascontiguousarray(covariance))
 
 
 def no_samples(n: int, dim: int, widths: tuple[float, ...]) -> Samples:
     """Return room for n points of no weight."""
     narrowness = np.repeat(np.array(widths)[:, None] ** -2.0, dim, axis=1)
-    return Samples(np.zeros((len(widths), whole(n))), np.zeros((dim, whole(n))), narrowness)
+    return Samples(np.zeros((len(widths), padded_size(n))), np.zeros((dim, padded_size(n))), narrowness)
 
 
-def climbing_room(target: Target, samples: Samples) -> Room:
+def climb_workspace(target: SmoothedTarget, samples: Samples) -> ClimbWorkspace:
     """Return working memory for `climb`."""
     d, components = target.centre.shape
-    return Room(
+    return ClimbWorkspace(
         np.empty((d, d)),
         np.empty((7, d)),
         np.empty(components),
@@ -182,3 +183,98 @@ def objective(target, samples, count, scale, x, gradient, room):
             w, samples.weight, samples.point, samples.narrowness, count, -scale, x, gradient, room.kernel
         )
     return mu + kernels, mu - kernels
+
+
+# Inlined by force: compiled apart from its caller, and then again with it, it would round differently in the process that
+# compiles it and in those that find it in the cache.
+@njit(**INSIDE, forceinline=True)
+def climb(target, samples, count, scale, x, steps, room):
+    """Climb from x by BFGS with backtracking; x becomes the place reached, whose height is returned.
+
+    The objective may rise by many orders of magnitude on the way. The quasi-Newton model is therefore one of its gradient
+    over its curvature, the sum of all bumps: for a lone component this is linear in x, however far away the mean is.
+    """
+    d, h = len(x), room.hessian
+    gradient, step, trial, change = room.vectors[0], room.vectors[1], room.vectors[2], room.vectors[3]
+    longest = max(1.0, np.sqrt(d) / 2.0)
+    count = (count + PAD - 1) // PAD * PAD
+    value, curvature = objective(target, samples, count, scale, x, gradient, room)
+    _start_model(target, h, room.share)
+    for i in range(d):
+        gradient[i] /= max(curvature, 1e-300)
+    for _ in range(steps):
+        slope, length = _multiply(h, gradient, step)
+        if not slope > CONVERGED_RISE:
+            break
+        rate = min(1.0, longest / np.sqrt(length))
+        climbed, steepness = value, curvature
+        for _ in range(30):
+            for i in range(d):
+                trial[i] = x[i] + rate * step[i]
+            climbed, steepness = objective(target, samples, count, scale, trial, change, room)
+            if climbed >= value + 1e-4 * rate * slope * curvature:
+                break
+            rate *= 0.5
+        if climbed <= value:
+            break
+        value, curvature = climbed, steepness
+        for i in range(d):
+            step[i] *= rate
+            new = change[i] / curvature
+            change[i], gradient[i] = gradient[i] - new, new
+            x[i] = trial[i]
+        _update_model(h, step, change, trial)
+    return value
+
+
+@njit(**INSIDE)
+def _start_model(target, h, share):
+    """Set the inverse Hessian to the components' covariances, averaged by their shares: exact for a lone component."""
+    d, shared = len(h), len(target.covariance) == 1
+    most = total = 0.0
+    for m in range(len(share)):
+        most = max(most, share[m])
+    alone = shared or not most > 0.0
+    for i in range(d):
+        for j in range(d):
+            h[i, j] = 0.0
+        if alone:
+            h[i, i] = target.covariance[0, i, i]
+    for m in range(0 if alone else len(target.covariance)):
+        if share[m] > VOICELESS_SHARE * most:
+            total += share[m]
+    for m in range(0 if alone else len(target.covariance)):
+        if share[m] > VOICELESS_SHARE * most:
+            for i in range(d):
+                for j in range(d):
+                    h[i, j] += share[m] / total * target.covariance[m, i, j]
+
+
+@njit(**FAST)
+def _multiply(h, gradient, step):
+    """Set step to h @ gradient; return its product with the gradient and its squared length."""
+    slope = length = 0.0
+    for i in range(len(step)):
+        total = 0.0
+        for j in range(len(step)):
+            total += h[i, j] * gradient[j]
+        step[i] = total
+        slope += total * gradient[i]
+        length += total * total
+    return slope, length
+
+
+@njit(**FAST)
+def _update_model(h, s, y, hy):
+    """Update the inverse Hessian of minus the objective, by BFGS: s is the step, y the fall of the gradient along it."""
+    d, sy = len(s), 0.0
+    for i in range(d):
+        sy += s[i] * y[i]
+    if not sy > 0.0:
+        return
+    yhy, _ = _multiply(h, y, hy)
+    a, b = (1.0 + yhy / sy) / sy, 1.0 / sy
+    for i in range(d):
+        p, q = a * s[i] - b * hy[i], b * s[i]
+        for j in range(d):
+            h[i, j] += p * s[j] - q * hy[j]

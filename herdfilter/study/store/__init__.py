@@ -23,8 +23,7 @@ is refused, and the row named. It keeps nobody out who writes digests, too.
 
 from __future__ import annotations
 
-from herdfilter.study.store.reading import Store, open_for_reading
-from herdfilter.study.store.schema import FILE_NAME, StoreError
+from herdfilter.study.store.reading import FILE_NAME, Store, StoreError, open_for_reading
 from herdfilter.study.store.writing import WritableStore, open_store
 
 __all__ = ["FILE_NAME", "Store", "StoreError", "WritableStore", "open_for_reading", "open_store"]

@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter.study.description import differences
-from herdfilter.study.store.machine import machine, versions
-from herdfilter.study.store.reading import Store, open_for_reading
-from herdfilter.study.store.schema import (
+from herdfilter.study.machine import machine, versions
+from herdfilter.study.plan import Study, differences
+from herdfilter.study.store.reading import (
     OWN,
     SCHEMA,
+    Store,
     StoreError,
     connected,
     digest_of,
     is_empty,
+    open_for_reading,
     packed,
     quoted,
 )
-from herdfilter.study.study import Study
-from herdfilter.study.tasks import Outcome
+from herdfilter.study.tasks import TaskResult
 
 _COSMETIC = (
     "title",
@@ -60,7 +60,7 @@ class WritableStore(Store):
     --------
     >>> from pathlib import Path
     >>> from herdfilter.study.store import open_store
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> study = plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=2)
     >>> with open_store(Path("study.sqlite"), study) as store:
     ...     store.begin("by hand")
@@ -84,7 +84,7 @@ class WritableStore(Store):
         with self._transaction():
             self._session = self._put("sessions", row)
 
-    def add(self, outcomes: Iterable[Outcome]) -> None:
+    def add(self, outcomes: Iterable[TaskResult]) -> None:
         """Commit what was finished.
 
         Raises
@@ -96,7 +96,7 @@ class WritableStore(Store):
             for outcome in outcomes:
                 self._insert(outcome)
 
-    def _insert(self, outcome: Outcome) -> None:
+    def _insert(self, outcome: TaskResult) -> None:
         row = outcome.task._asdict() | dict(outcome.row)
         row |= {"task_seconds": outcome.seconds, "session": self._session}
         for name in row.keys() - self._columns - set(OWN):
@@ -157,7 +157,7 @@ def open_store(path: Path | None, study: Study, resume: bool = False) -> Writabl
     Examples
     --------
     >>> from herdfilter.study.store import open_store
-    >>> from herdfilter.study.study import plan_study
+    >>> from herdfilter.study.plan import plan_study
     >>> study = plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=2)
     >>> with open_store(None, study) as store:  # in memory
     ...     print(store.name, store.finished())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.filters.kalman.histories import selected
+from herdfilter.filters.kalman.histories import select_histories
 
 Z = [[0.3], None, [1.1], [-0.4]]
 
@@ -74,7 +74,7 @@ def test_selected_histories_keep_their_weights_or_share_those_of_the_rest():
     rng = np.random.default_rng(5)
     for room in (1, 7, 30):
         weights = rng.dirichlet(np.full(40, 0.3))
-        chosen, kept = selected(weights, room)
+        chosen, kept = select_histories(weights, room)
         assert len(chosen) == room == len(np.unique(chosen))
         assert kept.sum() == pytest.approx(1.0)
         level = kept.min()
@@ -82,7 +82,7 @@ def test_selected_histories_keep_their_weights_or_share_those_of_the_rest():
         large = weights > level * (1 + 1e-9)
         np.testing.assert_array_equal(kept[np.isin(chosen, np.flatnonzero(large))], weights[large])
         np.testing.assert_allclose(kept[~np.isin(chosen, np.flatnonzero(large))], level)
-    np.testing.assert_array_equal(selected(np.array([0.5, 0.0, 0.5]), 2)[0], [0, 2])
+    np.testing.assert_array_equal(select_histories(np.array([0.5, 0.0, 0.5]), 2)[0], [0, 2])
 
 
 class Compass:

@@ -61,7 +61,7 @@ def test_particles_tend_to_the_posterior_of_all_histories(linear_modes, enumerat
 @pytest.mark.parametrize(("modes", "even"), [("herded", 0.0), ("herded", 1.0), ("random", 0.1)])
 def test_weights_are_right_whatever_a_mode_is_allotted(linear_modes, enumerated, monkeypatch, modes, even):
     """The evidence of random particles is unbiased: the mean over many runs is the exact one."""
-    monkeypatch.setattr(of_modes, "EVEN", even)
+    monkeypatch.setattr(of_modes, "EVEN_SHARE", even)
     model = linear_modes(5)
     z = np.array([[1.0], [-0.5]])
     exact = np.exp(enumerated(model, z)[3].sum())

@@ -7,7 +7,6 @@ import pytest
 from numba import njit
 from scipy.optimize import minimize_scalar
 
-from herdfilter.samplers.gibbs import bumps as rows
 from herdfilter.samplers.gibbs import maximum as compiled
 
 LEFT_OUT = 2e-8  # of all subtracted height: what samples out of reach may contribute
@@ -15,7 +14,7 @@ LEFT_OUT = 2e-8  # of all subtracted height: what samples out of reach may contr
 
 @njit
 def maximise(bumps, positive, count, guess, near, table, stack):
-    return compiled.maximise(bumps, positive, count, guess, near, table, stack)
+    return compiled.maximise_bumps(bumps, positive, count, guess, near, table, stack)
 
 
 class Bumps:
@@ -56,9 +55,9 @@ class Bumps:
 
     def argmax(self, guess):
         n = len(self.height)
-        bumps, search = rows.empty_bumps(n), compiled.empty_search(n)
-        bumps[rows.HEIGHT, :n], bumps[rows.CENTRE, :n] = self.height, self.centre
-        bumps[rows.NARROWNESS, :n], bumps[rows.WIDTH, :n] = self.narrowness, self.narrowness**-0.5
+        bumps, search = compiled.empty_bumps(n), compiled.empty_search(n)
+        bumps[compiled.HEIGHT, :n], bumps[compiled.CENTRE, :n] = self.height, self.centre
+        bumps[compiled.NARROWNESS, :n], bumps[compiled.WIDTH, :n] = self.narrowness, self.narrowness**-0.5
         return maximise(bumps, self.positive, n, float(guess), *search)
 
     def highest(self, grid):

@@ -13,7 +13,7 @@ from herdfilter.samplers import (
     Polished,
     SobolSampling,
 )
-from herdfilter.samplers.herding.groups import far_groups, unlike_groups
+from herdfilter.samplers.herding.frame import far_groups, unlike_groups
 from herdfilter.testing import hostile_mixture
 
 HERDING = [KernelHerding(), ContinuousHerdedGibbs()]

@@ -3,8 +3,7 @@
 import numpy as np
 
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.line.cells import as_line
-from herdfilter.samplers.line.crowds import condensed
+from herdfilter.samplers.line import as_line, condensed
 
 
 def test_few_components_have_the_density_of_many():

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import logsumexp, softmax
 
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.line.densities import log_densities
+from herdfilter.samplers.line import log_densities
 from herdfilter.testing import hostile_mixture
 
 

@@ -1,0 +1,151 @@
+"""Probability distributions of the library `particles`: their moments, and states from standard normal noise."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy
+from particles import distributions as dists
+
+from herdfilter._checks import Array
+from herdfilter.mixture import GaussianMixture
+
+SMALLEST_PROBABILITY = 1e-300
+"""Probabilities are clipped to at least this, and to below one, before quantiles are taken."""
+
+
+class Gaussians(NamedTuple):
+    """N(means[i], factors[i] @ factors[i].T) for each of n states; one factor if all share it.
+
+    Attributes
+    ----------
+    means : ndarray, shape (n, d)
+    factors : ndarray, shape (n, d, d) or (1, d, d)
+    """
+
+    means: Array
+    factors: Array
+
+    def shared(self) -> bool:
+        """Return True if all states have the same covariance."""
+        return bool((self.factors == self.factors[0]).all())
+
+    @property
+    def covariances(self) -> Array:
+        """Covariances, (n, d, d) or (1, d, d)."""
+        return self.factors @ self.factors.transpose(0, 2, 1)
+
+    def at(self, noise: Array) -> Array:
+        """Return the states (n, d) for noise (n, d) from N(0, I)."""
+        shared = len(self.factors) == 1
+        offsets: Array = noise @ self.factors[0].T if shared else (self.factors @ noise[:, :, None])[:, :, 0]
+        return self.means + offsets
+
+
+def as_gaussians(law: Any, n: int) -> Gaussians | None:
+    """Return the Gaussians that a distribution stands for, given n states; None if it is of another kind."""
+    if type(law) is dists.VaryingCovNormal:
+        return Gaussians(np.broadcast_to(law.loc, (n, law.dim)), law.L)
+    if type(law) is dists.MvNormal:
+        means, scales = np.broadcast_to(law.loc, (n, law.dim)), np.asarray(law.scale)
+        scales = np.broadcast_to(scales, (n if scales.ndim == 2 else 1, law.dim))
+        return Gaussians(means, scales[:, :, None] * law.L)
+    parts = law.dists if type(law) is dists.IndepProd else (law,)
+    found = [_line(part) for part in parts]
+    if any(part is None for part in found):
+        return None
+    means, scales = (np.stack([np.broadcast_to(np.ravel(part[i]), n) for part in found if part], axis=1) for i in (0, 1))
+    scales = scales[:1] if (scales == scales[0]).all() else scales
+    return Gaussians(means, scales[:, :, None] * np.eye(len(parts)))
+
+
+def _line(law: Any) -> tuple[Any, Any] | None:
+    """Return mean and standard deviation of a Gaussian distribution in one dimension; None if it is of another kind."""
+    if type(law) is dists.Normal:
+        return law.loc, law.scale
+    if type(law) is dists.Dirac:
+        return law.loc, 0.0
+    if type(law) is dists.LinearD:
+        base = _line(law.base_dist)
+        return base and (law.a * np.asarray(base[0]) + law.b, np.abs(law.a) * np.asarray(base[1]))
+    return None
+
+
+def as_mixture_on_line(law: Any) -> GaussianMixture | None:
+    """Convert a 1-D Gaussian mixture from `particles`; None for other distributions."""
+    parts = [_line(part) for part in law.components] if type(law) is dists.Mixture else [None]
+    if any(part is None for part in parts):
+        return None
+    means, scales = np.array([part for part in parts if part]).T
+    return GaussianMixture(np.ravel(law.pk), means[:, None], np.square(scales)[:, None, None])
+
+
+def has_quantiles(law: Any) -> bool:
+    """Return True if a law is a function of standard normal noise: Gaussian, or continuous with a quantile function."""
+    if type(law) is dists.IndepProd:
+        return all(has_quantiles(part) for part in law.dists)
+    if isinstance(law, dists.TransformedDist):
+        return has_quantiles(law.base_dist)
+    if isinstance(law, dists.DiscreteDist):
+        return False
+    return type(law).ppf is not dists.ProbDist.ppf
+
+
+def map_noise(law: Any, noise: Array) -> Array:
+    """Map standard normal noise (n, d) to states (n, d), through quantiles where the law is not Gaussian."""
+    known = as_gaussians(law, len(noise))
+    if known is not None:
+        return known.at(noise)
+    if type(law) is dists.IndepProd:
+        return np.hstack([map_noise(part, noise[:, i : i + 1]) for i, part in enumerate(law.dists)])
+    u = np.clip(scipy.special.ndtr(noise), SMALLEST_PROBABILITY, 1 - 2.0**-53)
+    return np.reshape(law.ppf(u[:, 0] if law.dim == 1 else u), noise.shape)
+
+
+def present_law(law: Any) -> Any:
+    """Return the distribution of an observation that is not missing."""
+    return law.base_dist if type(law) is dists.MixMissing else law
+
+
+def law_log_density(law: Any, z: Array, n: int) -> Array:
+    """Return the log-density of an observation (k,), or of one for each of n states, (n, k), given the states; (n,)."""
+    if isinstance(law, dists.DiscreteDist) and (z == np.round(z)).all():
+        z = z.astype(np.int64)
+    vectors = law.dim > 1 or isinstance(law, dists.MvNormal | dists.IndepProd)
+    values = np.broadcast_to(np.ravel(law.logpdf(z if vectors else z[..., 0])), n).astype(np.float64)
+    values[np.isnan(values)] = -np.inf  # as the library's own weights have it: a rate, say, that is infinite
+    return values
+
+
+def law_moments(law: Any, n: int) -> tuple[Array, Array] | None:
+    """Return means (n, k) and covariances, (n, k, k) or (1, k, k), of an observation, given n states; None if not known.
+
+    Besides Gaussians these are laws shifted by the state. The moments of counts and rates change by orders of magnitude
+    within the spread of the state, where Kalman's update may lose a filter.
+    """
+    law = present_law(law)
+    known = as_gaussians(law, n)
+    if known is not None:
+        return known.means, known.covariances[: 1 if known.shared() else n]
+    parts = law.dists if type(law) is dists.IndepProd else (law,)
+    found = [_moments_on_line(part) for part in parts]
+    if any(part is None for part in found):
+        return None
+    means, variances = (np.stack([np.broadcast_to(np.ravel(part[i]), n) for part in found if part], axis=1) for i in (0, 1))
+    variances = variances[:1] if (variances == variances[0]).all() else variances
+    return means, variances[:, :, None] * np.eye(len(parts))
+
+
+def _moments_on_line(law: Any) -> tuple[Any, Any] | None:
+    """Return mean and variance of a distribution in one dimension; None if they are not known."""
+    kind, line = type(law), _line(law)
+    if line is not None:
+        return line[0], np.square(line[1])
+    if kind is dists.Logistic:
+        return law.loc, np.square(law.scale) * np.pi**2 / 3
+    if kind is dists.Laplace:
+        return law.loc, 2 * np.square(law.scale)
+    if kind is dists.Student and np.min(law.df) > 2:
+        return law.loc, np.square(law.scale) * law.df / (law.df - 2)
+    return None

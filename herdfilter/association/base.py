@@ -1,0 +1,164 @@
+"""The contract of association methods, and the split of a scan into clusters of tracks that compete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdfilter._checks import Array, as_array, as_generator, short_repr
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Association:
+    """Marginals of the association of measurements to tracks, and the log evidence of the scan.
+
+    Attributes
+    ----------
+    marginals : ndarray, shape (T, 1 + M)
+        Column 0: the probability that the track has no measurement; column 1 + j: that it has measurement j. Rows sum to 1.
+    log_evidence : float
+        Logarithm of the sum of the weights of all assignments. `Exact` gives it exactly, `BeliefPropagation` approximately,
+        methods that collect assignments give a lower bound, the others NaN.
+
+    Examples
+    --------
+    >>> found = hf.association.associate([[0.1, 2.0], [0.5, 1.0]])  # two tracks, one detection
+    >>> print(found.marginals.round(3))
+    [[0.13  0.87 ]
+     [0.913 0.087]]
+    >>> round(found.log_evidence, 3)  # log(0.1 * 0.5 + 2.0 * 0.5 + 0.1 * 1.0)
+    0.14
+    """
+
+    marginals: Array
+    log_evidence: float
+
+
+class ClusterMethod(Protocol):
+    """An association method: it solves one cluster of tracks that compete for measurements.
+
+    Examples
+    --------
+    >>> class NearestNeighbour:
+    ...     # The heaviest assignment alone
+    ...     def cluster(self, ratios, rng):
+    ...         best = hf.association.k_best_assignments(ratios, 1)[0][0]
+    ...         return np.eye(ratios.shape[1])[best], float("nan")
+    >>> print(hf.association.marginals([[0.1, 2.0, 1.0], [0.1, 1.0, 2.0]], NearestNeighbour()))
+    [[0. 1. 0.]
+     [0. 0. 1.]]
+    """
+
+    def cluster(self, ratios: Array, rng: Any) -> tuple[Array, float]:
+        """Return marginals of the same shape, and the log evidence or NaN.
+
+        The matrix has two rows or more, each with a positive entry; every column but the first has at least two of them.
+        """
+        ...
+
+
+class Method:
+    """Base class of the association methods: subclasses solve one cluster."""
+
+    def marginals(self, ratios: ArrayLike, rng: Any = None) -> Array:
+        """Return the marginals of a matrix of ratios, shape (T, 1 + M): see `herdfilter.association.marginals`."""
+        return solve_clusters(self, ratios, rng).marginals  # type: ignore[arg-type]
+
+
+def check_method(name: str, value: Any, names: Iterable[str] = ()) -> None:
+    """Raise ValueError unless a value can solve clusters."""
+    if isinstance(value, type) or not hasattr(value, "cluster"):
+        known = f"one of {', '.join(names)}, or " if names else ""
+        raise ValueError(f"{name}: expected {known}an instance such as Exact(), got {short_repr(value)}")
+
+
+def solve_clusters(method: ClusterMethod, ratios: ArrayLike, rng: Any) -> Association:
+    """Check a matrix, split it, and put the solutions of its clusters together."""
+    matrix = as_ratios(ratios)
+    if rng is not None:
+        as_generator(rng)
+    found = np.zeros_like(matrix)
+    log_evidence = 0.0
+    for tracks, columns in clusters(matrix):
+        part = matrix[np.ix_(tracks, columns)]
+        shared = np.count_nonzero(part, axis=0) > 1
+        shared[0] = False
+        # A measurement that only one track can have hinders no other track: it joins column 0.
+        own = np.where(shared, 0.0, part)
+        together = np.column_stack([own.sum(axis=1), part[:, shared]])
+        if not _assignable(together):
+            raise no_assignment_error()
+        if len(tracks) > 1:
+            solution, log_sum = method.cluster(together, rng)
+        else:
+            solution, log_sum = np.ones((1, 1)), float(np.log(together[0, 0]))
+        part[:, shared] = solution[:, 1:]
+        divisor = np.where(together[:, :1] > 0, together[:, :1], 1.0)
+        part[:, ~shared] = solution[:, :1] * (own / divisor)[:, ~shared]
+        found[np.ix_(tracks, columns)] = part
+        log_evidence += log_sum
+    return Association(found, log_evidence)
+
+
+def as_ratios(ratios: ArrayLike) -> Array:
+    """Return the matrix as floats (T, 1 + M): no entry is negative, every row has a positive finite sum."""
+    matrix = as_array("ratios", ratios, (None, None))
+    if matrix.shape[1] == 0:
+        raise ValueError(
+            f"ratios: expected a first column for no measurement, got {matrix.shape}; see hf.association.ratios"
+        )
+    if (matrix < 0).any():
+        t, column = np.argwhere(matrix < 0)[0]
+        raise ValueError(f"ratios: expected no negative entry, got {matrix[t, column]:g} in row {t}, column {column}")
+    with np.errstate(over="ignore"):
+        sums = matrix.sum(axis=1)
+    wrong = ~((sums > 0) & np.isfinite(sums))
+    if wrong.any():
+        t = int(wrong.argmax())
+        raise ValueError(
+            f"ratios: expected rows with a positive finite sum, got {sums[t]:g} in row {t}: no alternative of finite weight "
+            "explains this track; the first column is its weight without a measurement"
+        )
+    return matrix
+
+
+def clusters(matrix: Array) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield the rows and columns (always with 0) of each set of tracks that compete, even indirectly, for measurements."""
+    gated = matrix > 0
+    gated[:, 0] = False
+    waiting = np.ones(len(matrix), dtype=bool)
+    while waiting.any():
+        members = np.zeros(len(matrix), dtype=bool)
+        members[waiting.argmax()] = True
+        before = -1
+        while before < members.sum():
+            before = members.sum()
+            columns = np.asarray(gated[members].any(axis=0))
+            members |= gated[:, columns].any(axis=1)
+        waiting &= ~members
+        columns[0] = True
+        yield np.flatnonzero(members), np.flatnonzero(columns)
+
+
+def _assignable(ratios: Array) -> bool:
+    """Return True if each track that needs a measurement can have one of its own."""
+    wanted = ratios[ratios[:, 0] == 0, 1:] > 0
+    if not len(wanted):
+        return True
+    from scipy.optimize import linear_sum_assignment
+
+    return int(wanted[linear_sum_assignment(wanted, maximize=True)].sum()) == len(wanted)
+
+
+def no_assignment_error() -> ValueError:
+    """Return the error for a cluster in which no assignment has a positive weight."""
+    return ValueError(
+        "ratios: expected an assignment of positive weight, got none: more tracks need a measurement than there are; "
+        "give tracks a positive first column, the weight without a measurement"
+    )

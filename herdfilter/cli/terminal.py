@@ -1,0 +1,254 @@
+"""The terminal: tables as plain text, errors in one line, paths and names as arguments, folders to write into."""
+
+from __future__ import annotations
+
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import groupby
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from herdfilter._checks import printable, shortened
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LINE_WIDTH = 80
+"""Characters of a line, on any terminal."""
+
+COLUMN_GAP = "  "
+
+NARROWEST_HEADING = 8
+"""Headings of up to this many characters stay on one line."""
+
+LONGEST_MESSAGE = 800
+"""Characters of an error; a name in it may be of any length."""
+
+
+class InputError(click.ClickException):
+    """An error of the user's input: one line, exit code 2."""
+
+    exit_code = 2
+
+    def format_message(self) -> str:
+        """Return the message on one line; the middle of a long one is left out."""
+        return printable(shortened(" ".join(self.message.split()), LONGEST_MESSAGE))
+
+
+class Group(click.Group):
+    """A group of commands whose errors of the user's input are one line each."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except (BrokenPipeError, click.exceptions.Exit, click.Abort):
+            raise
+        except SystemExit as error:
+            raise InputError(f"the model or a filter ended the program (SystemExit: {error})") from None
+        except click.UsageError as error:
+            raise InputError(error.format_message()) from None
+        except click.ClickException:
+            raise
+        except Exception as error:
+            place = _place_in_own_code(error)
+            if isinstance(error, (ValueError, TypeError, OSError, ImportError)):
+                text = str(error) or type(error).__name__
+            elif place or isinstance(error, MemoryError):
+                text = f"{type(error).__name__}: {error}"
+            else:
+                raise
+            raise InputError(f"{text} {place}" if place else text) from None
+
+
+def _place_in_own_code(error: BaseException) -> str:
+    """Return the place in the user's own code, such as ``(pendulum.py, line 12, in f)``, or an empty string."""
+    from herdfilter.study.tasks import own_code
+
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return own_code("".join(traceback.format_exception(error)))  # other processes send the text alone
+
+
+class ScenarioName(click.types.StringParamType):
+    """The name of a scenario, or a path to a TOML file."""
+
+    name = "scenario"
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
+        """Return the scenarios of the package, or let the shell complete a file."""
+        from herdfilter.study.scenario import scenario_files
+
+        found = [CompletionItem(name) for name in scenario_files() if name.startswith(incomplete)]
+        return found or [CompletionItem(incomplete, type="file")]
+
+
+class FilterNames(click.types.StringParamType):
+    """Names of filters, separated by commas."""
+
+    name = "filters"
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
+        """Complete the last of the names."""
+        from herdfilter.catalogue.specifications import catalogue
+
+        before, comma, last = incomplete.rpartition(",")
+        left = [name for name in catalogue() if name not in before.split(",")]
+        return [CompletionItem(f"{before}{comma}{name}") for name in left if name.startswith(last)]
+
+
+class PathName(click.Path):
+    """A path; the empty string (an unset shell variable) is not a path."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
+        if value == "" or "\0" in str(value):
+            self.fail(f"expected a path, got {value!r}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def check_writable(folder: Path) -> None:
+    """Make the output folder, and raise InputError if it takes no files."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"out: cannot write into {folder} ({reason})") from None
+
+
+@contextmanager
+def output_folder(folder: Path | None, store: str = "") -> Iterator[None]:
+    """Make the output folder; remove what was made if the block fails before a run has succeeded.
+
+    `store` is the name of the file in it that takes finished runs.
+    """
+    if folder is None:
+        yield
+        return
+    absent = [path for path in (folder, *folder.parents) if not path.exists()]
+    was_there = store and (folder / store).exists()
+    try:
+        check_writable(folder)
+        yield
+    except Exception:
+        with suppress(OSError):  # the folder is absent, or holds something else
+            if store and not was_there and not _has_finished_runs(folder / store):
+                (folder / store).unlink(missing_ok=True)
+            for path in absent:
+                path.rmdir()
+        raise
+
+
+def _has_finished_runs(store: Path) -> bool:
+    from herdfilter.study.store import open_for_reading
+
+    try:
+        with open_for_reading(store, empty=True) as kept:
+            return kept.begun() and bool((kept.table()["error"] == "").any())
+    except Exception:  # an unreadable file may hold runs
+        return store.exists()
+
+
+def echo(text: str, **options: Any) -> None:
+    """Print a text without the signs that would steer the terminal."""
+    click.echo(printable(text), **options)
+
+
+def write_csv(table: pd.DataFrame, path: Path) -> None:
+    """Write a table; an apostrophe precedes texts that a spreadsheet would take for a formula (OWASP)."""
+
+    def safe(value: Any) -> Any:
+        return f"'{value}" if isinstance(value, str) and value.startswith(tuple("=+-@\t\r")) else value
+
+    table.map(safe).to_csv(path, index=False)
+
+
+def in_blocks(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1, width: int | None = LINE_WIDTH
+) -> list[str]:
+    """Return the lines of a table.
+
+    Parameters
+    ----------
+    heads : sequence of str
+        Headings of the columns; long ones take several lines.
+    rows : sequence of sequences of str
+        Cells. If rows share their first cell, an empty line stands between such groups.
+    keys : int
+        Number of columns at the left that name a row.
+    width : int, optional
+        Columns that do not fit stand in a further block below, with the keys repeated; None for one block.
+    """
+    columns = []
+    for i, head in enumerate(heads):
+        cells = [row[i] for row in rows]
+        widest = max([*map(len, cells), *map(len, head.split()), min(len(head), NARROWEST_HEADING)])
+        lines = [*wrap(head, widest), *cells]
+        columns.append([line.rjust(widest) if i else line.ljust(widest) for line in lines])
+    lines = []
+    for block in _column_blocks([len(column[-1]) for column in columns], keys, width):
+        chosen = [columns[i] for i in block]
+        tallest = max(len(column) for column in chosen)
+        padded = [[" " * len(column[-1])] * (tallest - len(column)) + column for column in chosen]
+        laid = [COLUMN_GAP.join(line).rstrip() for line in zip(*padded, strict=True)]
+        rule = "-" * max(map(len, laid))
+        top, body = laid[: tallest - len(rows)], laid[tallest - len(rows) :]
+        lines += ["", *top, rule, *_with_gaps(body, [row[0] for row in rows])]
+    return lines[1:]
+
+
+def _column_blocks(widths: Sequence[int], keys: int, width: int | None) -> list[list[int]]:
+    """Return the columns of each block: the keys, and as many others as fit, at least one."""
+    first = list(range(keys))
+    blocks = [list(first)]
+    for i in range(keys, len(widths)):
+        block = [*blocks[-1], i]
+        needed = sum(widths[j] + len(COLUMN_GAP) for j in block) - len(COLUMN_GAP)
+        if width is not None and needed > width and len(blocks[-1]) > keys:
+            blocks.append([*first, i])
+        else:
+            blocks[-1] = block
+    return blocks
+
+
+def _with_gaps(lines: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Put an empty line between groups of rows of one name, unless every group is a single row."""
+    groups = [[line for line, _ in group] for _, group in groupby(zip(lines, names, strict=True), lambda p: p[1])]
+    if all(len(group) == 1 for group in groups):
+        return list(lines)
+    return [line for i, group in enumerate(groups) for line in (["", *group] if i else group)]
+
+
+def with_text(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int = LINE_WIDTH) -> list[str]:
+    """Return the lines of a table whose last column is running text, wrapped into the room that the others leave."""
+    widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads) - 1)]
+    start = sum(widths) + len(COLUMN_GAP) * len(widths)
+    lines = []
+    for row in [heads, *rows]:
+        named = COLUMN_GAP.join(cell.ljust(size) for cell, size in zip(row[:-1], widths, strict=True))
+        text = wrap(row[-1], width - start) or [""]
+        lines.append(f"{named}{COLUMN_GAP}{text[0]}".rstrip())
+        lines += [" " * start + more for more in text[1:]]
+    return [lines[0], "-" * width, *lines[1:]]
+
+
+def names_with_text(entries: Sequence[tuple[str, str]], width: int = LINE_WIDTH) -> list[str]:
+    """Return the lines of names and their texts, the texts indented beside the names."""
+    indent = max(len(name) for name, _ in entries) + len(COLUMN_GAP)
+    lines = []
+    for name, text in entries:
+        parts = wrap(text, width - indent, break_long_words=False) or [""]
+        lines.append(f"{name:<{indent}}{parts[0]}".rstrip())
+        lines += [" " * indent + part for part in parts[1:]]
+    return lines

@@ -1,0 +1,169 @@
+"""What is being done, told on the error output, so that nobody waits in the dark."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from unicodedata import combining, east_asian_width
+
+from herdfilter._checks import printable
+
+_log = logging.getLogger(__name__)
+
+EVERY = 2.5
+"""Seconds after which a line is written in a log; on a terminal and in a notebook one line is drawn anew all the time."""
+
+_PATIENCE = 1.0
+"""Seconds that something may take without being told."""
+
+_last = [time.monotonic()]
+"""When the latest line was written."""
+
+
+@contextmanager
+def live_line(text: Callable[[float], str], visible: bool = True) -> Iterator[None]:
+    """Tell what is being done as long as it lasts.
+
+    Parameters
+    ----------
+    text : callable
+        Seconds since the beginning -> one line.
+    visible : bool
+        Whether to tell anything.
+    """
+    if not visible:
+        yield
+        return
+    begin, over = time.monotonic(), threading.Event()
+    line = _Notebook() if notebook() else _Terminal() if sys.stderr.isatty() else _Log()
+
+    def tell() -> None:
+        while not over.wait(0.2):
+            now = time.monotonic()
+            if now - begin >= _PATIENCE:
+                line.show(text(now - begin))
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        if time.monotonic() - begin >= _PATIENCE:
+            line.end(text(time.monotonic() - begin))
+
+
+class _Log:
+    """Now and then a line of its own."""
+
+    def show(self, text: str) -> None:
+        if time.monotonic() - _last[0] >= EVERY:
+            say(text)
+
+    def end(self, text: str) -> None:
+        pass
+
+
+class _Terminal(_Log):
+    """One line that is drawn anew, and gone at the end."""
+
+    def show(self, text: str) -> None:
+        columns = 80
+        with suppress(OSError, ValueError):  # its size is not known
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns or columns
+        sys.stderr.write(f"\r\x1b[K{cut(printable(text), columns - 1)}")
+        sys.stderr.flush()
+
+    def end(self, text: str) -> None:
+        self.show("")
+
+
+def cut(text: str, columns: int) -> str:
+    """Cut a text to so many columns of a terminal: more would take a second line, which is not drawn anew."""
+    width = 0
+    for i, sign in enumerate(text):
+        width += 0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1
+        if width > columns:
+            return text[:i]
+    return text
+
+
+class _Notebook(_Log):
+    """One line below the cell that is replaced, and stays at the end; it is no error output, which notebooks draw in red."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def show(self, text: str) -> None:
+        if self._handle is None:
+            from IPython.display import display
+
+            self._handle = display({"text/plain": text}, raw=True, display_id=True)
+        else:
+            self._handle.update({"text/plain": text}, raw=True)
+
+    def end(self, text: str) -> None:
+        self.show(text)
+
+
+def notebook() -> bool:
+    """Whether this is the kernel of a notebook, whose error output is no terminal and keeps every line."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+def say(line: str) -> None:
+    """Write a line on the error output."""
+    print(printable(line), file=sys.stderr, flush=True)
+    _last[0] = time.monotonic()
+
+
+@contextmanager
+def stage(name: str, visible: bool = True) -> Iterator[None]:
+    """Tell that something is being done, and at the end how long it took; nothing where it is done at once."""
+    begin = time.monotonic()
+    with live_line(lambda seconds: f"{name} ({seconds:.0f} s)", visible):
+        yield
+    _log.info("%s: done in %.1f s", name, time.monotonic() - begin)
+    if visible and time.monotonic() - begin >= _PATIENCE and not notebook():  # there it stands already
+        say(f"{name}: done in {time.monotonic() - begin:.0f} s")
+
+
+class Counter:
+    """How many of the runs of a study, or of other things, are finished, in one line.
+
+    Parameters
+    ----------
+    name : str
+        Of the study.
+    done, left : int
+        Runs of a filter that were finished before, and that are to be made.
+    counted : str
+        What they are called.
+    """
+
+    def __init__(self, name: str, done: int, left: int, counted: str = "runs of a filter") -> None:
+        self.name, self.done, self.total, self.counted = name, done, done + left, counted
+        self.finished, self.failures = 0, 0
+
+    def add(self, finished: int, failures: int) -> None:
+        """Count runs that were finished now, and those of them that failed."""
+        self.finished += finished
+        self.failures += failures
+
+    def __call__(self, seconds: float) -> str:
+        """Return the line, after so many seconds of work."""
+        done, rate = self.done + self.finished, self.finished / max(seconds, 1e-3)
+        bar = "#" * (10 * done // self.total)
+        failed = f" ({self.failures} failed)" if self.failures else ""
+        left = f", {(self.total - done) / rate:.0f} s left" if self.finished else ""
+        speed = f", {rate:.3g} per second" if self.finished else ""
+        return f"{self.name} [{bar:.<10}] {done} of {self.total} {self.counted}{failed}{left}{speed}"

@@ -1,0 +1,208 @@
+"""Balanced points of N(0, I), whose successive members balance, and the ranks of particles that they are dealt to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import scipy
+from numba import njit
+from numpy.typing import NDArray
+
+from herdfilter._checks import Array
+from herdfilter.angles import unwrap_angles
+from herdfilter.filters.proposals.gaussianity import over_chance
+from herdfilter.filters.resampling.base import Indices, picked
+from herdfilter.mixture import GaussianMixture
+from herdfilter.points import Points
+from herdfilter.samplers.base import Sampler, draw_points
+from herdfilter.samplers.mapped import MappedSampling, standardised
+
+SETS = 8
+"""Number of sets, used one after the other: the errors of one set are not repeated at the next step."""
+
+TRIES = 8
+"""Number of scrambles, the best of which makes a set."""
+
+
+class BalancedPoints:
+    """The first set as a sampler of N(0, I), for `MappedSampling`."""
+
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+        """Return `n` points of the standard normal in as many dimensions as the mixture has."""
+        return Points.unchecked(balanced_noise(n, mixture.dim, 0), np.full(n, 1.0 / n))
+
+
+INITIAL_POINTS = MappedSampling(BalancedPoints())
+"""Draws the initial particles."""
+
+
+@lru_cache(maxsize=1024)
+def balanced_noise(n: int, dim: int, set_index: int) -> Array:
+    """Return n points of N(0, I), (n, dim), always the same; any run of successive ones is spread like the whole.
+
+    The points of a Sobol sequence, in the order of the sequence: beside ``i / n`` as one more coordinate they are a set of
+    low discrepancy in dim + 1 dimensions (Niederreiter 1992, lemma 3.7). They are shifted and scaled to mean 0 and, if
+    they span the space, covariance I. Eight scrambles are tried, by a generator that `dim` and `set_index` seed; the one
+    with the least third and fourth cumulants is returned.
+    """
+    weights = np.full(n, 1.0 / n)
+    rng, least = np.random.default_rng([dim, set_index]), np.inf
+    best: Array = np.empty((n, dim))
+    for _ in range(TRIES):
+        u = scrambled_sobol(n, dim, rng)
+        x = standardised(Points.unchecked(scipy.special.ndtri(u), weights)).x
+        cumulants = sum(over_chance(x, weights))
+        if cumulants < least:
+            best, least = x, cumulants
+    best.flags.writeable = False
+    return best
+
+
+def standard_noise(sampler: Sampler | None, n: int, dim: int, step: int, rng: np.random.Generator) -> Array:
+    """Return n points of N(0, I), (n, dim): those of a sampler, or of the balanced set whose turn it is at a step."""
+    if sampler is None:
+        return balanced_noise(n, dim, step % SETS)
+    normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, dim)), np.eye(dim))
+    points = draw_points(sampler, normal, n, rng)
+    if np.ptp(points.weights) > 1e-9 / n:
+        raise ValueError(
+            f"sampler: expected points of equal weight, got weights from {points.weights.min():.3g} to "
+            f"{points.weights.max():.3g} from {type(sampler).__name__}"
+        )
+    return points.x
+
+
+def ranked_members(x: Array, weights: Array, circular: tuple[int, ...], n: int) -> Indices:
+    """Return the n members of weighted points (M, d) at even steps through their ranks, in order."""
+    if len(x) == 1:
+        return np.zeros(n, dtype=np.int64)
+    order = hilbert_order(x, weights / weights.sum(), circular)
+    return order[picked(weights[order], (np.arange(n) + 0.5) / n)]
+
+
+DIGITS = 52  # binary, of a coordinate; half a cell of that grid more is still a float, and neither 0 nor 1
+CELL = 2.0**-DIGITS
+
+# Scrambled Sobol points (Sobol 1967; linear matrix scramble and digital shift, Matousek 1998)
+
+
+def scrambled_sobol(n: int, dim: int, rng: np.random.Generator) -> Array:
+    """Draw the first n points of a scrambled Sobol sequence, inside the unit cube; (n, dim)."""
+    directions = direction_numbers(dim, (n - 1).bit_length())
+    return scrambled_points(n, directions, rng.integers(2**DIGITS, size=(dim, directions.shape[1] + 1)))
+
+
+@lru_cache(maxsize=32)
+def direction_numbers(dim: int, count: int) -> NDArray[np.int64]:
+    """Return the first direction numbers of the Sobol sequence, times ``2^DIGITS``; (dim, count)."""
+    from scipy.stats import qmc  # it takes longer to import than the rest of the package
+
+    if dim > qmc.Sobol.MAXDIM:
+        raise ValueError(f"noise_dim: expected at most {qmc.Sobol.MAXDIM - 1}, got {dim - 1}")
+    # In the Gray code order of the sequence, point 2^k differs from the one before by direction number k.
+    fractions = (qmc.Sobol(dim, scramble=False).random_base2(count) * 2.0**DIGITS).astype(np.int64)
+    powers = 2 ** np.arange(count)
+    return np.ascontiguousarray((fractions[powers] ^ fractions[powers - 1]).T)
+
+
+def scrambled_points(n: int, directions: NDArray[np.int64], random: NDArray[np.int64]) -> Array:
+    """Sobol points (n, dim) of direction numbers (dim, count), scrambled by random integers (dim, count + 1)."""
+    dim, count = directions.shape
+    x = np.empty((n, dim))
+    _place(directions, random, np.empty(count, np.int64), x)
+    return x
+
+
+@njit(cache=True, nogil=True)
+def _place(directions, random, scrambled, x):
+    """Fill x (n, dim) with the points; `scrambled` (count,) is room."""
+    (dim, count), n = directions.shape, len(x)
+    for j in range(dim):
+        for k in range(count):
+            scrambled[k] = 0
+        for c in range(count):  # column c of a lower triangular matrix over {0, 1}, its diagonal one
+            digit = np.int64(1) << (DIGITS - 1 - c)
+            column = digit | (random[j, c] & (digit - 1))
+            for k in range(count):
+                if directions[j, k] & digit:
+                    scrambled[k] ^= column
+        place = random[j, count]
+        for i in range(n):
+            if i > 0:
+                k = 0  # trailing zeros of i: one digit of its Gray code changes
+                while not (i >> k) & 1:
+                    k += 1
+                place ^= scrambled[k]
+            x[i, j] = (place + 0.5) * CELL
+
+
+BITS = 62  # of an index, in a signed integer of 64
+
+# The order of particles along a Hilbert curve of any dimension (Skilling 2004, "Programming the Hilbert curve")
+
+
+def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDArray[np.integer[Any]]:
+    """Return the indices that sort weighted points (n, d), d up to 62, along the Hilbert curve; by value if d is 1.
+
+    The curve fills the unit cube, into which each coordinate is mapped by the logistic function of its standardised value.
+    Angles are unwrapped about their circular mean before: the cut of the circle lies opposite to it.
+    """
+    x = unwrap_angles(x, weights, circular)
+    if x.shape[1] == 1:
+        return np.argsort(x[:, 0], kind="stable")
+    bits = BITS // x.shape[1]
+    centred = x - weights @ x
+    spread = np.sqrt(weights @ centred**2)
+    spread[spread == 0] = 1.0
+    cells = np.minimum((scipy.special.expit(centred / spread) * 2.0**bits).astype(np.int64), 2**bits - 1)
+    return np.argsort(hilbert_index(cells, bits), kind="stable")
+
+
+def hilbert_index(cells: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+    """Places, along the Hilbert curve, of cells (n, d) of a grid with 2^bits cells per side, d * bits at most 62; (n,).
+
+    The curve begins at the origin and goes from each cell to a neighbour.
+    """
+    index = np.zeros(len(cells), np.int64)
+    _index(np.array(cells.T, order="C"), bits, index)
+    return index
+
+
+@njit(cache=True, nogil=True)
+def _index(x, bits, index):
+    """Add up the places of the columns of x (d, n), which is used up; loops over n inside, several of them at once."""
+    d, n = x.shape
+    first = x[0]
+    # From the largest sub-cube down, undo the reflection or the exchange of axes that the curve undergoes in it.
+    for level in range(bits - 1, 0, -1):
+        lower = (np.int64(1) << level) - 1
+        for i in range(n):
+            first[i] ^= lower & -((first[i] >> level) & 1)
+        for j in range(1, d):
+            other = x[j]
+            for i in range(n):
+                reflected = -((other[i] >> level) & 1)  # all ones, or zero
+                exchanged = (first[i] ^ other[i]) & lower & ~reflected
+                first[i] ^= exchanged ^ (lower & reflected)
+                other[i] ^= exchanged
+    # The corners of a sub-cube are visited in the order of a Gray code.
+    for i in range(n):
+        for j in range(1, d):
+            x[j, i] ^= x[j - 1, i]
+        parity = x[d - 1, i] >> 1  # of the bits above each bit
+        parity ^= parity >> 1
+        parity ^= parity >> 2
+        parity ^= parity >> 4
+        parity ^= parity >> 8
+        parity ^= parity >> 16
+        parity ^= parity >> 32
+        for j in range(d):
+            x[j, i] ^= parity
+    for level in range(bits - 1, -1, -1):
+        for j in range(d):
+            other = x[j]
+            for i in range(n):
+                index[i] = (index[i] << 1) | ((other[i] >> level) & 1)

@@ -1,0 +1,298 @@
+"""Parts of models: where the state starts, how it moves, and how it is observed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdfilter._checks import (
+    UNDERFLOW,
+    Array,
+    as_array,
+    as_covariance,
+    as_generator,
+    as_numbers,
+    as_points,
+    as_positive,
+    check_count,
+)
+from herdfilter._repr import fields_in_line
+from herdfilter.angles import wrap_angles
+from herdfilter.mixture import GaussianMixture
+
+MOST_SUBSTEPS = 100_000
+"""Most integration steps between two steps of a filter: more take minutes."""
+
+
+class GaussianStart:
+    """Base of models whose state at step 0 is Gaussian, with the mean and covariance of these fields."""
+
+    initial_mean: Array
+    initial_covariance: Array
+
+    __repr__ = fields_in_line
+
+    @cached_property
+    def initial(self) -> GaussianMixture:
+        """Distribution of the state at step 0."""
+        return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
+
+    def _assign_start(self, dim: int) -> None:
+        """Check the mean and the covariance and store them as arrays."""
+        mean = as_array("initial_mean", self.initial_mean, (dim,))
+        covariance = as_matrix_covariance("initial_covariance", self.initial_covariance, dim)
+        assign(self, initial_mean=mean, initial_covariance=covariance)
+
+
+class IsotropicStart:
+    """Base of models whose state at step 0 is Gaussian, with a mean and one variance for all of its entries."""
+
+    dim: int
+    initial_mean: Any = 0.0
+    initial_variance: float
+
+    @cached_property
+    def initial(self) -> GaussianMixture:
+        """Distribution of the state at step 0."""
+        return GaussianMixture([1.0], np.reshape(self.initial_mean, (1, self.dim)), self.initial_variance * np.eye(self.dim))
+
+
+class NoisyFlow(IsotropicStart):
+    """Base of models that follow a differential equation under additive noise, and of which some entries are observed."""
+
+    noise_rate: float
+    observation_variance: float
+    observed_entries: slice = slice(None)
+
+    __repr__ = fields_in_line
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the noise added over a time `dt`, (d, d)."""
+        return self.noise_rate * dt * np.eye(self.dim)
+
+    def observation_mean(self, x: Array, step: int) -> Array:
+        """Mean of the observation: the observed entries themselves, (n, d) -> (n, k)."""
+        return x[:, self.observed_entries]
+
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """Jacobian of `observation_mean`, (n, k, d)."""
+        rows = np.eye(self.dim)[self.observed_entries]
+        return np.broadcast_to(rows, (len(x), *rows.shape))
+
+    def observation_covariance(self, step: int) -> Array:
+        """Covariance of the observation noise, (k, k)."""
+        return self.observation_variance * np.eye(len(range(self.dim)[self.observed_entries]))
+
+    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
+        """Log-density of the finite part of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
+        mean, variance = self.observation_mean(x, step), self.observation_variance
+        z, observed = as_partial_observation(z, mean.shape[1])
+        residual = (z - mean)[:, observed]
+        return np.asarray(-0.5 * ((residual**2).sum(axis=1) / variance + len(observed) * np.log(2 * np.pi * variance)))
+
+
+class WhiteAcceleration(GaussianStart):
+    """Base of models whose state is position and velocity, each axis with a white acceleration of this density."""
+
+    spectral_density: float
+
+    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """States (n, d) moved on at constant velocity for a time `dt`; `control` is not used."""
+        m = x.shape[1] // 2
+        return np.hstack([x[:, :m] + dt * x[:, m:], x[:, m:]])
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the integrated white acceleration over a time `dt`, (d, d)."""
+        return self.spectral_density * np.kron(acceleration_block(dt), np.eye(len(self.initial_mean) // 2))
+
+
+class PlanarSensors(WhiteAcceleration):
+    """Base of models of a target (x, y, vx, vy) that sensors at fixed places (S, 2) observe, one number each."""
+
+    sensors: Array
+
+    dim = 4
+    partial_observations = True
+
+    def _assign_target(self, least: int, sd: str) -> None:
+        """Check sensors, start, density and the standard deviation of this name, and store them."""
+        assign(self, sensors=as_array("sensors", self.sensors, (None, 2)))
+        self._assign_start(4)
+        assign_positive(self, sd, "spectral_density")
+        if len(self.sensors) < least:
+            raise ValueError(f"sensors: expected at least {least} positions, got {len(self.sensors)}")
+
+    def _offsets(self, x: Array) -> Array:
+        """Vectors from the sensors to the target, (n, 4) -> (n, S, 2)."""
+        return x[:, None, :2] - self.sensors
+
+
+class RangeAndBearing(GaussianStart):
+    """Base of models that a radar in the plane observes by range and bearing (radians), with independent Gaussian noise."""
+
+    dim: int
+    range_sd: float
+    bearing_sd: float
+    position: ClassVar[Any]  # entries of the state
+
+    observation_circular = (1,)
+    partial_observations = True
+
+    def offset(self, x: Array) -> Array:
+        """Return the position relative to the radar, (n, d) -> (n, 2)."""
+        return x[:, self.position]
+
+    def observation_mean(self, x: Array, step: int) -> Array:
+        """Range and bearing, (n, d) -> (n, 2)."""
+        return range_and_bearing(self.offset(x))
+
+    def observation_covariance(self, step: int) -> Array:
+        """Covariance of range and bearing, (2, 2)."""
+        return np.diag([self.range_sd, self.bearing_sd]) ** 2
+
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """Jacobian of `observation_mean`, (n, 2, d)."""
+        jacobian = np.zeros((len(x), 2, self.dim))
+        jacobian[:, :, self.position] = range_and_bearing_jacobian(self.offset(x))
+        return jacobian
+
+    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
+        """Log-density of the finite ones of range and bearing in `z`, shape (2,); (n, d) -> (n,)."""
+        return independent_log_density(z, self.observation_mean(x, step), [self.range_sd, self.bearing_sd], (1,))
+
+
+def acceleration_block(dt: float) -> list[list[float]]:
+    """Return the covariance of the position and velocity of one axis after a time `dt` of unit white acceleration."""
+    return [[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]
+
+
+def assign(model: Any, **values: Any) -> None:
+    """Set fields of a frozen dataclass, from its ``__post_init__``."""
+    for name, value in values.items():
+        object.__setattr__(model, name, value)
+
+
+def assign_positive(model: Any, *names: str) -> None:
+    """Check that the named fields are positive finite numbers, which may be variances, and store them as floats."""
+    assign(model, **{name: as_positive(name, getattr(model, name), UNDERFLOW) for name in names})
+
+
+def as_matrix_covariance(name: str, value: ArrayLike, dim: int) -> Array:
+    """Return one (dim, dim) covariance matrix."""
+    return as_covariance(name, as_array(name, value, (dim, dim)))
+
+
+def as_observation(z: ArrayLike, size: int) -> Array:
+    """Return an observation as an array of shape (size,); a number stands for a single entry."""
+    return as_array("z", np.atleast_1d(as_numbers("z", z, (size,))), (size,))
+
+
+def as_partial_observation(z: ArrayLike, size: int) -> tuple[Array, NDArray[np.integer[Any]]]:
+    """Return an observation as an array of shape (size,) and the indices of its entries that are not NaN."""
+    z = as_numbers("z", z, (size,), missing=True)
+    z = as_array("z", z if z.ndim else z[None], (size,), finite=False)
+    if np.isfinite(z).all():
+        return z, _all_entries(size)
+    if np.isinf(z).any():
+        raise ValueError(f"z: expected finite numbers, or NaN where missing, got {z}")
+    return z, np.flatnonzero(~np.isnan(z))
+
+
+@lru_cache
+def _all_entries(size: int) -> NDArray[np.integer[Any]]:
+    indices = np.arange(size)
+    indices.flags.writeable = False
+    return indices
+
+
+def substeps(dt: float, longest: float) -> int:
+    """Return the number of equal integration steps, none longer than `longest`, in a time `dt`."""
+    count = math.ceil(dt / longest - 1e-9)
+    if count > MOST_SUBSTEPS:
+        raise ValueError(
+            f"dt: expected up to {MOST_SUBSTEPS} steps of integration, each of {longest:g}, got {dt:g}, of {count:g}"
+        )
+    return max(1, count)
+
+
+def range_and_bearing(offset: Array) -> Array:
+    """Range and bearing in radians of positions relative to the radar, (n, 2) -> (n, 2)."""
+    x, y = offset.T
+    return np.column_stack([np.hypot(x, y), np.arctan2(y, x)])
+
+
+def range_and_bearing_jacobian(offset: Array) -> Array:
+    """Jacobian of `range_and_bearing`, (n, 2) -> (n, 2, 2); infinite or NaN at the radar itself."""
+    x, y = offset.T
+    distance = np.hypot(x, y)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rows = np.array([[x / distance, y / distance], [-y / distance**2, x / distance**2]])
+    return np.moveaxis(rows, -1, 0)
+
+
+def independent_log_density(z: ArrayLike, mean: Array, sd: ArrayLike, circular: tuple[int, ...]) -> Array:
+    """Return the log-density of the finite entries of `z` (k,) for independent Gaussian noise of `sd` (k,), (n, k) -> (n,).
+
+    The residuals of entries that are `circular` are wrapped.
+    """
+    sd = np.asarray(sd)
+    z, observed = as_partial_observation(z, len(sd))
+    scaled = (wrap_angles(z - mean, circular) / sd)[:, observed]
+    return np.asarray(-0.5 * (scaled**2).sum(axis=1) - np.log(sd[observed] * np.sqrt(2 * np.pi)).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class UniformBox:
+    """Uniform distribution over an axis-parallel box: the state somewhere in it, all places alike.
+
+    Parameters
+    ----------
+    lower, upper : array_like, shape (d,)
+        Opposite corners, in state units; ``lower < upper`` in every dimension.
+
+    Raises
+    ------
+    ValueError
+        If the corners differ in shape or `upper` does not exceed `lower`.
+
+    Examples
+    --------
+    A room of 4 by 3 metres, and a robot that is somewhere in it:
+
+    >>> room = hf.models.UniformBox([0, 0], [4, 3])
+    >>> x = room.sample(1000, rng=0)
+    >>> bool((x >= 0).all() and (x <= [4, 3]).all()), np.allclose(x.mean(axis=0), [2, 1.5], atol=0.2)
+    (True, True)
+    >>> np.exp(room.log_density([[1, 1], [5, 1]])).round(4).tolist()
+    [0.0833, 0.0]
+    """
+
+    lower: Array
+    upper: Array
+
+    def __post_init__(self) -> None:
+        lower = as_array("lower", self.lower, (None,))
+        upper = as_array("upper", self.upper, (len(lower),))
+        if not (lower < upper).all():
+            raise ValueError(f"upper: expected more than lower {lower.tolist()}, got {upper.tolist()}")
+        assign(self, lower=lower, upper=upper)
+
+    @property
+    def dim(self) -> int:
+        """Dimension d of the state."""
+        return len(self.lower)
+
+    def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
+        """Draw `n` independent points, shape (n, d)."""
+        return as_generator(rng).uniform(self.lower, self.upper, (check_count("n", n), self.dim))
+
+    def log_density(self, x: ArrayLike) -> Array:
+        """Log-density at each point, minus infinity outside the box; (n, d) -> (n,)."""
+        x = as_points("x", x, self.dim)
+        inside = ((x >= self.lower) & (x <= self.upper)).all(axis=1)
+        return np.where(inside, -np.log(self.upper - self.lower).sum(), -np.inf)

@@ -1,0 +1,77 @@
+"""Axes, dimensions and colours that the pictures share, and gaps in paths where an angle wraps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from herdfilter._checks import Array, as_number, short_repr
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Dims = int | Sequence[int]
+
+
+def axes_or_new(ax: Axes | None) -> Axes:
+    """Return the axes, or those of a new pyplot figure if there are none."""
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        return plt.subplots(layout="constrained")[1]
+    if not hasattr(ax, "add_patch"):
+        raise TypeError(f"ax: expected Axes of matplotlib or None, got {short_repr(ax)}; from an array of axes, give one")
+    return ax
+
+
+def check_dims(dims: Dims, dim: int) -> tuple[int, ...]:
+    """Return one or two indices of a state of `dim` dimensions; the default (0, 1) becomes (0,) if there is only one."""
+    index: tuple[Any, ...] = tuple(dims) if isinstance(dims, Iterable) else (dims,)
+    if index == (0, 1) and dim == 1:
+        return (0,)
+    if not 1 <= len(index) <= 2 or any(not isinstance(i, int | np.integer) or not 0 <= i < dim for i in index):
+        raise ValueError(f"dims: expected one or two indices from 0 to {dim - 1}, got {short_repr(dims)}")
+    return tuple(int(i) for i in index)
+
+
+def as_mass(name: str, value: Any) -> float:
+    """Return a probability between 0 and 1."""
+    return as_number(name, value, "a probability between 0 and 1", lambda mass: 0 < mass < 1)
+
+
+def name_axes(ax: Axes, x: str, y: str) -> None:
+    """Label axes that have no label yet."""
+    if not ax.get_xlabel():
+        ax.set_xlabel(x)
+    if not ax.get_ylabel():
+        ax.set_ylabel(y)
+
+
+def pop_colour(ax: Axes, style: dict[str, Any]) -> Any:
+    """Take the colour out of a style, or the next one of the axes."""
+    for name in ("color", "c"):
+        if style.get(name) is not None:
+            return style.pop(name)
+    (line,) = ax.plot([], [])
+    line.remove()
+    return line.get_color()
+
+
+def text_colour() -> Any:
+    """Return the colour of text, which reads on the background in use; the truth is drawn in it."""
+    import matplotlib as mpl
+
+    return mpl.rcParams["text.color"]
+
+
+def wrap_steps(values: Array, circular: Sequence[int]) -> np.ndarray:
+    """Return the rows (m,) of a path (T, k) before which an angle wraps."""
+    turned = [np.abs(np.diff(values[:, i])) > np.pi for i in circular]
+    return np.flatnonzero(np.any(turned, axis=0)) + 1 if turned else np.empty(0, dtype=int)
+
+
+def insert_gaps(values: Array, at: np.ndarray) -> Array:
+    """Insert NaN into a path (T, ...) before the rows `at`, so that no line is drawn across."""
+    return np.insert(np.asarray(values, dtype=float), at, np.nan, axis=0)

@@ -1,0 +1,212 @@
+"""Ellipses, mixtures and weighted points in the plane; mixtures and points on the line, too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array
+from herdfilter.mixture import GaussianMixture, as_mixture
+from herdfilter.pictures.axes import Dims, as_mass, axes_or_new, check_dims, name_axes, pop_colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LEVEL_DRAWS = 4000
+"""Draws that give the height of a contour: its probability is right to a hundredth."""
+
+MOST_GRID_PLACES = 400
+"""Largest number of places on an axis at which a density is computed."""
+
+DOT_AREA = 18.0
+"""Area in square points of a dot of average weight."""
+
+
+def gaussian_radius(mass: float, dim: int = 2) -> float:
+    """Return the radius, in standard deviations, of the region that holds a share `mass` of a Gaussian; `dim` is 1 or 2."""
+    if dim == 1:
+        return NormalDist().inv_cdf((1 + mass) / 2)
+    return math.sqrt(-2 * math.log1p(-mass))
+
+
+def plot_ellipse(mean: ArrayLike, covariance: ArrayLike, ax: Axes | None = None, mass: float = 0.95, **style: Any) -> Axes:
+    """Draw the ellipse that holds a given probability of a Gaussian in the plane, or several ellipses.
+
+    Parameters
+    ----------
+    mean : array_like, shape (2,) or (m, 2)
+    covariance : array_like, shape (2, 2) or (m, 2, 2)
+        Singular ones are drawn as lines.
+    ax : matplotlib.axes.Axes, optional
+    mass : float
+        Probability inside: 0.95 lies within 2.45 standard deviations, 0.39 within one.
+    **style
+        Keywords of `matplotlib.patches.Ellipse`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, or `mass` is not a probability.
+
+    Examples
+    --------
+    >>> ax = hf.plotting.plot_ellipse([1.0, 2.0], np.diag([4.0, 1.0]), mass=0.95)
+    >>> ellipse = ax.patches[0]
+    >>> print(np.sort([ellipse.width, ellipse.height]).round(2))  # twice 2.45 standard deviations
+    [4.9  9.79]
+    """
+    from matplotlib.colors import to_rgba
+    from matplotlib.patches import Ellipse
+
+    means = np.atleast_2d(as_array("mean", mean, (2,) if np.ndim(mean) == 1 else (None, 2)))
+    several = (2, 2) if np.ndim(covariance) == 2 else (len(means), 2, 2)
+    covariances = np.broadcast_to(as_array("covariance", covariance, several), (len(means), 2, 2))
+    scale, ax = 2 * gaussian_radius(as_mass("mass", mass)), axes_or_new(ax)
+    colour, label = pop_colour(ax, style), style.pop("label", None)
+    look = {"facecolor": to_rgba(colour, 0.12), "edgecolor": colour, "linewidth": 1.0} | style
+    values, vectors = np.linalg.eigh(covariances)
+    widths = scale * np.sqrt(np.maximum(values, 0.0))
+    angles = np.degrees(np.arctan2(vectors[:, 1, 0], vectors[:, 0, 0]))
+    for k, (centre, (width, height), angle) in enumerate(zip(means, widths, angles, strict=True)):
+        named = {"label": label} if label is not None and k == 0 else {}
+        ax.add_patch(Ellipse((centre[0], centre[1]), width, height, angle=angle, **look, **named))
+    ax.autoscale_view()
+    return ax
+
+
+def plot_mixture(
+    mixture: GaussianMixture,
+    ax: Axes | None = None,
+    dims: Dims = (0, 1),
+    levels: Sequence[float] = (0.5, 0.95),
+    **style: Any,
+) -> Axes:
+    """Draw the smallest regions of the plane that hold given probabilities of a mixture; on the line, its density.
+
+    Parameters
+    ----------
+    mixture : GaussianMixture
+        Its marginal in `dims` is drawn.
+    ax : matplotlib.axes.Axes, optional
+    dims : int or (int, int)
+        Dimensions to draw.
+    levels : sequence of float
+        Probabilities of the regions, found from a sample of fixed seed to within a hundredth.
+    **style
+        Keywords of ``Axes.contour``, or of ``Axes.plot`` in one dimension.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `mixture` is not a mixture, a dimension does not exist, a level is not a probability, or the marginal has no
+        density.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([0.5, 0.5], [[-2, 0], [2, 0]], np.eye(2))
+    >>> ax = hf.plotting.plot_mixture(mixture)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('x0', 'x1')
+    """
+    drawn = check_dims(dims, as_mixture("mixture", mixture).dim)
+    masses = sorted({as_mass("levels", level) for level in levels}, reverse=True)
+    marginal, ax = mixture.marginal(drawn), axes_or_new(ax)
+    colour, places = pop_colour(ax, style), [_axis_grid(marginal, i) for i in range(len(drawn))]
+    if len(drawn) == 1:
+        density = np.exp(marginal.log_density(places[0][:, None]))
+        ax.plot(places[0], density, **({"color": colour} | style))
+        name_axes(ax, f"x{drawn[0]}", "density")
+        return ax
+    grid = np.stack(np.meshgrid(*places), axis=-1)
+    log_density = marginal.log_density(grid.reshape(-1, 2)).reshape(grid.shape[:2])
+    heights = np.quantile(marginal.log_density(marginal.sample(LEVEL_DRAWS, 0)), [1 - mass for mass in masses])
+    widths = np.linspace(0.9, 1.8, len(masses))
+    look: dict[str, Any] = {"colors": [colour], "linewidths": widths, "linestyles": "solid"}
+    ax.contour(*places, log_density, np.unique(heights), **(look | style))
+    name_axes(ax, f"x{drawn[0]}", f"x{drawn[1]}")
+    return ax
+
+
+def _axis_grid(mixture: GaussianMixture, dim: int) -> Array:
+    """Return places on an axis, close together where a component is narrow."""
+    heavy = mixture.weights > 1e-6
+    means = mixture.means[heavy, dim]
+    sds = np.sqrt(mixture.covariances[heavy, dim, dim])
+    each = max(MOST_GRID_PLACES // len(means), 9)
+    if len(means) * each > MOST_GRID_PLACES:
+        return np.linspace((means - 4 * sds).min(), (means + 4 * sds).max(), MOST_GRID_PLACES)
+    return np.unique(means[:, None] + sds[:, None] * np.linspace(-4, 4, each))
+
+
+def plot_points(
+    points: Any, ax: Axes | None = None, dims: Dims = (0, 1), weights: ArrayLike | None = None, **style: Any
+) -> Axes:
+    """Draw weighted points as dots whose area is their weight; in one dimension as sticks of that height.
+
+    Parameters
+    ----------
+    points : Points, Particles, ParticleFilter or array_like of shape (n, d) or (n,)
+        Anything with ``x`` or ``particles``, and ``weights``, will do.
+    ax : matplotlib.axes.Axes, optional
+    dims : int or (int, int)
+        Dimensions to draw.
+    weights : array_like, shape (n,), optional
+        Replace the points' own; equal if there are none. Dots of negative weight are hollow.
+    **style
+        Keywords of ``Axes.scatter``, or of ``Axes.vlines`` in one dimension.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit or a dimension does not exist.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([0.5, 0.5], [[-2, 0], [2, 0]], np.eye(2))
+    >>> ax = hf.plotting.plot_mixture(mixture)
+    >>> ax = hf.plotting.plot_points(hf.KernelHerding().sample(mixture, 20), ax=ax)
+    >>> ax.figure.savefig("points.png")
+    """
+    values: Any = points
+    for name in ("particles", "x"):
+        if hasattr(points, name):
+            values, own = getattr(points, name), getattr(points, "weights", None)
+            weights = own if weights is None else weights
+            break
+    x = as_array("points", values, (None,) if np.ndim(values) == 1 else (None, None))
+    x = x[:, None] if x.ndim == 1 else x
+    n, d = x.shape
+    if n == 0:
+        raise ValueError("points: expected at least one point, got none")
+    w = np.full(n, 1.0 / n) if weights is None else as_array("weights", weights, (n,))
+    drawn, ax = check_dims(dims, d), axes_or_new(ax)
+    colour = pop_colour(ax, style)
+    if len(drawn) == 1:
+        ax.vlines(x[:, drawn[0]], 0, w, **({"color": colour, "linewidth": 1.2} | style))
+        name_axes(ax, f"x{drawn[0]}", "weight")
+        return ax
+    from matplotlib.colors import to_rgba
+
+    faces = np.tile(to_rgba(colour, 0.7), (n, 1))
+    faces[w < 0, 3] = 0.0
+    look = {"s": DOT_AREA * n * np.abs(w), "facecolors": faces, "edgecolors": [colour], "linewidths": 0.5}
+    ax.scatter(x[:, drawn[0]], x[:, drawn[1]], **(look | style))
+    name_axes(ax, f"x{drawn[0]}", f"x{drawn[1]}")
+    return ax

@@ -1,0 +1,182 @@
+"""The parts of the page: figures as SVG, tables, and the equations of the model."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import re
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from herdfilter.plotting.style import FAINT, INK, QUIET, figures, laid_out, styles
+from herdfilter.report.wording import cell
+from herdfilter.study.columns import Heading, error_measure, error_text, headings, headings_of_models
+from herdfilter.study.results import StudyResult
+from herdfilter.study.scenario import Scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+SVG_NAMESPACE, LINK_NAMESPACE = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+
+PAGE_COLOURS = {INK: "ink", QUIET: "quiet", FAINT: "faint", "#ffffff": "paper"}
+"""Colour of a figure -> variable of the page."""
+
+COORDINATES = ("d", "x", "y", "width", "height", "transform")
+"""Attributes that are cut to hundredths of a point."""
+
+MOST_TRACEBACKS = 20
+
+
+def inline(figure: Figure, key: str, label: str) -> str:
+    """Return a figure as an element of HTML, with the fonts and colours of the page and ids of its own.
+
+    Parameters
+    ----------
+    figure : Figure
+    key : str
+        Prefix of all ids, which keeps those of several figures apart: letters, digits and hyphens.
+    label : str
+        Description for screen readers.
+    """
+    import matplotlib as mpl
+
+    file = io.StringIO()
+    with figures(), mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": key}), laid_out(figure):
+        figure.savefig(file, format="svg", dpi=160, transparent=True, metadata={"Date": None})
+    root = ElementTree.fromstring(file.getvalue())
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag == f"{{{SVG_NAMESPACE}}}metadata":
+                parent.remove(child)
+    used = set(re.findall(r"url\(#([^)]+)\)", file.getvalue())) | set(re.findall(r'xlink:href="#([^"]+)"', file.getvalue()))
+    for element in root.iter():
+        element.tag = element.tag.removeprefix(f"{{{SVG_NAMESPACE}}}")
+        element.attrib = {
+            name: value for pair in element.attrib.items() for name, value in _page_attributes(*pair, key, used)
+        }
+        for text in ("text", "tail"):
+            if not (getattr(element, text) or "").strip():
+                setattr(element, text, None)
+    black = f"fill: {css_colour('#000000')}"  # matplotlib leaves out the default fill
+    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": label, "style": black}
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def css_colour(value: str) -> str:
+    """Return a colour as a variable of the page, with the colour itself as the fallback."""
+    value = value.lower()
+    return f"var(--{PAGE_COLOURS.get(value, 'c' + value[1:])}, {value})"
+
+
+def _page_attributes(name: str, value: str, key: str, used: set[str]) -> list[tuple[str, Any]]:
+    """Return the attributes of the page for one of the figure's."""
+    if name == "id":
+        return [("id", f"{key}-{value}")] if value in used else []
+    name = name.removeprefix(f"{{{LINK_NAMESPACE}}}")
+    if name == "href" and value.startswith("#"):
+        return [("href", f"#{key}-{value[1:]}")]
+    value = re.sub(r"url\(#([^)]+)\)", rf"url(#{key}-\1)", value)
+    if name == "style":
+        value = re.sub(r"#[0-9a-fA-F]{6}\b(?![^(]*\))", lambda found: css_colour(found[0]), value)
+        value = re.sub(r"font: ([\d.]+)px [^;]*", r"font-size: \1px", value)
+    if name in COORDINATES:
+        value = re.sub(r"(?<=\.\d\d)\d+", "", value)
+    return [(name, value)]
+
+
+def results_table(result: StudyResult) -> dict[str, Any]:
+    """Return the results in a group for each particle count, the largest count and the smallest median error first.
+
+    For a family, return the table over its models, the smallest ratio first.
+    """
+    summary, look = result.summary, styles(result.study.filters)
+    shown, rank = headings(summary, result.study.scenario), f"{error_measure(summary)}_median"
+    if result.models is not None:
+        kept = summary[["filter", "n_particles", "runs", "failures"]]
+        summary, rank = result.models.merge(kept, on=["filter", "n_particles"]), "ratio"
+        shown = headings_of_models(summary)
+    groups = []
+    for n in sorted(summary["n_particles"].unique(), reverse=True):
+        rows = summary[summary["n_particles"] == n].sort_values(rank, na_position="last", kind="stable")
+        best = rows[rank][2 * rows["failures"] <= rows["runs"]].min()
+        group = [
+            {
+                "filter": row["filter"],
+                "color": css_colour(look[row["filter"]].color),
+                "best": len(rows) > 1 and row[rank] == best,
+                "cells": [cell(row, heading) for heading in shown],
+            }
+            for _, row in rows.iterrows()
+        ]
+        groups.append({"n": n, "rows": group})
+    return {"heads": [heading.label for heading in shown], "groups": groups}
+
+
+def slopes_table(result: StudyResult) -> dict[str, Any] | None:
+    """Return the fitted slopes, or None with one particle count."""
+    if len(result.study.particles) < 2:
+        return None
+    fits = result.slopes
+    return {
+        "heads": [error_text(name).removeprefix("error ") for name in fits],
+        "rows": [
+            (
+                rows[0]["filter"],
+                [cell(row, Heading("slope", "slope")) for row in rows],
+                int(rows[0]["runs"]),
+            )
+            for rows in zip(*([row for _, row in fit.iterrows()] for fit in fits.values()), strict=True)
+        ],
+    }
+
+
+def failures_table(runs: pd.DataFrame) -> dict[str, Any]:
+    """Return the failed runs by filter and error, with the first traceback of each."""
+    failed = runs[runs["error"].fillna("") != ""]
+    groups = []
+    for (name, error), rows in failed.groupby(["filter", "error"], sort=False):
+        total = int((runs["filter"] == name).sum())
+        counts = rows.groupby("n_particles").size()
+        groups.append(
+            {
+                "filter": name,
+                "error": error,
+                "count": len(rows),
+                "total": total,
+                "where": ", ".join(f"{count} at n = {n}" for n, count in counts.items()),
+                "first": f"run {rows['run'].iloc[0]}, n = {rows['n_particles'].iloc[0]}",
+                "traceback": rows["traceback"].iloc[0],
+            }
+        )
+    groups.sort(key=lambda group: -group["count"])
+    return {
+        "count": len(failed),
+        "total": len(runs),
+        "groups": groups[:MOST_TRACEBACKS],
+        "more": len(groups[MOST_TRACEBACKS:]),
+    }
+
+
+def equations(scenario: Scenario) -> str:
+    """Return the docstring of a model of this package down to its parameters, as HTML with MathML; empty for others."""
+    from herdfilter import models
+
+    model = getattr(models, str(scenario.model["type"]), None)
+    text = inspect.getdoc(model) if inspect.isclass(model) or inspect.isfunction(model) else None
+    if not text:
+        return ""
+    try:
+        from docutils.core import publish_parts
+    except ImportError:
+        return "<p>The equations of the model are shown after <code>pip install 'herdfilter[equations]'</code>.</p>"
+    settings = {
+        "math_output": "MathML",
+        "raw_enabled": False,
+        "file_insertion_enabled": False,
+        "report_level": 5,
+        "_disable_config": True,
+    }
+    text = text.partition("\nParameters\n")[0].replace(r"\dots", r"\ldots")
+    return str(publish_parts(text, writer="html5", settings_overrides=settings)["body"])

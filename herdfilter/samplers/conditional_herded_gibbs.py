@@ -1,0 +1,417 @@
+"""Continuous herded Gibbs sampling from conditional densities alone (Wolf and Baum, arXiv:2106.06430)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdfilter._checks import Array, as_array, as_numbers, as_positive, check_count, check_flags, short_repr
+from herdfilter.points import Points
+
+NEGLIGIBLE_SHARE = 1e-12  # of a slice: a sample with less is left out of it
+Conditional = Callable[[Array, Array], ArrayLike]
+GRID_STEP = 0.25  # of the search grid, in kernel widths
+MAX_CELLS = 2**20  # of any grid
+KERNEL_REACH = 8.5  # kernel widths; beyond, a kernel is under 2.1e-16
+EXTRA_HALVINGS = 4  # of a grid that has settled on an integral other than 1, before that is an error
+# With (t + 1) / t <= 2 the objective bends by at most 3 / sigma^2 in either direction, so that a peak is at most this much
+# higher than the nearest grid point; if the density ends beside that point, by EDGE_DOUBT.
+PEAK_DOUBT = 3 * GRID_STEP**2 / 8
+EDGE_DOUBT = 0.5
+TIED_VALUES = 1e-9  # relative to the largest expected kernel: values that differ by less count as equal
+
+
+@dataclass(frozen=True)
+class ConditionalHerdedGibbs:
+    """Continuous herded Gibbs sampling of a joint density from its one-dimensional conditionals alone.
+
+    Coordinate i of the next point maximises, over x_i within its bounds and with the others held,
+
+        (t + 1) / t  E[k(x_i, X_i) | x_rest]  -  sum_s w_s k(x_i, x_i^s) / c,   w_s = k(x_rest, x_rest^s),  c = sum_s w_s
+
+    after t points, as published. `ContinuousHerdedGibbs` says why this recursion can drift off: it does if
+    conditionals change much over a kernel width, and of the three repairs only the effective count is possible without
+    a mixture. Keep the bandwidth small next to such structure, and compare two bandwidths.
+
+    The expectation is a convolution on a uniform grid, refined until the conditional's integral has settled; the maximum
+    is found on a grid of a quarter kernel width, then by Newton's method from every peak that may be the highest. If the
+    objective is flat, as between the first few points of a uniform density, the middle of the longest flat stretch is taken.
+
+    It is no `Sampler`, which takes a mixture: its method is `herd`.
+
+    Parameters
+    ----------
+    bandwidth : float or array_like of shape (d,)
+        Kernel widths sigma_k in state units, one for all coordinates or one for each.
+    sweeps : int
+        Sweeps over the coordinates per point.
+    effective_count : bool
+        Use the effective number ``c^2 / sum_s w_s^2`` of samples in the slice (Kish 1965) in place of t; False as published.
+    normalised : bool
+        True if conditionals integrate to 1 over the bounds, as is then checked at every visit; False to normalise them by
+        quadrature.
+    tolerance : float
+        Relative error allowed for an integral, against 1 and against a grid twice as coarse.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not of the stated kind.
+
+    Examples
+    --------
+    >>> def given_the_other(values, other):
+    ...     return np.exp(-0.5 * ((values - 0.6 * other) / 0.8) ** 2) / (0.8 * np.sqrt(2 * np.pi))
+    >>> conditionals = [lambda v, x: given_the_other(v, x[1]), lambda v, x: given_the_other(v, x[0])]
+    >>> sampler = hf.ConditionalHerdedGibbs(bandwidth=0.4)
+    >>> points = sampler.herd(conditionals, n=60, start=[0, 0], bounds=[[-6, 6], [-6, 6]])
+    >>> print(abs(points.mean).max().round(1), points.covariance[0, 1].round(1))  # exactly 0, 0.6
+    0.0 0.6
+    """
+
+    bandwidth: float | ArrayLike
+    sweeps: int = 1
+    effective_count: bool = True
+    normalised: bool = True
+    tolerance: float = 1e-3
+
+    def __post_init__(self) -> None:
+        check_flags(effective_count=self.effective_count, normalised=self.normalised)
+        object.__setattr__(self, "bandwidth", _checked_bandwidth(self.bandwidth))
+        object.__setattr__(self, "sweeps", check_count("sweeps", self.sweeps))
+        object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
+
+    def herd(self, conditionals: Sequence[Conditional], n: int, start: ArrayLike, bounds: ArrayLike) -> Points:
+        """Herd `n` points with equal weights.
+
+        Parameters
+        ----------
+        conditionals : sequence of d callables
+            ``conditionals[i](values, x)`` gives the density, shape (k,), of coordinate i at `values`, shape (k,), given
+            the other coordinates of `x`, shape (d,); it ignores entry i of `x`.
+        n : int
+            Number of points.
+        start : array_like, shape (d,)
+            The first point, in state units.
+        bounds : array_like, shape (d, 2)
+            Lowest and highest value of every coordinate, finite, around the mass of the conditionals. Points stay within the
+            bounds and at places of positive density.
+
+        Raises
+        ------
+        ConditionalError
+            If a conditional returns the wrong number of values, negative or non-finite ones, or does not integrate to 1
+            (with `normalised=False`: to a positive number). All are tried at `start` before sampling begins.
+        ValueError
+            If an argument is not of the stated kind, `start` is out of bounds, or the bounds are so wide next to the
+            bandwidth that a grid would have more than a million cells.
+        """
+        n = check_count("n", n)
+        conditionals = _checked_conditionals(conditionals)
+        d = len(conditionals)
+        x = as_array("start", start, (d,)).copy()
+        box = _checked_bounds(bounds, x)
+        sigma = np.asarray(self.bandwidth, dtype=np.float64)
+        if sigma.ndim == 1 and len(sigma) != d:
+            raise ValueError(f"bandwidth: expected a number or {d} of them, one per coordinate, got {len(sigma)}")
+        sigma = np.broadcast_to(sigma, (d,))
+        lines = [
+            ConditionalLine(i, conditionals[i], (box[i, 0], box[i, 1]), sigma[i], self.normalised, self.tolerance)
+            for i in range(d)
+        ]
+        for line in lines:
+            line.shares(x)
+
+        points = np.empty((n, d))
+        points[0] = x
+        for t in range(1, n):
+            for _ in range(self.sweeps):
+                for i, line in enumerate(lines):
+                    squared = (((points[:t] - x) / sigma) ** 2)[:, np.arange(d) != i].sum(axis=1)
+                    weights = np.exp(0.5 * (squared.min() - squared))
+                    weights /= weights.sum()
+                    size = 1.0 / (weights @ weights) if self.effective_count else float(t)
+                    near = weights > NEGLIGIBLE_SHARE
+                    x[i] = line.argmax(x, (size + 1.0) / size, weights[near], points[:t][near, i])
+            points[t] = x
+        return Points(points)
+
+
+def _checked_bandwidth(bandwidth: float | ArrayLike) -> float | tuple[float, ...]:
+    if isinstance(bandwidth, str):
+        raise ValueError(
+            f"bandwidth: expected a positive number or one for each coordinate, got {bandwidth!r}; "
+            "there is no mixture to derive it from"
+        )
+    widths = as_numbers("bandwidth", bandwidth, (None,))
+    if widths.ndim == 0:
+        return as_positive("bandwidth", widths.item())
+    widths = as_array("bandwidth", widths, (None,))
+    if widths.size == 0 or (widths <= 0).any():
+        raise ValueError(f"bandwidth: expected positive numbers, got {widths.tolist()}")
+    return tuple(widths.tolist())
+
+
+def _checked_conditionals(conditionals: Sequence[Conditional]) -> list[Conditional]:
+    functions = list(conditionals) if isinstance(conditionals, list | tuple) else []
+    if not functions or not all(map(callable, functions)):
+        raise ValueError(
+            f"conditionals: expected a list of functions of (values, x), one per coordinate, got {conditionals!r}"[:300]
+        )
+    return functions
+
+
+def _checked_bounds(bounds: ArrayLike, start: Array) -> Array:
+    box = as_array("bounds", bounds, (len(start), 2))
+    for i, (low, high) in enumerate(box):
+        if not low < high:
+            raise ValueError(f"bounds: expected low < high for coordinate {i}, got [{low:g}, {high:g}]")
+        if not low <= start[i] <= high:
+            raise ValueError(f"start: expected coordinate {i} to be within its bounds [{low:g}, {high:g}], got {start[i]:g}")
+    return box
+
+
+class ConditionalError(ValueError):
+    """A conditional density is invalid: negative, NaN, of the wrong length, or it does not integrate to 1.
+
+    Attributes
+    ----------
+    coordinate : int
+        Index of the conditional.
+    x : ndarray, shape (d,)
+        The state at which it was evaluated.
+    integral : float or None
+        Its integral over the bounds, if it could be computed.
+
+    Examples
+    --------
+    >>> flat = [lambda values, x: np.full(len(values), 0.5)]  # integrates to 2 over [0, 4]
+    >>> try:
+    ...     hf.ConditionalHerdedGibbs(bandwidth=0.5).herd(flat, n=5, start=[1.0], bounds=[[0, 4]])
+    ... except hf.ConditionalError as error:
+    ...     print(error.coordinate, round(error.integral, 2))
+    0 2.0
+    """
+
+    def __init__(self, message: str, coordinate: int, x: Array, integral: float | None = None) -> None:
+        super().__init__(message)
+        self.coordinate, self.x, self.integral = coordinate, x, integral
+
+    def __reduce__(self) -> tuple[type, tuple[str, int, Array, float | None]]:
+        return type(self), (str(self), self.coordinate, self.x, self.integral)
+
+
+class ConditionalLine:
+    """One coordinate: its conditional density on a grid, smoothed by the kernel, and the maximum of the objective.
+
+    The quadrature grid is the search grid with every cell halved `level` times.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        conditional: Conditional,
+        bounds: tuple[float, float],
+        sigma: float,
+        normalised: bool,
+        tolerance: float,
+    ) -> None:
+        low, high = bounds
+        cells = max(np.ceil((high - low) / (GRID_STEP * sigma)), 16.0)
+        if cells > MAX_CELLS:
+            raise ValueError(
+                f"bounds: expected [{low:g}, {high:g}] of coordinate {index} to hold at most {MAX_CELLS:,} grid cells of a "
+                f"quarter of its bandwidth {sigma:g}, got {cells:,.0f}; narrow the bounds or widen the bandwidth"
+            )
+        self.index, self.conditional, self.sigma = index, conditional, sigma
+        self.low, self.high = low, high
+        self.normalised, self.tolerance = normalised, tolerance
+        self.cells = 2 * int(np.ceil(cells / 2))
+        self.step = (high - low) / self.cells
+        self.spare = False  # whether the grid was finer than needed at the last visit
+        self._use_level(0)
+
+    def _use_level(self, level: int) -> None:
+        self.level = level
+        cells = self.cells << level
+        self.nodes = np.linspace(self.low, self.high, cells + 1)
+        self.nodes.flags.writeable = False
+        self.spacing = (self.high - self.low) / cells
+        self.fine, self.coarse = _gregory(cells + 1, self.spacing), _gregory(cells // 2 + 1, 2 * self.spacing)
+        reach = int(min(np.ceil(KERNEL_REACH * self.sigma / self.spacing), cells))
+        self.length = 1 << (cells + reach).bit_length()
+        kernel = np.zeros(self.length)
+        offsets = np.arange(-reach, reach + 1)
+        kernel[offsets] = np.exp(-0.5 * (offsets * self.spacing / self.sigma) ** 2)
+        self.transform = np.fft.rfft(kernel)
+
+    def shares(self, x: Array) -> Array:
+        """Return the probabilities of the quadrature nodes under the conditional density at x.
+
+        The grid is refined until the integral has settled. If it need not be 1, a grid much finer than the kernel also
+        suffices: it places any mass, even a narrow or ragged one, to within a small fraction of the kernel.
+        """
+        if self.spare:
+            self.spare = False
+            self._use_level(self.level - 1)
+        believed = 0
+        while True:
+            density = self._density(x)
+            total, rough = float(self.fine @ density), float(self.coarse @ density[::2])
+            doubt = abs(total - rough)
+            settled = doubt <= self.tolerance * total
+            placed = not self.normalised and self.spacing <= self.tolerance * self.sigma
+            right = total > 0 and (not self.normalised or abs(total - 1.0) <= self.tolerance)
+            if right and (settled or placed):
+                if self.level > 0:  # try a grid twice as coarse next, if it suffices with some margin
+                    rougher = _gregory(len(density) // 4 + 1, 4 * self.spacing) @ density[::4]
+                    self.spare = bool(abs(rough - rougher) <= 0.5 * self.tolerance * total)
+                return self.fine * density / total  # the end corrections keep the weights positive
+            believed += settled and total > 0
+            if believed > EXTRA_HALVINGS or placed or self.cells << (self.level + 1) > MAX_CELLS:
+                raise self._integral_error(x, total, rough, settled)
+            self._use_level(self.level + 1)
+
+    def _density(self, x: Array) -> Array:
+        came = self.conditional(self.nodes, x.copy())
+        try:
+            density = as_numbers("density", came, self.nodes.shape)
+        except ValueError:
+            raise self._error(x, f"expected {len(self.nodes)} numbers, got {short_repr(came)}") from None
+        if density.shape != self.nodes.shape:
+            raise self._error(x, f"expected shape {self.nodes.shape}, as `values`, got {density.shape}")
+        for name, bad in (("finite", ~np.isfinite(density)), ("non-negative", density < 0)):
+            if bad.any():
+                k = int(bad.argmax())
+                raise self._error(x, f"expected {name} numbers, got {density[k]:g} at {self.nodes[k]:g}")
+        return density
+
+    def _integral_error(self, x: Array, total: float, rough: float, settled: bool) -> ConditionalError:
+        where = f"over the bounds [{self.low:g}, {self.high:g}]"
+        if not settled:
+            message = (
+                f"expected an integral {where} that {len(self.nodes):,} grid points give to {self.tolerance:g}, "
+                f"got {total:g}, and {rough:g} from half of them"
+            )
+        elif self.normalised:
+            message = f"expected an integral of 1 {where}, got {total:g}; widen the bounds, or pass normalised=False"
+        else:
+            message = f"expected a positive integral {where}, got {total:g} from {len(self.nodes):,} grid points"
+        return self._error(x, message, total)
+
+    def _error(self, x: Array, message: str, integral: float | None = None) -> ConditionalError:
+        text = np.array2string(x, precision=6, separator=", ", threshold=8)
+        return ConditionalError(f"conditionals[{self.index}] at x = {text}: {message}", self.index, x.copy(), integral)
+
+    def argmax(self, x: Array, factor: float, weights: Array, samples: Array) -> float:
+        """Return the maximum of factor E[k(., X_i) | x_rest] - sum_s weights_s k(., samples_s) at positive density.
+
+        Rounding does not choose it: if the objective is flat over a kernel width and more, the middle is taken; among equal
+        peaks the one that is flat for longest, and of those the last.
+        """
+        shares = self.shares(x)
+        smoothed = np.fft.irfft(np.fft.rfft(shares, self.length) * self.transform, self.length)
+        objective = factor * smoothed[: len(shares) : 1 << self.level] - self._kernel_sum(weights, samples)
+        lowest, highest = self._brackets(shares > 0)
+        position = np.arange(self.cells + 1)
+        whole = (lowest == np.maximum(position - 1, 0) << self.level) & (
+            highest == np.minimum(position + 1, self.cells) << self.level
+        )
+        objective[highest < lowest] = -np.inf
+        padded = np.concatenate(([-np.inf], objective, [-np.inf]))
+        peaks = np.flatnonzero((objective > padded[:-2]) & (objective >= padded[2:]))
+        doubt = np.where(whole, PEAK_DOUBT, EDGE_DOUBT)
+        reached = (objective - np.where(whole, 0.0, EDGE_DOUBT)).max()
+        tie = TIED_VALUES * factor * float(smoothed.max())
+        found = [(-np.inf, 0.0, float(x[self.index]))]  # values, lengths of their stretches, places
+        higher: list[int] = []
+        leading = peaks[objective[peaks] + doubt[peaks] >= reached]
+        while len(leading):
+            k = int(leading[objective[leading].argmax()])
+            start, end = _stretch(padded, k, float(objective[k]) - tie)
+            leading = leading[(leading < start) | (leading > end)]
+            if any(start <= other <= end for other in higher):
+                continue
+            higher.append(k)
+            if (end - start) * self.step >= self.sigma:
+                middle = self.low + 0.5 * (start + end) * self.step
+                found.append((float(objective[k]), (end - start) * self.step, middle))
+            else:
+                low, high, guess = self.nodes[lowest[k]], self.nodes[highest[k]], self.nodes[k << self.level]
+                place, value = self._ascend(shares, factor, weights, samples, low, high, guess)
+                found.append((value, 0.0, place))
+        highest_value = max(value for value, _, _ in found)
+        equal = [(length, place) for value, length, place in found if value >= highest_value - tie]
+        longest = max(length for length, _ in equal)
+        return max(place for length, place in equal if length >= longest - TIED_VALUES * self.sigma)
+
+    def _brackets(self, positive: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return first and last node of positive density within one cell of each search point; last < first means none."""
+        index = np.arange(len(positive))
+        before = np.maximum.accumulate(np.where(positive, index, -1))  # the latest node of positive density
+        after = np.minimum.accumulate(np.where(positive, index, len(index))[::-1])[::-1]  # and the next
+        position = np.arange(self.cells + 1)
+        lowest = after[np.maximum(position - 1, 0) << self.level]
+        highest = before[np.minimum(position + 1, self.cells) << self.level]
+        return lowest, highest
+
+    def _kernel_sum(self, weights: Array, samples: Array) -> Array:
+        """Return the sum of the kernels at the samples, on the search grid."""
+        reach = int(min(np.ceil(KERNEL_REACH * self.sigma / self.step), self.cells))
+        nearest = np.rint((samples - self.low) / self.step).astype(np.intp)
+        cell = nearest[:, None] + np.arange(-reach, reach + 1)
+        u = (self.low + cell * self.step - samples[:, None]) / self.sigma
+        inside = (cell >= 0) & (cell <= self.cells)
+        heights = weights[:, None] * np.exp(-0.5 * u * u)
+        return np.bincount(cell[inside], heights[inside], self.cells + 1).astype(np.float64)
+
+    def _ascend(
+        self, shares: Array, factor: float, weights: Array, samples: Array, low: float, high: float, guess: float
+    ) -> tuple[float, float]:
+        """Return the maximum in [low, high] and its value, by Newton's method with bisection outside the bracket."""
+        margin = KERNEL_REACH * self.sigma
+        near = slice(*np.searchsorted(self.nodes, (low - margin, high + margin)))
+        near_samples = np.abs(samples - guess) < margin + (high - low)
+        centres = np.concatenate((self.nodes[near], samples[near_samples]))
+        heights = np.concatenate((factor * shares[near], -weights[near_samples]))
+
+        def slopes(at: float) -> tuple[float, float, float]:
+            u = (at - centres) / self.sigma
+            bump = heights * np.exp(-0.5 * u * u)
+            return float(bump.sum()), float(-(u @ bump)), float((u * u) @ bump - bump.sum())
+
+        for edge, outward in ((low, -1.0), (high, 1.0)):
+            value, slope, _ = slopes(edge)
+            if slope * outward >= 0:
+                return edge, value
+        at = min(max(guess, low), high)
+        for _ in range(60):
+            value, slope, curvature = slopes(at)
+            low, high = (at, high) if slope > 0 else (low, at)
+            moved = at - self.sigma * slope / curvature if curvature < 0 else low - 1.0
+            if not low <= moved <= high:
+                moved = 0.5 * (low + high)
+            change, at = moved - at, moved
+            if abs(change) < 1e-7 * self.sigma:
+                break
+        return at, slopes(at)[0]
+
+
+def _stretch(padded: Array, k: int, level: float) -> tuple[float, float]:
+    """Return the ends of the stretch around place k where an objective, padded at both ends, is above a level."""
+    below = np.flatnonzero(padded < level)
+    i = int(np.searchsorted(below, k + 1))
+    a, b = below[i - 1], below[i]
+    start = a - (padded[a + 1] - level) / (padded[a + 1] - padded[a])
+    return float(start), float(b - 2 + (padded[b - 1] - level) / (padded[b - 1] - padded[b]))
+
+
+def _gregory(nodes: int, spacing: float) -> Array:
+    """Return trapezoidal weights with end corrections (Gregory): fourth order, spectral for vanishing ends."""
+    weights = np.full(nodes, spacing)
+    ends = spacing * np.array([3 / 8, 7 / 6, 23 / 24])
+    weights[:3], weights[-3:] = ends, ends[::-1]
+    return weights

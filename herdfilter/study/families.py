@@ -1,0 +1,281 @@
+"""A family of models: each run of a study has the model that its seed draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from herdfilter._checks import Array, check_count, short_repr
+from herdfilter.study.columns import digits, error_measure, percent
+from herdfilter.study.statistics import finite, median_interval, of
+from herdfilter.study.summary import Pairs, baseline_of, interval_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Family:
+    """The models of a study's runs.
+
+    Parameters
+    ----------
+    first : int
+        Seed of the first model; the next ones have the next seeds.
+    runs : int
+        Runs of each model, one after the other.
+    """
+
+    first: int = 0
+    runs: int = 1
+
+    def __post_init__(self) -> None:
+        check_count("first_model", self.first, minimum=0, most=None)
+        check_count("runs", self.runs)
+
+    def seed(self, run: int) -> int:
+        """Return the seed of the model of a run."""
+        return self.first + run // self.runs
+
+    def place(self, run: int) -> tuple[int, int]:
+        """Return the seed of the model of a run, and the number of the run among those of this model."""
+        return self.seed(run), run % self.runs
+
+    def models(self, runs: int) -> int:
+        """Return the number of models of `runs` runs altogether."""
+        return -(-runs // self.runs)
+
+
+def planned_family(scenario: Any, models: int | None, first_model: int | None, runs: int) -> tuple[Family | None, int]:
+    """Return the family of a comparison, and the runs of all its models together; None for a scenario of one model.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Has the number of models and the first one, unless given.
+    models, first_model : int, optional
+        See `herdfilter.compare`.
+    runs : int
+        Of each model.
+
+    Raises
+    ------
+    ValueError
+        If one is given though the scenario has one model only, or does not fit.
+    """
+    if scenario.models is None:
+        for name, value in (("models", models), ("first_model", first_model)):
+            if value is not None:
+                raise ValueError(
+                    f"{name}: expected none, since scenario {short_repr(scenario.name)} has one model, "
+                    f"got {short_repr(value)}; use --runs for more runs of it"
+                )
+        return None, runs
+    count = check_count("models", scenario.models if models is None else models)
+    return Family(scenario.first_model if first_model is None else first_model, runs), count * runs
+
+
+def kind_of(model: Any) -> str:
+    """Return the kinds of a model of a family, from its `labels`; empty without labels."""
+    return ", ".join(map(str, getattr(model, "labels", None) or ()))
+
+
+RIGHT_VARIANCE = (0.8, 1.25)
+"""Ratios of a filter's posterior variance to the true one between these count as right."""
+
+FEWEST_PARTICLES = 100
+"""Smallest particle count that enters an exponent."""
+
+UNCERTAIN = 1 / 3
+"""A reference is uncertain if its standard error exceeds this share of the smallest error of a filter to it.
+
+At a third it adds one part in ten to the square of that error, 5 % to the error itself.
+"""
+
+
+def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
+    """Summarise the runs of a family of models: every model counts once, however many runs it has.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        What `compare` returns for a scenario that is a family; of several such tables, one below the other, it needs the
+        columns ``filter``, ``n_particles``, ``model``, ``run`` and ``error``, and those measured.
+    baseline : str, optional
+        The filter that ratios refer to; ``bootstrap`` if it is there, else the first.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per filter and particle count.
+
+        ``models``, ``compared``, ``uncertain``, ``unknown``
+            Number of models; of those with a ratio; of those whose reference is uncertain, because its own standard error
+            exceeds a third of the smallest error that any filter has with so many particles (they count, and draw ratios
+            towards 1); and of those that have no reference at all.
+        ``ratio``, ``ratio_low``, ``ratio_high``
+            Geometric mean over models of the ratio of errors, and its 95 % interval (Student's, of the logarithms). A
+            model's ratio is the median over its runs of the error, in posterior standard deviations, divided by the
+            baseline's in the same run. No interval with fewer than six models.
+        ``better``
+            -1 where the interval of the ratio lies below 1, 1 where it lies above, else 0.
+        ``ratio_10``, ``ratio_50``, ``ratio_90``
+            Quantiles over models.
+        ``above``, ``above_shown``
+            Share of models whose ratio exceeds 1, and of those where the interval of the median over runs lies above
+            it; NaN with fewer than six runs of a model.
+        ``worst``
+            The three models of the largest ratios: seed, ratio, kind.
+        ``variance_right``, ``variance_50``
+            Share of models whose variance, median over runs of its ratio to the reference's, is right to a quarter (0.8
+            to 1.25), and the median of these ratios.
+        ``log_likelihood``
+            Median over models of the distance of the log-likelihood from the reference's over the baseline's; of each the
+            median over the runs of a model.
+        ``lost``
+            Share of models in which a run failed or diverged that the baseline kept.
+        ``time``, ``time_90``, ``time_worst``
+            Time of a step over the baseline's: median, quantile and maximum over models.
+        ``exponent``, ``exponent_worst``
+            Least-squares slope of the logarithm of the error over that of the particle count, from 100 on: median over
+            models, and that of the model at which the error falls slowest. The same in all rows of a filter.
+
+        A run that failed has an infinite error, so that a filter that fails in more than half of the runs of a model has
+        an infinite ratio there, above 1, which the geometric mean leaves out and the upper end of its interval does not.
+        Models at which the baseline fails so are not compared.
+
+    Raises
+    ------
+    ValueError
+        If the table is of one model only.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({
+    ...     "filter": 4 * ["bootstrap"] + 4 * ["auto"], "n_particles": 100, "model": 2 * [0, 1, 2, 3],
+    ...     "run": 2 * [0, 1, 2, 3], "error": "", "reference_error_sd": 4 * [0.2] + 4 * [0.1],
+    ...     "reference_uncertainty": 0.0, "variance_ratio": 1.0, "log_likelihood_error": 0.0, "ms_per_step": 1.0,
+    ... })
+    >>> print(hf.study.over_models(table)[["filter", "models", "ratio"]].to_string(index=False))
+       filter  models  ratio
+    bootstrap       4    1.0
+      auto       4    0.5
+    """
+    import pandas as pd
+
+    if "model" not in table:
+        raise ValueError("table: expected a column 'model', as of a scenario that is a family of models, got none")
+    baseline = baseline_of(table, baseline)
+    pivots = _Pivots(table)
+    uncertain, unknown = pivots.uncertain(), pivots.unknown()
+    rows = []
+    for name, n in pivots.keys:
+        row = {"scenario": table["scenario"].iloc[0] if "scenario" in table else "", "filter": name}
+        row |= {"n_particles": n, "baseline": baseline, "models": len(unknown)}
+        row |= _ratios(pivots, (name, n), (baseline, n))
+        row |= {"uncertain": int(uncertain[n].sum()), "unknown": int(unknown.sum())}
+        row |= _beside(pivots, (name, n), (baseline, n))
+        rows.append(row | pivots.exponents(name))
+    return pd.DataFrame(rows)
+
+
+class _Pivots(Pairs):
+    """The table with a row for each run of each model, and a column for each filter and particle count."""
+
+    def __init__(self, table: pd.DataFrame) -> None:
+        super().__init__(table)
+        failed = table["error"].fillna("") != ""
+        self.kinds = table.groupby("model")["kind"].max() if "kind" in table else None
+        self._table = table.assign(
+            lost=(failed | table["diverged"].astype(bool)) if "diverged" in table else failed,
+            distance=table["log_likelihood_error"].abs(),
+        )
+        self.keys = list(dict.fromkeys(zip(table["filter"], table["n_particles"], strict=True)))
+
+    def of(self, name: str) -> pd.DataFrame:
+        return self._table.pivot(index=["model", "run"], columns=["filter", "n_particles"], values=name)
+
+    def uncertain(self) -> pd.DataFrame:
+        """Return True where the reference of a model is too uncertain, by particle count."""
+        own = self._table.groupby("model")["reference_uncertainty"].median()
+        smallest = self.errors.T.groupby(level="n_particles").min().T
+        known = smallest.lt(np.inf) & smallest.notna()
+        return known & ~smallest.mul(UNCERTAIN).ge(own, axis=0)
+
+    def unknown(self) -> pd.Series[bool]:
+        """Return True where a model has no reference in any run: neither errors nor an error of its own are known."""
+        known = self._table[["reference_uncertainty", error_measure(self._table)]].notna().any(axis=1)
+        return ~known.groupby(self._table["model"]).any()
+
+    def exponents(self, name: str) -> dict[str, float]:
+        counts = [n for one, n in self.keys if one == name and n >= FEWEST_PARTICLES]
+        if len(counts) < 2:
+            return {"exponent": np.nan, "exponent_worst": np.nan}
+        errors: Array = self.errors[[(name, n) for n in counts]].to_numpy(dtype=np.float64)
+        errors = errors[(np.isfinite(errors) & (errors > 0)).all(axis=1)]
+        x = np.log(counts) - np.log(counts).mean()
+        slopes = np.log(errors) @ x / (x @ x)
+        return {"exponent": of(np.median, slopes), "exponent_worst": of(np.max, slopes)}
+
+
+def _ratios(pivots: _Pivots, own: Any, base: Any) -> dict[str, Any]:
+    """Summarise the errors of a filter over those of the baseline."""
+    ratios, by_model = pivots.ratios(own, base), pivots.by_run(own, base).groupby(level="model")
+    lows = np.array([median_interval(runs.to_numpy())[0] for _, runs in by_model])
+    shown = lows[~np.isnan(lows)] > 1
+    worst = ratios.sort_values(ascending=False, kind="stable")[:3]
+    row = {"compared": len(ratios)} | pivots.compare(own, base)
+    row |= {f"ratio_{q}": _quantile(ratios.to_numpy(), q) for q in (10, 50, 90)}
+    row |= {"above": _share(ratios.to_numpy() > 1), "above_shown": _share(shown)}
+    kinds = {} if pivots.kinds is None else {model: f" ({kind})" for model, kind in pivots.kinds.items() if str(kind)}
+    named = [f"{model}: {digits(ratio)}{kinds.get(model, '')}" for model, ratio in worst.items()]
+    return row | {"worst": "; ".join(named)}
+
+
+def _beside(pivots: _Pivots, own: Any, base: Any) -> dict[str, float]:
+    """Summarise variance, log-likelihood, runs lost and time."""
+    variances = _medians(pivots.of("variance_ratio")[own])
+    distances, milliseconds = (pivots.of(name) for name in ("distance", "ms_per_step"))
+    lost = pivots.of("lost").astype(bool)
+    times = finite(_medians(milliseconds[own]) / _medians(milliseconds[base]))
+    low, high = RIGHT_VARIANCE
+    right = finite(variances)
+    return {
+        "variance_right": _share((right >= low) & (right <= high)),
+        "variance_50": of(np.median, right),
+        "log_likelihood": of(np.median, finite(_medians(distances[own]) / _medians(distances[base]))),
+        "lost": float((lost[own] & ~lost[base]).groupby(level="model").any().mean()),
+        "time": of(np.median, times),
+        "time_90": _quantile(times, 90),
+        "time_worst": of(np.max, times),
+    }
+
+
+def _medians(values: pd.Series[float]) -> pd.Series[float]:
+    return values.groupby(level="model").median()
+
+
+def _share(those: np.ndarray) -> float:
+    return float(those.mean()) if len(those) else np.nan
+
+
+def _quantile(values: Array, percent: int) -> float:
+    """Return the quantile that is the value of some model, so that it may be infinite."""
+    return float(np.percentile(values, percent, method="inverted_cdf")) if len(values) else np.nan
+
+
+def verdict_over_models(models: pd.DataFrame) -> str:
+    """Say in one sentence which filter did best over the models at the largest particle count, as `verdict` does."""
+    n = models["n_particles"].max()
+    rows = models[models["n_particles"] == n].set_index("filter")
+    base = rows["baseline"].iloc[0]
+    ratios = rows["ratio"].drop(index=base).dropna()
+    if ratios.empty:
+        return f"At n = {n} there is no other filter to compare with {base}."
+    best = rows.loc[ratios.idxmin()]
+    told = f"the error of {best.name} is {digits(best['ratio'])} of that of {base} in the geometric mean of "
+    told += f"{best['compared']} models ({interval_text(best, 'models')}), above it in {percent(best['above'])} of them"
+    return f"At n = {n} {'' if best['better'] < 0 else f'a gain over {base} is not shown: '}{told}."

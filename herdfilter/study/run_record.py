@@ -1,0 +1,297 @@
+"""One filter in one run: its predictions of every observation on the way, and its errors over time."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array
+from herdfilter.angles import wrap_angles
+from herdfilter.discrepancy import energy_distance
+from herdfilter.filters.kalman import KalmanFilter
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models.contract import circular_dims, observation_circular, takes_partial
+from herdfilter.points import Points
+from herdfilter.study.metrics import (
+    SetErrors,
+    energy_distance_on_line,
+    labelled_estimates,
+    normalised_squares,
+    set_errors,
+    squared_error,
+)
+from herdfilter.study.recording import Recording
+from herdfilter.study.reference import LineDensity, Reference
+from herdfilter.study.scenario import Scenario
+
+__all__ = ["RunRecord"]
+
+
+@dataclass(frozen=True, eq=False)
+class WatchedRun:
+    """The result of a filter's run, and what was seen of the filter on the way.
+
+    Attributes
+    ----------
+    result : object
+        What the filter's ``run`` returns.
+    seconds : float
+        Time that it took, without the watching.
+    nis : ndarray, shape (T,)
+        Normalised innovation squared; NaN if nothing was observed, or filter or model do not predict observations.
+    nis_degrees : ndarray, shape (T,)
+        Number of entries observed, its degrees of freedom; 0 where it is NaN.
+    particles : dict
+        Index of a step, from 0 -> particles (n, d) and weights (n,), of the steps asked for.
+    """
+
+    result: Any
+    seconds: float
+    nis: Array
+    nis_degrees: Array
+    particles: Mapping[int, tuple[Array, Array]]
+
+
+def watch(estimator: Any, recording: Recording, steps: Collection[int] = ()) -> WatchedRun:
+    """Run a filter over a recording, and look at it between prediction and update, and after the update.
+
+    Its estimates are the same as without. Only filters of this package whose ``run`` takes a `watcher` are looked into.
+    Every observation, unless it is a scan, is compared with its prediction. That takes a fraction of a step; for a proposal
+    that uses the observation it takes a whole prediction, which the filter does not otherwise make. Particles are kept at
+    the `steps` given, counted from 0.
+    """
+    watcher = _Watcher(frozenset(steps), recording.scans is None and recording.sensors is None)
+    watched = {"watcher": watcher} if "watcher" in inspect.signature(estimator.run).parameters else {}
+    observations, options = recording.input
+    start = time.perf_counter()
+    result = estimator.run(observations, **options, **watched)
+    seconds = time.perf_counter() - start - watcher.seconds
+    innovations = _normalised_innovations(estimator, recording, watcher.predictions)
+    return WatchedRun(result, seconds, *innovations, watcher.particles)
+
+
+class _Watcher:
+    """Looks at a filter of this package; `seconds` is the time spent on that."""
+
+    def __init__(self, steps: frozenset[int], nis: bool) -> None:
+        self.steps, self.nis = steps, nis
+        self.seconds = 0.0
+        self.predictions: dict[int, tuple[Array, Array]] = {}
+        self.particles: dict[int, tuple[Array, Array]] = {}
+
+    def predicted(self, estimator: Any, z: ArrayLike | None) -> None:
+        if not self.nis or z is None:
+            return
+        start = time.perf_counter()
+        with suppress(Exception):  # the filter's own errors are raised by its run
+            prediction = estimator.predicted_observation()
+            if prediction is not None:
+                self.predictions[estimator.step - 1] = prediction
+        self.seconds += time.perf_counter() - start
+
+    def updated(self, estimator: Any) -> None:
+        k = estimator.step - 1
+        if k in self.steps and hasattr(estimator, "particles"):
+            start = time.perf_counter()
+            x = estimator.particles
+            self.particles[k] = x, estimator.weights if hasattr(estimator, "weights") else np.full(len(x), 1 / len(x))
+            self.seconds += time.perf_counter() - start
+
+
+def _normalised_innovations(
+    estimator: Any, recording: Recording, predictions: Mapping[int, tuple[Array, Array]]
+) -> tuple[Array, Array]:
+    """Return squares of the innovations in units of their predicted covariances, and their degrees of freedom, each (T,)."""
+    nis, degrees = np.full(len(recording), np.nan), np.zeros(len(recording))
+    if recording.scans is not None:
+        return nis, degrees
+    observations = np.asarray(recording.observations)
+    model = getattr(estimator, "model", None)
+    partial = isinstance(estimator, KalmanFilter) or (model is not None and takes_partial(model))
+    size = observations.shape[1]
+    steps = np.array([k for k, (mean, _) in predictions.items() if len(mean) == size], dtype=np.int64)
+    finite = np.isfinite(observations[steps])
+    for pattern in np.unique(finite, axis=0):
+        observed, same = np.flatnonzero(pattern), steps[(finite == pattern).all(axis=1)]
+        if not len(observed) or not (partial or len(observed) == size):
+            continue
+        means = np.array([predictions[k][0] for k in same])
+        covariances = np.array([predictions[k][1] for k in same])
+        innovations = wrap_angles(observations[same] - means, observation_circular(model, size))
+        part = np.ix_(np.arange(len(same)), observed, observed)
+        nis[same] = normalised_squares(innovations[:, observed], covariances[part])
+        degrees[same] = np.where(np.isfinite(nis[same]), len(observed), 0)
+    return nis, degrees
+
+
+SD_FLOOR = 1e-3
+"""Least standard deviation of the posterior at a step, as a share of its root mean square over time."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunRecord:
+    """All data of one filter in one run; columns and series are functions of it.
+
+    The attributes that end in "over time" have one value for each step, shape (T,), NaN where there is none.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        Says which dimensions count, and when a run diverged.
+    model : object
+    recording : Recording
+    reference : Reference or None
+    result : object
+        The result of the filter's ``run``: ``means`` (T, d), and any other attributes of `FilterResult`; a tracker's has
+        ``means`` and ``labels`` for each step.
+    seconds : float
+        Time that the filter took.
+    watched : WatchedRun or None
+        Innovations and particles seen on the way.
+
+    Examples
+    --------
+    >>> from herdfilter.study.run_record import RunRecord
+    >>> from herdfilter.study.recording import Recording
+    >>> from herdfilter.study.scenario import load_scenario
+    >>> scenario = load_scenario("linear_gaussian")
+    >>> model = scenario.build_model()
+    >>> truth, z = hf.simulate(model, 10, rng=1)
+    >>> result = hf.make_filter("ukf", model).run(z)
+    >>> run = RunRecord(scenario, model, Recording(truth, z), result=result)
+    >>> print(run.truth.shape, np.allclose(run.truth, ((result.means - truth) ** 2).sum(axis=1)))
+    (10,) True
+    """
+
+    scenario: Scenario
+    model: Any
+    recording: Recording
+    reference: Reference | None = None
+    result: Any = None
+    seconds: float = np.nan
+    watched: WatchedRun | None = None
+
+    @cached_property
+    def means(self) -> Array:
+        """Estimates (T, d); a ValueError if they are of another shape or not finite."""
+        return as_array("estimates", self.result.means, self.recording.truth.shape)
+
+    @property
+    def covariances(self) -> Array | None:
+        """Covariances of the estimates (T, d, d), if the result has any; none of many targets."""
+        given = None if self.recording.many else getattr(self.result, "covariances", None)
+        return None if given is None else np.asarray(given, dtype=np.float64)
+
+    @cached_property
+    def sets(self) -> SetErrors | None:
+        """Distances of the estimates to many targets; None with one target."""
+        targets, truth = self.scenario.targets, self.recording.truth
+        if targets is None:
+            return None
+        estimates = labelled_estimates(self.result, len(truth), truth.shape[2])
+        return set_errors(truth, estimates, targets, self.dims)
+
+    def of_sets(self, name: str) -> Array:
+        """Attribute of `sets` over time; NaN with one target."""
+        return self._all_nan if self.sets is None else np.asarray(getattr(self.sets, name))
+
+    @cached_property
+    def truth(self) -> Array:
+        """Squared distance of the mean to the truth, over the dimensions whose error counts; over time, of one target."""
+        return self._all_nan if self.recording.many else self._squared_error(self.recording.truth)
+
+    @cached_property
+    def against_reference(self) -> Array:
+        """Squared distance of the mean to the reference's mean, over the dimensions whose error counts; over time."""
+        return self._all_nan if self.reference is None else self._squared_error(self.reference.means)
+
+    @cached_property
+    def posterior_sd(self) -> Array:
+        """Standard deviations of the reference, (T, k), in the k dimensions whose error counts; NaN where there are none.
+
+        Standard deviations are clipped below at 1/1000 of their RMS over time, so that no single step dominates. A
+        dimension that is known at all steps is NaN, and does not count.
+        """
+        dims = self.dims
+        if self.reference is None or self.reference.covariances is None:
+            return np.full((len(self.recording), len(dims)), np.nan)
+        variances = np.diagonal(self.reference.covariances, axis1=1, axis2=2)[:, dims]
+        floor = SD_FLOOR**2 * variances.mean(axis=0)
+        return np.sqrt(np.where(floor > 0, np.maximum(variances, floor), np.nan))
+
+    @property
+    def dims(self) -> list[int]:
+        """Dimensions whose error counts."""
+        return list(self.scenario.dims(self.model.dim))
+
+    @cached_property
+    def nees(self) -> Array:
+        """Normalised estimation error squared over the full state; over time, NaN where the covariance is singular."""
+        if self.covariances is None:
+            return self._all_nan
+        errors = wrap_angles(self.recording.truth - self.means, circular_dims(self.model))
+        return normalised_squares(errors, self.covariances)
+
+    @cached_property
+    def nees_degrees(self) -> Array:
+        """Degrees of freedom of `nees`: d, and 0 where it is NaN; over time."""
+        return np.where(np.isfinite(self.nees), float(self.model.dim), 0.0)
+
+    @property
+    def nis(self) -> Array:
+        """Normalised innovation squared; over time."""
+        return self._all_nan if self.watched is None else self.watched.nis
+
+    @property
+    def nis_degrees(self) -> Array:
+        """Degrees of freedom of `nis`: the number of entries observed, and 0 where it is NaN; over time."""
+        return np.zeros(len(self.recording)) if self.watched is None else self.watched.nis_degrees
+
+    @cached_property
+    def ess(self) -> Array:
+        """Effective sample size; over time."""
+        ess = np.asarray(getattr(self.result, "ess", np.nan), dtype=np.float64)
+        return np.broadcast_to(ess, len(self.recording)).copy()
+
+    @cached_property
+    def energy_distances(self) -> Array:
+        """Energy distance of the particles to the exact posterior, at the steps that keep it; over time.
+
+        It is in units of the posterior's standard deviation in each dimension.
+        """
+        distances = self._all_nan
+        if self.reference is not None and self.watched is not None:
+            for k, posterior in self.reference.posteriors.items():
+                if k in self.watched.particles:
+                    distances[k] = energy_distance_to(posterior, *self.watched.particles[k])
+        return distances
+
+    @property
+    def _all_nan(self) -> Array:
+        return np.full(len(self.recording), np.nan)
+
+    def _squared_error(self, target: Array) -> Array:
+        return squared_error(self.means, target, self.dims, circular_dims(self.model))
+
+
+def energy_distance_to(posterior: GaussianMixture | LineDensity, x: Array, weights: Array) -> float:
+    """Energy distance of particles to a posterior, both in units of its standard deviation in each dimension."""
+    if isinstance(posterior, LineDensity):
+        centres = 0.5 * (posterior.edges[1:] + posterior.edges[:-1])
+        mean = centres @ posterior.masses
+        sd = np.sqrt((centres - mean) ** 2 @ posterior.masses)
+        return energy_distance_on_line(x[:, 0], weights, posterior.edges, posterior.masses) / float(sd)
+    covariance = posterior.covariance
+    sd = np.sqrt(np.diagonal(covariance))
+    sd = np.where(sd > 0, sd, 1.0)
+    centred = Points.unchecked((x - posterior.mean) / sd, weights)
+    normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, len(sd))), covariance / np.outer(sd, sd))
+    return energy_distance(centred, normal)

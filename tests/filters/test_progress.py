@@ -1,0 +1,142 @@
+"""Nobody waits in the dark, and nobody is bothered with what is done at once."""
+
+import os
+import sys
+import time
+import unicodedata
+from types import SimpleNamespace
+
+import pytest
+
+from herdfilter.filters import progress
+from herdfilter.filters.progress import Counter, live_line, stage
+from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    monkeypatch.setattr(progress, "EVERY", 0.3)
+    monkeypatch.setattr(progress, "_PATIENCE", 0.1)
+
+
+def test_what_takes_long_is_told_again_and_again(hasty, capsys):
+    with live_line(lambda seconds: f"working ({seconds:.1f} s)"):
+        time.sleep(1.6)
+    lines = capsys.readouterr().err.splitlines()
+    assert 2 <= len(lines) <= 6
+    assert all(line.startswith("working (") for line in lines)
+
+
+def test_what_is_done_at_once_is_not_told(capsys):
+    with stage("a trifle"), live_line(lambda seconds: "nothing"):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_a_stage_says_how_long_it_took_whatever_becomes_of_it(hasty, capsys):
+    with stage("slow work"):
+        time.sleep(0.3)
+    assert capsys.readouterr().err.splitlines()[-1] == "slow work: done in 0 s"
+    with stage("slow work", visible=False):
+        time.sleep(0.3)
+    assert capsys.readouterr().err == ""
+
+
+def test_on_a_terminal_one_line_is_drawn_anew(hasty, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with live_line(lambda seconds: "working"):
+        time.sleep(1.0)
+    drawn = capsys.readouterr().err
+    assert "\n" not in drawn
+    assert drawn.count("\r\x1b[Kworking") >= 2
+    assert drawn.endswith("\r\x1b[K")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+@pytest.mark.parametrize("name", ["ungm", "coordinated_turn_of_a_long_name", "非線形フィルタの比較", "e\u0301" * 20])
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_on_a_terminal_of_any_width_no_line_is_left_behind(hasty, monkeypatch, columns, name):
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    counter = Counter(name, done=0, left=8000)
+    counter.add(1234, 56)
+    with os.fdopen(slave, "w", encoding="utf-8") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with live_line(counter):
+            time.sleep(0.6)
+        drawn = os.read(master, 65536).decode()
+    os.close(master)
+    lines = drawn.split("\r\x1b[K")
+    assert len(lines) > 2
+    assert "\n" not in drawn
+    assert max(map(places, lines)) < columns  # in the last place some terminals begin a new line
+    assert all(line.startswith(name[:5]) for line in lines if line)
+
+
+def places(line):
+    """Places of a terminal that a line takes, by Unicode's table of wide characters."""
+    signs = unicodedata.normalize("NFC", line)
+    return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in signs)
+
+
+def test_the_line_of_the_demo_is_not_cut():
+    counter = Counter("ungm", done=0, left=8000)
+    counter.add(1234, 0)
+    assert len(counter(100.0)) < 80
+
+
+def test_in_a_notebook_one_line_is_replaced_and_stays(hasty, capsys, monkeypatch):
+    shown = []
+
+    def display(data, raw, display_id):
+        shown.append([data["text/plain"]])
+        return SimpleNamespace(update=lambda data, raw: shown[-1].append(data["text/plain"]))
+
+    shell = SimpleNamespace(kernel=object())
+    modules = {
+        "IPython": SimpleNamespace(get_ipython=lambda: shell),
+        "IPython.display": SimpleNamespace(display=display),
+    }
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    with stage("slow work"):
+        time.sleep(0.6)
+    ((first, *_, last),) = shown
+    assert first.startswith("slow work (")
+    assert last == "slow work (1 s)"
+    assert capsys.readouterr().err == ""
+
+
+def test_the_counter_tells_what_is_left():
+    counter = Counter("walk", done=10, left=30)
+    assert counter(1.0) == "walk [##........] 10 of 40 runs of a filter"
+    counter.add(10, 2)
+    line = counter(5.0)
+    assert line == "walk [#####.....] 20 of 40 runs of a filter (2 failed), 10 s left, 2 per second"
+
+
+def test_filters_of_the_package_are_compiled_in_view_before_the_work_and_their_errors_wait(scenario, constant, monkeypatch):
+    """The model of this study cannot even be observed in the first steps; only the runs say so."""
+    from herdfilter.study import engine
+
+    stages, feed = [], engine.feed
+
+    def failing(*args):
+        raise ArithmeticError("too early")
+
+    def named(name, visible=True):
+        stages.append(name)
+        monkeypatch.setattr(engine, "feed", failing if len(stages) == 1 else feed)
+        return stage(name, visible)
+
+    monkeypatch.setattr(engine, "stage", named)
+    filters = {"bootstrap": "bootstrap", "mine": constant, "sqmc": "sqmc"}
+    result = run_study(plan_study(scenario, filters, runs=2), progress=True)
+    assert stages == ["compiling bootstrap, once", "compiling sqmc, once"]
+    assert (result.runs["error"] == "").all()

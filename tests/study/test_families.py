@@ -1,0 +1,488 @@
+"""A family of models: each run has its own, and is the same whatever other models there are."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+from click.testing import CliRunner
+
+import herdfilter as hf
+from herdfilter.cli import main
+from herdfilter.study import over_models, reference
+from herdfilter.study.columns import TIMES
+from herdfilter.study.families import verdict_over_models
+from herdfilter.study.measures import reference_error_sd, reference_uncertainty, variance_ratio
+from herdfilter.study.plan import plan_study
+from herdfilter.study.recording import Recording
+from herdfilter.study.reference import Reference
+from herdfilter.study.run_record import RunRecord
+from herdfilter.study.scenario import Scenario, load_scenario
+from herdfilter.study.store import StoreError, open_for_reading
+
+MODEL = """
+import numpy as np
+
+from herdfilter import GaussianMixture
+
+
+class Drawn:
+    def __init__(self, seed):
+        self.seed = seed
+        self.dim, self.steps = 1 + seed % 2, 4 + seed
+        self.labels = ("walk", f"d = {self.dim}")
+        self.initial = GaussianMixture([1.0], [np.zeros(self.dim)], [np.eye(self.dim)])
+        self.grid = {"lower": -15.0, "upper": 15.0, "points": 301} if self.dim == 1 else None
+
+    def transition_mean(self, x, dt, control, step):
+        return 0.9 * x
+
+    def transition_covariance(self, dt, step):
+        return 0.5 * np.eye(self.dim)
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * ((z - x) ** 2).sum(axis=1) - self.dim * np.log(2 * np.pi) / 2
+
+    def observation_mean(self, x, step):
+        return x
+
+    def observation_covariance(self, step):
+        return np.eye(self.dim)
+"""
+FAMILY = """
+title = "A family"
+runs = 1
+models = 2
+particles = [8, 100, 200]
+filters = ["bootstrap", "multinomial"]
+[filter.multinomial]
+resampling = "MultinomialResampling()"
+[model]
+type = "drawn.py:Drawn"
+[reference]
+type = "grid-or-large"
+n = 512
+filter = ["sqmc", "bootstrap"]
+"""
+COUNT = {"particles": [8]}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("family")
+    (folder / "drawn.py").write_text(MODEL)
+    (folder / "family.toml").write_text(FAMILY)
+    return folder / "family.toml"
+
+
+def same(a, b):
+    columns = [name for name in a if name not in TIMES]
+    pd.testing.assert_frame_equal(a[columns].reset_index(drop=True), b[columns].reset_index(drop=True))
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(one) for one in arguments])
+
+
+def test_each_run_has_the_model_of_its_seed(path):
+    table = hf.compare(path, ["bootstrap"], **COUNT, models=3, runs=2, first_model=5)
+    assert (table["error"] == "").all()
+    assert table["model"].tolist() == [5, 5, 6, 6, 7, 7]
+    assert table["kind"].tolist() == ["walk, d = 2"] * 2 + ["walk, d = 1"] * 2 + ["walk, d = 2"] * 2
+    assert table["nees_degrees"].tolist() == [2, 2, 1, 1, 2, 2]
+    assert table["rmse"].nunique() == 6
+    study = plan_study(path, models=3, runs=2, first_model=5)
+    assert [study.build_model(r).seed for r in range(study.runs)] == [5, 5, 6, 6, 7, 7]
+
+
+def test_a_model_is_run_alike_whichever_others_there_are(path):
+    together = hf.compare(path, **COUNT, models=3)
+    alone = hf.compare(path, **COUNT, models=1, first_model=2)
+    same(together[together["model"] == 2].assign(run=0), alone)
+
+
+def test_more_models_continue_a_store_and_fewer_or_others_do_not(path, tmp_path):
+    store = tmp_path / "study.sqlite"
+    first = hf.compare(path, **COUNT, models=2, store=store)
+    more = hf.compare(path, **COUNT, models=3, store=store, resume=True)
+    assert len(more) == 6
+    same(more[more["model"] < 2], first)
+    assert more.loc[more["model"] < 2, "seconds"].tolist() == first["seconds"].tolist()  # not run again
+    same(more, hf.compare(path, **COUNT, models=3))
+    with pytest.raises(StoreError, match="models: expected at least the 3 that were begun, got 1"):
+        hf.compare(path, **COUNT, models=1, store=store, resume=True)
+    for other in ({"first_model": 1}, {"runs": 2}):
+        with pytest.raises(StoreError, match=r"family\.(first|runs): ."):
+            hf.compare(path, **COUNT, models=3, store=store, resume=True, **other)
+
+
+def test_models_of_different_lengths_are_stacked(path, tmp_path):
+    hf.compare(path, ["bootstrap"], **COUNT, store=tmp_path / "s")
+    with open_for_reading(tmp_path / "s") as store:
+        result = store.result()
+    truth = result.series["bootstrap", 8]["truth"]
+    assert np.isfinite(truth).sum(axis=1).tolist() == [4, 5]
+
+
+def test_the_reference_is_the_models_grid_and_else_two_large_filters(path):
+    table = hf.compare(path, ["bootstrap"], **COUNT)
+    assert (table["reference_sd"] == 0).tolist() == [True, False]
+    assert (table["reference_uncertainty"] < 0.1).all()
+
+
+def test_a_grid_that_does_not_hold_the_state_gives_way_to_large_filters(path):
+    study = plan_study(path)
+    model = study.build_model(0)
+    model.grid = {"lower": -1.0, "upper": 1.0, "points": 41}
+    recording = Recording(np.zeros((2, 1)), np.zeros((2, 1)))
+    found = reference.compute_reference(study.scenario, model, recording, np.random.default_rng(0))
+    assert (found.error > 0).all()
+
+
+def test_the_first_filter_of_a_list_that_serves_makes_the_reference(path):
+    scenario = load_scenario(path)
+    model = SimpleNamespace(dim=1, initial=hf.GaussianMixture([1.0], [[0.0]], [[1.0]]))
+    model.sample_transition = lambda x, rng, dt, control, step: x + rng.normal(size=x.shape)
+    model.log_likelihood = lambda z, x, step: -0.5 * (z[0] - x[:, 0]) ** 2
+    recording = Recording(np.zeros((2, 1)), np.zeros((2, 1)))
+    found = reference.compute_reference(scenario, model, recording, np.random.default_rng(0))
+    assert np.isfinite(found.means).all()
+    only = dataclasses.replace(scenario, reference={**scenario.reference, "filter": ["sqmc"]})
+    with pytest.raises(TypeError, match="SequentialQuasiMonteCarlo needs"):
+        reference.compute_reference(only, model, recording, np.random.default_rng(0))
+
+
+def test_the_covariance_of_several_filters_is_theirs_and_that_of_their_means(monkeypatch):
+    results = [SimpleNamespace(means=np.full((3, 1), m), covariances=np.full((3, 1, 1), v), log_likelihood=0.0)
+               for m, v in ((1.0, 2.0), (-1.0, 4.0))]  # fmt: skip
+    built = [SimpleNamespace(run=lambda *a, r=r, **k: r) for r in results]
+    monkeypatch.setattr(reference, "filter_for", lambda *arguments: lambda *more: built.pop())
+    recording = Recording(np.zeros((3, 1)), np.zeros((3, 1)))
+    found = reference._large(SimpleNamespace(), recording, np.random.default_rng(0), n=5, repeats=2)
+    np.testing.assert_allclose(found.covariances, 3.0 + 2.0)
+    np.testing.assert_allclose(found.error, 1.0)
+
+
+def evidence(unit=(1.0, 1.0), own=((2.0, 8.0), (2.0, 8.0)), error=(1.0, -2.0)):
+    """Two steps in two dimensions, of posterior variances 2 and 8 in the units given."""
+    unit = np.array(unit)
+    covariances = np.array([np.diag(variances * unit**2) for variances in ([2.0, 8.0], [2.0, 8.0])])
+    mine = np.array([np.diag(variances * unit**2) for variances in np.array(own)])
+    known = Reference(np.zeros((2, 2)), 0.0, 0.1 * np.sqrt([2.0, 8.0]) * np.ones((2, 2)) * unit, covariances)
+    result = SimpleNamespace(means=np.array([error, error]) * unit, covariances=mine)
+    recording = Recording(np.zeros((2, 2)), np.zeros((2, 1)))
+    scenario = Scenario("s", "S", {"type": "UNGM"})
+    return RunRecord(scenario, SimpleNamespace(dim=2), recording, known, result)
+
+
+@pytest.mark.parametrize("unit", [(1.0, 1.0), (1e-6, 1e4)])
+def test_errors_in_posterior_standard_deviations_know_no_unit(unit):
+    known = evidence(unit)
+    assert reference_error_sd(known) == pytest.approx(np.sqrt((1 / 2 + 4 / 8) / 2))
+    assert reference_uncertainty(known) == pytest.approx(0.1)
+    assert variance_ratio(known) == pytest.approx(1.0)
+
+
+def test_half_and_twice_the_variance_count_alike():
+    assert variance_ratio(evidence(own=[[1.0, 16.0], [4.0, 4.0]])) == pytest.approx(1.0)
+    assert variance_ratio(evidence(own=[[0.5, 2.0], [0.5, 2.0]])) == pytest.approx(0.25)
+    assert 0 < variance_ratio(evidence(own=[[0.0, 0.0], [2.0, 8.0]])) < 0.01
+
+
+def test_what_is_known_for_sure_counts_for_nothing():
+    known = evidence()
+    known.reference.covariances[:, 0, 0] = 0.0
+    assert reference_error_sd(known) == pytest.approx(np.sqrt(4 / 8))
+    assert variance_ratio(known) == pytest.approx(1.0)
+    known = evidence()
+    known.reference.covariances[0, 0, 0] = 0.0  # at one step only
+    assert np.isfinite([reference_error_sd(known), variance_ratio(known)]).all()
+
+
+def test_the_command_line_tells_of_the_models(path, tmp_path, monkeypatch):
+    for place, nothing in (
+        ("plotting.save_figures", []),
+        ("report.page.inline", ""),
+    ):  # planned, but not drawn
+        monkeypatch.setattr(f"herdfilter.{place}", lambda *arguments, nothing=nothing: nothing)
+    out = tmp_path / "out"
+    done = run("compare", path, "--models", "3", "--workers", "1", "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "A family: 3 runs of 3 models, seeds 0 to 2" in done.stdout
+    assert max(map(len, (out / "table.txt").read_text().splitlines())) <= 80
+    assert "(walk, d = 2)" in " ".join(done.stdout.split())
+    assert "geometric mean of 3 models" in " ".join(done.stdout.split())
+    models = pd.read_csv(out / "models.csv")
+    assert models["exponent"].notna().all()
+    assert "3 runs of 3 models" in (out / "report.html").read_text()
+    shown = run("show", out, "--wide")
+    for words in ("exponent", "reference uncertain", "90 %"):
+        assert set(words.split()) <= set(shown.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ungm", "--models", "3"], "models: expected none, since scenario 'ungm' has one model, got 3"),
+        (["ungm", "--first-model", "3"], "first_model: expected none, since scenario 'ungm' has one model"),
+        (["PATH", "--models", "0"], "models: expected an integer of at least 1, got 0"),
+        (["PATH", "--first-model", "-1"], "first_model: expected an integer of at least 0, got -1"),
+        (["PATH", "--runs", "0"], "runs: expected an integer of at least 1, got 0"),
+    ],
+)
+def test_what_does_not_fit_is_named(path, arguments, message):
+    refused = run("compare", *(path if one == "PATH" else one for one in arguments))
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith(f"Error: {message}")
+    assert refused.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("models = 2", "models = 0", "models: expected an integer of at least 1, got 0"),
+        ('"drawn.py:Drawn"', '"drawn.py:Drawn"\nseed = 3', r"\[model\] seed: cannot be combined with `models`"),
+        ('"drawn.py:Drawn"', '"UNGM"', "unknown 'seed'"),
+        (
+            '["sqmc", "bootstrap"]',
+            '["sqmc", "ekf"]',
+            "filter: expected a particle filter that draws at random",
+        ),
+        ('["sqmc", "bootstrap"]', "[]", "filter: expected at least one name, got none"),
+        ('["sqmc", "bootstrap"]', '["sqmcc"]', "did you mean 'sqmc'"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_named(path, old, new, message):
+    other = path.with_name("other.toml")
+    other.write_text(FAMILY.replace(old, new))
+    with pytest.raises(ValueError, match=message):
+        plan_study(other)
+
+
+def test_a_model_that_cannot_be_made_is_a_failure_of_its_own_runs(path):
+    broken = path.with_name("broken.py")
+    broken.write_text(MODEL.replace("self.seed = seed", "self.seed = seed\n        assert seed != 1"))
+    scenario = load_scenario(path)
+    scenario = dataclasses.replace(scenario, model={"type": "broken.py:Drawn"}, models=3)
+    table = hf.compare(scenario, ["bootstrap"], **COUNT)
+    assert (table["error"] != "").tolist() == [False, True, False]
+    assert hf.study.over_models(table)[["models", "compared", "unknown"]].to_numpy().tolist() == [[3, 2, 1]]
+
+
+def table_of(errors, n=100, **columns):
+    """A table of errors, filter -> (models, runs); NaN stands for a failed run."""
+    rows = [
+        {
+            "scenario": "s",
+            "filter": name,
+            "n_particles": n,
+            "model": m,
+            "run": 10 * m + r,
+            "kind": f"kind {m}",
+        }
+        | {"reference_error_sd": e, "rmse": 1.0, "reference_uncertainty": 0.0, "variance_ratio": 1.0}
+        | {"log_likelihood_error": -3 * e, "ms_per_step": 1.0, "diverged": bool(np.isnan(e))}
+        | {"error": "ValueError: no" if np.isnan(e) else ""}
+        for name, values in errors.items()
+        for m, runs in enumerate(np.atleast_2d(values))
+        for r, e in enumerate(runs)
+    ]
+    return pd.DataFrame(rows).assign(**columns)
+
+
+def row_of(table, name="b"):
+    return over_models(table).set_index("filter").loc[name]
+
+
+def column(*values):
+    return np.array(values)[:, None]
+
+
+def test_ratios_are_averaged_as_ratios_are():
+    row = row_of(table_of({"bootstrap": column(1.0, 10.0, 1.0), "b": column(2.0, 5.0, 1.0)}))
+    assert row["ratio"] == pytest.approx(1.0)
+    assert row[["ratio_low", "ratio_high"]].isna().all()  # from six models on
+    six = row_of(table_of({"bootstrap": np.ones((6, 1)), "b": column(2.0, 0.5, 1.0, 2.0, 0.5, 1.0)}))
+    assert six["ratio_low"] < 1 < six["ratio_high"]
+    assert (row["models"], row["compared"], row["above"]) == (3, 3, pytest.approx(1 / 3))
+    assert (row["ratio_10"], row["ratio_50"], row["ratio_90"]) == (0.5, 1.0, 2.0)
+    assert row["worst"] == "0: 2.00 (kind 0); 2: 1.00 (kind 2); 1: 0.500 (kind 1)"
+    assert row["log_likelihood"] == pytest.approx(1.0)
+
+
+def test_the_unit_of_a_model_does_not_matter():
+    rng = np.random.default_rng(0)
+    errors = {name: np.exp(rng.standard_normal((4, 3))) for name in ("bootstrap", "b")}
+    scale = np.array([1e-5, 1.0, 3.0, 1e7])[:, None]
+    pd.testing.assert_frame_equal(
+        over_models(table_of(errors)), over_models(table_of({k: v * scale for k, v in errors.items()}))
+    )
+
+
+def test_a_model_counts_once_however_many_runs_it_has():
+    base, own = np.ones((6, 7)), column(2.0, 0.5, 3.0, 0.7, 0.5, 0.6)
+    row = row_of(table_of({"bootstrap": base, "b": base * own}))
+    again = row_of(table_of({"bootstrap": base[:, :1], "b": own}))
+    for name in ("ratio", "ratio_low", "ratio_high", "above"):
+        assert row[name] == again[name]
+
+
+def test_a_model_is_shown_to_be_worse_only_where_its_runs_agree():
+    agree, differ = np.full(8, 2.0), np.array([3.0, 3, 3, 3, 3, 0.5, 0.5, 0.5])
+    row = row_of(table_of({"bootstrap": np.ones((2, 8)), "b": [agree, differ]}))
+    assert (row["above"], row["above_shown"]) == (1.0, 0.5)
+    few = row_of(table_of({"bootstrap": np.ones((2, 5)), "b": [agree[:5], differ[:5]]}))
+    assert np.isnan(few["above_shown"])
+
+
+def test_a_filter_that_fails_has_lost():
+    row = row_of(table_of({"bootstrap": column(1.0, 1.0, np.nan, 1.0), "b": column(0.5, np.nan, 1.0, 0.5)}))
+    assert row["compared"] == 3  # the baseline has nothing to compare with at one
+    assert row["above"] == pytest.approx(1 / 3)
+    assert row["lost"] == pytest.approx(1 / 4)
+    assert row["ratio"] == pytest.approx(0.5)
+    assert row["worst"].startswith("1: inf")
+    good = row_of(table_of({"bootstrap": np.ones((8, 1)), "b": column(*[0.5, 0.4] * 4)}))
+    assert good["better"] == -1
+    lost = row_of(table_of({"bootstrap": np.ones((8, 1)), "b": column(*[0.5, 0.4] * 3, 0.5, np.nan)}))
+    assert (lost["ratio_high"], lost["better"]) == (np.inf, 0)  # no gain is claimed where it fails at a model
+
+
+def test_an_uncertain_reference_is_counted():
+    errors = {"bootstrap": column(1.0, 1.0, 1.0), "b": column(0.5, 0.1, 0.1)}
+    table = table_of(errors)
+    table["reference_uncertainty"] = table["model"].map({0: 0.1, 1: 0.1, 2: np.nan})
+    assert over_models(table)["uncertain"].tolist() == [2, 2]
+    assert row_of(table[table["filter"] == "bootstrap"], "bootstrap")["uncertain"] == 1
+
+
+def test_a_model_without_a_reference_is_counted():
+    table = table_of({"bootstrap": column(1.0, 2.0), "b": column(1.0, 2.0)})
+    table.loc[table["model"] == 1, ["reference_error_sd", "reference_uncertainty"]] = np.nan
+    row = row_of(table)
+    assert (row["models"], row["compared"], row["unknown"]) == (2, 1, 1)
+
+
+def test_exponents_are_those_of_the_errors_from_a_hundred_particles_on():
+    rates = column(0.5, 0.7, 1.0)
+    table = pd.concat([table_of({"bootstrap": 3 * n**-rates if n > 50 else 0 * rates}, n) for n in (50, 100, 300, 1000)])
+    row = over_models(table).iloc[0]
+    assert row["exponent"] == pytest.approx(-0.7)
+    assert row["exponent_worst"] == pytest.approx(-0.5)
+
+
+def test_variances_and_times_are_summarised():
+    table = table_of({"bootstrap": np.ones((4, 1)), "b": np.ones((4, 1))})
+    of_b = table["filter"] == "b"
+    table.loc[of_b, "variance_ratio"] = [0.5, 0.9, 1.2, 1.3]
+    table.loc[of_b, "ms_per_step"] = [2.0, 3.0, 4.0, 50.0]
+    row = row_of(table)
+    assert (row["variance_right"], row["variance_50"]) == (0.5, pytest.approx(1.05))
+    assert (row["time"], row["time_90"], row["time_worst"]) == (3.5, 50.0, 50.0)
+
+
+def test_the_verdict_claims_a_gain_only_where_it_is_shown():
+    base = np.ones((6, 1))
+    sure = over_models(table_of({"bootstrap": base, "b": column(0.4, 0.5, 0.6, 0.5, 0.4, 0.6)}))
+    assert "the error of b is 0.493 of that of bootstrap" in verdict_over_models(sure)
+    unsure = over_models(table_of({"bootstrap": base, "b": column(0.1, 5.0, 0.6, 2.0, 0.4, 0.6)}))
+    assert "a gain over bootstrap is not shown" in verdict_over_models(unsure)
+    assert "no other filter" in verdict_over_models(over_models(table_of({"bootstrap": base})))
+
+
+def test_claims_are_about_models_not_about_their_runs():
+    base = np.ones((3, 20))
+    table = table_of({"bootstrap": base, "b": 0.5 * base})
+    assert hf.study.claims(table)["runs"].tolist() == [3]  # too few for a claim, though there are 60 runs
+    assert hf.study.claims(table)["better"].tolist() == [""]
+
+
+def test_a_table_of_one_model_is_refused():
+    table = table_of({"bootstrap": column(1.0)}).drop(columns="model")
+    with pytest.raises(ValueError, match="table: expected a column 'model'"):
+        over_models(table)
+
+
+def test_the_interval_is_students_of_logarithms_over_models():
+    ratios = np.array([0.5, 0.8, 1.5, 0.7, 1.0, 0.9])
+    row = row_of(table_of({"bootstrap": np.full((6, 1), 2.0), "b": column(*(2 * ratios))}))
+    logs = np.log(ratios)
+    expected = scipy.stats.t.interval(0.95, 5, logs.mean(), logs.std(ddof=1) / np.sqrt(6))
+    assert row["ratio"] == pytest.approx(np.exp(logs.mean()))
+    assert (row["ratio_low"], row["ratio_high"]) == pytest.approx(np.exp(expected))
+    assert row["above"] == pytest.approx(1 / 6)  # a ratio of 1 is not above it
+
+
+def test_a_ratio_of_nought_and_an_infinite_one_are_left_out_of_the_geometric_mean_alone():
+    row = row_of(table_of({"bootstrap": np.ones((4, 1)), "b": column(0.0, np.nan, 0.5, 0.5)}))
+    assert (row["compared"], row["ratio"]) == (4, pytest.approx(0.5))
+    assert (row["ratio_10"], row["ratio_90"]) == (0.0, np.inf)
+    assert row["worst"].count(";") == 2
+
+
+def test_a_variance_is_right_to_a_quarter_and_a_reference_certain_to_a_third_of_the_smallest_error():
+    table = table_of({"bootstrap": np.ones((6, 1)), "b": column(0.6, 0.6, 0.6, 2.0, 2.0, 2.0)})
+    table.loc[table["filter"] == "b", "variance_ratio"] = [0.79, 0.8, 1.0, 1.25, 1.26, np.nan]
+    limits = {0: 0.0, 1: 0.199, 2: 0.201, 3: 0.33, 4: 0.334, 5: 0.0}
+    table["reference_uncertainty"] = table["model"].map(limits)
+    row = row_of(table)
+    assert row["variance_right"] == pytest.approx(3 / 5)
+    assert row["variance_50"] == 1.0
+    assert row["uncertain"] == 2
+    assert row["unknown"] == 0
+
+
+def test_what_a_filter_loses_and_the_baseline_keeps_counts_once_for_each_model():
+    table = table_of({"bootstrap": np.ones((4, 2)), "b": np.ones((4, 2))})
+    lost = np.zeros(8, dtype=bool)
+    lost[[0, 1, 2]] = True  # both runs of the first model, one of the second
+    table.loc[table["filter"] == "b", "diverged"] = lost
+    assert row_of(table)["lost"] == 0.5
+    table.loc[table["filter"] == "bootstrap", "diverged"] = lost
+    assert row_of(table)["lost"] == 0.0
+    table = table.drop(columns="diverged")
+    table.loc[table.index[-1], "error"] = "ValueError: no"
+    assert row_of(table)["lost"] == 0.25
+
+
+def test_log_likelihoods_and_times_are_those_of_the_median_run_over_the_baselines():
+    table = table_of({"bootstrap": np.ones((2, 3)), "b": np.ones((2, 3))})
+    table["log_likelihood_error"] = [-2.0, 2.0, 9.0, 1.0, 1.0, 1.0, -1.0, 1.0, 50.0, 3.0, -3.0, 3.0]
+    table["ms_per_step"] = [2.0, 2.0, 7.0, 1.0, 1.0, 1.0, 1.0, 1.0, 9.0, 4.0, 4.0, 4.0]
+    row = row_of(table)
+    assert row["log_likelihood"] == pytest.approx((0.5 + 3) / 2)
+    assert (row["time"], row["time_worst"]) == (pytest.approx((0.5 + 4) / 2), 4.0)
+
+
+def test_exponents_need_two_counts_from_a_hundred_on_and_errors_above_nought():
+    rates = column(0.5, 0.9)
+    tables = {n: table_of({"bootstrap": 3 * n**-rates}, n) for n in (99, 100, 101)}
+    both = over_models(pd.concat([tables[100], tables[101]])).iloc[0]
+    assert (both["exponent"], both["exponent_worst"]) == pytest.approx((-0.7, -0.5))
+    assert np.isnan(over_models(pd.concat([tables[99], tables[100]])).iloc[0]["exponent"])
+    failed = pd.concat([tables[100], table_of({"bootstrap": column(np.nan, 3 * 101**-0.9)}, 101)])
+    assert over_models(failed).iloc[0]["exponent"] == pytest.approx(-0.9)
+
+
+def test_the_verdict_names_the_best_filter_with_its_numbers():
+    base = np.ones((6, 1))
+    errors = {"bootstrap": base, "b": np.full((6, 1), 0.5), "c": column(0.4, 0.4, 1.2, 0.4, 1.2, 1.2)}
+    told = verdict_over_models(over_models(table_of(errors)))
+    assert told == (
+        "At n = 100 the error of b is 0.500 of that of bootstrap in the geometric mean of 6 models "
+        "(95 % interval 0.500 to 0.500), above it in 0 % of them."
+    )
+    small = pd.concat([table_of(errors, 10), table_of({"bootstrap": base, "b": 2 * base}, 100)])
+    assert "the error of b is 2.00 of that" in verdict_over_models(over_models(small))
+    assert "above it in 100 % of them" in verdict_over_models(over_models(small))
+    one = {name: values[:1] for name, values in errors.items()}
+    assert "too few models for an interval" in verdict_over_models(over_models(table_of(one)))
+
+
+def test_a_model_of_which_either_number_is_known_is_not_unknown():
+    table = table_of({"bootstrap": column(1.0, 2.0, 1.0), "b": column(1.0, 2.0, 1.0)})
+    table.loc[table["model"] == 1, "reference_uncertainty"] = np.nan
+    table.loc[table["model"] == 2, "reference_error_sd"] = np.nan
+    assert row_of(table)["unknown"] == 0

@@ -1,0 +1,104 @@
+"""Filters that stand for several hypotheses about what was seen."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.tracking.track import combined, supposed
+
+SPEED = hf.models.LinearGaussian(
+    F=[[1.0, 1.0], [0.0, 1.0]],
+    H=[[1.0, 0.0]],
+    Q=[[0.3, 0.2], [0.2, 0.3]],
+    R=[[0.5]],
+    initial_mean=[0.0, 0.5],
+    initial_covariance=np.eye(2),
+)
+LIVELY = hf.models.LinearGaussian(SPEED.F, SPEED.H, 9 * SPEED.Q, SPEED.R, [0.0, 0.5], np.eye(2))
+JUMPING = hf.models.JumpMarkov([SPEED, LIVELY], [[0.9, 0.1], [0.3, 0.7]])
+WEIGHTS = np.array([0.2, 0.5, 0.3])
+
+
+def hypotheses(name, **options):
+    """Of a filter after two steps: that it has seen nothing, and two observations."""
+    model = JUMPING if name in ("imm", "mkf") else SPEED
+    online = hf.make_filter(name, model, n_particles=60, rng=1, **options)
+    online.run([[0.4]])
+    online.predict()
+    return online, [supposed(online, z) for z in (None, [0.0], [2.5])]
+
+
+@pytest.mark.parametrize("name", ["ekf", "imm", "mkf", "bootstrap", "auto"])
+def test_the_combination_has_the_moments_of_the_mixture(name):
+    _, suppositions = hypotheses(name)
+    filters = [one.filter for one in suppositions]
+    means, covariances = (np.array([getattr(one, part) for one in filters]) for part in ("mean", "covariance"))
+    expected = hf.GaussianMixture(WEIGHTS, means, covariances)
+    whole = combined(filters, WEIGHTS)
+    np.testing.assert_allclose(whole.mean, expected.mean, atol=1e-12)
+    np.testing.assert_allclose(whole.covariance, expected.covariance, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["enkf", "edh"])
+def test_an_ensemble_has_its_share_of_the_members_of_each(name):
+    _, suppositions = hypotheses(name)
+    filters = [one.filter for one in suppositions]
+    members = [set(one.particles[:, 0]) for one in filters]
+    taken = combined(filters, WEIGHTS).particles[:, 0]
+    assert [sum(x in own for x in taken) for own in members] == [12, 30, 18]
+
+
+@pytest.mark.parametrize("name", ["imm", "mkf"])
+def test_modes_are_as_probable_as_in_the_mixture(name):
+    _, suppositions = hypotheses(name)
+    filters = [one.filter for one in suppositions]
+    expected = WEIGHTS @ [one.mode_probabilities for one in filters]
+    np.testing.assert_allclose(combined(filters, WEIGHTS).mode_probabilities, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["ekf", "mkf", "enkf", "bootstrap", "auto", "auxiliary", "transport"])
+def test_a_combination_goes_on_with_as_many_particles_as_before(name):
+    transport = {"name": "bootstrap", "resampling": hf.OptimalTransportResampling()}
+    online, suppositions = hypotheses(**(transport if name == "transport" else {"name": name}))
+    whole = combined([one.filter for one in suppositions], WEIGHTS)
+    for _ in range(2):
+        whole.predict()
+        whole.update([3.0])
+    assert whole.step == online.step + 2
+    assert np.shape(getattr(whole, "particles", np.empty((60, 2)))) == (60, 2)
+    assert whole.mean[0] == pytest.approx(3, abs=1)
+
+
+def test_the_evidence_is_that_of_the_update_and_the_filter_stays():
+    online, suppositions = hypotheses("auto")
+    before = online.mean
+    for z, one in zip((None, [0.0], [2.5]), suppositions, strict=True):
+        updated = copy.deepcopy(online)
+        updated.update(z)
+        assert one.log_evidence == updated.record.log_likelihood
+        np.testing.assert_array_equal(one.filter.mean, updated.mean)
+    np.testing.assert_array_equal(online.mean, before)
+
+
+@pytest.mark.parametrize("on_degeneracy", ["raise", "predict"])
+def test_an_observation_out_of_reach_has_no_evidence(on_degeneracy):
+    class Window:
+        dim, initial = 1, hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
+
+        def sample_transition(self, x, rng, dt, control, step):
+            return x + rng.normal(size=x.shape)
+
+        def log_likelihood(self, z, x, step):
+            return np.where(np.abs(x[:, 0] - z[0]) < 1, 0.0, -np.inf)
+
+    online = hf.ParticleFilter(Window(), 20, rng=1, on_degeneracy=on_degeneracy)
+    online.predict()
+    assert supposed(online, [100.0]).log_evidence == -np.inf
+
+
+def test_a_hypothesis_with_all_the_weight_is_the_filter():
+    _, suppositions = hypotheses("ekf")
+    filters = [one.filter for one in suppositions]
+    assert combined(filters, np.array([0.0, 1.0, 0.0])) is filters[1]
