@@ -1,4 +1,4 @@
-"""Numbers and findings of a study in words."""
+"""The results of a study in words, for the page and the terminal."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def typeset(text: str) -> str:
-    """Return a number with the signs of a page: a dash where there is none, a minus, and infinity."""
+    """Return a number with the signs of a page: a dash for a missing number, a minus, infinity."""
     signs = {"-": "\u2013", "inf": "\u221e"}
     return signs.get(text, text if "e" in text else text.replace("-", "\u2212"))
 
 
 def cell(row: pd.Series[Any], heading: Heading) -> dict[str, Any]:
-    """Return value and interval of a column of a summary; `bad` where runs failed."""
+    """Return value and interval of a column of a summary; `bad` is True for a number of failed runs above 0."""
     ends = heading.interval(row)
     return {
         "value": typeset(heading.value(row)),
@@ -35,7 +35,7 @@ def cell(row: pd.Series[Any], heading: Heading) -> dict[str, Any]:
 
 
 def extent(study: Study, planned: int) -> str:
-    """Say how many runs there are, and of how many models."""
+    """Return the number of runs and of models as a text."""
     runs = f"{study.runs} run{'s' * (study.runs != 1)}" if study.runs == planned else f"{study.runs} of {planned} runs"
     if study.family is None:
         return runs
@@ -44,13 +44,13 @@ def extent(study: Study, planned: int) -> str:
 
 
 def of_models(models: pd.DataFrame) -> list[str]:
-    """Say what the table over models means, which models were worst, and which references are not to be relied upon."""
+    """Explain the table over models, and name the worst models and the number of uncertain references."""
     base, low, high = models["baseline"].iloc[0], *RIGHT_VARIANCE
     lines = [
-        f"error: to the reference, in posterior standard deviations, over {base}'s; the median over the runs of each model, "
-        "and of those the geometric mean over models, quantiles, and the share above 1",
+        f"error: error to the reference in posterior standard deviations, divided by {base}'s. Each model counts with the "
+        "median over its runs; the table has geometric mean and quantiles over models, and the share of models above 1",
         f"variance right: share of models with a posterior variance {low:g} to {high:g} times the reference's",
-        f"lost: share of models with a run that failed or diverged and that {base} kept; time: of a step over {base}'s",
+        f"lost: share of models with a run that failed or diverged though {base}'s did not; time: time per step over {base}'s",
     ]
     last = models[(models["n_particles"] == models["n_particles"].max()) & (models["filter"] != base)]
     for _, row in last.iterrows():
@@ -60,7 +60,7 @@ def of_models(models: pd.DataFrame) -> list[str]:
         if rows["uncertain"].max() > 0:
             lines.append(
                 f"reference uncertain for {rows['uncertain'].max()} of {rows['models'].max()} models at n = {n}: its own "
-                f"error exceeds {UNCERTAIN:.2g} of the smallest of a filter, and draws ratios towards 1"
+                f"error exceeds {UNCERTAIN:.2g} of the best filter's, which draws ratios towards 1"
             )
     if models["unknown"].max() > 0:
         lines.append(f"without a reference: {models['unknown'].max()} of {models['models'].max()} models")
@@ -68,12 +68,12 @@ def of_models(models: pd.DataFrame) -> list[str]:
 
 
 def outcome(scenario: Scenario) -> str:
-    """Name what is counted: divergence, or with real data the good end of a run."""
+    """Return the name of the outcome that is counted: diverged, or localised with real data."""
     return "localised" if localises(scenario) else "diverged"
 
 
 def definition(scenario: Scenario) -> list[str]:
-    """Say when a run counts as diverged or localised, in a line at most."""
+    """Return the definition of a diverged or localised run, in one line or none."""
     bound = scenario.divergence
     if bound is None:
         return []
@@ -84,13 +84,13 @@ def definition(scenario: Scenario) -> list[str]:
 
 
 def floor(summary: pd.DataFrame) -> list[str]:
-    """Say how exact the reference is, where it is not, in a line at most."""
+    """Return the standard error of a reference that is not exact, in one line or none."""
     sd = summary["reference_sd"].max()
     return [f"standard error of the reference itself: {sd:.2g} (root mean square over runs)"] if sd > 0 else []
 
 
 def reference(scenario: Scenario) -> str:
-    """Say what errors are measured against beside the truth."""
+    """Return a description of the reference that errors are measured against beside the truth."""
     match scenario.reference:
         case None:
             return "none: errors are against the truth"
@@ -102,21 +102,21 @@ def reference(scenario: Scenario) -> str:
             return f"the average of {_many(scenario.reference, 4)} with {n} particles each"
         case {"type": "grid-or-large", "n": n}:
             average = f"the average of {_many(scenario.reference, 2)} with {n} particles each"
-            return f"the exact posterior where the model brings a grid along that holds it, else {average}"
+            return f"the exact posterior if the model brings a sufficient grid, otherwise {average}"
         case other:
             return ", ".join(f"{key} = {value}" for key, value in other.items())
 
 
 def _many(reference: Mapping[str, Any], repeats: int) -> str:
-    """Say how many filters of which names make up a reference; `repeats` unless it says so."""
+    """Return number and names of the filters that make up a reference, `repeats` of them unless it states a number."""
     names = reference.get("filter", "bootstrap")
     first, *others = [names] if isinstance(names, str) else names
-    others = [f" (or {name}, where that does not serve)" for name in others]
+    others = [f" (or {name}, if that does not support the model)" for name in others]
     return f"{reference.get('repeats', repeats)} {first}{''.join(others)} filters"
 
 
 def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, str]]:
-    """Say what the words and numbers of the report mean."""
+    """Return the words of the report with their meanings."""
     dims = scenario.error_dims
     over = (
         "all dimensions"
@@ -124,7 +124,7 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
         else ", ".join(scenario.labels[i] if i < len(scenario.labels) else f"state {i + 1}" for i in dims)
     )
     unit = f", in {scenario.unit}" if scenario.unit else ""
-    measured = f"root mean square over the steps of a run of the distance from the posterior mean, over {over}{unit}"
+    measured = f"distance of the posterior mean, root mean square over the steps of a run, over {over}{unit}"
     if (many := scenario.targets) is not None:
         measured = (
             f"GOSPA of order {many.gospa_order:g}, and OSPA of order {many.ospa_order:g}, of estimates and targets over "
@@ -135,8 +135,8 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
         ("reference", "; ".join([reference(scenario), *(floor(summary) if scenario.models is None else [])])),
         (
             "intervals",
-            "at 95 % over runs, from six runs on: of medians and ratios between order statistics, of root mean squares "
-            "by the bootstrap (BCa), of slopes and of ratios over models Student's",
+            "at 95 % over runs, from six runs on: order statistics for medians and ratios, the bootstrap (BCa) for root mean "
+            "squares, Student's t for slopes and for ratios over models",
         ),
     ]
     failed = "a run that failed counts as " + ("diverged" if outcome(scenario) == "diverged" else "not localised")
@@ -152,7 +152,7 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
 
 
 def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
-    """Give who is shown to be better, or worse, than the baseline, at every particle count; None with one filter."""
+    """Return the filters shown to be better, or worse, than the baseline at every particle count; None with one filter."""
     base = summary["baseline"].iloc[0]
     if runs["filter"].nunique() < 2:
         return None
@@ -185,7 +185,7 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
 
 
 def built(described: Any) -> str:
-    """Say how a filter is built, from its description in a store."""
+    """Return the call that builds a filter, from its description in a store."""
     if not isinstance(described, Mapping) or "options" not in described:
         return "" if described is None else _brief(described)
     options = described["options"]
@@ -196,7 +196,7 @@ def built(described: Any) -> str:
 
 
 def _brief(value: Any) -> str:
-    """Put an object of a description into one line."""
+    """Return an object of a description in one line."""
     if isinstance(value, Mapping):
         name = str(value.get("type", "")).rpartition(".")[2]
         inside = ", ".join(f"{key}={_brief(item)}" for key, item in value.items() if key != "type")
@@ -208,7 +208,7 @@ def _brief(value: Any) -> str:
 
 
 def configuration(result: StudyResult) -> list[tuple[str, str]]:
-    """Give everything that somebody needs to repeat the study, as it was stored."""
+    """Return everything that repeating the study takes, as it was stored."""
     study, scenario, described = result.study, result.study.scenario, result.description
     planned = described.get("runs", study.runs)
     model = ", ".join(f"{key} = {_brief(value)}" for key, value in scenario.model.items() if key != "type")
