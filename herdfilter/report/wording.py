@@ -50,7 +50,7 @@ def of_models(models: pd.DataFrame) -> list[str]:
         f"error: error to the reference in posterior standard deviations, divided by {base}'s. Each model counts with the "
         "median over its runs; the table has geometric mean and quantiles over models, and the share of models above 1",
         f"variance right: share of models with a posterior variance {low:g} to {high:g} times the reference's",
-        f"lost: share of models with a run that failed or diverged though {base}'s did not; time: time per step over {base}'s",
+        f"lost: share of models with a run that failed or diverged though {base}'s did not; time: per step, over {base}'s",
     ]
     last = models[(models["n_particles"] == models["n_particles"].max()) & (models["filter"] != base)]
     for _, row in last.iterrows():
@@ -135,8 +135,8 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
         ("reference", "; ".join([reference(scenario), *(floor(summary) if scenario.models is None else [])])),
         (
             "intervals",
-            "at 95 % over runs, from six runs on: order statistics for medians and ratios, the bootstrap (BCa) for root mean "
-            "squares, Student's t for slopes and for ratios over models",
+            "at 95 % over runs, from six runs on: order statistics for medians and ratios, the bootstrap (BCa) for root "
+            "mean squares, Student's t for slopes and for ratios over models",
         ),
     ]
     failed = "a run that failed counts as " + ("diverged" if outcome(scenario) == "diverged" else "not localised")
