@@ -1,6 +1,7 @@
-"""What a sampler must do, as checks to run on any sampler: `check_sampler`.
+"""Checks of what every sampler must do, for a test of your own sampler: `check_sampler`.
 
-Each check is one generator below, which yields a line "case: expected ..., got ..." for everything that is wrong.
+Each check is one generator below, whose docstring states the demand. It yields a line "case: expected ..., got ..." for
+everything that is wrong.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ Sizes = Callable[[int, int], Iterable[int]]
 """``(dim, components) -> numbers of points`` that a sampler can give; components of weight zero are not counted."""
 
 
-DRAWS = 16
-"""Draws of a random sampler that are taken together."""
+SEEDS_POOLED = 16
+"""Seeds of a random sampler whose points are pooled."""
 
-EXTREME = 20.0
+LARGEST_ENERGY_RATIO = 20.0
 """Energy distance, as a multiple of its mean, that less than one in 100,000 sets of independent draws has: no quadratic form
 of Gaussian variables has a longer tail than chi-squared with one degree of freedom (Szekely and Bakirov 2003)."""
 
-RARE = 1e-7
-"""Probability of a share of the points so small, or so large, that a random sampler fails by it."""
+RARE_PROBABILITY = 1e-7
+"""A random sampler fails if a share of its points is so small, or so large, that this is its probability."""
 
 
 class SamplerError(AssertionError):
@@ -42,9 +43,9 @@ class SamplerError(AssertionError):
     Attributes
     ----------
     sampler : str
-        Its representation.
+        Representation of the sampler.
     failures : dict of str to list of str
-        What is wrong, by the name of the check.
+        Name of each failed check -> its complaints.
     passed : list of str
         Names of the checks that passed.
 
@@ -84,56 +85,54 @@ def check_sampler(
     largest: int = 320,
     dims: Sequence[int] = (1, 2, 3, 5),
 ) -> list[str]:
-    """Run a sampler through everything that a sampler must do and that it promises.
+    """Check all that a sampler must do and that it promises; all checks run, and their failures are reported together.
 
-    All checks run, and all failures are reported together. Call it in a test of your own:
-    ``herdfilter.testing.check_sampler(MySampler(), deterministic=False)``.
+    Call it in a test of your own: ``herdfilter.testing.check_sampler(MySampler(), deterministic=False)``.
 
     Parameters
     ----------
     sampler : Sampler
         The object to check.
     deterministic : bool
-        Promises bit-identical points for the same input on the same machine, whatever the generator, which is left
-        untouched. Otherwise:
-        draws that a seed reproduces and that differ between seeds.
+        True promises bit-identical points for the same input on the same machine, and a generator left untouched; False
+        promises draws that a seed reproduces and that differ between seeds.
     affine : {"unit", "any"} or None
-        Promises that the points move with the mixture: with the origin and the unit of the state, or with any affine map
-        of it. A random sampler promises it for the same seed.
+        Promises that the points move with the origin and the unit of the state, or with any affine map of it. A random
+        sampler promises it for the same seed.
     moments : bool
-        Promises to represent a mixture of five overlapping components: the mean to a fraction of the error of independent
-        draws (to 4.5 of their standard errors, for a random sampler), the variance along every direction within a factor
-        of two, an energy distance no larger than the mean of that of independent draws; and the same in either order.
+        Promises to represent five overlapping components: the mean to a fraction of the error of independent draws (to 4.5
+        of their standard errors, for a random sampler), the variance along every direction within a factor of two, an
+        energy distance up to the mean of that of independent draws; and the same in either order.
     far_components : bool
         Promises that components far apart get their shares of the points, of 40 at most two too many or too few, and that
         no point lies between them.
     signed_weights : bool
         Promises only that weights sum to 1; they may be negative.
     sizes : callable, optional
-        ``(dim, components) -> allowed n`` of a sampler whose number of points is not free; every other number must raise
+        ``(dim, components) -> allowed n`` of a sampler that allows certain numbers of points; every other number must raise
         ValueError. Checks use the allowed number nearest to theirs.
     largest : int
-        Ask for no more points than this, of a sampler that is slow.
+        Most points to ask for, of a sampler that is slow.
     dims : sequence of int
         Dimensions of the mixtures.
 
     Returns
     -------
     list of str
-        Names of the checks that passed, which are all that apply to these promises.
+        Names of the checks that passed: all that apply to these promises.
 
     Raises
     ------
     SamplerError
-        An AssertionError that lists each failed check with what was expected and what came.
+        If a check fails. It lists each failed check with what was expected and what came.
     ValueError
         If a promise is not of the stated kind.
 
     Notes
     -----
-    Random points of 16 seeds are taken together: their energy distance is at most 20 times the mean of that of as many
-    independent draws, and each far component has a share that has more than 1e-7 of probability. Right samplers whose draws
-    are independent fail less than once in 1,000 times; of 500 trials with other seeds none did.
+    Random points of 16 seeds are pooled: their energy distance may be 20 times the mean of that of as many independent
+    draws, and each far component must have a share of more than 1e-7 of probability. Correct samplers with independent
+    draws fail less than once in 1,000 times.
 
     Examples
     --------
@@ -148,35 +147,25 @@ def check_sampler(
         raise ValueError("dims: expected at least one dimension, got none")
     largest = check_count("largest", largest)
     case = _Case(sampler, deterministic, affine, moments, far_components, signed_weights, sizes, largest, dims)
-    failures: dict[str, list[str]] = {}
-    passed = []
-    for name, (run, applies) in _CHECKS.items():
-        if not applies(case):
-            continue
-        wrong: list[str] = []
+    wrong: dict[str, list[str]] = {name: [] for name, (_, applies) in _CHECKS.items() if applies(case)}
+    for name, complaints in wrong.items():
         try:
-            wrong.extend(run(case))
+            complaints.extend(_CHECKS[name][0](case))
         except Exception as error:
-            wrong.append(f"expected no error, got {type(error).__name__}: {error}")
-        if wrong:
-            failures[name] = wrong
-        else:
-            passed.append(name)
-    if failures:
-        raise SamplerError(repr(sampler), failures, passed)
+            complaints.append(f"expected no error, got {type(error).__name__}: {error}")
+    passed = [name for name, complaints in wrong.items() if not complaints]
+    if len(passed) < len(wrong):
+        raise SamplerError(repr(sampler), {name: lines for name, lines in wrong.items() if lines}, passed)
     return passed
 
 
 def random_mixture(seed: int, dim: int, components: int = 5) -> GaussianMixture:
-    """Overlapping components of random shape, of total variance about 10 a dimension.
+    """Return a mixture of overlapping components of random shape, of total variance about 10 a dimension.
 
     Examples
     --------
-    >>> mixture = hf.testing.random_mixture(seed=1, dim=2, components=3)
-    >>> mixture
+    >>> hf.testing.random_mixture(seed=1, dim=2, components=3)
     GaussianMixture(components=3, dim=2)
-    >>> hf.energy_distance(hf.KernelHerding().sample(mixture, 20), mixture) < 0.1
-    True
     """
     rng = as_generator(check_count("seed", seed, 0, None))
     dim, components = check_count("dim", dim), check_count("components", components)
@@ -186,10 +175,10 @@ def random_mixture(seed: int, dim: int, components: int = 5) -> GaussianMixture:
 
 
 def hostile_mixture(seed: int) -> GaussianMixture:
-    """One of a wide family of mixtures, to find where a sampler fails.
+    """Return one of a wide family of mixtures, to find where a sampler fails.
 
-    Up to 20 components in up to 8 dimensions, a tenth of a standard deviation to 10,000 apart, with even or uneven weights;
-    alike, of sizes four orders of magnitude apart, long and narrow, or without extent along some directions.
+    It has up to 20 components in up to 8 dimensions, a tenth of a standard deviation to 10,000 apart, with even or uneven
+    weights; alike, of sizes four orders of magnitude apart, long and narrow, or without extent along some directions.
 
     Examples
     --------
@@ -227,18 +216,18 @@ class _Case:
     dims: tuple[int, ...]
 
     def draw(self, mixture: GaussianMixture, n: int, seed: int = 0) -> Points:
-        """Points for a mixture, with the allowed number of points that is nearest to n."""
+        """Draw points for a mixture, as many as allowed that is nearest to n."""
         return self.sampler.sample(mixture, self.near(mixture, n), np.random.default_rng(seed))
 
-    def draws(self, mixture: GaussianMixture, n: int) -> Points:
-        """Deterministic points, or random ones of many seeds together."""
-        found = [self.draw(mixture, n, seed) for seed in range(1 if self.deterministic else DRAWS)]
+    def pool(self, mixture: GaussianMixture, n: int) -> Points:
+        """Draw deterministic points, or pool random ones of many seeds."""
+        found = [self.draw(mixture, n, seed) for seed in range(1 if self.deterministic else SEEDS_POOLED)]
         weights = np.concatenate([points.weights for points in found])
         return Points.unchecked(np.concatenate([points.x for points in found]), weights / len(found))
 
     @property
     def low_dims(self) -> tuple[int, ...]:
-        """At most two: the more dimensions, the more often rounding decides a near-tie, and so all later points."""
+        """Up to two dimensions: in more, rounding more often decides a near-tie, and so all later points."""
         return tuple(d for d in self.dims if d <= 2) or (min(self.dims),)
 
     def near(self, mixture: GaussianMixture, n: int) -> int:
@@ -251,8 +240,8 @@ _Check = Callable[[_Case], Iterator[str]]
 _CHECKS: dict[str, tuple[_Check, Callable[[_Case], bool]]] = {}
 
 
-def _check(applies: Callable[[_Case], Any] = lambda case: True) -> Callable[[_Check], _Check]:
-    """Put a check on the list, under its own name; it runs for samplers to whose promises it applies."""
+def _demand(applies: Callable[[_Case], Any] = lambda case: True) -> Callable[[_Check], _Check]:
+    """List a check under its own name; it runs for samplers to whose promises it applies."""
 
     def add(run: _Check) -> _Check:
         _CHECKS[run.__name__.strip("_").replace("_", " ")] = run, applies
@@ -264,7 +253,7 @@ def _check(applies: Callable[[_Case], Any] = lambda case: True) -> Callable[[_Ch
 # Form
 
 
-@_check()
+@_demand()
 def _contract(case: _Case) -> Iterator[str]:
     """Have a method sample(mixture, n, rng=None) that returns Points."""
     if not isinstance(case.sampler, Sampler):
@@ -276,14 +265,14 @@ def _contract(case: _Case) -> Iterator[str]:
             yield f"expected Points from sample(mixture, n), got {type(points).__name__}"
 
 
-@_check()
+@_demand()
 def _shapes(case: _Case) -> Iterator[str]:
-    """Return finite points (n, d), and weights (n,) that sum to 1 and are not negative unless that is said."""
+    """Return finite points (n, d), and weights (n,) that sum to 1 and, unless promised otherwise, are not negative."""
     for d, components, wanted in product(case.dims, (1, 4), (2, 23)):
         yield from _form(case, f"d = {d}, M = {components}", random_mixture(0, d, components), wanted)
 
 
-@_check(lambda case: case.near(_two_on_a_line(), 1) == 1)
+@_demand(lambda case: case.near(_two_on_a_line(), 1) == 1)
 def _a_single_point(case: _Case) -> Iterator[str]:
     """Give a single point all the weight, and place it where the mixture is."""
     for d, components in product(case.dims, (1, 4)):
@@ -292,9 +281,9 @@ def _a_single_point(case: _Case) -> Iterator[str]:
         yield from _near_the_mixture(text, case.draw(mixture, 1), mixture)
 
 
-@_check()
+@_demand()
 def _bad_numbers_of_points(case: _Case) -> Iterator[str]:
-    """Refuse a number of points that is none, or that the sampler cannot give."""
+    """Refuse a number of points that is not a positive integer, or that the sampler cannot give."""
     bad: list[Any] = [0, -1, 2.5, "10", None]
     if case.sizes is not None:
         bad.append(max(case.sizes(1, 2)) + 1)
@@ -306,9 +295,9 @@ def _bad_numbers_of_points(case: _Case) -> Iterator[str]:
         yield f"n = {n!r}: expected a ValueError, got points"
 
 
-@_check()
+@_demand()
 def _the_mixture_is_left_alone(case: _Case) -> Iterator[str]:
-    """Leave the mixture as it is, also when the caller writes into the points."""
+    """Leave the mixture unchanged, also when the caller writes into the points."""
     for components, n in ((5, 10), (1, 1), (1, 10)):
         mixture = random_mixture(2, case.low_dims[-1], components)
         before = _bytes(mixture)
@@ -318,9 +307,9 @@ def _the_mixture_is_left_alone(case: _Case) -> Iterator[str]:
             yield f"M = {components}, n = {n}: expected weights, means and covariances as before, got others"
 
 
-@_check()
+@_demand()
 def _points_may_be_overwritten(case: _Case) -> Iterator[str]:
-    """Hand out points of the caller's own: what is written into them does not come back with the next ones."""
+    """Return new arrays every time: the next points are the same when the caller writes into these."""
     for components in (1, 5):
         mixture = random_mixture(3, case.low_dims[-1], components)
         first = case.draw(mixture, 10)
@@ -332,9 +321,9 @@ def _points_may_be_overwritten(case: _Case) -> Iterator[str]:
 # Determinism
 
 
-@_check(lambda case: case.deterministic)
+@_demand(lambda case: case.deterministic)
 def _determinism(case: _Case) -> Iterator[str]:
-    """Return bit-identical points with whatever generator or none, and leave a generator as it was."""
+    """Return bit-identical points with any generator or without one, and leave the generator as it was."""
     for d in case.dims:
         mixture = random_mixture(8, d)
         n = case.near(mixture, 30)
@@ -348,9 +337,9 @@ def _determinism(case: _Case) -> Iterator[str]:
                 yield f"d = {d}: expected an untouched generator, got one that has moved on"
 
 
-@_check(lambda case: not case.deterministic)
+@_demand(lambda case: not case.deterministic)
 def _seeds(case: _Case) -> Iterator[str]:
-    """Repeat the draws of a seed; draw anew from another seed, from the same generator later, and from none."""
+    """Repeat the draws of a seed; draw others from another seed, later from the same generator, and without one."""
     mixture = random_mixture(8, min(3, max(case.dims)))
     n, rng = case.near(mixture, 30), np.random.default_rng(0)
     first, later = (case.sampler.sample(mixture, n, rng).x for _ in range(2))
@@ -364,10 +353,10 @@ def _seeds(case: _Case) -> Iterator[str]:
         yield "no generator twice: expected different points, got the same"
 
 
-# The same mixture in another guise
+# The same mixture written in another way
 
 
-@_check()
+@_demand()
 def _shared_covariance(case: _Case) -> Iterator[str]:
     """Return the same points for one shared covariance and for the same one repeated."""
     for d in case.low_dims:
@@ -377,9 +366,9 @@ def _shared_covariance(case: _Case) -> Iterator[str]:
         yield from _close(f"d = {d}, shared", case.draw(shared, 15), case.draw(repeated, 15), 1e-5)
 
 
-@_check()
+@_demand()
 def _component_of_weight_zero(case: _Case) -> Iterator[str]:
-    """Take no notice of it: no point near it, and the same points as without it from a deterministic sampler."""
+    """Ignore it: place no point near it; a deterministic sampler gives the same points as without it."""
     for d in case.dims:
         mixture = random_mixture(4, d)
         padded = GaussianMixture(
@@ -393,9 +382,9 @@ def _component_of_weight_zero(case: _Case) -> Iterator[str]:
             yield from _close(f"d = {d}, with and without", points, case.draw(mixture, 30), 1e-5)
 
 
-@_check(lambda case: case.moments and case.deterministic)
+@_demand(lambda case: case.moments and case.deterministic)
 def _order_of_the_components(case: _Case) -> Iterator[str]:
-    """Represent the mixture as well in either order, to a quarter; points may differ where two places are equally good."""
+    """Represent the mixture as well in either order, to a quarter; points may differ if two places are equally good."""
     for d in case.dims:
         mixture = random_mixture(13, d)
         turned = GaussianMixture(mixture.weights[::-1], mixture.means[::-1], mixture.covariances[::-1])
@@ -404,9 +393,9 @@ def _order_of_the_components(case: _Case) -> Iterator[str]:
             yield f"d = {d}: expected energy distances within a factor of 1.25, got {one:.3g} and {other:.3g}"
 
 
-@_check(lambda case: case.affine)
+@_demand(lambda case: case.affine)
 def _origin_and_unit(case: _Case) -> Iterator[str]:
-    """Follow the origin and the unit of the state."""
+    """Move with the origin and the unit of the state."""
     for d in case.low_dims:
         mixture = random_mixture(6, d)
         points, shift = case.draw(mixture, 40), 1e5 * (-1.0) ** np.arange(d)
@@ -416,9 +405,9 @@ def _origin_and_unit(case: _Case) -> Iterator[str]:
             yield from _close(f"d = {d}, {name}", back, points, 1e-4)
 
 
-@_check(lambda case: case.affine == "any")
+@_demand(lambda case: case.affine == "any")
 def _any_affine_map(case: _Case) -> Iterator[str]:
-    """Follow mixed coordinates in units up to eight orders of magnitude apart."""
+    """Move with mixed coordinates in units up to eight orders of magnitude apart."""
     for d in case.dims:
         mixture, rng = random_mixture(14, d), np.random.default_rng(15)
         A = np.diag(10.0 ** rng.uniform(-4, 4, d)) @ rng.standard_normal((d, d))
@@ -430,9 +419,9 @@ def _any_affine_map(case: _Case) -> Iterator[str]:
 # Difficult mixtures
 
 
-@_check(lambda case: max(case.dims) > 1)
+@_demand(lambda case: max(case.dims) > 1)
 def _flat_covariance(case: _Case) -> Iterator[str]:
-    """Keep to the plane and fill it, where components have no extent across one direction, or hardly any."""
+    """Fill a plane and keep to it, if components have hardly any extent across it, or none."""
     flats = ("oblique", 1e-7), ("oblique", 0.0), ("along an axis", 0.0)  # the last exactly, not to rounding
     for d, components, (name, thickness) in product((d for d in case.dims if d > 1), (1, 3), flats):
         normal = np.eye(d)[-1] if name == "along an axis" else np.resize([1.0, -2.0, 2.0, -1.0, 3.0], d)
@@ -440,10 +429,7 @@ def _flat_covariance(case: _Case) -> Iterator[str]:
         flat, rng = np.eye(d) - np.outer(normal, normal), np.random.default_rng(5)
         means = 2 * rng.standard_normal((components, d)) @ flat
         mixture = GaussianMixture(np.ones(components), means, flat + thickness**2 * np.outer(normal, normal))
-        points, text = (
-            case.draw(mixture, 60, seed=1),
-            f"d = {d}, M = {components}, {name}, {thickness:g} thick",
-        )
+        points, text = case.draw(mixture, 60, seed=1), f"d = {d}, M = {components}, {name}, {thickness:g} thick"
         away = np.abs(points.x @ normal).max()
         if not away < 1e-3:
             yield f"{text}: expected points within 1e-3 of the plane, got {away:.3g}"
@@ -454,9 +440,9 @@ def _flat_covariance(case: _Case) -> Iterator[str]:
             yield f"{text}: expected 0.3 of the variance along every direction in the plane, got {ratios.min():.3g}"
 
 
-@_check()
+@_demand()
 def _a_single_place(case: _Case) -> Iterator[str]:
-    """Put all points at one place, where components without any extent are there."""
+    """Put all points at one place, if all components are there and have no extent."""
     for d in case.dims:
         place = np.where(np.arange(d) % 2, -4.0, 3.0)
         mixture = GaussianMixture([0.5, 0.5], [place] * 2, np.zeros((d, d)))
@@ -465,7 +451,7 @@ def _a_single_place(case: _Case) -> Iterator[str]:
             yield f"d = {d}: expected points within 1e-3 of {place}, got {away:.3g}"
 
 
-@_check()
+@_demand()
 def _huge_and_tiny_scales(case: _Case) -> Iterator[str]:
     """Return finite points, not all in one place, whatever the unit of the state."""
     for d, unit in product(case.dims, (1e-9, 1e9)):
@@ -475,7 +461,7 @@ def _huge_and_tiny_scales(case: _Case) -> Iterator[str]:
             yield f"d = {d}, unit {unit:g}: expected points in different places, got one place"
 
 
-@_check(lambda case: case.far_components)
+@_demand(lambda case: case.far_components)
 def _far_components(case: _Case) -> Iterator[str]:
     """Give components 30 to 1e8 standard deviations apart points by their weights, and place no point elsewhere."""
     from scipy.stats import binom  # slow to import
@@ -484,7 +470,7 @@ def _far_components(case: _Case) -> Iterator[str]:
     for d, (distance, weights) in product(case.dims, cases):
         means = np.zeros((3, d))
         means[1, 0], means[2, -1] = distance, -distance
-        points = case.draws(GaussianMixture(weights, means, np.eye(d)), 40)
+        points = case.pool(GaussianMixture(weights, means, np.eye(d)), 40)
         away, text = np.linalg.norm(points.x[:, None] - means, axis=2), f"d = {d}, distance {distance:g}"
         furthest = away.min(axis=1).max()
         if not furthest <= 10:
@@ -495,7 +481,7 @@ def _far_components(case: _Case) -> Iterator[str]:
         if case.deterministic:
             wrong = np.abs(shares - expected) > 2 + 1e-9
         else:
-            wrong = np.minimum(binom.cdf(k, round(n), weights), binom.sf(k - 1, round(n), weights)) < RARE
+            wrong = np.minimum(binom.cdf(k, round(n), weights), binom.sf(k - 1, round(n), weights)) < RARE_PROBABILITY
         if wrong.any():
             yield f"{text}: expected shares near {_numbers(expected)} of {n:.0f} points, got {_numbers(shares)}"
 
@@ -503,7 +489,7 @@ def _far_components(case: _Case) -> Iterator[str]:
 # Quality
 
 
-@_check(lambda case: case.moments)
+@_demand(lambda case: case.moments)
 def _moments(case: _Case) -> Iterator[str]:
     """Have the mean of the mixture, and its variance along every direction within a factor of two."""
     for d, seed, wanted in product(case.dims, range(3), (20, 320)):
@@ -523,14 +509,14 @@ def _moments(case: _Case) -> Iterator[str]:
             yield f"{text}: expected variances of 0.5 to 2 of the mixture's, got {ratios[0]:.3g} to {ratios[-1]:.3g}"
 
 
-@_check(lambda case: case.moments)
+@_demand(lambda case: case.moments)
 def _energy_distance(case: _Case) -> Iterator[str]:
     """Be as near to a Gaussian, and to a mixture, as independent draws: those of many seeds together, if random."""
     for d, components in product(case.dims, (1, 5)):
         mixture = random_mixture(10, d, components)
-        points = case.draws(mixture, 320)
+        points = case.pool(mixture, 320)
         mean = expected_energy_distance(mixture, 1) * (points.weights**2).sum()
-        ratio, allowed = energy_distance(points, mixture) / mean, 1.0 if case.deterministic else EXTREME
+        ratio, allowed = energy_distance(points, mixture) / mean, 1.0 if case.deterministic else LARGEST_ENERGY_RATIO
         if not ratio <= allowed:
             text = f"d = {d}, M = {components}, n = {len(points)}: expected an energy distance"
             yield f"{text} up to {allowed:g} times the mean of independent draws, got {ratio:.3g} times"
