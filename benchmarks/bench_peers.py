@@ -37,10 +37,11 @@ import pandas as pd
 import peers
 import thinning
 import trackers as sets
-from common import announce, parser, random_mixture, save, show, timed, whitened
+from common import announce, parser, save, show, timed, whitened
 
 import herdfilter as hf
 from herdfilter.bandwidths import scale_rule
+from herdfilter.paper.common import rotated_mixture
 
 SIGMA_K = 0.5
 
@@ -91,7 +92,7 @@ def targets(dims: Sequence[int], seed: int) -> dict[str, hf.GaussianMixture]:
     """Return the mixtures by name, all of covariance I."""
     named = {}
     for dim in dims:
-        named[f"5 components, d = {dim}"] = whitened(random_mixture(dim, np.random.default_rng([seed, dim])))
+        named[f"5 components, d = {dim}"] = whitened(rotated_mixture(dim, np.random.default_rng([seed, dim])))
         named[f"N(0, I), d = {dim}"] = hf.GaussianMixture([1.0], np.zeros((1, dim)), np.eye(dim))
     return named
 

@@ -21,12 +21,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from common import announce, load, parser, random_mixture, save, show, timed, whitened
+from common import announce, load, parser, save, show, timed, whitened
 from hostile import CLAIMS, far_modes, random_mixtures
 from joblib import Parallel, delayed
 from kernels import compare, compute
 
 import herdfilter as hf
+from herdfilter.paper.common import rotated_mixture
 
 TARGETS = {1: 0.15, 2: 0.15, 4: 0.2, 8: 0.3, 16: 0.45}  # medians of herding; the worst case: 1
 KEYS = ["family", "d", "n", "sampler"]
@@ -63,7 +64,7 @@ def long_component(dim: int, rng: np.random.Generator) -> hf.GaussianMixture:
 
 def fifty_components(dim: int, rng: np.random.Generator) -> hf.GaussianMixture:
     """Like the five, but fifty."""
-    return random_mixture(dim, rng, components=50)
+    return rotated_mixture(dim, rng, components=50)
 
 
 def two_far_modes(dim: int, rng: np.random.Generator) -> hf.GaussianMixture:
@@ -75,12 +76,12 @@ def two_far_modes(dim: int, rng: np.random.Generator) -> hf.GaussianMixture:
 
 def particles(dim: int, rng: np.random.Generator) -> hf.GaussianMixture:
     """Give what a filter predicts: a hundred uneven weights, every component a tenth of the whole covariance."""
-    x = random_mixture(dim, rng).sample(100, rng)
+    x = rotated_mixture(dim, rng).sample(100, rng)
     return hf.GaussianMixture(rng.dirichlet(np.ones(100)), x, 0.1 * np.cov(x.T).reshape(dim, dim))
 
 
 FAMILIES: dict[str, Callable[[int, np.random.Generator], hf.GaussianMixture]] = {
-    "5 components": random_mixture,
+    "5 components": rotated_mixture,
     "long and narrow": long_component,
     "50 components": fifty_components,
     "two far modes": two_far_modes,

@@ -29,11 +29,12 @@ import naive
 import numpy as np
 import pandas as pd
 import peers
-from common import announce, cpu_seconds, parser, particle_mixture, random_mixture, save, show, timed
+from common import announce, cpu_seconds, parser, particle_mixture, save, show, timed
 
 from herdfilter import ContinuousHerdedGibbs, KernelHerding, Points, herding_error, make_filter, simulate
 from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.models import LinearGaussian, from_functions
+from herdfilter.paper.common import rotated_mixture
 from herdfilter.study.scenario import load_scenario
 
 SIGMA_K = 0.1
@@ -64,7 +65,7 @@ def samplers(args: argparse.Namespace) -> pd.DataFrame:
     """Microseconds per point, medians over mixtures of five unequal components."""
     rows = []
     for dim in (2,) if args.quick else (2, 3, 5, 10, 50):
-        mixtures = [random_mixture(dim, np.random.default_rng([args.seed, k])) for k in range(args.mixtures)]
+        mixtures = [rotated_mixture(dim, np.random.default_rng([args.seed, k])) for k in range(args.mixtures)]
         for name, sampler in SAMPLERS.items():
             calls = [lambda s=sampler, m=m: s.sample(m, args.points) for m in mixtures]
             times = 1e6 * cpu_seconds(calls, args.repeats) / args.points
@@ -77,7 +78,7 @@ def plain(args: argparse.Namespace) -> pd.DataFrame:
     """Compare times, herding errors, and the points that agree before the first that does not, for one mixture."""
     rows = []
     for dim in (2,) if args.quick else (2, 5):
-        mixture = random_mixture(dim, np.random.default_rng([args.seed, 0]))
+        mixture = rotated_mixture(dim, np.random.default_rng([args.seed, 0]))
         for name, slow in NAIVE.items():
             seconds, x = timed(lambda m=mixture, f=slow: f(m, args.points, SIGMA_K))
             sampler = SAMPLERS[name]

@@ -17,9 +17,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from common import cpu_seconds, random_mixture, timed
+from common import cpu_seconds, timed
 
 from herdfilter import ContinuousHerdedGibbs, KernelHerding
+from herdfilter.paper.common import rotated_mixture
 
 SIZES = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 FIT_FROM = 1000  # points; below, what every call costs hides the growth
@@ -65,7 +66,7 @@ def fresh(name: str, bandwidth: str, n: int, seed: int) -> dict[str, float]:
 def run(name: str, bandwidth: str, n: int, seed: int) -> dict[str, float]:
     """CPU seconds of one sample, the median where it is short, and the growth of peak memory in MB."""
     sampler = SAMPLERS[name](bandwidth=bandwidth if bandwidth == "auto" else float(bandwidth))
-    mixture = random_mixture(2, np.random.default_rng(seed))
+    mixture = rotated_mixture(2, np.random.default_rng(seed))
     sampler.sample(mixture, min(n, 100))  # loads or compiles the code
     before = peak_memory()
     seconds, _ = timed(lambda: sampler.sample(mixture, n))

@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pandas as pd
 import peers
-from common import random_mixture, timed
+from common import timed
 from scipy.spatial.distance import cdist
 
 import herdfilter as hf
+from herdfilter.paper.common import rotated_mixture
 
 MEMBERS = 100
 FIRST_SEED = 1_000_000
@@ -33,7 +34,7 @@ def samples(n: int, dim: int, seed: int) -> Iterator[tuple[str, np.ndarray]]:
     rng = np.random.default_rng([FIRST_SEED + seed, dim])
     normal = rng.standard_normal((n, dim))
     root = rng.standard_normal((dim, dim)) / np.sqrt(dim)
-    yield "5 components", random_mixture(dim, rng).sample(n, rng)
+    yield "5 components", rotated_mixture(dim, rng).sample(n, rng)
     yield "correlated normal", normal @ root
     yield "Student t, 2 degrees", normal / np.sqrt(rng.chisquare(2, (n, 1)) / 2)
     yield "lognormal", np.exp(0.7 * normal)

@@ -6,8 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from herdfilter.filters.proposals.balanced import balanced_noise, hilbert_order
-from herdfilter.filters.proposals.ranked import ancestors
+from herdfilter.filters.proposals.balanced import balanced_noise, hilbert_order, ranked_members
 
 from .look import BLUE, FAINT, INK, ORANGE, QUIET, dots
 
@@ -26,7 +25,7 @@ def particles(n: int) -> tuple[np.ndarray, np.ndarray]:
 def order(n: int = 48) -> Figure:
     """Draw weighted particles along the sorting curve, and the even steps through their weights."""
     x, weights = particles(n)
-    ranks, chosen = hilbert_order(x, weights), ancestors(x, weights, ())
+    ranks, chosen = hilbert_order(x, weights), ranked_members(x, weights, (), n)
     taken = np.isin(np.arange(n), chosen)
     figure = Figure(figsize=(9.6, 3.6))
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.15])

@@ -253,7 +253,11 @@ def _living_child() -> _Child:
 
 @atexit.register
 def end_idle_processes() -> None:
-    """End the processes that wait for another study."""
+    """End the processes that wait for another study.
+
+    >>> from herdfilter.study.workers import end_idle_processes
+    >>> end_idle_processes()
+    """
     while _idle_children:
         _idle_children.pop().kill()
 
