@@ -22,9 +22,7 @@ The shell completes commands, scenarios and filters after this line:
 
 
 @click.group(
-    cls=Group,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=_COMPLETION,
+    cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, epilog=_COMPLETION
 )
 @click.version_option(__version__, package_name="herdfilter")
 @click.option("--log", type=click.Choice(["debug", "info", "warning"]), help="Log what happens, on the error output.")

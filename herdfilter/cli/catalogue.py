@@ -119,10 +119,7 @@ def list_files() -> None:
 @data.command("fetch")
 @click.argument("data_set", metavar="NAME")
 @click.option(
-    "--to",
-    type=PathName(),
-    metavar="DIR",
-    help="Folder to put them into. [default: HERDFILTER_DATA, or the cache]",
+    "--to", type=PathName(), metavar="DIR", help="Folder to put them into. [default: HERDFILTER_DATA, or the cache]"
 )
 @click.option("--data", "source", type=PathName(), metavar="DIR", help="Folder to copy them from, without a network.")
 def fetch_data(data_set: str, to: Path | None, source: Path | None) -> None:

@@ -14,17 +14,11 @@ from herdfilter.cli.terminal import FilterNames, InputError, PathName, ScenarioN
 @click.command("compare", short_help="Compare filters on a scenario.")
 @click.argument("scenario", type=ScenarioName())
 @click.option(
-    "--filters",
-    type=FilterNames(),
-    metavar="NAMES",
-    help="Filters, separated by commas. [default: the scenario's]",
+    "--filters", type=FilterNames(), metavar="NAMES", help="Filters, separated by commas. [default: the scenario's]"
 )
 @click.option("--particles", metavar="COUNTS", help="Particle counts, such as 50,100. [default: the scenario's]")
 @click.option(
-    "--runs",
-    type=int,
-    metavar="N",
-    help="Monte Carlo runs; for a family, of each model. [default: the scenario's]",
+    "--runs", type=int, metavar="N", help="Monte Carlo runs; for a family, of each model. [default: the scenario's]"
 )
 @click.option(
     "--models",
@@ -119,10 +113,7 @@ def compare_command(
     except KeyboardInterrupt as stop:
         if store is not None:
             with suppress(OSError):  # after SIGHUP the terminal may be gone
-                click.echo(
-                    f"Cut off; what was finished is in {store}. The same command with --resume goes on.",
-                    err=True,
-                )
+                click.echo(f"Cut off; what was finished is in {store}. The same command with --resume goes on.", err=True)
         if isinstance(stop, Stopped):
             raise click.exceptions.Exit(128 + stop.number) from None
         raise

@@ -36,9 +36,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.option("-v", "--verbose", is_flag=True, help="Add the settings of the study, and all failures.")(command)
     command = click.option("-q", "--quiet", is_flag=True, help="Only the verdict, and errors.")(command)
     return click.option(
-        "--wide",
-        is_flag=True,
-        help="All columns side by side; otherwise the most important ones in 80 characters.",
+        "--wide", is_flag=True, help="All columns side by side; otherwise the most important ones in 80 characters."
     )(command)
 
 

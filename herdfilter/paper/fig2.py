@@ -150,9 +150,7 @@ class HerdingWeights(PaperFigure):
             )
             left.plot(self.chosen, height, **star)
             left.set(
-                xlabel="$x_1$",
-                ylabel="$x_2$",
-                title=f"{t} points, size and colour by weight $w_s$; point {t + 1}: star",
+                xlabel="$x_1$", ylabel="$x_2$", title=f"{t} points, size and colour by weight $w_s$; point {t + 1}: star"
             )
             right.plot(x, (t + 1) / t * f.expectation(x), color="#0072B2", label="conditional expectation")
             right.plot(x, f.kernel_sum(x), color=colour, label="kernel sum, subtracted")
@@ -161,8 +159,7 @@ class HerdingWeights(PaperFigure):
                 ax.axvline(self.maximum, color=GREY, linewidth=0.9, linestyle=":")
             right.plot(self.maximum, top, **star)
             right.set(
-                title=f"maximum at $x_1$ = {self.maximum:.4f}; the sampler's: {self.chosen:.4f}",
-                ylabel="unit-peak kernel",
+                title=f"maximum at $x_1$ = {self.maximum:.4f}; the sampler's: {self.chosen:.4f}", ylabel="unit-peak kernel"
             )
             right.set_xlim(x[0], x[-1])
             right.tick_params(labelbottom=False)

@@ -182,13 +182,7 @@ def highest_error(result: StudyResult) -> float:
 
 
 def point_beyond(
-    ax: Axes,
-    x: ArrayLike,
-    y: ArrayLike,
-    highest: float,
-    color: str,
-    which: Literal["x", "y"] = "y",
-    every: int = 1,
+    ax: Axes, x: ArrayLike, y: ArrayLike, highest: float, color: str, which: Literal["x", "y"] = "y", every: int = 1
 ) -> None:
     """Draw a triangle at the edge for values above the highest one drawn, at every `every`-th of them."""
     from matplotlib.transforms import offset_copy

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 NORMALISED_SQUARES = tuple(series.name for series in SERIES if series.over_time is normalised_over_time)
 """Names of the series of normalised squares: NEES and NIS."""
 
-SET_SERIES = {
-    "gospa": "GOSPA",
-    "ospa": "OSPA",
-    "cardinality": "Number of estimates minus number of targets",
-}
+SET_SERIES = {"gospa": "GOSPA", "ospa": "OSPA", "cardinality": "Number of estimates minus number of targets"}
 """Series of sets of targets -> title of its panel."""
 
 

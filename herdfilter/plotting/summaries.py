@@ -20,10 +20,7 @@ GOSPA_PARTS = {"localisation": "#0072B2", "missed": "#D55E00", "false": "#8f8f8f
 
 
 def particles_drawing(
-    summary: pd.DataFrame,
-    unit: str = "",
-    slopes: dict[str, pd.DataFrame] | None = None,
-    highest: float = np.inf,
+    summary: pd.DataFrame, unit: str = "", slopes: dict[str, pd.DataFrame] | None = None, highest: float = np.inf
 ) -> Drawing:
     """Return the figure of the error against particle count, log-log, with the slopes fitted to each measure."""
     panels = [

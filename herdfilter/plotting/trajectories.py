@@ -30,13 +30,7 @@ LABEL_COLORS = (
 )
 """Colours of labels; they repeat."""
 
-SENSOR_ATTRIBUTES = {
-    "sensors": "sensor",
-    "sensor": "sensor",
-    "radar": "radar",
-    "landmarks": "landmark",
-    "beacons": "beacon",
-}
+SENSOR_ATTRIBUTES = {"sensors": "sensor", "sensor": "sensor", "radar": "radar", "landmarks": "landmark", "beacons": "beacon"}
 """Attribute of a model -> name of the sensors whose places it holds."""
 
 SENSOR_AT_ORIGIN = {"BearingsOnly": "sensor", "CoordinatedTurn": "radar"}

@@ -119,11 +119,7 @@ def _close_up(
 
 
 def _bounds(
-    truth: Array,
-    particles: dict[str, Array],
-    estimates: dict[str, Array],
-    dims: list[int],
-    scans: list[Array] | None,
+    truth: Array, particles: dict[str, Array], estimates: dict[str, Array], dims: list[int], scans: list[Array] | None
 ) -> tuple[Array, Array]:
     """Return limits per dimension: the truth with room around it, and all but the farthest of the rest."""
     path = truth.reshape(-1, truth.shape[-1])

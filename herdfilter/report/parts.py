@@ -122,11 +122,7 @@ def slopes_table(result: StudyResult) -> dict[str, Any] | None:
     return {
         "heads": [error_text(name).removeprefix("error ") for name in fits],
         "rows": [
-            (
-                rows[0]["filter"],
-                [cell(row, Heading("slope", "slope")) for row in rows],
-                int(rows[0]["runs"]),
-            )
+            (rows[0]["filter"], [cell(row, Heading("slope", "slope")) for row in rows], int(rows[0]["runs"]))
             for rows in zip(*([row for _, row in fit.iterrows()] for fit in fits.values()), strict=True)
         ],
     }

@@ -129,8 +129,7 @@ def _initial_bound(initial: GaussianMixture, x: Array) -> Array:
     shares = np.exp(logs - logs.max(axis=1, keepdims=True)) * initial.weights
     shares /= shares.sum(axis=1, keepdims=True)
     pulls = np.stack(
-        [np.linalg.solve(cov, (mean - x).T).T for mean, cov in zip(initial.means, initial.covariances, strict=True)],
-        axis=1,
+        [np.linalg.solve(cov, (mean - x).T).T for mean, cov in zip(initial.means, initial.covariances, strict=True)], axis=1
     )
     scores = (shares[:, :, None] * pulls).sum(axis=1)
     return np.linalg.inv(scores.T @ scores / len(x))

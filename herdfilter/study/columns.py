@@ -103,11 +103,7 @@ class Column:
 
 COLUMNS = (
     Column(
-        "reference_sd",
-        "standard error of the reference's own posterior mean",
-        measures.reference_sd,
-        rms,
-        of_reference=True,
+        "reference_sd", "standard error of the reference's own posterior mean", measures.reference_sd, rms, of_reference=True
     ),
     Column(
         "reference_error",

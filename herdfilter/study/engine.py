@@ -118,11 +118,7 @@ def _thread_pools(modules: int) -> Any:
 
 
 def perform(
-    study: Study,
-    tasks: Sequence[Task],
-    seconds: float = BATCH_SECONDS,
-    *,
-    stage: Callable[[str], None] = lambda name: None,
+    study: Study, tasks: Sequence[Task], seconds: float = BATCH_SECONDS, *, stage: Callable[[str], None] = lambda name: None
 ) -> list[TaskResult]:
     """Do tasks in turn until the time is over, at least one; return the results. Tell which stage of a task begins."""
     _local.stage = stage

@@ -71,17 +71,7 @@ def _told(count: int) -> str:
     return f"{min(count, 10**300) / 1e9:.3g} GB"
 
 
-_PACKAGES = (
-    "herdfilter",
-    "numpy",
-    "scipy",
-    "numba",
-    "pandas",
-    "joblib",
-    "filterpy",
-    "threadpoolctl",
-    "distributed",
-)
+_PACKAGES = ("herdfilter", "numpy", "scipy", "numba", "pandas", "joblib", "filterpy", "threadpoolctl", "distributed")
 
 
 @cache
@@ -96,12 +86,7 @@ def versions() -> dict[str, str]:
 
 def machine() -> dict[str, Any]:
     """Return system, processor, number of cores and byte order."""
-    return {
-        "system": platform.platform(),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "byteorder": sys.byteorder,
-    }
+    return {"system": platform.platform(), "processor": _processor(), "cores": os.cpu_count(), "byteorder": sys.byteorder}
 
 
 def _processor() -> str:

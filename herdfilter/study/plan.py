@@ -259,11 +259,7 @@ def plain(value: Any) -> Any:
         case list() | tuple() | set() | frozenset():
             return [plain(v) for v in value]
         case functools.partial():
-            return {
-                "partial": plain(value.func),
-                "args": plain(value.args),
-                "keywords": plain(value.keywords),
-            }
+            return {"partial": plain(value.func), "args": plain(value.args), "keywords": plain(value.keywords)}
         case FunctionType() if value.__closure__:
             cells = [plain(cell.cell_contents) for cell in value.__closure__]
             return {"function": digest(value), "captured": cells}

@@ -27,9 +27,7 @@ class Pairs:
         failed = table["error"].fillna("") != ""
         self._family = "model" in table
         self.losses = table.assign(loss=table[error_measure(table)].mask(failed, np.inf)).pivot(
-            index=["model", "run"] if self._family else ["run"],
-            columns=["filter", "n_particles"],
-            values="loss",
+            index=["model", "run"] if self._family else ["run"], columns=["filter", "n_particles"], values="loss"
         )
         self.errors = self._of_units(self.losses)
 
@@ -238,9 +236,7 @@ def claims(table: pd.DataFrame, baseline: str | None = None, level: float = 0.95
 
 
 def over_time(
-    series: Mapping[tuple[str, int], Mapping[str, Array]],
-    quantiles: tuple[float, float] = (0.25, 0.75),
-    level: float = 0.95,
+    series: Mapping[tuple[str, int], Mapping[str, Array]], quantiles: tuple[float, float] = (0.25, 0.75), level: float = 0.95
 ) -> pd.DataFrame:
     """Summarise series over the runs, step by step.
 

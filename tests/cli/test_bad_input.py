@@ -31,10 +31,7 @@ def run(*arguments):
         (["compare", "plaza", "--data", "/nowhere"], "/nowhere"),
         (["compare", "ungm", "--fliters", "x"], "No such option"),
         (["compare"], "Missing argument"),
-        (
-            ["compare", "ungm", "--run-timeout", "0"],
-            "run_timeout: expected a positive finite number, got 0.0",
-        ),
+        (["compare", "ungm", "--run-timeout", "0"], "run_timeout: expected a positive finite number, got 0.0"),
         (["compare", "ungm", "--resume"], "resume: needs --out"),
         (["compare", "ungm", "--scheduler", "dsak"], "did you mean 'dask'"),
         (["compare", "ungm", "--scheduler", "tcp://host"], "expected an address such as tcp://host:8786"),
@@ -110,8 +107,7 @@ def test_a_fault_of_ones_own_model_names_the_line_and_leaves_nothing(tmp_path, b
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "needed"),
-    [("--particles", str(10**12), r"1.6e\+04 GB"), ("--runs", str(10**12), r"4e\+05 GB")],
+    ("option", "value", "needed"), [("--particles", str(10**12), r"1.6e\+04 GB"), ("--runs", str(10**12), r"4e\+05 GB")]
 )
 def test_what_does_not_fit_into_memory_says_what_it_needs(tmp_path, option, value, needed):
     out = tmp_path / "out"

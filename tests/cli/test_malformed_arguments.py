@@ -8,25 +8,7 @@ import pytest
 import herdfilter as hf
 
 LONG = "x" * 5000
-COUNTS = (
-    "",
-    " ",
-    "x",
-    "0",
-    "-1",
-    "1.5",
-    "nan",
-    "inf",
-    "1e3",
-    "0x10",
-    "5,",
-    ",",
-    "1" * 30,
-    "1" * 5000,
-    "5,x",
-    LONG,
-    "５,-1",
-)
+COUNTS = ("", " ", "x", "0", "-1", "1.5", "nan", "inf", "1e3", "0x10", "5,", ",", "1" * 30, "1" * 5000, "5,x", LONG, "５,-1")
 PLACES = ("", "\0")
 
 COMMANDS = {
@@ -56,50 +38,20 @@ COMMANDS = {
     "comprae": [""],
 }
 OPTIONS = {
-    "--filters": [
-        "",
-        ",",
-        " , ",
-        "boostrap",
-        "bootstrap,x",
-        LONG,
-        "bootstrap;ukf",
-        "KernelHerding()",
-        "\0",
-        "größe",
-    ],
+    "--filters": ["", ",", " , ", "boostrap", "bootstrap,x", LONG, "bootstrap;ukf", "KernelHerding()", "\0", "größe"],
     "--particles": COUNTS,
     "--runs": [*COUNTS, "5,5"],
     "--seed": ["", "x", "-1", "1.5", "nan", "0x10", LONG],
     "--workers": ["", "x", "0", "-1", "1.5", "nan", LONG],
     "--data": ["", ".", "/nowhere", LONG, "\0"],
     "--out": ["", "\0", "file", "file/below", LONG, f"new/{LONG}"],
-    "--scheduler": [
-        "",
-        "dsak",
-        "tcp://",
-        "tcp://host",
-        "http://host:1",
-        "tcp://host:port",
-        LONG,
-        "\0",
-        "LOCAL",
-    ],
+    "--scheduler": ["", "dsak", "tcp://", "tcp://host", "http://host:1", "tcp://host:port", LONG, "\0", "LOCAL"],
     "--resume": [None],
     "--fliters": ["x"],
     "--wide": ["x"],
 }
 NO_LIST = [(), "", [], 1.5, True, {}, object(), [[]], [1.5], [None], LONG, b"x", np.nan, np.array([[1.0]])]
-NO_FILTER = [
-    3,
-    None,
-    "boostrap",
-    [],
-    {"filter": 3},
-    {"propsal": 3},
-    {"proposal": "os.system('x')"},
-    hf.KernelHerding(),
-]
+NO_FILTER = [3, None, "boostrap", [], {"filter": 3}, {"propsal": 3}, {"proposal": "os.system('x')"}, hf.KernelHerding()]
 ARGUMENTS = {
     "scenario": [
         "ungn",
@@ -117,14 +69,7 @@ ARGUMENTS = {
         Path(LONG),
         LONG,
     ],
-    "filters": [
-        *NO_LIST,
-        "boostrap",
-        {3: "ukf"},
-        {LONG: "ukf"},
-        {"\0": "ukf"},
-        *({"a": value} for value in NO_FILTER),
-    ],
+    "filters": [*NO_LIST, "boostrap", {3: "ukf"}, {LONG: "ukf"}, {"\0": "ukf"}, *({"a": value} for value in NO_FILTER)],
     "particles": [*NO_LIST, 0, -1, np.inf, [0], [5, -1], "50", 10**15, 10**400, [True]],
     "runs": [0, -1, 1.5, "5", [5], True, np.nan, np.inf, 10**15, 10**400, {}, LONG],
     "seed": [-1, 1.5, "0", None, [0], True, np.nan, {}, LONG],
@@ -172,10 +117,7 @@ def test_a_bad_argument_about_the_work_is_refused_before_it(tmp_path, monkeypatc
 def test_a_bad_argument_of_compare_is_refused(planned, tmp_path, argument):
     for value in ARGUMENTS[argument]:
         with pytest.raises((ValueError, TypeError, FileNotFoundError)) as caught:
-            hf.compare(
-                **{"scenario": "ungm", "filters": ["bootstrap"], argument: value},
-                store=tmp_path / "new" / "x",
-            )
+            hf.compare(**{"scenario": "ungm", "filters": ["bootstrap"], argument: value}, store=tmp_path / "new" / "x")
         message = str(caught.value)
         assert argument.rstrip("s") in message
         assert "\n" not in message

@@ -16,13 +16,7 @@ HEADS = ["filter", "n", "median error to the reference (m)", "ratio to bootstrap
 ROWS = [
     ["bootstrap", "20", "3.76 (2.61, 4.90)", "1.00", "0 %"],
     ["bootstrap", "100", "1.19 (1.14, 1.25)", "1.00", "5 %"],
-    [
-        "guided-augmented-gauss-kh",
-        "20",
-        "0.00123 (0.00100, 0.00145)",
-        "0.000123 (0.000100, 0.000150)",
-        "100 %",
-    ],
+    ["guided-augmented-gauss-kh", "20", "0.00123 (0.00100, 0.00145)", "0.000123 (0.000100, 0.000150)", "100 %"],
 ]
 
 

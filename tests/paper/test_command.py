@@ -45,10 +45,7 @@ def no_work(monkeypatch):
     ("arguments", "message"),
     [
         (["fig6"], "figure: unknown 'fig6'; did you mean 'fig"),
-        (
-            ["fig1", "histogram"],
-            "figure: unknown 'histogram'; expected one of fig1, fig2, fig3, fig4, fig5, all",
-        ),
+        (["fig1", "histogram"], "figure: unknown 'histogram'; expected one of fig1, fig2, fig3, fig4, fig5, all"),
         (["fig1", "--seed", "-1"], "seed: expected an integer of at least 0, got -1"),
         (["fig1", "--seed", "x"], "'x' is not a valid integer"),
         (["fig1", "--fast"], "No such option"),

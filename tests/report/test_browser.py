@@ -25,12 +25,7 @@ FLAGS = (
 )
 SIZES = {
     "desktop": {"viewport": {"width": 1280, "height": 900}},
-    "phone": {
-        "viewport": {"width": 390, "height": 844},
-        "device_scale_factor": 2,
-        "is_mobile": True,
-        "has_touch": True,
-    },
+    "phone": {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True},
 }
 
 
@@ -186,13 +181,7 @@ def test_tracks_move_over_detections(browser, report_of, tmp_path):
     path = [[[made["low"][0] * (1 - k / steps), made["high"][1] * k / steps]] for k in range(steps)]
     away = [[None, None]]
     made["truth"] = [one + (one if k < 12 else away) for k, one in enumerate(path)]
-    made |= {
-        "several": True,
-        "scans": [k % 3 for k in range(steps)],
-        "centre": None,
-        "near": None,
-        "exact": False,
-    }
+    made |= {"several": True, "scans": [k % 3 for k in range(steps)], "centre": None, "near": None, "exact": False}
     codes = np.linspace(20_000, 45_000, 2 * sum(made["scans"])).astype("<u2")
     made["detections"] = base64.b64encode(codes.tobytes()).decode()
     for entry in made["filters"].values():

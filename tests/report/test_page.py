@@ -72,11 +72,7 @@ def result(scenario):
     return run_study(
         plan_study(
             dataclasses.replace(scenario, title=f"Walk {EVIL}"),
-            {
-                "bootstrap": {},
-                "herded-kh": {"proposal": hf.HerdedProposal(hf.KernelHerding())},
-                EVIL: Sometimes,
-            },
+            {"bootstrap": {}, "herded-kh": {"proposal": hf.HerdedProposal(hf.KernelHerding())}, EVIL: Sometimes},
         )
     )
 
@@ -100,26 +96,9 @@ def test_the_page_says_everything_once_and_needs_nothing(path, text):
     assert path.name == "report.html"
     assert list(path.parent.iterdir()) == [path]
     page = Page(text)
-    headings = {
-        "claims",
-        "table",
-        "particles",
-        "seconds",
-        "time",
-        "run",
-        "consistency",
-        "failures",
-        "definitions",
-    }
+    headings = {"claims", "table", "particles", "seconds", "time", "run", "consistency", "failures", "definitions"}
     assert {section["id"] for section in page.all("section")} == headings
-    for words in (
-        "At n = 30",
-        "seed 0",
-        "numpy",
-        "the Kalman filter, exact here",
-        "HerdedProposal",
-        "8 runs at least",
-    ):
+    for words in ("At n = 30", "seed 0", "numpy", "the Kalman filter, exact here", "HerdedProposal", "8 runs at least"):
         assert words in page.words, words
     for _, attributes in page.tags:
         for name in ("src", "href", "action", "data", "poster", "srcset"):
@@ -236,9 +215,7 @@ def test_tracks_of_many_targets_move_over_detections(result):
     inside = ((codes > 0) & (codes < 65535)).all(axis=1)
     assert sum(data["scans"]) == len(codes) == sum(len(scan) for scan in scans), "also those of steps left out"
     np.testing.assert_allclose(
-        (low + codes / 65535 * (high - low))[inside],
-        np.concatenate(scans)[inside],
-        atol=2e-5 * np.ptp([low, high]),
+        (low + codes / 65535 * (high - low))[inside], np.concatenate(scans)[inside], atol=2e-5 * np.ptp([low, high])
     )
     ends = np.cumsum([len(scan) for scan in scans])[:: len(scans) // len(data["steps"]) + 1]
     np.testing.assert_array_equal(np.cumsum(data["scans"]), ends)

@@ -39,12 +39,7 @@ def results_of(studies, losses, models=None):
     for (name, n), values in losses.items():
         for run, e in enumerate(values):
             row = {"scenario": "s", "filter": name, "n_particles": n, "run": run, "ms_per_step": 1.0}
-            row |= {
-                "reference_error": e,
-                "reference_error_sd": e,
-                "rmse": 2 * e,
-                "reference_uncertainty": 0.0,
-            }
+            row |= {"reference_error": e, "reference_error_sd": e, "rmse": 2 * e, "reference_uncertainty": 0.0}
             row |= {"variance_ratio": 1.0, "log_likelihood_error": 1.0, "traceback": ""}
             row |= {"diverged": bool(not e < 50), "error": FAILED if np.isnan(e) else "", "seed": 0}
             rows.append(row | ({} if models is None else {"model": run * models // len(values), "kind": "a"}))

@@ -28,13 +28,7 @@ REAL = pytest.mark.parametrize(("folder", "number"), [real(2), real(4)])
 def scan(time, sensor, measurement):
     """An entry of the detections; the own ship is 100 m north of the origin and goes east at 1 m/s."""
     own = [100.0, time]
-    return {
-        "sensorID": sensor,
-        "measurements": [],
-        "ownshipPosition": own,
-        "time": 1e9 + time,
-        "measurement": measurement,
-    }
+    return {"sensorID": sensor, "measurements": [], "ownshipPosition": own, "time": 1e9 + time, "measurement": measurement}
 
 
 def fix(vessel, time):
@@ -163,10 +157,7 @@ def test_a_file_of_another_form_is_refused_in_a_line(write, wrong):
     [
         (FIXES[:-1], "expected 7 entries as there are scans, got 6"),
         ([[fix(3, 2.0)], *FIXES[1:]], "entry 0: expected a targetID of 1 or 2, got 3"),
-        (
-            [[fix(1, 2.0) | {"position": [1, 2]}], *FIXES[1:]],
-            "entry 0: expected a position of finite numbers",
-        ),
+        ([[fix(1, 2.0) | {"position": [1, 2]}], *FIXES[1:]], "entry 0: expected a position of finite numbers"),
         ([5, *FIXES[1:]], "entry 0: expected targetID, time, position, got 5"),
     ],
 )

@@ -57,11 +57,5 @@ def test_a_study_is_summarised_once(scenario, monkeypatch):
 
 
 def test_numbers_are_written_with_three_digits():
-    assert [digits(x) for x in (0.0123456, 1.0, 12345.0, -2.5, float("nan"))] == [
-        "0.0123",
-        "1.00",
-        "1.23e4",
-        "-2.50",
-        "-",
-    ]
+    assert [digits(x) for x in (0.0123456, 1.0, 12345.0, -2.5, float("nan"))] == ["0.0123", "1.00", "1.23e4", "-2.50", "-"]
     assert percent(0.125) == "12 %"

@@ -298,8 +298,7 @@ def test_a_worker_that_comes_while_it_is_looked_has_not_left():
 
 
 @pytest.mark.parametrize(
-    ("status", "message"),
-    [("finished", "scheduler: the connection to the cluster is lost"), ("error", "Stream is closed")],
+    ("status", "message"), [("finished", "scheduler: the connection to the cluster is lost"), ("error", "Stream is closed")]
 )
 def test_a_scheduler_lost_while_a_result_is_fetched_is_told_as_such(status, message):
     """An error of the same kind that the work itself raises stays as it is."""

@@ -202,10 +202,7 @@ def test_what_is_known_for_sure_counts_for_nothing():
 
 
 def test_the_command_line_tells_of_the_models(path, tmp_path, monkeypatch):
-    for place, nothing in (
-        ("plotting.save_figures", []),
-        ("report.page.inline", ""),
-    ):  # planned, but not drawn
+    for place, nothing in (("plotting.save_figures", []), ("report.page.inline", "")):  # planned, but not drawn
         monkeypatch.setattr(f"herdfilter.{place}", lambda *arguments, nothing=nothing: nothing)
     out = tmp_path / "out"
     done = run("compare", path, "--models", "3", "--workers", "1", "--out", out)
@@ -245,11 +242,7 @@ def test_what_does_not_fit_is_named(path, arguments, message):
         ("models = 2", "models = 0", "models: expected an integer of at least 1, got 0"),
         ('"drawn.py:Drawn"', '"drawn.py:Drawn"\nseed = 3', r"\[model\] seed: cannot be combined with `models`"),
         ('"drawn.py:Drawn"', '"UNGM"', "unknown 'seed'"),
-        (
-            '["sqmc", "bootstrap"]',
-            '["sqmc", "ekf"]',
-            "filter: expected a particle filter that draws at random",
-        ),
+        ('["sqmc", "bootstrap"]', '["sqmc", "ekf"]', "filter: expected a particle filter that draws at random"),
         ('["sqmc", "bootstrap"]', "[]", "filter: expected at least one name, got none"),
         ('["sqmc", "bootstrap"]', '["sqmcc"]', "did you mean 'sqmc'"),
     ],
@@ -274,14 +267,7 @@ def test_a_model_that_cannot_be_made_is_a_failure_of_its_own_runs(path):
 def table_of(errors, n=100, **columns):
     """A table of errors, filter -> (models, runs); NaN stands for a failed run."""
     rows = [
-        {
-            "scenario": "s",
-            "filter": name,
-            "n_particles": n,
-            "model": m,
-            "run": 10 * m + r,
-            "kind": f"kind {m}",
-        }
+        {"scenario": "s", "filter": name, "n_particles": n, "model": m, "run": 10 * m + r, "kind": f"kind {m}"}
         | {"reference_error_sd": e, "rmse": 1.0, "reference_uncertainty": 0.0, "variance_ratio": 1.0}
         | {"log_likelihood_error": -3 * e, "ms_per_step": 1.0, "diverged": bool(np.isnan(e))}
         | {"error": "ValueError: no" if np.isnan(e) else ""}

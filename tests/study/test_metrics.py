@@ -158,10 +158,7 @@ def test_the_bootstrap_takes_values_of_any_size():
 
 
 def test_errors_are_over_the_dimensions_named_with_angles_wrapped():
-    estimate, target = (
-        np.array([[1.0, 3.0, 9.0], [0.0, 0.0, 0.0]]),
-        np.array([[0.0, -3.0, 0.0], [2.0, 0.0, 5.0]]),
-    )
+    estimate, target = (np.array([[1.0, 3.0, 9.0], [0.0, 0.0, 0.0]]), np.array([[0.0, -3.0, 0.0], [2.0, 0.0, 5.0]]))
     np.testing.assert_allclose(squared_error(estimate, target, [0, 1]), [37.0, 4.0])
     np.testing.assert_allclose(squared_error(estimate, target, [0, 1], [1]), [1 + (2 * np.pi - 6) ** 2, 4.0])
     assert root_mean(np.array([16.0, 16.0, 4.0])) == pytest.approx(np.sqrt(12))
@@ -268,12 +265,7 @@ def test_a_study_is_stored_resumed_drawn_and_reported(scenario, tmp_path):
     np.testing.assert_array_equal(paths[1][seen[:, 1]], truth[seen[:, 1], 1])  # the second target, dark
     assert len({line.get_color() for line in axes.lines if line.get_marker() == "."}) == 3  # dots, and two labels
     page = render(read, {name: plans[name] for name in ("sets_over_time", "gospa_parts", "trajectory")})
-    for text in (
-        "Sets of targets",
-        "GOSPA of order 2, and OSPA of order 1",
-        "label switches",
-        "the detections of all",
-    ):
+    for text in ("Sets of targets", "GOSPA of order 2, and OSPA of order 1", "label switches", "the detections of all"):
         assert text in page
 
 
@@ -332,10 +324,7 @@ def test_scans_are_packed_and_unpacked():
         ({"births": {"mean": [0.0], "sd": [1.0]}}, r"\[targets.births\]: key 'expected' is missing"),
         ({"births": {"mean": [0.0], "sd": [1.0], "expected": 1}, "tracks": []}, r"tracks: expected some, or"),
         ({"cutof": 1.0}, r"key: unknown 'cutof'; did you mean 'cutoff'"),
-        (
-            {"tracks": [{"initial": [0.0], "last": 0}]},
-            r"tracks\]\] last: expected an integer of at least 1, got 0",
-        ),
+        ({"tracks": [{"initial": [0.0], "last": 0}]}, r"tracks\]\] last: expected an integer of at least 1, got 0"),
     ],
 )
 def test_what_is_wrong_with_targets_is_named(changed, told_):
@@ -350,10 +339,7 @@ def test_what_does_not_fit_the_model_or_the_filters_is_named(scenario):
         plan_study("ungm", ["lmb-ukf"])
     for changed, message in (
         ({"tracks": [{"initial": [0.0]}]}, r"tracks\]\] initial: expected shape \(2,\), got \(1,\)"),
-        (
-            {"tracks": [{"initial": [0.0, 0.0], "first": 9}]},
-            r"tracks\]\] first: expected at most 6, the last step, got 9",
-        ),
+        ({"tracks": [{"initial": [0.0, 0.0], "first": 9}]}, r"tracks\]\] first: expected at most 6, the last step, got 9"),
     ):
         with pytest.raises(ValueError, match=message):
             plan_study(scenario_from_table(Path("two.toml"), table(**changed)), {"told": told})
@@ -364,18 +350,9 @@ def test_what_does_not_fit_the_model_or_the_filters_is_named(scenario):
 @pytest.mark.parametrize(
     ("result", "message"),
     [
-        (
-            SimpleNamespace(means=[[]]),
-            "labels: expected one entry for each of 1 steps from a tracker, got none",
-        ),
-        (
-            SimpleNamespace(means=[], labels=[[]]),
-            "means: expected one entry for each of 1 steps from a tracker, got 0",
-        ),
-        (
-            SimpleNamespace(means=[[[1.0, 2.0]]], labels=[[]]),
-            r"labels: expected 1 different ones at step 1, got \[\]",
-        ),
+        (SimpleNamespace(means=[[]]), "labels: expected one entry for each of 1 steps from a tracker, got none"),
+        (SimpleNamespace(means=[], labels=[[]]), "means: expected one entry for each of 1 steps from a tracker, got 0"),
+        (SimpleNamespace(means=[[[1.0, 2.0]]], labels=[[]]), r"labels: expected 1 different ones at step 1, got \[\]"),
         (SimpleNamespace(means=[[[1.0]]], labels=[["a"]]), r"means: expected shape \(\*, 2\), got \(1, 1\)"),
     ],
 )

@@ -104,18 +104,9 @@ def test_kalman_reference_refuses_noise_that_depends_on_the_state(plane):
         ({"type": "grid", "lower": -60.0, "upper": 60.0, "points": 50}, "points: expected"),
         ({"type": "grid", "lower": -60.0, "upper": 60.0, "points": 10**14}, "GB of memory"),
         ({"type": "large", "n": 10**14}, "n: .* GB of memory"),
-        (
-            {"type": "large", "n": 50, "filter": "ukf"},
-            "filter: expected a particle filter that draws at random",
-        ),
-        (
-            {"type": "large", "n": 50, "filter": "enkf"},
-            "filter: expected a particle filter that draws at random",
-        ),
-        (
-            {"type": "large", "n": 50, "filter": "herded-kh"},
-            "filter: expected a particle filter that draws at",
-        ),
+        ({"type": "large", "n": 50, "filter": "ukf"}, "filter: expected a particle filter that draws at random"),
+        ({"type": "large", "n": 50, "filter": "enkf"}, "filter: expected a particle filter that draws at random"),
+        ({"type": "large", "n": 50, "filter": "herded-kh"}, "filter: expected a particle filter that draws at"),
     ],
 )
 def test_a_reference_that_cannot_be_computed_is_refused_before_any_file(reference, message, tmp_path):
@@ -357,10 +348,7 @@ def test_an_edited_model_is_another_one(scenario, kept, tmp_path):
         ({"n": 5, "repeats": 1.5}, r"\[reference\] repeats: expected an integer of at least 1, got 1.5"),
         ({"n": 5, "repeat": 2}, "did you mean 'repeats'"),
         ({}, "key 'n' is missing"),
-        (
-            {"n": 5, "filter": "guide"},
-            r"\[reference\] filter: unknown 'guide'; did you mean 'guided'",
-        ),
+        ({"n": 5, "filter": "guide"}, r"\[reference\] filter: unknown 'guide'; did you mean 'guided'"),
         ({"n": 5, "filter": 3}, r"\[reference\] filter: "),
     ],
 )

@@ -20,12 +20,7 @@ def polar(x, step):
 
 @pytest.mark.parametrize(
     "observe",
-    [
-        lambda x, step: x[:, [0, 2]],
-        lambda x, step: x[:, [2, 0]],
-        lambda x, step: x[:, [0, 2]] - [3.0, 4.0],
-        polar,
-    ],
+    [lambda x, step: x[:, [0, 2]], lambda x, step: x[:, [2, 0]], lambda x, step: x[:, [0, 2]] - [3.0, 4.0], polar],
     ids=["position", "other order", "from a sensor elsewhere", "range and bearing"],
 )
 def test_detections_without_noise_lie_on_the_targets(observe):

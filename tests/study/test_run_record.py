@@ -102,11 +102,7 @@ def test_what_the_model_or_the_filter_does_not_tell_is_left_out(constant):
     wrong = SimpleNamespace(
         **vars(silent), observation_mean=lambda x, step: x[:3], observation_covariance=lambda step: np.eye(2)
     )
-    for estimator in (
-        hf.ParticleFilter(silent, 20, rng=0),
-        hf.ParticleFilter(wrong, 20, rng=0),
-        constant(UNGM(), 20, None),
-    ):
+    for estimator in (hf.ParticleFilter(silent, 20, rng=0), hf.ParticleFilter(wrong, 20, rng=0), constant(UNGM(), 20, None)):
         watched = watch(estimator, recording, steps=[2])
         assert np.isnan(watched.nis).all()
         assert (watched.nis_degrees == 0).all()

@@ -208,10 +208,7 @@ def test_a_changed_model_file_is_read_again(write):
         (MINIMAL + "[truth]", "key 'initial' is missing"),
         (MINIMAL + "[truth]\ninitial = [0.1, 0.2]", "[truth]: initial: expected shape (1,), got (2,)"),
         (MINIMAL + "[truth]\ninitial = ['a']", "[truth]: initial: expected numbers"),
-        (
-            MINIMAL + '[truth]\ninitial = [0.1]\n[data]\ntype = "plaza"',
-            "[truth]: cannot be combined with [data]",
-        ),
+        (MINIMAL + '[truth]\ninitial = [0.1]\n[data]\ntype = "plaza"', "[truth]: cannot be combined with [data]"),
         ("truth = 3" + MINIMAL, "truth: expected a table"),
         ("title = " + MINIMAL, "mine.toml"),
         ("[model]\ntype = 'UNGM'", "key 'title' is missing"),

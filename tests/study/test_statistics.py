@@ -107,12 +107,7 @@ COUNTS = (10, 40, 160)
 def table(slope, scatter=0.0, runs=200, seed=0):
     rng = np.random.default_rng(seed)
     rows = [
-        {
-            "filter": "a",
-            "n_particles": n,
-            "run": run,
-            "rmse": level * n**slope * np.exp(rng.normal(0, scatter)),
-        }
+        {"filter": "a", "n_particles": n, "run": run, "rmse": level * n**slope * np.exp(rng.normal(0, scatter))}
         for run, level in enumerate(rng.lognormal(size=runs))
         for n in COUNTS
     ]

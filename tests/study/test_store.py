@@ -386,10 +386,7 @@ def test_a_folder_that_takes_no_files_is_told(scenario, tmp_path):
 
 def test_there_is_one_writer(scenario, store):
     study = plan_study(scenario)
-    with (
-        open_store(store, study),
-        pytest.raises(StoreError, match="another process is writing into this folder"),
-    ):
+    with open_store(store, study), pytest.raises(StoreError, match="another process is writing into this folder"):
         open_store(store, study, resume=True)
     open_store(store, study).close()
 

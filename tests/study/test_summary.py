@@ -3,12 +3,7 @@ import pandas as pd
 import pytest
 
 import herdfilter as hf
-from herdfilter.study.statistics import (
-    bootstrap_interval,
-    chi_square_band,
-    mean_interval,
-    median_interval,
-)
+from herdfilter.study.statistics import bootstrap_interval, chi_square_band, mean_interval, median_interval
 from herdfilter.study.summary import verdict
 
 
@@ -85,11 +80,7 @@ def test_too_few_runs_have_no_interval():
     assert median_interval(np.arange(6.0)) == (0.0, 5.0)  # 1 - 2 / 2^6 = 97 %
     for n, some in ((1, False), (2, False), (5, False), (6, True)):
         values = np.arange(1.0, n + 1)
-        for low, high in (
-            bootstrap_interval(values, np.mean),
-            mean_interval(values),
-            median_interval(values, 0.5),
-        ):
+        for low, high in (bootstrap_interval(values, np.mean), mean_interval(values), median_interval(values, 0.5)):
             assert np.isnan([low, high]).all() == (not some)
             assert not some or low < values.mean() < high
 
@@ -132,12 +123,7 @@ def test_consistency_stands_beside_its_band():
     for factor, inside in ((1.0, True), (2.0, False)):
         squares = factor * np.random.default_rng(0).chisquare(2, (40, 50))
         columns = {"anees": squares.mean(axis=1) / 2, "nees_degrees": 2.0, "nees_inside": 0.9}
-        columns |= {
-            "nis": squares.mean(axis=1) / 2,
-            "nis_degrees": 100.0,
-            "nees_singular": 1.0,
-            "seconds": 2.0,
-        }
+        columns |= {"nis": squares.mean(axis=1) / 2, "nis_degrees": 100.0, "nees_singular": 1.0, "seconds": 2.0}
         row = hf.study.summarise(table_of({"a": np.ones(40)}).assign(**columns)).iloc[0]
         assert row["anees"] == pytest.approx(factor, rel=0.05)
         assert (row["anees_low"] < 1 < row["anees_high"]) == inside
@@ -214,10 +200,7 @@ def test_series_are_summarised_step_by_step():
         "nees_degrees": np.where(np.isnan(nees), 0.0, d),
     }
     frame = hf.study.over_time({("a", 10): series, ("b", 20): series}, quantiles=(0.1, 0.9))
-    assert frame[["filter", "n_particles", "step"]].iloc[[0, -1]].to_numpy().tolist() == [
-        ["a", 10, 1],
-        ["b", 20, 30],
-    ]
+    assert frame[["filter", "n_particles", "step"]].iloc[[0, -1]].to_numpy().tolist() == [["a", 10, 1], ["b", 20, 30]]
     one = frame[frame["filter"] == "a"]
     assert (one["runs"] == 199).all()
     np.testing.assert_allclose(one["rmse"], np.sqrt(truth[1:].mean(axis=0)))

@@ -95,11 +95,7 @@ def same(a, b):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     ("troubles", "options"),
-    [
-        (RAISED, {}),
-        ([*RAISED, DEATH], {"workers": 2}),
-        ([LOOP], {"run_timeout": 1, "workers": 2}),
-    ],
+    [(RAISED, {}), ([*RAISED, DEATH], {"workers": 2}), ([LOOP], {"run_timeout": 1, "workers": 2})],
     ids=["in process", "processes", "limited"],
 )
 def test_a_trouble_is_a_failed_run_and_the_rest_goes_on(scenario, tmp_path, monkeypatch, troubles, options):

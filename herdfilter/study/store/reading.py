@@ -153,16 +153,7 @@ def header(connection: sqlite3.Connection) -> tuple[int, int, bool]:
     return kind, version, nothing
 
 
-_DAMAGE = (
-    sqlite3.Error,
-    zlib.error,
-    LookupError,
-    TypeError,
-    ValueError,
-    ArithmeticError,
-    AttributeError,
-    RecursionError,
-)
+_DAMAGE = (sqlite3.Error, zlib.error, LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
 """What is raised when damaged contents are read."""
 
 LONGEST = 2**24

@@ -92,13 +92,7 @@ class Cluster:
             )
 
     def submit(self, place: Any, tasks: Sequence[Task]) -> None:  # noqa: D102
-        future = self._client.submit(
-            self._work,
-            tasks,
-            workers=[place[0]],
-            pure=False,
-            key=f"runs-{uuid.uuid4().hex}",
-        )
+        future = self._client.submit(self._work, tasks, workers=[place[0]], pure=False, key=f"runs-{uuid.uuid4().hex}")
         self._running[future] = (place, tasks)
         future.add_done_callback(self._done.put)
 
