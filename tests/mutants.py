@@ -44,7 +44,7 @@ FOLDERS = {
 }
 TESTS = (
     *("filters", "association", "tracking", "fitting", "smoothing"),
-    *(f"study/test_{name}.py" for name in (*STATISTICS, "columns", "compare", "measures")),
+    *(f"study/test_{name}.py" for name in (*STATISTICS, "columns", "compare", "run_record")),
 )
 SURVIVED, CAUGHT, UNUSABLE = 0, 1, 2
 VERDICTS = ("survived", "caught", "unusable")  # or ended, when time was over or the process died

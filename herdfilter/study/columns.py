@@ -1,7 +1,7 @@
 """Every column of the result table and every series over time, declared once, and the headings of the tables.
 
-Store, summary, command line, report and figures go through these lists. A new number takes one `Column` here, a function of
-the record of a run (measures.py) where it is more than a line, and a test.
+Store, summary, command line, report and figures go through these lists. A new number takes one `Column` here, a property of
+the record of a run (run_record.py) where it is more than a line, and a test.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.study import measures
 from herdfilter.study.metrics import inside_ellipsoid, root_mean
-from herdfilter.study.run_record import RunRecord
+from herdfilter.study.run_record import RunRecord, normalised_mean
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.statistics import (
     SeriesSummary,
@@ -103,7 +102,11 @@ class Column:
 
 COLUMNS = (
     Column(
-        "reference_sd", "standard error of the reference's own posterior mean", measures.reference_sd, rms, of_reference=True
+        "reference_sd",
+        "standard error of the reference's own posterior mean",
+        lambda run: run.reference_sd,
+        rms,
+        of_reference=True,
     ),
     Column(
         "reference_error",
@@ -117,7 +120,7 @@ COLUMNS = (
     Column(
         "reference_uncertainty",
         "standard error of the reference's own posterior mean, in posterior standard deviations",
-        measures.reference_uncertainty,
+        lambda run: run.reference_uncertainty,
         rms,
         of_reference=True,
     ),
@@ -125,7 +128,7 @@ COLUMNS = (
         "reference_error_sd",
         "root mean square over time and dimensions of the error to the reference's posterior mean, each in its posterior "
         "standard deviation",
-        measures.reference_error_sd,
+        lambda run: run.reference_error_sd,
         rms_and_median,
         "RMS error to the reference (posterior sd)",
         figure="scaled",
@@ -134,7 +137,7 @@ COLUMNS = (
     Column(
         "variance_ratio",
         "posterior variance over the reference's, geometric mean over time and dimensions: 1 where it is right",
-        measures.variance_ratio,
+        lambda run: run.variance_ratio,
         median,
         "posterior variance over the reference's",
     ),
@@ -160,21 +163,21 @@ COLUMNS = (
         "gospa_localisation",
         "part of GOSPA by the distances of assigned estimates: p-th root of its mean over time; the p-th powers of the "
         "three parts sum to the mean of that of GOSPA",
-        lambda run: measures.gospa_part(run, "localisation"),
+        lambda run: np.nan if run.sets is None else run.sets.part("localisation"),
         mean,
         "GOSPA: localisation{unit}",
     ),
     Column(
         "gospa_missed",
         "likewise the part by targets without an estimate",
-        lambda run: measures.gospa_part(run, "missed"),
+        lambda run: np.nan if run.sets is None else run.sets.part("missed"),
         mean,
         "GOSPA: missed{unit}",
     ),
     Column(
         "gospa_false",
         "likewise the part by estimates without a target",
-        lambda run: measures.gospa_part(run, "false"),
+        lambda run: np.nan if run.sets is None else run.sets.part("false"),
         mean,
         "GOSPA: false{unit}",
     ),
@@ -201,12 +204,12 @@ COLUMNS = (
         mean,
         "error of the number of targets",
     ),
-    Column("final_rmse", "rmse over the final part of the run", measures.final_rmse),
-    Column("log_likelihood", "log-likelihood of all observations", measures.log_likelihood_of),
+    Column("final_rmse", "rmse over the final part of the run", lambda run: run.final_rmse),
+    Column("log_likelihood", "log-likelihood of all observations", lambda run: run.log_likelihood),
     Column(
         "log_likelihood_error",
         "log-likelihood minus that of the reference",
-        measures.log_likelihood_error,
+        lambda run: run.log_likelihood_error,
         rms,
         "RMS error of the log-likelihood",
     ),
@@ -214,7 +217,7 @@ COLUMNS = (
     Column(
         "anees",
         "normalised estimation error squared over its degrees of freedom: 1 where covariances are right",
-        lambda run: measures.normalised_mean(run.nees, run.nees_degrees),
+        lambda run: normalised_mean(run.nees, run.nees_degrees),
         mean_beside_band("nees_degrees"),
         "ANEES",
         figure="consistency",
@@ -240,7 +243,7 @@ COLUMNS = (
     Column(
         "nis",
         "normalised innovation squared over its degrees of freedom: 1 where predictions are right",
-        lambda run: measures.normalised_mean(run.nis, run.nis_degrees),
+        lambda run: normalised_mean(run.nis, run.nis_degrees),
         mean_beside_band("nis_degrees"),
         "NIS",
         figure="consistency",
@@ -260,7 +263,7 @@ COLUMNS = (
     Column(
         "energy_distance",
         "energy distance of the particles to the exact posterior, in its standard deviations",
-        measures.mean_energy_distance,
+        lambda run: run.energy_distance,
         median_with_interval,
         "energy distance to the posterior",
     ),
@@ -277,7 +280,7 @@ COLUMNS = (
     Column(
         "diverged",
         "whether the run failed, or final_rmse exceeds the scenario's bound",
-        measures.diverged,
+        lambda run: run.diverged,
         mean,
         "diverged",
         percent,

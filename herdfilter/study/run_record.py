@@ -1,4 +1,4 @@
-"""One filter in one run: its predictions of every observation on the way, and its errors over time."""
+"""The record of one filter in one run: predictions of every observation, errors over time, and numbers of the run."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from herdfilter.study.metrics import (
     energy_distance_on_line,
     labelled_estimates,
     normalised_squares,
+    root_mean,
     set_errors,
     squared_error,
 )
@@ -37,14 +38,10 @@ __all__ = ["RunRecord"]
 
 @dataclass(frozen=True, eq=False)
 class WatchedRun:
-    """The result of a filter's run, and what was seen of the filter on the way.
+    """The result of a filter's ``run``, the time that it took without the watching, and observations on the way.
 
     Attributes
     ----------
-    result : object
-        What the filter's ``run`` returns.
-    seconds : float
-        Time that it took, without the watching.
     nis : ndarray, shape (T,)
         Normalised innovation squared; NaN if nothing was observed, or filter or model do not predict observations.
     nis_degrees : ndarray, shape (T,)
@@ -61,12 +58,10 @@ class WatchedRun:
 
 
 def watch(estimator: Any, recording: Recording, steps: Collection[int] = ()) -> WatchedRun:
-    """Run a filter over a recording, and look at it between prediction and update, and after the update.
+    """Run a filter over a recording, compare observations with predictions, and keep the particles at `steps`, from 0.
 
-    Its estimates are the same as without. Only filters of this package whose ``run`` takes a `watcher` are looked into.
-    Every observation, unless it is a scan, is compared with its prediction. That takes a fraction of a step; for a proposal
-    that uses the observation it takes a whole prediction, which the filter does not otherwise make. Particles are kept at
-    the `steps` given, counted from 0.
+    Its estimates are the same as without. Only filters of this package whose ``run`` takes a `watcher` are looked into;
+    scans are not compared. A proposal that uses the observation costs a whole further prediction, others a fraction.
     """
     watcher = _Watcher(frozenset(steps), recording.scans is None and recording.sensors is None)
     watched = {"watcher": watcher} if "watcher" in inspect.signature(estimator.run).parameters else {}
@@ -132,6 +127,9 @@ def _normalised_innovations(
     return nis, degrees
 
 
+SMALLEST_RATIO = 1e-6
+"""Ratios of variances are clipped below here: particles that all coincide have a variance of 0, without a logarithm."""
+
 SD_FLOOR = 1e-3
 """Least standard deviation of the posterior at a step, as a share of its root mean square over time."""
 
@@ -140,15 +138,12 @@ SD_FLOOR = 1e-3
 class RunRecord:
     """All data of one filter in one run; columns and series are functions of it.
 
-    The attributes that end in "over time" have one value for each step, shape (T,), NaN where there is none.
+    Attributes "over time" have one value for each step, shape (T,), and NaN where it is unknown; so have numbers.
 
     Attributes
     ----------
     scenario : Scenario
         Says which dimensions count, and when a run diverged.
-    model : object
-    recording : Recording
-    reference : Reference or None
     result : object
         The result of the filter's ``run``: ``means`` (T, d), and any other attributes of `FilterResult`; a tracker's has
         ``means`` and ``labels`` for each step.
@@ -210,14 +205,14 @@ class RunRecord:
 
     @cached_property
     def against_reference(self) -> Array:
-        """Squared distance of the mean to the reference's mean, over the dimensions whose error counts; over time."""
+        """Squared distance of the mean to the reference's mean, over the same dimensions; over time."""
         return self._all_nan if self.reference is None else self._squared_error(self.reference.means)
 
     @cached_property
     def posterior_sd(self) -> Array:
-        """Standard deviations of the reference, (T, k), in the k dimensions whose error counts; NaN where there are none.
+        """Standard deviations of the reference (T, k) in the k dimensions whose error counts; NaN where they are unknown.
 
-        Standard deviations are clipped below at 1/1000 of their RMS over time, so that no single step dominates. A
+        They are clipped below at 1/1000 of their RMS over time, so that no single step dominates. A
         dimension that is known at all steps is NaN, and does not count.
         """
         dims = self.dims
@@ -275,6 +270,70 @@ class RunRecord:
         return distances
 
     @property
+    def final_rmse(self) -> float:
+        """Root mean square of the error to the truth over the final part of the run, which the scenario's bound names."""
+        bound = self.scenario.divergence
+        if bound is None:
+            return np.nan
+        return root_mean(self.truth[-max(1, round(bound.final_part * len(self.recording))) :])
+
+    @property
+    def diverged(self) -> bool:
+        """True if `final_rmse` exceeds the scenario's bound."""
+        bound = self.scenario.divergence
+        return bound is not None and self.final_rmse > bound.rmse_above
+
+    @property
+    def reference_sd(self) -> float:
+        """Standard error of the reference's own posterior mean, RMS over time."""
+        return np.nan if self.reference is None else self.reference.sd(self.dims)
+
+    @property
+    def reference_error_sd(self) -> float:
+        """Root mean square, over time and the dimensions that count, of the error to the reference in `posterior_sd`."""
+        if self.reference is None:
+            return np.nan
+        errors = wrap_angles(self.means - self.reference.means, circular_dims(self.model))[:, self.dims]
+        return _root_mean_square(errors / self.posterior_sd)
+
+    @property
+    def reference_uncertainty(self) -> float:
+        """Standard error of the reference's own posterior mean, taken as `reference_error_sd` is."""
+        return (
+            np.nan if self.reference is None else _root_mean_square(self.reference.error[:, self.dims] / self.posterior_sd)
+        )
+
+    @property
+    def log_likelihood(self) -> float:
+        """Log-likelihood that the filter estimates; NaN with many targets."""
+        return np.nan if self.recording.many else float(getattr(self.result, "log_likelihood", np.nan))
+
+    @property
+    def log_likelihood_error(self) -> float:
+        """Log-likelihood minus that of the reference."""
+        return self.log_likelihood - (np.nan if self.reference is None else self.reference.log_likelihood)
+
+    @property
+    def variance_ratio(self) -> float:
+        """Geometric mean, over time and the dimensions whose error counts, of the filter's variance over the reference's.
+
+        Half and twice the right variance count alike, and a filter that is sure of itself at some steps is not excused by
+        others at which it is too modest.
+        """
+        if self.covariances is None:
+            return np.nan
+        own = np.diagonal(self.covariances, axis1=1, axis2=2)[:, self.dims]
+        ratios = own / self.posterior_sd**2
+        logs = np.log(np.maximum(ratios[np.isfinite(ratios)], SMALLEST_RATIO))
+        return float(np.exp(logs.mean())) if logs.size else np.nan
+
+    @property
+    def energy_distance(self) -> float:
+        """Energy distance to the exact posterior, mean over the steps that keep it."""
+        known = self.energy_distances[~np.isnan(self.energy_distances)]
+        return float(known.mean()) if len(known) else np.nan
+
+    @property
     def _all_nan(self) -> Array:
         return np.full(len(self.recording), np.nan)
 
@@ -282,8 +341,19 @@ class RunRecord:
         return squared_error(self.means, target, self.dims, circular_dims(self.model))
 
 
+def normalised_mean(squares: Array, degrees: Array) -> float:
+    """Return the sum of normalised squares over the sum of their degrees of freedom; NaN without any."""
+    total = degrees.sum()
+    return float(np.nansum(squares) / total) if total > 0 else np.nan
+
+
+def _root_mean_square(values: Array) -> float:
+    known = values[~np.isnan(values)]
+    return root_mean(known**2) if known.size else np.nan
+
+
 def energy_distance_to(posterior: GaussianMixture | LineDensity, x: Array, weights: Array) -> float:
-    """Energy distance of particles to a posterior, both in units of its standard deviation in each dimension."""
+    """Return the energy distance of particles to a posterior, both in units of its standard deviation in each dimension."""
     if isinstance(posterior, LineDensity):
         centres = 0.5 * (posterior.edges[1:] + posterior.edges[:-1])
         mean = centres @ posterior.masses

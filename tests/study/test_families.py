@@ -14,7 +14,6 @@ from herdfilter.cli import main
 from herdfilter.study import over_models, reference
 from herdfilter.study.columns import TIMES
 from herdfilter.study.families import verdict_over_models
-from herdfilter.study.measures import reference_error_sd, reference_uncertainty, variance_ratio
 from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import Recording
 from herdfilter.study.reference import Reference
@@ -180,25 +179,25 @@ def evidence(unit=(1.0, 1.0), own=((2.0, 8.0), (2.0, 8.0)), error=(1.0, -2.0)):
 @pytest.mark.parametrize("unit", [(1.0, 1.0), (1e-6, 1e4)])
 def test_errors_in_posterior_standard_deviations_know_no_unit(unit):
     known = evidence(unit)
-    assert reference_error_sd(known) == pytest.approx(np.sqrt((1 / 2 + 4 / 8) / 2))
-    assert reference_uncertainty(known) == pytest.approx(0.1)
-    assert variance_ratio(known) == pytest.approx(1.0)
+    assert known.reference_error_sd == pytest.approx(np.sqrt((1 / 2 + 4 / 8) / 2))
+    assert known.reference_uncertainty == pytest.approx(0.1)
+    assert known.variance_ratio == pytest.approx(1.0)
 
 
 def test_half_and_twice_the_variance_count_alike():
-    assert variance_ratio(evidence(own=[[1.0, 16.0], [4.0, 4.0]])) == pytest.approx(1.0)
-    assert variance_ratio(evidence(own=[[0.5, 2.0], [0.5, 2.0]])) == pytest.approx(0.25)
-    assert 0 < variance_ratio(evidence(own=[[0.0, 0.0], [2.0, 8.0]])) < 0.01
+    assert evidence(own=[[1.0, 16.0], [4.0, 4.0]]).variance_ratio == pytest.approx(1.0)
+    assert evidence(own=[[0.5, 2.0], [0.5, 2.0]]).variance_ratio == pytest.approx(0.25)
+    assert 0 < evidence(own=[[0.0, 0.0], [2.0, 8.0]]).variance_ratio < 0.01
 
 
 def test_what_is_known_for_sure_counts_for_nothing():
     known = evidence()
     known.reference.covariances[:, 0, 0] = 0.0
-    assert reference_error_sd(known) == pytest.approx(np.sqrt(4 / 8))
-    assert variance_ratio(known) == pytest.approx(1.0)
+    assert known.reference_error_sd == pytest.approx(np.sqrt(4 / 8))
+    assert known.variance_ratio == pytest.approx(1.0)
     known = evidence()
     known.reference.covariances[0, 0, 0] = 0.0  # at one step only
-    assert np.isfinite([reference_error_sd(known), variance_ratio(known)]).all()
+    assert np.isfinite([known.reference_error_sd, known.variance_ratio]).all()
 
 
 def test_the_command_line_tells_of_the_models(path, tmp_path, monkeypatch):

@@ -1,17 +1,21 @@
-"""A filter is the same under observation, and its innovations are what theory says."""
+"""A filter is the same under observation, its innovations are those of theory, and numbers of a run have their definitions."""
 
 import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import gamma
 
 import herdfilter as hf
 from herdfilter.models import UNGM, BearingsTracking, linear_chain
 from herdfilter.models.simulation import simulate
+from herdfilter.study.columns import COLUMNS, SERIES, measured, series_of
 from herdfilter.study.recording import Recording
-from herdfilter.study.run_record import watch
+from herdfilter.study.reference import compute_reference, snapshot_steps
+from herdfilter.study.run_record import RunRecord, WatchedRun, energy_distance_to, watch
 from herdfilter.study.statistics import chi_square_band
+from herdfilter.study.tables import Divergence
 
 CHAIN = linear_chain(2)
 FILTERS = {
@@ -123,3 +127,153 @@ def test_errors_of_the_filter_come_through():
     with pytest.raises(ValueError, match="z: expected finite numbers") as caught:
         watch(hf.ParticleFilter(UNGM(), 20, rng=0), recording)
     assert len(caught.value.result) == 3
+
+
+OF_SETS = {"gospa", "gospa_localisation", "gospa_missed", "gospa_false", "ospa", "cardinality"}
+OF_SETS |= {"label_switches", "cardinality_error"}
+NAMES = {column.name for column in COLUMNS} - OF_SETS
+
+
+def record_of(scenario, result, reference=None, watched=None, truth=None):
+    truth = np.zeros((len(result.means), 1)) if truth is None else truth
+    recording = Recording(truth, np.zeros((len(truth), 1)))
+    seconds = 0.002 * len(truth)
+    return RunRecord(scenario, scenario.build_model(), recording, reference, result, seconds, watched)
+
+
+def test_numbers_are_means_of_the_series(scenario):
+    T = 8
+    errors = np.array([1.0, 2, 2, 1, 1, 1, 3, 4])
+    result = SimpleNamespace(
+        means=errors[:, None], covariances=np.full((T, 1, 1), 4.0), ess=np.arange(T), log_likelihood=-3.0
+    )
+    result.covariances[2] = 0.0
+    nis, degrees = np.array([2.0, np.nan, 1, 1, 5, 1, 1, 1]), np.array([2.0, 0, 1, 1, 1, 1, 1, 1])
+    watched = WatchedRun(result, 0.1, nis, degrees, {})
+    bounded = dataclasses.replace(scenario, divergence=Divergence(rmse_above=3.0))
+    known = record_of(bounded, result, watched=watched)
+    numbers, series = measured(known), series_of(known)
+    assert set(series) == {one.name for one in SERIES} - OF_SETS - {"reference", "energy_distance"}
+    assert all(values.shape == (T,) for values in series.values())
+    np.testing.assert_array_equal(series["truth"], errors**2)
+    kept = np.delete(errors**2 / 4, 2)
+    expected = {
+        "rmse": np.sqrt((errors**2).mean()),
+        "final_rmse": np.sqrt(12.5),
+        "diverged": 1.0,
+        "ess": 3.5,
+        "log_likelihood": -3.0,
+        "anees": kept.mean(),
+        "nees_inside": 6 / 7,  # 4 lies beyond 1.96 standard deviations of 2, 3 does not
+        "nees_singular": 1,
+        "nees_degrees": 1,
+        "nis": 12 / 8,
+        "nis_inside": 6 / 7,
+        "nis_degrees": 8,
+        "ms_per_step": 2.0,
+        "seconds": 0.016,
+    }
+    assert {name: numbers[name] for name in expected} == pytest.approx(expected)
+    missing = {"reference_sd", "reference_error", "log_likelihood_error", "energy_distance"}
+    missing |= {"reference_uncertainty", "reference_error_sd", "variance_ratio", *OF_SETS} - {"cardinality"}
+    assert {name for name, value in numbers.items() if np.isnan(value)} == missing
+
+
+def test_a_result_of_means_alone_is_enough(scenario):
+    known = record_of(scenario, SimpleNamespace(means=np.ones((4, 1))))
+    numbers = measured(known)
+    had = {"rmse", "nees_degrees", "nis_degrees", "ms_per_step", "seconds", "diverged"}
+    assert {name for name, value in numbers.items() if np.isfinite(value)} == had
+    assert list(series_of(known)) == ["truth"]
+    with pytest.raises(ValueError, match=r"estimates: expected shape \(4, 1\), got \(3, 1\)"):
+        measured(record_of(scenario, SimpleNamespace(means=np.ones((3, 1))), truth=np.zeros((4, 1))))
+
+
+def test_angles_are_wrapped_in_nees(scenario):
+    result = SimpleNamespace(means=np.array([[np.pi - 0.1]]), covariances=np.full((1, 1, 1), 0.01))
+    recording = Recording(np.array([[-np.pi + 0.1]]), np.zeros((1, 1)))
+    turning = SimpleNamespace(dim=1, circular=(0,))
+    assert RunRecord(scenario, turning, recording, result=result).nees == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_energy_distance_of_exact_draws_falls_as_one_over_n(d):
+    """In units of the posterior's standard deviations, independent draws have E|X - X'| / n."""
+    rng = np.random.default_rng(d)
+    scale = 10.0 ** np.arange(d)
+    posterior = hf.GaussianMixture([1.0], [np.ones(d)], np.diag(scale**2))
+    expected = 2 * gamma((d + 1) / 2) / gamma(d / 2)
+    for n in (10, 80):
+        equal = np.full(n, 1 / n)
+        draws = [energy_distance_to(posterior, posterior.sample(n, rng), equal) for _ in range(60)]
+        assert np.mean(draws) * n == pytest.approx(expected, rel=0.3 if d == 1 else 0.15)
+
+
+def test_energy_distance_ignores_units_and_takes_a_flat_posterior():
+    rng = np.random.default_rng(0)
+    x, weights = rng.standard_normal((20, 2)), np.full(20, 0.05)
+    narrow = hf.GaussianMixture([1.0], [[0.0, 0.0]], [[1.0, 0.5], [0.5, 2.0]])
+    units = np.diag([1e3, 1e-2])
+    wide = hf.GaussianMixture([1.0], [[0.0, 0.0]], units @ narrow.covariance @ units)
+    assert energy_distance_to(wide, x @ units, weights) == pytest.approx(energy_distance_to(narrow, x, weights))
+    flat = hf.GaussianMixture([1.0], [[0.0, 0.0]], [[1.0, 0.0], [0.0, 0.0]])
+    assert np.isfinite(energy_distance_to(flat, x, weights))
+
+
+def test_steps_of_the_exact_posterior_end_with_the_last():
+    assert snapshot_steps(100) == list(range(9, 100, 10))
+    assert snapshot_steps(3) == [0, 1, 2]
+    assert snapshot_steps(25)[-1] == 24
+    assert len(snapshot_steps(25)) == 10
+
+
+def test_references_know_their_posteriors(scenario):
+    """Of a linear Gaussian model the grid and the Kalman filter have the same."""
+    grid = dataclasses.replace(scenario, reference={"type": "grid", "lower": -15.0, "upper": 15.0, "points": 3001})
+    model = scenario.build_model()
+    truth, observations = simulate(model, 25, 3)
+    exact, gridded = (
+        compute_reference(s, model, Recording(truth, observations), np.random.default_rng(0)) for s in (scenario, grid)
+    )
+    np.testing.assert_allclose(gridded.covariances, exact.covariances, atol=1e-6)
+    assert set(exact.posteriors) == set(gridded.posteriors) == set(snapshot_steps(25))
+    rng = np.random.default_rng(0)
+    for k, posterior in exact.posteriors.items():
+        x, weights = posterior.sample(20, rng), np.full(20, 0.05)
+        distance = energy_distance_to(gridded.posteriors[k], x, weights)
+        assert distance == pytest.approx(energy_distance_to(posterior, x, weights), rel=1e-3)
+
+
+def test_the_table_has_it_all(scenario):
+    filters = {"few": "bootstrap", "kalman": {"filter": "ExtendedKalmanFilter"}}
+    table = hf.compare(scenario, filters, particles=[10, 500], runs=4)
+    assert set(table) > NAMES
+    particles = table[table["filter"] == "few"]
+    assert np.isfinite(particles[list(NAMES - {"final_rmse"})].astype(float)).all(axis=None)
+    distances = particles.groupby("n_particles")["energy_distance"].mean()
+    assert distances[10] > 10 * distances[500] > 0
+    assert table.loc[table["filter"] == "kalman", "energy_distance"].isna().all()
+    assert (table["nis_degrees"] == 10).all()
+    assert table[list(OF_SETS & set(table))].isna().all(axis=None)  # of many targets only
+
+
+def test_an_approximate_reference_has_no_energy_distance(scenario):
+    many = dataclasses.replace(scenario, reference={"type": "large", "n": 100})
+    table = hf.compare(many, ["bootstrap"], [10], runs=2)
+    assert table["energy_distance"].isna().all()
+    assert table["anees"].notna().all()
+
+
+def test_the_grid_says_more_than_two_moments():
+    """Particles with the moments of a two-peaked posterior, but one peak, are far from it."""
+    ungm = dataclasses.replace(hf.study.scenario.load_scenario("ungm"), steps=10)
+    recording = Recording(*simulate(UNGM(), 10, 2))
+    reference = compute_reference(ungm, UNGM(), recording, np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    k = max(reference.posteriors, key=lambda k: reference.covariances[k, 0, 0])  # the sign is open there
+    density = reference.posteriors[k]
+    centres = 0.5 * (density.edges[1:] + density.edges[:-1])
+    equal = np.full(200, 0.005)
+    right = rng.choice(centres, size=(200, 1), p=density.masses)
+    normal = reference.means[k] + np.sqrt(reference.covariances[k, 0, 0]) * rng.standard_normal((200, 1))
+    assert energy_distance_to(density, right, equal) < 0.2 * energy_distance_to(density, normal, equal)
