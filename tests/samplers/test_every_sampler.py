@@ -24,10 +24,22 @@ def test_every_sampler_does_what_a_sampler_must_do_and_keeps_its_promises(named,
     check_sampler(sampler, **promises)
 
 
-def test_the_number_of_points_is_checked(sampler, random_mixture):
-    for n in (0, -1, 2.0, "10", None, True):
-        with pytest.raises(ValueError, match=f"n: expected an integer of at least 1, got {n!r}"):
-            sampler.sample(random_mixture(0, 1, 2), n)
+def test_a_wrong_mixture_number_or_source_of_random_numbers_is_named(sampler):
+    for given, found in (
+        (np.zeros((5, 2)), r"numbers of shape \(5, 2\); GaussianFit\(\).fit\(points, weights\) makes"),
+        (Points(np.zeros((5, 2))), "an object Points"),
+        (GaussianMixture, "the class GaussianMixture"),
+        (None, "an object NoneType"),
+    ):
+        with pytest.raises(TypeError, match=f"^mixture: expected a GaussianMixture, got {found}"):
+            sampler.sample(given, 5)
+    mixture = GaussianMixture([1.0], [[0.0]], [[1.0]])
+    for n in (0, -1, -(10**30), 2.0, 2.5, "10", None, True, np.nan):
+        with pytest.raises(ValueError, match=r"^n: expected an integer of at least 1, got "):
+            sampler.sample(mixture, n)
+    for rng in ("abc", 1.5, -1):
+        with pytest.raises(ValueError, match=r"^rng: expected a numpy Generator, a seed or None, got"):
+            sampler.sample(mixture, 3, rng)
 
 
 @pytest.mark.parametrize("kind", [KernelHerding, ContinuousHerdedGibbs])

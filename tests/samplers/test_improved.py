@@ -1,0 +1,286 @@
+"""Points that are placed again in turn, polished together, or weighted anew."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from herdfilter import kernels
+from herdfilter.bandwidths import Whitened, kernel_covariance
+from herdfilter.discrepancy import energy_distance, herding_error
+from herdfilter.kernels import KernelMean
+from herdfilter.mixture import GaussianMixture
+from herdfilter.points import Points
+from herdfilter.samplers import (
+    ContinuousHerdedGibbs,
+    KernelHerding,
+    MappedSampling,
+    PlacedAgain,
+    Polished,
+    RandomSampling,
+    Reweighted,
+    SobolSampling,
+)
+from herdfilter.samplers.improved import squared_error
+
+STARTS = [KernelHerding(1.0), ContinuousHerdedGibbs(bandwidth=1.0), SobolSampling(), RandomSampling()]
+IMPROVED = [PlacedAgain, Polished, Reweighted]
+KERNELS = [kernels.Gaussian(), kernels.Matern(1.5), kernels.InverseMultiquadric(), kernels.Energy()]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "arguments", "error_type", "message"),
+    [
+        (IMPROVED, {"sampler": KernelHerding}, TypeError, "sampler: expected an instance, got the class KernelHerding"),
+        (IMPROVED, {"sampler": 3}, TypeError, "sampler: expected an object with sample"),
+        (IMPROVED, {"bandwidth": -1.0}, ValueError, "bandwidth: expected a positive finite number"),
+        (IMPROVED[1:], {"kernel": "gaussian"}, TypeError, "kernel: expected a kernel with value"),
+        (IMPROVED[:1], {"passes": 0}, ValueError, "passes: expected an integer of at least 1, got 0"),
+        (IMPROVED[1:2], {"iterations": 0}, ValueError, "iterations: expected an integer of at least 1, got 0"),
+        (IMPROVED[2:], {"constraint": "none"}, ValueError, "constraint: unknown 'none'"),
+    ],
+)
+def test_bad_arguments_are_named(kinds, arguments, error_type, message):
+    for kind in kinds:
+        with pytest.raises(error_type, match=message):
+            kind(**({"sampler": KernelHerding()} | arguments))
+
+
+# Placed again
+
+
+def placing_error(x, mixture, kernel):
+    """Squared herding errors in kernels half and one and a half times as wide, in proportion to these widths."""
+    return sum(w * herding_error(Points(x), mixture, w**2 * kernel, kernels.Gaussian()) ** 2 for w in (0.5, 1.5))
+
+
+@pytest.fixture(params=[False, True], ids=["own covariances", "one covariance"])
+def family(request, random_mixture):
+    def build(seed, d):
+        mixture = random_mixture(seed, d)
+        if request.param:
+            mixture = GaussianMixture(mixture.weights, mixture.means, mixture.covariances[0])
+        return mixture
+
+    return build
+
+
+@pytest.mark.parametrize("start", STARTS, ids=repr)
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_no_pass_raises_the_error_and_the_first_lowers_it(family, start, d):
+    mixture = family(42, d)
+    kernel = kernel_covariance("auto", mixture, 20)
+    errors = [placing_error(start.sample(mixture, 20, np.random.default_rng(0)).x, mixture, kernel)]
+    for passes in range(1, 7):
+        x = PlacedAgain(start, passes, kernel).sample(mixture, 20, np.random.default_rng(0)).x
+        errors.append(placing_error(x, mixture, kernel))
+    assert errors[1] < 0.9 * errors[0]
+    assert (np.diff(errors) <= 1e-13).all()
+
+
+@pytest.mark.parametrize("start", STARTS[:2], ids=repr)
+def test_after_many_passes_the_error_is_at_a_minimum(family, start):
+    """Where single moves gain nothing, its gradient over all points vanishes."""
+    mixture, kernel, step = family(43, 3), 1.5**2 * np.eye(3), 1e-4
+    x = PlacedAgain(start, 3000, kernel).sample(mixture, 6).x
+    slopes = np.empty_like(x)
+    for place in np.ndindex(x.shape):
+        shift = np.zeros_like(x)
+        shift[place] = step
+        slopes[place] = (placing_error(x + shift, mixture, kernel) - placing_error(x - shift, mixture, kernel)) / (2 * step)
+    drawn = np.median([placing_error(mixture.sample(6, np.random.default_rng(s)), mixture, kernel) for s in range(9)])
+    assert placing_error(x, mixture, kernel) < 0.4 * drawn  # of 200 draws the nearest has 0.46
+    assert np.abs(slopes).max() < 1e-4 * drawn
+
+
+@pytest.mark.parametrize("start", STARTS[:2], ids=repr)
+def test_components_of_one_covariance_may_be_told_one_by_one(random_mixture, start):
+    """Two ways through the compiled loops."""
+    mixture = random_mixture(44, 3)
+    one = mixture.covariances[0]
+    x, y = (
+        PlacedAgain(start, 1, 0.8).sample(GaussianMixture(mixture.weights, mixture.means, covariances), 15).x
+        for covariances in (one, np.tile(one, (len(mixture.weights), 1, 1)))
+    )
+    kernel = 0.8**2 * np.eye(3)
+    assert placing_error(x, mixture, kernel) == pytest.approx(placing_error(y, mixture, kernel), rel=0.3)
+
+
+@pytest.mark.parametrize("herding", [KernelHerding, ContinuousHerdedGibbs])
+@pytest.mark.parametrize("n", [20, 60, 150])
+@pytest.mark.parametrize(("d", "at_most"), [(1, 0.9), (2, 0.9), (4, 0.9), (8, 1.0)])
+def test_herded_points_gain_in_energy_distance(family, herding, d, at_most, n):
+    """With the automatic bandwidth points are placed again; with the same one, given as a rule, they are not."""
+    gains = []
+    for seed in range(46, 51):
+        mixture = family(seed, d)
+        after, before = (
+            energy_distance(sampler.sample(mixture, n), mixture) for sampler in (herding(), herding(bandwidth=Whitened()))
+        )
+        gains.append(after / before)
+    assert np.exp(np.mean(np.log(gains))) < at_most
+    assert n > 20 or np.median(gains) < 0.9
+
+
+def test_points_next_in_number_come_from_one_method(random_mixture):
+    """The quality of the default has no step in the number of points, as it had between 49 and 50."""
+    ratios = {n: [] for n in (49, 50, 119, 121)}
+    for seed in range(12):
+        mixture = random_mixture(70 + seed, 2)
+        for n, found in ratios.items():
+            found.append(n * energy_distance(KernelHerding().sample(mixture, n), mixture))
+    medians = {n: np.median(found) for n, found in ratios.items()}
+    assert medians[49] == pytest.approx(medians[50], rel=0.15)
+    assert medians[119] == pytest.approx(medians[121], rel=0.15)
+
+
+def test_a_start_that_is_given_stays(random_mixture):
+    points = ContinuousHerdedGibbs().sample(random_mixture(60, 2), 20, start=[1.0, 1.0])
+    np.testing.assert_allclose(points.x[0], [1.0, 1.0], rtol=1e-12)
+
+
+def test_points_of_unequal_weight_are_refused(random_mixture):
+    with pytest.raises(ValueError, match="sampler: expected points of equal weight from Reweighted, got weights"):
+        PlacedAgain(Reweighted(SobolSampling())).sample(random_mixture(61, 2), 16)
+
+
+def test_it_goes_into_other_samplers(random_mixture):
+    mixture = random_mixture(62, 3)
+    mapped = MappedSampling(PlacedAgain(SobolSampling(), 3)).sample(mixture, 64)
+    drawn = np.median([energy_distance(Points(mixture.sample(64, s)), mixture) for s in range(9)])
+    assert energy_distance(mapped, mixture) < 0.2 * drawn
+
+
+# Polished
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_the_error_and_its_gradient(random_mixture, kernel):
+    mixture, rng = random_mixture(0, 2), np.random.default_rng(1)
+    x, weights = mixture.sample(7, rng), rng.dirichlet(np.ones(7))
+    mean = KernelMean(kernel, mixture.weights, mixture.means, mixture.distinct_covariances)
+    value, gradient = squared_error(x, weights, kernel, mean)
+    constant = kernels.expected_kernel_pair(mixture, np.eye(2), kernel)
+    squared = herding_error(Points(x, weights), mixture, 1.0, kernel) ** 2
+    assert value + constant == pytest.approx(squared, abs=1e-5)
+    h = 1e-4
+    for s, i in ((0, 0), (3, 1), (6, 0)):
+        step = np.zeros_like(x)
+        step[s, i] = h
+        up, down = (squared_error(x + sign * step, weights, kernel, mean)[0] for sign in (1, -1))
+        assert gradient[s, i] == pytest.approx((up - down) / (2 * h), abs=2e-6)
+
+
+@pytest.mark.parametrize(("d", "share"), [(1, 0.8), (2, 0.8), (4, 0.95)])
+@pytest.mark.parametrize("sampler", [KernelHerding(0.7), ContinuousHerdedGibbs(bandwidth=0.7), RandomSampling()])
+def test_polishing_lowers_the_herding_error(random_mixture, sampler, d, share):
+    mixture = random_mixture(2, d)
+    before = herding_error(sampler.sample(mixture, 60, np.random.default_rng(0)), mixture, 0.7)
+    after = herding_error(Polished(sampler, 0.7).sample(mixture, 60, np.random.default_rng(0)), mixture, 0.7)
+    assert after < share * before
+
+
+def test_polished_points_are_a_stationary_place(random_mixture):
+    mixture = random_mixture(3, 2)
+    polished = Polished(KernelHerding(1.0), 1.0, iterations=1000).sample(mixture, 30)
+    mean = KernelMean(kernels.Gaussian(), mixture.weights, mixture.means, mixture.distinct_covariances)
+    _, start = squared_error(KernelHerding(1.0).sample(mixture, 30).x, polished.weights, kernels.Gaussian(), mean)
+    _, end = squared_error(polished.x, polished.weights, kernels.Gaussian(), mean)
+    assert np.abs(end).max() < 1e-3 * np.abs(start).max()
+
+
+def test_two_points_of_a_gaussian_are_where_the_error_is_least():
+    """Symmetric about the mean, at the place that a search over their distance finds."""
+    gaussian = GaussianMixture([1.0], [[3.0]], [[4.0]])
+    points = Polished(KernelHerding(1.0), 1.0).sample(gaussian, 2)
+    assert points.mean[0] == pytest.approx(3.0, abs=1e-4)
+
+    def error(a):
+        return herding_error(Points([[3 - a], [3 + a]]), gaussian, 1.0)
+
+    apart = np.linspace(0.0, 4.0, 41)
+    k = np.argmin([error(a) for a in apart])
+    best = minimize_scalar(lambda a: error(a) ** 2, bounds=(apart[k - 1], apart[k + 1]), method="bounded").x
+    assert 0.5 * np.ptp(points.x) == pytest.approx(best, abs=2e-3)
+
+
+def test_support_points_have_a_smaller_energy_distance(random_mixture):
+    mixture = random_mixture(4, 2)
+    sampler = KernelHerding(Whitened())
+    before = energy_distance(sampler.sample(mixture, 60), mixture)
+    after = energy_distance(Polished(sampler, kernel=kernels.Energy()).sample(mixture, 60), mixture)
+    assert after < 0.7 * before
+
+
+def test_weights_and_equal_options(random_mixture):
+    mixture = random_mixture(5, 2)
+    weights = np.random.default_rng(0).dirichlet(np.ones(9))
+
+    class Weighted:
+        def sample(self, mixture, n, rng=None):
+            return Points(mixture.sample(n, 0), weights)
+
+    np.testing.assert_allclose(Polished(Weighted()).sample(mixture, 9).weights, weights, rtol=1e-12)
+    assert Polished(KernelHerding()) == Polished(KernelHerding()) != Polished(KernelHerding(), 0.5)
+
+
+# Weighted anew
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("constraint", ["simplex", "sum"])
+def test_no_other_weights_do_better(random_mixture, kernel, constraint):
+    """The error is convex in the weights: small moves between any two of them do not lower it."""
+    mixture = random_mixture(0, 2)
+    points = Reweighted(RandomSampling(), constraint, 1.0, kernel).sample(mixture, 12, np.random.default_rng(0))
+    least = herding_error(points, mixture, 1.0, kernel) ** 2
+    equal = herding_error(Points(points.x), mixture, 1.0, kernel) ** 2
+    assert least < 0.7 * equal
+    for s in range(12):
+        for t in range(12):
+            moved = points.weights.copy()
+            step = 1e-3 if constraint == "sum" else min(1e-3, moved[s])
+            moved[s] -= step
+            moved[t] += step
+            assert herding_error(Points(points.x, moved, signed=True), mixture, 1.0, kernel) ** 2 >= least - 1e-9
+
+
+def test_signs_and_sums(random_mixture):
+    mixture, rng = random_mixture(1, 1), np.random.default_rng
+    simplex = Reweighted(RandomSampling(), "simplex", 2.0).sample(mixture, 40, rng(0))
+    signed = Reweighted(RandomSampling(), "sum", 2.0).sample(mixture, 40, rng(0))
+    assert (simplex.weights >= 0).all()
+    assert (signed.weights < 0).any()
+    assert simplex.weights.sum() == pytest.approx(1, abs=1e-12)
+    assert signed.weights.sum() == pytest.approx(1, abs=1e-9)
+    assert herding_error(signed, mixture, 2.0) <= herding_error(simplex, mixture, 2.0) + 1e-7
+
+
+def test_equal_points_share_their_weight(random_mixture):
+    """Points that lie on each other make the Gram matrix singular; the error is that of the distinct ones."""
+    mixture = random_mixture(2, 2)
+
+    class Twice:
+        def sample(self, mixture, n, rng=None):
+            x = KernelHerding(1.0).sample(mixture, n // 2).x
+            return Points(np.concatenate([x, x]))
+
+    twice = Reweighted(Twice(), bandwidth=1.0).sample(mixture, 20)
+    once = Reweighted(KernelHerding(1.0), bandwidth=1.0).sample(mixture, 10)
+    error = herding_error(once, mixture, 1.0)
+    assert herding_error(twice, mixture, 1.0) == pytest.approx(error, abs=1e-6)
+
+
+def test_automatic_bandwidth(random_mixture):
+    mixture = random_mixture(3, 2)
+    by_rule = Reweighted(KernelHerding()).sample(mixture, 15)
+    by_matrix = Reweighted(KernelHerding(), bandwidth=kernel_covariance("auto", mixture, 15)).sample(mixture, 15)
+    np.testing.assert_allclose(by_rule.weights, by_matrix.weights, atol=1e-9)
+
+
+def test_signed_weights_have_no_logarithm():
+    points = Points([[0.0], [1.0], [2.0]], [1.0, -0.5, 0.5], signed=True)
+    assert points.mean[0] == pytest.approx(0.5)
+    with pytest.raises(ValueError, match=r"weights: expected non-negative weights, got -0\.5"):
+        _ = points.log_weights
+    with pytest.raises(ValueError, match=r"weights: expected a positive finite sum, got 0"):
+        Points([[0.0], [1.0]], [1.0, -1.0], signed=True)
