@@ -1,12 +1,13 @@
 """Exact association against enumeration of all assignments."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from herdfilter import association
-from herdfilter.association import Exact
+from herdfilter.association import BeliefPropagation, Exact, KBest
 from herdfilter.association.exact import _greedy_order, _plan_of, plan
 
 SHAPES = [(t, m) for t in range(1, 5) for m in range(5)]
@@ -145,3 +146,28 @@ def test_as_many_ways_as_are_allowed_are_taken():
     np.testing.assert_allclose(found, association.marginals(ratios), atol=1e-12)
     with pytest.raises(ValueError, match=f"needs {ways} ways"):
         association.marginals(ratios, Exact(max_ways=ways - 1))
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (4, 3)])
+@pytest.mark.parametrize("orders", [20, 150, 300])
+def test_weights_over_hundreds_of_orders_of_magnitude_are_those_of_fractions(brute, shape, orders):
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        ratios = 10.0 ** (rng.uniform(-1, 1, (shape[0], 1)) * orders + rng.uniform(-2, 2, shape))
+        every = brute.assignments(*shape)
+        weights = [math.prod(Fraction(ratios[t, c]) for t, c in enumerate(one)) for one in every.tolist()]
+        total = sum(weights)
+        expected = np.zeros(shape)
+        for one, weight in zip(every, weights, strict=True):
+            expected[np.arange(shape[0]), one] += float(weight / total)
+        log_total = math.log(total.numerator) - math.log(total.denominator)
+        for method in (Exact(), KBest(1000)):
+            found = association.associate(ratios, method)
+            np.testing.assert_allclose(found.marginals, expected, atol=1e-9)
+            assert found.log_evidence == pytest.approx(log_total, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", [Exact(), KBest(), BeliefPropagation()])
+def test_a_method_refuses_a_cluster_without_an_assignment_by_itself(method):
+    with pytest.raises(ValueError, match="ratios: expected an assignment of positive weight, got none"):
+        method.cluster(np.array([[0.0, 1.0], [0.0, 1.0]]))

@@ -174,6 +174,7 @@ def test_a_bad_time_step_in_a_series_is_named(walk):
             "times: expected increasing times, got 0 after 0, the initial state's, at step 1",
         ),
         ({"times": [2.0, 1.5]}, "times: expected increasing times, got 1.5 after 2 at step 2"),
+        ({"times": [0.5, 0.25]}, "times: expected increasing times, got 0.25 after 0.5 at step 2"),
         ({"times": [1.0, np.nan]}, "times: expected finite numbers"),
         ({"times": [1.0, 2.0], "dt": [1.0, 1.0]}, "times: expected either times or dt, got both"),
     ],

@@ -6,7 +6,7 @@ import pytest
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
 from herdfilter.filters.proposals.balanced import SETS, balanced_noise, hilbert_order, ranked_members
-from herdfilter.filters.proposals.lookahead import update_noise
+from herdfilter.filters.proposals.lookahead import Ancestors, update_noise
 
 
 @pytest.mark.parametrize(("n", "dim"), [(64, 1), (100, 3), (1000, 6)])
@@ -252,3 +252,21 @@ def test_ancestors_are_those_of_the_shares_whatever_the_weights_sum_to(circular)
     order = hilbert_order(x, weights, circular)
     below = np.cumsum(weights[order])
     np.testing.assert_array_equal(expected, order[np.searchsorted(below, (np.arange(200) + 0.5) / 200)])
+
+
+def test_guidance_that_leaves_few_particles_gives_way_to_n_times_its_evidence(monkeypatch):
+    """Few are less than the root of n; one that the observation excludes altogether gives way, too."""
+    model, n, rng = hf.models.linear_chain(1), 100, np.random.default_rng(0)
+    transition, particles = Transition(model), Particles.equal(rng.standard_normal((n, 1)))
+    seen = Observation.read(model, [1.0], 1)
+    blind = hf.RankedProposal(guided=False).propose(transition, particles, rng, seen)
+    for count, less, is_kept in (
+        *((9, np.log(n) - 0.01, True), (9, np.log(n) + 0.01, False), (9, -np.log(n), True)),
+        *((11, 1000.0, True), (1, 0.5 * np.log(n), True), (9, np.inf, False)),
+    ):
+        guided = Particles(np.full((n, 1), 7.0), np.where(np.arange(n) < count, 0.0, -np.inf))
+        shift = blind.normalised()[1] - guided.normalised()[1] - less
+        guided = Particles(guided.x, guided.log_weights + shift)
+        monkeypatch.setattr(Ancestors, "particles", lambda *_, guided=guided: guided)
+        found = hf.RankedProposal().propose(transition, particles, rng, seen)
+        np.testing.assert_allclose(found.x, guided.x if is_kept else blind.x)

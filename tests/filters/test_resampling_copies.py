@@ -2,6 +2,7 @@
 
 import time
 from functools import cache
+from types import SimpleNamespace
 
 import filterpy.monte_carlo.resampling as filterpy_resampling
 import numpy as np
@@ -232,3 +233,13 @@ def test_ssp_copies_are_negatively_correlated_where_systematic_ones_are_not():
 def test_an_unknown_way_to_draw_the_rest_is_named():
     with pytest.raises(ValueError, match="rest: unknown 'sistematic'; did you mean 'systematic'"):
         hf.ResidualResampling(rest="sistematic")
+
+
+def test_ssp_copies_are_in_the_mean_what_they_ought_to_be_over_a_grid_of_uniform_numbers():
+    middles = (np.arange(60) + 0.5) / 60
+    for weights in ([0.15, 0.5, 0.35], [0.0, 0.55, 0.45], [0.9, 0.06, 0.04], [0.3, 0.3, 0.4]):
+        counts = []
+        for u in np.stack(np.meshgrid([0.5], middles, middles), axis=-1).reshape(-1, 3):
+            counts.append(copies(hf.SSPResampling(), np.array(weights), SimpleNamespace(random=lambda size, u=u: u)))
+        assert (np.sum(counts, axis=1) == 3).all()
+        np.testing.assert_allclose(np.mean(counts, axis=0), 3 * np.array(weights), atol=1 / 30)

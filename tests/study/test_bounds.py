@@ -10,7 +10,7 @@ import herdfilter as hf
 from herdfilter.models import UNGM, BearingsTracking, LinearGaussian, UniformBox, linear_chain
 from herdfilter.models.simulation import simulate
 from herdfilter.study import posterior_cramer_rao_bound
-from herdfilter.study.bounds import _initial_bound
+from herdfilter.study.bounds import _initial_bound, _variation
 
 SMOOTH = LinearGaussian(
     F=[[1.0, 0.3], [-0.2, 0.9]],
@@ -183,3 +183,38 @@ def test_what_varies_in_the_slope_of_a_transition_weighs_in_the_bound(bend):
         expected.append(1 / J)
     bound = posterior_cramer_rao_bound(model, 5, runs=20_000, rng=1)
     np.testing.assert_allclose(bound[:, 0, 0], expected, rtol=0.02)
+
+
+@pytest.mark.parametrize("unit", [1e-90, 1.0, 1e90])
+def test_the_information_of_a_mixture_has_the_unit_of_the_state(unit):
+    """Of components far apart, where one density is nothing beside the other, and of overlapping ones."""
+    for apart in (1.0, 300.0):
+        mixture = hf.GaussianMixture([0.4, 0.6], [[0.0, 0.0], [apart, 0.0]], [np.eye(2), np.diag([0.5, 2.0])])
+        scaled = hf.GaussianMixture(mixture.weights, unit * mixture.means, unit**2 * mixture.covariances)
+        x = mixture.sample(500, np.random.default_rng(0))
+        score = np.zeros((500, 2))
+        shares = np.exp(mixture.component_log_densities(x) + np.log(mixture.weights) - mixture.log_density(x)[:, None])
+        for k in range(2):
+            score += shares[:, [k]] * ((mixture.means[k] - x) / np.diagonal(mixture.covariances[k]))
+        expected = np.linalg.inv(score.T @ score / 500)
+        np.testing.assert_allclose(_initial_bound(scaled, unit * x) / unit**2, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("units", [(1.0, 1.0), (1e-7, 1e-7), (1e7, 1e7), (1e-7, 1e3)])
+def test_what_varies_is_weighed_by_the_noise_in_its_direction_or_refused_where_there_is_none(units):
+    """Q has rank one, two or three in any frame; slopes vary within its range, or beyond it by a millionth and more."""
+    rng, to = np.random.default_rng(0), np.diag([*units, 1.0])
+    for rank in (1, 2, 3):
+        for _ in range(4):
+            basis = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+            spread = basis[:, :rank] * rng.uniform(0.5, 2, rank)
+            varying = spread @ rng.standard_normal((50, rank, 3))
+            F, Q = to @ (np.eye(3) + varying) @ np.linalg.inv(to), to @ spread @ spread.T @ to
+            centred = varying - varying.mean(axis=0)
+            expected = np.einsum("rij,ik,rkl->jl", centred, np.linalg.pinv(spread @ spread.T), centred) / 50
+            found = to @ _variation(F, Q, 1) @ to
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+            if rank < 3:
+                beyond = F + 1e-3 * to @ basis[:, [2]] @ rng.standard_normal((50, 1, 3)) @ np.linalg.inv(to)
+                with pytest.raises(ValueError, match="noise in every direction in which the transition is nonlinear"):
+                    _variation(beyond, Q, 1)

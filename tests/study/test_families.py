@@ -471,3 +471,18 @@ def test_a_model_of_which_either_number_is_known_is_not_unknown():
     table.loc[table["model"] == 1, "reference_uncertainty"] = np.nan
     table.loc[table["model"] == 2, "reference_error_sd"] = np.nan
     assert row_of(table)["unknown"] == 0
+
+
+def test_rows_name_the_scenario_where_there_is_one():
+    table = table_of({"bootstrap": column(1.0, 2.0)})
+    assert over_models(table)["scenario"].tolist() == ["s"]
+    assert over_models(table.drop(columns="scenario"))["scenario"].tolist() == [""]
+
+
+def test_models_shown_to_be_worse_are_those_whose_interval_lies_above_one():
+    """Of models with six runs and more: one worse, two better, one in doubt; a fifth has too few."""
+    values = np.array([np.full(6, 2.0), np.full(6, 0.5), np.full(6, 0.9), [0.5, 3, 3, 3, 3, 3]])
+    table = table_of({"bootstrap": np.ones((4, 6)), "b": values})
+    few = table_of({"bootstrap": np.ones((5, 5)), "b": np.full((5, 5), 9.0)})
+    row = row_of(pd.concat([table, few[few["model"] == 4]]))
+    assert (row["above"], row["above_shown"]) == (pytest.approx(3 / 5), pytest.approx(1 / 4))

@@ -380,3 +380,10 @@ def test_errors_of_sets_are_those_of_each_step_over_the_dimensions_named():
         assert found.ospa[k] == pytest.approx(hf.tracking.ospa(x, y, 2.5))
         assert found.cardinality[k] == len(y) - len(x)
     assert found.part("missed") == pytest.approx(np.sqrt(found.missed.mean()))
+
+
+def test_a_covariance_with_a_single_entry_that_is_no_number_has_no_nees():
+    covariances = np.array([np.eye(2), np.eye(2), np.eye(2)])
+    covariances[1, 0, 1] = covariances[1, 1, 0] = np.nan
+    covariances[2, 1, 1] = np.inf
+    np.testing.assert_array_equal(normalised_squares(np.ones((3, 2)), covariances), [2.0, np.nan, np.nan])

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
+import herdfilter as hf
 from herdfilter.study import statistics
 from herdfilter.study.statistics import fitted_slopes
 
@@ -170,3 +171,33 @@ def test_two_counts_and_one_run_have_a_slope():
     for level in (0.0, 1.0):
         with pytest.raises(ValueError, match="level"):
             fitted_slopes(runs, "rmse", level)
+
+
+def test_filters_stand_in_the_order_of_the_table():
+    runs = pd.concat([table(-0.5, runs=2).assign(filter=name) for name in "bca"])
+    assert fitted_slopes(runs, "rmse")["filter"].tolist() == ["b", "c", "a"]
+    summary = hf.study.summarise(runs.assign(error="", scenario="s"), "a")
+    assert summary["filter"].drop_duplicates().tolist() == ["b", "c", "a"]
+
+
+def test_one_value_is_its_own_summary():
+    one = pd.DataFrame({"x": [4.0], "degrees": [2.0]})
+    for summary in (statistics.mean_with_interval, statistics.rms, statistics.rms_and_median, statistics.mean_and_median):
+        found = summary("x", one)
+        assert found.pop("x") == 4.0
+        assert found.pop("x_median", 4.0) == 4.0
+        assert np.isnan(list(found.values())).all()
+    assert statistics.geometric_mean("x", np.array([4.0]))["x"] == pytest.approx(4.0)
+    assert statistics.total("x", one) == {"x": 4.0}
+
+
+def test_geometric_means_leave_out_what_has_no_logarithm_and_infinite_ratios_raise_the_upper_end():
+    ratios = np.array([0.5, 0.7, 0.9, 1.1, 0.6, 0.8, 1.3])
+    logs = np.log(ratios)
+    low, high = np.exp(scipy.stats.t.interval(0.9, 6, logs.mean(), logs.std(ddof=1) / np.sqrt(7)))
+    for more, end in (([], high), ([0.0, np.nan], high), ([np.inf, 0.0], np.inf)):
+        found = statistics.geometric_mean("x", np.array([*more, *ratios]), 0.9)
+        assert found == pytest.approx({"x": np.exp(logs.mean()), "x_low": low, "x_high": end})
+    few = statistics.geometric_mean("x", np.array([2.0, 8.0, np.inf]))
+    assert few["x"] == pytest.approx(4.0)
+    assert np.isnan([few["x_low"], few["x_high"]]).all()

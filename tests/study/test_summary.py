@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 
 import herdfilter as hf
 from herdfilter.study.statistics import bootstrap_interval, chi_square_band, mean_interval, median_interval
@@ -236,3 +237,32 @@ def test_claims_at_the_ends_of_levels_are_refused_and_equal_filters_claim_nothin
     for level in (0, 1):
         with pytest.raises(ValueError, match="level: expected a probability between 0 and 1"):
             hf.study.claims(table, level=level)
+
+
+def test_all_pairs_share_the_level_unless_it_is_asked_otherwise():
+    table = table_of({name: np.random.default_rng(i).exponential(size=41) for i, name in enumerate("abc")})
+    together = hf.study.claims(table, simultaneous=True)
+    pd.testing.assert_frame_equal(hf.study.claims(table), together)
+    assert (hf.study.claims(table, simultaneous=False)["ratio_low"] > together["ratio_low"]).any()
+
+
+def test_series_with_gaps_are_summarised_from_what_there_is():
+    """One value, none, or some: means, quantiles and bands leave NaN out, as pandas does."""
+    rng = np.random.default_rng(3)
+    gaps = rng.random((9, 6)) < 0.4
+    gaps[:, 2], gaps[:, 3] = True, np.arange(9) != 4
+    degrees = np.where(gaps, 0.0, rng.integers(1, 4, (9, 6)))
+    series = {name: np.where(gaps, np.nan, rng.chisquare(3, (9, 6))) for name in ("truth", "nees", "cardinality", "ess")}
+    frame = hf.study.over_time({("a", 10): series | {"nees_degrees": degrees}}, (0.2, 0.7), 0.8)
+    tables = {name: pd.DataFrame(values) for name, values in series.items()}
+    assert frame["runs"].tolist() == (~gaps).sum(axis=0).tolist()
+    np.testing.assert_allclose(frame["rmse"], np.sqrt(tables["truth"].mean()))
+    np.testing.assert_allclose(frame["cardinality"], tables["cardinality"].mean())
+    whole = pd.Series(degrees.sum(axis=0)).where(lambda total: total > 0)
+    np.testing.assert_allclose(frame["nees"], tables["nees"].sum() / whole)
+    for end, tail in (("low", 0.1), ("high", 0.9)):
+        np.testing.assert_allclose(frame[f"nees_band_{end}"], scipy.stats.chi2(whole).ppf(tail) / whole)
+    parts = (("rmse", np.sqrt(tables["truth"])), ("nees", tables["nees"] / np.where(gaps, 1, degrees)))
+    for name, values in (*parts, ("cardinality", tables["cardinality"]), ("ess", tables["ess"])):
+        for end, q in (("median", 0.5), ("low", 0.2), ("high", 0.7)):
+            np.testing.assert_allclose(frame[f"{name}_{end}"], values.quantile(q))

@@ -77,7 +77,7 @@ def written_out(tracks, z, r, model):
         mean = sum(s * m for s, (m, _) in zip(shares, moved, strict=True))
         P = sum(s * (C + np.outer(m - mean, m - mean)) for s, (m, C) in zip(shares, moved, strict=True))
         new_tracks.append((mean, P))
-    return new_tracks, new_r
+    return new_tracks, new_r, 1 - sum(total[2:] / total.sum() for total in sums)
 
 
 @pytest.mark.parametrize("association", ["exact", "belief-propagation"])
@@ -91,7 +91,7 @@ def test_gaussian_tracks_follow_the_recursion_written_out(association, walk, clu
     for z in scans_of(4, 5, [(0, 0), (2, 0)], 0.8, clutter=1, half=3.0):
         tracker.predict()
         tracker.update(z)
-        tracks, r = written_out(tracks, z, r, model)
+        tracks, r, _ = written_out(tracks, z, r, model)
         for track, (mean, P), q in zip(tracker.tracks, tracks, r, strict=True):
             np.testing.assert_allclose(track.mean, mean, rtol=0, atol=1e-12)
             np.testing.assert_allclose(track.covariance, P, rtol=0, atol=1e-12)
@@ -431,3 +431,18 @@ def test_the_table_has_a_row_for_each_track_and_scan_with_the_numbers_of_the_res
         np.testing.assert_array_equal(rows[["east_sd", "north_sd"]], sd)
     with pytest.raises(ValueError, match="names: expected one per dimension, 2, got 1"):
         result.to_dataframe(["east"])
+
+
+def test_detections_start_tracks_as_far_as_no_track_explains_them(walk, cluttered, gaussian):
+    model, starts = cluttered(walk, 0.8, 0.02), [Birth(0.7, gaussian(0, 0)), Birth(0.9, gaussian(2, 0))]
+    births = BirthFromMeasurements(gaussian(0, 0, variance=100.0), expected=0.3, most=1.0)
+    tracker = LMBTracker(model, births, association="exact", filter="ekf", initial=starts, gate_probability=1, prune=0)
+    z = np.array([[0.2, 0.1], [2.5, -0.5], [6.0, 6.0]])
+    tracker.predict()
+    tracker.update(z)
+    tracker.predict()
+    tracks = [(one.initial.means[0], one.initial.covariances[0]) for one in starts]
+    left = written_out(tracks, z, [0.7, 0.9], model)[2]
+    assert left[0] < 0.5 < left[2]
+    newborn = [track.existence for track in tracker.tracks if track.label[0] == 2]
+    np.testing.assert_allclose(newborn, 0.3 * left / left.sum(), rtol=1e-9)

@@ -9,6 +9,7 @@ from herdfilter.tracking import gospa, label_switches, ospa
 
 RNG = np.random.default_rng(17)
 SETS = [(RNG.normal(size=(n, 2)) * 3, RNG.normal(size=(m, 2)) * 3) for n in range(5) for m in range(5)]
+BY_ORDER = np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[1.0, 0.0], [1.7, 0.9]])  # the order decides who is whose
 CUTOFF = 2.5
 
 
@@ -23,7 +24,7 @@ def cheapest(truth, estimates, p):
 
 @pytest.mark.parametrize("p", [1.0, 2.0])
 def test_gospa_and_ospa_are_the_least_over_all_assignments(p):
-    for truth, estimates in SETS:
+    for truth, estimates in [*SETS, BY_ORDER]:
         n, m = len(truth), len(estimates)
         least = cheapest(truth, estimates, p)
         for alpha in (0.5, 1.0, 2.0):
@@ -117,14 +118,54 @@ def test_as_many_targets_are_assigned_as_can_be():
         (lambda: ospa([[1.0, np.nan]], [[1.0, 2.0]], 1), "truth: expected finite positions, or rows of NaN"),
         (lambda: gospa([[1.0]], [[1.0]], 0), "cutoff: expected a positive finite number, got 0"),
         (lambda: gospa([[1.0]], [[1.0]], 1, p=0.5), "p: expected a number from 1 to 100, got 0.5"),
+        (lambda: ospa([[1.0]], [[1.0]], 1, p=100.5), "p: expected a number from 1 to 100, got 100.5"),
         (lambda: gospa([[1.0]], [[1.0]], 1, alpha=3), "alpha: expected a number of at most 2, got 3"),
         (
             lambda: label_switches([[[1.0]]], [], ["a"], 1),
             "estimates: expected one entry for each of 1 steps",
         ),
         (lambda: label_switches([[[1.0]]], [[[1.0], [2.0]]], ["aa"], 1), "labels: expected 2 different ones"),
+        (lambda: label_switches([[[1.0]]] * 2, [[[1.0]]] * 2, ["a", "bc"], 1), "1 different ones at step 2"),
     ],
 )
 def test_what_does_not_fit_is_named(call, told):
     with pytest.raises(ValueError, match=told):
         call()
+
+
+def switches(truth, estimates, labels, cutoff):
+    """Switches by the rule in words: who had a label last keeps it in reach; of the rest as many pairs as can be."""
+    last, since, count = {}, {}, 0
+    for step, (states, points, names) in enumerate(zip(truth, estimates, labels, strict=True)):
+        reach = {
+            (t, names[j]): np.linalg.norm(states[t] - point)
+            for t, j in np.ndindex(len(states), len(points))
+            for point in points[j : j + 1]
+            if np.linalg.norm(states[t] - point) < cutoff
+        }
+        now = {}
+        for t in sorted(last, key=lambda t: -since[t]):
+            if (t, last[t]) in reach and last[t] not in now.values():
+                now[t] = last[t]
+        left = [t for t in range(len(states)) if t not in now]
+        free = [*(name for name in names if name not in now.values()), *[None] * len(left)]
+        ways = [[pair for pair in zip(left, way, strict=True) if pair in reach] for way in permutations(free, len(left))]
+        now |= dict(min(ways, key=lambda way: (-len(way), sum(reach[pair] for pair in way))))
+        for t, name in now.items():
+            count += last.get(t, name) != name
+            last[t], since[t] = name, step
+    return count
+
+
+def test_switches_are_those_of_the_rule_written_out():
+    """Three targets that walk about each other, absent now and then, under labels that are exchanged and lost."""
+    counts = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        truth = rng.normal(size=(1, 3, 2)) + 0.7 * rng.normal(size=(8, 3, 2)).cumsum(axis=0)
+        truth[rng.random((8, 3)) < 0.15] = np.nan
+        estimates = [np.nan_to_num(x[rng.permutation(3)], nan=9.0) + 0.4 * rng.normal(size=(3, 2)) for x in truth]
+        labels = [rng.permutation(list("abcd"))[:3].tolist() for _ in truth]
+        counts.append(switches(truth, estimates, labels, 1.5))
+        assert label_switches(truth, estimates, labels, 1.5) == counts[-1], seed
+    assert len(set(counts)) > 3

@@ -61,3 +61,30 @@ def test_what_cannot_be_simulated_is_named():
         simulate_scans(cluttered(), np.zeros((1, 2)), 0)
     with pytest.raises(ValueError, match="back in time needs a linear transition, UNGM has none"):
         simulate_path(hf.models.UNGM(), np.zeros(1), 3, range(1, 4), np.random.default_rng(0))
+
+
+def map_of(matrix, offset):
+    """Return the model of an affine transition that all entries of the state show."""
+    eye = np.eye(len(offset))
+    return hf.models.from_functions(lambda x: x @ matrix.T + offset, lambda x: x, Q=Q, R=eye, x0=offset, P0=eye)
+
+
+@pytest.mark.parametrize("noise", [False, True])
+def test_a_path_follows_a_transition_with_an_offset_back(noise):
+    matrix, offset = np.array([[0.9, 0.5], [-0.2, 0.8]]), np.array([3.0, -7.0])
+    model, rng = map_of(matrix, offset), np.random.default_rng(5)
+    path = simulate_path(model, np.array([2.0, 0.5]), 200, range(1, 206), rng, noise=noise)
+    np.testing.assert_allclose(path[199], [2.0, 0.5])
+    rest = path[1:] - path[:-1] @ matrix.T - offset
+    size = np.abs(path).max(axis=1)[1:, None]
+    assert (np.abs(rest) < 1e-9 * (1 + size) + (6 * noise)).all()
+    assert (np.ptp(rest[-30:], axis=0) > 0.5).all() == noise
+
+
+def test_a_path_far_away_is_followed_back_though_an_entry_is_nought():
+    """What cancels is rounded in proportion to the states, not to the entry."""
+    for angle in np.linspace(0.1, 3.0, 15):
+        matrix = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        model, rng = map_of(matrix, np.zeros(2)), np.random.default_rng(0)
+        path = simulate_path(model, np.array([1e9, 0.0]), 2, [1, 2], rng, noise=False)
+        np.testing.assert_allclose(path[0], 1e9 * matrix[0], atol=1.0)

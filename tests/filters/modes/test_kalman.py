@@ -82,6 +82,10 @@ def test_selected_histories_keep_their_weights_or_share_those_of_the_rest():
         large = weights > level * (1 + 1e-9)
         np.testing.assert_array_equal(kept[np.isin(chosen, np.flatnonzero(large))], weights[large])
         np.testing.assert_allclose(kept[~np.isin(chosen, np.flatnonzero(large))], level)
+        rest = np.flatnonzero(~large)  # of them those in the middles of as many equal shares of their sum
+        places = (np.arange(room - large.sum()) + 0.5) * level
+        expected = rest[np.searchsorted(np.cumsum(weights[rest]), places)]
+        np.testing.assert_array_equal(np.setdiff1d(chosen, np.flatnonzero(large)), expected)
     np.testing.assert_array_equal(select_histories(np.array([0.5, 0.0, 0.5]), 2)[0], [0, 2])
 
 
