@@ -142,3 +142,9 @@ def test_ratios_of_tracks_and_densities_of_their_own():
     for wrong in (g - 0.05, -g):
         with pytest.raises(ValueError, match="likelihoods: expected no negative entry"):
             association.ratios(wrong, p, kappa)
+
+
+def test_the_first_ratio_that_is_negative_is_named():
+    ratios = [[0.1, 0.2, 0.3], [0.1, -2.0, 0.5], [-3.0, 1.0, -4.0]]
+    with pytest.raises(ValueError, match="ratios: expected no negative entry, got -2 in row 1, column 1"):
+        association.marginals(ratios)

@@ -6,15 +6,20 @@ import scipy.special
 from scipy.stats import multivariate_normal
 
 import herdfilter as hf
-from herdfilter.fitting import EMFit, divisive
+from herdfilter.fitting import EMFit, division, divisive
 from herdfilter.fitting.division import (
     CHANCE,
     FINAL_ROUNDS,
     LEAST_VARIANCE,
     NEGLIGIBLE_PART,
     TRIAL_ROUNDS,
+    _best_cut,
     _division,
     _misfit,
+    _normalise,
+    _price,
+    _whiten,
+    divide,
 )
 from herdfilter.fitting.em import PATIENCE, maximise_mixture, spread_seeds
 
@@ -310,3 +315,135 @@ def test_a_fit_by_division_has_at_most_as_many_components_as_are_asked_for_and_a
     assert sizes[:5] == [1, 2, 3, 4, 5]
     assert all(size <= most for most, size in enumerate(sizes, 1))
     assert sizes[-1] == len(hf.DivisiveFit().fit(x))
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    """Run the loops of this file as Python does, one part without the others."""
+    for name, value in list(vars(division).items()):
+        if hasattr(value, "py_func"):
+            monkeypatch.setattr(division, name, value.py_func)
+    with np.errstate(all="ignore"):
+        yield
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_each_side_of_a_cut_has_more_than_the_effective_points_that_a_gaussian_takes(d):
+    """With so few points, of so uneven weights, that most of the places to cut are barred."""
+    edges, found = divisive.EDGES, []
+    for seed in range(12):
+        y, w = white(4 * seed + 3, d, 8 + 3 * seed)
+        rng = np.random.default_rng(seed)
+        w = rng.dirichlet(np.full(len(w), rng.choice([1.0, 5.0, 50.0])))
+        lines = np.vstack([y + 0.3 * seed, np.zeros_like(w), np.sqrt((y**2).sum(axis=0))])
+        for c in (0, d + 1):
+            inside = np.empty((len(edges) + 1, 4))
+            found.append(_best_cut.py_func(lines, c, w, len(w), d, edges, inside))
+            assert found[-1] == pytest.approx(cut(lines[c], w, d, c == d + 1))
+    assert len(set(found)) > 3
+    for effective in (d + 1.9, d + 2.0, d + 2.1, 10.0, 500.0):
+        assert _price.py_func(effective, d) == pytest.approx(price(effective, d))
+    p = np.empty_like(w)
+    assert _normalise.py_func(3.0 * w, p) == pytest.approx((3.0, 1 / (w @ w)))
+    np.testing.assert_allclose(p, w)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_two_gaussians_are_raised_as_written_out_from_parts_of_any_size(plain, d):
+    for seed in range(6):
+        y, w = white(seed, d, 24)
+        parts, rng = np.empty((4, 24)), np.random.default_rng(seed)
+        y[0] *= 1e-4 if seed == 5 else 1.0  # narrower than a component may be
+        for start in (rng.uniform(0.3, 0.7, 24), (y[0] < 0.2).astype(float), 0.02 * rng.random(24)):
+            for count in (1, 4):
+                parts[1] = start
+                gain = division.maximise_two(y, w, 24, parts, 1, (w * y) @ y.T, 200.0, count)
+                part, expected = two_rounds(y, w, start, 200.0, count)
+                assert gain == pytest.approx(expected, abs=5e-7)
+                np.testing.assert_allclose(parts[1], part, atol=1e-6)
+    for start in (0.0, 1.0, 1e-7):
+        parts[1] = start
+        assert division.maximise_two(y, w, 24, parts, 1, (w * y) @ y.T, 200.0, 4) == -np.inf
+        assert (parts[1] == start).all()
+
+
+def divided(z, w, limits, most, at_once):
+    """Divide by hand: the list that came last is whitened and, if there is need, its halves take its place."""
+    d, n = z.shape
+    waiting, found = [(np.arange(n), w, min(most, n // (d + 2) + 1))], []
+    while waiting:
+        items, amounts, allowed = waiting.pop()
+        held, m = sum(len(one[0]) for one in waiting), len(items)
+        share, x = amounts / amounts.sum(), z[:, items]
+        mean = x @ share
+        covariance = (share * (x.T - mean).T) @ (x.T - mean)
+        narrow = bool(np.linalg.eigvalsh(covariance)[0] < LEAST_VARIANCE)
+        covariance += narrow * LEAST_VARIANCE * np.eye(d)
+        own, first = room(d, n), 0.0
+        y, lines, parts, p = own[:d], own[d : 2 * d + 2], own[2 * d + 2 : 2 * d + 6], own[2 * d + 6]
+        mine = np.empty(d), np.empty((d, d)), np.zeros((d, d))  # in the bits that decide between equally good ways
+        total, effective, changed = _whiten(z, items, amounts, y, p, parts, LEAST_VARIANCE, *mine)
+        assert (total, effective, changed) == pytest.approx((amounts.sum(), 1 / (share @ share), narrow))
+        np.testing.assert_allclose(p[:m], share)
+        expected = np.linalg.solve(np.linalg.cholesky(covariance), x - mean[:, None])
+        np.testing.assert_allclose(y[:, :m], expected, rtol=1e-5, atol=1e-5)
+        if allowed > 1 and effective > 2 * (d + 2):
+            tails = _misfit(y, p, m, effective, lines, parts, np.empty(d), limits, divisive.EDGES, divisive.NORMAL)
+            least = NEGLIGIBLE_PART if held + 2 * m <= at_once * n else 0.5
+            if tails >= 0:
+                first = _division(y, p, m, effective, changed, tails, lines, parts, divisive.EDGES, least)
+        if first == 0:
+            found.append((amounts.sum(), mean, covariance))
+            continue
+        most = int(np.clip(np.floor(allowed * first + 0.5), 1, allowed - 1))
+        for part, left in ((parts[0, :m], most), (1 - parts[0, :m], allowed - most)):
+            waiting.append((items[part > 0], (part * amounts)[part > 0], left))
+    return [np.array(one) for one in zip(*found, strict=True)]
+
+
+@pytest.mark.parametrize("at_once", [1.5, 2.5, 16])
+def test_lists_are_divided_on_until_none_is_to_be_as_by_hand(monkeypatch, at_once):
+    """Points are torn in parts only as long as there is room for them: for few, few are."""
+    monkeypatch.setattr(division, "PARTS_AT_ONCE", at_once)
+    for d, n, most in ((1, 400, 400), (2, 500, 500), (2, 500, 5), (3, 200, 200)):
+        rng = np.random.default_rng(d)
+        z = rng.standard_normal((d, n)) + 3.0 * rng.integers(-1, 2, (1, n))
+        z[0, : n // 4] *= 1e-5  # narrower than a component may be
+        w, limits = rng.dirichlet(np.full(n, 5.0)), divisive._critical_values(d, 0.3)
+        found = divide(z, w, LEAST_VARIANCE, limits, divisive.EDGES, divisive.NORMAL, most)
+        expected = divided(z, w, limits, most, at_once)
+        assert len(found[0]) == len(expected[0]) > 1
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+
+
+def test_components_in_a_plane_are_as_wide_across_it_as_one_gaussian():
+    rng = np.random.default_rng(10)
+    angle = rng.uniform(0, 2 * np.pi, 400)
+    basis = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    x = (3 * np.column_stack([np.cos(angle), np.sin(angle)]) + 0.2 * rng.standard_normal((400, 2))) @ basis[:2]
+    whole, fit = hf.GaussianFit().fit(x).covariances[0], hf.DivisiveFit().fit(x)
+    assert len(fit) > 3
+    across = np.einsum("i,kij,j->k", basis[2], fit.covariances, basis[2])
+    np.testing.assert_allclose(across, basis[2] @ whole @ basis[2], rtol=1e-5)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_two_components_come_from_the_distance_on_at_which_the_criterion_rises(d, shared):
+    """Both by bisection: of the fits of either number, parameters counted here, and of the fit that chooses."""
+    x, side = np.random.default_rng(d).standard_normal((60, d)), np.where(np.arange(60) % 3, 1.0, -1.0)[:, None]
+
+    def rises(points):
+        one, two = (60 * EMFit(k, shared=shared).fit(points).log_density(points).mean() for k in (1, 2))
+        more = 1 + d + (0 if shared else d * (d + 1) / 2)
+        return two - one > 0.5 * more * np.log(60)
+
+    ends = []
+    for both in (rises, lambda points: len(EMFit("bic", max_components=2, shared=shared).fit(points)) == 2):
+        low, high = 0.2, 5.0
+        while high - low > 1e-3:
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if both(x + middle * side) else (middle, high)
+        ends.append(low)
+    assert ends[1] == pytest.approx(ends[0], abs=0.02)
