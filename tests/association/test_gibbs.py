@@ -133,7 +133,7 @@ def herded(ratios, n_sweeps, by_set, neglect, irrational):
 
 
 @pytest.mark.parametrize("size", [(2, 3), (4, 5), (7, 6)])
-@pytest.mark.parametrize("neglect", ["auto", 0.2])
+@pytest.mark.parametrize("neglect", ["auto", 0.2, 0])
 def test_herding_is_that_of_the_rule_written_out(size, neglect):
     """With the set of the others' measurements as key, and with their assignment, for few sweeps and for many keys."""
     ratios = np.random.default_rng(size[0]).exponential(size=size)

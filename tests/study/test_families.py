@@ -480,9 +480,18 @@ def test_rows_name_the_scenario_where_there_is_one():
 
 
 def test_models_shown_to_be_worse_are_those_whose_interval_lies_above_one():
-    """Of models with six runs and more: one worse, two better, one in doubt; a fifth has too few."""
-    values = np.array([np.full(6, 2.0), np.full(6, 0.5), np.full(6, 0.9), [0.5, 3, 3, 3, 3, 3]])
+    """Of models with six runs and more: one worse, one better, one equal, one in doubt; a fifth has too few."""
+    values = np.array([np.full(6, 2.0), np.full(6, 0.5), np.full(6, 1.0), [0.5, 3, 3, 3, 3, 3]])
     table = table_of({"bootstrap": np.ones((4, 6)), "b": values})
     few = table_of({"bootstrap": np.ones((5, 5)), "b": np.full((5, 5), 9.0)})
     row = row_of(pd.concat([table, few[few["model"] == 4]]))
     assert (row["above"], row["above_shown"]) == (pytest.approx(3 / 5), pytest.approx(1 / 4))
+
+
+def test_quantiles_are_those_of_a_tenth_of_the_models_at_either_end():
+    places = 1.0 + np.random.default_rng(2).permutation(10)
+    table = table_of({"bootstrap": np.ones((10, 1)), "b": column(*places)})
+    table.loc[table["filter"] == "b", "ms_per_step"] = 2 * places
+    row = row_of(table)
+    assert [row[f"ratio_{q}"] for q in (10, 50, 90)] == [1.0, 5.0, 9.0]
+    assert (row["time"], row["time_90"], row["time_worst"]) == (11.0, 18.0, 20.0)

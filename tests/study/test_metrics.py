@@ -369,7 +369,7 @@ def test_only_states_that_are_known_in_all_entries_count():
 def test_errors_of_sets_are_those_of_each_step_over_the_dimensions_named():
     rng = np.random.default_rng(0)
     truth, estimates = rng.normal(0, 2, (5, 3, 4)), rng.normal(0, 2, (5, 2, 4))
-    truth[1, 0], truth[3], estimates[2, 1], estimates[4] = np.nan, np.nan, np.nan, np.nan
+    truth[1, 0], truth[3], estimates[2, 1, 0], estimates[4] = np.nan, np.nan, np.nan, np.nan
     targets = SimpleNamespace(cutoff=2.5, gospa_order=2.0, ospa_order=1.0)
     found = set_errors(truth, estimates, targets, [0, 2])
     for k in range(5):

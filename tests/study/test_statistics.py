@@ -138,7 +138,8 @@ def test_runs_that_failed_or_are_exact_are_left_out_and_one_count_has_no_slope()
     runs = table(-0.5, runs=5)
     runs.loc[(runs["run"] == 1) & (runs["n_particles"] == 40), "rmse"] = np.nan
     runs.loc[(runs["run"] == 2) & (runs["n_particles"] == 160), "rmse"] = 0.0
-    assert fitted_slopes(runs, "rmse")["runs"][0] == 3
+    runs.loc[(runs["run"] == 3) & (runs["n_particles"] == 10), "rmse"] = np.inf
+    assert fitted_slopes(runs, "rmse")["runs"][0] == 2
     assert np.isnan(fitted_slopes(runs[runs["n_particles"] == 10], "rmse")["slope"][0])
     assert np.isnan(fitted_slopes(runs, "reference_error")["slope"][0])
 
