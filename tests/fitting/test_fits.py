@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from herdfilter.angles import wrap_angles
 from herdfilter.fitting import DivisiveFit, EMFit, Fit, GaussianFit, KernelDensityFit
+from herdfilter.fitting.base import plain_and_regular
 from herdfilter.mixture import GaussianMixture
 
 KEEPING_MOMENTS = {
@@ -313,3 +314,13 @@ def test_two_modes_are_told_apart_where_two_are_allowed(most):
     x = np.concatenate([rng.normal(-9, 1, (60, 1)), rng.normal(9, 1, (60, 1))])
     narrow, wide = (KernelDensityFit(modes=count).fit(x).covariances[0, 0, 0] for count in (most, 1))
     assert narrow < 0.05 * wide
+
+
+def test_equal_numbers_have_no_variance_whatever_rounding_leaves():
+    weights = np.random.default_rng(0).dirichlet(np.ones(30))
+    for value in (0.1, 1 / 3, -123.456, 1e9):
+        x = np.full((30, 2), value)
+        assert (plain_and_regular(x, weights, x - weights @ x)[0] == 0).all()
+        wide = x + np.arange(30.0)[:, None] * [1e-6 * value, 0.0]
+        plain = plain_and_regular(wide, weights, wide - weights @ wide)[0]
+        np.testing.assert_allclose(plain, np.diag([weights @ (wide[:, 0] - weights @ wide[:, 0]) ** 2, 0.0]), rtol=1e-6)
