@@ -1,4 +1,4 @@
-"""A filter runs alike under observation, its innovations are those of theory, and numbers of a run have their definitions."""
+"""A filter runs alike under observation, innovations are those of theory, and numbers of a run have their definitions."""
 
 import dataclasses
 from types import SimpleNamespace
