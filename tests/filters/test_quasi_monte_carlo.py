@@ -249,3 +249,31 @@ def test_more_dimensions_than_can_be_sorted_are_refused():
     model = LinearGaussian(eye, eye, eye, eye, np.zeros(63), eye)
     with pytest.raises(ValueError, match=r"model: expected at most 62 dimensions .*, got 63"):
         ParticleFilter(model, 5, SequentialQuasiMonteCarlo())
+
+
+def skilling(cell, bits):
+    """Skilling's published AxestoTranspose, and the digits of its result one after the other."""
+    x, digit = [int(one) for one in cell], 1 << (bits - 1)
+    digits = [digit >> k for k in range(bits - 1)]
+    for q in digits:
+        for i in range(len(x)):
+            if x[i] & q:
+                x[0] ^= q - 1
+            else:
+                exchanged = (x[0] ^ x[i]) & (q - 1)
+                x[0] ^= exchanged
+                x[i] ^= exchanged
+    for i in range(1, len(x)):
+        x[i] ^= x[i - 1]
+    gray = 0
+    for q in digits:
+        gray ^= (q - 1) if x[-1] & q else 0
+    return int("".join(str((one ^ gray) >> level & 1) for level in range(bits - 1, -1, -1) for one in x), 2)
+
+
+@pytest.mark.parametrize("d", [2, 3, 7, 31])
+def test_places_on_the_curve_are_those_of_the_published_program_up_to_the_last_bit(d):
+    bits = 62 // d
+    cells = np.random.default_rng(d).integers(2**bits, size=(200, d))
+    cells[:2] = [[0] * d, [2**bits - 1] * d]
+    assert hilbert_index(cells, bits).tolist() == [skilling(cell, bits) for cell in cells]
