@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -118,10 +117,10 @@ class PathName(click.Path):
 
 def check_writable(folder: Path) -> None:
     """Make the output folder, and raise InputError if it takes no files."""
+    from herdfilter.study.machine import check_folder
+
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        check_folder(folder)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"out: cannot write into {folder} ({reason})") from None

@@ -14,26 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter.study import statistics
 from herdfilter.study.metrics import inside_ellipsoid, root_mean
 from herdfilter.study.run_record import RunRecord, normalised_mean
 from herdfilter.study.scenario import Scenario
-from herdfilter.study.statistics import (
-    SeriesSummary,
-    Summary,
-    mean,
-    mean_and_median,
-    mean_beside_band,
-    mean_over_time,
-    mean_with_interval,
-    median,
-    median_over_time,
-    median_with_interval,
-    normalised_over_time,
-    rms,
-    rms_and_median,
-    rms_over_time,
-    total,
-)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,22 +47,18 @@ class Column:
     ----------
     name : str
         Name in the table of runs, in the store and, with endings, in the summary.
-    meaning : str
-        Explanation in words.
     measure : callable
-        Function of the record of a run; NaN where the number cannot be had.
+        Function of the record of a run; NaN if the number is unknown.
     summary : callable, optional
-        Statistic over the runs of a filter (`statistics.Summary`); without one the summary leaves it out.
+        Statistic over the runs of a filter; without one the summary leaves it out.
     label : str
-        Heading in the tables of the command line and the report, with ``{unit}`` filled in; without one it is in the CSV
-        files only.
-    format : callable
-        Function that writes it in the tables.
+        Heading in the tables of the command line and the report, with ``{unit}`` filled in; without one only the CSV files
+        have it.
     brief : bool
         The narrow table of the command line has it, too.
     figure : str
-        ``"error"``: drawn against particle count and time; ``"scaled"``: in place of these for a family of models, whose
-        units differ. ``"consistency"``: drawn beside its band, 1 is right.
+        ``"error"``: drawn against particle count and time; ``"scaled"``: drawn in place of these for a family of models,
+        whose units differ. ``"consistency"``: drawn beside its band, 1 is right.
     title : str
         Title of its panel in a figure.
     time : bool
@@ -90,7 +70,7 @@ class Column:
     name: str
     meaning: str
     measure: Callable[[RunRecord], float | np.floating[Any]]
-    summary: Summary | None = None
+    summary: statistics.Summary | None = None
     label: str = ""
     format: Callable[[float], str] = digits
     brief: bool = False
@@ -105,14 +85,14 @@ COLUMNS = (
         "reference_sd",
         "standard error of the reference's own posterior mean",
         lambda run: run.reference_sd,
-        rms,
+        statistics.rms,
         of_reference=True,
     ),
     Column(
         "reference_error",
         "root mean square over time of the distance to the reference's posterior mean",
         lambda run: root_mean(run.against_reference),
-        rms_and_median,
+        statistics.rms_and_median,
         "RMS error to the reference{unit}",
         figure="error",
         title="Error to the reference posterior mean",
@@ -121,7 +101,7 @@ COLUMNS = (
         "reference_uncertainty",
         "standard error of the reference's own posterior mean, in posterior standard deviations",
         lambda run: run.reference_uncertainty,
-        rms,
+        statistics.rms,
         of_reference=True,
     ),
     Column(
@@ -129,7 +109,7 @@ COLUMNS = (
         "root mean square over time and dimensions of the error to the reference's posterior mean, each in its posterior "
         "standard deviation",
         lambda run: run.reference_error_sd,
-        rms_and_median,
+        statistics.rms_and_median,
         "RMS error to the reference (posterior sd)",
         figure="scaled",
         title="Error to the reference posterior mean, in posterior standard deviations",
@@ -138,14 +118,14 @@ COLUMNS = (
         "variance_ratio",
         "posterior variance over the reference's, geometric mean over time and dimensions: 1 where it is right",
         lambda run: run.variance_ratio,
-        median,
+        statistics.median,
         "posterior variance over the reference's",
     ),
     Column(
         "rmse",
         "root mean square over time of the distance to the truth",
         lambda run: root_mean(run.truth),
-        rms_and_median,
+        statistics.rms_and_median,
         "RMS error to the truth{unit}",
         figure="error",
         title="Error to the truth",
@@ -154,7 +134,7 @@ COLUMNS = (
         "gospa",
         "of many targets: GOSPA distance of the estimates to the targets, mean over time",
         lambda run: run.of_sets("gospa").mean(),
-        mean_and_median,
+        statistics.mean_and_median,
         "GOSPA{unit}",
         figure="error",
         title="GOSPA",
@@ -164,36 +144,36 @@ COLUMNS = (
         "part of GOSPA by the distances of assigned estimates: p-th root of its mean over time; the p-th powers of the "
         "three parts sum to the mean of that of GOSPA",
         lambda run: np.nan if run.sets is None else run.sets.part("localisation"),
-        mean,
+        statistics.mean,
         "GOSPA: localisation{unit}",
     ),
     Column(
         "gospa_missed",
-        "likewise the part by targets without an estimate",
+        "part of GOSPA by targets without an estimate, likewise",
         lambda run: np.nan if run.sets is None else run.sets.part("missed"),
-        mean,
+        statistics.mean,
         "GOSPA: missed{unit}",
     ),
     Column(
         "gospa_false",
-        "likewise the part by estimates without a target",
+        "part of GOSPA by estimates without a target, likewise",
         lambda run: np.nan if run.sets is None else run.sets.part("false"),
-        mean,
+        statistics.mean,
         "GOSPA: false{unit}",
     ),
     Column(
         "ospa",
         "of many targets: OSPA distance of the estimates to the targets, mean over time",
         lambda run: run.of_sets("ospa").mean(),
-        mean_with_interval,
+        statistics.mean_with_interval,
         "OSPA{unit}",
         brief=True,
     ),
     Column(
         "label_switches",
-        "how often a target was given another label than it had last",
+        "number of times that a target got another label than it had last",
         lambda run: np.nan if run.sets is None else run.sets.label_switches,
-        mean,
+        statistics.mean,
         "label switches",
         brief=True,
     ),
@@ -201,7 +181,7 @@ COLUMNS = (
         "cardinality_error",
         "absolute difference of the numbers of estimates and of targets, mean over time",
         lambda run: np.abs(run.of_sets("cardinality")).mean(),
-        mean,
+        statistics.mean,
         "error of the number of targets",
     ),
     Column("final_rmse", "rmse over the final part of the run", lambda run: run.final_rmse),
@@ -210,15 +190,17 @@ COLUMNS = (
         "log_likelihood_error",
         "log-likelihood minus that of the reference",
         lambda run: run.log_likelihood_error,
-        rms,
+        statistics.rms,
         "RMS error of the log-likelihood",
     ),
-    Column("ess", "effective sample size, mean over time", lambda run: run.ess.mean(), mean, "effective sample size"),
+    Column(
+        "ess", "effective sample size, mean over time", lambda run: run.ess.mean(), statistics.mean, "effective sample size"
+    ),
     Column(
         "anees",
         "normalised estimation error squared over its degrees of freedom: 1 where covariances are right",
         lambda run: normalised_mean(run.nees, run.nees_degrees),
-        mean_beside_band("nees_degrees"),
+        statistics.mean_beside_band("nees_degrees"),
         "ANEES",
         figure="consistency",
         title="ANEES: covariance of the state",
@@ -227,13 +209,13 @@ COLUMNS = (
         "nees_inside",
         "share of steps with the truth in the 95 % ellipsoid",
         lambda run: inside_ellipsoid(run.nees, run.nees_degrees),
-        mean,
+        statistics.mean,
     ),
     Column(
         "nees_singular",
         "number of steps whose covariance is singular",
         lambda run: np.nan if run.covariances is None else np.isnan(run.nees).sum(),
-        total,
+        statistics.total,
     ),
     Column(
         "nees_degrees",
@@ -244,7 +226,7 @@ COLUMNS = (
         "nis",
         "normalised innovation squared over its degrees of freedom: 1 where predictions are right",
         lambda run: normalised_mean(run.nis, run.nis_degrees),
-        mean_beside_band("nis_degrees"),
+        statistics.mean_beside_band("nis_degrees"),
         "NIS",
         figure="consistency",
         title="NIS: predicted observations",
@@ -253,7 +235,7 @@ COLUMNS = (
         "nis_inside",
         "share of observations in the 95 % ellipsoid of their prediction",
         lambda run: inside_ellipsoid(run.nis, run.nis_degrees),
-        mean,
+        statistics.mean,
     ),
     Column(
         "nis_degrees",
@@ -264,24 +246,24 @@ COLUMNS = (
         "energy_distance",
         "energy distance of the particles to the exact posterior, in its standard deviations",
         lambda run: run.energy_distance,
-        median_with_interval,
+        statistics.median_with_interval,
         "energy distance to the posterior",
     ),
     Column(
         "ms_per_step",
         "milliseconds per step, compilation excluded",
         lambda run: 1e3 * run.seconds / len(run.recording),
-        median,
+        statistics.median,
         "ms per step",
         brief=True,
         time=True,
     ),
-    Column("seconds", "seconds for the run", lambda run: run.seconds, median, time=True),
+    Column("seconds", "seconds for the run", lambda run: run.seconds, statistics.median, time=True),
     Column(
         "diverged",
-        "whether the run failed, or final_rmse exceeds the scenario's bound",
+        "true if the run failed, or final_rmse exceeds the scenario's bound",
         lambda run: run.diverged,
-        mean,
+        statistics.mean,
         "diverged",
         percent,
         brief=True,
@@ -292,43 +274,33 @@ COLUMNS = (
 BY_NAME = {column.name: column for column in COLUMNS}
 
 MEASURED = tuple(column.name for column in COLUMNS if column.name != "diverged")
-"""Names of the measured numbers; ``diverged`` is true or false, and a failed run has it."""
+"""Names of the measured numbers; ``diverged`` is true or false, and known of a failed run."""
 
 TIMES = tuple(column.name for column in COLUMNS if column.time)
-"""Names of those that differ from one machine, and one hour, to the next."""
+"""Names of the numbers that differ from one machine, and one hour, to the next."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """A value at every step, kept for every run of every filter.
-
-    Attributes
-    ----------
-    name : str
-        Name in the store.
-    measure : callable
-        Function of the record of a run; values (T,), NaN where there is none.
-    over_time : callable, optional
-        Function of the series of all runs that gives columns of `over_time` (`SeriesSummary`).
-    """
+    """A value at every step, kept for every run of every filter; `over_time` gives its columns over all runs."""
 
     name: str
     measure: Callable[[RunRecord], Array]
-    over_time: SeriesSummary | None = None
+    over_time: statistics.SeriesSummary | None = None
 
 
 SERIES = (
-    Series("truth", lambda run: run.truth, rms_over_time("rmse")),
-    Series("reference", lambda run: run.against_reference, rms_over_time("reference_error")),
-    Series("gospa", lambda run: run.of_sets("gospa"), mean_over_time),
-    Series("ospa", lambda run: run.of_sets("ospa"), mean_over_time),
-    Series("cardinality", lambda run: run.of_sets("cardinality"), mean_over_time),
-    Series("ess", lambda run: run.ess, median_over_time),
-    Series("nees", lambda run: run.nees, normalised_over_time),
+    Series("truth", lambda run: run.truth, statistics.rms_over_time("rmse")),
+    Series("reference", lambda run: run.against_reference, statistics.rms_over_time("reference_error")),
+    Series("gospa", lambda run: run.of_sets("gospa"), statistics.mean_over_time),
+    Series("ospa", lambda run: run.of_sets("ospa"), statistics.mean_over_time),
+    Series("cardinality", lambda run: run.of_sets("cardinality"), statistics.mean_over_time),
+    Series("ess", lambda run: run.ess, statistics.median_over_time),
+    Series("nees", lambda run: run.nees, statistics.normalised_over_time),
     Series("nees_degrees", lambda run: run.nees_degrees),
-    Series("nis", lambda run: run.nis, normalised_over_time),
+    Series("nis", lambda run: run.nis, statistics.normalised_over_time),
     Series("nis_degrees", lambda run: run.nis_degrees),
-    Series("energy_distance", lambda run: run.energy_distances, median_over_time),
+    Series("energy_distance", lambda run: run.energy_distances, statistics.median_over_time),
 )
 """The series: squared errors, other curves over time, and degrees of freedom (name with ``_degrees``)."""
 
@@ -348,7 +320,7 @@ def series_of(run: RunRecord) -> dict[str, Array]:
 def error_measures(table: pd.DataFrame) -> list[str]:
     """Return the columns of errors that have values, the one that ranks filters first; at least the error to the truth.
 
-    Models of a family have units of their own: errors to the reference are in posterior standard deviations there.
+    The models of a family differ in units, so their errors to the reference are in posterior standard deviations.
     """
     figure = "error" if {"model", "models"}.isdisjoint(table) else "scaled"
     errors = [column.name for column in COLUMNS if column.figure == figure]
@@ -381,7 +353,7 @@ class Heading:
         return self.format(float(row[self.name]))
 
     def interval(self, row: pd.Series[Any]) -> tuple[str, str] | None:
-        """Write both ends of its interval; None with too few runs, or of a ratio to itself."""
+        """Write both ends of its interval; None with too few runs, and for a ratio to itself."""
         low, high = (float(row.get(f"{self.name}_{end}", np.nan)) for end in ("low", "high"))
         return (self.format(low), self.format(high)) if high > low else None
 
@@ -429,5 +401,5 @@ def headings_of_models(models: pd.DataFrame) -> list[Heading]:
 
 
 def localises(scenario: Scenario) -> bool:
-    """Return True if runs that localised are counted, as with real data, and not those that diverged."""
+    """Return True if localised runs are counted, as with real data, and not diverged ones."""
     return scenario.data is not None and scenario.divergence is not None

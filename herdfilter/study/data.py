@@ -1,4 +1,4 @@
-"""Recorded data: where its files are published, and how one is found or downloaded.
+"""Recorded data: the addresses of its files, and functions that find or download one.
 
 Each data set has a module beside the scenarios, which is imported from here: ``herdfilter.study.data.plaza`` is
 ``scenarios/plaza.py``. The files are never part of the package.
@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from herdfilter._checks import one_of
-from herdfilter.study.machine import user_cache
+from herdfilter.study.machine import check_folder, user_cache
 
-__all__ = ["DATA_FILES", "DataFile", "fetch"]
+__all__ = ["DATA_FILES", "fetch"]
 
 _PACKAGE = Path(__file__).parents[1]
 SCENARIOS = _PACKAGE / "_scenarios" if (_PACKAGE / "_scenarios").is_dir() else _PACKAGE.parent / "scenarios"
@@ -31,25 +30,7 @@ _AUTOFERRY = "https://raw.githubusercontent.com/Autoferry/sensor_fusion_dataset/
 
 @dataclass(frozen=True)
 class DataFile:
-    """A published file.
-
-    Attributes
-    ----------
-    data_set : str
-        Name of the data set it belongs to.
-    base_url : str
-        The folder it is published in, at a fixed version.
-    sha256 : str
-        Its checksum.
-    licence : str
-        Licence of the repository.
-
-    Examples
-    --------
-    >>> from herdfilter.study.data import DATA_FILES
-    >>> DATA_FILES["UAV_Rot.csv"].data_set, DATA_FILES["UAV_Rot.csv"].licence
-    ('uav', 'MIT')
-    """
+    """A published file: its data set, its folder at a fixed version, its checksum, and the licence of the repository."""
 
     data_set: str
     base_url: str
@@ -70,19 +51,11 @@ DATA_FILES: dict[str, DataFile] = {
     "scenario4_detections.json": _autoferry(4, "4b55a394f1a3e6a7416655996494de1c7d2bbfb1a28963884d6a8d713f23f62e"),
     "scenario4_groundTruth.json": _autoferry(4, "8ae0a4d3871a54cb3d0c7d41ec14b56564c7d0011236cf3a0d8a3d3dea4743bf"),
 }
-"""Name of a file -> its publisher, checksum and licence."""
+"""Name of a file -> its data set, folder, checksum and licence."""
 
 
 def locate(file: str, folder: str | os.PathLike[str] | None = None, base_url: str | None = None) -> Path:
-    """Return the path of a file: in `folder`, in the one ``HERDFILTER_DATA`` names, or downloaded into the cache.
-
-    Raises
-    ------
-    FileNotFoundError
-        If a folder is named and does not hold the file.
-    ValueError, OSError
-        See `fetch`.
-    """
+    """Return the path of a file: in `folder`, in the one ``HERDFILTER_DATA`` names, or downloaded (`fetch`)."""
     named = folder or os.environ.get("HERDFILTER_DATA")
     return _find(Path(named).expanduser(), file) if named else fetch(file, base_url=base_url)
 
@@ -99,7 +72,7 @@ def fetch(
     source: str | os.PathLike[str] | None = None,
     base_url: str | None = None,
 ) -> Path:
-    """Bring a file into a folder and compare its checksum; a file that is there already, and right, stays.
+    """Bring a file into a folder, compare its checksum, and return its path; a file that is there, and right, stays.
 
     Parameters
     ----------
@@ -110,13 +83,7 @@ def fetch(
     source : path, optional
         Folder to copy the file from, in place of a download.
     base_url : str, optional
-        Where to download from; by default the environment variable ``HERDFILTER_DATA_URL``, then where the file
-        is published.
-
-    Returns
-    -------
-    Path
-        Where the file is now.
+        Address of the folder; by default the environment variable ``HERDFILTER_DATA_URL``, then the publisher's.
 
     Raises
     ------
@@ -146,9 +113,7 @@ def fetch(
     if original is not None and checksum(original) != known.sha256:
         raise ValueError(f"{original}: expected sha256 {known.sha256}, got {checksum(original)}")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        check_folder(folder)
     except OSError as error:
         raise OSError(f"data folder: cannot write into {folder} ({error.strerror})") from None
     if original is not None:
@@ -173,7 +138,7 @@ def checksum(path: Path) -> str:
 
 
 def _find(folder: Path, file: str) -> Path:
-    """Return the path of a file in a folder, or in the data set's folder in it; the error lists what is there instead."""
+    """Return the path of a file in a folder, or in its folder of the data set; the error lists the files that are there."""
     if not folder.is_dir():
         raise FileNotFoundError(f"data folder: expected a folder with {file}, got {folder}: no such folder")
     for place in (folder, folder / (DATA_FILES[file].data_set if file in DATA_FILES else "")):

@@ -1,4 +1,4 @@
-"""A family of models: each run of a study has the model that its seed draws."""
+"""A family of models, drawn by the seeds of the runs of a study, and the summary over its models."""
 
 from __future__ import annotations
 
@@ -49,36 +49,19 @@ class Family:
 
 
 def planned_family(scenario: Any, models: int | None, first_model: int | None, runs: int) -> tuple[Family | None, int]:
-    """Return the family of a comparison, and the runs of all its models together; None for a scenario of one model.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Has the number of models and the first one, unless given.
-    models, first_model : int, optional
-        See `herdfilter.compare`.
-    runs : int
-        Of each model.
-
-    Raises
-    ------
-    ValueError
-        If one is given though the scenario has one model only, or does not fit.
-    """
+    """Return the family of a comparison (see `compare`; None for one model), and the number of runs of all its models."""
     if scenario.models is None:
         for name, value in (("models", models), ("first_model", first_model)):
             if value is not None:
-                raise ValueError(
-                    f"{name}: expected none, since scenario {short_repr(scenario.name)} has one model, "
-                    f"got {short_repr(value)}; use --runs for more runs of it"
-                )
+                one = f"expected none, since scenario {short_repr(scenario.name)} has one model"
+                raise ValueError(f"{name}: {one}, got {short_repr(value)}; use --runs for more runs of it")
         return None, runs
     count = check_count("models", scenario.models if models is None else models)
     return Family(scenario.first_model if first_model is None else first_model, runs), count * runs
 
 
 def kind_of(model: Any) -> str:
-    """Return the kinds of a model of a family, from its `labels`; empty without labels."""
+    """Join the `labels` of a model of a family, which say its kind; empty without labels."""
     return ", ".join(map(str, getattr(model, "labels", None) or ()))
 
 
@@ -199,14 +182,15 @@ class _Pivots(Pairs):
         return self._table.pivot(index=["model", "run"], columns=["filter", "n_particles"], values=name)
 
     def uncertain(self) -> pd.DataFrame:
-        """Return True where the reference of a model is too uncertain, by particle count."""
+        """Return, by model and particle count, True if the reference is too uncertain."""
         own = self._table.groupby("model")["reference_uncertainty"].median()
         smallest = self.errors.T.groupby(level="n_particles").min().T
         known = smallest.lt(np.inf) & smallest.notna()
-        return known & ~smallest.mul(UNCERTAIN).ge(own, axis=0)
+        uncertain: pd.DataFrame = known & ~smallest.mul(UNCERTAIN).ge(own, axis=0)
+        return uncertain
 
     def unknown(self) -> pd.Series[bool]:
-        """Return True where a model has no reference in any run: neither errors nor an error of its own are known."""
+        """Return, by model, True if no run has a reference: neither errors nor an error of its own are known."""
         known = self._table[["reference_uncertainty", error_measure(self._table)]].notna().any(axis=1)
         return ~known.groupby(self._table["model"]).any()
 
@@ -222,7 +206,7 @@ class _Pivots(Pairs):
 
 
 def _ratios(pivots: _Pivots, own: Any, base: Any) -> dict[str, Any]:
-    """Summarise the errors of a filter over those of the baseline."""
+    """Summarise the ratios of a filter's errors to the baseline's."""
     ratios, by_model = pivots.ratios(own, base), pivots.by_run(own, base).groupby(level="model")
     lows = np.array([median_interval(runs.to_numpy())[0] for _, runs in by_model])
     shown = lows[~np.isnan(lows)] > 1
@@ -258,17 +242,17 @@ def _medians(values: pd.Series[float]) -> pd.Series[float]:
     return values.groupby(level="model").median()
 
 
-def _share(those: np.ndarray) -> float:
-    return float(those.mean()) if len(those) else np.nan
+def _share(true: np.ndarray) -> float:
+    return float(true.mean()) if len(true) else np.nan
 
 
 def _quantile(values: Array, percent: int) -> float:
-    """Return the quantile that is the value of some model, so that it may be infinite."""
+    """Return the quantile that is the value of a model, so that it may be infinite."""
     return float(np.percentile(values, percent, method="inverted_cdf")) if len(values) else np.nan
 
 
 def verdict_over_models(models: pd.DataFrame) -> str:
-    """Say in one sentence which filter did best over the models at the largest particle count, as `verdict` does."""
+    """Name, in one sentence, the best filter over the models at the largest particle count, as `verdict` does."""
     n = models["n_particles"].max()
     rows = models[models["n_particles"] == n].set_index("filter")
     base = rows["baseline"].iloc[0]
@@ -276,6 +260,7 @@ def verdict_over_models(models: pd.DataFrame) -> str:
     if ratios.empty:
         return f"At n = {n} there is no other filter to compare with {base}."
     best = rows.loc[ratios.idxmin()]
-    told = f"the error of {best.name} is {digits(best['ratio'])} of that of {base} in the geometric mean of "
-    told += f"{best['compared']} models ({interval_text(best, 'models')}), above it in {percent(best['above'])} of them"
-    return f"At n = {n} {'' if best['better'] < 0 else f'a gain over {base} is not shown: '}{told}."
+    doubt = "" if best["better"] < 0 else f"a gain over {base} is not shown: "
+    text = f"the error of {best.name} is {digits(best['ratio'])} of that of {base} in the geometric mean of "
+    text += f"{best['compared']} models ({interval_text(best, 'models')}), above it in {percent(best['above'])} of them"
+    return f"At n = {n} {doubt}{text}."

@@ -24,51 +24,30 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter._version import __version__
 
-NUMBER = 8
-"""Bytes of a number."""
+NUMBER_BYTES = 8
 
-ROW = 400
-"""Bytes of a finished run, at least: its place in the list of tasks, and its row in the table."""
+RUN_BYTES = 400
+"""Least size of a finished run: its place in the list of tasks, and its row in the table."""
 
 
 def check_study_fits(particles: Sequence[int], dim: int, steps: int, runs: int, filters: int) -> None:
-    """Raise ValueError, naming the argument and what it would need, if a study cannot be held in memory.
-
-    Parameters
-    ----------
-    particles : sequence of int
-        Particle counts.
-    dim : int
-        Of the state.
-    steps, runs, filters : int
-        How many there are.
-    """
+    """Raise ValueError, naming the argument and the memory it needs, if a study does not fit into memory."""
     most = max(particles)
-    check_fits("particles", f"{most} in {dim} dimensions", most * (dim + 1) * NUMBER)
-    check_fits("steps", f"{steps} in {dim} dimensions", steps * dim * NUMBER)
+    check_fits("particles", f"{most} in {dim} dimensions", most * (dim + 1) * NUMBER_BYTES)
+    check_fits("steps", f"{steps} in {dim} dimensions", steps * dim * NUMBER_BYTES)
     rows = f"{runs} of {filters} filters at {len(particles)} particle counts"
-    check_fits("runs", rows, runs * filters * len(particles) * ROW)
+    check_fits("runs", rows, runs * filters * len(particles) * RUN_BYTES)
 
 
 def check_fits(name: str, what: str, needed: int) -> None:
-    """Raise ValueError if so many bytes are more than this machine has."""
-    there = machine_bytes()
-    if there is not None and needed > there:
-        raise ValueError(
-            f"{name}: {what} need at least {_told(needed)} of memory, this machine has {_told(there)}; take fewer"
-        )
-
-
-def machine_bytes() -> int | None:
-    """Return the memory of this machine in bytes; None where the system does not tell."""
+    """Raise ValueError if this machine has fewer bytes of memory, as far as its system says how many it has."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
-        return None
-
-
-def _told(count: int) -> str:
-    return f"{min(count, 10**300) / 1e9:.3g} GB"
+        return
+    if needed > there:
+        least, most = (f"{min(count, 10**300) / 1e9:.3g} GB" for count in (needed, there))
+        raise ValueError(f"{name}: {what} need at least {least} of memory, this machine has {most}; take fewer")
 
 
 _PACKAGES = ("herdfilter", "numpy", "scipy", "numba", "pandas", "joblib", "filterpy", "threadpoolctl", "distributed")
@@ -86,15 +65,10 @@ def versions() -> dict[str, str]:
 
 def machine() -> dict[str, Any]:
     """Return system, processor, number of cores and byte order."""
-    return {"system": platform.platform(), "processor": _processor(), "cores": os.cpu_count(), "byteorder": sys.byteorder}
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+    processor = platform.processor() or platform.machine()
+    with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8") as lines:
+        processor = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return {"system": platform.platform(), "processor": processor, "cores": os.cpu_count(), "byteorder": sys.byteorder}
 
 
 _log = logging.getLogger(__name__)
@@ -113,30 +87,27 @@ def remembered(
 ) -> T:
     """Return ``compute()``, from the disk if it is there for equal arguments `decided_by`.
 
-    It is computed without a folder that can be written, if an argument cannot be pickled (which only tells it from
-    others), and if the file is damaged: `from_arrays` raises where arrays are not what `to_arrays` makes.
+    The value is computed if no folder can be written, if an argument cannot be pickled (the pickle is only compared), or if
+    the file is damaged: `from_arrays` raises where arrays are not those that `to_arrays` makes.
     """
-    place, _ = _place(_folder())
-    if place is None:
+    import joblib
+
+    folder, _ = _references(_cache_folder())
+    if folder is None:
         return compute()
     try:
-        file = place / f"{_digest(decided_by)}.npz"
+        file = folder / f"{joblib.hash((__version__, decided_by))}.npz"
     except Exception:  # whatever a user's class raises when it is pickled
         return compute()
-    with suppress(Exception):  # there is none, or whatever a damaged archive leads to
-        return from_arrays(_read(file))
+    # The file is absent, or damaged in any way. It holds numbers alone: loading it runs no code.
+    with suppress(Exception), np.load(file, allow_pickle=False) as arrays:
+        return from_arrays({name: np.asarray(arrays[name], dtype=np.float64) for name in arrays.files})
     begin = time.perf_counter()
     value = compute()
     _log.info("a reference was computed in %.1f s: %s", time.perf_counter() - begin, file)
     with suppress(OSError):  # a full disk, or a folder removed in the meantime
         _write(file, to_arrays(value))
     return value
-
-
-def _read(file: Path) -> dict[str, Array]:
-    """Return the arrays of a file. They are numbers: no code is in them."""
-    with np.load(file, allow_pickle=False) as arrays:
-        return {name: np.asarray(arrays[name], dtype=np.float64) for name in arrays.files}
 
 
 def _write(file: Path, arrays: dict[str, Any]) -> None:
@@ -152,15 +123,15 @@ def _write(file: Path, arrays: dict[str, Any]) -> None:
 
 
 def warn_if_unusable() -> None:
-    """Warn, once a process, if there should be a cache but its folder cannot be written."""
-    folder = _folder()
-    reason = _place(folder)[1]
+    """Warn, once per process, if the cache is wanted but its folder cannot be written."""
+    folder = _cache_folder()
+    reason = _references(folder)[1]
     if reason:
         _warn(f"{VARIABLE}: cannot write into {folder} ({reason}); references are computed anew every time")
 
 
 def sources(model: Any) -> list[str]:
-    """Text of the files in which the model's classes stand, so that an edited model is another one.
+    """Return the text of the files that define the model's classes, so that an edited model is another one.
 
     Raises
     ------
@@ -182,21 +153,15 @@ def bare(model: Any) -> Any:
 
 
 def generator_state(rng: np.random.Generator) -> tuple[Any, Any]:
-    """Return what decides the numbers that a generator, and those spawned from it, will give."""
+    """Return the state that decides the numbers of a generator, and of those spawned from it."""
     return rng.bit_generator.state, getattr(rng.bit_generator.seed_seq, "state", None)
 
 
-def _digest(decided_by: Any) -> str:
-    import joblib
-
-    return str(joblib.hash((__version__, decided_by)))
-
-
-def _folder() -> str | None:
-    place = os.environ.get(VARIABLE)
-    if place is None:
+def _cache_folder() -> str | None:
+    named = os.environ.get(VARIABLE)
+    if named is None:
         return str(user_cache())
-    return None if place.strip().lower() in ("", "off") else str(Path(place).expanduser())
+    return None if named.strip().lower() in ("", "off") else str(Path(named).expanduser())
 
 
 def user_cache() -> Path:
@@ -212,18 +177,23 @@ def user_cache() -> Path:
 
 
 @cache
-def _place(folder: str | None) -> tuple[Path | None, str]:
-    """Return where the files lie in a folder, or None and the reason why there is no such place."""
+def _references(folder: str | None) -> tuple[Path | None, str]:
+    """Return the folder of references in the cache, or None and the reason why it cannot be written."""
     if folder is None:
         return None, ""
-    place = Path(folder) / "references"
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=place):
-            pass
-        return place, ""
+        references = Path(folder) / "references"
+        check_folder(references)
+        return references, ""
     except OSError as error:
         return None, error.strerror or str(error)
+
+
+def check_folder(folder: Path) -> None:
+    """Make a folder, and raise OSError if it takes no files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
 
 
 @cache

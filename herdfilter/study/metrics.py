@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, as_array, as_numbers, short_repr
-from herdfilter.models.contract import wrap_angles
+from herdfilter.angles import wrap_angles
 from herdfilter.study.targets import Targets
 from herdfilter.tracking.metrics import gospa, label_switches, ospa
 
@@ -28,7 +28,8 @@ def squared_error(estimate: Array, target: Array, dims: Sequence[int], circular:
     """
     estimate = as_numbers("estimate", estimate, (None, None))
     target = as_numbers("target", target, (None, None))
-    return (wrap_angles(estimate - target, circular)[:, list(dims)] ** 2).sum(axis=1)
+    squares: Array = (wrap_angles(estimate - target, circular)[:, list(dims)] ** 2).sum(axis=1)
+    return squares
 
 
 def root_mean(squared: Array) -> float:
@@ -50,8 +51,7 @@ def normalised_squares(errors: Array, covariances: Array) -> Array:
     -------
     ndarray, shape (T,)
         Their mean is d if the covariances are right, and they are chi-square with d degrees of freedom if the errors are
-        Gaussian, too. NaN where a covariance is singular: errors outside the subspace of the particles have no finite
-        number.
+        Gaussian, too. NaN where a covariance is singular.
 
     Examples
     --------
@@ -74,11 +74,11 @@ def normalised_squares(errors: Array, covariances: Array) -> Array:
 
 
 _SINGULAR = 1e-12
-"""Eigenvalues of a correlation matrix up to here count as rounding errors of zero."""
+"""Eigenvalues of a correlation matrix up to here count as zero."""
 
 
 def inside_ellipsoid(squares: Array, degrees: Array, level: float = 0.95) -> float:
-    """Return the share of normalised squares (T,) within the ellipsoid of probability `level` of a Gaussian, without NaN."""
+    """Return the share of normalised squares (T,), NaN left out, within a Gaussian's ellipsoid of probability `level`."""
     from scipy.special import chdtri
 
     some = np.isfinite(squares)
@@ -86,22 +86,10 @@ def inside_ellipsoid(squares: Array, degrees: Array, level: float = 0.95) -> flo
 
 
 def energy_distance_on_line(x: Array, weights: Array, edges: Array, masses: Array) -> float:
-    r"""Return the energy distance :math:`2 \int (F_n - G)^2` of weighted points to a density that is constant in cells.
+    r"""Return the energy distance :math:`2 \int (F_n - G)^2` of points (n,) to a density that is constant in cells.
 
-    Szekely and Rizzo (2013), "Energy statistics", in one dimension.
-
-    Parameters
-    ----------
-    x, weights : ndarray, shape (n,)
-    edges : ndarray, shape (N + 1,)
-        Edges of the cells, increasing.
-    masses : ndarray, shape (N,)
-        Probability of each cell.
-
-    Returns
-    -------
-    float
-        In the unit of `x`; exact, and for n independent draws of mean ``E|X - X'| / n``.
+    Szekely and Rizzo (2013), "Energy statistics", in one dimension. It is exact, in the unit of `x`, and for n independent
+    draws of mean ``E|X - X'| / n``. The cells have increasing `edges` (N + 1,) and probabilities `masses` (N,).
     """
     order = np.argsort(x)
     ends = np.sort(np.concatenate([x, edges]))
@@ -113,30 +101,16 @@ def energy_distance_on_line(x: Array, weights: Array, edges: Array, masses: Arra
 
 @dataclass(frozen=True, eq=False)
 class SetErrors:
-    """Distances of the estimates of a run to its targets; over time each (T,).
-
-    Attributes
-    ----------
-    gospa, ospa : ndarray
-        Distances, in the unit of the error.
-    localisation, missed, false : ndarray
-        Parts of the p-th power of GOSPA.
-    cardinality : ndarray
-        Number of estimates minus number of targets.
-    label_switches : int
-        Switches in the whole run (`herdfilter.tracking.label_switches`).
-    order : float
-        The order p of GOSPA.
-    """
+    """Distances of the estimates of a run to its targets; over time each (T,), in the unit of the error."""
 
     gospa: Array
     ospa: Array
-    localisation: Array
+    localisation: Array  # this and the next two: parts of the p-th power of GOSPA
     missed: Array
     false: Array
-    cardinality: Array
-    label_switches: int
-    order: float
+    cardinality: Array  # number of estimates minus number of targets
+    label_switches: int  # in the whole run
+    order: float  # p of GOSPA
 
     def part(self, name: str) -> float:
         """Return the p-th root of the mean over time of a part of GOSPA, in the unit of the error."""
@@ -144,7 +118,7 @@ class SetErrors:
 
 
 def set_errors(truth: Array, estimates: Array, targets: Targets, dims: Sequence[int]) -> SetErrors:
-    """Measure labelled estimates (T, labels, d) against targets (T, targets, d), NaN where there is none, over `dims`."""
+    """Compare labelled estimates (T, labels, d) with targets (T, targets, d) over `dims`; absent ones are NaN."""
     x, y = truth[..., list(dims)], estimates[..., list(dims)]
     points = [row[~np.isnan(row).any(axis=1)] for row in y]
     labels = [np.flatnonzero(~np.isnan(row).any(axis=1)).tolist() for row in y]
@@ -163,27 +137,16 @@ def set_errors(truth: Array, estimates: Array, targets: Targets, dims: Sequence[
 
 
 def count(states: Array) -> Array:
-    """Count targets, or estimates, at every step: those of (T, targets, d) that are not NaN; (T,)."""
-    return np.isfinite(states).all(axis=2).sum(axis=1).astype(float)
+    """Count the targets, or estimates, (T, targets, d) that are not NaN at every step; (T,)."""
+    counts: Array = np.isfinite(states).all(axis=2).sum(axis=1).astype(float)
+    return counts
 
 
 def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
-    """Return the estimates of a tracker as one array (T, labels, d), NaN at steps without a label.
+    """Return the estimates of a tracker as one array (T, labels, d), labels in the order in which they appear.
 
-    Labels are in the order in which they appear.
-
-    Parameters
-    ----------
-    result : object
-        Return value of the tracker's ``run``: ``means``, for each step an array (m, d), and ``labels``, for each step m
-        different hashable labels.
-    steps, dim : int
-        Number T of steps, and dimension d of a state.
-
-    Raises
-    ------
-    ValueError
-        If these do not fit, or an estimate is not finite.
+    The result of its ``run`` has ``means``, an array (m, d) for each step, and ``labels``, m different hashable ones for
+    each step; ValueError if they do not fit, or an estimate is not finite. The array is NaN at steps without a label.
     """
     for name in ("means", "labels"):
         given = getattr(result, name, None)
@@ -195,9 +158,8 @@ def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
     for step, (means, labels) in enumerate(zip(result.means, result.labels, strict=True)):
         points = as_array("means", means, (None, dim)) if len(means) else np.empty((0, dim))
         if len(labels) != len(points) or len(set(labels)) < len(labels):
-            raise ValueError(
-                f"labels: expected {len(points)} different ones at step {step + 1}, got {short_repr(list(labels))}"
-            )
+            expected = f"{len(points)} different ones at step {step + 1}"
+            raise ValueError(f"labels: expected {expected}, got {short_repr(list(labels))}")
         for label, point in zip(labels, points, strict=True):
             entries.append((step, places.setdefault(label, len(places)), point))
     estimates = np.full((steps, len(places), dim), np.nan)

@@ -1,9 +1,8 @@
-"""A study: which filters see which recordings with which seeds.
+"""A study: its scenario, its filters, and the seeds of its runs.
 
-Seeds hang on what they are for, not on the order of the work: the recording of a run, its reference, and
-every filter and particle count in it have each their own `numpy.random.SeedSequence`. So a table is the same
-for any number of workers, and a filter's rows are the same whichever other filters stand beside it; and in a family of
-models a model's rows are the same whichever other models there are.
+The recording of a run, its reference, and every filter and particle count in it each have their own
+`numpy.random.SeedSequence`, whatever the order of the work. So a table is the same for any number of workers, and the rows
+of a filter, or of a model of a family, are the same whichever others stand beside it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from herdfilter._checks import check_count, one_of
+from herdfilter._checks import check_count, one_of, shortened
 from herdfilter._version import __version__
 from herdfilter.catalogue.specifications import (
     FilterFactory,
@@ -44,13 +43,12 @@ from herdfilter.study.tasks import Key, Task
 
 __all__ = ["Study", "plan_study"]
 
-# What a seed is for.
-_RECORDING, _REFERENCE, _FILTER = range(3)
+_RECORDING, _REFERENCE, _FILTER = range(3)  # purposes of seeds
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Everything that decides the outcome of a comparison; made by `plan_study`.
+    """All that decides the outcome of a comparison; made by `plan_study`.
 
     Examples
     --------
@@ -58,8 +56,6 @@ class Study:
     >>> study = plan_study("linear_gaussian", ["bootstrap", "ukf"], particles=[20, 40], runs=3)
     >>> len(study.tasks), study.tasks[0]
     (12, Task(filter='bootstrap', n_particles=20, run=0))
-    >>> study.describe()["seed"]
-    0
     """
 
     scenario: Scenario
@@ -78,7 +74,7 @@ class Study:
 
     @property
     def tasks(self) -> list[Task]:
-        """All of the work, run after run."""
+        """All tasks, run after run."""
         return [Task(*key, run) for run in range(self.runs) for key in self.keys]
 
     @property
@@ -91,16 +87,13 @@ class Study:
         drawn = {} if self.family is None else {"seed": self.family.seed(run)}
         return self.scenario.build_model(**drawn, **({} if self.data is None else self.data.model_arguments))
 
-    def build_filter(self, task: Task, model: Any) -> Any:
-        """Build the filter of a task."""
-        return self._built(self.filters[task.filter], task, model)
-
-    def _built(self, factory: FilterFactory, task: Task, model: Any) -> Any:
-        targets = self.scenario.targets
-        told = {} if targets is None else targets.for_tracker()
-        if not isinstance(factory, FilterSpec):  # a caller's own takes what it needs
-            told = {name: value for name, value in told.items() if takes_keyword(factory, name)}
-        return factory(model, task.n_particles, self.filter_rng(task.run, task.key), **told)
+    def build_filter(self, task: Task, model: Any, factory: FilterFactory | None = None) -> Any:
+        """Build the filter of a task, by another factory if one is given."""
+        build = self.filters[task.filter] if factory is None else factory
+        options = {} if self.scenario.targets is None else self.scenario.targets.for_tracker()
+        if not isinstance(build, FilterSpec):  # a caller's own takes what it needs
+            options = {name: value for name, value in options.items() if takes_keyword(build, name)}
+        return build(model, task.n_particles, self.filter_rng(task.run, task.key), **options)
 
     def recording_rng(self, run: int) -> np.random.Generator:
         """Return the generator that simulates one run."""
@@ -111,7 +104,7 @@ class Study:
         return self._rng(run, _REFERENCE)
 
     def filter_rng(self, run: int, key: Key) -> np.random.Generator:
-        """Return the generator of one filter in one run; it hangs on the filter's name, not on its place."""
+        """Return the generator of one filter in one run; it depends on the filter's name, not on its place in the list."""
         return self._rng(run, _FILTER, zlib.crc32(key[0].encode()), key[1])
 
     def _rng(self, run: int, *purpose: int) -> np.random.Generator:
@@ -123,7 +116,13 @@ class Study:
         return self.scenario.dims(model.dim)
 
     def describe(self) -> dict[str, Any]:
-        """Return everything that decides the outcome, and what figures need to know, in terms of JSON."""
+        """Return all that decides the outcome, and what figures need, in terms of JSON."""
+        model = self.build_model()
+        try:
+            own = type(model).__module__.startswith("herdfilter.")
+            model_digest = digest(type(model) if own else machine.sources(model))
+        except (OSError, TypeError):  # typed in at a prompt, or compiled
+            model_digest = digest(type(model))
         return {
             "herdfilter": __version__,
             "scenario": {k: v for k, v in plain(self.scenario).items() if k != "folder" and v is not None},
@@ -132,14 +131,14 @@ class Study:
             "runs": self.runs,
             "family": None if self.family is None else asdict(self.family),
             "seed": self.seed,
-            "model": _source(self.build_model()),
+            "model": model_digest,
             "imports": {name: digest(module) for name, module in self.scenario.modules.modules().items()},
             "data": None if self.data is None else digest(self.data),
         }
 
     @classmethod
     def described(cls, description: Mapping[str, Any]) -> Study:
-        """Make a study from its description: it can be looked at, but not run."""
+        """Return the study of a description: it can be looked at, but not run."""
         table = dict(description["scenario"])
         name = table.pop("name")
         return cls(
@@ -150,14 +149,6 @@ class Study:
             check_count("seed", description["seed"], minimum=0, most=None),
             family=Family(**description["family"]) if description.get("family") else None,
         )
-
-
-def _source(model: Any) -> str:
-    """Digest of the files in which a user's model stands."""
-    try:
-        return digest(type(model) if type(model).__module__.startswith("herdfilter.") else machine.sources(model))
-    except (OSError, TypeError):  # typed in at a prompt, or compiled
-        return digest(type(model))
 
 
 def _only_described(model: Any, n_particles: int, rng: np.random.Generator) -> NoReturn:
@@ -174,9 +165,9 @@ def plan_study(
     models: int | None = None,
     first_model: int | None = None,
 ) -> Study:
-    """Check the arguments of a comparison, fill in the scenario's defaults, load its data, try its parts.
+    """Check the arguments of `compare`, fill in the scenario's defaults, load its data, and try its parts.
 
-    Of a family, `Study.runs` counts the runs of all models together.
+    For a family, `Study.runs` counts the runs of all models together.
 
     Raises
     ------
@@ -218,16 +209,16 @@ def _try_parts(study: Study) -> None:
     steps = scenario.steps_of(model) if study.data is None else len(study.data.recording)
     check_study_fits(study.particles, model.dim, steps, study.runs, len(study.filters))
     own = resolve_filters([*scenario.filter], scenario.filter, scenario.modules) if scenario.filter else {}
-    every = own | dict(study.filters) if study.family is None else {}  # there, one may serve most models but not this
+    every = own | dict(study.filters) if study.family is None else {}  # a family's filter may support other models only
     for name, factory in every.items():
         with prefix_errors(f"filter {name}: "):
-            study._built(factory, Task(name, study.particles[0], 0), model)
+            study.build_filter(Task(name, study.particles[0], 0), model, factory)
     for entry in scenario.published:
         one_of("published filter", entry.filter, ["reference", *known_filters(scenario.filter)])
         if entry.model:
             replace(study, scenario=replace(scenario, model={**scenario.model, **entry.model})).build_model()
     if study.family is not None:
-        return  # what goes wrong with one of its models may go well with the others
+        return  # another model of the family may work
     try:
         try_reference(scenario, model, record(scenario, model, study.data, study.recording_rng(0), steps=1))
     except SystemExit as error:  # of a user's model
@@ -235,7 +226,7 @@ def _try_parts(study: Study) -> None:
 
 
 def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
-    """Particle counts, each once; a number stands for itself."""
+    """Return the particle counts, each once; `particles` may be a single one."""
     single = isinstance(particles, (str, bytes)) or not isinstance(particles, Iterable)
     given: list[Any] = [particles] if single else list(cast(Iterable[int], particles))
     counts = tuple(dict.fromkeys([check_count("particles", n, most=None) for n in given]))
@@ -247,7 +238,7 @@ def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
 def plain(value: Any) -> Any:
     """Return a value in terms of JSON: objects by their public attributes, functions by name and digest of their text.
 
-    Equal descriptions mean equal objects as far as these tell; what a function reads from elsewhere goes unnoticed.
+    Names that a function reads from its module are not part of it.
     """
     match value:
         case None | bool() | int() | float() | str():
@@ -261,8 +252,7 @@ def plain(value: Any) -> Any:
         case functools.partial():
             return {"partial": plain(value.func), "args": plain(value.args), "keywords": plain(value.keywords)}
         case FunctionType() if value.__closure__:
-            cells = [plain(cell.cell_contents) for cell in value.__closure__]
-            return {"function": digest(value), "captured": cells}
+            return {"function": digest(value), "captured": [plain(cell.cell_contents) for cell in value.__closure__]}
         case FunctionType() | type():
             return digest(value)
     if is_dataclass(value):
@@ -272,21 +262,17 @@ def plain(value: Any) -> Any:
     else:
         return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
     public = {k: plain(v) for k, v in attributes.items() if not k.startswith("_")}
-    return public if type(value).__module__ in _PARTS_OF_A_SCENARIO else {"type": _name(value)} | public
-
-
-_PARTS_OF_A_SCENARIO = tuple(f"herdfilter.study.{name}" for name in ("scenario", "tables", "targets"))
-
-
-def _name(value: Any) -> str:
     cls = type(value)
-    return f"{cls.__module__}.{cls.__qualname__}"
+    return public if cls.__module__ in _TABLE_MODULES else {"type": f"{cls.__module__}.{cls.__qualname__}"} | public
+
+
+_TABLE_MODULES = tuple(f"herdfilter.study.{name}" for name in ("scenario", "tables", "targets"))
 
 
 def digest(value: Any) -> str:
     """Return a short text that tells values apart: name and text of a function, class or module, contents of anything else.
 
-    What comes with the package has its name only: its version is recorded.
+    A part of this package is told by its name, because the version of the package is recorded.
     """
     if isinstance(value, ModuleType):
         name = value.__name__
@@ -307,19 +293,18 @@ def _hash(text: str) -> str:
 
 
 def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
-    """Name what differs between two descriptions, ``steps: 100 there, 50 now``.
+    """Name the differences between two descriptions, as in ``steps: 100 there, 50 now``.
 
     A key that one of them lacks and that is empty in the other is no difference: it is newer than the one.
     """
+
+    def text(value: Any) -> str:
+        return "nothing" if value is None else shortened(json.dumps(value), 60)
+
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *(key for key in new if key not in old)]:
             if (old | new)[key] in (None, [], {}) and not (key in old and key in new):
                 continue
             yield from differences(old.get(key), new.get(key), f"{path}.{key}" if path else key)
     elif json.dumps(old) != json.dumps(new):
-        yield f"{path}: {_short(old)} there, {_short(new)} now"
-
-
-def _short(value: Any) -> str:
-    text = "nothing" if value is None else json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+        yield f"{path}: {text(old)} there, {text(new)} now"

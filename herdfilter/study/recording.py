@@ -1,4 +1,4 @@
-"""Recordings: the truth and the input of filters in a run, simulated from the model or real data."""
+"""Recordings: the truth and the input of filters in a run, simulated or real."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from herdfilter.tracking.simulation import simulate_scans
 __all__ = ["DataSet", "Recording"]
 
 Observations = Array | list[Array]
-"""An array of all steps (T, k); or a list of T scans (m, k), each with any number m of detections."""
+"""An array (T, k), or a list of T scans (m, k), each with any number m of detections."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,15 +30,15 @@ class Recording:
     Parameters
     ----------
     truth : ndarray, shape (T, d) or (T, targets, d)
-        States at steps 1 to T; of many targets, NaN where one is absent.
+        States at steps 1 to T; an absent one of many targets is NaN.
     observations : ndarray, shape (T, k), or list of T arrays, each (m, k)
-        NaN where nothing was observed; or scans, each with any number m of detections.
+        Observations, NaN for missing entries; or scans, each with any number m of detections.
     dt : float or ndarray of shape (T,)
         Time from one step to the next.
     controls : ndarray of shape (T, c), optional
         Control inputs of the transitions.
     sensors : sequence of Sensor, length T, optional
-        Sensor of each observation; the model's own observation functions unless given.
+        Sensor of each observation; the model observes unless given.
 
     Examples
     --------
@@ -134,18 +134,7 @@ class DataSet:
 
 
 def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
-    """Load the real data of a scenario; None if it is simulated.
-
-    Raises
-    ------
-    ValueError
-        If the function that loads them, or one of its arguments, is unknown (with the nearest known one), or if a folder is
-        given for a simulation.
-    TypeError
-        If it returns something else.
-    FileNotFoundError
-        If the folder does not hold the file.
-    """
+    """Load the real data of a scenario; None if it is simulated, which takes no folder."""
     if folder is not None and (not isinstance(folder, (str, Path)) or not str(folder)):
         raise ValueError(f"data: expected a folder, got {short_repr(folder)}")
     if scenario.data is None:
@@ -165,7 +154,7 @@ def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
 def record(
     scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator, steps: int | None = None
 ) -> Recording:
-    """Return the recording of one run, simulated with `rng` or the real one, or its first `steps` steps."""
+    """Return the recording of one run, simulated with `rng` or real, or its first `steps` steps."""
     if data is not None:
         recorded = data.recording if steps is None else data.recording.first(steps)
         if recorded.scans is not None or np.shape(recorded.observations)[1] > 0:

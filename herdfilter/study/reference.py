@@ -1,4 +1,4 @@
-"""References: the posterior of a run, exact or from very many particles, which estimates are compared with."""
+"""References: the posterior of a run, exact or from very many particles, for comparison with estimates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models import linear_chain
 from herdfilter.models.contract import ADDITIVE, OBSERVED, circular_dims, require, require_constant_noise
 from herdfilter.study import machine
-from herdfilter.study.machine import NUMBER, check_fits
+from herdfilter.study.machine import NUMBER_BYTES, check_fits
 from herdfilter.study.recording import Recording
 from herdfilter.study.scenario import Scenario
 
@@ -32,18 +32,10 @@ SNAPSHOTS = 10
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LineDensity:
-    """A density on the line, constant in each cell.
+    """A density on the line, constant in each cell."""
 
-    Attributes
-    ----------
-    edges : ndarray, shape (N + 1,)
-        Edges of the cells, increasing.
-    masses : ndarray, shape (N,)
-        Probability of each cell; they sum to 1.
-    """
-
-    edges: Array
-    masses: Array
+    edges: Array  # (N + 1,), increasing
+    masses: Array  # (N,), probability of each cell
 
     __repr__ = fields_in_line
 
@@ -52,41 +44,30 @@ class LineDensity:
 class Reference:
     """Posterior of one run.
 
-    Attributes
-    ----------
-    means : ndarray, shape (T, d)
-        Posterior means.
-    log_likelihood : float
-        Log-density of all observations.
-    error : ndarray, shape (T, d)
-        Standard error of `means`: zero where they are exact, NaN where it is unknown.
-    covariances : ndarray, shape (T, d, d), or None
-        Posterior covariances.
-    posteriors : dict
-        Place of a step, from 0 -> the exact posterior there, for a few steps (`snapshot_steps`); a grid has them in one
-        dimension only.
+    `error` is the standard error of the means: zero if they are exact, NaN if it is unknown. `posteriors` has the exact
+    posterior at a few steps (`snapshot_steps`), by their index from 0; a grid has them in one dimension only.
     """
 
-    means: Array
+    means: Array  # (T, d)
     log_likelihood: float
-    error: Array
-    covariances: Array | None = None
+    error: Array  # (T, d)
+    covariances: Array | None = None  # (T, d, d)
     posteriors: Mapping[int, GaussianMixture | LineDensity] = field(default_factory=dict)
 
     __repr__ = fields_in_line
 
     def sd(self, dims: Sequence[int]) -> float:
-        """Return the standard error of the means over `dims`, RMS over time, as errors of filters are taken."""
+        """Return the standard error of the means over `dims`, RMS over time."""
         return float(np.sqrt((self.error[:, list(dims)] ** 2).sum(axis=1).mean()))
 
 
 def snapshot_steps(steps: int, count: int = SNAPSHOTS) -> list[int]:
-    """Return up to `count` places of steps, from 0, evenly spaced and the last among them."""
+    """Return indices, from 0, of up to `count` evenly spaced steps, the last among them."""
     return sorted({-(-steps * (i + 1) // count) - 1 for i in range(count)}) if steps else []
 
 
 def to_arrays(reference: Reference) -> dict[str, Array]:
-    """Put a reference into arrays of numbers; its posteriors must be densities on the line."""
+    """Return a reference, whose posteriors are densities on the line, as arrays of numbers."""
     arrays = {name: np.asarray(getattr(reference, name)) for name in ("means", "error", "log_likelihood")}
     if reference.covariances is not None:
         arrays["covariances"] = reference.covariances
@@ -99,7 +80,7 @@ def to_arrays(reference: Reference) -> dict[str, Array]:
 
 
 def from_arrays(arrays: Mapping[str, Array], steps: int, dim: int) -> Reference:
-    """Make a reference of `steps` steps in `dim` dimensions from arrays; KeyError or ValueError if they are of another."""
+    """Return the reference of arrays; KeyError or ValueError unless it has `steps` steps and `dim` dimensions."""
     covariances, posteriors = None, {}
     if "covariances" in arrays:
         covariances = as_array("covariances", arrays["covariances"], (steps, dim, dim))
@@ -168,7 +149,7 @@ def _large(
 
 
 def filter_for(names: str | Sequence[str], model: Any) -> FilterFactory:
-    """Return the first of these filters of the catalogue that supports the model; without one raise the last one's error."""
+    """Return the first of these filters of the catalogue that supports the model, or raise the last one's error."""
     names = [names] if isinstance(names, str) else list(names)
     for name in names:
         build = resolve_filters(name)[name]
@@ -199,7 +180,7 @@ def _grid_or_large(
     repeats: int = 2,
     filter: str | Sequence[str] = "bootstrap",  # noqa: A002
 ) -> Reference:
-    """Compute it on the grid that the model has as `grid`, keys of type ``grid``; with many particles if that fails."""
+    """Compute the posterior on the grid that the model names in `grid`; with many particles if that fails."""
     grid = getattr(model, "grid", None)
     if grid is not None:
         with suppress(ValueError):  # too coarse for the noise, or left by the state
@@ -208,7 +189,7 @@ def _grid_or_large(
 
 
 def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Reference:
-    """Compute it by a Kalman filter, exact for a linear Gaussian model; the matrices are read off its mean functions."""
+    """Compute the posterior of a linear Gaussian model by a Kalman filter, with the matrices of its mean functions."""
     require(model, "the Kalman reference", (*ADDITIVE, *OBSERVED))
     require_constant_noise(model, "the Kalman reference")
     x, P = model.initial.mean, model.initial.covariance
@@ -238,7 +219,7 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
 
 
 def _affine(dim: int, function: Callable[..., Array], *arguments: Any) -> tuple[Array, Array]:
-    """Return matrix and offset of a function of states (n, dim) that is affine in them."""
+    """Return matrix and offset of an affine function of states (n, dim)."""
     probes = np.vstack([np.zeros(dim), np.eye(dim), np.full(dim, -2.0)])
     values = np.asarray(function(probes, *arguments), dtype=float)
     offset, matrix = values[0], (values[1:-1] - values[0]).T
@@ -261,7 +242,7 @@ CACHE_VERSION = 4  # to be raised when `to_arrays` changes
 
 
 def compute_reference(scenario: Scenario, model: Any, recording: Recording, rng: np.random.Generator) -> Reference | None:
-    """Compute the reference of one run, or take it from the cache; None if the scenario has none."""
+    """Compute the reference of one run, or read it from the cache; None if the scenario does not ask for one."""
     if scenario.reference is None:
         return None
     function, keywords = reference_function(scenario)
@@ -290,7 +271,7 @@ def reference_function(scenario: Scenario) -> tuple[Callable[..., Reference], di
 
 
 def check_reference(scenario: Scenario) -> None:
-    """Raise ValueError if the scenario's ``[reference]`` has an unknown type or key, or a value that does not fit."""
+    """Raise ValueError if ``[reference]`` has an unknown type or key, or a wrong value."""
     if scenario.reference is None:
         return
     function, keywords = reference_function(scenario)
@@ -311,14 +292,14 @@ def check_reference(scenario: Scenario) -> None:
 def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
     """Raise the errors that the reference of every run would raise, at the `first` step of one.
 
-    With many particles the filter is only built, with few: it may lose the target in any run without a fault of its own.
+    A filter with many particles is only built: it may lose the target in any run.
     """
     if scenario.reference is None:
         return
     function, keywords = reference_function(scenario)
     if "n" in keywords:
         n = keywords["n"]
-        check_fits("[reference] n", f"{n} particles in {model.dim} dimensions", n * (model.dim + 1) * NUMBER)
+        check_fits("[reference] n", f"{n} particles in {model.dim} dimensions", n * (model.dim + 1) * NUMBER_BYTES)
         with prefix_errors("[reference]: "):
             filter_for(keywords.get("filter", "bootstrap"), model)
     else:
@@ -328,7 +309,7 @@ def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
                 raise ValueError(f"[reference] points: expected a number, or one a dimension, got {short_repr(points)}")
             counts = [points] * model.dim if isinstance(points, int) else points
             total = math.prod(check_count("[reference] points", count, most=None) for count in counts)
-            check_fits("[reference] points", f"{total} in {model.dim} dimensions", total * (model.dim + 1) * NUMBER)
+            check_fits("[reference] points", f"{total} in {model.dim} dimensions", total * (model.dim + 1) * NUMBER_BYTES)
         with prefix_errors("[reference]: "):
             function(model, first, np.random.default_rng(0), **keywords)
     if scenario.reference["type"] in CACHED_TYPES:
@@ -337,10 +318,7 @@ def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
 
 @once
 def _draws_at_random(name: str) -> bool:
-    """Return True if a filter of the catalogue converges to the posterior with n, and uses its generator.
-
-    It is tried on a model that every filter supports. The first step may draw the initial particles; the second counts.
-    """
+    """Return True if a filter of the catalogue is a particle filter whose second step, on a chain, uses its generator."""
     if catalogue()[name].get("filter", "ParticleFilter") != "ParticleFilter":
         return False
     rng, states = np.random.default_rng(0), []

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-__all__ = ["StudyResult", "Trace", "Trajectory"]
+__all__ = ["StudyResult", "Trajectory"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,19 +42,18 @@ class Trajectory:
     reference : Reference or None
     n_particles : int
     estimates : dict
-        Filter name -> posterior means (T, d), of the filters that did not fail. Of many targets (T, labels, d), NaN where
-        a label has no estimate; labels are in the order of their first appearance.
+        Filter name -> posterior means (T, d), of the filters that did not fail. For many targets (T, labels, d), NaN if a
+        label has no estimate; labels are in the order of their first appearance.
     particles, weights : dict
         Filter name -> particles (T, n, d) and their weights (T, n), of the filters that keep them.
     positions : list of ndarray, each (k, 2), or None
-        Detections of every scan in the plane that is drawn; None where they do not lie in a plane.
+        Detections of every scan in the plane that is drawn; None if they do not lie in a plane.
 
     Examples
     --------
     >>> from herdfilter.study.engine import run_study
     >>> from herdfilter.study.plan import plan_study
-    >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
-    >>> trajectory = result.trajectory
+    >>> trajectory = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1)).trajectory
     >>> trajectory.estimates["bootstrap"].shape, trajectory.particles["bootstrap"].shape
     ((100, 2), (100, 20, 2))
     """
@@ -100,17 +99,7 @@ class Trajectory:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace:
-    """Median over runs of the error at every step (T,), against truth and reference (None without one).
-
-    Of many targets the error against the truth is the GOSPA distance.
-
-    Examples
-    --------
-    >>> from herdfilter.study.results import Trace
-    >>> trace = Trace(truth=np.array([0.9, 1.1]), reference=np.array([0.2, 0.1]))
-    >>> trace.reference.tolist()
-    [0.2, 0.1]
-    """
+    """Median over runs of the error at every step (T,), to truth (GOSPA for many targets) and reference (None without)."""
 
     truth: Array
     reference: Array | None
@@ -128,8 +117,8 @@ class StudyResult:
     runs : pandas.DataFrame
         One row per filter, particle count and run (see `herdfilter.compare`).
     series : mapping
-        (filter, n) -> name -> array (runs, T) in the order of the runs; rows of failed runs are NaN, and a filter all of
-        whose runs failed is left out. Each array is read when it is asked for.
+        (filter, n) -> name -> array (runs, T), read when it is asked for; rows of failed runs are NaN, and a filter all of
+        whose runs failed is left out.
     trajectory : Trajectory
         The first run.
     description : mapping
@@ -162,7 +151,7 @@ class StudyResult:
 
     @cached_property
     def models(self) -> pd.DataFrame | None:
-        """One row per filter and particle count, over the models of a family (see `over_models`); None of one model."""
+        """One row per filter and particle count, over the models of a family (see `over_models`); None for one model."""
         return None if self.study.family is None else over_models(self.runs)
 
     @property
@@ -177,19 +166,17 @@ class StudyResult:
 
     @cached_property
     def traces(self) -> dict[Key, Trace]:
-        """(filter, n) -> `Trace`, over the runs that did not fail."""
-        return {key: _median_errors(series) for key, series in self.series.items()}
-
-
-def _median_errors(series: Mapping[str, Array]) -> Trace:
-    """Return medians over the runs; a reference counts only if some run has it at every step."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # steps without any reference: NaN
-        if "gospa" in series:
-            return Trace(np.nanmedian(series["gospa"], axis=0), None)
-        medians = {name: np.sqrt(np.nanmedian(series[name], axis=0)) for name in ("truth", "reference") if name in series}
-    reference = medians.get("reference")
-    return Trace(medians["truth"], reference if reference is not None and np.isfinite(reference).all() else None)
+        """(filter, n) -> `Trace`, over the runs that did not fail; a reference counts if it has medians at all steps."""
+        traces = {}
+        for key, series in self.series.items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # steps without any reference: NaN
+                known = [name for name in ("gospa", "truth", "reference") if name in series]
+                medians = {name: np.nanmedian(series[name], axis=0) for name in known}
+            reference = np.sqrt(medians.get("reference", np.nan))
+            truth = medians["gospa"] if "gospa" in medians else np.sqrt(medians["truth"])
+            traces[key] = Trace(truth, reference if np.isfinite(reference).all() else None)
+        return traces
 
 
 READINGS: tuple[Callable[[Array], Array], ...] = (
@@ -206,8 +193,7 @@ _SAME_PLACE = 1e-9
 def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Array] | None:
     """Return the detections of every scan as positions (k, 2) in the plane of two dimensions of the state.
 
-    The model's own observations of the true states, without noise, decide among the `READINGS`, wherever the sensor stands.
-    None if no reading fits, or the model has no such observations.
+    The model's observations of the true states, without noise, decide among the `READINGS`; None if no reading fits.
     """
     dim = recording.truth.shape[-1]
     if recording.scans is None or max(plane) >= dim or not hasattr(model, "observation_mean"):
@@ -225,7 +211,7 @@ def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Ar
 
 
 def feed(particle_filter: Any, recording: Recording, keep_particles: bool = False) -> Any:
-    """Run a filter over a recording; particles are asked for where the filter can keep them."""
+    """Run a filter over a recording; it keeps its particles if that is asked for and it can."""
     can_keep = keep_particles and "keep_particles" in inspect.signature(particle_filter.run).parameters
     observations, options = recording.input
     return particle_filter.run(observations, **options, **({"keep_particles": True} if can_keep else {}))

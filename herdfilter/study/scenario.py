@@ -28,24 +28,18 @@ process_variance = 10.0       # further keys are keyword arguments of the class;
 [truth]                       # of a simulation
 initial = [0.1]               # state at step 0; drawn from the model's initial distribution unless given
 
-[targets]                     # many of them, which [model], a WithClutter, observes in scans; see targets.Targets
+[targets]                     # many, which [model], a WithClutter, observes in scans; further keys: `Targets`
 cutoff = 100.0                # of GOSPA and OSPA: an estimate farther away does not belong to the target
-survival_probability = 0.99
-noise = true                  # the true targets have the model's noise
-gospa_order = 2.0
-ospa_order = 1.0
 
-[[targets.births]]            # where one may be born at every step; the trackers know it
+[[targets.births]]            # places of birth: `BirthPlace`; or one table [targets.births]: `Anywhere`
 probability = 0.03
 mean = [0.0, 0.0]
-sd = [10.0, 10.0]             # or one table [targets.births] with mean, sd, expected: born at detections of no track
+sd = [10.0, 10.0]
 
-[[targets.tracks]]            # a target of the truth; without any, they are drawn from the births in each run
-initial = [0.0, 1.0]          # state at step `at`
-sd = [1.0, 0.1]               # by which it differs from run to run; 0 unless given
-first = 1                     # step of its first detection
-last = 70                     # to the end unless given
-at = 0                        # the step before `first` unless given; from a later one, simulated back in time too
+[[targets.tracks]]            # targets of the truth: `TrueTrack`; without any, they are drawn from the births in each run
+initial = [0.0, 1.0]
+first = 1
+last = 70
 
 [data]                        # real data instead of a simulation, from a function that returns a recording.DataSet
 type = "mymodule:load"        # of a module under imports; as herdfilter.study.data.plaza:load_plaza
@@ -112,12 +106,12 @@ DEPTH = 50
 _DOTTED = re.compile(rf"""(?<![\w.-])(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\w-]++)[ \t]*+\.[ \t]*+){{{DEPTH}}}""")
 _TOO_DEEP = f"expected tables and lists nested at most {DEPTH} deep, got deeper ones"
 
-Count = Annotated[int, partial(check_count, most=None)]  # what no memory could hold is refused beside the model
+Count = Annotated[int, partial(check_count, most=None)]  # memory is checked beside the model
 LabelList = Annotated[tuple[str, ...], each(check_label)]
 
 
 def check_error_dims(name: str, dims: Any) -> None:
-    """Raise ValueError unless these are dimensions, each once."""
+    """Raise ValueError unless `dims` are different dimensions."""
     each(partial(check_count, minimum=0))(name, dims)
     if not dims:
         raise ValueError(f"{name}: expected at least one dimension, got none; leave it out for all")
@@ -221,14 +215,14 @@ class Scenario:
             return self.modules.resolve(name)
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Import in a worker, too, what defines the recorded data that a study holds beside its scenario."""
+        """Import the module of the recorded data in a worker, too: a study holds data beside its scenario."""
         vars(self).update(state)
         if self.data is not None:
             with suppress(Exception):
                 _ = self.data_loader
 
     def dims(self, dim: int) -> tuple[int, ...]:
-        """Dimensions whose error counts, of a state of `dim` dimensions."""
+        """Return the dimensions whose error counts, of a state of `dim` dimensions."""
         return tuple(range(dim)) if self.error_dims is None else self.error_dims
 
     def steps_of(self, model: Any) -> int:
@@ -237,14 +231,12 @@ class Scenario:
 
     @property
     def plane(self) -> tuple[int, int]:
-        """Dimensions in which a path is drawn: the first two whose error counts, where there are two."""
+        """Dimensions in which a path is drawn: the first two whose error counts, if there are two."""
         i, j = self.error_dims[:2] if self.error_dims and len(self.error_dims) > 1 else (0, 1)
         return i, j
 
     def build_model(self, **arguments: Any) -> Any:
-        """Build the model from its table; `arguments` are what real data brings along (such as beacons), or a seed.
-
-        Of a family, the first model unless `arguments` have another seed.
+        """Build the model from its table, with further `arguments` of real data (such as beacons) or the seed in a family.
 
         Raises
         ------
@@ -259,7 +251,7 @@ class Scenario:
         with _blamed_on(f"{self.name}.toml: model type"):
             cls = self.modules.resolve(name)
         with _blamed_on(f"{self.name}.toml: model {short_repr(name)}"):
-            if isinstance(keywords.get("model"), str):  # of one target, without the clutter
+            if isinstance(keywords.get("model"), str):  # within the clutter
                 keywords["model"] = evaluate(keywords["model"], self.modules)
             check_keywords("arguments", cls, keywords)
             model = cls(**keywords)
@@ -269,13 +261,13 @@ class Scenario:
 
 @contextmanager
 def _blamed_on(part: str) -> Iterator[None]:
-    """Put the name of a part before whatever is raised for it."""
+    """Put the name of a part before the text of an error."""
     try:
         yield
     except (FileNotFoundError, TypeError, ValueError) as error:
         kind = next(kind for kind in (FileNotFoundError, TypeError, ValueError) if isinstance(error, kind))
         raise kind(f"{part}: {error}") from error
-    except (Exception, SystemExit) as error:  # what a class does with arguments that do not fit
+    except (Exception, SystemExit) as error:  # raised by a class for arguments that do not fit
         raise ValueError(f"{part}: {type(error).__name__}: {error}") from error
 
 
@@ -333,7 +325,7 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
 
 
 def scenario_from_table(path: Path, table: dict[str, Any]) -> Scenario:
-    """Make a scenario of the table of its file."""
+    """Return the scenario of the table of its file."""
     level: list[Any] = [table]
     for _ in range(DEPTH):
         below = [item for one in level for item in (one.values() if isinstance(one, dict) else one)]
@@ -344,7 +336,7 @@ def scenario_from_table(path: Path, table: dict[str, Any]) -> Scenario:
 
 
 def check_beside_model(scenario: Any, dim: int) -> None:
-    """Raise ValueError if labels, dimensions of the error or the true state are none of a model of `dim` dimensions."""
+    """Raise ValueError unless labels, dimensions of the error and true states fit a model of `dim` dimensions."""
     for i in scenario.error_dims or ():
         if i >= dim:
             raise ValueError(f"error_dims: expected indices from 0 to {dim - 1}, got {i}")

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Pairs:
-    """Errors of filters in the same runs: every ratio that is shown, its interval, and what they claim come from here.
+    """Errors of filters in the same runs, the source of every ratio, interval and claim.
 
-    `losses` has a row for each run and a column for each filter and particle count, infinite where a run failed; so has
-    `errors`, but of a family a row for each model, the median over its runs.
+    `losses` has a row for each run and a column for each filter and particle count, infinite if the run failed; `errors` is
+    the same, but for a family it has a row for each model, the median over its runs.
     """
 
     def __init__(self, table: pd.DataFrame) -> None:
@@ -32,19 +32,19 @@ class Pairs:
         self.errors = self._of_units(self.losses)
 
     def by_run(self, own: Any, base: Any) -> pd.Series[float]:
-        """Divide errors, of a filter and particle count each, run by run; runs that failed in both are left out."""
+        """Divide errors, each of a filter and particle count, run by run; runs that failed in both are left out."""
         import pandas as pd
 
         first, second = (self.losses[key].to_numpy(dtype=np.float64) for key in (own, base))
         return pd.Series(paired_ratios(first, second), self.losses.index).dropna()
 
     def ratios(self, own: Any, base: Any) -> pd.Series[float]:
-        """Return these ratios; of a family one for each model at which `base` did not fail, the median over its runs."""
-        ratios = self._of_units(self.by_run(own, base))
+        """Return these ratios; for a family one for each model at which `base` did not fail, the median over its runs."""
+        ratios: pd.Series[float] = self._of_units(self.by_run(own, base))
         return ratios[np.isfinite(self.errors[base][ratios.index])] if self._family else ratios
 
     def compare(self, own: Any, base: Any, level: float = 0.95) -> dict[str, float]:
-        """Return ratio and difference of errors with intervals, and who is better, as `summarise` has them."""
+        """Return ratio and difference of errors with intervals, and the sign `better`, as `summarise` has them."""
         if self._family:
             row = geometric_mean("ratio", self.ratios(own, base).to_numpy(), level)
         else:
@@ -76,20 +76,18 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
         ``runs``, ``models``, ``failures``
             Number of runs, of models in a family, and of runs that failed.
         ``rmse``, ``reference_error``, ``anees``, ...
-            The columns of `herdfilter.study.columns`, each summarised as it says there; ``_low`` and ``_high`` are the
-            ends of its interval, ``_median`` (with ends) its median, ``_band_low`` and ``_band_high`` the chi-square band.
+            The columns of `herdfilter.study.columns`, NaN if the table lacks them; ``_low`` and ``_high`` are the ends of
+            the interval, ``_median`` (with ends) is the median, ``_band_low`` and ``_band_high`` are the chi-square band.
             The band of ``anees`` is that of a single step, the worst case of dependence in time; innovations of a right
             filter are independent, and the band of ``nis`` counts all entries observed.
         ``ratio``, ``ratio_low``, ``ratio_high``, ``baseline``
             Median over runs of the error divided by the baseline's in the same run with as many particles, its interval,
             and the baseline's name. Errors are to the reference if there is one, else to the truth. A failed run loses to
-            one that did not: its ratio is infinite. Of a family as in `over_models`.
+            one that did not: its ratio is infinite. For a family as in `over_models`.
         ``better``
-            -1 where the interval of the ratio lies below 1: a gain is shown. 1 where it lies above, else 0.
+            -1 if the interval of the ratio lies below 1: a gain is shown. 1 if it lies above, else 0.
         ``difference``, ``difference_low``, ``difference_high``
-            Likewise the error minus the baseline's; not of a family, whose models have units of their own.
-
-        Columns of measures that the table lacks are NaN.
+            The error minus the baseline's, likewise; not for a family, whose models differ in units.
 
     Examples
     --------
@@ -124,7 +122,7 @@ def check_runs(table: Any) -> None:
 
 
 def baseline_of(table: pd.DataFrame, baseline: str | None = None) -> str:
-    """Return the filter that ratios refer to: ``bootstrap``, or else the first, unless given."""
+    """Return the filter that ratios refer to: ``bootstrap``, else the first, unless given."""
     check_runs(table)
     names = list(dict.fromkeys(table["filter"]))
     first = "bootstrap" if "bootstrap" in names else names[0]
@@ -132,10 +130,7 @@ def baseline_of(table: pd.DataFrame, baseline: str | None = None) -> str:
 
 
 def verdict(summary: pd.DataFrame) -> str:
-    """Say in one sentence which filter did best at the largest particle count.
-
-    A gain over the baseline is claimed only where it is shown (`Pairs.compare`).
-    """
+    """Name, in one sentence, the best filter at the largest particle count; claim a gain only if it is shown."""
     n = summary["n_particles"].max()
     measure = error_measure(summary)
     error = error_text(measure, "against")
@@ -156,17 +151,17 @@ def verdict(summary: pd.DataFrame) -> str:
 
 
 def interval_text(row: pd.Series[Any], units: str) -> str:
-    """Name the interval of a ratio, in the digits of the tables."""
+    """Write the interval of a ratio in words."""
     if np.isnan(row["ratio_low"]):
         return f"too few {units} for an interval"
     return f"95 % interval {digits(row['ratio_low'])} to {digits(row['ratio_high'])}"
 
 
 def claims(table: pd.DataFrame, baseline: str | None = None, level: float = 0.95, simultaneous: bool = True) -> pd.DataFrame:
-    """Compare filters pair by pair, and say which is better where the paired interval shows it.
+    """Compare filters pair by pair, and name the better one if the paired interval shows it.
 
     The median over runs of the ratio of two errors in the same run has an exact interval between order statistics (Thompson
-    1936). A claim says that in more than half of all runs one filter has the smaller error; of a family, that its error is
+    1936). A claim says that in more than half of all runs one filter has the smaller error; for a family, that its error is
     smaller in the geometric mean over models (`over_models`).
 
     Parameters
@@ -176,10 +171,9 @@ def claims(table: pd.DataFrame, baseline: str | None = None, level: float = 0.95
     baseline : str, optional
         Compare with this filter only; else every filter with every other.
     level : float
-        Probability that no claim is false: of all those in the result together if `simultaneous`, else of each by itself.
+        Probability that no claim is false.
     simultaneous : bool
-        Raise the level of each interval so that `level` holds for the whole result (Bonferroni). Without it, of many
-        comparisons of equal filters up to one in ``1 / (1 - level)`` ends in a claim.
+        `level` holds for the whole result (Bonferroni), not only for each claim by itself.
 
     Returns
     -------
@@ -189,13 +183,13 @@ def claims(table: pd.DataFrame, baseline: str | None = None, level: float = 0.95
         ``n_particles``, ``a``, ``b``
             Particle count and the two filters.
         ``runs``, ``failures_a``, ``failures_b``
-            Number of runs compared (of models in a family, each by the median over its runs), and of those that failed. A
-            failed run loses to one that did not; a run in which both failed, or without an error, is left out.
+            Number of runs compared (of models in a family, each by the median over its runs), and of failed ones. A failed
+            run loses to one that did not; a run in which both failed, or without an error, is left out.
         ``ratio``, ``ratio_low``, ``ratio_high``, ``difference``, ``difference_low``, ``difference_high``
             The error of `a` divided by, and minus, that of `b`, as in `summarise`; ends are NaN where there are too few
             runs, and may be infinite where runs failed.
         ``better``
-            The filter claimed to be better; empty where the interval of the ratio holds 1, or there is none.
+            The filter claimed to be better; empty without an interval, or if it holds 1.
 
     Examples
     --------
@@ -254,27 +248,19 @@ def over_time(
     pandas.DataFrame
         One row per filter, particle count and step.
 
-        ``filter``, ``n_particles``, ``step``, ``runs``
-            Where, and the number of runs that got there.
-        ``rmse``, ``rmse_median``, ``rmse_low``, ``rmse_high``
-            Distance to the truth: root mean square over runs, median, and ends of the band between quantiles.
-        ``reference_error``, ...
-            Likewise to the reference.
-        ``gospa``, ``gospa_median``, ``gospa_low``, ``gospa_high``
-            Of many targets the GOSPA distance: mean over runs, median, and ends of the band between quantiles; likewise
-            ``ospa``, and ``cardinality``, the number of estimates minus that of targets.
-        ``ess_median``, ``ess_low``, ``ess_high``
-            Effective sample size.
-        ``nees``, ``nees_median``, ``nees_low``, ``nees_high``, ``nees_band_low``, ``nees_band_high``
-            Normalised estimation error squared over its degrees of freedom: mean over runs, median, ends of the band between
-            quantiles, and the chi-square band of the mean of a consistent Gaussian filter; runs are independent, so that
-            this has runs times d degrees of freedom.
-        ``nis``, ...
-            Likewise the normalised innovation squared.
-        ``energy_distance_median``, ``energy_distance_low``, ``energy_distance_high``
-            At the steps that have it.
+        ``runs``
+            Number of runs that got to the step.
+        ``rmse``, ``reference_error``
+            Distance to truth and reference, root mean square over runs.
+        ``gospa``, ``ospa``, ``cardinality``
+            For many targets the distances of sets, and the number of estimates minus that of targets, means over runs.
+        ``nees``, ``nis``, ``nees_band_low``, ``nees_band_high``, ...
+            Normalised squares of estimation errors and innovations over their degrees of freedom, mean over runs, and the
+            chi-square band of the mean of a consistent Gaussian filter; NEES has runs times d degrees of freedom.
+        ``rmse_median``, ``rmse_low``, ``rmse_high``, ...
+            Median and ends of the band between quantiles; likewise of the others, ``ess`` and ``energy_distance``.
 
-        NaN where no run has a value.
+        NaN if no run has a value.
 
     Examples
     --------
@@ -289,12 +275,11 @@ def over_time(
 
     frames = []
     for (name, n), named in series.items():
-        main = AllRuns(named, quantiles, level).main
-        steps = np.shape(main)[1]
-        columns: dict[str, Any] = {"filter": name, "n_particles": n, "step": np.arange(1, steps + 1)}
-        columns["runs"] = np.isfinite(main).sum(axis=0)
+        runs = AllRuns(named, quantiles, level)
+        columns: dict[str, Any] = {"filter": name, "n_particles": n, "step": np.arange(1, np.shape(runs.main)[1] + 1)}
+        columns["runs"] = np.isfinite(runs.main).sum(axis=0)
         for one in SERIES:
             if one.over_time is not None:
-                columns |= one.over_time(one.name, AllRuns(named, quantiles, level))
+                columns |= one.over_time(one.name, runs)
         frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

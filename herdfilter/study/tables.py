@@ -1,8 +1,7 @@
 """Tables of a TOML file as frozen dataclasses, and the smaller tables of a scenario.
 
-A table becomes the dataclass whose fields are its keys (`structured`). Each field says in its annotation how it is checked,
-``Annotated[int, check_count]``; the dataclass checks them all when it is made (`check_fields`), by a file or by a caller. An
-error names table and key: ``[divergence] rmse_above: expected a positive finite number, got -1``.
+A table becomes the dataclass whose fields are its keys (`structured`). The annotation of a field holds its check,
+``Annotated[int, check_count]``, and the dataclass runs all checks when it is made (`check_fields`), by a file or a caller.
 """
 
 from __future__ import annotations
@@ -11,46 +10,37 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from types import UnionType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from herdfilter._checks import as_number, as_positive, check_count, one_of, short_repr
 from herdfilter.catalogue.expressions import check_keywords
 
+T = TypeVar("T")
 
-def structured(where: str, cls: Any, table: Mapping[str, Any], **given: Any) -> Any:
-    """Make a dataclass from a table, called `where` in errors; tables and lists of tables in it become dataclasses, too.
 
-    Parameters
-    ----------
-    where : str
-        Name of the table as it stands in the file, such as ``[targets]``.
-    cls : type
-        The dataclass.
-    table : mapping
-        The keys and values of the file.
-    **given
-        Fields that do not come from the table, and may not stand in it.
+def structured(where: str, cls: type[T], table: Mapping[str, Any], **given: Any) -> T:
+    """Return the dataclass of a table, called `where` in errors, as ``[targets]``; tables in it become dataclasses, too.
+
+    The fields `given` do not come from the table, and may not stand in it.
     """
     check_keywords(where, cls, table, taken=given)
-    place = f"{where.strip('[]')}." if where.startswith("[") else ""
-    hints = get_type_hints(cls)
-    return cls(**{key: _field(place + key, value, hints[key]) for key, value in table.items()}, **given)
-
-
-def _field(path: str, value: Any, hint: Any) -> Any:
-    """Return the value of a field: a dataclass for a table, a tuple for a list, if the annotation allows for them."""
-    for kind in get_args(hint) if isinstance(hint, UnionType) else (hint,):
-        if isinstance(value, dict) and is_dataclass(kind):
-            return structured(f"[{path}]", kind, value)
-        if isinstance(value, list) and get_origin(kind) is tuple:
-            inner = get_args(kind)[0]
-            tables = is_dataclass(inner)
-            return tuple(structured(f"[[{path}]]", inner, v) if tables and isinstance(v, dict) else v for v in value)
-    return value
+    hints, found = get_type_hints(cls), dict(table)
+    for key, value in table.items():
+        path = f"{where.strip('[]')}.{key}" if where.startswith("[") else key
+        for kind in get_args(hints[key]) if isinstance(hints[key], UnionType) else (hints[key],):
+            if isinstance(value, dict) and is_dataclass(kind):
+                found[key] = structured(f"[{path}]", cast("type[Any]", kind), value)
+            elif isinstance(value, list) and get_origin(kind) is tuple:
+                inner = get_args(kind)[0]
+                named = f"[[{path}]]"
+                found[key] = tuple(
+                    structured(named, inner, one) if is_dataclass(inner) and isinstance(one, dict) else one for one in value
+                )
+    return cls(**found, **given)
 
 
 def check_fields(where: str, instance: Any) -> None:
-    """Check each field of a dataclass as its annotation says; None is allowed where it is the default."""
+    """Check each field of a dataclass as its annotation says; None is allowed if it is the default."""
     hints = get_type_hints(type(instance), include_extras=True)
     for one in fields(instance):
         value = getattr(instance, one.name)
@@ -79,7 +69,7 @@ def check_typed_table(name: str, value: Any) -> None:
 
 
 def each(check: Callable[[str, Any], Any]) -> Callable[[str, Any], None]:
-    """Return a check of a list, whose entries pass `check`."""
+    """Return a check that a value is a list whose entries pass `check`."""
 
     def check_all(name: str, values: Any) -> None:
         if not isinstance(values, (tuple, list)):
@@ -96,7 +86,7 @@ def choice(*known: str) -> Callable[[str, Any], Any]:
 
 
 def made(cls: type, several: bool = False) -> Callable[[str, Any], None]:
-    """Return a check that a value is an instance of a class, which a file writes as a table; or that it lists several."""
+    """Return a check that a value is an instance of a class, a table in a file; or a list of `several`."""
 
     def check(name: str, value: Any) -> None:
         values = value if several and isinstance(value, (tuple, list)) else (value,)
@@ -112,15 +102,7 @@ as_share = partial(as_number, expected="a number above 0 and up to 1", fits=lamb
 
 @dataclass(frozen=True)
 class Divergence:
-    """When a run counts as diverged: RMSE against the truth over the final part of the steps above a bound.
-
-    Parameters
-    ----------
-    rmse_above : float
-        Bound, in the unit of the error.
-    final_part : float
-        Fraction of the steps looked at, in (0, 1].
-    """
+    """Bound, in the unit of the error, on the RMSE to the truth over the final part of the steps, a fraction in (0, 1]."""
 
     rmse_above: Annotated[float, as_positive]
     final_part: Annotated[float, as_share] = 0.25
@@ -131,30 +113,10 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Published:
-    """A figure from the literature that a filter should reproduce.
+    """A figure from the literature that a filter should reproduce; `scenario` explains the keys.
 
-    Parameters
-    ----------
-    filter : str
-        Name of the filter, or ``"reference"`` for the scenario's reference.
-    n_particles : int
-        Particle count; without meaning for the reference.
-    value, tolerance : float
-        The figure, and how far from it ours may be.
-    source : str
-        Where it stands.
-    measure : {"rmse", "mean_component_rmse"}
-        The column ``rmse``; or the root mean square over the error dimensions at every step, averaged over the steps.
-    statistic : {"mean", "median", "rms"}
-        Statistic over the runs.
-    runs : int
-        Number of runs.
-    steps : int, optional
-        Number of steps; the scenario's unless given.
-    skip : int
-        Steps at the start that do not count.
-    model : mapping
-        Keys of ``[model]`` that differ from the scenario's.
+    The measure ``mean_component_rmse`` is the root mean square over the error dimensions at every step, averaged over the
+    steps; a reference has no particle count.
     """
 
     filter: Annotated[str, check_text]
@@ -172,4 +134,4 @@ class Published:
     def __post_init__(self) -> None:
         check_fields("[[published]] ", self)
         if not self.source:
-            raise ValueError("[[published]] source: expected where the figure stands, got ''")
+            raise ValueError("[[published]] source: expected the place of the figure, got ''")

@@ -23,7 +23,7 @@ Order = Annotated[float, partial(as_number, expected="a number from 1 to 100", f
 
 @dataclass(frozen=True)
 class BirthPlace:
-    """Where a target may be born at every step: an entry of ``[[targets.births]]``.
+    """A place where a target may be born at every step: an entry of ``[[targets.births]]``.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class BirthPlace:
 
 @dataclass(frozen=True)
 class Anywhere:
-    """Births wherever a detection belongs to no track: the table ``[targets.births]``; see `BirthFromMeasurements`.
+    """Births at detections that belong to no track: the table ``[targets.births]``; see `BirthFromMeasurements`.
 
     Parameters
     ----------
@@ -68,8 +68,7 @@ class Anywhere:
     Examples
     --------
     >>> from herdfilter.study.targets import Anywhere
-    >>> births = Anywhere(expected=0.1, mean=[0.0, 0.0], sd=[100.0, 5.0])
-    >>> births.most  # of a single detection, the largest probability of a birth
+    >>> Anywhere(expected=0.1, mean=[0.0, 0.0], sd=[100.0, 5.0]).most
     0.1
     """
 
@@ -96,9 +95,9 @@ class TrueTrack:
     initial : sequence of float
         State at step `at`.
     sd : sequence of float, optional
-        Standard deviations by which it differs from run to run; it does not unless given.
+        Standard deviations of `initial` from run to run; 0 unless given.
     first, last : int
-        Steps from which and to which the target is there; to the end unless given.
+        First and last step with the target; the end unless given.
     at : int, optional
         The step before `first` unless given; from a later step the target is simulated back in time, too.
 
@@ -130,10 +129,9 @@ class Targets:
     Parameters
     ----------
     births : sequence of BirthPlace, or Anywhere
-        Where targets appear; trackers know it.
+        Births of targets; trackers know them.
     cutoff : float
-        Distance from which an estimate does not belong to a target, for all distances between sets; in the unit of the
-        error.
+        Distance, in the unit of the error, from which an estimate does not belong to a target in GOSPA and OSPA.
     survival_probability : float
         Probability that a target survives a step; trackers know it.
     tracks : sequence of TrueTrack
@@ -146,11 +144,9 @@ class Targets:
     Examples
     --------
     >>> from herdfilter.study.targets import BirthPlace, Targets, TrueTrack
-    >>> births = (BirthPlace(0.02, mean=[0.0, 0.0], sd=[50.0, 5.0]),)
-    >>> tracks = (TrueTrack([0.0, 1.0]), TrueTrack([10.0, -1.0], first=5))
-    >>> targets = Targets(births, cutoff=20.0, tracks=tracks)
-    >>> [track.first for track in targets.tracks], targets.survival_probability
-    ([1, 5], 0.99)
+    >>> targets = Targets((BirthPlace(0.02, mean=[0.0, 0.0], sd=[50.0, 5.0]),), cutoff=20.0, tracks=(TrueTrack([0.0, 1.0]),))
+    >>> targets.tracks[0].first, targets.survival_probability
+    (1, 0.99)
     """
 
     births: tuple[BirthPlace, ...] | Anywhere
@@ -171,8 +167,8 @@ class Targets:
     def for_tracker(self) -> dict[str, Any]:
         """Return the arguments ``birth`` and ``survival_probability`` of a tracker."""
         births = self.births
-        told = births.for_tracker() if isinstance(births, Anywhere) else [one.for_tracker() for one in births]
-        return {"birth": told, "survival_probability": self.survival_probability}
+        birth = births.for_tracker() if isinstance(births, Anywhere) else [one.for_tracker() for one in births]
+        return {"birth": birth, "survival_probability": self.survival_probability}
 
     def check_truth(self, recorded: bool) -> None:
         """Raise ValueError unless the truth is either recorded or can be simulated."""

@@ -103,7 +103,7 @@ def test_published_figures_are_read(write):
         ("tolerance", "tolerence", "did you mean 'tolerance'"),
         ("value = 5.5", "", "key 'value' is missing"),
         ("5.5", "-5.5", "[[published]] value: expected a positive"),
-        ('"a table"', '""', "[[published]] source: expected where the figure stands, got ''"),
+        ('"a table"', '""', "[[published]] source: expected the place of the figure, got ''"),
         ("n_particles = 50", "n_particles = 0", "[[published]] n_particles: expected an integer of at least 1"),
         ("[[published]]", 'measure = "rms"\n[published]', "published: expected tables"),
         ("[[published]]", '[[published]]\nmeasure = "rms"', "[[published]] measure: unknown 'rms'"),

@@ -1,6 +1,6 @@
-"""What a study has found so far, in one SQLite file: written by one process, task by task, read by any number.
+"""The store of a study: one SQLite file, which one process writes task by task, and any number read.
 
-The schema, version 2 (``PRAGMA user_version``; ``PRAGMA application_id`` says that it is a file of this kind):
+The schema, version 2 (``PRAGMA user_version``; ``PRAGMA application_id`` marks a file of this kind):
 
 ``study (name, value)``
     ``configuration``: the description of the study, JSON (`Study.describe`); ``created``: when, UTC.
@@ -8,22 +8,21 @@ The schema, version 2 (``PRAGMA user_version``; ``PRAGMA application_id`` says t
     One row each time that somebody worked on it: times in UTC (``ended`` is NULL if the work was cut off), package
     versions and machine as JSON.
 ``runs (id, filter, n_particles, run, reference, diverged, error, traceback, task_seconds, session, kind, ...)``
-    One row per finished task. ``error`` is empty unless the run failed, ``task_seconds`` is what the whole task took,
-    ``session`` when it was done, ``kind`` of which kind the model of a family is; then a column for every number measured
-    (`herdfilter.compare` says which), NULL where there is none.
+    One row per finished task. ``error`` is empty unless the run failed, ``task_seconds`` is the time of the whole task,
+    ``kind`` the kind of a family's model. Every number measured (see `herdfilter.compare`) has a column, NULL if unknown.
 ``series (run, name, data)``
     For the row ``runs.id = run`` the values at every step: 64-bit floats, least significant byte first, compressed by zlib.
 ``shown (filter, name, shape, data)``
-    The first run in full (`Trajectory`): arrays in the same coding, in C order, with their shape as JSON; what all filters
-    share has the filter ``''``.
+    The first run in full (`Trajectory`): arrays in the same coding, in C order, with their shape as JSON; arrays that all
+    filters share have the filter ``''``.
 
-Every row has the ``digest`` of its other columns but ``id`` and ``ended``, which is checked when it is read: an edited store
-is refused, and the row named. It keeps nobody out who writes digests, too.
+Every row has the ``digest`` of its other columns except ``id`` and ``ended``, which is checked when it is read: an edited
+store is refused, and the row named. Whoever edits digests, too, is not noticed.
 """
 
 from __future__ import annotations
 
 from herdfilter.study.store.reading import FILE_NAME, Store, StoreError, open_for_reading
-from herdfilter.study.store.writing import WritableStore, open_store
+from herdfilter.study.store.writing import open_store
 
-__all__ = ["FILE_NAME", "Store", "StoreError", "WritableStore", "open_for_reading", "open_store"]
+__all__ = ["FILE_NAME", "Store", "StoreError", "open_for_reading", "open_store"]

@@ -1,4 +1,4 @@
-"""A store that is read, and what it consists of."""
+"""The schema of a store, and a store open for reading."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ FILE_NAME = "study.sqlite"
 
 BUSY_SECONDS = 30.0
 """How long to wait for a program that locks the file."""
+
 KIND, VERSION = 0x68657264, 2  # "herd"
 SCHEMA = f"""
 PRAGMA application_id = {KIND};
@@ -58,24 +59,14 @@ CREATE TABLE shown (
 ) WITHOUT ROWID;
 """
 OWN = (
-    "id",
-    "filter",
-    "n_particles",
-    "run",
-    "reference",
-    "diverged",
-    "error",
-    "traceback",
-    "task_seconds",
-    "session",
-    "kind",
-    "digest",
+    *("id", "filter", "n_particles", "run", "reference", "diverged"),
+    *("error", "traceback", "task_seconds", "session", "kind", "digest"),
 )
-"""Columns of ``runs`` that are no measured numbers."""
+"""Columns of ``runs`` beside the measured numbers."""
 
 
 class StoreError(ValueError):
-    """A store that cannot be used: not one, damaged, of another version or another study, or not writable.
+    """A file is no store, is damaged, has another version or another study, or cannot be written.
 
     Examples
     --------
@@ -100,17 +91,17 @@ def connected(path: Path, options: str = "") -> sqlite3.Connection:
 
 
 def is_empty(connection: sqlite3.Connection) -> bool:
-    """Whether this is a database in which nothing was written yet."""
+    """Return True if nothing was written into a database yet."""
     return not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
 
 
 def packed(values: Any) -> bytes:
-    """Return the coding of an array."""
+    """Code an array as bytes."""
     return zlib.compress(np.ascontiguousarray(values, dtype="<f8").tobytes(), 1)
 
 
 def unpacked(data: bytes, most: int) -> Array:
-    """Return the array (k,) of a coding, of at most so many numbers."""
+    """Return the array (k,) that `packed` has coded, of at most so many numbers."""
     coding = zlib.decompressobj()
     values = coding.decompress(data, 8 * most + 1)
     if len(values) > 8 * most or not coding.eof:
@@ -119,9 +110,9 @@ def unpacked(data: bytes, most: int) -> Array:
 
 
 def digest_of(row: Mapping[str, Any]) -> str:
-    """Return the digest of a row of any table, without what is only known later: by it what is edited is told.
+    """Return the digest of a row of any table without its id and the end of its session, to detect edited rows.
 
-    SQLite keeps no NaN and no sign of zero, and a column that was added later is NULL.
+    SQLite keeps neither NaN nor the sign of zero, and a column that was added later is NULL.
     """
     texts: list[str] = []
     numbers: list[float] = []
@@ -139,12 +130,12 @@ def digest_of(row: Mapping[str, Any]) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a name of a column as it stands in a statement."""
+    """Quote the name of a column for a statement."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def header(connection: sqlite3.Connection) -> tuple[int, int, bool]:
-    """Return kind, version, and whether nothing was written yet, at one moment: another process may be creating it."""
+    """Return kind, version, and True if nothing was written yet, at one moment: another process may be creating it."""
     connection.execute("BEGIN")
     kind = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -154,7 +145,7 @@ def header(connection: sqlite3.Connection) -> tuple[int, int, bool]:
 
 
 _DAMAGE = (sqlite3.Error, zlib.error, LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
-"""What is raised when damaged contents are read."""
+"""Errors that damaged contents raise when they are read."""
 
 LONGEST = 2**24
 """Most steps of a series that is read."""
@@ -166,24 +157,17 @@ _KEYS = ("filter", "n_particles", "run", "name", "started")
 class Store:
     """A store, open for reading; made by `open_for_reading`.
 
-    Parameters
-    ----------
-    path : Path or None
-        The file; without one the store is in memory.
-    connection : sqlite3.Connection
-
     Examples
     --------
     >>> from herdfilter.study.store import open_for_reading
-    >>> file = "study.sqlite"
-    >>> table = hf.compare("linear_gaussian", ["bootstrap"], particles=[20], runs=1, store=file)
-    >>> with open_for_reading(file) as store:
+    >>> table = hf.compare("linear_gaussian", ["bootstrap"], particles=[20], runs=1, store="study.sqlite")
+    >>> with open_for_reading("study.sqlite") as store:
     ...     print(store.table().equals(table), len(store.finished()), len(store.sessions()))
     True 1 1
     """
 
     def __init__(self, path: Path | None, connection: sqlite3.Connection) -> None:
-        self.path = path
+        self.path = path  # None in memory
         self._connection = connection
 
     @property
@@ -195,14 +179,14 @@ class Store:
         """Return the description of the study."""
         rows = self._checked("study", "WHERE name = 'configuration'")
         if not rows:
-            raise StoreError(f"{self.name}: damaged store, it does not say what was studied")
+            raise StoreError(f"{self.name}: damaged store, it does not name the study")
         with self._undamaged():
             described: dict[str, Any] = json.loads(rows[0]["value"])
             Study.described(described)
         return described
 
     def sessions(self) -> list[dict[str, Any]]:
-        """Return when, how, with which packages and on which machine somebody worked on it, one entry each time."""
+        """Return start, executor, versions of packages and machine of every time that somebody worked on it."""
         with self._undamaged():
             return [
                 {"started": row["started"], "executor": row["executor"]}
@@ -211,7 +195,7 @@ class Store:
             ]
 
     def begun(self) -> bool:
-        """Whether there is anything in it."""
+        """Return True if anything is in it."""
         return not is_empty(self._connection)
 
     def finished(self) -> set[Task]:
@@ -219,7 +203,7 @@ class Store:
         return {Task(*row) for row in self._rows("SELECT filter, n_particles, run FROM runs")}
 
     def check(self) -> None:
-        """Raise StoreError where what has been finished cannot be read, the series aside."""
+        """Raise StoreError if finished runs cannot be read; the series are not read."""
         self.sessions()
         self.table()
         with self._undamaged():
@@ -234,7 +218,7 @@ class Store:
             return self._connection.execute(query, values).fetchall()
 
     def _checked(self, table: str, which: str = "", values: Sequence[Any] = ()) -> list[dict[str, Any]]:
-        """Return rows of a table; raise StoreError, naming the first, where some are not as they were written."""
+        """Return rows of a table; raise StoreError, naming the first, if some are not as they were written."""
         with self._undamaged():
             found = self._connection.execute(f"SELECT * FROM {table} {which}", values)
             names = [column[0] for column in found.description]
@@ -250,7 +234,7 @@ class Store:
 
     @contextmanager
     def _undamaged(self) -> Iterator[None]:
-        """Blame the file for what goes wrong when its contents are read: damage inside a value escapes SQLite."""
+        """Raise StoreError for any error that contents of the file raise: SQLite does not see damage inside a value."""
         try:
             yield
         except StoreError:
@@ -284,12 +268,12 @@ class Store:
             return table.reindex(columns=[*told, *MEASURED, *more, *last])
 
     def result(self) -> StudyResult:
-        """Return the outcome of the study: of the runs that all filters have finished, where it was cut off.
+        """Return the result of the runs that all filters have finished.
 
         Raises
         ------
         StoreError
-            If there is no such run, or the first one, which gives the trajectory, is not among them.
+            If the first run, which gives the trajectory, is not among them.
         """
         with self._undamaged():
             study, table = Study.described(self.description()), self.table()
@@ -332,39 +316,36 @@ class Store:
 
 
 class _Series(Mapping[Key, Mapping[str, Array]]):
-    """The series of a store, read when they are asked for."""
+    """The series of a store; each is read when it is asked for."""
 
     def __init__(self, store: Store, keys: Sequence[Key], runs: Sequence[int]) -> None:
         self._store, self._keys = store, keys
-        self._place = {run: i for i, run in enumerate(runs)}
+        self._index = {run: i for i, run in enumerate(runs)}
 
     def __getitem__(self, key: Key) -> Mapping[str, Array]:
         if key not in self._keys:
             raise KeyError(key)
-        store = self._store
-        if store.path is not None:
-            with open_for_reading(store.path) as store:
-                return self._read(store, key)
-        return self._read(store, key)
+        if self._store.path is None:
+            return self._read(self._store, key)
+        with open_for_reading(self._store.path) as store:
+            return self._read(store, key)
 
     def _read(self, store: Store, key: Key) -> Mapping[str, Array]:
+        """Return the series (runs, T), NaN in failed runs and after the last step of a shorter model of a family."""
         found: dict[str, dict[int, Array]] = {}
         which = "FROM runs WHERE filter = ? AND n_particles = ?"
         with store._undamaged():
             numbers = dict(store._rows(f"SELECT id, run {which}", key))
             for row in store._checked("series", f"WHERE run IN (SELECT id {which})", key):
                 run = numbers[row["run"]]
-                if run in self._place:
-                    found.setdefault(row["name"], {})[self._place[run]] = unpacked(row["data"], LONGEST)
+                if run in self._index:
+                    found.setdefault(row["name"], {})[self._index[run]] = unpacked(row["data"], LONGEST)
         longest = max((len(one) for rows in found.values() for one in rows.values()), default=0)
-        return {name: self._stacked(rows, longest) for name, rows in found.items()}
-
-    def _stacked(self, rows: Mapping[int, Array], steps: int) -> Array:
-        """Rows by place, NaN where there is none; models of a family may have fewer steps than others."""
-        stacked = np.full((len(self._place), steps), np.nan)
-        for place, values in rows.items():
-            stacked[place, : len(values)] = values
-        return stacked
+        series = {name: np.full((len(self._index), longest), np.nan) for name in found}
+        for name, rows in found.items():
+            for i, values in rows.items():
+                series[name][i, : len(values)] = values
+        return series
 
     def __iter__(self) -> Iterator[Key]:
         return iter(self._keys)
@@ -379,17 +360,14 @@ def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store
     Raises
     ------
     FileNotFoundError
-        If there is none.
+        If the file is absent.
     StoreError
-        If it is not a store, is damaged, has another version, or, unless `empty` ones are welcome, holds nothing yet.
+        If it is no store, is damaged, has another version, or holds nothing yet and `empty` is false.
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from herdfilter.study.store import open_for_reading, open_store
-    >>> from herdfilter.study.plan import plan_study
-    >>> study = plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=2)
-    >>> open_store(Path("study.sqlite"), study).close()
+    >>> from herdfilter.study.store import open_for_reading
+    >>> _ = hf.compare("linear_gaussian", ["bootstrap"], particles=[20], runs=2, store="study.sqlite")
     >>> with open_for_reading(".") as store:  # the folder stands for its study.sqlite
     ...     print(store.begun(), store.description()["runs"])
     True 2

@@ -1,4 +1,4 @@
-"""A store that is written."""
+"""A store open for writing."""
 
 from __future__ import annotations
 
@@ -30,43 +30,14 @@ from herdfilter.study.store.reading import (
 from herdfilter.study.tasks import TaskResult
 
 _COSMETIC = (
-    "title",
-    "source",
-    "unit",
-    "labels",
-    "time_label",
-    "view",
-    "runs",
-    "models",
-    "first_model",
-    "particles",
-    "filters",
-    "filter",
+    *("title", "source", "unit", "labels", "time_label", "view"),
+    *("runs", "models", "first_model", "particles", "filters", "filter"),
 )
-"""Keys of a scenario that decide nothing, or are told elsewhere in the description."""
+"""Keys of a scenario that decide nothing, or that the description has elsewhere, too."""
 
 
 class WritableStore(Store):
-    """A store, open for writing too; made by `open_store`.
-
-    Parameters
-    ----------
-    path : Path or None
-    connection : sqlite3.Connection
-    lock : int, optional
-        File descriptor that keeps a second writer out.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from herdfilter.study.store import open_store
-    >>> from herdfilter.study.plan import plan_study
-    >>> study = plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=2)
-    >>> with open_store(Path("study.sqlite"), study) as store:
-    ...     store.begin("by hand")
-    ...     print(len(store.finished()), store.sessions()[0]["executor"])
-    0 by hand
-    """
+    """A store, open for writing too; made by `open_store`. The file descriptor `lock` keeps a second writer out."""
 
     def __init__(self, path: Path | None, connection: sqlite3.Connection, lock: int | None = None) -> None:
         super().__init__(path, connection)
@@ -78,41 +49,31 @@ class WritableStore(Store):
         return self
 
     def begin(self, executor: str) -> None:
-        """Note that work goes on, and where."""
+        """Record the start of a session."""
         row = {"started": _now(), "executor": executor}
         row |= {"versions": json.dumps(versions()), "machine": json.dumps(machine())}
         with self._transaction():
             self._session = self._put("sessions", row)
 
-    def add(self, outcomes: Iterable[TaskResult]) -> None:
-        """Commit what was finished.
-
-        Raises
-        ------
-        StoreError
-            If the disk is full or fails; what was committed before stays.
-        """
+    def add(self, results: Iterable[TaskResult]) -> None:
+        """Commit finished tasks; raise StoreError if the disk is full or fails, and keep all that was committed before."""
         with self._transaction():
-            for outcome in outcomes:
-                self._insert(outcome)
-
-    def _insert(self, outcome: TaskResult) -> None:
-        row = outcome.task._asdict() | dict(outcome.row)
-        row |= {"task_seconds": outcome.seconds, "session": self._session}
-        for name in row.keys() - self._columns - set(OWN):
-            if name not in self._number_columns():
-                self._connection.execute(f"ALTER TABLE runs ADD COLUMN {quoted(name)} REAL")
-            self._columns.add(name)
-        run = self._put("runs", row)
-        for name, values in outcome.series.items():
-            self._put("series", {"run": run, "name": name, "data": packed(values)})
-        for (owner, name), values in outcome.shown.items():
-            shape = json.dumps(np.shape(values))
-            array = {"filter": owner, "name": name, "shape": shape, "data": packed(values)}
-            self._put("shown", array, "OR IGNORE")
+            for result in results:
+                row = result.task._asdict() | dict(result.row)
+                row |= {"task_seconds": result.seconds, "session": self._session}
+                for name in row.keys() - self._columns - set(OWN):
+                    if name not in self._number_columns():
+                        self._connection.execute(f"ALTER TABLE runs ADD COLUMN {quoted(name)} REAL")
+                    self._columns.add(name)
+                run = self._put("runs", row)
+                for name, values in result.series.items():
+                    self._put("series", {"run": run, "name": name, "data": packed(values)})
+                for (owner, name), values in result.shown.items():
+                    shape = json.dumps(np.shape(values))
+                    self._put("shown", {"filter": owner, "name": name, "shape": shape, "data": packed(values)}, "OR IGNORE")
 
     def _put(self, table: str, row: dict[str, Any], conflict: str = "") -> int | None:
-        """Insert a row with its digest; return its place."""
+        """Insert a row with its digest; return its id."""
         row = {name: v.item() if isinstance(v, np.generic) else v for name, v in row.items()}
         row["digest"] = digest_of(row)
         names, marks = ", ".join(map(quoted, row)), ", ".join("?" * len(row))
@@ -146,7 +107,7 @@ class WritableStore(Store):
 
 
 def open_store(path: Path | None, study: Study, resume: bool = False) -> WritableStore:
-    """Open the store of a study for writing: a new one, or with `resume` one that was begun.
+    """Open the store of a study for writing: a new one, or with `resume` one that was begun; in memory without a path.
 
     Raises
     ------
@@ -159,9 +120,10 @@ def open_store(path: Path | None, study: Study, resume: bool = False) -> Writabl
     >>> from herdfilter.study.store import open_store
     >>> from herdfilter.study.plan import plan_study
     >>> study = plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=2)
-    >>> with open_store(None, study) as store:  # in memory
-    ...     print(store.name, store.finished())
-    memory set()
+    >>> with open_store(None, study) as store:
+    ...     store.begin("by hand")
+    ...     print(store.name, store.finished(), store.sessions()[0]["executor"])
+    memory set() by hand
     """
     description = json.loads(json.dumps(study.describe()))
     if path is None:
@@ -186,15 +148,15 @@ def open_store(path: Path | None, study: Study, resume: bool = False) -> Writabl
 
 
 def _check_old(old: Store, description: dict[str, Any], resume: bool) -> None:
-    """Raise unless the study may go on in this store."""
+    """Raise StoreError unless the study may go on in this store."""
     done = old.finished() if old.begun() else set()
-    if done and not resume:
+    if not done:
+        return
+    if not resume:
         raise StoreError(
             f"{old.name}: there are {len(done)} finished runs of a filter in it; continue them with --resume, "
             "or choose another folder"
         )
-    if not done:
-        return
     old.check()
     changed = list(differences(_decisive(old.description()), _decisive(description)))
     if changed:
@@ -213,12 +175,12 @@ def _check_old(old: Store, description: dict[str, Any], resume: bool) -> None:
 
 def _decisive(description: dict[str, Any]) -> dict[str, Any]:
     scenario = {k: v for k, v in description["scenario"].items() if k not in _COSMETIC}
-    # the order of filters decides nothing, but that of the table; further runs leave the others as they are
+    # The order of filters decides only that of the table; further runs leave the others as they are.
     return {k: v for k, v in description.items() if k != "runs"} | {"scenario": scenario}
 
 
 def _create(store: WritableStore, description: dict[str, Any]) -> None:
-    """Write schema and description, all or nothing; in a store that is resumed the description, whose wording may be new."""
+    """Write schema and description in one transaction; a store that is resumed gets the description of now."""
     connection = store._connection
     try:
         if store.path is not None:
@@ -235,7 +197,7 @@ def _create(store: WritableStore, description: dict[str, Any]) -> None:
 
 
 def _locked(path: Path) -> int:
-    """Make the folder, and keep it locked as long as this process lives, against a second writer."""
+    """Make the folder, and lock it against a second writer as long as this process lives."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = os.open(os.devnull if os.name == "nt" else path.parent, os.O_RDONLY)

@@ -1,7 +1,7 @@
-"""Where tasks are done: in this process, in children of it, or on a Dask cluster whose workers have such children.
+"""Executors do tasks in this process, in children of it, or on a Dask cluster whose workers have such children.
 
-An executor has places that take one batch of tasks each. A worker stops after `BATCH_SECONDS` and hands back what it has
-finished; the rest of its batch goes to the same place again, which has the recording and the reference of the run at hand.
+Each place of an executor takes one batch of tasks at a time. A worker stops after `BATCH_SECONDS` and hands back the results
+so far; the rest of its batch goes to the same place again, which has the recording and the reference of the run at hand.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Protocol
 
-from herdfilter._checks import check_count, one_of
+from herdfilter._checks import one_of
 from herdfilter.study.tasks import Task, TaskResult, failure_row
 from herdfilter.study.workers.child import BATCH_SECONDS, Batch, ChildWork, LocalProcesses, Work, end_idle_processes
 from herdfilter.study.workers.cluster import Cluster, import_distributed
@@ -24,30 +24,30 @@ __all__ = ["end_idle_processes"]
 _log = logging.getLogger(__name__)
 
 ATTEMPTS = 2
-"""How often a task alone may take a process down before it counts as failed."""
+"""Number of processes that a task may take down, alone in each, before it counts as failed."""
 
 Slot = Hashable
-"""A place of an executor, which takes one batch at a time."""
+"""A place of an executor."""
 
 
 class Executor(Protocol):
-    """Where tasks are done."""
+    """Does batches of tasks at its places."""
 
     def places(self) -> Sequence[Slot]:
-        """Return all places, busy or not; they may change while work goes on."""
+        """Return all places, busy or not; they may change in time."""
 
     def submit(self, place: Slot, tasks: Sequence[Task]) -> None:
-        """Give work to a place that has none."""
+        """Give a batch to a free place."""
 
     def wait(self) -> list[Batch]:
-        """Wait until some batches are done, and return them; what work raises is raised here."""
+        """Wait until some batches are done, and return them; raise the errors of the work itself."""
 
     def close(self) -> None:
-        """Give up what is under way."""
+        """Give up the batches under way."""
 
 
 class InProcess:
-    """One place: here, one batch after the other."""
+    """Does one batch after the other in this process."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -67,7 +67,7 @@ class InProcess:
 
 
 def check_scheduler(scheduler: str | None) -> str:
-    """Return the scheduler if it is one: ``local``, ``dask`` or an address such as ``tcp://host:8786``."""
+    """Check a scheduler: ``local`` (or None), ``dask`` or an address such as ``tcp://host:8786``."""
     if scheduler is None:
         return "local"
     if isinstance(scheduler, str) and "://" in scheduler:
@@ -84,11 +84,7 @@ def check_scheduler(scheduler: str | None) -> str:
 
 
 def make_executor(work: Work, scheduler: str, workers: int, run_timeout: float | None = None) -> Executor:
-    """Return the executor for a scheduler that `check_scheduler` has passed.
-
-    With a limit of time the work is done by children even for one worker, because they can be killed.
-    """
-    workers = check_count("workers", workers)
+    """Return the executor for a checked scheduler; with a limit of time children do the work, because they can be killed."""
     if scheduler != "local":
         return Cluster(ChildWork(work, run_timeout), scheduler, workers)
     if workers > 1 or run_timeout is not None:
@@ -97,10 +93,10 @@ def make_executor(work: Work, scheduler: str, workers: int, run_timeout: float |
 
 
 def distribute(tasks: Iterable[Task], executor: Executor) -> Iterator[list[TaskResult]]:
-    """Have tasks done, run by run, and give their results as they come, in any order.
+    """Distribute tasks over the places of an executor, run by run, and yield their results in any order.
 
-    A run stays at one place, so that its recording and reference are made once, unless others would stand idle for longer
-    than making them again takes. Tasks whose process died are tried again, each on its own, `ATTEMPTS` times.
+    A run stays at one place, so that its recording and reference are made once, unless other places would be idle for longer
+    than it takes to make them again. Tasks whose process died are tried again alone, up to `ATTEMPTS` times.
     """
     plan = _Plan(tasks)
     busy: set[Slot] = set()
@@ -111,7 +107,7 @@ def distribute(tasks: Iterable[Task], executor: Executor) -> Iterator[list[TaskR
         for place, batch in plan.assign(free, places).items():
             executor.submit(place, batch)
             busy.add(place)
-        yield from done  # whoever stores them keeps no place waiting
+        yield from done  # the places work while the caller stores them
         done = []
         if busy:
             for back in executor.wait():
@@ -125,15 +121,15 @@ def distribute(tasks: Iterable[Task], executor: Executor) -> Iterator[list[TaskR
 
 @dataclass
 class _Plan:
-    """Which place does which tasks next."""
+    """Decides the next tasks of each place."""
 
     tasks: Iterable[Task]
     queue: deque[list[Task]] = field(default_factory=deque)
-    """Tasks of runs that nobody has begun."""
+    """Tasks of each run that no place has begun."""
     rests: dict[Slot, list[Task]] = field(default_factory=dict)
-    """Place -> what it handed back undone."""
+    """Place -> tasks that it handed back undone."""
     suspects: deque[Task] = field(default_factory=deque)
-    """Tasks whose process died: each alone, to find the one that did it."""
+    """Tasks whose process died: each is tried alone, to find the one that kills it."""
     deaths: Counter[Task] = field(default_factory=Counter)
     task_seconds: float = 0.0
     preparation: float = 0.0
@@ -156,13 +152,16 @@ class _Plan:
                 batches[place] = [self.suspects.popleft()]
             elif self.queue:
                 batches[place] = self._next_runs(len(places))
-        for place in free:
-            if place not in batches and batches:
-                self._share(batches, place)
+        for idle in free:
+            if idle not in batches and batches:  # half of the largest batch, if that pays for preparing its run again
+                donor = max(batches, key=lambda place: len(batches[place]))
+                half = len(batches[donor]) // 2
+                if half * self.task_seconds > self.preparation + 0.01:
+                    batches[idle], batches[donor] = batches[donor][-half:], batches[donor][:-half]
         return batches
 
     def _next_runs(self, places: int) -> list[Task]:
-        """Whole runs for about one batch, but no more than a fair part of what is left."""
+        """Return whole runs for about one batch, but no more than a fair part of the queue."""
         batch = self.queue.popleft()
         for _ in range(len(self.queue) // (2 * places)):
             if not self.task_seconds or self.task_seconds * len(batch) > BATCH_SECONDS:
@@ -170,18 +169,17 @@ class _Plan:
             batch = batch + self.queue.popleft()
         return batch
 
-    def _share(self, batches: dict[Slot, list[Task]], idle: Slot) -> None:
-        """Give half of the largest batch to an idle place, if it takes longer than preparing its run again."""
-        donor = max(batches, key=lambda place: len(batches[place]))
-        half = len(batches[donor]) // 2
-        if half * self.task_seconds > self.preparation + 0.01:
-            batches[idle] = batches[donor][-half:]
-            batches[donor] = batches[donor][:-half]
-
     def take_back(self, back: Batch) -> list[TaskResult]:
-        """Keep the tasks that are undone, and return the results of the others."""
+        """Keep the undone tasks of a batch, and return the results of the others."""
         if back.results is None:
-            return self._after_death(back.tasks)
+            _log.warning("a process died with %d runs to make; they are tried again, each on its own", len(back.tasks))
+            if len(back.tasks) == 1:
+                self.deaths[back.tasks[0]] += 1
+                if self.deaths[back.tasks[0]] >= ATTEMPTS:
+                    text = "ProcessDied: the process that worked on it ended, killed or out of memory"
+                    return [TaskResult(back.tasks[0], failure_row(text))]
+            self.suspects.extend(back.tasks)
+            return []
         rest = list(back.tasks[len(back.results) :])
         if rest:
             self.rests[back.place] = rest
@@ -189,15 +187,3 @@ class _Plan:
             self.task_seconds += 0.1 * (result.seconds - self.task_seconds) if self.task_seconds else result.seconds
             self.preparation = max(self.preparation, result.preparation)
         return back.results
-
-    def _after_death(self, tasks: Sequence[Task]) -> list[TaskResult]:
-        _log.warning("a process died with %d runs to make; they are tried again, each on its own", len(tasks))
-        if len(tasks) > 1:
-            self.suspects.extend(tasks)
-            return []
-        self.deaths[tasks[0]] += 1
-        if self.deaths[tasks[0]] < ATTEMPTS:
-            self.suspects.extend(tasks)
-            return []
-        text = "ProcessDied: the process that worked on it ended, killed or out of memory"
-        return [TaskResult(tasks[0], failure_row(text))]

@@ -1,7 +1,7 @@
-"""Processes of this machine that do tasks: both ends of the pipe, and the executor that has one at every place.
+"""Child processes that do tasks: both ends of the pipe, and the executor that has one at every place.
 
-With a limit of time a child says which stage of a task begins, and is killed when one takes too long. A loop in compiled
-code can be ended in no other way.
+With a limit of time a child names each stage of a task as it begins, and is killed when one takes too long: nothing else
+ends a loop in compiled code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from herdfilter.models.pickling import cloudpickle
 from herdfilter.study.tasks import Task, TaskResult, failure_row
 
 BATCH_SECONDS = 0.2
-"""How long a worker goes on before it hands back its results: a power cut loses these, and the tasks under way."""
+"""Time after which a worker hands back its results: a power cut loses these, and the tasks under way."""
 
 Work = Callable[..., list[TaskResult]]
 """``work(tasks, stage=...)`` does tasks in turn and returns the results of the first ones, at least one.
@@ -39,7 +39,7 @@ It calls ``stage(name)`` when a stage of a task begins, such as ``"the filter"``
 
 @dataclass(frozen=True)
 class Batch:
-    """What came back from a place: the results of its first tasks, or None if the process that did them has died."""
+    """A batch that came back from a place: the results of its first tasks, or None if their process has died."""
 
     place: Any
     tasks: Sequence[Task]
@@ -47,10 +47,9 @@ class Batch:
 
 
 class Packed:
-    """A function pickled once, and unpickled once in each process.
+    """A function pickled once, with classes from a script or a notebook, and unpickled once in each process.
 
-    Classes from a script or a notebook travel with it. Modules are looked up where this process would find them now:
-    the other one may have started before their folder was put on `sys.path`.
+    Modules are found where this process finds them now: the other may have started before `sys.path` got their folder.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -58,8 +57,7 @@ class Packed:
         self._data = cloudpickle().dumps(function)
         self._path = [os.path.abspath(folder) for folder in sys.path]
 
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """Call the function."""
+    def __call__(self, *arguments: Any, **options: Any) -> Any:  # noqa: D102
         function = _unpacked.get(self.token)
         if function is None:
             sys.path.extend(folder for folder in self._path if folder not in sys.path)
@@ -75,12 +73,7 @@ _unpacked: dict[str, Callable[..., Any]] = {}
 class ChildWork:
     """Work done by a child of the process that calls it; each of several threads has a child of its own.
 
-    Parameters
-    ----------
-    work : callable
-        See `Work`.
-    seconds : float, optional
-        Time that a stage may take; starting the process and compiling do not count.
+    A stage may take so many `seconds`, if a limit is given; starting the process and compiling do not count.
     """
 
     def __init__(self, work: Work | Packed, seconds: float | None = None) -> None:
@@ -94,7 +87,7 @@ class ChildWork:
         return ChildWork, (self._work, self._seconds)
 
     def __call__(self, tasks: Sequence[Task]) -> list[TaskResult] | None:
-        """Return the results of the first tasks, or None if the process has died at the first of them."""
+        """Return the results of the first tasks, or None if the process has died at the first one."""
         results: list[TaskResult] = []
         end = time.perf_counter() + BATCH_SECONDS
         # With a limit one by one: the task that takes too long must be known.
@@ -126,7 +119,7 @@ class ChildWork:
                     self._free.append(child)
 
     def start(self) -> None:
-        """Start a child now: it imports while others compile."""
+        """Start a child now, which imports while others compile."""
         self._free.append(_living_child())
 
     def close(self) -> None:
@@ -140,7 +133,7 @@ class ChildWork:
 
 
 class LocalProcesses:
-    """Places on this machine, each with a child of its own, so that a batch finds the process that knows its run."""
+    """Does tasks in children of this process, one for each place, so that a batch finds the process that knows its run."""
 
     def __init__(self, work: Work, workers: int, seconds: float | None = None) -> None:
         packed = Packed(work)
@@ -194,7 +187,7 @@ class _Child:
         return not self._late and self._process.poll() is None
 
     def do(self, work: Packed, tasks: Sequence[Task], seconds: float | None) -> list[TaskResult]:
-        """Have tasks done; raise _LateError if a stage takes too long, _DeadError if the process dies."""
+        """Return the results of tasks; raise _LateError if a stage takes too long, _DeadError if the process dies."""
         assert self._process.stdin is not None
         with suppress(OSError):  # it has died; reading tells
             pickle.dump((work if work.token != self._work else None, tasks, seconds is not None), self._process.stdin)
@@ -204,7 +197,10 @@ class _Child:
         while kind == "stage":
             kind, value = self._answer(value, seconds)
         if kind == "raised":
-            raise _unpickled(*value)
+            error = None
+            with suppress(Exception):
+                error = pickle.loads(value[0])
+            raise error if isinstance(error, BaseException) else RuntimeError(value[1])
         results: list[TaskResult] = value
         return results
 
@@ -262,26 +258,19 @@ def end_idle_processes() -> None:
         _idle_children.pop().kill()
 
 
-def _unpickled(data: bytes, text: str) -> BaseException:
-    with suppress(Exception):
-        error = pickle.loads(data)
-        if isinstance(error, BaseException):
-            return error
-    return RuntimeError(text)
-
-
 def serve(parent: int) -> None:
     """Do the tasks that come on the standard input, and answer on the standard output, until it is closed.
 
-    An answer is a pair: ``"stage"`` and what begins now, or nothing while code is compiled; ``"done"`` and the results;
-    or ``"raised"`` and the error, pickled and as text. The process ends with its parent, even if that was killed.
+    An answer is a pair: ``"stage"`` and its name, which is empty while code is compiled; ``"done"`` and the results; or
+    ``"raised"`` and the error, pickled and as text. The process ends with its parent, even if that was killed.
     """
     inward, outward = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # models read nothing here,
     os.dup2(2, 1)  # and their output goes where errors go
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     stages = _Stages(outward)
-    event.register("numba:compile", stages)
+    register: Any = event.register
+    register("numba:compile", stages)
     idle_since = [time.monotonic()]
 
     def watch() -> None:
@@ -310,7 +299,7 @@ def serve(parent: int) -> None:
 
 
 class _Stages(event.Listener):
-    """Tells the parent which stage begins; compiling interrupts it."""
+    """Tells the parent the name of the stage that begins; compiling interrupts it."""
 
     def __init__(self, outward: BinaryIO) -> None:
         self.timed = False

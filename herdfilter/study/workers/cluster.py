@@ -1,4 +1,4 @@
-"""Tasks done by a Dask cluster."""
+"""The executor that does tasks on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -17,20 +17,14 @@ from herdfilter.study.workers.child import Batch, Packed
 
 
 class Cluster:
-    """A Dask cluster: one that listens at an address, or one of `workers` processes on this machine.
+    """Does tasks on a Dask cluster: one that listens at an address, or one of `workers` processes on this machine.
 
-    Raises
-    ------
-    ImportError
-        If distributed is not installed.
-    ConnectionError
-        If nothing answers at the address, if there are no workers or all of them leave, or if the scheduler is lost.
+    It raises ImportError if distributed is not installed, and ConnectionError if nothing answers at the address, if there
+    are no workers or all of them leave, or if the scheduler is lost.
 
-    Notes
-    -----
-    Tasks are pinned to their worker. The scheduler keeps a task whose worker was the last to leave until one with the same
-    address comes, which may be never, whatever `allow_other_workers` says; and it would give a task that kills its worker
-    to all others, one after the other. So what was under way at workers that have left is taken back here.
+    Tasks are pinned to their worker. The scheduler would keep a task whose worker was the last to leave until one with the
+    same address comes, whatever `allow_other_workers` says; and it would give a task that kills its worker to all others,
+    one after the other. So batches under way at workers that have left are taken back here.
     """
 
     def __init__(self, work: Callable[[Sequence[Task]], list[TaskResult] | None], scheduler: str, workers: int) -> None:
@@ -38,7 +32,7 @@ class Cluster:
         self._distributed = distributed
         self._log = logging.getLogger("distributed.client")
         self._level = self._log.level
-        self._log.setLevel(logging.CRITICAL)  # a lost scheduler is told by what is raised here
+        self._log.setLevel(logging.CRITICAL)  # an error is raised here if the scheduler is lost
         self._work = Packed(work)
         self._running: dict[Any, tuple[Any, Sequence[Task]]] = {}
         self._done: SimpleQueue[Any] = SimpleQueue()
@@ -73,17 +67,16 @@ class Cluster:
         return self._places
 
     def _look(self) -> None:
-        """Look which workers have come and gone."""
+        """Ask the scheduler which workers it has."""
         now = time.monotonic()
         if now < self._looked + _LOOK_SECONDS:
             return
-        free = self._asked(self._client.scheduler.ncores_running)  # one short of memory takes no tasks
-        # Asked last: a worker that comes in between must not count as gone.
-        self._looked, self._here = now, self._asked(self._client.scheduler.ncores)
+        free = self._ask(self._client.scheduler.ncores_running)  # a worker short of memory takes no tasks
+        # All workers are asked for last: one that comes in between must not count as gone.
+        self._looked, self._here = now, self._ask(self._client.scheduler.ncores)
         self._places = [(worker, i) for worker, n in free.items() for i in range(n)]
         if self._own is not None and len(self._here) < self._workers:
-            # A worker that died as it had just started is not started again by itself.
-            self._own.scale(self._workers)
+            self._own.scale(self._workers)  # nobody else restarts a worker that died as it had just started
         if self._places or self._running:
             self._inhabited = now
         elif now > self._inhabited + _NOBODY_SECONDS:
@@ -109,15 +102,15 @@ class Cluster:
         return batches
 
     def _batch(self, future: Any) -> Batch:
-        """Return what has come back."""
+        """Return the batch of a future that is done."""
         place, tasks = self._running.pop(future)
         if future.status == "cancelled":  # by the client itself, when it loses the scheduler
             raise self._lost()
         return Batch(place, tasks, self._result(future, place))
 
     def _result(self, future: Any, place: Any) -> list[TaskResult] | None:
-        """Return what a worker has in store, None if it died before that could be fetched."""
-        while future.status != "lost":  # as it is when its worker dies with the result
+        """Return the results that a worker holds, None if it died before they could be fetched."""
+        while future.status != "lost":  # its worker has died with the results
             try:
                 results: list[TaskResult] = future.result(timeout=_LOOK_SECONDS)
                 return results
@@ -137,14 +130,14 @@ class Cluster:
         return None
 
     def _left_behind(self) -> list[Batch]:
-        """Take back what workers had under way that have left."""
+        """Take back the batches of workers that have left."""
         gone = [future for future, (place, _) in self._running.items() if place[0] not in self._here]
         if gone:
             self._client.cancel(gone)
         return [Batch(*self._running.pop(future), None) for future in gone]
 
-    def _asked(self, question: Any) -> dict[str, int]:
-        """Ask the scheduler for workers and their threads."""
+    def _ask(self, question: Any) -> dict[str, int]:
+        """Return workers and their numbers of threads, as the scheduler answers."""
         if self._client.status == "running":
             with suppress(OSError):
                 return dict(self._client.sync(question))
@@ -165,13 +158,13 @@ class Cluster:
 
 _CONNECT_SECONDS = 15
 _LOOK_SECONDS = 0.5
-"""How often it is looked which workers have come and gone, where nothing else tells."""
+"""Time between two questions to the scheduler for its workers."""
 _NOBODY_SECONDS = 60.0
-"""How long a cluster may be without workers that take tasks."""
+"""Time that a cluster may be without workers that take tasks."""
 
 
 def import_distributed() -> Any:
-    """Return the package distributed, or raise an ImportError that names the extra."""
+    """Import distributed, or raise an ImportError that names the extra."""
     try:
         import distributed
     except ImportError as error:
@@ -182,5 +175,5 @@ def import_distributed() -> Any:
 
 
 def dask_setup(worker: object) -> None:
-    """Leave Ctrl-C to the process that has started this one: a worker of a cluster of our own calls this first."""
+    """Leave Ctrl-C to the parent of this process: a worker of a cluster of our own calls this first."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
