@@ -24,12 +24,13 @@ def structured(where: str, cls: type[T], table: Mapping[str, Any], **given: Any)
     The fields `given` do not come from the table, and may not stand in it.
     """
     check_keywords(where, cls, table, taken=given)
-    hints, found = get_type_hints(cls), dict(table)
+    hints: dict[str, Any] = get_type_hints(cls)
+    found = dict(table)
     for key, value in table.items():
         path = f"{where.strip('[]')}.{key}" if where.startswith("[") else key
         for kind in get_args(hints[key]) if isinstance(hints[key], UnionType) else (hints[key],):
             if isinstance(value, dict) and is_dataclass(kind):
-                found[key] = structured(f"[{path}]", cast("type[Any]", kind), value)
+                found[key] = structured(f"[{path}]", cast(Any, kind), value)
             elif isinstance(value, list) and get_origin(kind) is tuple:
                 inner = get_args(kind)[0]
                 named = f"[[{path}]]"
