@@ -20,24 +20,12 @@ from public_names import defined_in, is_shared, public_names
 from reference_links import place_of
 from sphinx.pycode import ModuleAnalyzer
 
-from herdfilter.models.contract import OBSERVATION
+from herdfilter.models.contract import OBSERVATION, TRANSITION
 
 PAGES = Path(__file__).parent.parent / "reference"
 MARKER = re.compile(r"<!-- names: ([\w. ]+) -->")
 
-CONTRACT = {
-    *(
-        "circular",
-        "control",
-        "dim",
-        "initial",
-        "noise_dim",
-        "sample_transition",
-        "transition",
-        "transition_covariance",
-    ),
-    *("transition_jacobian", "transition_log_density", "transition_mean", *OBSERVATION),
-}
+CONTRACT = {"circular", "dim", "initial", "noise_dim", *TRANSITION, *OBSERVATION}
 """What a model may have; the module of the contract tells it."""
 
 LEFT_OUT = {

@@ -16,7 +16,7 @@ from herdfilter.discrete.herding import TIED_SCORES
 
 CHECKED_REVISITS = 16  # for each variable: a check that its conditional depends on nothing but its neighbours
 States = NDArray[np.int64]
-Conditional = Callable[[int, States], ArrayLike]
+DiscreteConditional = Callable[[int, States], ArrayLike]
 PROBABILITY_ERROR = 1e-6  # of the sum of a conditional distribution
 
 
@@ -98,7 +98,7 @@ class HerdedGibbs:
      [0.2 0.3]]
     """
 
-    conditional: Conditional
+    conditional: DiscreteConditional
     cardinalities: Sequence[int]
     neighbours: Sequence[Sequence[int]] | None = None
     max_vectors: int = 1_000_000

@@ -21,8 +21,8 @@ from herdfilter.models.contract import (
     circular_dims,
     require,
     require_likelihood,
-    transition_covariance,
     transition_mean,
+    transition_noise,
 )
 from herdfilter.models.sensors import sensed, to_check
 
@@ -194,7 +194,7 @@ class GridFilter:
         """Return the probability of each grid point at the next step, (N,) -> (N,)."""
         from scipy import fft
 
-        Q = transition_covariance(self.model, dt, step)
+        Q = transition_noise(self.model, dt, step).matrix
         cells = np.sqrt(max(np.linalg.eigvalsh(Q / np.outer(self.spacing, self.spacing))[0], 0.0))
         if cells < CELLS_PER_SD:
             raise ValueError(

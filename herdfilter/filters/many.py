@@ -118,21 +118,21 @@ def run_many(
     return results  # type: ignore[return-value]
 
 
-Outcome = tuple[FilterResult | None, Exception | None]
+TrackEnd = tuple[FilterResult | None, Exception | None]
 
 
-def _outcomes(make: Callable[[int], Any], tracks: list[Any], workers: int, options: Mapping[str, Any]) -> Iterable[Outcome]:
+def _outcomes(make: Callable[[int], Any], tracks: list[Any], workers: int, options: Mapping[str, Any]) -> Iterable[TrackEnd]:
     """Return what became of each track, in order, as it is known."""
     if workers == 1 or len(tracks) < 2:
         return (_outcome(make, k, track, options) for k, track in enumerate(tracks))
     from joblib import Parallel, delayed
 
     calls = (delayed(_outcome)(make, k, track, options) for k, track in enumerate(tracks))
-    outcomes: Iterable[Outcome] = Parallel(n_jobs=workers, return_as="generator")(calls)
+    outcomes: Iterable[TrackEnd] = Parallel(n_jobs=workers, return_as="generator")(calls)
     return outcomes
 
 
-def _outcome(make: Callable[[int], Any], k: int, track: Any, options: Mapping[str, Any]) -> Outcome:
+def _outcome(make: Callable[[int], Any], k: int, track: Any, options: Mapping[str, Any]) -> TrackEnd:
     given = {**options, **(track if isinstance(track, Mapping) else {"observations": track})}
     try:
         return make(k).run(**given), None

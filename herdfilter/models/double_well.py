@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, check_count
-from herdfilter.models.parts import NoisyFlow, as_observation, assign, assign_positive
+from herdfilter.models.parts import IsotropicStart, as_observation, assign, assign_positive
 
 
 @dataclass(frozen=True)
-class DoubleWell(NoisyFlow):
+class DoubleWell(IsotropicStart):
     r"""Double well with additive noise, whose state is observed only at every tenth step or so.
 
     .. math::
@@ -47,7 +47,7 @@ class DoubleWell(NoisyFlow):
 
     Examples
     --------
-    The prior is around both wells, and so are particles until an observation comes.
+    The prior covers both wells, and so do the particles until an observation comes.
 
     >>> model = hf.models.DoubleWell()
     >>> truth, z = hf.simulate(model, steps=20, dt=0.1, rng=1)
@@ -74,6 +74,22 @@ class DoubleWell(NoisyFlow):
         """States (n, 1) after a time `dt` without noise; `control` is not used."""
         left = math.exp(-8.0 * dt)  # of the distance from a well, squared
         return np.asarray(x / np.sqrt(left + (1.0 - left) * x**2))
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the noise added over a time `dt`, (1, 1)."""
+        return np.array([[self.noise_rate * dt]])
+
+    def observation_mean(self, x: Array, step: int) -> Array:
+        """Mean of an observation: the state itself, (n, 1)."""
+        return x
+
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """Jacobian of `observation_mean`, (n, 1, 1)."""
+        return np.ones((len(x), 1, 1))
+
+    def observation_covariance(self, step: int) -> Array:
+        """Covariance R of an observation, (1, 1)."""
+        return np.array([[self.observation_variance]])
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of observation `z`, shape (1,), at each state; (n, 1) -> (n,)."""

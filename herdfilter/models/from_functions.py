@@ -1,9 +1,13 @@
-"""A model made of functions: what a user has at hand, without a class."""
+"""A model made of functions, without a class."""
 
 from __future__ import annotations
 
+import copyreg
 import inspect
+import pickle
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +26,9 @@ from herdfilter._checks import (
     unmasked,
 )
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.pickling import PicklesFunctions
+
+_pickling = ContextVar("_pickling", default=False)
+"""True while an object with functions is pickled: what it holds goes into the same pickle, itself included."""
 
 
 def from_functions(
@@ -43,17 +49,16 @@ def from_functions(
     Parameters
     ----------
     f : callable
-        States (n, d), particles first, to the next ones; of the states, and of any of ``dt``, ``control`` and ``step``,
-        which are passed by name.
+        Maps states (n, d), particles first, to the next ones. It may take ``dt``, ``control`` and ``step``, by name.
     h : callable or None
-        States (n, d) to their mean observations (n, k), or (n,) where k is 1; of the states, and of ``step`` if it is named.
-        None where only sensors observe the state.
+        Maps states (n, d) to their mean observations (n, k), or (n,) if k is 1. It may take ``step``, by name. None if only
+        sensors observe the state.
     Q : array_like of shape (d, d), or callable
-        Covariance of the transition noise: a matrix, of every step whatever its length; or a function of any of ``dt`` and
+        Covariance of the transition noise: a matrix for every step, whatever its length; or a function of any of ``dt`` and
         ``step``, by name.
     R : array_like of shape (k, k), or callable, or None
-        Covariance of the observation noise: a matrix, or a function of ``step``; or one of states, (n, d) -> (n, k, k),
-        and of ``step`` if it is named.
+        Covariance of the observation noise: a matrix, a function of ``step``, or a function of states, (n, d) -> (n, k, k),
+        which may take ``step``, by name.
     x0 : array_like of shape (d,)
         Mean of the state at step 0.
     P0 : array_like of shape (d, d)
@@ -61,8 +66,8 @@ def from_functions(
     angles, observation_angles : sequence of int
         Indices of the angle-valued entries of state and observation, in radians.
     vectorised : bool
-        Whether functions take states (n, d). With False they take one state (d,), as filterpy's do, and are called in a
-        loop: convenient, and slow.
+        True if functions take states (n, d). If False they take one state (d,), as filterpy's do, and are called in a slow
+        loop.
 
     Raises
     ------
@@ -71,7 +76,7 @@ def from_functions(
 
     Examples
     --------
-    A pendulum whose horizontal position is seen; the angle is in radians.
+    A pendulum whose horizontal position is observed; the angle is in radians.
 
     >>> model = hf.models.from_functions(
     ...     f=lambda x, dt: x + dt * np.column_stack([x[:, 1], -9.81 * np.sin(x[:, 0])]),
@@ -82,47 +87,28 @@ def from_functions(
     >>> result = hf.make_filter("auto", model, n_particles=50).run(z, dt=0.05)
     >>> bool(np.std((result.means - truth)[:, 0]) < 0.15)
     True
-
-    With functions of one state, as filterpy takes them:
-
-    >>> slow = hf.models.from_functions(
-    ...     lambda x, dt: x + dt * np.array([x[1], -9.81 * np.sin(x[0])]), lambda x: np.sin(x[:1]),
-    ...     1e-3 * np.eye(2), [[0.01]], [0.5, 0.0], 0.1 * np.eye(2), angles=[0], vectorised=False,
-    ... )
-    >>> one, other = (hf.UnscentedKalmanFilter(each).run(z, dt=0.05) for each in (model, slow))
-    >>> np.allclose(one.means, other.means)
-    True
     """
     return FunctionModel(f, h, Q, R, x0, P0, angles, observation_angles, vectorised)
 
 
 class FunctionModel:
-    """What `from_functions` returns; see there, and `herdfilter.models.contract` for its methods.
+    """A model made by `from_functions`; `herdfilter.models.contract` documents its methods.
 
     Examples
     --------
-    It has all that a filter asks a model for.
-
     >>> model = hf.models.from_functions(
     ...     f=lambda x, dt: x * np.exp(-dt), h=lambda x: x**2, Q=[[0.1]], R=[[0.2]], x0=[1.0], P0=[[0.5]]
     ... )
-    >>> isinstance(model, hf.models.FunctionModel), model.dim, model.initial.mean.tolist()
-    (True, 1, [1.0])
     >>> np.allclose(model.transition_mean(np.array([[1.0], [2.0]]), dt=np.log(2), control=None, step=1), [[0.5], [1.0]])
     True
-    >>> for name in ["ukf", "auto"]:
-    ...     print(hf.make_filter(name, model).run([1.0, 0.4, 0.1]).means.shape)
-    ...
-    (3, 1)
-    (3, 1)
     """
 
     def __init__(
         self,
-        f: Callable[..., ArrayLike],
-        h: Callable[..., ArrayLike] | None,
-        Q: ArrayLike | Callable[..., ArrayLike],
-        R: ArrayLike | Callable[..., ArrayLike] | None,
+        f: Any,
+        h: Any,
+        Q: Any,
+        R: Any,
         x0: ArrayLike,
         P0: ArrayLike,
         angles: Sequence[int] = (),
@@ -130,23 +116,22 @@ class FunctionModel:
         vectorised: bool = True,
     ) -> None:
         check_flags(vectorised=vectorised)
-        if np.ndim(as_numbers("x0", x0, (None,))) != 1:
-            raise ValueError(f"x0: expected a vector of d entries, as [0.0], got shape {np.shape(x0)}")
-        mean = as_array("x0", x0, (None,))
+        mean = as_numbers("x0", x0, (None,))
+        if mean.ndim != 1:
+            raise ValueError(f"x0: expected a vector of d entries, as [0.0], got shape {mean.shape}")
+        mean = as_array("x0", mean, (None,))
         self.dim = len(mean)
         self.initial = GaussianMixture([1.0], mean[None], as_covariance("P0", P0, self.dim))
         self.circular = as_dims("angles", angles, self.dim)
-        if (h is None) != (R is None):
-            given, other = ("h", "R") if R is None else ("R", "h")
-            raise ValueError(f"{other}: expected one beside {given}, got None")
+        check_both(h=h, R=R)
         self._f = _Function.of("f", f, ("dt", "control", "step"), vectorised)
         self._Q = _Covariance.of("Q", Q, ("dt", "step"), self.dim)
-        if h is None or R is None:
+        if h is None:
             return
         self._h = _Function.of("h", h, ("step",), vectorised)
-        # attributes: a model without h has no such functions, and the second is of the states only if R is
+        # attributes: a model without h has no such functions, and the covariance takes states only if R does
         self.observation_mean = self._observation_mean
-        self._size: int | None = None  # entries of an observation, where R tells how many
+        self._size: int | None = None  # entries of an observation, if R is a matrix
         if callable(R) and _parameters(R) != ["step"]:
             self._R_at = _Function.of("R", R, ("step",), vectorised)
             self.observation_covariance: Any = self._at_states
@@ -161,18 +146,18 @@ class FunctionModel:
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> ArrayLike:
         """States (n, d) to the mean of the next ones, (n, d)."""
-        return _rows("f", self._f, self._f(x, dt=dt, control=control, step=step), len(x), self.dim)
+        return self._f.rows(x, self.dim, dt=dt, control=control, step=step)
 
     def transition_covariance(self, dt: float, step: int) -> ArrayLike:
         """Covariance (d, d) of the transition noise."""
         return self._Q(dt=dt, step=step)
 
     def _observation_mean(self, x: Array, step: int) -> ArrayLike:
-        mean = _rows("h", self._h, self._h(x, step=step), len(x))
-        if self._size is not None and self._size != mean.shape[1]:
+        mean = self._h.rows(x, step=step)
+        size = mean.shape[1]
+        if self._size not in (None, size):
             raise ValueError(
-                f"R: expected shape {(mean.shape[1],) * 2}, a row for each entry that h returns of a state, got "
-                f"{(self._size,) * 2}"
+                f"R: expected shape {(size, size)}, a row for each entry that h returns of a state, got {(self._size,) * 2}"
             )
         return mean
 
@@ -183,14 +168,49 @@ class FunctionModel:
         return self._R_at(x, step=step)
 
 
-def _rows(name: str, function: _Function, value: Any, n: int, dim: int | None = None) -> Array:
-    """Return what a function gave as a row for each of n states; a vector (n,) stands for rows of one entry."""
-    array = as_numbers(name, value, (n, dim))
-    rows = array[:, None] if array.shape == (n,) and dim in (None, 1) else array
-    if rows.ndim != 2 or len(rows) != n or dim not in (None, rows.shape[1]):
-        hint = "; a function of one state needs vectorised=False" if function.vectorised else ""
-        raise ValueError(f"{name}: expected a row for each state, shape {shape_text((n, dim))}, got {array.shape}{hint}")
-    return rows
+def check_both(**pair: Any) -> None:
+    """Raise ValueError if only one of two arguments is None."""
+    (one, first), (other, second) = pair.items()
+    if (first is None) != (second is None):
+        missing, given = (one, other) if first is None else (other, one)
+        raise ValueError(f"{missing}: expected one beside {given}, got None")
+
+
+class PicklesFunctions:
+    """Base of frozen objects that hold functions; those that pickle does not find by name are pickled by their code."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        by_name = copyreg.__newobj__, (type(self),), vars(self)  # type: ignore[attr-defined]
+        if _pickling.get():
+            return by_name
+        token = _pickling.set(True)
+        try:
+            with suppress(Exception):
+                pickle.dumps(self)
+                return by_name
+            return pickle.loads, (cloudpickle().dumps(self),)
+        except Exception as error:
+            raise pickle.PicklingError(
+                f"{short_repr(self)}: expected functions that can be pickled, got {short_repr(error, 200)}; "
+                "define them at the top of a module"
+            ) from error
+        finally:
+            _pickling.reset(token)
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+def cloudpickle() -> Any:
+    """Return the module cloudpickle, or the copy of it in joblib."""
+    try:
+        import cloudpickle
+    except ImportError:
+        from joblib.externals import cloudpickle
+    return cloudpickle
 
 
 @dataclass(frozen=True)
@@ -214,23 +234,35 @@ class _Function(PicklesFunctions):
 
     def __call__(self, x: Array, **given: Any) -> ArrayLike:
         given = {name: given[name] for name in self.names}
-        if self.vectorised:
-            try:
-                return self.function(x, **given)
-            except Exception as error:
-                error.add_note(
-                    f"{self.name}: called with states of shape {x.shape}, particles first; a function of one state needs "
-                    "vectorised=False"
-                )
-                raise
-        return np.array([np.atleast_1d(unmasked(self.name, self.function(row, **given))) for row in x])
+        if not self.vectorised:
+            return np.array([np.atleast_1d(unmasked(self.name, self.function(row, **given))) for row in x])
+        try:
+            return self.function(x, **given)
+        except Exception as error:
+            error.add_note(
+                f"{self.name}: called with states of shape {x.shape}, particles first; a function of one state needs "
+                "vectorised=False"
+            )
+            raise
+
+    def rows(self, x: Array, dim: int | None = None, **given: Any) -> Array:
+        """Return the values at states (n, d) as rows (n, dim); a vector (n,) stands for rows of one entry."""
+        shape = len(x), dim
+        array = as_numbers(self.name, self(x, **given), shape)
+        rows = array[:, None] if array.shape == shape[:1] and dim in (None, 1) else array
+        if rows.ndim != 2 or len(rows) != len(x) or dim not in (None, rows.shape[1]):
+            hint = "; a function of one state needs vectorised=False" if self.vectorised else ""
+            raise ValueError(
+                f"{self.name}: expected a row for each state, shape {shape_text(shape)}, got {array.shape}{hint}"
+            )
+        return rows
 
 
 @dataclass(frozen=True)
 class _Covariance(PicklesFunctions):
     """A covariance matrix, or a function of those of the arguments that it names."""
 
-    given: Any
+    given: ArrayLike | Callable[..., ArrayLike]
     names: tuple[str, ...]
 
     @classmethod
@@ -239,12 +271,12 @@ class _Covariance(PicklesFunctions):
             if np.ndim(as_numbers(name, given, (dim, dim))) != 2:
                 raise ValueError(f"{name}: expected a matrix, as [[0.1]], or a function, got shape {np.shape(given)}")
             return cls(as_covariance(name, given, dim), ())
-        names = _parameters(given)
+        names = tuple(_parameters(given))
         if not set(names) <= set(known):
             raise TypeError(
                 f"{name}: expected a matrix, or a function of any of {', '.join(known)}, got one of ({', '.join(names)})"
             )
-        return cls(given, tuple(names))
+        return cls(given, names)
 
     def __call__(self, **given: Any) -> ArrayLike:
         if not callable(self.given):
@@ -253,15 +285,13 @@ class _Covariance(PicklesFunctions):
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
-    """Names of the arguments that a function must be given; one that does not tell takes states."""
+    """Return the names of the required arguments of a function, and any of ``dt``, ``control`` and ``step``.
+
+    A function without a signature takes states.
+    """
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return ["x"]
-    kinds = (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        inspect.Parameter.KEYWORD_ONLY,
-    )
-    optional = ("dt", "control", "step")  # those with a default are taken to mean what we know by that name
-    return [p.name for p in parameters if p.kind in kinds and (p.default is p.empty or p.name in optional)]
+    named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    return [p.name for p in named if p.default is p.empty or p.name in ("dt", "control", "step")]

@@ -115,13 +115,13 @@ class LinearGaussian(GaussianStart):
             whitening, log_peak = self._whitening
         else:
             residual = residual[:, observed]
-            whitening, log_peak = _whiten(self.R[np.ix_(observed, observed)])
+            whitening, log_peak = _whitening_matrix(self.R[np.ix_(observed, observed)])
         white = residual @ whitening.T
         return np.asarray(log_peak - 0.5 * np.einsum("ij,ij->i", white, white))
 
     @cached_property
     def _whitening(self) -> tuple[Array, float]:
-        return _whiten(self.R)
+        return _whitening_matrix(self.R)
 
 
 def linear_chain(dim: int = 4, coupling: float = 0.42) -> LinearGaussian:
@@ -160,7 +160,7 @@ def linear_chain(dim: int = 4, coupling: float = 0.42) -> LinearGaussian:
     return LinearGaussian(alpha ** (apart + 1.0), one, one, one, np.zeros(d), one)
 
 
-def _whiten(covariance: Array) -> tuple[Array, float]:
+def _whitening_matrix(covariance: Array) -> tuple[Array, float]:
     """Return a matrix that whitens residuals of a covariance, and the logarithm of the density's peak."""
     inverse = np.linalg.inv(np.linalg.cholesky(covariance))
     return inverse, float(np.log(np.diagonal(inverse) / np.sqrt(2 * np.pi)).sum())

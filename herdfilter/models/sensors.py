@@ -1,8 +1,7 @@
-"""Sensors: what observes the state, apart from how the state moves."""
+"""Sensors: observations of the state, apart from its motion."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,49 +10,50 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_covariance, as_generator, as_numbers, as_points, short_repr
+from herdfilter._checks import Array, as_covariance, as_dims, as_generator, as_numbers, as_points, short_repr
 from herdfilter._repr import fields_in_line
-from herdfilter.models.contract import LIKELIHOODS, OBSERVATION, Model, in_mode, jumps, kind, sample_observation
-from herdfilter.models.pickling import PicklesFunctions
+from herdfilter.models.contract import OBSERVATION, Model, in_mode, is_observed, jumps, kind, sample_observation
+from herdfilter.models.from_functions import PicklesFunctions, check_both
+from herdfilter.models.parts import assign
 from herdfilter.models.with_clutter import WithClutter
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sensor(PicklesFunctions):
-    """What one sensor tells about a state; any filter takes it beside an observation, ``update(z, sensor=...)``.
+    """A sensor: the mean and the noise of its observations of a state; any filter takes it in ``update(z, sensor=...)``.
 
-    A filter then uses the sensor in place of the model's own observation functions, which a model need not have. A sensor
-    that moves is a new one at every time: it is a record of functions, and costs nothing to make.
+    A filter uses it in place of the observation functions of the model, which may have none. It is cheap to make: a moving
+    sensor is a new one at every time.
 
     Parameters
     ----------
     mean : callable or None
-        Mean observation of states, (n, d) -> (n, k), or (n,) where k is 1.
+        Mean observation of states, (n, d) -> (n, k), or (n,) if k is 1.
     covariance : array_like of shape (k, k), or callable, or None
-        Covariance of the noise; a function of states, (n, d) -> (n, k, k), where it depends on them.
+        Covariance of the noise, or a function of states, (n, d) -> (n, k, k).
     circular : sequence of int
         Indices of the angle-valued entries of an observation, in radians.
     log_likelihood : callable, optional
-        ``(z, x)`` -> (n,), where the noise is not Gaussian; else it is derived from mean and covariance. A sensor that has
-        this alone, with None for the other two, serves particle filters whose proposal does not look at the observation.
+        ``(z, x)`` -> (n,), for noise that is not Gaussian; by default it is derived from mean and covariance. If both of
+        these are None, the sensor serves only particle filters whose proposal ignores the observation.
     jacobian : callable, optional
-        Derivative of `mean`, (n, d) -> (n, k, d), for filters that linearise; differences are taken without it.
+        Derivative of `mean`, (n, d) -> (n, k, d), for filters that linearise; by default differences are taken.
     detection_probability : float, optional
-        That the state is detected at all; 1 unless given. With this or the next an observation is a scan, any number of
-        detections (k, m), as of `herdfilter.models.WithClutter`.
+        Probability that the state is detected, 1 by default. If this or the next is given, an observation is a scan: any
+        number of detections (k, m); see `herdfilter.models.WithClutter`.
     clutter_density : float, optional
-        False detections expected in a unit of the volume of observations; 0 unless given.
+        Expected number of false detections in a unit of the volume of observations, 0 by default.
     region : array_like, shape (k, 2), optional
-        Lowest and highest value of every entry of an observation, where clutter is simulated.
+        Lowest and highest value of every entry of an observation, to simulate clutter.
 
     Raises
     ------
     TypeError, ValueError
-        If a function is none, if mean and covariance are not given together, or if there is nothing to weigh states by.
+        If a function is not callable, only one of mean and covariance is given, or there is no likelihood.
 
     Examples
     --------
-    A radar, and a position reading now and then, of a target whose model has no observation of its own:
+    A radar and a position sensor observe a target whose model has no observation functions:
 
     >>> def range_and_bearing(x):
     ...     return np.column_stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])])
@@ -62,11 +62,8 @@ class Sensor(PicklesFunctions):
     >>> position = hf.Sensor(lambda x: x[:, :2], 0.25 * np.eye(2))
     >>> model = hf.models.from_functions(lambda x: x, None, Q=np.eye(2), R=None, x0=[3, 4], P0=4 * np.eye(2))
     >>> readings = [(1.0, radar, [5.2, 0.9]), (1.0, position, [3.1, 4.2]), (2.5, radar, [5.0, 1.0])]
-    >>> result = hf.ParticleFilter(model, n_particles=200, rng=0).run(readings)
-    >>> result.steps.tolist(), result.times.tolist(), np.allclose(result.means[1], [3.1, 4.2], atol=1)
-    ([1, 1, 2], [1.0, 1.0, 2.5], True)
-    >>> radar.sample([[3.0, 4.0]], rng=0).shape
-    (1, 2)
+    >>> hf.ParticleFilter(model, n_particles=200, rng=0).run(readings).means.shape
+    (3, 2)
     """
 
     mean: Callable[[Array], ArrayLike] | None
@@ -85,39 +82,31 @@ class Sensor(PicklesFunctions):
             function = getattr(self, name)
             if function is not None and not callable(function):
                 raise TypeError(f"{name}: expected a function of states (n, d), got {short_repr(function)}")
-        if (self.mean is None) != (self.covariance is None):
-            given, other = ("mean", "covariance") if self.covariance is None else ("covariance", "mean")
-            raise ValueError(f"{other}: expected one beside {given}, got None")
+        check_both(mean=self.mean, covariance=self.covariance)
         if self.mean is None and self.log_likelihood is None:
             raise ValueError("mean: expected a function of states, or else log_likelihood; got neither")
+        size = None
         if self.covariance is not None and not callable(self.covariance):
-            object.__setattr__(self, "covariance", as_covariance("covariance", self.covariance))
-            if np.ndim(self.covariance) != 2:
-                raise ValueError(
-                    f"covariance: expected a matrix (k, k), or a function of states, got shape {np.shape(self.covariance)}"
-                )
-        try:
-            circular = tuple(operator.index(i) for i in self.circular)
-        except TypeError:
-            raise TypeError(f"circular: expected indices of entries, such as [1], got {short_repr(self.circular)}") from None
-        known = range(1000 if callable(self.covariance) or self.covariance is None else len(np.asarray(self.covariance)))
-        if any(i not in known for i in circular):
-            raise ValueError(f"circular: expected indices from 0 to {len(known) - 1}, got {circular}")
-        object.__setattr__(self, "circular", circular)
+            matrix = as_covariance("covariance", self.covariance)
+            if matrix.ndim != 2:
+                raise ValueError(f"covariance: expected a matrix (k, k), or a function of states, got shape {matrix.shape}")
+            assign(self, covariance=matrix)
+            size = len(matrix)
+        assign(self, circular=as_dims("circular", self.circular, size))
         if self.detection_probability is not None or self.clutter_density is not None:
-            self.on(None)  # names a number that is out of range
+            self.on(None)  # checks both numbers
 
     def on(self, model: Model) -> Model:
         """Return a model that moves as `model` does and is observed by this sensor alone."""
-        seen, p, density = Sensed(model, self), self.detection_probability, self.clutter_density
+        sensed_model, p, density = Sensed(model, self), self.detection_probability, self.clutter_density
         if p is None and density is None:
-            return seen
-        return WithClutter(seen, 1.0 if p is None else p, 0.0 if density is None else density, self.region)
+            return sensed_model
+        return WithClutter(sensed_model, 1.0 if p is None else p, 0.0 if density is None else density, self.region)
 
     def sample(self, x: ArrayLike, rng: np.random.Generator | int | None = None) -> Any:
         """Draw one observation of each state with Gaussian noise, (n, d) -> (n, k), or a list of n scans."""
         if self.mean is None:
-            raise TypeError("mean: a sensor is simulated by its mean and covariance; this one has none")
+            raise TypeError("mean: simulation needs the mean and covariance of the sensor, got None")
         states = as_points("x", np.atleast_2d(as_numbers("x", x, (None, None))))
         return sample_observation(self.on(None), states, as_generator(rng), 1)
 
@@ -152,22 +141,15 @@ class Sensor(PicklesFunctions):
 
 
 class Sensed:
-    """A model seen by a sensor: of its own observation functions none is left.
-
-    Parameters
-    ----------
-    model : object
-        See `herdfilter.models.contract`.
-    sensor : Sensor
-    """
+    """A model whose observation functions are those of a sensor alone."""
 
     def __init__(self, model: Model, sensor: Sensor) -> None:
         self._model, self._sensor = model, sensor
-        self.kind_in_errors = kind(model) if sensor is _SOME else f"{kind(model)} with this sensor"
+        self.kind_in_errors = kind(model) if sensor is _ANY_SENSOR else f"{kind(model)} with this sensor"
         vars(self).update(sensor.functions)
 
     def in_mode(self, mode: int) -> Model:
-        """Return the model of one mode of a model that jumps, seen by the sensor."""
+        """Return the model of one mode of a jumping model, observed by the sensor."""
         return self._sensor.on(in_mode(self._model, mode))
 
     def __getattr__(self, name: str) -> Any:
@@ -177,12 +159,9 @@ class Sensed:
 
 
 def sensed(model: Model, sensor: Sensor | None) -> Model:
-    """Return the model with which an observation is read: its own functions, or those of a sensor.
+    """Return the model that reads an observation: with its own functions, or those of a sensor.
 
-    Raises
-    ------
-    TypeError
-        If `sensor` is no `Sensor`, or there is neither a sensor nor an observation function of the model's own.
+    Raises TypeError if `sensor` is not a `Sensor`, or is None for a model without observation functions.
     """
     if isinstance(sensor, Sensor):
         return sensor.on(model)
@@ -197,15 +176,15 @@ def sensed(model: Model, sensor: Sensor | None) -> Model:
 
 
 def unobserved(model: Model) -> bool:
-    """Whether a model, or one of its modes, has no observation function at all: then sensors are to tell about it."""
+    """Return True if a model, or one of its modes, has no observation function and so needs sensors."""
     if jumps(model):
         return any(unobserved(in_mode(model, mode)) for mode in range(len(model.models)))
-    return not any(hasattr(model, name) for names in LIKELIHOODS for name in names)
+    return not is_observed(model)
 
 
 def to_check(model: Model) -> Model:
-    """Return what a filter checks when it is built: the model, seen by some sensor where it has no observation functions."""
-    return _SOME.on(model) if unobserved(model) else model
+    """Return the model that a filter checks when it is built: with some sensor if it has no observation functions."""
+    return _ANY_SENSOR.on(model) if unobserved(model) else model
 
 
-_SOME = Sensor(lambda x: x[:, :1], [[1.0]], log_likelihood=lambda z, x: np.zeros(len(x)))
+_ANY_SENSOR = Sensor(lambda x: x[:, :1], [[1.0]], log_likelihood=lambda z, x: np.zeros(len(x)))

@@ -30,13 +30,13 @@ from herdfilter.models.contract import (
     central_differences,
     circular_dims,
     observation_circular,
-    observation_covariance,
     observation_mean,
+    observation_noise,
     require,
     require_constant_noise,
     sample_transition,
-    transition_covariance,
     transition_mean,
+    transition_noise,
 )
 
 _NOISELESS = 1e-10
@@ -104,13 +104,13 @@ def posterior_cramer_rao_bound(
     bounds = np.empty((T, model.dim, model.dim))
     for step in range(1, T + 1):
         F = _jacobians(model, "transition", x, dt, None, step)
-        Q = transition_covariance(model, dt, step)
+        Q = transition_noise(model, dt, step).matrix
         P = _informed(P, _variation(F, Q, step))
         mean = F.mean(axis=0)
         P = Q + mean @ P @ mean.T
         x = sample_transition(model, x, rng, dt, None, step)
         H = _jacobians(model, "observation", x, step)
-        R = observation_covariance(model, H.shape[1], step)
+        R = observation_noise(model, H.shape[1], step).matrix
         try:
             whitened = np.linalg.solve(np.linalg.cholesky(R), H)
         except np.linalg.LinAlgError:

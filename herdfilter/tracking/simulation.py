@@ -14,8 +14,8 @@ from herdfilter.models.contract import (
     require,
     sample_observation,
     sample_transition,
-    transition_factor,
     transition_mean,
+    transition_noise,
 )
 
 
@@ -115,7 +115,7 @@ def _before(model: Any, x: Array, rng: np.random.Generator, dt: float, step: int
     dim = len(x)
     corners = np.vstack([np.zeros(dim), np.eye(dim)])
     moved = transition_mean(model, corners, dt, None, step)
-    propagate = transition_factor(model, dt, step) @ rng.standard_normal(dim) if noise else 0.0
+    propagate = transition_noise(model, dt, step).factor @ rng.standard_normal(dim) if noise else 0.0
     earlier = np.linalg.solve((moved[1:] - moved[0]).T, x - propagate - moved[0])
     again = transition_mean(model, earlier[None], dt, None, step)[0] + propagate
     if not np.allclose(again, x, rtol=1e-6, atol=1e-6 * (1 + np.abs(earlier).max())):

@@ -221,12 +221,8 @@ def test_a_filter_that_needs_moments_refuses_a_sensor_of_a_likelihood_alone():
         ((lambda x: x, None), ValueError, "^covariance: expected one beside mean, got None$"),
         ((3, [[1.0]]), TypeError, r"^mean: expected a function of states \(n, d\), got 3$"),
         ((lambda x: x, [1.0]), ValueError, r"^covariance: expected shape \(\*, \*\), got \(1,\)$"),
-        ((lambda x: x, [[1.0]], [3]), ValueError, r"^circular: expected indices from 0 to 0, got \(3,\)$"),
-        (
-            (lambda x: x, [[1.0]], 0),
-            TypeError,
-            r"^circular: expected indices of entries, such as \[1\], got 0$",
-        ),
+        ((lambda x: x, [[1.0]], [3]), ValueError, r"^circular: expected .* from 0 to 0, .* got \[3\]$"),
+        ((lambda x: x, [[1.0]], 0), ValueError, r"^circular: expected .*, as \[0\], got 0$"),
     ],
 )
 def test_a_sensor_that_does_not_fit_is_named(arguments, error, message):

@@ -13,7 +13,7 @@ from herdfilter.models.contract import (
     VectorFunction,
     central_differences,
     circular_dims,
-    observation_covariance,
+    observation_noise,
     observation_mean,
     takes_state,
 )
@@ -94,7 +94,7 @@ class ExactFlow:
         if not takes_state(observation.model):
             size = np.shape(observation.model.observation_covariance(observation.step))[:1]
             observation.expect(size or (1,), "observation_covariance")
-            noise = observation_covariance(observation.model, len(observation.vector), observation.step)
+            noise = observation_noise(observation.model, len(observation.vector), observation.step).matrix
             self._whitenings = inverse_factor(observation.part(noise)[None], observation.step)
 
     def migrate(self, covariance: Array, *movers: tuple[Array, Array]) -> tuple[list[Array], Array]:

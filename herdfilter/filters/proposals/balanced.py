@@ -112,12 +112,12 @@ def scrambled_points(n: int, directions: NDArray[np.int64], random: NDArray[np.i
     """Sobol points (n, dim) of direction numbers (dim, count), scrambled by random integers (dim, count + 1)."""
     dim, count = directions.shape
     x = np.empty((n, dim))
-    _place(directions, random, np.empty(count, np.int64), x)
+    _place_points(directions, random, np.empty(count, np.int64), x)
     return x
 
 
 @njit(cache=True, nogil=True)
-def _place(directions, random, scrambled, x):
+def _place_points(directions, random, scrambled, x):
     """Fill x (n, dim) with the points; `scrambled` (count,) is room."""
     (dim, count), n = directions.shape, len(x)
     for j in range(dim):

@@ -96,7 +96,7 @@ def over_chance(z: Array, weights: Array) -> tuple[float, float]:
     """Squared third and fourth cumulants of points (n, d) of mean 0 and covariance I, over what chance makes of them."""
     d = z.shape[1]
     third, fourth = np.zeros((d, d, d)), np.zeros((d, d))
-    _moments(np.ascontiguousarray(z), weights, third, fourth)
+    _higher_moments(np.ascontiguousarray(z), weights, third, fourth)
     fourth[np.diag_indices(d)] -= d + 2
     observations = 1.0 / (weights @ weights)
     # the variance of the fourth cumulant is 24; of entries of a matrix 4 (d + 4) beside the diagonal and twice that on it
@@ -108,7 +108,7 @@ def over_chance(z: Array, weights: Array) -> tuple[float, float]:
 
 
 @njit(cache=True, nogil=True)
-def _moments(z: Array, weights: Array, third: Array, fourth: Array) -> None:
+def _higher_moments(z: Array, weights: Array, third: Array, fourth: Array) -> None:
     """Fill the weighted means of z_a z_b z_c (d, d, d) and of |z|^2 z_a z_b (d, d)."""
     n, d = z.shape
     for i in range(n):

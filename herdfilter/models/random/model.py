@@ -130,7 +130,7 @@ class RandomModel:
 
     def __post_init__(self) -> None:
         assign(self, seed=check_count("seed", self.seed, minimum=0, most=None))
-        drawn = _draw(self.seed)
+        drawn = _draw_model(self.seed)
         assign(self, **drawn._asdict(), **drawn.motion.functions, **drawn.sensing.functions)
 
     def __reduce__(self) -> tuple[Any, ...]:  # the seed is the whole model
@@ -139,7 +139,7 @@ class RandomModel:
     @property
     def equations(self) -> str:
         """The model in words, on a few lines."""
-        drawn = _draw(self.seed)
+        drawn = _draw_model(self.seed)
         prior = drawn.initial
         sd = np.sqrt(np.diagonal(prior.distinct_covariances[0]))
         kind = f"{len(prior)} Gaussians of weights {listed(prior.weights)}, means" if len(prior) > 1 else "Gaussian, mean"
@@ -161,7 +161,7 @@ class RandomModel:
     @cached_property
     def grid(self) -> dict[str, Any] | None:
         """Arguments of a `GridFilter` that is exact, or None."""
-        drawn = _draw(self.seed)
+        drawn = _draw_model(self.seed)
         return _exact_grid(drawn.motion, drawn.sensing, drawn.initial, _at_large(drawn.motion))
 
 
@@ -215,7 +215,7 @@ def _at_large(motion: Motion) -> LongRun:
 
 
 @lru_cache(maxsize=256)
-def _draw(seed: int) -> _Drawn:
+def _draw_model(seed: int) -> _Drawn:
     rng = np.random.Generator(np.random.PCG64(seed))
     drift = draw_drift(rng)
     motion = draw_noise(rng, drift)

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 
 from numba.core import event
 
-from herdfilter.models.pickling import cloudpickle
+from herdfilter.models.from_functions import cloudpickle
 from herdfilter.study.tasks import Task, TaskResult, failure_row
 
 BATCH_SECONDS = 0.2

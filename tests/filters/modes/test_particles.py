@@ -200,7 +200,7 @@ def test_resampling_that_moves_particles(linear_modes):
     ],
 )
 def test_what_knows_no_modes_says_so(linear_modes, make):
-    with pytest.raises(TypeError, match=r"knows no modes, and JumpMarkov jumps between 2; .* InteractingMult") as error:
+    with pytest.raises(TypeError, match=r"got JumpMarkov, which jumps between 2; .* InteractingMult") as error:
         make(linear_modes(0))
     assert "\n" not in str(error.value)
 
