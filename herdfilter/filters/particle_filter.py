@@ -307,7 +307,7 @@ class ParticleFilter:
             return None
         return predicted_observation(model, particles.x, particles.weights, self.step, particles.modes)
 
-    def combined(self, others: Sequence[ParticleFilter], weights: Array) -> ParticleFilter:
+    def combine(self, others: Sequence[ParticleFilter], weights: Array) -> ParticleFilter:
         """Return a filter with the union of the particles of others at the same step, each set with its weight (H,).
 
         The next step makes as many particles of the union as one filter has.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_any, as_array, as_list, as_positive, check_methods, one_of, short_repr, unmasked
-from herdfilter.filters.results import FilterResult, StepRecord, as_objects
+from herdfilter.filters.results import FilterResult, as_objects
 from herdfilter.models.contract import circular_dims
 from herdfilter.models.sensors import Sensor
 
@@ -32,18 +33,6 @@ class Step(NamedTuple):
     control: Any
     sensor: Sensor | None = None
     time: Any = None
-
-
-class Online(Protocol):
-    """A filter that goes step by step."""
-
-    def predict(self, dt: float = 1.0, control: Any = None) -> None:
-        """Go to the next step."""
-        ...
-
-    def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
-        """Take up the observation there."""
-        ...
 
 
 class Watcher(Protocol):
@@ -152,23 +141,24 @@ def _intervals(times: ArrayLike, dt: Any, steps: int) -> Array:
 
 
 def run(
-    online: Online,
+    online: Any,
     steps: Sequence[Step],
     dim: int,
     kept: list[tuple[Array, Array]] | None = None,
     watcher: Watcher | None = None,
-) -> FilterResult:
+    collect: Callable[..., Any] | None = None,
+) -> Any:
     """Predict to, and update with, each observation in turn; `kept` collects particles and weights.
 
-    Where no time passes there is an update alone.
-
-    Whatever goes wrong, the error's attribute ``result`` holds the steps completed.
+    Where no time passes there is an update alone. `collect` makes the result, a `FilterResult` unless given, from the
+    records, times and dimension. If an error is raised, its attribute ``result`` holds the steps completed.
     """
     if watcher is not None:
         check_methods("watcher", watcher, "predicted", "updated")
-    records: list[StepRecord] = []
+    if collect is None:
+        collect = partial(FilterResult.collect, kept=kept, circular=circular_dims(online.model))
+    records: list[Any] = []
     times = [step.time for step in steps]
-    circular = circular_dims(getattr(online, "model", None))
     try:
         for step in steps:
             if step.dt > 0:
@@ -179,11 +169,11 @@ def run(
             if watcher is not None:
                 watcher.updated(online)
             if kept is not None:
-                kept.append((online.particles, online.weights))  # type: ignore[attr-defined]
+                kept.append((online.particles, online.weights))
     except (Exception, KeyboardInterrupt) as error:
-        error.result = FilterResult.collect(records, dim, kept, times, circular)  # type: ignore[union-attr]
+        error.result = collect(records, times=times, dim=dim)  # type: ignore[union-attr]
         raise
-    return FilterResult.collect(records, dim, kept, times, circular)
+    return collect(records, times=times, dim=dim)
 
 
 SECOND = np.timedelta64(1, "s")

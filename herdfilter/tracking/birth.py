@@ -1,10 +1,10 @@
-"""Where targets appear: at known places in every step, or where detections are that no track accounts for."""
+"""Births of targets: at known places in every step, or at detections that belong to no track."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,17 @@ from herdfilter.filters.kalman.rules import LINEAR_RULE
 from herdfilter.filters.series import as_duration
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, observation_circular, require
-from herdfilter.models.sensors import Sensor, sensed
+
+MAX_ITERATIONS = 20
+"""Most linearisations of an observation about the result of its update."""
+
+SMALLEST_CHANGE = 1e-16
+"""The iteration stops after a smaller squared change, in standard deviations of the prior."""
 
 
-def as_probability(name: str, value: float, least: float = 0.0) -> float:
-    """Return a number from `least` to 1."""
-    return as_fraction(name, value, f"a probability from {least:g} to 1", least)
+def as_probability(name: str, value: float) -> float:
+    """Return a number from 0 to 1."""
+    return as_fraction(name, value, "a probability from 0 to 1")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,18 +36,18 @@ class Birth:
     Parameters
     ----------
     probability : float
-        That one appears, in a time of 1.
+        Probability that a target appears there within a time of 1.
     initial : GaussianMixture
         Distribution of its state at the step at which it appears.
 
     Raises
     ------
     TypeError, ValueError
-        If the distribution is no mixture, or the probability none.
+        If the distribution is not a mixture, or the probability is out of range.
 
     Examples
     --------
-    A gate at the origin, through which a target comes in one of fifty steps; in ten of them, almost in one of five.
+    A target comes through this gate in 2 % of the steps, or in 18 % of the intervals of ten steps.
 
     >>> gate = hf.GaussianMixture([1.0], [[0.0, 0.0]], np.diag([1.0, 4.0]))
     >>> birth = hf.tracking.Birth(0.02, gate)
@@ -66,45 +71,34 @@ class Birth:
         return self if dt == 1 else replace(self, probability=1 - (1 - self.probability) ** dt)
 
 
-class Left(NamedTuple):
-    """What a scan leaves to births.
+class UnexplainedDetections(NamedTuple):
+    """The detections z (k, m) of a scan, each with its probability (k,) that it is of no track."""
 
-    Attributes
-    ----------
-    sensor : Sensor or None
-        What a detection is of; None for the model's own observation functions.
-    z : ndarray, shape (k, m)
-        The detections.
-    unexplained : ndarray, shape (k,)
-        Probability that each is of no track.
-    """
-
-    sensor: Sensor | None
+    model: Model  # that gives their mean and covariance
     z: Array
-    unexplained: Array
+    probabilities: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BirthFromMeasurements:
-    r"""Births where detections are that no track accounts for (Reuter, Vo, Vo and Dietmayer 2014, section IV-B).
+    r"""Births at detections that belong to no track (Reuter, Vo, Vo and Dietmayer 2014, section IV-B).
 
-    A detection which belongs to tracks with the probability u starts a track at the next step, which exists with the
-    probability :math:`\min(r_{max}, \lambda (1 - u) / \sum (1 - u))`. Its state is the posterior of `prior` given the
-    detection, by an extended Kalman filter's update that is repeated about its own result (Bell and Cathey 1993); then it
-    moves as all states do.
+    A detection that belongs to tracks with probability u starts a track at the next step, with the probability of existence
+    :math:`\min(r_{max}, \lambda (1 - u) / \sum (1 - u))`. Its state is the posterior of `prior` given the detection, by an
+    iterated extended Kalman update (Bell and Cathey 1993), and then moves as all states do.
 
     Parameters
     ----------
     prior : GaussianMixture
-        Of one component: what is known about a new target without the detection. Wide in what a detection shows; as wide
-        as targets differ in what it does not show, such as velocities.
+        One component: the distribution of a new target's state without the detection. It is wide in the entries that a
+        detection shows, and has the spread of real targets in the others, such as velocities.
     expected : float
         Mean number lambda of births in a time of 1.
     most : float
         Largest probability of existence of a new track.
     state : callable, optional
-        ``(k, m) -> (k, d)``: states that would be seen as these detections, from which the iteration starts: for radar,
-        the position that range and bearing point to. The mean of the prior unless given.
+        ``(k, m) -> (k, d)``: states to start the iteration from, such as the positions that range and bearing point to.
+        The mean of the prior unless given.
 
     Raises
     ------
@@ -113,17 +107,17 @@ class BirthFromMeasurements:
 
     Examples
     --------
-    What a radar at the origin makes of a detection at 1 km due north: the place is that of the detection, to some metres; of
-    the velocity, and of the turn rate, nothing is known but the prior.
+    A radar at the origin detects a target 1 km due north. Its position is then known to some metres, its velocity and turn
+    rate as in the prior.
 
     >>> model = hf.models.WithClutter(hf.models.CoordinatedTurn(), 0.9, clutter_density=1e-4)
     >>> prior = hf.GaussianMixture([1.0], [[0.0] * 5], np.diag([2000.0, 100.0, 2000.0, 100.0, 0.05]) ** 2)
-    >>> def seen_there(z):
+    >>> def state(z):
     ...     x, y = z[:, 0] * np.cos(z[:, 1]), z[:, 0] * np.sin(z[:, 1])
     ...     return np.column_stack([x, 0 * x, y, 0 * x, 0 * x])
     ...
-    >>> births = hf.tracking.BirthFromMeasurements(prior, state=seen_there)
-    >>> (mean,), (covariance,) = births.located(model, np.array([[1000.0, np.pi / 2]]), step=1)
+    >>> births = hf.tracking.BirthFromMeasurements(prior, state=state)
+    >>> (mean,), (covariance,) = births.locate(model, np.array([[1000.0, np.pi / 2]]), step=1)
     >>> np.allclose(mean[[0, 2]], [0, 1000], atol=1), np.sqrt(np.diagonal(covariance)).round(2).tolist()
     (True, [3.16, 100.0, 10.0, 100.0, 0.05])
     """
@@ -147,71 +141,37 @@ class BirthFromMeasurements:
             raise TypeError(f"state: expected a function of detections, got {short_repr(self.state)}")
         object.__setattr__(self, "most", as_probability("most", self.most))
 
-    def born(self, model: Model, scans: Sequence[Left], step: int, dt: float) -> list[Birth]:
-        """Return the births that the scans of a step lead to; in a time `dt` there are `expected` times that."""
-        total = sum(scan.unexplained.sum() for scan in scans)
+    def births_at(self, scans: Sequence[UnexplainedDetections], step: int, dt: float) -> list[Birth]:
+        """Return the births at the detections of a step, `expected` times `dt` in the mean."""
+        total = sum(scan.probabilities.sum() for scan in scans)
         births = []
-        for scan in scans:
-            kept = scan.unexplained > 0
-            if not kept.any():  # of an empty scan, too
+        for model, z, probabilities in scans:
+            positive = probabilities > 0
+            if not positive.any():  # or no detection
                 continue
-            rates = self.expected * dt * scan.unexplained[kept] / total
-            located = self.located(sensed(model, scan.sensor), scan.z[kept], step)
-            for rate, mean, covariance in zip(rates, *located, strict=True):
-                place = GaussianMixture.unchecked(np.ones(1), mean[None], covariance)
-                births.append(Birth(min(self.most, rate), place))
+            rates = self.expected * dt * probabilities[positive] / total
+            for rate, mean, covariance in zip(rates, *self.locate(model, z[positive], step), strict=True):
+                births.append(Birth(min(self.most, rate), GaussianMixture.unchecked(np.ones(1), mean[None], covariance)))
         return births
 
-    def located(self, model: Model, z: Array, step: int) -> tuple[Array, Array]:
-        """Means (k, d) and covariances (k, d, d) of the state given each detection (k, m) alone."""
+    def locate(self, model: Model, z: Array, step: int) -> tuple[Array, Array]:
+        """Return means (k, d) and covariances (k, d, d) of the state given each detection (k, m) alone."""
         require(model, "BirthFromMeasurements", OBSERVED)
         prior, covariance = self.prior.means[0], self.prior.distinct_covariances
-        about = np.tile(prior, (len(z), 1))
+        states = np.tile(prior, (len(z), 1))
         if self.state is not None:
-            about = as_array("state", self.state(z), about.shape)
-        means, covariances = _iterated(model, z, step, prior, covariance, about)
-        return wrap_angles(means, circular_dims(model)), covariances
-
-
-REPEATS = 20
-"""Most repetitions of an update about its own result."""
-
-SETTLED = 1e-16
-"""Squared move, in standard deviations of the prior, after which there is none."""
-
-
-def _iterated(model: Model, z: Array, step: int, prior: Array, covariance: Array, about: Array) -> tuple[Array, Array]:
-    """Update N(prior, covariance[0]) with each detection (k, m), LINEAR_RULE about a state (k, d), then about the result."""
-    inverse, circular = np.linalg.inv(covariance[0]), observation_circular(model, z.shape[1])
-    for _ in range(REPEATS):
-        predicted, spread, cross = observation_moments(model, about, covariance, LINEAR_RULE, step)
-        slopes = (inverse @ cross).transpose(0, 2, 1)
-        gains = np.linalg.solve(spread, cross.transpose(0, 2, 1)).transpose(0, 2, 1)
-        left = wrap_angles(z - predicted, circular) - (slopes @ (prior - about)[:, :, None])[:, :, 0]
-        moved = prior + (gains @ left[:, :, None])[:, :, 0]
-        change = np.einsum("ki,ij,kj->k", moved - about, inverse, moved - about)
-        about = moved
-        if change.max(initial=0.0) < SETTLED:
-            break
-    kept = np.eye(len(prior)) - gains @ slopes
-    noises = spread - slopes @ cross
-    return about, kept @ covariance @ kept.transpose(0, 2, 1) + gains @ noises @ gains.transpose(0, 2, 1)
-
-
-def as_births(name: str, given: Any) -> tuple[Birth, ...]:
-    """Return births as a tuple."""
-    try:
-        births = tuple(given)
-    except TypeError:
-        births = (None,)
-    if not all(isinstance(one, Birth) for one in births):
-        more = ", or BirthFromMeasurements(prior)" if name == "birth" else ""
-        raise TypeError(
-            f"{name}: expected a list of herdfilter.tracking.Birth(probability, initial){more}, got {short_repr(given)}"
-        )
-    return births
-
-
-def birth_places(birth: Sequence[Birth] | BirthFromMeasurements) -> list[GaussianMixture]:
-    """Return the distributions of states that births start from."""
-    return [birth.prior] if isinstance(birth, BirthFromMeasurements) else [one.initial for one in birth]
+            states = as_array("state", self.state(z), states.shape)
+        inverse, circular = np.linalg.inv(covariance[0]), observation_circular(model, z.shape[1])
+        for _ in range(MAX_ITERATIONS):
+            predicted, spread, cross = observation_moments(model, states, covariance, LINEAR_RULE, step)
+            slopes = (inverse @ cross).transpose(0, 2, 1)
+            gains = np.linalg.solve(spread, cross.transpose(0, 2, 1)).transpose(0, 2, 1)
+            residuals = wrap_angles(z - predicted, circular) - (slopes @ (prior - states)[:, :, None])[:, :, 0]
+            before, states = states, prior + (gains @ residuals[:, :, None])[:, :, 0]
+            change = np.einsum("ki,ij,kj->k", states - before, inverse, states - before)
+            if change.max(initial=0.0) < SMALLEST_CHANGE:
+                break
+        shrinkage = np.eye(len(prior)) - gains @ slopes  # Joseph's form of the covariance
+        noises = spread - slopes @ cross
+        covariances = shrinkage @ covariance @ shrinkage.transpose(0, 2, 1) + gains @ noises @ gains.transpose(0, 2, 1)
+        return wrap_angles(states, circular_dims(model)), covariances

@@ -10,25 +10,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_generator, check_count, check_methods, one_of
+from herdfilter._checks import Array, as_generator, check_count, one_of, short_repr
 from herdfilter._repr import summary_repr
-from herdfilter.association.calls import as_method
+from herdfilter.association.calls import as_method, associate
 from herdfilter.catalogue import catalogue, make_filter
-from herdfilter.filters.series import Late, Reading, Watcher, as_duration, series
+from herdfilter.filters.series import Late, Reading, Watcher, as_duration, run, series
 from herdfilter.models.contract import OBSERVED, require
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.with_clutter import WithClutter
-from herdfilter.tracking.birth import (
-    Birth,
-    BirthFromMeasurements,
-    Left,
-    as_births,
-    as_probability,
-    birth_places,
-)
+from herdfilter.tracking.birth import Birth, BirthFromMeasurements, UnexplainedDetections, as_probability
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
-from herdfilter.tracking.track import Label, Track, appearing, check_filter, standing
-from herdfilter.tracking.update import Detecting, Rules, detections, scanned
+from herdfilter.tracking.track import Track, check_filter, combine_filters, hypothesis_given, start_filter
+from herdfilter.tracking.update import (
+    SMALLEST_GATED_RATIO,
+    association_matrix,
+    gate_detections,
+    scan_model,
+    update_existence,
+)
+
+MOST_UNEXPLAINED = 0.5
+"""Largest expected number of detections without a track if there is no clutter: the number itself is an integer, and
+approximate associations have errors."""
 
 _log = logging.getLogger(__name__)
 
@@ -36,39 +39,39 @@ _log = logging.getLogger(__name__)
 class LMBTracker:
     r"""Labelled multi-Bernoulli tracker (Reuter, Vo, Vo and Dietmayer 2014), whose tracks hold any filter of the catalogue.
 
-    Every track is a target that exists with some probability, and a filter that holds the density of its state. A scan is
-    compared with all tracks: a copy of a track's filter takes up each detection in its gate, and the evidence of that is
-    the detection's weight in the association of detections to tracks. The probabilities of the associations then decide
-    how probable the track is, and with what shares the copies are combined to one filter again.
+    Every track is a target that exists with some probability, and a filter that holds the density of its state. At a scan
+    a copy of a track's filter is updated with each detection in its gate. The evidence of that update is the detection's
+    weight in the association of detections to tracks. The probabilities of the associations give the track's new
+    probability of existence, and the weights with which the copies are combined to one filter.
 
     Parameters
     ----------
     model : WithClutter
-        How one target moves and is seen, and how detections come about.
+        Motion and detection of one target, and clutter.
     birth : sequence of Birth, or BirthFromMeasurements
-        Where targets may appear, in every step.
+        Places where targets may appear, in every step.
     survival_probability : float
-        That a target is still there after a time of 1.
+        Probability that a target still exists after a time of 1.
     association : str or object
-        Method of `herdfilter.association`, such as ``HerdedGibbs()``; unless given exact, and by belief propagation where
-        too many tracks compete for that.
+        Method of `herdfilter.association`, such as ``HerdedGibbs()``. By default exact, and belief propagation for clusters
+        of too many tracks.
     filter : str or callable
         Name in the catalogue, or ``(model, n_particles, rng)`` -> a filter.
     n_particles : int
-        Of each track; not used by filters without any.
+        Particles of each track, if its filter has any.
     rng : numpy.random.Generator or int, optional
-        Source of every random draw, of tracks and of the association. Not used where both are deterministic.
+        Source of the random draws of tracks and of the association, if they draw any.
     initial : sequence of Birth
-        Targets at step 0, with the probabilities that they are there.
+        Targets at step 0, with their probabilities of existence.
     report : float
-        Tracks are reported that exist with at least this probability.
+        Smallest probability of existence of a reported track.
     prune : float
-        Tracks are given up that exist with less than this probability.
+        Tracks below this probability of existence are dropped.
     max_tracks : int
-        Most tracks that are kept after a scan: those with the largest probabilities.
+        Largest number of tracks after a scan; the most probable ones stay.
     gate_probability : float
-        That the gate of a Gaussian prediction holds the detection; 1 for no gate. It opens further where that loses
-        accuracy.
+        Probability that the gate of a Gaussian prediction holds the detection; 1 for no gate. The gate is wider if accuracy
+        needs it.
 
     Attributes
     ----------
@@ -86,8 +89,7 @@ class LMBTracker:
 
     Examples
     --------
-    Two targets on a line, one of them from the sixth scan on, and a false detection in the thirteenth: what the tracker
-    reports at the end are two, with one label each.
+    Two targets on a line, one of them from the sixth scan on, and a false detection in the thirteenth:
 
     >>> walk = hf.models.ConstantVelocity(0.01, 0.5, initial_mean=[0, 0], initial_covariance=np.diag([100.0, 1.0]))
     >>> model = hf.models.WithClutter(walk, detection_probability=0.95, clutter_density=0.005)
@@ -121,7 +123,7 @@ class LMBTracker:
                 f"{type(model).__name__}"
             )
         self.model = model
-        self.birth = birth if isinstance(birth, BirthFromMeasurements) else as_births("birth", birth)
+        self.birth = birth if isinstance(birth, BirthFromMeasurements) else _as_births("birth", birth)
         self.survival_probability = as_probability("survival_probability", survival_probability)
         self.association, self.filter = association, filter
         as_method("association", association)
@@ -136,12 +138,13 @@ class LMBTracker:
         self.gate_probability = as_probability("gate_probability", gate_probability)
         self.step = 0
         self.record: TrackingRecord | None = None
-        self._left: list[Left] = []  # what the scans of this step leave to births
-        starts = as_births("initial", initial)
-        places = [*birth_places(self.birth), *(one.initial for one in starts)]
+        self._unexplained: list[UnexplainedDetections] = []  # by the scans of this step
+        starts = _as_births("initial", initial)
+        births = (Birth(1.0, self.birth.prior),) if isinstance(self.birth, BirthFromMeasurements) else self.birth
+        places = [one.initial for one in (*births, *starts)]
         self._place = places[0].means[:1] if places else None  # a state, to see how long a detection is
-        check_filter(self._make, model.model, places)
-        self.tracks = [self._standing((0, i), one) for i, one in enumerate(starts)]
+        check_filter(self._make_filter, model.model, places)
+        self.tracks = self._start_tracks(starts, 0)
 
     @property
     def cardinality(self) -> float:
@@ -161,58 +164,44 @@ class LMBTracker:
         """
         dt = as_duration("dt", dt)
         survival, step = self.survival_probability**dt, self.step + 1
+        newborn: list[Track] = []
         if isinstance(self.birth, BirthFromMeasurements):
-            located = self.birth.born(self.model.model, self._left, self.step, dt)
-            newborn = [self._standing((step, i), one) for i, one in enumerate(located)]
-        else:
-            newborn = []
-        moved = []
+            newborn = self._start_tracks(self.birth.births_at(self._unexplained, self.step, dt), step)
+        tracks = []
         for track in [*self.tracks, *newborn]:
             online = copy.copy(track.filter)
             online.predict(dt, control)
             alive = survival if track.label[0] < step else 1.0
-            moved.append(Track(track.label, alive * track.existence, online))
+            tracks.append(Track(track.label, alive * track.existence, online))
         if not isinstance(self.birth, BirthFromMeasurements):
-            places = enumerate(self.birth)
-            moved += [self._appearing((step, i), one.within(dt), step) for i, one in places]
-        self.tracks, self.step, self._left = moved, step, []
+            tracks += self._start_tracks([one.within(dt) for one in self.birth], step, predicted=True)
+        self.tracks, self.step, self._unexplained = tracks, step, []
 
     def update(self, scan: ArrayLike | None, sensor: Sensor | None = None) -> TrackingRecord:
-        """Take up a scan, after `predict`: scans begin at step 1.
+        """Update the tracks with a scan, after `predict`: scans begin at step 1.
 
         There may be several updates at one step, by one sensor after the other.
 
         Parameters
         ----------
         scan : array_like, shape (k, m), or None
-            The detections, each of the m numbers that model or sensor observe; a scan of none says that all targets were
-            missed, None that there is no scan.
+            The detections, each of the m numbers that model or sensor observe. In an empty scan all targets were missed;
+            None stands for no scan.
         sensor : Sensor, optional
-            What the detections are of, in place of the model's own observation functions, with its
-            ``detection_probability`` and ``clutter_density``.
+            Observation functions in place of the model's own, with a ``detection_probability`` and a ``clutter_density``.
 
         Raises
         ------
         RuntimeError
-            If the tracker still stands at step 0, of which there is no scan.
+            If `predict` was not called: there is no scan of step 0.
         TypeError, ValueError
-            If the scan has the wrong shape or holds what is no finite number; if a target that is detected for certain is
-            not, or a detection belongs to none where there is no clutter; and as the filters or the association do. The
-            tracker stays at the prediction.
+            If the scan has the wrong shape or an entry that is not finite; if there is no clutter and a detection belongs
+            to no track, or a target is missed that exists and is detected for certain; and as the filters or the
+            association do. The tracker stays at the prediction.
         """
         if self.step == 0:
             raise RuntimeError("update: the tracker stands at the initial state, step 0; call predict first")
-        tracks = self.tracks
-        if scan is not None:
-            by = Detecting.by(self.model, sensor)
-            fixed = not isinstance(self.birth, BirthFromMeasurements)
-            rules = Rules(self.association, self.gate_probability, self.prune, fixed)
-            if not fixed:
-                require(by.scans.model, "BirthFromMeasurements", OBSERVED)
-            z = detections(scan, by, self._place, self.step)
-            tracks, *left = scanned(tracks, self.model.model, z, by, rules, self.rng, self.step)
-            by.scans.learn_size(z)
-            self._left = [*self._left, Left(by.sensor, *left)]
+        tracks = self.tracks if scan is None else self._use_scan(scan, sensor)
         if len(tracks) > self.max_tracks:
             least = sorted((track.existence for track in tracks), reverse=True)[self.max_tracks - 1]
             _log.info("step %d: %d of %d tracks kept, max_tracks", self.step, self.max_tracks, len(tracks))
@@ -222,6 +211,64 @@ class LMBTracker:
         self.record = TrackingRecord.of(self.step, tracks, reported, self.model.model.dim)
         _log.debug("step %d: %d tracks, %d of them reported", self.step, len(tracks), len(reported))
         return self.record
+
+    def _use_scan(self, scan: ArrayLike, sensor: Sensor | None) -> list[Track]:
+        """Return the tracks after a scan, and note what its detections say of births."""
+        tracks, fixed_births = self.tracks, not isinstance(self.birth, BirthFromMeasurements)
+        model, sensor = scan_model(self.model, sensor)
+        detected, clutter = model.detection_probability, model.clutter_density
+        if not fixed_births:
+            require(model.model, "BirthFromMeasurements", OBSERVED)
+        try:
+            z = model.as_scan(scan, self.step, self._place)
+        except ValueError as error:
+            raise ValueError(f"scan: {str(error).removeprefix('z: ')}") from None
+
+        moments = [track.filter.predicted_observation(sensor) for track in tracks]
+        existence = np.array([track.existence for track in tracks])
+        log_clutter = np.log(clutter) if clutter > 0 else -np.inf
+        with np.errstate(divide="ignore"):
+            log_factors = np.log(existence * detected) - log_clutter
+        missed = 1 - existence * detected
+        inside = gate_detections(model.model, moments, z, missed, log_factors, self.gate_probability)
+        # the miss comes first: its particles are those at which the gate has looked
+        misses = [hypothesis_given(track.filter, None, sensor).filter for track in tracks]
+        hypotheses = [
+            {int(j): hypothesis_given(track.filter, z[j], sensor) for j in np.flatnonzero(row)}
+            for track, row in zip(tracks, inside, strict=True)
+        ]
+        log_densities = np.full(inside.shape, -np.inf)
+        for i, own in enumerate(hypotheses):
+            for j, hypothesis in own.items():
+                log_densities[i, j] = hypothesis.log_evidence
+
+        matrix = association_matrix(existence, detected, log_densities, log_clutter)
+        if self.gate_probability < 1:  # a smaller ratio changes no marginal by more, and so ties no tracks together
+            matrix[:, 1:][matrix[:, 1:] < SMALLEST_GATED_RATIO * matrix[:, :1]] = 0.0
+        impossible = ~(matrix > 0).any(axis=1)
+        if impossible.any():
+            raise ValueError(
+                f"scan: expected a detection of track {tracks[int(np.argmax(impossible))].label}, which exists and is "
+                f"detected for certain, got none that it may have at step {self.step}; give a detection or a survival "
+                "probability below 1"
+            )
+        marginals = associate(matrix, self.association, self.rng).marginals
+        unexplained = 1 - marginals[:, 1:].sum(axis=0)
+        if clutter == 0 and fixed_births and unexplained.sum() > MOST_UNEXPLAINED:
+            j = int(np.argmax(unexplained))
+            raise ValueError(
+                f"scan: expected detections of tracks alone, as the clutter density is zero, got {z[j]} as detection {j} at "
+                f"step {self.step}, which is of no track; give a clutter density, or births where targets may appear"
+            )
+        after, weights = update_existence(existence, detected, marginals)
+        kept = []
+        for track, r, miss, own, row in zip(tracks, after, misses, hypotheses, weights, strict=True):
+            if r >= self.prune:
+                filters = [miss, *(hypothesis.filter for hypothesis in own.values())]
+                kept.append(Track(track.label, float(r), combine_filters(filters, row[[0, *(1 + j for j in own)]])))
+        model.learn_size(z)
+        self._unexplained = [*self._unexplained, UnexplainedDetections(model.model, z, np.clip(unexplained, 0.0, 1.0))]
+        return kept
 
     def run(
         self,
@@ -238,8 +285,8 @@ class LMBTracker:
         Parameters
         ----------
         scans : iterable, length T
-            One scan per step, None where there is none. Or readings ``(time, sensor, scan)`` of any sensors in any order,
-            each at its own rate; those of the same time are updates at one step, and None for a sensor is the model's own.
+            One scan per step, or None for no scan. Or readings ``(time, sensor, scan)`` of any sensors in any order, each
+            at its own rate; those of the same time are updates at one step, and None for a sensor is the model's own.
         dt, controls, times, watcher, start, late
             As in `ParticleFilter.run`.
 
@@ -247,30 +294,11 @@ class LMBTracker:
         ------
         TypeError, ValueError
             As in `update`; ValueError before the first step if lengths differ, a time step is not positive, times do not
-            increase or a reading is late.
-
-        Notes
-        -----
-        Whatever is raised on the way, the error's attribute ``result`` holds the scans completed.
+            increase or a reading is late. The attribute ``result`` of an error holds the scans completed.
         """
         steps = series(scans, dt, controls, times, start, late, "scans")
-        if watcher is not None:
-            check_methods("watcher", watcher, "predicted", "updated")
-        times_, dim = [step.time for step in steps], self.model.model.dim
-        records: list[TrackingRecord] = []
-        try:
-            for step in steps:
-                if step.dt > 0:
-                    self.predict(step.dt, step.control)
-                if watcher is not None:
-                    watcher.predicted(self, step.z)
-                records.append(self.update(step.z, step.sensor))
-                if watcher is not None:
-                    watcher.updated(self)
-        except (Exception, KeyboardInterrupt) as error:
-            error.result = TrackingResult.collect(records, times_, dim)  # type: ignore[union-attr]
-            raise
-        return TrackingResult.collect(records, times_, dim)
+        result: TrackingResult = run(self, steps, self.model.model.dim, watcher=watcher, collect=TrackingResult.collect)
+        return result
 
     def __repr__(self) -> str:
         return summary_repr(
@@ -283,19 +311,31 @@ class LMBTracker:
             cardinality=self.cardinality,
         )
 
-    def _standing(self, label: Label, birth: Birth) -> Track:
-        """Return a track whose target is there at the step where the tracker stands."""
-        online = standing(self._make, self.model.model, birth.initial, self.step)
-        return Track(label, birth.probability, online)
+    def _start_tracks(self, births: Sequence[Birth], born: int, predicted: bool = False) -> list[Track]:
+        """Return tracks that are born at a step; their filters stand there if `predicted`, else at the present step."""
+        make, model, step = self._make_filter, self.model.model, born if predicted else self.step
+        return [
+            Track((born, i), one.probability, start_filter(make, model, one.initial, step, predicted))
+            for i, one in enumerate(births)
+        ]
 
-    def _appearing(self, label: Label, birth: Birth, step: int) -> Track:
-        """Return a track whose target appears at the next step."""
-        online = appearing(self._make, self.model.model, birth.initial, step)
-        return Track(label, birth.probability, online)
-
-    def _make(self, model: Any) -> Any:
+    def _make_filter(self, model: Any) -> Any:
         """Return a filter with a generator of its own, so that tracks do not disturb one another."""
         rng = np.random.Generator(type(self.rng.bit_generator)(self._seeds.spawn(1)[0]))
         if isinstance(self.filter, str):
             return make_filter(self.filter, model, self.n_particles, rng)
         return self.filter(model, self.n_particles, rng)
+
+
+def _as_births(name: str, given: Any) -> tuple[Birth, ...]:
+    """Return births as a tuple."""
+    try:
+        births = tuple(given)
+    except TypeError:
+        births = (None,)
+    if not all(isinstance(one, Birth) for one in births):
+        more = ", or BirthFromMeasurements(prior)" if name == "birth" else ""
+        raise TypeError(
+            f"{name}: expected a list of herdfilter.tracking.Birth(probability, initial){more}, got {short_repr(given)}"
+        )
+    return births

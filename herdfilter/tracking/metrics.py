@@ -1,4 +1,4 @@
-"""How far a set of estimates is from a set of targets: GOSPA with its parts, OSPA, and switches of labels over time."""
+"""Distances between a set of estimates and a set of targets: GOSPA and its parts, OSPA, and switches of labels."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from herdfilter._checks import Array, as_array, as_list, as_number, as_positive,
 
 
 class GOSPA(NamedTuple):
-    """The GOSPA distance of two sets, and what it is made of.
+    """The GOSPA distance of two sets, and its parts.
 
     Attributes
     ----------
     distance : float
         In the unit of the positions; its p-th power is the sum of the three parts.
     localisation : float
-        Sum of the p-th powers of the distances of the estimates to the targets that they are assigned to.
+        Sum of the p-th powers of the distances between targets and the estimates assigned to them.
     missed : float
         ``cutoff**p / 2`` for each target without an estimate.
     false : float
@@ -27,7 +27,7 @@ class GOSPA(NamedTuple):
 
     Examples
     --------
-    One target is 1 from its estimate; another has none within the cutoff, and one estimate is of nothing.
+    One target is 1 from its estimate; another is missed, and one estimate is false.
 
     >>> found = hf.tracking.gospa(truth=[[0.0], [10.0]], estimates=[[1.0], [50.0]], cutoff=5.0)
     >>> found.localisation, found.missed, found.false
@@ -47,22 +47,23 @@ def gospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 2.0,
 
     .. math:: d^p = \min_\pi \sum_{i=1}^{m} \min(d(x_i, y_{\pi(i)}), c)^p + \frac{c^p}{\alpha} (n - m), \qquad m \le n
 
-    where :math:`\pi` assigns the m members of the smaller set to as many of the n of the larger. With alpha = 2 a target
-    and an estimate at least the cutoff apart cost what a missed target and a false estimate cost, and the distance is
-    the sum of three parts.
+    where :math:`\pi` assigns each member of the smaller set its own member of the larger. With alpha = 2 a target and
+    an estimate at least the cutoff apart cost the same as a missed target and a false estimate.
+
+    Rahmathullah, Garcia-Fernandez and Svensson (2017), "Generalized optimal sub-pattern assignment metric", Fusion.
 
     Parameters
     ----------
     truth : array_like, shape (n, k)
-        Positions of the targets; rows of NaN, targets that are absent, are left out. A set may be empty.
+        Positions of the targets; rows of NaN (absent targets) are left out. A set may be empty.
     estimates : array_like, shape (m, k)
         Positions of the estimates.
     cutoff : float
-        Distance c from which an estimate is none of the target; in the unit of the positions.
+        Distance c, in the unit of the positions, from which on an estimate does not belong to a target.
     p : float
-        Order, at least 1: the larger, the more a large distance counts.
+        Order, at least 1. A higher order gives more weight to large distances.
     alpha : float
-        In (0, 2]; the parts are NaN unless it is 2.
+        In (0, 2]; the parts are NaN unless alpha is 2.
 
     Returns
     -------
@@ -74,24 +75,16 @@ def gospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 2.0,
     ValueError
         If shapes do not fit, an estimate is not finite, or a number is out of range.
 
-    Notes
-    -----
-    Rahmathullah, Garcia-Fernandez and Svensson (2017), "Generalized optimal sub-pattern assignment metric", Fusion.
-
     Examples
     --------
-    One estimate of two targets: it is 5 from the first, and the second is missed, which costs half of the squared cutoff.
+    One target is 5 from its estimate; the other is missed, which costs half of the squared cutoff.
 
     >>> found = hf.tracking.gospa([[0.0, 0.0], [9.0, 9.0]], [[3.0, 4.0]], cutoff=10)
     >>> found.localisation, found.missed, found.false, round(found.distance, 6)
     (25.0, 50.0, 0.0, 8.660254)
 
-    However far away an estimate is, it costs no more than a missed target and a false estimate:
-
-    >>> [round(hf.tracking.gospa([[0.0]], [[far]], cutoff=10).distance, 6) for far in (7.0, 10.0, 1000.0)]
-    [7.0, 10.0, 10.0]
     """
-    cutoff, p = _checked(cutoff, p)
+    cutoff, p = as_positive("cutoff", cutoff), _as_order(p)
     if as_positive("alpha", alpha) > 2:
         raise ValueError(f"alpha: expected a number of at most 2, got {short_repr(alpha)}")
     distances = _distances(truth, estimates)
@@ -114,6 +107,9 @@ def ospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 1.0) 
 
     Two empty sets are 0 apart.
 
+    Schuhmacher, Vo and Vo (2008), "A consistent metric for performance evaluation of multi-object filters", IEEE
+    Transactions on Signal Processing 56.
+
     Parameters
     ----------
     truth, estimates, cutoff, p
@@ -129,21 +125,16 @@ def ospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 1.0) 
     ValueError
         If shapes do not fit, an estimate is not finite, or a number is out of range.
 
-    Notes
-    -----
-    Schuhmacher, Vo and Vo (2008), "A consistent metric for performance evaluation of multi-object filters", IEEE
-    Transactions on Signal Processing 56.
-
     Examples
     --------
-    The second target is missed, at the cost of the cutoff; all is averaged over two.
+    The second target is missed, which costs the cutoff; the mean is over two targets.
 
     >>> hf.tracking.ospa([[0.0, 0.0], [9.0, 9.0]], [[3.0, 4.0]], cutoff=10)
     7.5
     >>> hf.tracking.ospa([[0.0, 0.0], [9.0, 9.0]], [[3.0, 4.0], [9.0, 10.0]], cutoff=10)
     3.0
     """
-    cutoff, p = _checked(cutoff, p)
+    cutoff, p = as_positive("cutoff", cutoff), _as_order(p)
     distances = _distances(truth, estimates)
     larger = max(distances.shape)
     if larger == 0:
@@ -158,23 +149,23 @@ def label_switches(
     labels: Sequence[Sequence[Hashable]],
     cutoff: float,
 ) -> int:
-    """Count how often a target is given another label than the one it had last.
+    """Count the switches of labels: a target is assigned to another label than at its last assignment, at any time before.
 
-    At every step a target keeps its last label where the estimate of that label is nearer than the cutoff (of two targets
-    that had it, the one that had it later); all others are assigned so that as many as can be are, at the least sum of
-    distances. A target that is assigned to another label than at its last assignment, however long ago that was, is one
-    switch. These are the mismatches of CLEAR MOT.
+    At every step a target keeps its last label if the estimate of that label is nearer than the cutoff (of two targets that
+    had it, the one that had it later). The other targets and labels nearer than the cutoff are matched, as many as possible
+    and then at the least sum of distances. The switches are the mismatches of CLEAR MOT: Bernardin and Stiefelhagen (2008),
+    "Evaluating multiple object tracking performance: the CLEAR MOT metrics", EURASIP Journal on Image and Video Processing.
 
     Parameters
     ----------
     truth : array_like, shape (T, targets, k)
-        Positions at every step; NaN where a target is absent.
+        Positions at every step; NaN for absent targets.
     estimates : sequence of T arrays, each (m, k)
         Positions of the estimates at every step.
     labels : sequence of T sequences, each of m labels
-        A label of each estimate, such as a number or a tuple; none twice at a step.
+        A label of each estimate, such as a number or a tuple, different at each step.
     cutoff : float
-        Distance from which an estimate is none of the target; in the unit of the positions.
+        As for `gospa`.
 
     Returns
     -------
@@ -185,21 +176,16 @@ def label_switches(
     ValueError
         If shapes or lengths do not fit, or a label stands twice at a step.
 
-    Notes
-    -----
-    Bernardin and Stiefelhagen (2008), "Evaluating multiple object tracking performance: the CLEAR MOT metrics", EURASIP
-    Journal on Image and Video Processing.
-
     Examples
     --------
-    Two targets pass each other, and the tracker takes one for the other: both have switched.
+    Two targets pass each other and the tracker confuses them: both switch.
 
     >>> truth = [[[0.0], [4.0]], [[1.0], [3.0]], [[3.0], [1.0]]]
     >>> labels = [["a", "b"], ["a", "b"], ["b", "a"]]
     >>> hf.tracking.label_switches(truth, truth, labels, cutoff=1.0)
     2
     """
-    cutoff, _ = _checked(cutoff, 1.0)
+    cutoff = as_positive("cutoff", cutoff)
     path = as_array("truth", truth, (None, None, None), finite=False)
     for name, given in (("estimates", estimates), ("labels", labels)):
         given = as_list(name, given, "one entry for each step")
@@ -224,7 +210,7 @@ def label_switches(
 def _correspondence(
     distances: Array, targets: list[int], names: list[Hashable], last: dict[int, Hashable], cutoff: float
 ) -> dict[int, Hashable]:
-    """Assign labels to targets at one step: what was before first, then as many as can be, the nearest."""
+    """Assign labels to targets at one step: first the last labels, then as many others as possible, the nearest."""
     row = {target: i for i, target in enumerate(targets)}
     column = {name: j for j, name in enumerate(names)}
     found: dict[int, Hashable] = {}
@@ -239,30 +225,30 @@ def _correspondence(
 
 
 def _pairs(distances: Array, cutoff: float) -> list[tuple[int, int]]:
-    """Assign rows to columns nearer than the cutoff: as many as can be, at the least sum of distances."""
+    """Match rows and columns nearer than the cutoff: as many as possible, at the least sum of distances."""
     if not distances.size:
         return []
     from scipy.optimize import linear_sum_assignment
 
     near = distances < cutoff
-    more = cutoff * (1 + min(distances.shape))  # no sum of distances outweighs one pair more
-    rows, columns = linear_sum_assignment(np.where(near, distances, more))
+    penalty = cutoff * (1 + min(distances.shape))  # above every sum of distances: one more pair always pays
+    rows, columns = linear_sum_assignment(np.where(near, distances, penalty))
     return [(i, j) for i, j in zip(rows.tolist(), columns.tolist(), strict=True) if near[i, j]]
 
 
 def _assigned(distances: Array, cutoff: float, p: float) -> Array:
-    """Distances below the cutoff in the assignment of least sum of p-th powers, cut off."""
+    """Return the distances below the cutoff in the assignment with the least sum of cut-off p-th powers."""
     if not distances.size:
         return np.empty(0)
     from scipy.optimize import linear_sum_assignment
 
     cut = np.minimum(distances / cutoff, 1.0)
-    chosen = cut[linear_sum_assignment(cut**p)]
+    chosen: Array = cut[linear_sum_assignment(cut**p)]
     return cutoff * chosen[chosen < 1]
 
 
 def _distances(truth: ArrayLike, estimates: ArrayLike) -> Array:
-    """Euclidean distances of targets (n, k) to estimates (m, k), (n, m)."""
+    """Return the Euclidean distances of targets (n, k) to estimates (m, k), (n, m)."""
     x, y = _as_set("truth", truth, finite=False), _as_set("estimates", estimates)
     x = x[~np.isnan(x).all(axis=1)] if x.size else x
     if not np.isfinite(x).all():
@@ -272,7 +258,8 @@ def _distances(truth: ArrayLike, estimates: ArrayLike) -> Array:
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"estimates: expected shape (*, {x.shape[1]}), as of truth, got {y.shape}")
     difference = x[:, None] - y
-    return np.sqrt((difference * difference).sum(axis=2))
+    distances: Array = np.sqrt((difference * difference).sum(axis=2))
+    return distances
 
 
 def _as_set(name: str, points: ArrayLike, finite: bool = True) -> Array:
@@ -282,6 +269,5 @@ def _as_set(name: str, points: ArrayLike, finite: bool = True) -> Array:
     return as_array(name, points, (None, None), finite=finite)
 
 
-def _checked(cutoff: float, p: float) -> tuple[float, float]:
-    p = as_number("p", p, "a number from 1 to 100", lambda p: 1 <= p <= 100)
-    return as_positive("cutoff", cutoff), p
+def _as_order(p: float) -> float:
+    return as_number("p", p, "a number from 1 to 100", lambda p: 1 <= p <= 100)

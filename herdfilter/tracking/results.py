@@ -1,4 +1,4 @@
-"""What a tracker reports: the record of one step, and the result of a run."""
+"""Results of trackers: the record of one step, and those of a run."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class TrackingRecord:
     step : int
         Time index, from 1.
     labels : list of tuple, length m
-        Of the tracks that are reported, in the order of their births.
+        Labels of the m reported tracks, in the order of their births.
     means, covariances : ndarray, shapes (m, d) and (m, d, d)
-        Of their states.
+        Moments of their states.
     existence : ndarray, shape (m,)
-        Probabilities that the targets are there.
+        Their probabilities of existence.
     cardinality : float
         Expected number of targets: the sum of the probabilities of all tracks, reported or not.
 
     Examples
     --------
-    A target, its detection and a false one; then an empty scan, which leaves doubt.
+    A target is detected beside a false alarm, and then missed.
 
     >>> walk = hf.models.ConstantVelocity(0.01, 0.5, initial_mean=[0, 1], initial_covariance=np.eye(2))
     >>> model = hf.models.WithClutter(walk, detection_probability=0.9, clutter_density=0.01)
@@ -61,7 +61,7 @@ class TrackingRecord:
 
     @classmethod
     def of(cls, step: int, tracks: Sequence[Track], reported: Sequence[Track], dim: int) -> TrackingRecord:
-        """Take down the tracks that are reported, and how many there are by all."""
+        """Return the record of the reported ones among all tracks."""
         return cls(
             step,
             [track.label for track in reported],
@@ -74,21 +74,18 @@ class TrackingRecord:
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class TrackingResult:
-    """A run over T scans; lists have an entry for each, with the m tracks that are reported there.
+    """Results of a run over T scans; each list has an entry for each scan, as in `TrackingRecord`.
 
     Attributes
     ----------
     labels : list of list of tuple
-        The labels of the tracks; a label stays with its target.
-    means, covariances : list of ndarray, shapes (m, d) and (m, d, d)
-    existence : list of ndarray, shape (m,)
-        Probabilities that the targets are there.
+    means, covariances, existence : list of ndarray
     cardinality : ndarray, shape (T,)
-        Expected number of targets, those that are not reported included.
+        Expected number of targets.
     steps : ndarray of int, shape (T,)
         Time index of each scan; scans of the same time share one.
     times : ndarray, shape (T,)
-        Time of each scan, as it was given: numbers, durations or dates; sums of `dt` where that was given.
+        Time of each scan, as it was given: numbers, durations or dates; sums of `dt` if that was given.
     dim : int
         Dimension d of a state.
 
@@ -118,7 +115,7 @@ class TrackingResult:
 
     @classmethod
     def collect(cls, records: Sequence[TrackingRecord], times: Sequence[Any], dim: int) -> TrackingResult:
-        """Put the records of steps together, with the times of as many of the first."""
+        """Stack records, with the times of as many of the first steps."""
         return cls(
             labels=[r.labels for r in records],
             means=[r.means for r in records],
@@ -137,11 +134,11 @@ class TrackingResult:
         return summary_repr(self, steps=len(self), dim=self.dim, tracks=len(self.names()))
 
     def names(self) -> list[Label]:
-        """Labels of all tracks that are reported at some scan, in the order of their births."""
+        """Return the labels of all reported tracks, in the order of their births."""
         return sorted({label for labels in self.labels for label in labels})
 
     def trajectories(self) -> dict[Label, Array]:
-        """Return the means of each track, label -> (T, d), NaN where it is not reported."""
+        """Return the means of each track, label -> (T, d), with NaN at scans that do not report it."""
         paths = {label: np.full((len(self), self.dim), np.nan) for label in self.names()}
         for k, (labels, means) in enumerate(zip(self.labels, self.means, strict=True)):
             for label, mean in zip(labels, means, strict=True):
@@ -149,12 +146,12 @@ class TrackingResult:
         return paths
 
     def to_dataframe(self, names: Sequence[str] = ()) -> pd.DataFrame:
-        """Return a table of one row for each track and scan at which it is reported.
+        """Return a table with one row for each track reported at each scan.
 
         Parameters
         ----------
         names : sequence of str, length d
-            Of the dimensions of the state; ``x0``, ``x1`` and so on unless given.
+            Names of the state's dimensions; ``x0``, ``x1`` and so on unless given.
 
         Returns
         -------
@@ -165,7 +162,7 @@ class TrackingResult:
         Raises
         ------
         ValueError
-            If the number of names is not that of the dimensions.
+            If there is not one name per dimension.
         """
         import pandas as pd
 

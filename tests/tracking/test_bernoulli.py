@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from herdfilter.tracking.update import FREE_OF_CLUTTER, ratios, updated
+from herdfilter.tracking.update import CLUTTER_WEIGHT, association_matrix, update_existence
 
 R, P = np.array([0.2, 0.9, 1.0]), 0.7
 DENSITIES = np.array([[0.3, 2.0], [1.5, 0.0], [0.01, 0.2]])
@@ -13,7 +13,7 @@ DENSITIES = np.array([[0.3, 2.0], [1.5, 0.0], [0.01, 0.2]])
 def test_rows_are_in_proportion_to_a_miss_and_to_detections_over_clutter(shift):
     """Whatever the unit of the observation is, and however large all densities."""
     with np.errstate(divide="ignore"):
-        found = ratios(R, P, np.log(DENSITIES) + shift, np.log(0.4) + shift)
+        found = association_matrix(R, P, np.log(DENSITIES) + shift, np.log(0.4) + shift)
     expected = np.column_stack([1 - R * P, (R * P)[:, None] * DENSITIES / 0.4])
     np.testing.assert_allclose(found / found[:, :1], expected / expected[:, :1], rtol=1e-9)
     assert found.max() <= 1
@@ -21,31 +21,31 @@ def test_rows_are_in_proportion_to_a_miss_and_to_detections_over_clutter(shift):
 
 def test_a_detection_that_is_all_but_impossible_or_certain_leaves_finite_rows():
     """One beside the other: e^3000 times likelier than a miss, and as much less likely."""
-    found = ratios(R, P, np.array([[3000.0, -3000.0]] * 3), 0.0)
+    found = association_matrix(R, P, np.array([[3000.0, -3000.0]] * 3), 0.0)
     np.testing.assert_allclose(found, [[0.0, 1.0, 0.0]] * 3)
-    np.testing.assert_allclose(ratios(R, P, np.full((3, 1), -np.inf), 0.0)[:, 1], 0.0)
-    np.testing.assert_allclose(ratios(np.zeros(1), P, np.zeros((1, 1)), 0.0), [[1.0, 0.0]])
-    assert ratios(np.ones(1), 1.0, np.empty((1, 0)), 0.0).tolist() == [[0.0]]  # no way is left
+    np.testing.assert_allclose(association_matrix(R, P, np.full((3, 1), -np.inf), 0.0)[:, 1], 0.0)
+    np.testing.assert_allclose(association_matrix(np.zeros(1), P, np.zeros((1, 1)), 0.0), [[1.0, 0.0]])
+    assert association_matrix(np.ones(1), 1.0, np.empty((1, 0)), 0.0).tolist() == [[0.0]]  # no way is left
 
 
 def test_without_clutter_a_detection_is_of_some_target_whatever_its_density():
     """In the limit: its likeliest target has it with a weight of 1 over next to nothing, the others in proportion."""
     with np.errstate(divide="ignore"):
-        found = ratios(R, P, np.log(DENSITIES) - 50.0, -np.inf)
+        found = association_matrix(R, P, np.log(DENSITIES) - 50.0, -np.inf)
     weights = (R * P)[:, None] * DENSITIES
-    expected = np.column_stack([1 - R * P, weights / weights.max(axis=0) / FREE_OF_CLUTTER])
+    expected = np.column_stack([1 - R * P, weights / weights.max(axis=0) / CLUTTER_WEIGHT])
     np.testing.assert_allclose(found, expected / expected.max(axis=1, keepdims=True), rtol=1e-9)
-    assert FREE_OF_CLUTTER <= 1e-9
+    assert CLUTTER_WEIGHT <= 1e-9
 
 
 def test_existence_after_a_scan_and_the_shares_of_its_hypotheses():
     marginals = np.array([[0.5, 0.3, 0.2], [1.0, 0.0, 0.0], [0.4, 0.6, 0.0]])
-    after, shares = updated(R, P, marginals)
+    after, shares = update_existence(R, P, marginals)
     missed = marginals[:, 0] * R * (1 - P) / (1 - R * P)
     np.testing.assert_allclose(after, missed + marginals[:, 1:].sum(axis=1))
     np.testing.assert_allclose(shares, np.column_stack([missed, marginals[:, 1:]]) / after[:, None])
-    dead, nothing = updated(np.zeros(1), P, np.array([[1.0, 0.0]]))
+    dead, nothing = update_existence(np.zeros(1), P, np.array([[1.0, 0.0]]))
     assert dead == 0
     assert (nothing == 0).all()
-    sure, shares = updated(np.ones(1), 1.0, np.array([[0.0, 1.0]]))
+    sure, shares = update_existence(np.ones(1), 1.0, np.array([[0.0, 1.0]]))
     assert (sure[0], shares.tolist()) == (1.0, [[0.0, 1.0]])

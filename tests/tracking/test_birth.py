@@ -6,8 +6,8 @@ import scipy.linalg
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
-from herdfilter.tracking.birth import Left
-from herdfilter.tracking.track import Appearing
+from herdfilter.tracking.birth import UnexplainedDetections
+from herdfilter.tracking.track import BirthModel
 
 
 @pytest.mark.parametrize("name", ["ekf", "auto", "kalman-mixture-kh"])
@@ -55,7 +55,7 @@ def test_what_a_detection_alone_tells_of_a_linear_model_is_kalmans_update():
     )
     prior = hf.GaussianMixture([1.0], [[1.0, 2.0, 3.0, 4.0]], np.diag([50.0, 60.0, 4.0, 5.0]))
     z = np.array([[3.0, -2.0], [8.0, 9.0]])
-    means, covariances = BirthFromMeasurements(prior).located(model, z, 1)
+    means, covariances = BirthFromMeasurements(prior).locate(model, z, 1)
     P, H = prior.covariances[0], model.H
     K = P @ H.T @ np.linalg.inv(H @ P @ H.T + model.R)
     np.testing.assert_allclose(means, prior.means + (z - prior.means @ H.T) @ K.T, rtol=1e-9)
@@ -78,7 +78,7 @@ def test_a_detection_of_radar_points_to_where_it_was_made(bearing, walk):
     def state(z):
         return z[:, :1] * np.column_stack([np.cos(z[:, 1]), np.sin(z[:, 1])])
 
-    means, covariances = BirthFromMeasurements(prior, state=state).located(SEEN.on(walk), np.array([[500.0, bearing]]), 1)
+    means, covariances = BirthFromMeasurements(prior, state=state).locate(SEEN.on(walk), np.array([[500.0, bearing]]), 1)
     along, across = (
         np.array([np.cos(bearing), np.sin(bearing)]),
         np.array([-np.sin(bearing), np.cos(bearing)]),
@@ -147,21 +147,24 @@ def test_births_are_as_probable_as_detections_are_unexplained(walk, gaussian):
     prior = gaussian(0, 0, variance=1e4)
     births = BirthFromMeasurements(prior, expected=0.3, most=0.2)
     z = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
-    scans = [Left(None, z, np.array([0.5, 0.0, 1.0])), Left(None, np.empty((0, 2)), np.empty(0))]
-    scans.append(Left(None, z[:1], np.array([0.25])))
-    born = births.born(walk, scans, 1, dt=0.5)
+    scans = [
+        UnexplainedDetections(walk, z, np.array([0.5, 0.0, 1.0])),
+        UnexplainedDetections(walk, np.empty((0, 2)), np.empty(0)),
+    ]
+    scans.append(UnexplainedDetections(walk, z[:1], np.array([0.25])))
+    born = births.births_at(scans, 1, dt=0.5)
     assert [one.probability for one in born] == pytest.approx(0.15 * np.array([0.5, 1.0, 0.25]) / 1.75)
     np.testing.assert_allclose([one.initial.means[0] for one in born], z[[0, 2, 0]], atol=0.01)
-    most = [one.probability for one in births.born(walk, scans, 1, dt=2.0)]
+    most = [one.probability for one in births.births_at(scans, 1, dt=2.0)]
     assert most == pytest.approx([0.6 * 0.5 / 1.75, 0.2, 0.6 * 0.25 / 1.75])
-    assert births.born(walk, [], 1, 1.0) == []
-    assert births.born(walk, [Left(None, z, np.zeros(3))], 1, 1.0) == []
+    assert births.births_at([], 1, 1.0) == []
+    assert births.births_at([UnexplainedDetections(walk, z, np.zeros(3))], 1, 1.0) == []
 
 
 def test_the_posterior_of_a_bent_detection_is_a_stationary_point_with_the_curvature_of_gauss_and_newton(walk):
     prior = hf.GaussianMixture([1.0], [[30.0, 40.0]], [[[80.0, 20.0], [20.0, 60.0]]])
     z, model = np.array([[45.0, 0.8]]), SEEN.on(walk)
-    (mean,), (covariance,) = BirthFromMeasurements(prior).located(model, z, 1)
+    (mean,), (covariance,) = BirthFromMeasurements(prior).locate(model, z, 1)
     r2 = mean @ mean
     slope = np.array([mean / np.sqrt(r2), [-mean[1] / r2, mean[0] / r2]])
     weight = np.diag([1.0, 1e4])
@@ -179,7 +182,7 @@ def test_a_birth_is_half_what_its_components_have_in_common_and_the_rest_about_e
     roots = rng.standard_normal((3, 2, 2)) * ([[1.0], [0.0]] if flat else 1.0)
     covariances = to @ (roots @ roots.transpose(0, 2, 1)) @ to
     mixture = hf.GaussianMixture([0.2, 0.3, 0.5], np.zeros((3, 2)), covariances)
-    start = Appearing(walk, mixture)
+    start = BirthModel(walk, mixture)
     noise, rest = start.transition_covariance(1.0, 1), start.initial.covariances
     np.testing.assert_allclose(noise + rest, mixture.covariances, rtol=1e-9, atol=1e-12 * np.abs(covariances).max())
     whole = np.linalg.inv(to) @ mixture.covariances @ np.linalg.inv(to)
@@ -189,5 +192,5 @@ def test_a_birth_is_half_what_its_components_have_in_common_and_the_rest_about_e
     least = min(scipy.linalg.eigh(one[kept, kept], mean, eigvals_only=True)[0] for one in whole)
     assert 0 < least < 1
     np.testing.assert_allclose(common[kept, kept], 0.5 * least * mean, rtol=1e-6)
-    alone = Appearing(walk, hf.GaussianMixture([1.0], np.zeros((1, 2)), covariances[:1]))
+    alone = BirthModel(walk, hf.GaussianMixture([1.0], np.zeros((1, 2)), covariances[:1]))
     np.testing.assert_allclose(alone.transition_covariance(1.0, 1), 0.5 * alone.initial.covariances[0] * 2, rtol=1e-9)

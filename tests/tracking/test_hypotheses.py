@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.tracking.track import combined, supposed
+from herdfilter.tracking.track import combine_filters, hypothesis_given
 
 SPEED = hf.models.LinearGaussian(
     F=[[1.0, 1.0], [0.0, 1.0]],
@@ -27,7 +27,7 @@ def hypotheses(name, **options):
     online = hf.make_filter(name, model, n_particles=60, rng=1, **options)
     online.run([[0.4]])
     online.predict()
-    return online, [supposed(online, z) for z in (None, [0.0], [2.5])]
+    return online, [hypothesis_given(online, z) for z in (None, [0.0], [2.5])]
 
 
 @pytest.mark.parametrize("name", ["ekf", "imm", "mkf", "bootstrap", "auto"])
@@ -36,7 +36,7 @@ def test_the_combination_has_the_moments_of_the_mixture(name):
     filters = [one.filter for one in suppositions]
     means, covariances = (np.array([getattr(one, part) for one in filters]) for part in ("mean", "covariance"))
     expected = hf.GaussianMixture(WEIGHTS, means, covariances)
-    whole = combined(filters, WEIGHTS)
+    whole = combine_filters(filters, WEIGHTS)
     np.testing.assert_allclose(whole.mean, expected.mean, atol=1e-12)
     np.testing.assert_allclose(whole.covariance, expected.covariance, atol=1e-12)
 
@@ -46,7 +46,7 @@ def test_an_ensemble_has_its_share_of_the_members_of_each(name):
     _, suppositions = hypotheses(name)
     filters = [one.filter for one in suppositions]
     members = [set(one.particles[:, 0]) for one in filters]
-    taken = combined(filters, WEIGHTS).particles[:, 0]
+    taken = combine_filters(filters, WEIGHTS).particles[:, 0]
     assert [sum(x in own for x in taken) for own in members] == [12, 30, 18]
 
 
@@ -55,14 +55,14 @@ def test_modes_are_as_probable_as_in_the_mixture(name):
     _, suppositions = hypotheses(name)
     filters = [one.filter for one in suppositions]
     expected = WEIGHTS @ [one.mode_probabilities for one in filters]
-    np.testing.assert_allclose(combined(filters, WEIGHTS).mode_probabilities, expected, rtol=1e-12)
+    np.testing.assert_allclose(combine_filters(filters, WEIGHTS).mode_probabilities, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["ekf", "mkf", "enkf", "bootstrap", "auto", "auxiliary", "transport"])
 def test_a_combination_goes_on_with_as_many_particles_as_before(name):
     transport = {"name": "bootstrap", "resampling": hf.OptimalTransportResampling()}
     online, suppositions = hypotheses(**(transport if name == "transport" else {"name": name}))
-    whole = combined([one.filter for one in suppositions], WEIGHTS)
+    whole = combine_filters([one.filter for one in suppositions], WEIGHTS)
     for _ in range(2):
         whole.predict()
         whole.update([3.0])
@@ -95,10 +95,10 @@ def test_an_observation_out_of_reach_has_no_evidence(on_degeneracy):
 
     online = hf.ParticleFilter(Window(), 20, rng=1, on_degeneracy=on_degeneracy)
     online.predict()
-    assert supposed(online, [100.0]).log_evidence == -np.inf
+    assert hypothesis_given(online, [100.0]).log_evidence == -np.inf
 
 
 def test_a_hypothesis_with_all_the_weight_is_the_filter():
     _, suppositions = hypotheses("ekf")
     filters = [one.filter for one in suppositions]
-    assert combined(filters, np.array([0.0, 1.0, 0.0])) is filters[1]
+    assert combine_filters(filters, np.array([0.0, 1.0, 0.0])) is filters[1]

@@ -163,6 +163,6 @@ class _Flow:
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
         return ensemble_observation(model, self.members, step)
 
-    def combined(self, others: Sequence[_Flow], weights: Array, circular: tuple[int, ...]) -> _Flow:
-        gaussian = self.gaussian.combined([other.gaussian for other in others], weights, circular)
+    def combine(self, others: Sequence[_Flow], weights: Array, circular: tuple[int, ...]) -> _Flow:
+        gaussian = self.gaussian.combine([other.gaussian for other in others], weights, circular)
         return replace(self, members=join_ensembles([other.members for other in others], weights), gaussian=gaussian)

@@ -50,7 +50,7 @@ class Belief(Protocol):
         """Return mean (k,) and covariance (k, k) of the observation at `step`, its noise included."""
         ...
 
-    def combined(self, others: Sequence[Any], weights: Array, circular: tuple[int, ...]) -> Belief:
+    def combine(self, others: Sequence[Any], weights: Array, circular: tuple[int, ...]) -> Belief:
         """Return one belief for the mixture of others with weights (H,) that sum to 1."""
         ...
 
@@ -196,13 +196,13 @@ class KalmanFilter:
             return None
         return self.belief.predicted_observation(self._observed_by(sensor), self.step)
 
-    def combined(self, others: Sequence[KalmanFilter], weights: Array) -> KalmanFilter:
+    def combine(self, others: Sequence[KalmanFilter], weights: Array) -> KalmanFilter:
         """Return a filter for the mixture of others at the same step, with weights (H,).
 
         A Gaussian has the mean and the covariance of the mixture; an ensemble has its share of the members of each.
         """
         one, beliefs = copy.copy(self), [other.belief for other in others]
-        one.belief, one.record = self.belief.combined(beliefs, weights, circular_dims(self.model)), None
+        one.belief, one.record = self.belief.combine(beliefs, weights, circular_dims(self.model)), None
         return one
 
     def _observed_by(self, sensor: Sensor | None) -> Model:

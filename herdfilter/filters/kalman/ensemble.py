@@ -139,7 +139,7 @@ class _Ensemble:
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
         return ensemble_observation(model, self.members, step)
 
-    def combined(self, others: Sequence[_Ensemble], weights: Array, circular: tuple[int, ...]) -> _Ensemble:
+    def combine(self, others: Sequence[_Ensemble], weights: Array, circular: tuple[int, ...]) -> _Ensemble:
         return replace(self, members=join_ensembles([other.members for other in others], weights))
 
 

@@ -86,7 +86,7 @@ class GaussianBelief:
         means, covariances, _ = observation_moments(model, *given, self.rule, step)
         return means[0], covariances[0]
 
-    def combined(self, others: Sequence[GaussianBelief], weights: Array, circular: tuple[int, ...]) -> GaussianBelief:
+    def combine(self, others: Sequence[GaussianBelief], weights: Array, circular: tuple[int, ...]) -> GaussianBelief:
         """Take mean and covariance of the mixture."""
         means = np.array([other.mean for other in others])
         covariances = np.array([other.covariance for other in others])

@@ -203,7 +203,7 @@ class HistoryBelief:
         circular = observation_circular(own, mean.shape[1])
         return merged(mean, np.concatenate(covariances), np.concatenate(weights), circular)
 
-    def combined(self, others: Sequence[HistoryBelief], weights: Array, circular: tuple[int, ...]) -> HistoryBelief:
+    def combine(self, others: Sequence[HistoryBelief], weights: Array, circular: tuple[int, ...]) -> HistoryBelief:
         """Join the histories of all; the next step makes room."""
         return replace(
             self,

@@ -118,13 +118,13 @@ class ModeBelief:
         means, covariances = (np.array(values) for values in zip(*moments, strict=True))
         return merged(means, covariances, self.mode_probabilities, observation_circular(own[0], means.shape[1]))
 
-    def combined(self, others: Sequence[ModeBelief], weights: Array, circular: tuple[int, ...]) -> ModeBelief:
+    def combine(self, others: Sequence[ModeBelief], weights: Array, circular: tuple[int, ...]) -> ModeBelief:
         """Combine the beliefs about each mode."""
         joint = weights[:, None] * np.array([other.mode_probabilities for other in others])
         total, parts = joint.sum(axis=0), []
         for j, part in enumerate(self.parts):
             shares = joint[:, j] / total[j] if total[j] > 0 else weights
-            parts.append(part.combined([other.parts[j] for other in others], shares, circular))
+            parts.append(part.combine([other.parts[j] for other in others], shares, circular))
         return ModeBelief(total, tuple(parts), circular)
 
     def _merged(self, weights: Array) -> tuple[Array, Array]:

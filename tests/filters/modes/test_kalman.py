@@ -156,7 +156,7 @@ def test_hypotheses_are_combined_with_their_modes(linear_modes, name):
         kf.predict()
         kf.update(z)
     weights = np.array([0.25, 0.75])
-    one = filters[0].combined(filters, weights)
+    one = filters[0].combine(filters, weights)
     mean = 0.25 * filters[0].mean + 0.75 * filters[1].mean
     apart = filters[0].mean - filters[1].mean
     between = 0.25 * 0.75 * np.outer(apart, apart)

@@ -150,7 +150,7 @@ def test_particles_united_keep_their_modes(linear_modes):
     for pf, z in zip(filters, ([0.5], [-2.0]), strict=True):
         pf.predict()
         pf.update(z)
-    union = filters[0].combined(filters, np.array([0.25, 0.75]))
+    union = filters[0].combine(filters, np.array([0.25, 0.75]))
     expected = 0.25 * filters[0].mode_probabilities + 0.75 * filters[1].mode_probabilities
     np.testing.assert_allclose(union.mode_probabilities, expected)
     union.predict()
