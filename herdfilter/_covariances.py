@@ -6,6 +6,9 @@ import numpy as np
 
 from herdfilter._checks import UNDERFLOW, Array
 
+SUSPECT_VARIANCE = 1e-20  # relative to the square of a value: rounding may have made it
+EQUAL_RANGE = 16 * np.finfo(float).eps  # range of equal numbers after a few operations, relative to their size
+
 
 def covariance_factor(covariance: Array) -> Array:
     """Return F with ``F @ F.T == covariance`` for one (d, d) or a stack of them; Cholesky, eigenvectors if singular."""
@@ -22,7 +25,6 @@ def regularised(covariance: Array, relative: float = 1e-8) -> Array:
     Working on the correlation matrix keeps dimensions of very different units apart; a dimension with no spread at all
     gets the smallest positive variance present (1 if there is none). Variances that all but underflow are none.
     """
-    covariance = np.asarray(covariance, dtype=float)
     variance = np.diagonal(covariance)
     spread = variance > UNDERFLOW
     if not spread.all():
@@ -41,3 +43,19 @@ def rank(covariance: Array, relative: float = 1e-8) -> int:
     spread = variance > UNDERFLOW
     scale = np.sqrt(variance[spread])
     return int((np.linalg.eigvalsh(covariance[np.ix_(spread, spread)] / np.outer(scale, scale)) > relative).sum())
+
+
+def plain_and_regular(x: Array, weights: Array, centred: Array) -> tuple[Array, Array]:
+    """Return the covariance (d, d) of `centred` under `weights`, and the same `regularised`.
+
+    A dimension in which the particles `x` agree to rounding has no variance; the sum alone would leave about 1e-32 of its
+    square, or nothing, depending on the processor.
+    """
+    covariance = (centred.T * weights) @ centred
+    centre = x[0] - centred[0]
+    if (covariance.diagonal() <= SUSPECT_VARIANCE * centre * centre).any():
+        present = x[weights > 0]
+        constant = np.ptp(present, axis=0) <= EQUAL_RANGE * np.abs(present).max(axis=0)
+        covariance[constant] = 0.0
+        covariance[:, constant] = 0.0
+    return covariance, regularised(covariance)

@@ -21,7 +21,11 @@ def wrap_angles(x: Array, circular: Sequence[int]) -> Array:
     [[ 190. -170.]]
     """
     x = as_numbers("x", x, (None,))
-    circular = as_dims("circular", circular, (0, *x.shape)[-1])
+    return wrap(x, as_dims("circular", circular, (0, *x.shape)[-1]))
+
+
+def wrap(x: Array, circular: tuple[int, ...]) -> Array:
+    """Wrap points as `wrap_angles` does, without its checks."""
     if not circular:
         return x
     wrapped = x.copy()
@@ -46,8 +50,14 @@ def unwrap_angles(x: Array, weights: Array, circular: Sequence[int]) -> Array:
     circular = as_dims("circular", circular, (0, *x.shape)[-1])
     if not circular:
         return x
-    unwrapped = as_array("x", x, (None,) * x.ndim).copy()
-    weights = as_array("weights", weights, x.shape[-2:-1])
+    return unwrap(as_array("x", x, (None,) * x.ndim), as_array("weights", weights, x.shape[-2:-1]), circular)
+
+
+def unwrap(x: Array, weights: Array, circular: tuple[int, ...]) -> Array:
+    """Unwrap points as `unwrap_angles` does, without its checks."""
+    if not circular:
+        return x
+    unwrapped = x.copy()
     for i in circular:
         angles = unwrapped[..., i]
         reference = np.arctan2(np.sin(angles) @ weights, np.cos(angles) @ weights)[..., None]
@@ -68,13 +78,18 @@ def moments(x: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Arr
     """
     x = as_array("x", x, (None, None), finite=False)
     weights = as_array("weights", weights, (len(x),), finite=False)
-    x = unwrap_angles(x, weights, circular)
+    return mean_and_covariance(x, weights, as_dims("circular", circular, x.shape[1]))
+
+
+def mean_and_covariance(x: Array, weights: Array, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
+    """Return the `moments` of weighted points, without checks of the arguments."""
+    x = unwrap(x, weights, circular) if circular else x
     mean = weights @ x
     centred = x - mean
     covariance = (weights[:, None] * centred).T @ centred
     if not np.isfinite(covariance).all():
         raise ValueError("x, weights: expected finite numbers with squares, got a covariance that is not finite")
-    return wrap_angles(mean, circular), covariance
+    return wrap(mean, circular) if circular else mean, covariance
 
 
 def merged(means: Array, covariances: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Array, Array]:

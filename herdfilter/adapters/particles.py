@@ -12,9 +12,9 @@ import numpy as np
 from herdfilter._checks import Array, as_generator, short_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
+from herdfilter.filters.particles import Particles, check_particles
 from herdfilter.filters.proposals import AutomaticProposal, Proposal
-from herdfilter.filters.proposals.base import check_part, check_particles
+from herdfilter.filters.proposals.base import check_part
 from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from herdfilter._checks import LARGEST, Array, as_numbers, short_repr
 from herdfilter._repr import fields_in_line
-from herdfilter.angles import merged, moments, wrap_angles
+from herdfilter.angles import mean_and_covariance, merged, wrap
 from herdfilter.filters.particles import Particles
 from herdfilter.models import contract
 from herdfilter.models.with_clutter import WithClutter, read_scan
@@ -82,20 +82,21 @@ class Observation:
             if read is not None and read[0] is not model:
                 return cls.read(*read, step, partial)
             return None if read is None else cls(*read, step, None)
-        try:
-            numbers = as_numbers("z", z, (None,), missing=True)
-        except ValueError:
-            raise ValueError(f"z: expected None or an array of numbers, got {short_repr(z)} at step {step}") from None
+        if type(z) is not np.ndarray or z.dtype != np.float64:
+            try:
+                z = as_numbers("z", z, (None,), missing=True)
+            except ValueError:
+                raise ValueError(f"z: expected None or an array of numbers, got {short_repr(z)} at step {step}") from None
+        if z.size and np.abs(z).max() <= LARGEST:
+            return cls(model, z, step, None)
+        if np.isinf(z).any():
+            raise ValueError(f"z: expected finite numbers, or NaN where missing, got {z} at step {step}")
+        if (np.abs(z) > LARGEST).any():
+            raise ValueError(f"z: expected numbers up to {LARGEST:g}, got {z} at step {step}; choose larger units")
         if partial is None:
             partial = contract.takes_partial(model)
-        if (numbers.size or not partial) and np.abs(numbers).max(initial=0.0) <= LARGEST:
-            return cls(model, numbers, step, None)
-        if np.isinf(numbers).any():
-            raise ValueError(f"z: expected finite numbers, or NaN where missing, got {numbers} at step {step}")
-        if (np.abs(numbers) > LARGEST).any():
-            raise ValueError(f"z: expected numbers up to {LARGEST:g}, got {numbers} at step {step}; choose larger units")
-        kept = partial and not np.isnan(numbers).all()
-        return cls(model, numbers, step, None) if kept else None
+        some = not np.isnan(z).all() if partial else not z.size
+        return cls(model, z, step, None) if some else None
 
     def log_likelihood(self, x: Array, modes: NDArray[np.int64] | None = None) -> Array:
         """Log-likelihood of each state (n, d) by the model, in its mode (n,) if the model jumps: (n,), less `log_offset`."""
@@ -114,7 +115,8 @@ class Observation:
 
     def weigh(self, particles: Particles) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
-        return particles.reweighted(self.log_likelihood(particles.x, particles.modes))
+        log_weights = particles.log_weights + self.log_likelihood(particles.x, particles.modes)
+        return Particles.unchecked(particles.x, log_weights, particles.modes, particles.n_next)
 
     @cached_property
     def has_moments(self) -> bool:
@@ -136,7 +138,11 @@ class Observation:
         ValueError
             If it has more axes.
         """
-        self._not_a_scan()
+        if contract.has_scans(self.model):
+            raise TypeError(
+                "z: expected a filter for scans, a particle filter or a Kalman filter of one Gaussian such as ukf, got a "
+                f"scan of {len(self.z)} detections at step {self.step} for another"
+            )
         z = np.atleast_1d(self.z)
         if z.ndim != 1:
             raise ValueError(f"z: expected a vector, got shape {z.shape} at step {self.step}")
@@ -168,7 +174,8 @@ class Observation:
 
     def noises(self, x: Array) -> Array:
         """Noise covariances of the observed entries at states (n, d): (n, k, k), or (1, k, k) for all."""
-        return self.part(contract.observation_covariances(self.model, x, len(self.vector), self.step))
+        matrices = contract.observation_covariances(self.model, x, len(self.vector), self.step)
+        return matrices if len(self.observed_entries) == len(self.vector) else self.part(matrices)
 
     def part(self, matrices: Array) -> Array:
         """Rows and columns of matrices (..., k, k) that belong to the observed entries."""
@@ -179,20 +186,12 @@ class Observation:
 
     def expect(self, shape: tuple[int, ...], where: str) -> None:
         """Raise ValueError unless the vector has this shape, that of the result of the model's function `where`."""
-        self._not_a_scan()
-        if np.shape(np.atleast_1d(self.z)) != shape:
+        if self.vector.shape != shape:
             raise ValueError(f"z: expected shape {shape}, as of {where}, got {np.shape(self.z)}")
 
     def residuals(self, predictions: Array) -> Array:
         """Observed entries of ``z - predictions``, angles wrapped, (..., k) -> (..., observed)."""
-        return wrap_angles(self.vector - predictions, self.circular)[..., self.observed_entries]
-
-    def _not_a_scan(self) -> None:
-        if contract.has_scans(self.model):
-            raise TypeError(
-                "z: expected a filter for scans, a particle filter or a Kalman filter of one Gaussian such as ukf, got a "
-                f"scan of {len(self.z)} detections at step {self.step} for another"
-            )
+        return wrap(self.vector - predictions, self.circular)[..., self.observed_entries]
 
 
 def predicted_observation(
@@ -219,4 +218,4 @@ def predicted_moments(model: contract.Model, x: Array, weights: Array, step: int
     size = values.shape[1]
     noises = contract.observation_covariances(model, x, size, step)
     noise = noises[0] if len(noises) == 1 else np.tensordot(weights, noises, 1)
-    return *moments(values, weights, contract.observation_circular(model, size)), noise
+    return *mean_and_covariance(values, weights, contract.observation_circular(model, size)), noise

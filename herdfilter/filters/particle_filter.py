@@ -12,29 +12,19 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_fraction, as_generator, check_count, check_flags, one_of, unmasked
 from herdfilter._repr import summary_repr
-from herdfilter.angles import moments
 from herdfilter.filters.observation import Observation, predicted_observation
-from herdfilter.filters.particles import Particles
+from herdfilter.filters.particles import Particles, check_particles
 from herdfilter.filters.proposals import BootstrapProposal, Proposal
-from herdfilter.filters.proposals.base import check_part, check_particles
+from herdfilter.filters.proposals.base import check_part
 from herdfilter.filters.proposals.modes import in_modes
-from herdfilter.filters.proposals.scans import propose_from
+from herdfilter.filters.proposals.scans import propose_from_scan
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Outcome, StepRecord
 from herdfilter.filters.series import Late, Reading, Watcher, as_duration, run, series
 from herdfilter.filters.transition import Transition
-from herdfilter.models.contract import (
-    OBSERVED,
-    Model,
-    check_state,
-    circular_dims,
-    has,
-    in_mode,
-    jumps,
-    only_mode,
-    require_likelihood,
-)
+from herdfilter.models import contract
 from herdfilter.models.sensors import Sensor, sensed, to_check
+from herdfilter.models.with_clutter import WithClutter
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +98,7 @@ class ParticleFilter:
 
     def __init__(
         self,
-        model: Model,
+        model: contract.Model,
         n_particles: int = 100,
         proposal: Proposal | None = None,
         resampling: Resampling | None = None,
@@ -116,7 +106,7 @@ class ParticleFilter:
         rng: np.random.Generator | int | None = None,
         on_degeneracy: Literal["raise", "predict"] = "raise",
     ) -> None:
-        self.model = model = only_mode(model)
+        self.model = model = contract.only_mode(model)
         self.n_particles = check_count("n_particles", n_particles)
         self.proposal = BootstrapProposal() if proposal is None else proposal
         self.resampling = SystematicResampling() if resampling is None else resampling
@@ -126,10 +116,11 @@ class ParticleFilter:
         self.on_degeneracy = one_of("on_degeneracy", on_degeneracy, ("raise", "predict"))
         self.rng = as_generator(rng)
         self.proposal = in_modes(self.proposal, model, self.resampling)
-        sensed_model = to_check(model)
-        check_model(sensed_model)
-        self.proposal.check(sensed_model)
-        self._circular = circular_dims(model)
+        observed_model = to_check(model)
+        check_model(observed_model)
+        self.proposal.check(observed_model)
+        self._needs_sensor = observed_model is not model
+        self._circular = contract.circular_dims(model)
         self.step = 0
         self.log_likelihood = 0.0
         self.record: StepRecord | None = None
@@ -154,12 +145,12 @@ class ParticleFilter:
     @property
     def mean(self) -> Array:
         """Mean of the weighted particles, shape (d,); circular in angle-valued dimensions."""
-        return moments(self.particles, self.weights, self._circular)[0]
+        return self._current().moments(self._circular)[0]
 
     @property
     def covariance(self) -> Array:
         """Covariance of the weighted particles, shape (d, d)."""
-        return moments(self.particles, self.weights, self._circular)[1]
+        return self._current().moments(self._circular)[1]
 
     @property
     def ess(self) -> float:
@@ -184,13 +175,13 @@ class ParticleFilter:
         if uneven:
             resampled = self.resampling.resample(particles, self.rng, self._circular)
             _log.debug("step %d: resampled, effective sample size %.1f", self.step, particles.ess)
-            particles = self._checked(resampled, self.resampling, "resample")
+            particles = check_particles(resampled, self.resampling, "resample", (self.n_particles, self.model.dim))
         transition = Transition(self.model, dt, unmasked("control", control), self.step + 1)
         if self.proposal.uses.observation:
             self._particles, self._pending = particles, Pending(self.proposal, transition, particles, self.rng)
         else:
             moved = self.proposal.propose(transition, particles, self.rng)
-            self._particles = self._checked(moved, self.proposal, "propose")
+            self._particles = check_particles(moved, self.proposal, "propose", (self.n_particles, self.model.dim))
         self._resampled, self.step = uneven, self.step + 1
 
     def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
@@ -221,8 +212,9 @@ class ParticleFilter:
         if self.step == 0:
             raise RuntimeError("update: the filter stands at the initial state, step 0; call predict first")
         increment, outcome = 0.0, Outcome.MISSING
-        model = sensed(self.model, sensor)
-        if sensor is not None:
+        model = self.model
+        if sensor is not None or self._needs_sensor:
+            model = sensed(model, sensor)
             self.proposal.check(model)
         observation = Observation.read(model, z, self.step)
         if observation is not None:
@@ -241,10 +233,11 @@ class ParticleFilter:
                     self.step,
                     self.n_particles,
                 )
-        self._settle()
+        if self._pending is not None:
+            self._settle()
         self.log_likelihood += increment
         particles = self._current()
-        mean, covariance = moments(particles.x, particles.weights, self._circular)
+        mean, covariance = particles.moments(self._circular)
         modes = None if particles.modes is None else self.mode_probabilities
         self.record = StepRecord(self.step, mean, covariance, particles.ess, self._resampled, increment, outcome, modes)
         return self.record
@@ -302,8 +295,8 @@ class ParticleFilter:
         """
         model = self.model if sensor is None else sensed(self.model, sensor)
         particles = self._current()
-        one = model if particles.modes is None else in_mode(model, 0)
-        if self.step == 0 or not has(one, OBSERVED):
+        one = model if particles.modes is None else contract.in_mode(model, 0)
+        if self.step == 0 or not contract.has(one, contract.OBSERVED):
             return None
         return predicted_observation(model, particles.x, particles.weights, self.step, particles.modes)
 
@@ -338,16 +331,13 @@ class ParticleFilter:
             return self._pending.prediction()
         if self._particles is None:
             drawn = self.proposal.initial(self.model, self.n_particles, self.rng)
-            self._particles = self._checked(drawn, self.proposal, "initial")
+            self._particles = check_particles(drawn, self.proposal, "initial", (self.n_particles, self.model.dim))
         return self._particles
 
     def _settle(self) -> None:
         """Let a prediction that no observation has followed stand."""
         if self._pending is not None:
             self._particles, self._pending = self._pending.settle(), None
-
-    def _checked(self, particles: Any, part: object, method: str) -> Particles:
-        return check_particles(particles, part, method, (self.n_particles, self.model.dim))
 
 
 class Pending:
@@ -361,11 +351,17 @@ class Pending:
 
     def __init__(self, proposal: Proposal, transition: Transition, start: Particles, rng: np.random.Generator) -> None:
         self.proposal, self.transition, self.start, self.rng = proposal, transition.snapshot(), start, rng
+        self.shape = start.n_next if proposal.uses.weights else len(start), start.x.shape[1]
         self._predicted: tuple[Particles, Any] | None = None  # and the generator's state after it
 
     def propose(self, observation: Observation) -> Particles:
         """Particles with their weights times the likelihood, not normalised."""
-        return self._checked(propose_from(self.proposal, self.transition, self.start, self.rng, observation))
+        given = self.transition, self.start, self.rng, observation
+        if isinstance(observation.model, WithClutter):
+            particles = propose_from_scan(self.proposal, *given)
+        else:
+            particles = self.proposal.propose(*given)
+        return check_particles(particles, self.proposal, "propose", self.shape)
 
     def prediction(self) -> Particles:
         """Particles without the observation."""
@@ -380,19 +376,15 @@ class Pending:
         if self._predicted is None:
             stream = self.rng.bit_generator
             before = stream.state
-            particles = self._checked(self.proposal.propose(self.transition, self.start, self.rng))
-            self._predicted = particles, stream.state
+            particles = self.proposal.propose(self.transition, self.start, self.rng)
+            self._predicted = check_particles(particles, self.proposal, "propose", self.shape), stream.state
             stream.state = before
         return self._predicted
 
-    def _checked(self, particles: Any) -> Particles:
-        n = self.start.n_next if self.proposal.uses.weights else len(self.start)
-        return check_particles(particles, self.proposal, "propose", (n, self.start.x.shape[1]))
 
-
-def check_model(model: Model) -> None:
+def check_model(model: contract.Model) -> None:
     """Raise an error that names what is wrong with a model, or one of its modes, as far as that shows without a draw."""
-    for mode in range(len(model.models)) if jumps(model) else ():
-        check_model(in_mode(model, mode))
-    check_state(model, "ParticleFilter", "sample")
-    require_likelihood(model, "ParticleFilter")
+    for mode in range(len(model.models)) if contract.jumps(model) else ():
+        check_model(contract.in_mode(model, mode))
+    contract.check_state(model, "ParticleFilter", "sample")
+    contract.require_likelihood(model, "ParticleFilter")

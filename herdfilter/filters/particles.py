@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import Array, as_any, as_array, as_particles, as_weighted_particles, check_count
 from herdfilter._repr import summary_repr
+from herdfilter.angles import mean_and_covariance
 
 
 class Particles:
@@ -98,6 +99,10 @@ class Particles:
         """Effective sample size ``1 / sum_i w_i^2``."""
         return float(1.0 / (self.weights @ self.weights))
 
+    def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
+        """Mean (d,), its angles wrapped, and covariance (d, d)."""
+        return mean_and_covariance(self.x, self.weights, circular)
+
     def reweighted(self, log_factors: Array) -> Particles:
         """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
         return Particles.unchecked(self.x, self.log_weights + log_factors, self.modes, self.n_next)
@@ -131,3 +136,20 @@ class Particles:
 
     def __repr__(self) -> str:
         return summary_repr(self, n=len(self), dim=self.x.shape[1])
+
+
+def check_particles(particles: Any, part: object, method: str, shape: tuple[int, int]) -> Particles:
+    """Return the result of a part's method if it is particles of this shape, else raise an error that names the method."""
+    if isinstance(particles, Particles):
+        x, weights = np.shape(particles.x), np.shape(particles.log_weights)
+        if x == shape and weights == shape[:1]:
+            return particles
+    name = f"{type(part).__name__}.{method}"
+    if not isinstance(particles, Particles):
+        raise TypeError(
+            f"{name}: expected a herdfilter.filters.Particles(particles, log_weights), got {type(particles).__name__}"
+        )
+    raise ValueError(
+        f"{name}: expected particles of shape {shape} and as many weights, got {x} and {weights}; look at the model's "
+        "initial and dim, or at the sampler"
+    )

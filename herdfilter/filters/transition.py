@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._repr import fields_in_line
-from herdfilter.angles import unwrap_angles, wrap_angles
+from herdfilter._repr import summary_repr
+from herdfilter.angles import unwrap, wrap
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 
@@ -23,7 +23,7 @@ class Transition:
     """The way from the particles to the next step: a model, and the arguments of its functions besides states.
 
     Its methods call those of the model on states x (n, d) and check the results; angles are wrapped where states are
-    returned, except those of `mean`. The noise of the model is asked for once and kept.
+    returned, except those of `mean`. The model's noise covariance is computed once and kept.
 
     Attributes
     ----------
@@ -35,6 +35,12 @@ class Transition:
         Control input on the way.
     step : int
         Index of the step it leads to.
+    circular : tuple of int
+        Indices of the angle-valued dimensions.
+    additive : bool
+        True if the transition noise is additive and Gaussian.
+    simulated_only : bool
+        True if a successor can only be drawn, not computed from its noise.
 
     Examples
     --------
@@ -54,28 +60,22 @@ class Transition:
     dt: float = 1.0
     control: Any = None
     step: int = 1
+    circular: tuple[int, ...] = field(init=False)
+    additive: bool = field(init=False)
+    simulated_only: bool = field(init=False)
 
-    __repr__ = fields_in_line
+    def __post_init__(self) -> None:
+        additive, of_noise = contract.has(self.model, contract.ADDITIVE), hasattr(self.model, "transition")
+        circular = contract.circular_dims(self.model)
+        vars(self).update(circular=circular, additive=additive and not of_noise, simulated_only=not (additive or of_noise))
 
-    @cached_property
-    def circular(self) -> tuple[int, ...]:
-        """Indices of the angle-valued dimensions."""
-        return contract.circular_dims(self.model)
+    def __repr__(self) -> str:
+        return summary_repr(self, model=self.model, dt=self.dt, control=self.control, step=self.step)
 
     @cached_property
     def noise_dim(self) -> int:
         """Dimension of the standard normal noise that `propagate` takes."""
         return contract.noise_dim(self.model)
-
-    @cached_property
-    def additive(self) -> bool:
-        """True if the transition noise is additive and Gaussian."""
-        return contract.has(self.model, contract.ADDITIVE) and not hasattr(self.model, "transition")
-
-    @cached_property
-    def simulated_only(self) -> bool:
-        """True if a successor can only be drawn, not computed from its noise."""
-        return contract.simulated_only(self.model)
 
     @cached_property
     def _noise(self) -> contract.FactoredCovariance:
@@ -87,7 +87,7 @@ class Transition:
         """Covariance of additive transition noise, (d, d)."""
         return self._noise.matrix.copy()
 
-    @property
+    @cached_property
     def factor(self) -> Array:
         """Factor F of the covariance of additive transition noise, ``F @ F.T``, (d, d); not to be written to."""
         return self._noise.factor
@@ -100,9 +100,11 @@ class Transition:
     def propagate(self, x: Array, noise: Array) -> Array:
         """States that standard normal noise (n, `noise_dim`) takes x to, (n, d)."""
         if self.additive:
-            return self.wrapped(self.mean(x) + noise @ self._noise.factor.T)
-        value = self.model.transition(x, noise, self.dt, self.control, self.step)
-        return self.wrapped(contract.read_rows("transition", value, x.shape, self.step))
+            moved: Array = self.mean(x) + noise @ self._noise.factor.T
+        else:
+            value = self.model.transition(x, noise, self.dt, self.control, self.step)
+            moved = contract.read_rows("transition", value, x.shape, self.step)
+        return wrap(moved, self.circular) if self.circular else moved
 
     def sample(self, x: Array, rng: np.random.Generator) -> Array:
         """Draw one successor of each state, (n, d)."""
@@ -113,11 +115,11 @@ class Transition:
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         """Density ``sum_i w_i N(f(x_i), Q)`` of the next state, its angles unwrapped about their mean."""
-        return GaussianMixture.unchecked(weights, unwrap_angles(self.mean(x), weights, self.circular), self.covariance)
+        return GaussianMixture.unchecked(weights, unwrap(self.mean(x), weights, self.circular), self.covariance)
 
     def wrapped(self, x: Array) -> Array:
         """States with their angles in [-pi, pi)."""
-        return wrap_angles(x, self.circular) if self.circular else x
+        return wrap(x, self.circular)
 
     def of(self, model: contract.Model) -> Transition:
         """Return the same way by another model, such as that of one mode."""
@@ -137,10 +139,12 @@ class Transition:
             with suppress(AttributeError):
                 modes = tuple(self.of(mode).snapshot().model for mode in model.models)
                 object.__setattr__(model, "models", modes)
+        frozen = self.of(model)
         if model is not self.model and contract.has(model, contract.ADDITIVE):
             with suppress(AttributeError):  # an object with slots has no room
                 object.__setattr__(model, "transition_covariance", partial(_constant, self.covariance))
-        return self.of(model)
+                vars(frozen).update(_noise=self._noise)
+        return frozen
 
 
 def _constant(covariance: Array, dt: float, step: int) -> Array:

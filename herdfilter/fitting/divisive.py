@@ -10,9 +10,8 @@ import numpy as np
 import scipy
 
 from herdfilter._checks import Array, as_number, as_weighted_particles, check_count
-from herdfilter._covariances import regularised
+from herdfilter._covariances import plain_and_regular, regularised
 from herdfilter.angles import unwrap_angles
-from herdfilter.fitting.base import plain_and_regular
 from herdfilter.fitting.division import LEAST_VARIANCE, divide
 from herdfilter.mixture import GaussianMixture
 

@@ -9,9 +9,8 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array, as_positive, as_weighted_particles, check_count, check_flags
-from herdfilter._covariances import regularised
+from herdfilter._covariances import plain_and_regular, regularised
 from herdfilter.angles import unwrap_angles
-from herdfilter.fitting.base import plain_and_regular
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.compiled import CALLED, FAST, ONCE, VECTORISE
 

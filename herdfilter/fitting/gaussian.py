@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import Array, as_weighted_particles
+from herdfilter._covariances import plain_and_regular
 from herdfilter.angles import unwrap_angles
-from herdfilter.fitting.base import plain_and_regular
 from herdfilter.mixture import GaussianMixture
 
 

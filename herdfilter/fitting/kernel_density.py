@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import Array, as_positive, as_weighted_particles, check_count, check_flags
+from herdfilter._covariances import plain_and_regular
 from herdfilter.angles import unwrap_angles
-from herdfilter.fitting.base import plain_and_regular
 from herdfilter.fitting.em import EMFit
 from herdfilter.mixture import GaussianMixture
 

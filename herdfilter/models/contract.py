@@ -295,6 +295,8 @@ class FactoredCovariance(NamedTuple):
 
 def read_numbers(name: str, value: Any, shape: tuple[int | None, ...], step: int) -> Array:
     """Return the value of a model's function as numbers of this shape; None leaves an axis free."""
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == shape:
+        return value
     try:
         array = as_numbers(name, value, shape)
     except ValueError as error:
@@ -306,8 +308,9 @@ def read_numbers(name: str, value: Any, shape: tuple[int | None, ...], step: int
 
 def read_rows(name: str, value: Any, shape: tuple[int | None, ...], step: int) -> Array:
     """Return the value of a model's function for each state, if the squares of all numbers are finite."""
-    plain = type(value) is np.ndarray and value.dtype == np.float64 and (value.shape == shape or fits(value.shape, shape))
-    array: Array = value if plain else read_numbers(name, value, shape, step)
+    plain = type(value) is np.ndarray and value.dtype == np.float64
+    known = plain and (value.shape == shape or (value.ndim == 2 and (len(value), None) == shape))
+    array: Array = value if known else read_numbers(name, value, shape, step)
     if not np.abs(array).max(initial=0.0) <= LARGEST:  # NaN, too
         wrong = np.count_nonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))
         if wrong:
@@ -322,9 +325,8 @@ def read_rows(name: str, value: Any, shape: tuple[int | None, ...], step: int) -
 def read_covariance(name: str, value: Any, size: int, step: int) -> FactoredCovariance:
     """Return the value of a model's function as one covariance matrix (size, size), checked and factorised once."""
     try:
-        array = as_numbers(name, value, (size, size))
-        if array.shape != (size, size):
-            as_array(name, array, (size, size))
+        plain = type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (size, size)
+        array = value if plain else as_array(name, value, (size, size), finite=False)
         return _factored_covariance(name, array.tobytes(), size, getattr(value, "dtype", None) == np.float32)
     except ValueError as error:
         raise ValueError(f"{error} from the model at step {step}") from None

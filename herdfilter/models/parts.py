@@ -22,7 +22,7 @@ from herdfilter._checks import (
     check_count,
 )
 from herdfilter._repr import fields_in_line
-from herdfilter.angles import wrap_angles
+from herdfilter.angles import wrap
 from herdfilter.mixture import GaussianMixture
 
 MOST_SUBSTEPS = 100_000
@@ -194,8 +194,8 @@ def as_observation(z: ArrayLike, size: int) -> Array:
 
 def as_partial_observation(z: ArrayLike, size: int) -> tuple[Array, NDArray[np.integer[Any]]]:
     """Return an observation as an array of shape (size,) and the indices of its entries that are not NaN."""
-    z = as_numbers("z", z, (size,), missing=True)
-    z = as_array("z", z if z.ndim else z[None], (size,), finite=False)
+    if type(z) is not np.ndarray or z.dtype != np.float64 or z.shape != (size,):
+        z = as_array("z", np.atleast_1d(as_numbers("z", z, (size,), missing=True)), (size,), finite=False)
     if np.isfinite(z).all():
         return z, _all_entries(size)
     if np.isinf(z).any():
@@ -242,7 +242,7 @@ def independent_log_density(z: ArrayLike, mean: Array, sd: ArrayLike, circular: 
     """
     sd = np.asarray(sd)
     z, observed = as_partial_observation(z, len(sd))
-    scaled = (wrap_angles(z - mean, circular) / sd)[:, observed]
+    scaled = (wrap(z - mean, circular) / sd)[:, observed]
     return np.asarray(-0.5 * (scaled**2).sum(axis=1) - np.log(sd[observed] * np.sqrt(2 * np.pi)).sum())
 
 

@@ -81,17 +81,19 @@ class MappedSampling:
         if key not in self._cache:
             normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, dim)), np.eye(dim))
             points = draw_points(self.sampler, normal, n, rng)
-            self._cache[key] = standardised(points) if self.match_moments else points
+            self._cache[key] = points
+            if self.match_moments:
+                self._cache[key] = Points(standardise(points.x, points.weights), points.weights)
         return self._cache[key]
 
 
-def standardised(points: Points) -> Points:
-    """Points moved to mean 0 and, where their covariance has full rank, scaled to covariance I."""
-    x = points.x - points.mean
-    values, vectors = np.linalg.eigh(points.covariance)
-    if len(points) > points.dim and values[0] > 1e-6 * values[-1]:
+def standardise(x: Array, weights: Array) -> Array:
+    """Move weighted points (n, d) to mean 0 and, where their covariance has full rank, scale them to covariance I."""
+    x = x - weights @ x
+    values, vectors = np.linalg.eigh((weights[:, None] * x).T @ x)
+    if len(x) > x.shape[1] and values[0] > 1e-6 * values[-1]:
         x = x @ (vectors / np.sqrt(values)) @ vectors.T  # the symmetric root: the least change to the points
-    return Points(x, points.weights)
+    return x
 
 
 def along_main_axis(mixture: GaussianMixture) -> np.ndarray:

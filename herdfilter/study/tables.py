@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from types import UnionType
-from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from herdfilter._checks import as_number, as_positive, check_count, one_of, short_repr
 from herdfilter.catalogue.expressions import check_keywords
@@ -29,14 +29,13 @@ def structured(where: str, cls: type[T], table: Mapping[str, Any], **given: Any)
     for key, value in table.items():
         path = f"{where.strip('[]')}.{key}" if where.startswith("[") else key
         for kind in get_args(hints[key]) if isinstance(hints[key], UnionType) else (hints[key],):
-            if isinstance(value, dict) and is_dataclass(kind):
-                found[key] = structured(f"[{path}]", cast(Any, kind), value)
+            if isinstance(value, dict) and isinstance(kind, type) and is_dataclass(kind):
+                found[key] = structured(f"[{path}]", kind, value)
             elif isinstance(value, list) and get_origin(kind) is tuple:
                 inner = get_args(kind)[0]
-                named = f"[[{path}]]"
-                found[key] = tuple(
-                    structured(named, inner, one) if is_dataclass(inner) and isinstance(one, dict) else one for one in value
-                )
+                if isinstance(inner, type) and is_dataclass(inner):
+                    value = [structured(f"[[{path}]]", inner, one) if isinstance(one, dict) else one for one in value]
+                found[key] = tuple(value)
     return cls(**found, **given)
 
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from herdfilter._covariances import plain_and_regular
 from herdfilter.angles import wrap_angles
 from herdfilter.fitting import DivisiveFit, EMFit, Fit, GaussianFit, KernelDensityFit
-from herdfilter.fitting.base import plain_and_regular
 from herdfilter.mixture import GaussianMixture
 
 KEEPING_MOMENTS = {

@@ -35,8 +35,9 @@ from herdfilter.filters import (
     SystematicResampling,
     Transition,
 )
+from herdfilter.filters.particles import check_particles
 from herdfilter.filters.proposals import Proposal
-from herdfilter.filters.proposals.base import check_part, check_particles
+from herdfilter.filters.proposals.base import check_part
 from herdfilter.filters.resampling.base import CopyingResampling
 from herdfilter.models.sensors import to_check
 

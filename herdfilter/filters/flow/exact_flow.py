@@ -13,8 +13,8 @@ from herdfilter.models.contract import (
     VectorFunction,
     central_differences,
     circular_dims,
-    observation_noise,
     observation_mean,
+    observation_noise,
     takes_state,
 )
 

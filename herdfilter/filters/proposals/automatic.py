@@ -110,7 +110,7 @@ class AutomaticProposal:
         if transition.simulated_only:
             return self._ranked.propose(transition, particles, rng, observation)
 
-        n, size, circular = particles.n_next, len(particles), transition.circular
+        n, size, circular = particles.n_next, len(particles.x), transition.circular
         guide = observation if observation is not None and observation.has_moments else None
         on_line = transition.model.dim == 1 and transition.additive and regularised(q := transition.covariance) is q
         # On a line a likelihood that guides nothing weighs exact quantiles; for the rest of a scan, what would be predicted.

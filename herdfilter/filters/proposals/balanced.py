@@ -18,7 +18,7 @@ from herdfilter.filters.resampling.base import Indices, picked
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, draw_points
-from herdfilter.samplers.mapped import MappedSampling, standardised
+from herdfilter.samplers.mapped import MappedSampling, standardise
 
 SETS = 8
 """Number of sets, used one after the other: the errors of one set are not repeated at the next step."""
@@ -52,8 +52,7 @@ def balanced_noise(n: int, dim: int, set_index: int) -> Array:
     rng, least = np.random.default_rng([dim, set_index]), np.inf
     best: Array = np.empty((n, dim))
     for _ in range(TRIES):
-        u = scrambled_sobol(n, dim, rng)
-        x = standardised(Points.unchecked(scipy.special.ndtri(u), weights)).x
+        x = standardise(scipy.special.ndtri(scrambled_sobol(n, dim, rng)), weights)
         cumulants = sum(over_chance(x, weights))
         if cumulants < least:
             best, least = x, cumulants

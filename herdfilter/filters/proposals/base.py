@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -129,20 +129,3 @@ def check_part(name: str, part: object, kind: type, expected: str) -> None:
         )
     if not isinstance(part, kind):
         raise TypeError(f"{name}: expected {expected}, got {part!r}")
-
-
-def check_particles(particles: Any, part: object, method: str, shape: tuple[int, int]) -> Particles:
-    """Return the result of a part's method if it is particles of this shape, else raise an error that names the method."""
-    if isinstance(particles, Particles):
-        x, weights = np.shape(particles.x), np.shape(particles.log_weights)
-        if x == shape and weights == shape[:1]:
-            return particles
-    name = f"{type(part).__name__}.{method}"
-    if not isinstance(particles, Particles):
-        raise TypeError(
-            f"{name}: expected a herdfilter.filters.Particles(particles, log_weights), got {type(particles).__name__}"
-        )
-    raise ValueError(
-        f"{name}: expected particles of shape {shape} and as many weights, got {x} and {weights}; look at the model's "
-        "initial and dim, or at the sampler"
-    )

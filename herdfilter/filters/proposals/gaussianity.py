@@ -9,11 +9,10 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
-from herdfilter._covariances import covariance_factor
-from herdfilter.angles import unwrap_angles
+from herdfilter._covariances import covariance_factor, plain_and_regular
+from herdfilter.angles import unwrap
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.transition import Transition
-from herdfilter.fitting.base import plain_and_regular
 
 TINY_VARIANCE = 1e-10
 """Added to variances relative to themselves, where successors leave a direction without any."""
@@ -49,11 +48,13 @@ class Gaussianity(NamedTuple):
         """Return that of particles, computed once: several detections may be compared with the same particles."""
         found = _KNOWN.get(particles)
         if found is None:
-            x, weights = unwrap_angles(particles.x, particles.weights, circular), particles.weights
+            x, weights = particles.x, particles.weights
+            if circular:
+                x = unwrap(x, weights, circular)
             mean = weights @ x
             root = covariance_factor(plain_and_regular(x, weights, x - mean)[1])
-            ratios = over_chance(np.linalg.solve(root, (x - mean).T).T, weights)
-            third, fourth = (1.0 - 1.0 / ratio if ratio > 1 else 0.0 for ratio in ratios)
+            third, fourth = over_chance(np.linalg.solve(root, (x - mean).T).T, weights)
+            third, fourth = 1.0 - 1.0 / max(1.0, third), 1.0 - 1.0 / max(1.0, fourth)
             # kernels leave (1 - width^2)^3 of the squared third cumulants, and the fourth power of that of the fourth
             kept = max(third ** (1 / 3), fourth**0.25)
             width = min(particles.ess**-0.25, np.sqrt(1 - kept))
@@ -73,7 +74,7 @@ def noise_share(x: Array, weights: Array, transition: Transition) -> float:
     """
     d = transition.model.dim
     half = (len(x) - 1) // 2
-    x = unwrap_angles(x, weights, transition.circular)
+    x = unwrap(x, weights, transition.circular)
     slopes = (x[1 : half + 1] - x[half + 1 :]) * np.sqrt(0.5 * weights[1])
     spread = np.sqrt((slopes**2).sum(axis=0))
     slopes = slopes / np.where(spread > 0, spread, 1.0)

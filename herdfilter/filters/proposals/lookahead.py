@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
-from herdfilter.angles import moments, unwrap_angles, wrap_angles
+from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.gaussian import observation_moments, predict_gaussians
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
@@ -64,7 +64,7 @@ class Ancestors(NamedTuple):
 
         The particles are drawn together about their mean, in compensation (Liu and West 2001).
         """
-        x = unwrap_angles(particles.x, particles.weights, transition.circular)
+        x = unwrap(particles.x, particles.weights, transition.circular)
         x = transition.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
         return cls(transition, x, particles.weights, len(root) + transition.noise_dim, width * root)
 
@@ -76,7 +76,9 @@ class Ancestors(NamedTuple):
         if self.root is None:
             return self.transition.propagate(start, noise)
         d = len(self.root)
-        start = self.transition.wrapped(start + noise[:, :d] @ self.root.T)
+        start = start + noise[:, :d] @ self.root.T
+        if self.transition.circular:
+            start = self.transition.wrapped(start)
         return self.transition.propagate(start, noise[:, d:])
 
     def sigma_successors(self) -> Array:
@@ -93,7 +95,7 @@ class Ancestors(NamedTuple):
         flat = ahead.reshape(-1, ahead.shape[-1])
         values = observation.mean(flat).reshape(*ahead.shape[:2], -1)
         about = values[:, :1]
-        offsets = wrap_angles(values - about, observation.circular)[..., observation.observed_entries]
+        offsets = wrap(values - about, observation.circular)[..., observation.observed_entries]
         noises = observation.noises(flat)
         if len(noises) > 1:
             k = len(observation.observed_entries)
@@ -106,14 +108,14 @@ class Ancestors(NamedTuple):
         """Successors of the chosen members (m,) at updated noise, z (m, noise_dim) before; with exact weights."""
         noise, log_ratio = update.draw(chosen, z)
         x = self.successors(chosen, noise)
-        return Particles(x, log_weights + log_ratio + observation.log_likelihood(x))
+        return Particles.unchecked(x, log_weights + log_ratio + observation.log_likelihood(x))
 
 
 def log_evidence(transition: Transition, particles: Particles, observation: Observation) -> float:
     """Return the log-density of an observation as the moments of weighted particles predict it; 0 if they predict none."""
     if transition.simulated_only or contract.has_scans(observation.model) or not observation.has_moments:
         return 0.0
-    mean, covariance = moments(particles.x, particles.weights, transition.circular)
+    mean, covariance = particles.moments(transition.circular)
     means, covariances, _ = predict_gaussians(transition, mean[None], covariance[None], UNSCENTED_RULE)
     values, spread, _ = observation_moments(observation.model, means, covariances, UNSCENTED_RULE, observation.step)
     density = contract.gaussian_log_density(observation.residuals(values), observation.part(spread), observation.step)

@@ -14,9 +14,10 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import base
 from herdfilter.filters.proposals.lookahead import log_evidence
-from herdfilter.filters.proposals.scans import propose_from
+from herdfilter.filters.proposals.scans import propose_from_scan
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
+from herdfilter.models.with_clutter import WithClutter
 from herdfilter.samplers.mapped import largest_remainders
 
 EVEN_SHARE = 0.1
@@ -139,7 +140,9 @@ class ModeProposal:
                 part = self.proposal.propose(onward[mode], part, rng)
             else:
                 own = observation.in_mode(mode)
-                part = propose_from(self.proposal, onward[mode], part, rng, own)
+                given = onward[mode], part, rng, own
+                scanned = isinstance(own.model, WithClutter)
+                part = propose_from_scan(self.proposal, *given) if scanned else self.proposal.propose(*given)
                 observation.log_offset = own.log_offset  # for all modes the same
             successors.append(_label(part, mode, mass))
         return Particles.join(successors)

@@ -40,12 +40,12 @@ NEGLIGIBLE_SHARE = 1e-6
 """Share of the posterior below which a detection is left out."""
 
 
-def propose_from(
+def propose_from_scan(
     proposal: Proposal, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation
 ) -> Particles:
-    """Return what a proposal makes of an observation; of a scan detection by detection, unless it uses the whole scan."""
+    """Return the particles that a proposal makes of a scan: detection by detection, unless it uses the whole scan."""
     model = observation.model
-    if not isinstance(model, WithClutter) or proposal.uses.whole_scan or not observation.has_moments:
+    if proposal.uses.whole_scan or not observation.has_moments:
         return proposal.propose(transition, particles, rng, observation)
     n = particles.n_next if proposal.uses.weights else len(particles)
     predicted = proposal.propose(transition, particles, rng)
