@@ -179,6 +179,24 @@ def test_a_worker_of_a_cluster_of_our_own_is_replaced_though_nobody_restarts_it(
             cluster.close()
 
 
+def dies_if_told(tasks):
+    if tasks[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return list(tasks)
+
+
+def test_a_worker_that_died_gets_nothing_more_though_the_scheduler_was_asked_just_before(own_cluster, monkeypatch):
+    monkeypatch.setattr(workers.cluster, "_LOOK_SECONDS", 60.0)
+    cluster = Cluster(dies_if_told, "dask", 1)
+    try:
+        (place,) = cluster.places()
+        cluster.submit(place, [True])
+        assert [batch.results for batch in cluster.wait()] == [None]
+        assert place not in cluster.places()
+    finally:
+        cluster.close()
+
+
 def test_a_study_whose_first_run_nobody_survived_has_a_result(scenario):
     study = plan_study(scenario, ["bootstrap"], [10], 2)
     with open_store(None, study) as store:

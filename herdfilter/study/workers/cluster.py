@@ -106,7 +106,10 @@ class Cluster:
         place, tasks = self._running.pop(future)
         if future.status == "cancelled":  # by the client itself, when it loses the scheduler
             raise self._lost()
-        return Batch(place, tasks, self._result(future, place))
+        results = self._result(future, place)
+        if results is None:
+            self._looked = -math.inf  # the next batch must not go to the worker that died
+        return Batch(place, tasks, results)
 
     def _result(self, future: Any, place: Any) -> list[TaskResult] | None:
         """Return the results that a worker holds, None if it died before they could be fetched."""
