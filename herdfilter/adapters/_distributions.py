@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,16 +17,10 @@ SMALLEST_PROBABILITY = 1e-300
 
 
 class Gaussians(NamedTuple):
-    """N(means[i], factors[i] @ factors[i].T) for each of n states; one factor if all share it.
+    """N(means[i], factors[i] @ factors[i].T) for each of n states."""
 
-    Attributes
-    ----------
-    means : ndarray, shape (n, d)
-    factors : ndarray, shape (n, d, d) or (1, d, d)
-    """
-
-    means: Array
-    factors: Array
+    means: Array  # (n, d)
+    factors: Array  # (n, d, d); (1, d, d) if all states share one
 
     def shared(self) -> bool:
         """Return True if all states have the same covariance."""
@@ -51,13 +46,17 @@ def as_gaussians(law: Any, n: int) -> Gaussians | None:
         means, scales = np.broadcast_to(law.loc, (n, law.dim)), np.asarray(law.scale)
         scales = np.broadcast_to(scales, (n if scales.ndim == 2 else 1, law.dim))
         return Gaussians(means, scales[:, :, None] * law.L)
-    parts = law.dists if type(law) is dists.IndepProd else (law,)
-    found = [_line(part) for part in parts]
+    entries = _stack_entries(law, n, _line)
+    return None if entries is None else Gaussians(entries[0], entries[1][:, :, None] * np.eye(entries[0].shape[1]))
+
+
+def _stack_entries(law: Any, n: int, line: Callable[[Any], tuple[Any, Any] | None]) -> tuple[Array, Array] | None:
+    """Return the two numbers that `line` finds for each entry of a law, (n, d) and (n, d) or (1, d); None without them."""
+    found = [line(part) for part in (law.dists if type(law) is dists.IndepProd else (law,))]
     if any(part is None for part in found):
         return None
-    means, scales = (np.stack([np.broadcast_to(np.ravel(part[i]), n) for part in found if part], axis=1) for i in (0, 1))
-    scales = scales[:1] if (scales == scales[0]).all() else scales
-    return Gaussians(means, scales[:, :, None] * np.eye(len(parts)))
+    first, second = (np.stack([np.broadcast_to(np.ravel(part[i]), n) for part in found if part], axis=1) for i in (0, 1))
+    return first, second[:1] if (second == second[0]).all() else second
 
 
 def _line(law: Any) -> tuple[Any, Any] | None:
@@ -121,20 +120,15 @@ def law_log_density(law: Any, z: Array, n: int) -> Array:
 def law_moments(law: Any, n: int) -> tuple[Array, Array] | None:
     """Return means (n, k) and covariances, (n, k, k) or (1, k, k), of an observation, given n states; None if not known.
 
-    Besides Gaussians these are laws shifted by the state. The moments of counts and rates change by orders of magnitude
-    within the spread of the state, where Kalman's update may lose a filter.
+    Known are Gaussians and laws that the state shifts. Counts and rates are left out: their moments change by orders of
+    magnitude within the spread of the state, where Kalman's update may lose a filter.
     """
     law = present_law(law)
     known = as_gaussians(law, n)
     if known is not None:
         return known.means, known.covariances[: 1 if known.shared() else n]
-    parts = law.dists if type(law) is dists.IndepProd else (law,)
-    found = [_moments_on_line(part) for part in parts]
-    if any(part is None for part in found):
-        return None
-    means, variances = (np.stack([np.broadcast_to(np.ravel(part[i]), n) for part in found if part], axis=1) for i in (0, 1))
-    variances = variances[:1] if (variances == variances[0]).all() else variances
-    return means, variances[:, :, None] * np.eye(len(parts))
+    entries = _stack_entries(law, n, _moments_on_line)
+    return None if entries is None else (entries[0], entries[1][:, :, None] * np.eye(entries[0].shape[1]))
 
 
 def _moments_on_line(law: Any) -> tuple[Any, Any] | None:

@@ -1,4 +1,4 @@
-"""Functions of a user: called for many states, and tried to find which of their entries are angles."""
+"""Functions of a user: called for many states, and tried to find the entries that are angles; linear functions."""
 
 from __future__ import annotations
 
@@ -24,20 +24,10 @@ _ADVICE = "herdfilter knows numbers and angles in radians; set it to None where 
 
 
 class VectorisedFunction:
-    """A function of states (n, d), made of a user's function with further arguments.
+    """A function of states (n, d), made of a user's function of one or more states, which errors call `name`.
 
-    Parameters
-    ----------
-    name : str
-        Of the user's function, for errors.
-    function : callable
-    size : int
-        Entries of its value for one state.
-    shape : tuple of int
-        Of one state, as the function takes it: ``(d,)``, or ``(d, 1)``.
-    vectorised : bool or "columns"
-    arguments : tuple or mapping
-        Further arguments: by position or by name.
+    A state has the `shape` (d,) or (d, 1), the value at one state `size` entries. Further arguments are a tuple, taken by
+    position, or a mapping, taken by name.
     """
 
     def __init__(
@@ -87,13 +77,7 @@ class VectorisedFunction:
         return values
 
     def check(self, x: Array, *first: Any) -> None:
-        """Call the function at states (n, d), so that an error is raised now and not within a filter.
-
-        Raises
-        ------
-        ValueError
-            If the numbers are too few or too many, or those for columns are not those for single states.
-        """
+        """Call the function at states (n, d), so that an error is raised now; columns must give what single states do."""
         if self.vectorised != "columns":
             self(x, *first)
             return
@@ -106,13 +90,20 @@ class VectorisedFunction:
             raise ValueError(f"{self.name}: {_NO_COLUMNS}, got {values[0]} instead of {alone[0]}")
 
 
+def multiply(matrix: Array, x: Array) -> Array:
+    """Return a linear function of states (n, d), (n, k)."""
+    return x @ matrix.T
+
+
+def repeat_matrix(matrix: Array, x: Array, *_: Any) -> Array:
+    """Return the Jacobian of a linear function at states (n, d), (n, k, d)."""
+    return np.broadcast_to(matrix, (len(x), *matrix.shape))
+
+
 def circular_entries(name: str, residual: Callable[[Any, Any], Any], base: Array) -> tuple[int, ...]:
     """Return the entries in which a function of two vectors (d,) wraps their difference at 2 pi, tried at `base` (d,).
 
-    Raises
-    ------
-    ValueError
-        If an entry is neither the plain difference nor the one wrapped to within pi, or depends on other entries.
+    Each entry must be the plain difference or the one wrapped to within pi, and must not depend on other entries.
     """
     if residual is np.subtract:
         return ()

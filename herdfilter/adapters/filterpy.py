@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MethodType
 from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array, as_array, as_covariance, as_numbers, as_positive, one_of, short_repr
-from herdfilter.adapters._functions import Vectorised, VectorisedFunction, check_addition, check_mean, circular_entries
+from herdfilter.adapters._functions import (
+    Vectorised,
+    VectorisedFunction,
+    check_addition,
+    check_mean,
+    circular_entries,
+    multiply,
+    repeat_matrix,
+)
 from herdfilter.models.from_functions import FunctionModel
 
 __all__ = ["from_filterpy"]
@@ -47,14 +56,14 @@ def from_filterpy(
     time_unit: float | None = None,
     ignore: Sequence[str] = (),
 ) -> FunctionModel:
-    r"""Return the model that a filter of filterpy was given, for any filter of ours.
+    r"""Convert the model of a filter of filterpy for any filter of ours.
 
-    Its ``x``, ``P``, ``Q``, ``R`` (and ``F``, ``H``, ``B``) are copied as they are now; state and covariance become the
+    ``x``, ``P``, ``Q``, ``R`` (and ``F``, ``H``, ``B``) are copied as they are now; state and covariance become the
     initial distribution. Parts of the filter alone, such as sigma points, are left out.
 
     A trial finds the angles: an entry is circular if the filter's ``residual_x`` or ``residual_z`` gives 0.1 for a
-    difference of :math:`2 \pi + 0.1`, and plain if it gives differences as they are. Mean functions and ``state_add`` are
-    tried, too. Entries that are neither numbers nor angles in radians are refused.
+    difference of :math:`2 \pi + 0.1`. Mean functions and ``state_add`` are tried, too. Entries that are neither numbers nor
+    angles in radians are refused.
 
     Our unscented and extended Kalman filters on the converted model give filterpy's numbers, unless it averages angles by
     their sines and cosines: ours averages them as numbers about that direction. Q does not depend on `dt`, as in filterpy.
@@ -74,11 +83,9 @@ def from_filterpy(
         Name of the argument by which ``fx`` takes the control input; the two linear filters take ``B @ control``.
     vectorised : bool or "columns"
         Call `fx` and `hx` for one state (d,) at a time, as filterpy does; with ``True`` for all, (n, d) to (n, d) or
-        (n, k); with ``"columns"`` for all as columns, (d, n) to (d, n) or (k, n), which functions written with ``x[0]``,
-        ``F @ x`` and NumPy's functions allow: a trial checks that.
+        (n, k); with ``"columns"`` for all as columns, (d, n) to (d, n) or (k, n), after a trial.
     time_unit : float, optional
-        Duration for ``fx`` of a step ``dt=1.0``: the filter's own ``dt`` unless given, so that `run` without times makes the
-        steps of ``kf.predict()``. Linear filters have no time.
+        Duration for ``fx`` of a step ``dt=1.0``: the filter's own ``dt`` unless given. Linear filters have no time.
     ignore : sequence of str
         Methods such as ``"predict"`` that replace filterpy's without a change of the model, for instance to keep a log.
         Other replaced methods that predict or update are refused.
@@ -131,28 +138,32 @@ def from_filterpy(
     jacobians: dict[str, Callable[..., Array]] = {}
     transition: Callable[..., Array]
     if kind in LINEAR_FILTERS:
-        own = kind == "ExtendedKalmanFilter" and "predict_x" not in ignore and _has_own_prediction(kf)
-        linear = PredictX(kf) if own else LinearTransition(as_array(f"{kind}.F", kf.F, (d, d)), kf.B)
-        transition, jacobians["transition_jacobian"] = linear, linear.jacobian
+        if kind == "ExtendedKalmanFilter" and "predict_x" not in ignore and not _is_filterpys(kf, kind, "predict_x"):
+            transition = own = PredictX(kf)
+            jacobians["transition_jacobian"] = own.jacobian
+        else:
+            F = as_array(f"{kind}.F", kf.F, (d, d)).copy()
+            transition = partial(linear_transition, F, None if np.ndim(kf.B) == 0 else np.array(kf.B, dtype=np.float64))
+            jacobians["transition_jacobian"] = partial(repeat_matrix, F)
     else:
         own_dt = kf.dt if hasattr(kf, "dt") else kf._dt
         unit = as_positive("time_unit", own_dt if time_unit is None else time_unit)
         fx = VectorisedFunction(f"{kind}.fx", kf.fx, d, (d,), vectorised, fx_args)
-        transition = TimedTransition(fx, unit, control)
+        transition = partial(timed_transition, fx, unit, control)
         if control is None:
             fx.check(probes, unit)
     observation: Callable[[Array], Array]
     if kind == "KalmanFilter":
-        observation = matrix = LinearObservation(as_array("KalmanFilter.H", np.atleast_2d(kf.H), (k, d)).copy())
-        jacobians["observation_jacobian"] = matrix.jacobian
+        H = as_array("KalmanFilter.H", np.atleast_2d(kf.H), (k, d)).copy()
+        observation, jacobians["observation_jacobian"] = partial(multiply, H), partial(repeat_matrix, H)
     else:
         name, function, one = (f"{kind}.hx", kf.hx, (d,)) if hx is None else ("hx", hx, shape)
         observation = calls = VectorisedFunction(name, function, k, one, vectorised, hx_args)
         calls.check(probes)
     if HJacobian is not None:
-        slopes = ObservationJacobian(VectorisedFunction("HJacobian", HJacobian, k * d, shape, False, args), k)
-        slopes.jacobian(probes[:1], 1)
-        jacobians["observation_jacobian"] = slopes.jacobian
+        slopes = VectorisedFunction("HJacobian", HJacobian, k * d, shape, False, args)
+        slopes.check(probes[:1])
+        jacobians["observation_jacobian"] = partial(observation_slopes, slopes, k)
     z = observation(mean[None])[0]
     circular = _circular_by_filter(kf, kind, "z", z) if residual is None else circular_entries("residual", residual, z)
     model = FunctionModel(transition, observation, Q, R, mean, P, _circular_by_filter(kf, kind, "x", mean), circular)
@@ -167,28 +178,16 @@ def _kind_of_filter(kf: Any, ignore: Sequence[str]) -> str:
         from filterpy import kalman
     except ImportError:
         raise ImportError("filterpy: not installed; pip install filterpy") from None
-    kinds = (
-        kalman.UnscentedKalmanFilter,
-        kalman.CubatureKalmanFilter,
-        kalman.EnsembleKalmanFilter,
-        kalman.ExtendedKalmanFilter,
-        kalman.KalmanFilter,
-    )
-    for kind in kinds:
-        if isinstance(kf, kind):
-            break
-    else:
+    names = (*POINT_FILTERS, *LINEAR_FILTERS)
+    kind: Any = next((found for name in names if isinstance(kf, found := getattr(kalman, name))), None)
+    if kind is None:
         got = f"the class {kf.__name__}" if isinstance(kf, type) else type(kf).__name__
-        known = ", ".join((*POINT_FILTERS, *LINEAR_FILTERS))
-        raise TypeError(f"kf: expected a filter of filterpy.kalman ({known}), got {got}")
+        raise TypeError(f"kf: expected a filter of filterpy.kalman ({', '.join(names)}), got {got}")
     _check_own_methods(kf, kind, ignore)
-    if kind is kalman.KalmanFilter:
-        if kf.alpha != 1:
-            raise ValueError(f"KalmanFilter.alpha: expected 1, got {kf.alpha:g}: fading memory is no model")
-        if np.any(kf.M):
-            raise ValueError(
-                "KalmanFilter.M: expected zeros, got others: transition and observation noise have to be independent"
-            )
+    if kind is kalman.KalmanFilter and kf.alpha != 1:
+        raise ValueError(f"KalmanFilter.alpha: expected 1, got {kf.alpha:g}: fading memory is no model")
+    if kind is kalman.KalmanFilter and np.any(kf.M):
+        raise ValueError("KalmanFilter.M: expected zeros, got others: transition and observation noise must be independent")
     return str(kind.__name__)
 
 
@@ -207,7 +206,7 @@ def _check_own_methods(kf: Any, kind: type, ignore: Sequence[str]) -> None:
         elif name == "predict_x":  # may be another, but has to move the copy that it is called on
             if name in vars(kf) and getattr(kf.predict_x, "__self__", None) is not kf:
                 wrong, instead = f"a method of this filter, got {short_repr(kf.predict_x)}", ""
-        elif not _is_filterpys(kf, kind, name):
+        elif not _is_filterpys(kf, kind.__name__, name):
             wrong = f"{kind.__name__}'s own, got another, which would be lost"
             instead = "give its function of the state as hx, and " if name == "update" else instead
         if wrong and name not in ignored:
@@ -215,20 +214,13 @@ def _check_own_methods(kf: Any, kind: type, ignore: Sequence[str]) -> None:
             raise TypeError(f"{type(kf).__name__}.{name}: expected {wrong}; {instead}{last}")
 
 
-def _is_filterpys(kf: Any, kind: type, name: str) -> bool:
-    """Return True if filterpy wrote the method for this class and it is bound to this filter, without a wrapper."""
+def _is_filterpys(kf: Any, kind: str, name: str) -> bool:
+    """Return True if filterpy wrote the method for a class and it is bound to this filter, without a wrapper."""
     method = getattr(kf, name)
     function = getattr(method, "__func__", method)
     module = getattr(function, "__globals__", {}).get("__name__", "")
-    written = module.startswith("filterpy.") and function.__qualname__ == f"{kind.__name__}.{name}"
-    return written and method.__self__ is kf
-
-
-def _has_own_prediction(kf: Any) -> bool:
-    """Return True if an ExtendedKalmanFilter has a prediction of its own."""
-    from filterpy.kalman import ExtendedKalmanFilter
-
-    return "predict_x" in vars(kf) or type(kf).predict_x is not ExtendedKalmanFilter.predict_x
+    written = module.startswith("filterpy.") and function.__qualname__ == f"{kind}.{name}"
+    return written and getattr(method, "__self__", None) is kf
 
 
 def _copy_covariance(kf: Any, kind: str, name: str, size: int) -> Array:
@@ -247,66 +239,32 @@ def _circular_by_filter(kf: Any, kind: str, of: str, base: Array) -> tuple[int, 
     return circular
 
 
-class LinearObservation:
-    """An observation ``H x``."""
-
-    def __init__(self, H: Array) -> None:
-        self.H = H
-
-    def __call__(self, x: Array) -> Array:
-        return x @ self.H.T
-
-    def jacobian(self, x: Array, step: int) -> Array:
-        """Return H for each state, (n, k, d)."""
-        return np.broadcast_to(self.H, (len(x), *self.H.shape))
+def observation_slopes(function: VectorisedFunction, k: int, x: Array, step: int) -> Array:
+    """Return the Jacobians of an observation of k entries at states (n, d), (n, k, d)."""
+    return function(x).reshape(len(x), k, -1)
 
 
-class ObservationJacobian:
-    """The Jacobian of an observation of k entries."""
-
-    def __init__(self, function: VectorisedFunction, k: int) -> None:
-        self.function, self.k = function, k
-
-    def jacobian(self, x: Array, step: int) -> Array:
-        """Return Jacobians at states (n, d), (n, k, d)."""
-        return self.function(x).reshape(len(x), self.k, -1)
-
-
-class TimedTransition:
-    """A transition ``fx(x, dt)``."""
-
-    def __init__(self, fx: VectorisedFunction, unit: float, control: str | None) -> None:
-        self.fx, self.unit, self.control = fx, unit, control
-
-    def __call__(self, x: Array, dt: float, control: Any) -> Array:
-        if control is None:
-            return self.fx(x, dt * self.unit)
-        if self.control is None:
-            raise ValueError(
-                f"control: expected None, got {short_repr(control)}; name the argument of fx that takes it, as in "
-                "from_filterpy(kf, control='u')"
-            )
-        return self.fx(x, dt * self.unit, **{self.control: control})
+def timed_transition(
+    fx: VectorisedFunction, unit: float, control_name: str | None, x: Array, dt: float, control: Any
+) -> Array:
+    """Return the transition ``fx(x, dt)`` of states (n, d)."""
+    if control is None:
+        return fx(x, dt * unit)
+    if control_name is None:
+        raise ValueError(
+            f"control: expected None, got {short_repr(control)}; name the argument of fx that takes it, as in "
+            "from_filterpy(kf, control='u')"
+        )
+    return fx(x, dt * unit, **{control_name: control})
 
 
-class LinearTransition:
-    """The transition ``F x + B u`` of a KalmanFilter or ExtendedKalmanFilter."""
-
-    def __init__(self, F: Array, B: Any) -> None:
-        self.F = F.copy()
-        self.B = None if np.ndim(B) == 0 else np.array(B, dtype=np.float64)
-
-    def __call__(self, x: Array, dt: float, control: Any) -> Array:
-        moved = x @ self.F.T
-        if control is None:
-            return moved
-        if self.B is None:
-            raise ValueError(f"control: expected None, as the filter has no B, got {short_repr(control)}")
-        return moved + np.ravel(self.B @ np.ravel(control))
-
-    def jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """Return F for each state, (n, d, d)."""
-        return np.broadcast_to(self.F, (len(x), *self.F.shape))
+def linear_transition(F: Array, B: Array | None, x: Array, dt: float, control: Any) -> Array:
+    """Return the transition ``F x + B u`` of states (n, d)."""
+    if control is None:
+        return multiply(F, x)
+    if B is None:
+        raise ValueError(f"control: expected None, as the filter has no B, got {short_repr(control)}")
+    return multiply(F, x) + np.ravel(B @ np.ravel(control))
 
 
 class PredictX:

@@ -17,6 +17,7 @@ from stonesoup.types.detection import Detection, MissedDetection
 from stonesoup.types.state import State
 
 from herdfilter._checks import Array, short_repr
+from herdfilter.adapters._functions import multiply, repeat_matrix
 from herdfilter.adapters.stone_soup.states import (
     ANGLE_MODEL,
     Duration,
@@ -37,30 +38,8 @@ NO_GAUSSIAN_NOISE = "cannot be converted: it has no covariance of additive Gauss
 class StoneSoupModel:
     """A transition model of Stone Soup, and what observes it, as a model of this package.
 
-    Time steps count in seconds. The filter draws the noise: `seed` and `random_state` of a Stone Soup model have no effect.
-    `from_stonesoup` makes one of copies, so that later changes of the originals have no effect.
-
-    Parameters
-    ----------
-    transition_model : stonesoup.models.transition.TransitionModel
-        With additive Gaussian noise.
-    measurement_model : stonesoup.models.measurement.MeasurementModel, optional
-    prior : optional
-        State of Stone Soup that is the initial distribution; see `from_stonesoup`.
-
-    Attributes
-    ----------
-    dim : int
-        Dimension d of the state.
-    circular : tuple of int
-        Indices of those entries that are angles in `prior`.
-    initial
-        The prior as a distribution, if there is one.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a part cannot be converted; the error names its class and says why.
+    `from_stonesoup` makes one of copies and documents the arguments. The filter draws the noise: `seed` and `random_state`
+    of a Stone Soup model have no effect.
 
     Examples
     --------
@@ -69,17 +48,12 @@ class StoneSoupModel:
     >>> from herdfilter.adapters.stone_soup import StoneSoupModel
     >>> position = LinearGaussian(ndim_state=2, mapping=[0], noise_covar=[[1.0]])
     >>> model = StoneSoupModel(ConstantVelocity(noise_diff_coeff=0.3), position)
-    >>> print(model.transition_mean(np.array([[1.0, 2.0]]), 0.5, None, 1))
-    [[2. 2.]]
-    >>> print(model.observation_mean(np.array([[1.0, 2.0]]), 1))
-    [[1.]]
+    >>> model.transition_mean(np.array([[1.0, 2.0]]), 0.5, None, 1), model.observation_mean(np.array([[1.0, 2.0]]), 1)
+    (array([[2., 2.]]), array([[1.]]))
     """
 
     def __init__(
-        self,
-        transition_model: TransitionModel,
-        measurement_model: MeasurementModel | None = None,
-        prior: Any = None,
+        self, transition_model: TransitionModel, measurement_model: MeasurementModel | None = None, prior: Any = None
     ) -> None:
         self.transition_model, self.measurement_model = transition_model, measurement_model
         self.dim = int(transition_model.ndim_state)
@@ -105,7 +79,7 @@ class StoneSoupModel:
         if control is not None:
             raise TypeError("control: expected None, as Stone Soup's control models are not converted")
         if self._function is None:
-            return product(self._matrix(dt), x)
+            return multiply(self._matrix(dt), x)
         return self._function(x, time_interval=Duration(dt))
 
     def transition_covariance(self, dt: float, step: int) -> Array:
@@ -121,7 +95,7 @@ class StoneSoupModel:
         return self._transition[1]
 
     def _jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        return repeated(self._matrix(dt), x)
+        return repeat_matrix(self._matrix(dt), x)
 
 
 def time_interval(dt: float) -> dict[str, Duration]:
@@ -161,10 +135,10 @@ def from_stonesoup(
 def from_stonesoup(
     transition_model: Any = None, measurement_model: MeasurementModel | None = None, prior: Any = None
 ) -> StoneSoupModel | Sensor:
-    """Return models of Stone Soup as a model of this package, or a measurement model alone as a sensor.
+    """Convert models of Stone Soup to a model of this package, or a measurement model alone to a sensor.
 
-    Means and covariances are computed by Stone Soup, for all particles in one call if the models allow it. Times count in
-    seconds. The models are copied: later changes have no effect.
+    Stone Soup computes means and covariances, for all particles in one call if the models allow it. Times count in seconds.
+    The models are copied: later changes have no effect.
 
     Parameters
     ----------
@@ -238,8 +212,7 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
         return Sensor(None, None, log_likelihood=weigh)
     if is_linear(model):
         matrix = np.asarray(model.matrix(), dtype=np.float64)
-        mean, jacobian = partial(product, matrix), partial(repeated, matrix)
-        return Sensor(mean, noise, log_likelihood=weigh, jacobian=jacobian)
+        return Sensor(partial(multiply, matrix), noise, log_likelihood=weigh, jacobian=partial(repeat_matrix, matrix))
     function = ModelFunction("measurement_model", model)
     return Sensor(function, noise, function.circular, log_likelihood=weigh)
 
@@ -247,16 +220,6 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
 def measurement_model_hint(model: Any) -> str:
     """Return what to do if a sensor of Stone Soup was given in place of its measurement model."""
     return "; give its measurement_model" if hasattr(type(model), "measurement_model") else ""
-
-
-def product(matrix: Array, x: Array) -> Array:
-    """Return a linear function of states (n, d), (n, k)."""
-    return x @ matrix.T
-
-
-def repeated(matrix: Array, x: Array) -> Array:
-    """Return the derivative of a linear function at states (n, d), (n, k, d)."""
-    return np.broadcast_to(matrix, (len(x), *matrix.shape))
 
 
 def has_gaussian_likelihood(model: Any) -> bool:

@@ -87,12 +87,10 @@ class HerdfilterProposal(TheirProposal):
     [2. 1.]
     """
 
-    transition_model: TransitionModel = Property(doc="Transition model, with additive Gaussian noise.")
-    measurement_model: MeasurementModel = Property(
-        default=None, doc="Measurement model of detections that have none of their own."
-    )
-    proposal: Any = Property(default=None, doc="Proposal of herdfilter; default `AutomaticProposal`.")
-    seed: Any = Property(default=None, doc="Seed of random numbers, where the proposal draws any.")
+    transition_model: TransitionModel = Property()
+    measurement_model: MeasurementModel = Property(default=None)
+    proposal: Any = Property(default=None)
+    seed: Any = Property(default=None)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -104,14 +102,7 @@ class HerdfilterProposal(TheirProposal):
         self._checked: dict[Hashable, Proposal] = {}
 
     def initial(self, prior: Any, n_particles: int) -> ParticleState:
-        """Return the first particles: herded from a Gaussian state, or from a mixture of them.
-
-        Parameters
-        ----------
-        prior : stonesoup.types.state.State
-            As in `herdfilter.adapters.stone_soup.from_stonesoup`.
-        n_particles : int
-        """
+        """Return the first particles, drawn from a state of Stone Soup as in `from_stonesoup`."""
         model = StoneSoupModel(self.transition_model, prior=prior)
         count = check_count("n_particles", n_particles)
         particles = self.proposal.initial(model, count, self._rng)
@@ -146,7 +137,14 @@ class HerdfilterProposal(TheirProposal):
         time, dt = _prediction_time(prior, measurement, time_interval)
         detection = measurement if self.proposal.uses.observation else None
         start, total = particles_of_state(prior)
-        transition = self._transition_from(prior, detection, dt)
+        sensor = None if detection is None else measurement_model_of(detection, self.measurement_model)
+        model = StoneSoupModel(self.transition_model, sensor)  # as it is now
+        model.circular = circular_of_state(prior)
+        if model.dim != prior.ndim:
+            raise ValueError(
+                f"prior: expected {model.dim} dimensions, as {type(self.transition_model).__name__} has, got {prior.ndim}"
+            )
+        transition = Transition(model, dt, None, 1 + _steps_until(prior))
         still = dt == 0 and not transition.covariance.any()  # a second detection at the same time
         if still:
             moved = Particles(transition.wrapped(transition.mean(start.x)), start.log_weights)
@@ -164,37 +162,21 @@ class HerdfilterProposal(TheirProposal):
         setattr(prediction, STEP_ATTRIBUTE, transition.step)
         return prediction
 
-    def _transition_from(self, prior: ParticleState, detection: Detection | None, dt: float) -> Transition:
-        """Return the transition from a state, by converted models as they are now."""
-        sensor = None if detection is None else measurement_model_of(detection, self.measurement_model)
-        model = StoneSoupModel(self.transition_model, sensor)
-        model.circular = circular_of_state(prior)
-        if model.dim != prior.ndim:
-            raise ValueError(
-                f"prior: expected {model.dim} dimensions, as {type(self.transition_model).__name__} has, got {prior.ndim}"
-            )
-        return Transition(model, dt, None, 1 + _steps_until(prior))
-
     def _propose(self, transition: Transition, start: Particles, detection: Detection | None) -> Particles:
-        """Return new particles, their weights divided by the likelihood."""
-        self._check(transition.model)
-        shape = start.x.shape
+        """Return new particles, their weights divided by the likelihood; a proposal checks models of other classes first."""
+        model, shape = transition.model, start.x.shape
+        made_of = tuple(class_key(part) for part in (model.transition_model, model.measurement_model) if part is not None)
+        if self._checked.get(made_of) is not self.proposal:
+            self.proposal.check(to_check(model))
+            self._checked[made_of] = self.proposal
         if detection is not None:
-            observation = RemembersLikelihood.read(transition.model, as_rows(detection.state_vector)[0], transition.step)
+            observation = RemembersLikelihood.read(model, as_rows(detection.state_vector)[0], transition.step)
             if isinstance(observation, RemembersLikelihood):
                 guided = self.proposal.propose(transition, start, self._rng, observation)
                 without = observation.taken_from(check_particles(guided, self.proposal, "propose", shape))
                 if without.log_weights.max() > -np.inf:
                     return without
         return check_particles(self.proposal.propose(transition, start, self._rng), self.proposal, "propose", shape)
-
-    def _check(self, model: StoneSoupModel) -> None:
-        """Check that the proposal finds all it needs in a model, once for models made of the same classes."""
-        parts = [part for part in (model.transition_model, model.measurement_model) if part is not None]
-        made_of = tuple(map(class_key, parts))
-        if self._checked.get(made_of) is not self.proposal:
-            self.proposal.check(to_check(model))
-            self._checked[made_of] = self.proposal
 
 
 class RemembersLikelihood(Observation):
@@ -273,11 +255,9 @@ class HerdfilterResampler(TheirResampler):
     [1.0, 1.0, 1.0, 1.0]
     """
 
-    resampling: Any = Property(default=None, doc="Scheme of herdfilter; default `SystematicResampling`.")
-    resample_below: float = Property(
-        default=0.5, doc="Fraction of the number of particles that the effective sample size may fall to."
-    )
-    seed: Any = Property(default=None, doc="Seed of random numbers, where the scheme draws any.")
+    resampling: Any = Property(default=None)
+    resample_below: float = Property(default=0.5)
+    seed: Any = Property(default=None)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from stonesoup.models.base import LinearModel
@@ -75,27 +75,9 @@ def as_rows(vectors: Any) -> Array:
 
 
 class ModelFunction:
-    """A model's function without noise, of rows and giving rows: (n, d) -> (n, k).
+    """A model's function without noise, of rows and giving rows: (n, d) -> (n, k), some of them `circular`.
 
-    A trial shows how it can be called; models made of the same classes are tried once.
-
-    Parameters
-    ----------
-    name : str
-        Argument that an error names.
-    model : stonesoup.models.base.Model
-    **given
-        Arguments of the function in the trial.
-
-    Attributes
-    ----------
-    circular : tuple of int
-        Indices of the entries of its value that wrap.
-
-    Raises
-    ------
-    ValueError
-        If the function cannot be called with any states.
+    A trial with the arguments `given` shows how it can be called; models made of the same classes are tried once.
     """
 
     def __init__(self, name: str, model: Any, **given: Any) -> None:
@@ -118,15 +100,11 @@ class ModelFunction:
         return wrap_angles(values, self.circular)
 
 
-class _Trial(NamedTuple):
-    together: bool  # many states in one call give what each gives alone
-    circular: tuple[int, ...]
+_TRIALS: dict[Hashable, tuple[bool, tuple[int, ...]]] = {}
 
 
-_TRIALS: dict[Hashable, _Trial] = {}
-
-
-def _try_function(name: str, model: Any, given: dict[str, Any]) -> _Trial:
+def _try_function(name: str, model: Any, given: dict[str, Any]) -> tuple[bool, tuple[int, ...]]:
+    """Return True if a call with many states gives what each gives alone, and the indices of the entries that wrap."""
     key = class_key(model)
     if key not in _TRIALS:
         trial = 1.0 + np.random.default_rng(0).random((3, model.ndim_state))
@@ -144,8 +122,7 @@ def _try_function(name: str, model: Any, given: dict[str, Any]) -> _Trial:
                 agree = together.shape == values.shape and np.allclose(together, values, equal_nan=True)
             except Exception:  # then one by one
                 agree = False
-        entries = [is_circular(entry) for entry in alone[0].ravel()]
-        _TRIALS[key] = _Trial(agree, tuple(i for i, wrapped in enumerate(entries) if wrapped))
+        _TRIALS[key] = agree, circular_entries_of(alone[0].ravel())
     return _TRIALS[key]
 
 
@@ -167,18 +144,19 @@ def class_key(model: Any) -> Hashable:
     return type(model), method_function(model, "function"), model.ndim_state, model.ndim, parts
 
 
-def is_circular(entry: Any) -> bool:
-    """Return True if a number is an angle that is the same after whole turns and no less; an elevation is not."""
-    if not isinstance(entry, Angle):
-        return False
-    rests = [float(wrap_angles(np.array([entry.mod_angle(a) - a]), (0,))[0]) for a in (-3.0, -1.7, 1.7, 3.0)]
-    return max(map(abs, rests)) < 1e-9
+def circular_entries_of(entries: Any) -> tuple[int, ...]:
+    """Return the indices of angles that are the same after whole turns and no less; an elevation is not."""
+
+    def wraps(entry: Any) -> bool:
+        rests = [wrap_angles(np.array([entry.mod_angle(a) - a]), (0,))[0] for a in (-3.0, -1.7, 1.7, 3.0)]
+        return bool(np.abs(rests).max() < 1e-9)
+
+    return tuple(i for i, entry in enumerate(entries) if isinstance(entry, Angle) and wraps(entry))
 
 
 def circular_of_state(state: Any) -> tuple[int, ...]:
     """Return the indices of those entries of a state that wrap."""
-    column = np.asarray(state.state_vector)[:, 0]
-    return tuple(i for i, entry in enumerate(column) if is_circular(entry))
+    return circular_entries_of(np.asarray(state.state_vector)[:, 0])
 
 
 class WeightedPoints(Points):
