@@ -320,11 +320,7 @@ def test_a_simulated_reading_may_be_masked():
             return np.ma.masked_array(x, mask=[[False, step == 2]])
 
     model = Masking(CHAIN.F, CHAIN.H, CHAIN.Q, CHAIN.R, CHAIN.initial_mean, CHAIN.initial_covariance)
-    assert np.isnan(hf.simulate(model, 3, rng=0)[1]).tolist() == [
-        [False, False],
-        [False, True],
-        [False, False],
-    ]
+    assert np.isnan(hf.simulate(model, 3, rng=0)[1]).tolist() == [[False, False], [False, True], [False, False]]
 
 
 def test_a_recording_keeps_no_masks():

@@ -63,8 +63,7 @@ def test_a_cluster_that_is_too_large_is_refused_with_its_cost():
     """Sets of at most 0, 1, 2 of 12 tracks, and for each the 13 alternatives of the next measurement."""
     ways = (1 + (1 + 12) + (1 + 12 + 66)) * 13
     with pytest.raises(
-        ValueError,
-        match=rf"12 tracks and 13 .* needs {ways:,} ways .* step 3 of 13 .* allows 1,000; take Bel",
+        ValueError, match=rf"12 tracks and 13 .* needs {ways:,} ways .* step 3 of 13 .* allows 1,000; take Bel"
     ):
         association.Exact(max_ways=1000).marginals(np.ones((12, 14)))
 

@@ -131,12 +131,7 @@ def test_a_module_that_cannot_be_imported_is_named(scenario, tmp_path, code):
 
 
 @pytest.mark.parametrize(
-    "method",
-    [
-        "__init__(self, noise)",
-        "transition_mean(self, x, dt, control, step)",
-        "observation_mean(self, x, step)",
-    ],
+    "method", ["__init__(self, noise)", "transition_mean(self, x, dt, control, step)", "observation_mean(self, x, step)"]
 )
 def test_a_model_that_ends_the_program_is_a_clear_error(scenario, tmp_path, method):
     ending = f"class Walk(Walk):\n    def {method}:\n        raise SystemExit(0)\n"
@@ -166,9 +161,6 @@ def test_a_store_older_than_the_key_imports_can_be_resumed():
 
 
 def test_what_is_built_must_be_a_model(scenario):
-    for text in (
-        SCENARIO.replace("own:Walk", "own:Antithetic"),
-        SCENARIO.replace("own:Walk", "builtins:print"),
-    ):
+    for text in (SCENARIO.replace("own:Walk", "own:Antithetic"), SCENARIO.replace("own:Walk", "builtins:print")):
         with pytest.raises(ValueError, match="model"):
             plan_study(scenario(text.replace("noise = 2.0", "").replace('["own"]', '["own", "builtins"]')))

@@ -81,10 +81,7 @@ PROPOSALS = {
         lambda: AugmentedProposal(GaussianFit(), RandomSampling()), keeps_modes=False, additive=False
     ),
     "augmented, mapped": Promised(
-        lambda: AugmentedProposal(GaussianFit(), mapped()),
-        deterministic=True,
-        keeps_modes=False,
-        additive=False,
+        lambda: AugmentedProposal(GaussianFit(), mapped()), deterministic=True, keeps_modes=False, additive=False
     ),
     "augmented, kernel herding": Promised(
         lambda: AugmentedProposal(KernelDensityFit(), KernelHerding()),
@@ -118,11 +115,7 @@ PROPOSALS = {
         lambda: KalmanMixtureProposal(RandomSampling()), observes=True, moments=True, singular=False
     ),
     "Kalman mixture, kernel herding": Promised(
-        lambda: KalmanMixtureProposal(KernelHerding()),
-        deterministic=True,
-        observes=True,
-        moments=True,
-        singular=False,
+        lambda: KalmanMixtureProposal(KernelHerding()), deterministic=True, observes=True, moments=True, singular=False
     ),
     "ranked": Promised(RankedProposal, deterministic=True, observes=True, additive=False),
     "ranked, random": Promised(lambda: RankedProposal(RandomSampling()), observes=True, additive=False),
@@ -132,10 +125,7 @@ PROPOSALS = {
 
 def chosen(promise):
     """Parameters of a fixture: the proposals that promise something."""
-    return {
-        "params": [p for p in PROPOSALS.values() if promise(p)],
-        "ids": [n for n, p in PROPOSALS.items() if promise(p)],
-    }
+    return {"params": [p for p in PROPOSALS.values() if promise(p)], "ids": [n for n, p in PROPOSALS.items() if promise(p)]}
 
 
 @pytest.fixture(**chosen(lambda p: True))

@@ -307,12 +307,7 @@ def test_one_gaussian_is_kept_as_long_as_its_weights_are_as_even_as_chance_allow
 
     def guided(bend):
         model = hf.models.from_functions(
-            f=lambda x: x,
-            h=lambda x: x + bend * x**2,
-            Q=[[0.2]],
-            R=[[0.5]],
-            x0=[0.0],
-            P0=[[1.0]],
+            f=lambda x: x, h=lambda x: x + bend * x**2, Q=[[0.2]], R=[[0.5]], x0=[0.0], P0=[[1.0]]
         )
         seen = hf.filters.Observation.read(model, [0.5], 1)
         z = balanced_noise(n, 1, 0)

@@ -46,8 +46,7 @@ def test_a_transition_of_the_wrong_shape_is_named(walk_class, proposal, promised
             return x[:, 0]
 
     with pytest.raises(
-        ValueError,
-        match=rf"transition_mean: expected shape \({n}, 1\) from the model at step 1, got \({n},\)",
+        ValueError, match=rf"transition_mean: expected shape \({n}, 1\) from the model at step 1, got \({n},\)"
     ):
         ParticleFilter(Bad(), 5, proposal, rng=24).run([[0.5]])
 
@@ -169,10 +168,7 @@ def test_a_bad_time_step_in_a_series_is_named(walk):
         ({"dt": [1.0]}, "dt: expected one per step, 2, got 1"),
         ({"controls": [None] * 3}, "controls: expected one per step, 2, got 3"),
         ({"times": [1.0]}, "times: expected one per step, 2, got 1"),
-        (
-            {"times": [0.0, 1.0]},
-            "times: expected increasing times, got 0 after 0, the initial state's, at step 1",
-        ),
+        ({"times": [0.0, 1.0]}, "times: expected increasing times, got 0 after 0, the initial state's, at step 1"),
         ({"times": [2.0, 1.5]}, "times: expected increasing times, got 1.5 after 2 at step 2"),
         ({"times": [0.5, 0.25]}, "times: expected increasing times, got 0.25 after 0.5 at step 2"),
         ({"times": [1.0, np.nan]}, "times: expected finite numbers"),
@@ -217,18 +213,9 @@ def test_an_observation_that_is_not_numbers_is_named(walk, z):
     ("make", "message"),
     [
         (lambda: HerdedProposal("kh"), r"sampler: expected .* sample\(mixture, n, rng\), got 'kh'"),
-        (
-            lambda: AugmentedProposal(GaussianFit(), None),
-            r"sampler: expected .* sample\(mixture, n, rng\), got None",
-        ),
-        (
-            lambda: AugmentedProposal("em", RandomSampling()),
-            r"fit: expected .* fit\(particles, .*\), got 'em'",
-        ),
-        (
-            lambda: AugmentedProposal(None, RandomSampling()),
-            r"fit: expected .* fit\(particles, .*\), got None",
-        ),
+        (lambda: AugmentedProposal(GaussianFit(), None), r"sampler: expected .* sample\(mixture, n, rng\), got None"),
+        (lambda: AugmentedProposal("em", RandomSampling()), r"fit: expected .* fit\(particles, .*\), got 'em'"),
+        (lambda: AugmentedProposal(None, RandomSampling()), r"fit: expected .* fit\(particles, .*\), got None"),
     ],
 )
 def test_parts_of_the_wrong_kind_are_named(make, message):

@@ -7,13 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from herdfilter.filters import (
-    AugmentedProposal,
-    DegenerateWeightsError,
-    HerdedProposal,
-    Outcome,
-    ParticleFilter,
-)
+from herdfilter.filters import AugmentedProposal, DegenerateWeightsError, HerdedProposal, Outcome, ParticleFilter
 from herdfilter.fitting import GaussianFit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points

@@ -138,10 +138,7 @@ FINE = {
     "missing": (Plain(), [None, [np.nan], SEEN[2]]),
 }
 
-SINGULAR = {name for name in FINE if name.endswith("no noise")} | {
-    "noise in one dimension",
-    "noise of a constant velocity",
-}
+SINGULAR = {name for name in FINE if name.endswith("no noise")} | {"noise in one dimension", "noise of a constant velocity"}
 
 EITHER = {
     "sharp likelihood": likelihood(lambda z, x, step: -0.5e24 * (z[0] - x[:, 0]) ** 2),

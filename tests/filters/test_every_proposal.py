@@ -6,16 +6,7 @@ import inspect
 import numpy as np
 import pytest
 
-from herdfilter.filters import (
-    Observation,
-    Outcome,
-    ParticleFilter,
-    Particles,
-    Proposal,
-    Transition,
-    Uses,
-    proposals,
-)
+from herdfilter.filters import Observation, Outcome, ParticleFilter, Particles, Proposal, Transition, Uses, proposals
 from herdfilter.models import LinearGaussian
 from herdfilter.models.simulation import simulate
 

@@ -230,12 +230,7 @@ def median_errors(n, proposals, runs=8, steps=20):
 def test_herded_prediction_beats_the_bootstrap_on_the_growth_model():
     """Two modes, and a squared observation: error against the exact posterior mean, 50 particles."""
     bootstrap, kh, chg = median_errors(
-        50,
-        [
-            BootstrapProposal,
-            lambda: HerdedProposal(KernelHerding()),
-            lambda: HerdedProposal(ContinuousHerdedGibbs()),
-        ],
+        50, [BootstrapProposal, lambda: HerdedProposal(KernelHerding()), lambda: HerdedProposal(ContinuousHerdedGibbs())]
     )
     assert kh < 0.7 * bootstrap
     assert chg < 0.7 * bootstrap

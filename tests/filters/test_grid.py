@@ -157,10 +157,7 @@ def test_an_impossible_observation_is_named():
             return np.full(len(x), -np.inf)
 
     model = Ruler(LINE.F, LINE.H, LINE.Q, LINE.R, LINE.initial_mean, LINE.initial_covariance)
-    with (
-        np.errstate(invalid="ignore"),
-        pytest.raises(ValueError, match="observations: step 1 is impossible everywhere"),
-    ):
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match="observations: step 1 is impossible everywhere"):
         GridFilter(model, -12, 12, 801).run([[0.0]])
 
 

@@ -76,13 +76,7 @@ OBSERVATIONS = [[0.3], [0.9], [2.1], [2.0], [2.6], [3.9]]
 
 
 @pytest.mark.parametrize("units", [(1.0, 1.0), (1e-4, 1e4), (1e8, 1e-8)])
-@pytest.mark.parametrize(
-    "noise",
-    [
-        (0.0, 0.2),
-        (0.1, 0.2),
-    ],
-)
+@pytest.mark.parametrize("noise", [(0.0, 0.2), (0.1, 0.2)])
 def test_the_units_of_the_state_do_not_matter(units, noise):
     proposal = HerdedProposal(RandomSampling())
     plain, scaled = (

@@ -121,14 +121,7 @@ def test_cubature(model, observations):
         kf.update(z[:, None])
 
     kf = filterpy.kalman.CubatureKalmanFilter(2, 2, model.dt, model.h, model.f)
-    same_numbers(
-        prepared(kf, model),
-        hf.CubatureKalmanFilter(model),
-        observations,
-        model,
-        lambda kf: kf.predict(),
-        update,
-    )
+    same_numbers(prepared(kf, model), hf.CubatureKalmanFilter(model), observations, model, lambda kf: kf.predict(), update)
 
 
 def test_ensemble(model, observations, monkeypatch):

@@ -50,9 +50,7 @@ def random_mixture(components, d, rng, shared):
     roots = rng.normal(size=(1 if shared else components, d, d))
     covariances = roots @ roots.transpose(0, 2, 1) + 0.1 * np.eye(d)
     return hf.GaussianMixture(
-        rng.dirichlet(np.ones(components)),
-        rng.normal(size=(components, d)),
-        covariances[0] if shared else covariances,
+        rng.dirichlet(np.ones(components)), rng.normal(size=(components, d)), covariances[0] if shared else covariances
     )
 
 
@@ -187,9 +185,7 @@ DRIVEN = OneDriver(
 
 
 @pytest.mark.parametrize(
-    "model",
-    [linear(), linear(Q=[[0.5, 0.0], [0.0, 0.0]]), DRIVEN],
-    ids=["additive", "rank-deficient", "not additive"],
+    "model", [linear(), linear(Q=[[0.5, 0.0], [0.0, 0.0]]), DRIVEN], ids=["additive", "rank-deficient", "not additive"]
 )
 def test_mapped_points_of_state_and_noise_are_the_kalman_filter_where_the_model_is_linear(model):
     """From few points on: their moments are those of the Gaussian, and the weights are equal."""

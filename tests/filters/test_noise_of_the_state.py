@@ -250,10 +250,7 @@ WRONG = {
     "infinite in a row": (lambda R: np.where(np.arange(len(R))[:, None, None], R, np.inf), "finite numbers"),
     "complex": (lambda R: 1j * R, "numbers of shape .*, got complex numbers from the model at step 2$"),
     "None": (lambda R: None, r"shape .*, got \(\)"),
-    "too large": (
-        lambda R: 1e301 * R,
-        "variances up to 1e.300, got .*; choose larger units from .* at step 2$",
-    ),
+    "too large": (lambda R: 1e301 * R, "variances up to 1e.300, got .*; choose larger units from .* at step 2$"),
 }
 
 

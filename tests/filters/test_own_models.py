@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from herdfilter.filters import (
-    AugmentedProposal,
-    BootstrapProposal,
-    HerdedProposal,
-    ParticleFilter,
-)
+from herdfilter.filters import AugmentedProposal, BootstrapProposal, HerdedProposal, ParticleFilter
 from herdfilter.fitting import GaussianFit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import UniformBox
@@ -115,22 +110,10 @@ def test_what_every_filter_needs_is_named(walk_class, proposal):
 @pytest.mark.parametrize(
     ("make", "base", "message"),
     [
-        (
-            BootstrapProposal,
-            Bare,
-            f"BootstrapProposal needs {ADDITIVE}, or .* sample_transition; Bare has no",
-        ),
+        (BootstrapProposal, Bare, f"BootstrapProposal needs {ADDITIVE}, or .* sample_transition; Bare has no"),
         (herded_random, Squared, f"HerdedProposal needs {ADDITIVE}; Squared has no transition_mean and no"),
-        (
-            herded_random,
-            Simulated,
-            f"HerdedProposal needs {ADDITIVE}; Simulated has no transition_mean and no",
-        ),
-        (
-            augmented_random,
-            Simulated,
-            f"AugmentedProposal needs {ADDITIVE}, or .* noise_dim; Simulated has no",
-        ),
+        (herded_random, Simulated, f"HerdedProposal needs {ADDITIVE}; Simulated has no transition_mean and no"),
+        (augmented_random, Simulated, f"AugmentedProposal needs {ADDITIVE}, or .* noise_dim; Simulated has no"),
     ],
 )
 def test_what_a_proposal_needs_is_named(make, base, message):

@@ -6,13 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from herdfilter.filters import (
-    AugmentedProposal,
-    BootstrapProposal,
-    HerdedProposal,
-    Outcome,
-    ParticleFilter,
-)
+from herdfilter.filters import AugmentedProposal, BootstrapProposal, HerdedProposal, Outcome, ParticleFilter
 from herdfilter.fitting import GaussianFit
 from herdfilter.samplers import RandomSampling
 
@@ -238,11 +232,7 @@ def test_time_steps_controls_and_the_step_count_reach_the_model(walk_class, prop
 
     ParticleFilter(Watched(), 10, proposal, rng=13).run([[5.0], None, [7.0]], dt=[0.5, 1.0, 0.25], controls=["a", "b", "c"])
     means = [s for s in seen if s[0] == "mean"]
-    assert list(dict.fromkeys(means)) == [
-        ("mean", 0.5, "a", 1),
-        ("mean", 1.0, "b", 2),
-        ("mean", 0.25, "c", 3),
-    ]
+    assert list(dict.fromkeys(means)) == [("mean", 0.5, "a", 1), ("mean", 1.0, "b", 2), ("mean", 0.25, "c", 3)]
     assert promised.observes or len(means) == 3
     assert set(seen) >= {("covariance", 0.5, 1), ("covariance", 1.0, 2), ("covariance", 0.25, 3)}
     looks = [s for s in seen if s[0] == "likelihood"]

@@ -99,10 +99,7 @@ def test_in_a_notebook_one_line_is_replaced_and_stays(hasty, capsys, monkeypatch
         return SimpleNamespace(update=lambda data, raw: shown[-1].append(data["text/plain"]))
 
     shell = SimpleNamespace(kernel=object())
-    modules = {
-        "IPython": SimpleNamespace(get_ipython=lambda: shell),
-        "IPython.display": SimpleNamespace(display=display),
-    }
+    modules = {"IPython": SimpleNamespace(get_ipython=lambda: shell), "IPython.display": SimpleNamespace(display=display)}
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
     with stage("slow work"):

@@ -31,8 +31,7 @@ def test_the_error_falls_with_the_number_of_particles(seen, proposal):
 @pytest.mark.parametrize("built", [hf.QuantileSampling(), hf.MappedSampling(hf.QuantileSampling())], ids=repr)
 def test_more_dimensions_are_refused_before_a_run(proposal, built):
     with pytest.raises(
-        ValueError,
-        match=f"^model.dim: {proposal.__name__} with QuantileSampling expected dimension 1, got 2; [^\n]+$",
+        ValueError, match=f"^model.dim: {proposal.__name__} with QuantileSampling expected dimension 1, got 2; [^\n]+$"
     ):
         hf.ParticleFilter(linear_chain(2), 10, proposal(built))
 

@@ -137,10 +137,7 @@ def test_every_scheme_serves_a_filter(scheme, walk):
     ("arguments", "message"),
     [
         ((GaussianFit(), "kh"), r"sampler: expected an object with sample\(mixture, n, rng\), got 'kh'"),
-        (
-            ("em", KernelHerding()),
-            r"fit: expected an object with fit\(particles, weights, circular\), got 'em'",
-        ),
+        (("em", KernelHerding()), r"fit: expected an object with fit\(particles, weights, circular\), got 'em'"),
         ((KernelHerding(), GaussianFit()), "sampler: expected an object with sample"),
     ],
 )

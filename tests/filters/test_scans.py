@@ -39,13 +39,7 @@ def enumerated(scans, line=LINE):
 
 @pytest.mark.parametrize(
     ("name", "n", "within"),
-    [
-        ("mkf", 400, 1e-9),
-        ("auto", 400, 0.01),
-        ("ranked", 400, 0.02),
-        ("guided", 3000, 0.05),
-        ("bootstrap", 10000, 0.08),
-    ],
+    [("mkf", 400, 1e-9), ("auto", 400, 0.01), ("ranked", 400, 0.02), ("guided", 3000, 0.05), ("bootstrap", 10000, 0.08)],
 )
 def test_the_posterior_is_the_sum_over_all_histories(name, n, within):
     """Mean, variance and evidence, all relative to exact ones."""

@@ -145,16 +145,8 @@ def test_a_reading_that_fails_leaves_a_replay_where_it_stood():
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
-        (
-            readings((1, 3, 2, 4)),
-            {},
-            r"^observations: .* in the order of their times, got 2 after 3 at place 4; late='rep",
-        ),
-        (
-            [(1, FIRST, [0.0]), [2.0]],
-            {},
-            r"^observations: expected readings \(time, sensor, z\) throughout, got \[2\.0\]",
-        ),
+        (readings((1, 3, 2, 4)), {}, r"^observations: .* in the order of their times, got 2 after 3 at place 4; late='rep"),
+        ([(1, FIRST, [0.0]), [2.0]], {}, r"^observations: expected readings \(time, sensor, z\) throughout, got \[2\.0\]"),
         (
             [(0, FIRST, [0.0])],
             {},
@@ -162,11 +154,7 @@ def test_a_reading_that_fails_leaves_a_replay_where_it_stood():
         ),
         ([(MIDNIGHT, FIRST, [0.0])], {}, r"^start: expected the date of the state .* got None"),
         (readings(), {"times": [1, 2]}, r"^observations: expected readings without times or dt"),
-        (
-            Z[:, :1],
-            {"start": 1.0},
-            r"^start: expected none beside observations without times of their own, got 1\.0$",
-        ),
+        (Z[:, :1], {"start": 1.0}, r"^start: expected none beside observations without times of their own, got 1\.0$"),
         (readings(), {"late": "drop"}, r"^late: unknown 'drop'"),
     ],
 )
@@ -203,8 +191,7 @@ def test_a_filter_that_needs_moments_refuses_a_sensor_of_a_likelihood_alone():
         online = hf.make_filter(name, moving(), 10, rng=0)
         online.predict()
         with pytest.raises(
-            TypeError,
-            match="needs observation_mean and observation_covariance; FunctionModel with this sensor has",
+            TypeError, match="needs observation_mean and observation_covariance; FunctionModel with this sensor has"
         ):
             online.update([1.0], sensor=alone)
     assert np.isfinite(hf.make_filter("auto", moving(), 10).run([(1, alone, [1.0])]).log_likelihood)
@@ -213,11 +200,7 @@ def test_a_filter_that_needs_moments_refuses_a_sensor_of_a_likelihood_alone():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (
-            (None, None),
-            ValueError,
-            "^mean: expected a function of states, or else log_likelihood; got neither$",
-        ),
+        ((None, None), ValueError, "^mean: expected a function of states, or else log_likelihood; got neither$"),
         ((lambda x: x, None), ValueError, "^covariance: expected one beside mean, got None$"),
         ((3, [[1.0]]), TypeError, r"^mean: expected a function of states \(n, d\), got 3$"),
         ((lambda x: x, [1.0]), ValueError, r"^covariance: expected shape \(\*, \*\), got \(1,\)$"),

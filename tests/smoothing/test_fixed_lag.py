@@ -79,13 +79,7 @@ def test_step_by_step_is_as_in_a_batch(driven, build, lag):
 
 def test_sensors_and_several_updates_at_a_step(driven):
     one, other = hf.Sensor(lambda x: x[:, :1], [[0.2]]), hf.Sensor(lambda x: x[:, 1:], [[0.4]])
-    readings = [
-        (1.0, one, [1.0]),
-        (1.0, other, [0.0]),
-        (2.5, other, [-2.0]),
-        (3.0, one, None),
-        (3.0, other, [1.0]),
-    ]
+    readings = [(1.0, one, [1.0]), (1.0, other, [0.0]), (2.5, other, [-2.0]), (3.0, one, None), (3.0, other, [1.0])]
     for build in (kalman, particles):
         pf = build(driven)
         batch = hf.fixed_lag_smoother(pf, ran(pf, readings), 1)
@@ -143,8 +137,7 @@ def test_bad_arguments_are_named(driven):
         (lambda pf: hf.FixedLagSmoother(pf, 2), "FixedLagSmoother"),
     ):
         with pytest.raises(
-            TypeError,
-            match=f"filter: {name} expected a ParticleFilter, or a Kalman filter .*, got EnsembleKalmanFilter",
+            TypeError, match=f"filter: {name} expected a ParticleFilter, or a Kalman filter .*, got EnsembleKalmanFilter"
         ):
             smoother(ensemble)
         with pytest.raises(TypeError, match=f"model: {name} needs .*, or transition_log_density"):

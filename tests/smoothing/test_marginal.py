@@ -77,10 +77,7 @@ def test_quantiles_smooth_a_line_as_rauch_tung_striebel():
 
 @pytest.mark.parametrize(
     ("proposal", "tolerance"),
-    [
-        (hf.RankedProposal(), 0.06),
-        (hf.AugmentedProposal(hf.GaussianFit(), hf.MappedSampling(hf.SobolSampling())), 0.06),
-    ],
+    [(hf.RankedProposal(), 0.06), (hf.AugmentedProposal(hf.GaussianFit(), hf.MappedSampling(hf.SobolSampling())), 0.06)],
     ids=["ranked", "augmented"],
 )
 def test_a_plane_is_smoothed_as_by_rauch_tung_striebel(driven, proposal, tolerance):
@@ -153,13 +150,7 @@ def test_the_filter_stands_for_its_model_and_knows_the_times(driven):
     found = hf.marginal_smoother(pf, result)
     np.testing.assert_allclose(found.means, hf.marginal_smoother(driven, result, dt).means, atol=1e-12)
     blind = hf.Sensor(None, None, log_likelihood=lambda z, x: np.zeros(len(x)))
-    readings = [
-        (0.5, None, None),
-        (0.5, None, z[0]),
-        (1.7, None, z[1]),
-        (2.0, blind, [0.0]),
-        (2.0, None, z[2]),
-    ]
+    readings = [(0.5, None, None), (0.5, None, z[0]), (1.7, None, z[1]), (2.0, blind, [0.0]), (2.0, None, z[2])]
     several = hf.ParticleFilter(driven, 40, rng=0).run(readings, keep_particles=True)
     again = hf.marginal_smoother(driven, several)
     place = [0, 0, 1, 2, 2]

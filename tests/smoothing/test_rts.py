@@ -49,10 +49,7 @@ class Pushed:
 
     def __init__(self, model):
         self.initial, self.model = model.initial, model
-        self.observation_mean, self.observation_covariance = (
-            model.observation_mean,
-            model.observation_covariance,
-        )
+        self.observation_mean, self.observation_covariance = (model.observation_mean, model.observation_covariance)
 
     def transition(self, x, noise, dt, control, step):
         root = np.linalg.cholesky(self.model.transition_covariance(dt, step))
@@ -105,13 +102,7 @@ def test_readings_of_one_time_are_of_one_state(driven, joint):
     """Two sensors, in part at the same times, which are no whole numbers."""
     one = hf.Sensor(lambda x: x[:, :1], [[0.2]])
     other = hf.Sensor(lambda x: x[:, 1:], [[0.4]])
-    readings = [
-        (0.5, one, [1.0]),
-        (0.5, other, [0.0]),
-        (1.7, other, [-2.0]),
-        (2.0, one, None),
-        (2.0, other, [1.0]),
-    ]
+    readings = [(0.5, one, [1.0]), (0.5, other, [0.0]), (1.7, other, [-2.0]), (2.0, one, None), (2.0, other, [1.0])]
     kf = hf.ExtendedKalmanFilter(driven)
     controls = np.array([[1.0, 0.0], [9.0, 9.0], [0.5, -1.0], [2.0, 1.0], [9.0, 9.0]])  # on the way to the first of a time
     result = kf.run(readings, controls=controls)

@@ -29,10 +29,7 @@ VELOCITY = hf.models.LinearGaussian(
 PROPOSALS = {
     "bootstrap": (hf.BootstrapProposal(), None),
     "bootstrap, optimal transport": (hf.BootstrapProposal(), hf.OptimalTransportResampling()),
-    "bootstrap, kernel density": (
-        hf.BootstrapProposal(),
-        hf.MixtureResampling(hf.KernelDensityFit(), hf.RandomSampling()),
-    ),
+    "bootstrap, kernel density": (hf.BootstrapProposal(), hf.MixtureResampling(hf.KernelDensityFit(), hf.RandomSampling())),
     "auxiliary": (hf.AuxiliaryProposal(), None),
     "herded": (hf.HerdedProposal(hf.KernelHerding()), None),
     "herded, random": (hf.HerdedProposal(hf.RandomSampling()), None),
@@ -406,10 +403,7 @@ def test_bad_arguments_are_named(error, arguments, message):
 
 
 def test_a_result_without_particles_is_named():
-    for result in (
-        hf.ParticleFilter(PLANE, 10, rng=0).run(series()),
-        hf.UnscentedKalmanFilter(PLANE).run(series()),
-    ):
+    for result in (hf.ParticleFilter(PLANE, 10, rng=0).run(series()), hf.UnscentedKalmanFilter(PLANE).run(series())):
         with pytest.raises(ValueError, match=r"result: expected particles, .*keep_particles=True"):
             hf.backward_simulation(PLANE, result, 5, 0)
     empty = hf.ParticleFilter(PLANE, 10, rng=0).run([], keep_particles=True)

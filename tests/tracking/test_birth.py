@@ -23,9 +23,7 @@ def test_a_birth_stands_where_it_is_said_to_be(name, walk, cluttered):
     spread = np.sqrt(np.diagonal(mixture.covariance))
     np.testing.assert_allclose(born.mean / spread, mixture.mean / spread, atol=tolerance)
     np.testing.assert_allclose(
-        born.covariance / np.outer(spread, spread),
-        mixture.covariance / np.outer(spread, spread),
-        atol=2 * tolerance,
+        born.covariance / np.outer(spread, spread), mixture.covariance / np.outer(spread, spread), atol=2 * tolerance
     )
 
 
@@ -79,10 +77,7 @@ def test_a_detection_of_radar_points_to_where_it_was_made(bearing, walk):
         return z[:, :1] * np.column_stack([np.cos(z[:, 1]), np.sin(z[:, 1])])
 
     means, covariances = BirthFromMeasurements(prior, state=state).locate(SEEN.on(walk), np.array([[500.0, bearing]]), 1)
-    along, across = (
-        np.array([np.cos(bearing), np.sin(bearing)]),
-        np.array([-np.sin(bearing), np.cos(bearing)]),
-    )
+    along, across = (np.array([np.cos(bearing), np.sin(bearing)]), np.array([-np.sin(bearing), np.cos(bearing)]))
     np.testing.assert_allclose(means[0], 500 * along, atol=0.01)
     np.testing.assert_allclose([along @ covariances[0] @ along, across @ covariances[0] @ across], [1, 25], rtol=0.01)
 
@@ -130,11 +125,7 @@ def test_a_scan_of_no_detection_leads_to_no_birth(walk, cluttered):
         (lambda g: Birth(0.5, 3.0), TypeError, "initial: expected a herdfilter.GaussianMixture, got 3.0"),
         (lambda g: BirthFromMeasurements(None), TypeError, "prior: expected a herdfilter.GaussianMixture"),
         (lambda g: BirthFromMeasurements(g, expected=0), ValueError, "expected: expected a positive"),
-        (
-            lambda g: BirthFromMeasurements(hf.GaussianMixture([1.0], [[0.0]], [[0.0]])),
-            ValueError,
-            "positive definite",
-        ),
+        (lambda g: BirthFromMeasurements(hf.GaussianMixture([1.0], [[0.0]], [[0.0]])), ValueError, "positive definite"),
     ],
 )
 def test_what_is_wrong_with_births_is_named(build, error, expected, gaussian):

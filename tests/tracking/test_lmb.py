@@ -248,14 +248,8 @@ def test_what_came_before_an_error_is_kept(walk, cluttered):
 @pytest.mark.parametrize(
     ("scan", "expected"),
     [
-        (
-            [[1.0, 2.0], [3.0]],
-            r"scan: expected a scan, detections \(k, 2\), got lengths 1, 2 at step 1",
-        ),
-        (
-            [[1.0]],
-            r"scan: expected a scan, detections \(k, 2\), .* of 2 numbers each, got shape \(1, 1\) at step 1",
-        ),
+        ([[1.0, 2.0], [3.0]], r"scan: expected a scan, detections \(k, 2\), got lengths 1, 2 at step 1"),
+        ([[1.0]], r"scan: expected a scan, detections \(k, 2\), .* of 2 numbers each, got shape \(1, 1\) at step 1"),
         (
             [1.0, 2.0],
             r"scan: expected a scan, detections \(k, 2\), a list of detections of 2 numbers each, got shape \(2,\)",
@@ -346,24 +340,12 @@ def test_without_clutter_every_detection_is_of_a_target(association, walk, clutt
     [
         ({"birth": 3}, TypeError, "birth: expected a list of herdfilter.tracking.Birth"),
         ({"birth": [0.3]}, TypeError, "birth: expected a list of herdfilter.tracking.Birth"),
-        (
-            {"survival_probability": 1.1},
-            ValueError,
-            "survival_probability: expected a probability from 0 to 1",
-        ),
+        ({"survival_probability": 1.1}, ValueError, "survival_probability: expected a probability from 0 to 1"),
         ({"association": "exct"}, ValueError, "did you mean 'exact'"),
         ({"filter": "ufk"}, ValueError, "did you mean 'ukf'"),
-        (
-            {"filter": lambda model, n, rng: object()},
-            TypeError,
-            "filter: expected one that can stand for several",
-        ),
+        ({"filter": lambda model, n, rng: object()}, TypeError, "filter: expected one that can stand for several"),
         ({"max_tracks": 0}, ValueError, "max_tracks: expected an integer of at least 1"),
-        (
-            {"initial": [Birth(1, hf.GaussianMixture([1.0], [[0.0]], [[1.0]]))]},
-            ValueError,
-            "states of 2 dimensions",
-        ),
+        ({"initial": [Birth(1, hf.GaussianMixture([1.0], [[0.0]], [[1.0]]))]}, ValueError, "states of 2 dimensions"),
     ],
 )
 def test_what_is_wrong_with_a_tracker_is_named(options, error, expected, walk, cluttered):

@@ -120,10 +120,7 @@ def test_as_many_targets_are_assigned_as_can_be():
         (lambda: gospa([[1.0]], [[1.0]], 1, p=0.5), "p: expected a number from 1 to 100, got 0.5"),
         (lambda: ospa([[1.0]], [[1.0]], 1, p=100.5), "p: expected a number from 1 to 100, got 100.5"),
         (lambda: gospa([[1.0]], [[1.0]], 1, alpha=3), "alpha: expected a number of at most 2, got 3"),
-        (
-            lambda: label_switches([[[1.0]]], [], ["a"], 1),
-            "estimates: expected one entry for each of 1 steps",
-        ),
+        (lambda: label_switches([[[1.0]]], [], ["a"], 1), "estimates: expected one entry for each of 1 steps"),
         (lambda: label_switches([[[1.0]]], [[[1.0], [2.0]]], ["aa"], 1), "labels: expected 2 different ones"),
         (lambda: label_switches([[[1.0]]] * 2, [[[1.0]]] * 2, ["a", "bc"], 1), "1 different ones at step 2"),
     ],

@@ -69,14 +69,8 @@ def noise(*sds):
     return np.diag(np.square(sds))
 
 
-AT = {
-    "translation_offset": StateVector([[5.0], [-3.0], [2.0]]),
-    "rotation_offset": StateVector([[0.1], [0.2], [0.4]]),
-}
-FLAT = {
-    "translation_offset": StateVector([[5.0], [-3.0]]),
-    "rotation_offset": StateVector([[0.0], [0.0], [0.4]]),
-}
+AT = {"translation_offset": StateVector([[5.0], [-3.0], [2.0]]), "rotation_offset": StateVector([[0.1], [0.2], [0.4]])}
+FLAT = {"translation_offset": StateVector([[5.0], [-3.0]]), "rotation_offset": StateVector([[0.0], [0.0], [0.4]])}
 MOVING = {**AT, "velocity_mapping": (1, 3, 5), "velocity": StateVector([[0.3], [0.1], [-0.2]])}
 SPACE, PLANE = (6, (0, 2, 4)), (4, (0, 2))
 POSITION = LinearGaussian(4, (0, None, 2), noise(1, 2, 3))
@@ -85,32 +79,17 @@ EVERYTHING = {**MOVING, "range_res": 0.5, "range_rate_res": 0.2}
 
 MEASUREMENTS = {
     LinearGaussian: (POSITION, ()),
-    seen.CartesianToElevationBearingRange: (
-        seen.CartesianToElevationBearingRange(*SPACE, noise(0.1, 0.2, 1), **AT),
-        (1,),
-    ),
+    seen.CartesianToElevationBearingRange: (seen.CartesianToElevationBearingRange(*SPACE, noise(0.1, 0.2, 1), **AT), (1,)),
     seen.CartesianToBearingRange: (seen.CartesianToBearingRange(*PLANE, noise(0.1, 1), **FLAT), (0,)),
-    seen.CartesianToElevationBearing: (
-        seen.CartesianToElevationBearing(*SPACE, noise(0.1, 0.2), **AT),
-        (1,),
-    ),
+    seen.CartesianToElevationBearing: (seen.CartesianToElevationBearing(*SPACE, noise(0.1, 0.2), **AT), (1,)),
     seen.Cartesian2DToBearing: (BEARING, (0,)),
-    seen.CartesianToBearingRangeRate: (
-        seen.CartesianToBearingRangeRate(*SPACE, noise(0.1, 1, 0.5), **MOVING),
-        (0,),
-    ),
+    seen.CartesianToBearingRangeRate: (seen.CartesianToBearingRangeRate(*SPACE, noise(0.1, 1, 0.5), **MOVING), (0,)),
     seen.CartesianToElevationBearingRangeRate: (
         seen.CartesianToElevationBearingRangeRate(*SPACE, noise(0.1, 0.2, 1, 0.5), **MOVING),
         (1,),
     ),
-    seen.RangeRangeRateBinning: (
-        seen.RangeRangeRateBinning(*SPACE, noise(0.1, 0.2, 1, 0.5), **EVERYTHING),
-        (1,),
-    ),
-    seen.CartesianToAzimuthElevationRange: (
-        seen.CartesianToAzimuthElevationRange(*SPACE, noise(0.1, 0.2, 1), **AT),
-        (0,),
-    ),
+    seen.RangeRangeRateBinning: (seen.RangeRangeRateBinning(*SPACE, noise(0.1, 0.2, 1, 0.5), **EVERYTHING), (1,)),
+    seen.CartesianToAzimuthElevationRange: (seen.CartesianToAzimuthElevationRange(*SPACE, noise(0.1, 0.2, 1), **AT), (0,)),
     seen.CombinedReversibleGaussianMeasurementModel: (
         seen.CombinedReversibleGaussianMeasurementModel([POSITION, BEARING]),
         (3,),
@@ -258,11 +237,7 @@ PRIOR = GaussianState([[1.0], [2.0]], [[2.0, 0.5], [0.5, 1.0]])
 
 @pytest.mark.parametrize(
     "prior",
-    [
-        PRIOR,
-        SqrtGaussianState(PRIOR.mean, np.linalg.cholesky(PRIOR.covar)),
-        InformationState.from_gaussian_state(PRIOR),
-    ],
+    [PRIOR, SqrtGaussianState(PRIOR.mean, np.linalg.cholesky(PRIOR.covar)), InformationState.from_gaussian_state(PRIOR)],
     ids=lambda prior: type(prior).__name__,
 )
 def test_gaussian_priors(prior):

@@ -22,13 +22,7 @@ from stonesoup.types.array import StateVector, StateVectors
 from stonesoup.types.detection import Detection
 from stonesoup.types.hypothesis import SingleHypothesis
 from stonesoup.types.mixture import GaussianMixture
-from stonesoup.types.state import (
-    BernoulliParticleState,
-    GaussianState,
-    ParticleState,
-    State,
-    WeightedGaussianState,
-)
+from stonesoup.types.state import BernoulliParticleState, GaussianState, ParticleState, State, WeightedGaussianState
 from stonesoup.types.track import Track
 from stonesoup.updater.kalman import KalmanUpdater
 from stonesoup.updater.particle import ParticleUpdater
@@ -136,10 +130,7 @@ def test_first_particles_have_the_moments_of_mixtures_and_of_tracks():
     start = datetime(2030, 1, 1)
     parts = [WeightedGaussianState([k, 0.0], np.eye(2), start, weight=w) for k, w in ((0.0, 0.25), (4.0, 0.75))]
     ours = HerdfilterProposal(ConstantVelocity(1.0))
-    for prior, mean in (
-        (GaussianMixture(parts), [3, 0]),
-        (Track([GaussianState([1, 2], np.eye(2), start)]), [1, 2]),
-    ):
+    for prior, mean in ((GaussianMixture(parts), [3, 0]), (Track([GaussianState([1, 2], np.eye(2), start)]), [1, 2])):
         first = ours.initial(prior, 64)
         np.testing.assert_allclose(first.mean[:, 0].astype(float), mean, atol=1e-9)
         assert first.timestamp == start
@@ -153,11 +144,7 @@ def test_tracks_are_predicted_with_each_measurement(tutorial):
     far.timestamp = near.timestamp
     predictor = ParticlePredictor(tutorial.motion, proposal=HerdfilterProposal(tutorial.motion))
     hypothesiser = DistanceHypothesiser(
-        predictor,
-        ParticleUpdater(tutorial.radar),
-        Mahalanobis(),
-        missed_distance=99,
-        predict_with_measurements=True,
+        predictor, ParticleUpdater(tutorial.radar), Mahalanobis(), missed_distance=99, predict_with_measurements=True
     )
     hypotheses = hypothesiser.hypothesise(predictor.proposal.initial(tutorial.prior, 30), {near, far}, near.timestamp)
     predictions = {id(hypothesis.measurement): hypothesis.prediction for hypothesis in hypotheses}
@@ -187,11 +174,7 @@ def particles(**changes):
     ("prior", "arguments", "words"),
     [
         (GaussianState([0] * 4, np.eye(4)), {}, "prior: expected a ParticleState, got GaussianState"),
-        (
-            BernoulliParticleState(**particles()),
-            {},
-            "BernoulliParticleState, which cannot be converted: its target may",
-        ),
+        (BernoulliParticleState(**particles()), {}, "BernoulliParticleState, which cannot be converted: its target may"),
         (ParticleState(**particles()), {}, "time_interval: expected .* a timedelta; got .* None and None"),
         (
             ParticleState(**particles()),
@@ -203,26 +186,14 @@ def particles(**changes):
             {"measurement": Detection([1.0, 2.0], datetime(2030, 1, 2))},
             "measurement_model: expected one, as the detection has none",
         ),
-        (
-            ParticleState(**particles(log_weight=np.full(3, np.nan))),
-            {"time_interval": SECOND},
-            "log_weight: expected 3",
-        ),
-        (
-            ParticleState(**particles(log_weight=np.full(3, -np.inf))),
-            {"time_interval": SECOND},
-            "log_weight: .* weight z",
-        ),
+        (ParticleState(**particles(log_weight=np.full(3, np.nan))), {"time_interval": SECOND}, "log_weight: expected 3"),
+        (ParticleState(**particles(log_weight=np.full(3, -np.inf))), {"time_interval": SECOND}, "log_weight: .* weight z"),
         (
             ParticleState(**particles(state_vector=StateVectors(np.ones((3, 3))))),
             {"time_interval": SECOND},
             "prior: expected 4 dimensions, as Combined.* has, got 3",
         ),
-        (
-            ParticleState(**particles()),
-            {"time_interval": SECOND, "control_input": State([1.0])},
-            "control_input: exp",
-        ),
+        (ParticleState(**particles()), {"time_interval": SECOND, "control_input": State([1.0])}, "control_input: exp"),
     ],
 )
 def test_what_cannot_be_predicted_is_named(tutorial, prior, arguments, words):
