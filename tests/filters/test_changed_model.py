@@ -1,7 +1,6 @@
 """A model that changes between `predict` and `update`: the step is made with the transition that it had at `predict`."""
 
 import copy
-import pickle
 
 import numpy as np
 import pytest
@@ -114,14 +113,6 @@ def test_a_kalman_filter_predicts_at_once():
     plain.predict()
     replaced(kf.model)
     np.testing.assert_array_equal(kf.update([0.8]).covariance, plain.update([0.8]).covariance)
-
-
-@pytest.mark.parametrize("through", [copy.deepcopy, lambda pf: pickle.loads(pickle.dumps(pf))])
-def test_a_filter_is_copied_between_predict_and_update(observing, through):
-    pf = ParticleFilter(Changeable(), 20, observing, rng=3)
-    pf.predict()
-    twin = through(pf)
-    np.testing.assert_array_equal(twin.update([0.4]).mean, pf.update([0.4]).mean)
 
 
 def test_a_module_may_be_a_model(tmp_path, monkeypatch, observing):

@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from filterpy.kalman import KalmanFilter
+from helpers import LINE, kalman, plane
 
 from herdfilter.bandwidths import Whitened
 from herdfilter.filters import (
@@ -22,31 +22,7 @@ from herdfilter.models.simulation import simulate
 from herdfilter.points import Points
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling
 
-LINE = LinearGaussian(F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]])
-PLANE = LinearGaussian(
-    F=[[0.9, 0.2], [-0.2, 0.9]],
-    H=[[1.0, 0.5]],
-    Q=[[0.5, 0.1], [0.1, 0.3]],
-    R=[[2.0]],
-    initial_mean=[1.0, -1.0],
-    initial_covariance=[[1.0, 0.3], [0.3, 2.0]],
-)
-
-
-def kalman(model, observations):
-    """Exact means, covariances and log-likelihood increments."""
-    exact = KalmanFilter(dim_x=model.dim, dim_z=len(model.H))
-    exact.x, exact.P = model.initial_mean.copy(), model.initial_covariance.copy()
-    exact.F, exact.H, exact.Q, exact.R = model.F, model.H, model.Q, model.R
-    means, covariances, increments = [], [], []
-    for z in observations:
-        exact.predict()
-        missing = np.isnan(z).any()
-        exact.update(None if missing else z)
-        means.append(exact.x.copy())
-        covariances.append(exact.P.copy())
-        increments.append(0.0 if missing else exact.log_likelihood)
-    return np.array(means), np.array(covariances), np.array(increments)
+PLANE = plane()
 
 
 class Study:

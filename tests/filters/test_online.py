@@ -4,6 +4,7 @@ import copy
 import gc
 import pickle
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,23 +34,28 @@ def revived(online):
 
 @pytest.mark.parametrize("name", of_one_target())
 def test_a_filter_resumes_where_it_was(name):
-    """Copied and pickled, between steps and after a prediction."""
-    on_a_line = name.endswith("-quantile")  # for states of one dimension
-    online = build(name, model=LINE if on_a_line else MODEL)
-    observations = (SEEN_ON_A_LINE if on_a_line else OBSERVATIONS)[:STEPS]
-    advance(online, observations[:BEFORE])
-    others = [copy.deepcopy(online), revived(online)]
+    """Copied and pickled, between steps and after a prediction; in a loop or in a run."""
+    model, z = (LINE, SEEN_ON_A_LINE) if name.endswith("-quantile") else (MODEL, OBSERVATIONS)
+    z, online = z[:STEPS], build(name, model=model)
+    whole = build(name, model=model).run(z, dt=0.1)
+    advance(online, z[:BEFORE])
+    others, runs = [copy.deepcopy(online), revived(online)], [copy.deepcopy(online), revived(online)]
     for other in [online, *others]:
         other.predict(0.1)
     others += [copy.deepcopy(online), revived(online)]
-    rest = [[other.update(observations[BEFORE]), *advance(other, observations[BEFORE + 1 :])] for other in others]
-    expected = [online.update(observations[BEFORE]), *advance(online, observations[BEFORE + 1 :])]
-    for other, records in zip(others, rest, strict=True):
-        for a, b in zip(expected, records, strict=True):
-            np.testing.assert_array_equal(a.mean, b.mean)
-            np.testing.assert_array_equal(a.covariance, b.covariance)
-            assert (a.step, a.log_likelihood, a.outcome) == (b.step, b.log_likelihood, b.outcome)
-        assert online.log_likelihood == other.log_likelihood
+    rest = [[other.update(z[BEFORE]), *advance(other, z[BEFORE + 1 :])] for other in [*others, online]]
+    for other, records in zip([*others, online], rest, strict=True):
+        for k, record in enumerate(records, start=BEFORE):
+            np.testing.assert_array_equal(record.mean, whole.means[k])
+            np.testing.assert_array_equal(record.covariance, whole.covariances[k])
+            assert (record.step, record.log_likelihood) == (k + 1, whole.log_likelihoods[k])
+            assert record.outcome is whole.outcomes[k]
+        assert other.record is records[-1]
+        assert other.step == STEPS
+        assert other.log_likelihood == online.log_likelihood == pytest.approx(whole.log_likelihood, rel=1e-12)
+    for other in runs:
+        np.testing.assert_array_equal(other.run(z[BEFORE:], dt=0.1).means, whole.means[BEFORE:])
+        assert other.log_likelihood == online.log_likelihood
 
 
 def held():
@@ -100,7 +106,7 @@ def test_times_stand_for_time_steps():
         np.testing.assert_array_equal(a.means, b.means)
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "herded-kh", "augmented-kh", "auxiliary", "ekf"])
+@pytest.mark.parametrize("name", ["bootstrap", "herded-kh", "augmented-kh", "auxiliary", "ekf", "edh", "ledh"])
 def test_the_finite_part_of_an_observation_is_used(name):
     """Where an entry is missing, the filter is that of a model which never had it."""
     F, Q, R = [[1.0, 0.5], [0.0, 0.9]], [[0.2, 0.0], [0.0, 0.3]], [[0.5, 0.2], [0.2, 0.4]]
@@ -118,14 +124,8 @@ def test_the_finite_part_of_an_observation_is_used(name):
 
 
 def test_a_model_that_cannot_use_a_part_predicts_only():
-    class Whole:
-        dim = MODEL.dim
-        initial = MODEL.initial
-        transition_mean = MODEL.transition_mean
-        transition_covariance = MODEL.transition_covariance
-        log_likelihood = MODEL.log_likelihood
-
-    online = resolve_filters("bootstrap")["bootstrap"](Whole(), 20, np.random.default_rng(1))
+    names = "dim", "initial", "transition_mean", "transition_covariance", "log_likelihood"
+    online = build("bootstrap", 20, SimpleNamespace(**{name: getattr(MODEL, name) for name in names}))
     online.predict(0.1)
     record = online.update([0.3, np.nan])
     assert record.outcome.value == "missing"

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from helpers import Simulated, Squared
 
 from herdfilter.filters import AugmentedProposal, BootstrapProposal, HerdedProposal, ParticleFilter
 from herdfilter.fitting import GaussianFit
-from herdfilter.mixture import GaussianMixture
 from herdfilter.models import UniformBox
 from herdfilter.samplers import RandomSampling
 
@@ -25,39 +25,6 @@ def test_a_prior_that_is_not_a_mixture_is_drawn_from(walk_class, proposal):
     pf = ParticleFilter(Box(), 50, proposal, rng=20)
     assert ((pf.particles >= 5) & (pf.particles <= 6)).all()
     np.testing.assert_allclose(pf.weights, 1 / 50, rtol=1e-12)
-
-
-class Squared:
-    """Noise that is not additive: a chi-square step of three noise variables."""
-
-    dim = 1
-    noise_dim = 3
-    initial = GaussianMixture([1.0], [[0.0]], [[1.0]])
-
-    def transition(self, x, noise, dt, control, step):
-        return x + (noise**2).sum(axis=1, keepdims=True)
-
-    def log_likelihood(self, z, x, step):
-        return -0.5 * (z[0] - x[:, 0]) ** 2
-
-    def observation_mean(self, x, step):
-        return x
-
-    def observation_covariance(self, step):
-        return np.eye(1)
-
-
-class Simulated:
-    """A transition that can only be simulated."""
-
-    dim = 1
-    initial = GaussianMixture([1.0], [[0.0]], [[1.0]])
-
-    def sample_transition(self, x, rng, dt, control, step):
-        return x + rng.exponential(2.0, x.shape)
-
-    def log_likelihood(self, z, x, step):
-        return -0.5 * (z[0] - x[:, 0]) ** 2
 
 
 def test_noise_need_not_be_additive(of_any_noise):

@@ -1,13 +1,10 @@
 """Particle flow: exact where the model is linear; with weights, exact in expectation everywhere."""
 
-import copy
-import pickle
 from itertools import pairwise
-from typing import ClassVar
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
+from helpers import linear, of_inner_noise
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
@@ -22,13 +19,6 @@ EVERY = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def single_thread():
-    """Matrices are small: threads only get in each other's way."""
-    with threadpool_limits(1):
-        yield
-
-
 @pytest.fixture(params=EVERY.values(), ids=EVERY)
 def every(request):
     """Makes each filter."""
@@ -39,19 +29,6 @@ def every(request):
 def local(request):
     """One linearisation for all, or one for each."""
     return request.param
-
-
-def linear(d=2, k=1, seed=0, **changes):
-    rng = np.random.default_rng(seed)
-    arguments = {
-        "F": 0.95 * np.linalg.qr(rng.normal(size=(d, d)))[0],
-        "H": rng.normal(size=(k, d)),
-        "Q": 0.3 * np.eye(d),
-        "R": np.diag(rng.uniform(0.3, 2.0, k)),
-        "initial_mean": np.ones(d),
-        "initial_covariance": 2.0 * np.eye(d),
-    }
-    return hf.models.LinearGaussian(**{**arguments, **changes})
 
 
 class Ranges:
@@ -147,25 +124,6 @@ def test_flow_is_the_limit_of_the_published_steps(local):
     assert own[1] < apart[0]
 
 
-def test_particles_tend_to_the_exact_posterior():
-    """The error of mean and covariance falls as the root of the number: by 8 where that grows 64-fold."""
-    model = linear()
-    _, observations = hf.simulate(model, 30, rng=5)
-    exact = hf.ExtendedKalmanFilter(model).run(observations)
-    errors = {}
-    for n in (100, 6400):
-        runs = [hf.DaumHuangFilter(model, n, rng=seed, flow_steps=2).run(observations) for seed in range(6)]
-        errors[n] = [
-            np.sqrt(np.mean([(run.means - exact.means) ** 2 for run in runs])),
-            np.sqrt(np.mean([(run.covariances - exact.covariances) ** 2 for run in runs])),
-            np.sqrt(np.mean([(run.log_likelihood - exact.log_likelihood) ** 2 for run in runs])),
-        ]
-    ratio = np.array(errors[100]) / errors[6400]
-    assert (ratio > 4).all()
-    assert (ratio < 16).all()
-    assert errors[6400][0] < 0.03
-
-
 def test_local_and_common_flow_agree_on_a_linear_model():
     model = linear(3, 2)
     _, observations = hf.simulate(model, 20, rng=6)
@@ -208,25 +166,6 @@ def test_weighted_evidence_is_unbiased_where_nothing_is_linear(local):
     np.testing.assert_allclose(weights @ x / weights.sum(), posterior, atol=0.005)
 
 
-def test_weighted_form_tends_to_the_exact_posterior():
-    model = linear()
-    _, observations = hf.simulate(model, 30, rng=7)
-    exact = hf.ExtendedKalmanFilter(model).run(observations)
-    errors = {}
-    for n in (50, 3200):
-        runs = [
-            hf.ParticleFilter(model, n, hf.FlowProposal(local=False, flow_steps=2), rng=seed).run(observations)
-            for seed in range(8)
-        ]
-        errors[n] = [
-            np.sqrt(np.mean([(run.means - exact.means) ** 2 for run in runs])),
-            np.sqrt(np.mean([(run.log_likelihood - exact.log_likelihood) ** 2 for run in runs])),
-        ]
-    ratio = np.array(errors[50]) / errors[3200]
-    assert (ratio > 4).all()
-    assert (ratio < 16).all()
-
-
 def test_weighted_form_beats_the_bootstrap_filter_where_the_likelihood_is_sharp():
     model = linear(3, 2, R=1e-4 * np.eye(2))
     _, observations = hf.simulate(model, 30, rng=8)
@@ -248,80 +187,11 @@ def test_slopes_by_differences_are_the_model_s(every):
     np.testing.assert_allclose(by_differences.means, by_model.means, rtol=0, atol=1e-6)
 
 
-class Turned:
-    """A heading seen directly and well; all turned by an angle."""
-
-    dim = 1
-    circular: ClassVar = (0,)
-    observation_circular: ClassVar = (0,)
-
-    def __init__(self, turn):
-        self.turn = turn
-        self.initial = hf.GaussianMixture([1.0], [[turn]], [[0.1]])
-
-    def transition_mean(self, x, dt, control, step):
-        return x + 0.4
-
-    def transition_covariance(self, dt, step):
-        return np.array([[0.05]])
-
-    def observation_mean(self, x, step):
-        return wrap_angles(x, (0,))
-
-    def observation_covariance(self, step):
-        return np.array([[0.02]])
-
-    def log_likelihood(self, z, x, step):
-        return -0.5 * wrap_angles(z - x, (0,))[:, 0] ** 2 / 0.02
-
-
-def test_angles_turn_along(every):
-    headings = 0.4 * np.arange(1, 21)[:, None] + 0.1 * np.sin(np.arange(20))[:, None]
-    first, second = (every(Turned(t)).run(wrap_angles(headings + t, (0,))) for t in (0.0, 2.5))
-    apart = wrap_angles(second.means - first.means - 2.5, (0,))
-    np.testing.assert_allclose(apart, 0.0, atol=1e-7)
-    np.testing.assert_allclose(second.covariances, first.covariances, atol=1e-7)
-    assert np.abs(wrap_angles(first.means - headings, (0,))).max() < 0.3
-
-
-def test_missing_entries_are_those_of_a_smaller_observation(local):
-    both, one = linear(3, 2), linear(3, 2)
-    one = linear(3, 1, F=both.F, H=both.H[:1], R=both.R[:1, :1])
-    _, observations = hf.simulate(one, 12, rng=10)
-    observations[4] = np.nan
-    partly = np.hstack([observations, np.full((12, 1), np.nan)])
-    results = [
-        hf.DaumHuangFilter(model, 50, rng=0, local=local).run(seen) for model, seen in ((one, observations), (both, partly))
-    ]
-    np.testing.assert_allclose(results[0].means, results[1].means, rtol=0, atol=1e-9)
-    assert results[0].log_likelihood == pytest.approx(results[1].log_likelihood, abs=1e-9)
-    assert results[1].outcomes[4] is hf.Outcome.MISSING
-
-
 def test_flow_takes_noise_inside_the_transition(local):
     model = linear()
     _, observations = hf.simulate(model, 15, rng=11)
-
-    class Inside:
-        dim, noise_dim, initial = model.dim, model.dim, model.initial
-        observation_mean = staticmethod(model.observation_mean)
-        observation_covariance = staticmethod(model.observation_covariance)
-
-        def transition(self, x, noise, dt, control, step):
-            return x @ model.F.T + noise @ np.linalg.cholesky(model.Q).T
-
-    inside, added = (hf.DaumHuangFilter(m, 60, rng=0, local=local).run(observations) for m in (Inside(), model))
+    inside, added = (hf.DaumHuangFilter(m, 60, rng=0, local=local).run(observations) for m in (of_inner_noise(model), model))
     np.testing.assert_allclose(inside.means, added.means, rtol=0, atol=1e-8)
-
-
-@pytest.mark.parametrize("way", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["copy", "pickle"])
-def test_a_copy_continues_alike(every, way):
-    model = hf.models.BearingsTracking()
-    _, observations = hf.simulate(model, 8, rng=12, dt=0.1)
-    first = every(model, 30)
-    first.run(observations[:4], dt=0.1)
-    second = way(first)
-    np.testing.assert_array_equal(first.run(observations[4:], dt=0.1).means, second.run(observations[4:], dt=0.1).means)
 
 
 def test_what_the_model_lacks_is_named(unseen):
@@ -335,50 +205,46 @@ def test_what_the_model_lacks_is_named(unseen):
         def sample_transition(self, x, rng, dt, control, step):
             return x
 
-    with pytest.raises(TypeError, match="DaumHuangFilter needs transition_mean"):
-        hf.DaumHuangFilter(Simulated())
-    with pytest.raises(TypeError, match="FlowProposal needs transition_mean"):
-        hf.ParticleFilter(Simulated(), proposal=hf.FlowProposal())
-
-
-def test_bad_input_is_named(every):
-    with pytest.raises(ValueError, match=r"z: expected shape \(2,\), as of observation_(mean|covariance), got \(3,\)"):
-        every(Ranges()).run([[1.0, 2.0, 3.0]])
-    with pytest.raises(ValueError, match="z: expected"):
-        every(Ranges()).run([[np.inf, 1.0]])
-
-    class WrongSlope(Ranges):
-        def observation_jacobian(self, x, step):
-            return np.zeros((len(x), 2, 1))
-
-    with pytest.raises(ValueError, match="jacobian: expected"):
-        every(WrongSlope()).run([[1.0, 2.0]])
-
-    class Noiseless(Ranges):
-        def observation_covariance(self, step):
-            return np.diag([0.01, 0.0])
-
-    with pytest.raises(hf.IndefiniteCovarianceError, match="observation's covariance"):
-        every(Noiseless()).run([[1.0, 2.0]])
+    for make, name in ((EVERY["edh"], "DaumHuangFilter"), (EVERY["ledh, weighted"], "FlowProposal")):
+        with pytest.raises(TypeError, match=f"{name} needs transition_mean"):
+            make(Simulated())
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("z", "changed", "error", "message"),
     [
-        ({"n_particles": 1}, "n_particles: expected an integer of at least 2"),
-        ({"flow_steps": 0}, "flow_steps: expected an integer of at least 1"),
-        ({"kalman": hf.EnsembleKalmanFilter}, "kalman: expected a filter such as UnscentedKalmanFilter"),
-        ({"kalman": "ukf"}, "kalman: expected a filter such as UnscentedKalmanFilter"),
+        ([1.0, 2.0, 3.0], {}, ValueError, r"z: expected shape \(2,\), as of observation_(mean|covariance), got \(3,\)"),
+        ([np.inf, 1.0], {}, ValueError, "z: expected"),
+        ([1.0, 2.0], {"observation_jacobian": lambda x, step: np.zeros((len(x), 2, 1))}, ValueError, "jacobian: expected"),
+        (
+            [1.0, 2.0],
+            {"observation_covariance": lambda step: np.diag([0.01, 0.0])},
+            hf.IndefiniteCovarianceError,
+            "observation's covariance",
+        ),
     ],
 )
-def test_options_out_of_range_are_named(arguments, message):
+def test_bad_input_is_named(every, z, changed, error, message):
+    model = Ranges()
+    vars(model).update(changed)
+    with pytest.raises(error, match=message):
+        every(model).run([z])
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "message"),
+    [
+        (hf.DaumHuangFilter, {"n_particles": 1}, "n_particles: expected an integer of at least 2"),
+        (hf.DaumHuangFilter, {"flow_steps": 0}, "flow_steps: expected an integer of at least 1"),
+        (hf.DaumHuangFilter, {"kalman": hf.EnsembleKalmanFilter}, "kalman: expected a filter such as UnscentedKalmanFilter"),
+        (hf.DaumHuangFilter, {"kalman": "ukf"}, "kalman: expected a filter such as UnscentedKalmanFilter"),
+        (hf.FlowProposal, {"flow_steps": 0}, "flow_steps: expected an integer of at least 1, got 0"),
+    ],
+)
+def test_options_out_of_range_are_named(make, arguments, message):
+    model = {} if make is hf.FlowProposal else {"model": linear()}
     with pytest.raises((TypeError, ValueError), match=message):
-        hf.DaumHuangFilter(linear(), **arguments)
-
-
-def test_flow_proposal_refuses_no_steps():
-    with pytest.raises(ValueError, match="flow_steps: expected an integer of at least 1, got 0"):
-        hf.FlowProposal(flow_steps=0)
+        make(**model, **arguments)
 
 
 def test_slopes_that_are_all_the_same_change_nothing():

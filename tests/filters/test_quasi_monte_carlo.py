@@ -4,10 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers import LINE, Simulated, plane
 from scipy.stats import qmc
 
 from herdfilter.angles import wrap_angles
-from herdfilter.filters import BootstrapProposal, Outcome, ParticleFilter, SequentialQuasiMonteCarlo
+from herdfilter.filters import BootstrapProposal, ParticleFilter, SequentialQuasiMonteCarlo
 from herdfilter.filters.proposals.balanced import (
     direction_numbers,
     hilbert_index,
@@ -21,15 +22,9 @@ from herdfilter.models.simulation import simulate
 from herdfilter.study.recording import Recording
 from herdfilter.study.reference import REFERENCES
 
-LINE = LinearGaussian(F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]])
-PLANE = LinearGaussian(
-    F=[[0.9, 0.2], [-0.2, 0.9]],
-    H=[[1.0, 0.5]],
-    Q=[[0.5, 0.1], [0.1, 0.3]],
-    R=[[2.0]],
-    initial_mean=[1.0, -1.0],
-    initial_covariance=[[1.0, 0.3], [0.3, 2.0]],
-)
+PLANE = plane()
+
+
 both = pytest.mark.parametrize("model", [LINE, PLANE], ids=["one dimension", "two dimensions"])
 
 
@@ -184,45 +179,6 @@ def test_a_heading_at_the_seam_is_no_obstacle():
     assert abs(off).max() < 0.5
 
 
-@both
-def test_the_seed_decides(model):
-    z, _ = case(model, 5)
-    runs = [ParticleFilter(model, 20, SequentialQuasiMonteCarlo(), rng=seed).run(z).means for seed in (0, 0, 1)]
-    np.testing.assert_array_equal(runs[0], runs[1])
-    assert (runs[0] != runs[2]).any()
-
-
-def test_a_missing_observation_is_a_prediction():
-    z, _ = case(LINE, 6)
-    z[2] = np.nan
-    exact = REFERENCES["kalman"](LINE, Recording(z, z), np.random.default_rng(0))
-    result = ParticleFilter(LINE, 1024, SequentialQuasiMonteCarlo(), rng=0).run(z)
-    assert result.outcomes[2] is Outcome.MISSING
-    assert result.ess[2] == pytest.approx(1024)
-    np.testing.assert_allclose(result.means, exact.means, atol=0.02)
-
-
-class Squared:
-    """Noise that is not additive: a chi-square step of three noise variables."""
-
-    dim = 1
-    noise_dim = 3
-    initial = GaussianMixture([1.0], [[0.0]], [[1.0]])
-
-    def transition(self, x, noise, dt, control, step):
-        return x + (noise**2).sum(axis=1, keepdims=True)
-
-    def log_likelihood(self, z, x, step):
-        return -0.5 * (z[0] - x[:, 0]) ** 2
-
-
-def test_noise_need_not_be_additive():
-    """Each step adds the mean 3 and the variance 6 of a chi-square with three degrees of freedom."""
-    result = ParticleFilter(Squared(), 512, SequentialQuasiMonteCarlo(), rng=0).run([None] * 2)
-    np.testing.assert_allclose(result.means[:, 0], [3, 6], rtol=0.02)
-    np.testing.assert_allclose(result.covariances[:, 0, 0], [7, 13], rtol=0.1)
-
-
 @pytest.mark.parametrize("n", [1, 2, 3, 100])
 def test_any_number_of_particles_will_do_without_a_warning(n):
     with warnings.catch_warnings():
@@ -232,14 +188,6 @@ def test_any_number_of_particles_will_do_without_a_warning(n):
 
 
 def test_a_transition_that_can_only_be_simulated_is_refused():
-    class Simulated:
-        dim = 1
-        initial = Squared.initial
-        log_likelihood = Squared.log_likelihood
-
-        def sample_transition(self, x, rng, dt, control, step):
-            return x + rng.exponential(2.0, x.shape)
-
     with pytest.raises(TypeError, match=r"model: SequentialQuasiMonteCarlo needs .* noise_dim; Simulated has no"):
         ParticleFilter(Simulated(), 5, SequentialQuasiMonteCarlo())
 

@@ -1,0 +1,124 @@
+"""Small models, exact answers and comparisons that several tests share."""
+
+import filterpy.kalman
+import numpy as np
+
+import herdfilter as hf
+from herdfilter.angles import wrap_angles
+
+LINE = hf.models.LinearGaussian(F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]])
+
+
+def plane(**changes):
+    """A linear Gaussian model of two states that turn and fade; a sum of them is observed."""
+    arguments = {
+        "F": [[0.9, 0.2], [-0.2, 0.9]],
+        "H": [[1.0, 0.5]],
+        "Q": [[0.5, 0.1], [0.1, 0.3]],
+        "R": [[2.0]],
+        "initial_mean": [1.0, -1.0],
+        "initial_covariance": [[1.0, 0.3], [0.3, 2.0]],
+    }
+    return hf.models.LinearGaussian(**{**arguments, **changes})
+
+
+def linear(d=2, k=1, seed=0, **changes):
+    """A linear Gaussian model of any size, with random matrices."""
+    rng = np.random.default_rng(seed)
+    arguments = {
+        "F": 0.95 * np.linalg.qr(rng.normal(size=(d, d)))[0],
+        "H": rng.normal(size=(k, d)),
+        "Q": 0.3 * np.eye(d),
+        "R": np.diag(rng.uniform(0.3, 2.0, k)),
+        "initial_mean": np.ones(d),
+        "initial_covariance": 2.0 * np.eye(d),
+    }
+    return hf.models.LinearGaussian(**{**arguments, **changes})
+
+
+def filterpy_filter(model):
+    """Filterpy's Kalman filter of a linear Gaussian model, at its initial state."""
+    kf = filterpy.kalman.KalmanFilter(model.dim, len(model.H))
+    kf.x, kf.P = model.initial.mean.copy(), model.initial.covariance.copy()
+    kf.F, kf.H, kf.Q, kf.R = model.F, model.H, model.Q, model.R
+    return kf
+
+
+def kalman(model, observations):
+    """Means, covariances and log-likelihoods of the steps by filterpy, on the finite part of each observation."""
+    kf, means, covariances, log_likelihoods = filterpy_filter(model), [], [], np.zeros(len(observations))
+    for k, z in enumerate(observations):
+        kf.predict()
+        kept = ~np.isnan(z)
+        if kept.any():
+            kf.update(z[kept], model.R[np.ix_(kept, kept)], model.H[kept])
+            residual, S = kf.y, kf.S
+            log_likelihoods[k] = -0.5 * (residual @ np.linalg.solve(S, residual) + np.linalg.slogdet(2 * np.pi * S)[1])
+        means.append(kf.x)
+        covariances.append(kf.P)
+    return np.array(means), np.array(covariances), log_likelihoods
+
+
+def assert_same(one, other, *fields, **tolerance):
+    """Compare fields of two results: to the last bit, or as closely as `assert_allclose` is told."""
+    for name in fields or ("means", "covariances", "log_likelihoods"):
+        a, b = getattr(one, name), getattr(other, name)
+        if tolerance:
+            np.testing.assert_allclose(a, b, err_msg=name, **tolerance)
+        else:
+            np.testing.assert_array_equal(a, b, err_msg=name)
+
+
+def compass(heading=0.0):
+    """A heading that turns, observed with noise; beside it a coordinate on the line."""
+    Q, R, P0 = [[0.1, 0.01], [0.01, 0.02]], np.diag([0.5, 0.05]), np.diag([1.0, 0.3])
+    return hf.models.from_functions(lambda x: x + np.array([0.0, 0.2]), lambda x: x, Q, R, [0.0, heading], P0, [1], [1])
+
+
+def turned_compass(run, turn):
+    """Results of `run(model, observations)` on a compass and on the same turned; the second's means are turned back."""
+    z = np.column_stack([np.zeros(6), [0.1, 0.3, 0.2, 0.9, 1.1, 1.5]])
+    return run(compass(), z), run(compass(turn), wrap_angles(z + np.array([0.0, turn]), (1,)))
+
+
+class Simulated:
+    """A walk with exponential steps that can only be simulated."""
+
+    dim = 1
+    initial = hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
+
+    def sample_transition(self, x, rng, dt, control, step):
+        return x + rng.exponential(2.0, x.shape)
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * (z[0] - x[:, 0]) ** 2
+
+
+class Squared:
+    """Noise that is not additive: a chi-square step of three noise variables."""
+
+    dim, noise_dim = 1, 3
+    initial, log_likelihood = Simulated.initial, Simulated.log_likelihood
+
+    def transition(self, x, noise, dt, control, step):
+        return x + (noise**2).sum(axis=1, keepdims=True)
+
+    def observation_mean(self, x, step):
+        return x
+
+    def observation_covariance(self, step):
+        return np.eye(1)
+
+
+def of_inner_noise(model):
+    """The same linear Gaussian model, whose noise goes into the transition with the state."""
+
+    class Inside:
+        dim, noise_dim, initial = model.dim, model.dim, model.initial
+        observation_mean, observation_covariance = model.observation_mean, model.observation_covariance
+
+        def transition(self, x, noise, dt, control, step):
+            root = np.linalg.cholesky(model.transition_covariance(dt, step))
+            return model.transition_mean(x, dt, control, step) + noise @ root.T
+
+    return Inside()
