@@ -24,7 +24,7 @@ class Association:
         Column 0: the probability that the track has no measurement; column 1 + j: that it has measurement j. Rows sum to 1.
     log_evidence : float
         Logarithm of the sum of the weights of all assignments. `Exact` gives it exactly, `BeliefPropagation` approximately,
-        methods that collect assignments give a lower bound, the others NaN.
+        methods that collect assignments give a lower bound, the others give NaN.
 
     Examples
     --------
@@ -32,8 +32,6 @@ class Association:
     >>> print(found.marginals.round(3))
     [[0.13  0.87 ]
      [0.913 0.087]]
-    >>> round(found.log_evidence, 3)  # log(0.1 * 0.5 + 2.0 * 0.5 + 0.1 * 1.0)
-    0.14
     """
 
     marginals: Array
@@ -72,7 +70,7 @@ class Method:
 
 
 def check_method(name: str, value: Any, names: Iterable[str] = ()) -> None:
-    """Raise ValueError unless a value can solve clusters."""
+    """Raise ValueError unless a value can solve clusters; the error lists the names of known methods."""
     if isinstance(value, type) or not hasattr(value, "cluster"):
         known = f"one of {', '.join(names)}, or " if names else ""
         raise ValueError(f"{name}: expected {known}an instance such as Exact(), got {short_repr(value)}")
@@ -92,8 +90,12 @@ def solve_clusters(method: ClusterMethod, ratios: ArrayLike, rng: Any) -> Associ
         # A measurement that only one track can have hinders no other track: it joins column 0.
         own = np.where(shared, 0.0, part)
         together = np.column_stack([own.sum(axis=1), part[:, shared]])
-        if not _assignable(together):
-            raise no_assignment_error()
+        bound = together[together[:, 0] == 0, 1:] > 0  # tracks that need one of the shared measurements
+        if len(bound):
+            from scipy.optimize import linear_sum_assignment
+
+            if bound[linear_sum_assignment(bound, maximize=True)].sum() < len(bound):
+                raise no_assignment_error()
         if len(tracks) > 1:
             solution, log_sum = method.cluster(together, rng)
         else:
@@ -134,9 +136,7 @@ def clusters(matrix: Array) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]
     gated[:, 0] = False
     waiting = np.ones(len(matrix), dtype=bool)
     while waiting.any():
-        members = np.zeros(len(matrix), dtype=bool)
-        members[waiting.argmax()] = True
-        before = -1
+        members, before = np.arange(len(matrix)) == waiting.argmax(), 0
         while before < members.sum():
             before = members.sum()
             columns = np.asarray(gated[members].any(axis=0))
@@ -144,16 +144,6 @@ def clusters(matrix: Array) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]
         waiting &= ~members
         columns[0] = True
         yield np.flatnonzero(members), np.flatnonzero(columns)
-
-
-def _assignable(ratios: Array) -> bool:
-    """Return True if each track that needs a measurement can have one of its own."""
-    wanted = ratios[ratios[:, 0] == 0, 1:] > 0
-    if not len(wanted):
-        return True
-    from scipy.optimize import linear_sum_assignment
-
-    return int(wanted[linear_sum_assignment(wanted, maximize=True)].sum()) == len(wanted)
 
 
 def no_assignment_error() -> ValueError:

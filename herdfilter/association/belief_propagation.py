@@ -13,17 +13,13 @@ from herdfilter.association.base import Method, no_assignment_error
 
 
 class AssociationWarning(RuntimeWarning):
-    """An association method stopped before it had settled.
+    """An association method stopped before it converged.
 
     Examples
     --------
     >>> import warnings
-    >>> hurried = hf.association.BeliefPropagation(max_iterations=1)
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     p = hf.association.marginals([[0.1, 2.0, 1.0], [0.1, 1.0, 2.0]], hurried)
-    >>> print(caught[0].category.__name__)
-    AssociationWarning
+    >>> with warnings.catch_warnings(action="error", category=hf.association.AssociationWarning):
+    ...     p = hf.association.marginals([[0.1, 2.0, 1.0], [0.1, 1.0, 2.0]], "belief-propagation")
     """
 
 
@@ -31,16 +27,16 @@ class AssociationWarning(RuntimeWarning):
 class BeliefPropagation(Method):
     """Approximate marginals by loopy belief propagation.
 
-    Tracks and measurements exchange messages until these settle (Williams and Lau 2014, "Approximate evaluation of marginal
+    Tracks and measurements exchange messages until they converge (Williams and Lau 2014, "Approximate evaluation of marginal
     association probabilities with belief propagation"). The result is exact if the graph of tracks and measurements has no
-    circle. One iteration costs T times M. The log evidence is that of the Bethe free energy.
+    cycle. One iteration costs T times M. The log evidence is that of the Bethe free energy.
 
     Parameters
     ----------
     tolerance : float
-        Stop when no message to a track changes by more; messages lie between 0 and 1.
+        Largest change of a message at convergence; messages lie between 0 and 1.
     max_iterations : int
-        Stop then, with an `AssociationWarning`. Messages settle slowly if tracks hardly ever lack a measurement.
+        Most iterations; an `AssociationWarning` follows. Messages converge slowly if tracks are hardly ever missed.
 
     Raises
     ------
@@ -53,9 +49,6 @@ class BeliefPropagation(Method):
     >>> print(hf.association.marginals(ratios, hf.association.BeliefPropagation()).round(3))
     [[0.079 0.855 0.067]
      [0.079 0.067 0.855]]
-    >>> print(hf.association.marginals(ratios, "exact").round(3))
-    [[0.055 0.749 0.196]
-     [0.055 0.196 0.749]]
     """
 
     tolerance: float = 1e-10
@@ -69,10 +62,10 @@ class BeliefPropagation(Method):
         """Return the marginals of one cluster and its log evidence."""
         scale = ratios.max(axis=1, keepdims=True)
         missed, pairs = np.split(ratios / scale, [1], axis=1)
-        free = np.ones_like(pairs)  # messages to tracks: how free a measurement is
+        free = np.ones_like(pairs)  # messages to tracks: the measurement is free
         with np.errstate(divide="ignore", invalid="ignore"):
             for _ in range(self.max_iterations):
-                # Messages to measurements: how much the track wants it, next to all else it could have.
+                # messages to measurements: the track's ratio for it over the sum of its alternatives
                 wish = np.where(pairs > 0, pairs / (missed + _sum_of_others(pairs * free, 1)), 0.0)
                 before, free = free, 1.0 / (1.0 + _sum_of_others(wish, 0))
                 change = np.abs(free - before).max()
@@ -81,7 +74,7 @@ class BeliefPropagation(Method):
             else:
                 warnings.warn(
                     f"BeliefPropagation: messages still change by {change:.2g} after {self.max_iterations:,} iterations, "
-                    f"tolerance is {self.tolerance:g}; take Exact(), or a larger max_iterations",
+                    f"more than the tolerance, {self.tolerance:g}; take Exact() or a larger max_iterations",
                     AssociationWarning,
                     stacklevel=4,
                 )
@@ -94,7 +87,7 @@ class BeliefPropagation(Method):
 
 
 def _sum_of_others(values: Array, axis: int) -> Array:
-    """Sum all entries but one along an axis, for each one, without a difference, which would cancel."""
+    """Return for each entry the sum of the others along an axis, without a difference, which would cancel."""
     values = np.moveaxis(values, axis, 0)
     sums = np.zeros_like(values)
     np.cumsum(values[:-1], axis=0, out=sums[1:])

@@ -1,4 +1,4 @@
-"""From likelihoods to the marginals of association: the matrix of ratios, and the calls that solve it."""
+"""Functions that turn likelihoods into a matrix of ratios, and the ratios into marginals of the association."""
 
 from __future__ import annotations
 
@@ -88,9 +88,9 @@ def ratios(
 def _probabilities(name: str, value: ArrayLike, n: int) -> Array:
     array = as_numbers(name, value, (n,))
     array = as_array(name, array, (n,) if array.ndim else ())
-    if not ((array >= 0) & (array <= 1)).all():
-        wrong = array[~((array >= 0) & (array <= 1))].flat[0]
-        raise ValueError(f"{name}: expected probabilities from 0 to 1, got {wrong:g}")
+    wrong = array[(array < 0) | (array > 1)]
+    if wrong.size:
+        raise ValueError(f"{name}: expected probabilities from 0 to 1, got {wrong[0]:g}")
     return np.broadcast_to(array, (n,))
 
 
@@ -98,16 +98,16 @@ def marginals(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any
     """Return the marginal probabilities that each measurement belongs to each track.
 
     An assignment gives every track a measurement or none, and no measurement to two tracks. Its weight is the product over
-    the tracks t of ``ratios[t, a]``, with a = 0 for no measurement and a = 1 + j for measurement j. Tracks that compete for
-    no measurement, however indirectly, are independent: each such cluster is solved on its own.
+    the tracks t of ``ratios[t, a]``, with a = 0 for no measurement and a = 1 + j for measurement j. Each cluster of tracks
+    that compete for measurements, even indirectly, is solved independently of the others.
 
     Parameters
     ----------
     ratios : array_like, shape (T, 1 + M)
-        Weights, not negative; rows may have any scale. Column 0: the track has no measurement, it is missed or dead.
-        Column 1 + j: likelihood of measurement j relative to clutter; 0 outside the gate. `ratios` of this package makes it.
+        Nonnegative weights, from `herdfilter.association.ratios`; rows may have any scale. Column 0: the track has no
+        measurement. Column 1 + j: likelihood of measurement j relative to clutter; 0 outside the gate.
     method : str or object
-        ``"exact"``, ``"auto"`` (exact if a cluster takes no more than a fraction of a second, else belief propagation),
+        ``"exact"``, ``"auto"`` (exact if a cluster takes less than about a second, else belief propagation),
         ``"belief-propagation"``, ``"k-best"``, ``"random-gibbs"``, ``"herded-gibbs"``, or an instance of one of the classes
         with options, such as ``HerdedGibbs(sweeps=1000)``.
     rng : numpy.random.Generator, int or None
@@ -121,8 +121,8 @@ def marginals(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any
     Raises
     ------
     ValueError
-        If `ratios` has the wrong shape, an entry that is negative or not finite, or a row of zeros; if no assignment has a
-        positive weight; if the method is not known, or is exact and a cluster is too large for it.
+        If `ratios` has the wrong shape, a negative or infinite entry, or a row of zeros; if no assignment has a positive
+        weight; if the method is unknown, or a cluster is too large for it.
 
     Examples
     --------

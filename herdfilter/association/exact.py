@@ -23,24 +23,23 @@ FIRST_ROWS = 10  # from which greedy orders start
 class Exact(Method):
     """Exact marginals, by a dynamic programme over the sets of measurements in use.
 
-    Tracks are taken one after the other. What they leave to later tracks depends only on which of the measurements
-    that a later track can have are in use: one sum for each such set, forwards and backwards, gives all marginals. The
-    order of the tracks keeps the sets small, and tracks and measurements change places if that is cheaper. All sums are
-    taken in logs. The number of sets doubles with every measurement or track that stays open: 20 tracks in a row, each
-    sharing measurements with its neighbours, take milliseconds, 20 tracks that all share 20 measurements take minutes.
+    Tracks are added one after the other. The choices of later tracks depend only on the set of measurements in use that
+    they can have, too: one sum for each such set, forwards and backwards, gives all marginals. The order of the tracks
+    keeps the sets small, and tracks and measurements are exchanged if that is cheaper. The number of sets doubles with
+    every measurement or track that stays open: 20 tracks in a row, each sharing measurements with its neighbours, take
+    milliseconds; 20 tracks that all share 20 measurements take minutes.
 
     Parameters
     ----------
     max_ways : int
-        The largest number of ways from one set to the next, over all tracks. A million take about half a second and 30 MB.
+        Largest number of transitions from set to set, over all tracks. A million take about half a second and 30 MB.
     otherwise : object, optional
-        The method for clusters that need more; by default they raise an error.
+        Method for clusters that need more; by default they raise an error.
 
     Raises
     ------
     ValueError
-        From `marginals`: if a cluster needs more than `max_ways` and there is no other method, or if it has no assignment
-        of positive weight.
+        From `marginals`: if a cluster needs more than `max_ways` and there is no other method.
 
     Examples
     --------
@@ -62,20 +61,20 @@ class Exact(Method):
         """Return the marginals of one cluster and its log evidence."""
         with np.errstate(divide="ignore"):
             logs = np.log(ratios)
-        alone, pairs, nothing = logs[:, 0], logs[:, 1:], np.zeros(ratios.shape[1] - 1)
+        alone, pairs, clutter = logs[:, 0], logs[:, 1:], np.zeros(ratios.shape[1] - 1)
         by_track, by_measurement = plan(ratios[:, 1:] > 0), plan(ratios[:, 1:].T > 0)
         found = np.empty_like(ratios)
         try:
             if by_track.log_cost <= by_measurement.log_cost:
-                found[:, 1:], found[:, 0], _, log_sum = self._sums(pairs, alone, nothing, by_track)
+                found[:, 1:], found[:, 0], _, log_sum = self._sums(pairs, alone, clutter, by_track)
             else:
-                transposed, _, found[:, 0], log_sum = self._sums(pairs.T, nothing, alone, by_measurement)
+                transposed, _, found[:, 0], log_sum = self._sums(pairs.T, clutter, alone, by_measurement)
                 found[:, 1:] = transposed.T
         except _TooLargeError as error:
             if self.otherwise is not None:
                 return self.otherwise.cluster(ratios, rng)
             raise ValueError(
-                f"ratios: a cluster of {len(ratios)} tracks and {len(nothing)} measurements they share {error} "
+                f"ratios: a cluster of {len(ratios)} tracks and {len(clutter)} measurements they share {error} "
                 f"where max_ways allows {self.max_ways:,}; take BeliefPropagation() or HerdedGibbs(), gate more narrowly, "
                 "or give Exact a larger max_ways or one of these as `otherwise`"
             ) from None
@@ -146,19 +145,16 @@ def _step(sets: Integers, plan: Plan, i: int, pairs: Array, row_alone: float, co
         log_weights += np.where(unused, column_alone[column], 0.0)
         after[:, :, place] &= ~mask
         closed.append((int(column), unused))
-    # Ways without weight lead to no new set.
     possible = log_weights > -np.inf
-    flat = after.reshape(-1, plan.words)
-    target = np.zeros(log_weights.size, np.int64)
-    if plan.words == 1:
-        reached, place_of = np.unique(flat[possible.ravel(), 0], return_inverse=True)
-        reached = reached[:, None]
-    else:
-        reached, place_of = np.unique(flat[possible.ravel()], axis=0, return_inverse=True)
-    target[possible.ravel()] = place_of.ravel()
-    if not len(reached):
+    if not possible.any():
         raise no_assignment_error()
-    return _Step(columns, target.reshape(log_weights.shape), log_weights, reached, closed)
+    target, found = np.zeros(log_weights.shape, np.int64), after[possible]
+    if plan.words == 1:  # faster than along an axis
+        reached, target[possible] = np.unique(found[:, 0], return_inverse=True)
+        return _Step(columns, target, log_weights, reached[:, None], closed)
+    reached, inverse = np.unique(found, axis=0, return_inverse=True)
+    target[possible] = inverse.ravel()
+    return _Step(columns, target, log_weights, reached, closed)
 
 
 def _group_log_sums(values: Array, groups: Integers, n: int) -> Array:
@@ -171,7 +167,7 @@ def _group_log_sums(values: Array, groups: Integers, n: int) -> Array:
 
 
 class Plan(NamedTuple):
-    """Rows in order, with the columns that open and close. A column is open while rows on both sides can have it."""
+    """An order of the rows, and the columns that open and close: a column is open while earlier and later rows can have it."""
 
     order: Integers  # (rows,)
     columns: list[Integers]  # at each step: that the row can have
@@ -182,7 +178,7 @@ class Plan(NamedTuple):
 
 
 def plan(gated: Gates) -> Plan:
-    """Return the cheapest of several orders: greedy ones from several rows, and one along the graph's longest extent."""
+    """Return the cheapest of several plans: greedy orders, and the order of the Fiedler vector."""
     best = _plan_of(gated, _greedy_order(gated))
     if best.log_cost > CHEAP_LOG_COST:
         rows = len(gated)
@@ -195,7 +191,7 @@ def plan(gated: Gates) -> Plan:
 
 
 def _greedy_order(gated: Gates, first: int | None = None) -> Integers:
-    """Return the order in which the next row is the one that leaves the fewest columns open."""
+    """Return the order in which each next row leaves the fewest columns open."""
     left = np.count_nonzero(gated, axis=0)  # rows to come that can have the column
     begun = np.zeros(gated.shape[1], dtype=bool)
     waiting = np.ones(len(gated), dtype=bool)
@@ -212,7 +208,7 @@ def _greedy_order(gated: Gates, first: int | None = None) -> Integers:
 
 
 def _plan_of(gated: Gates, order: Integers) -> Plan:
-    """Follow an order of the rows: which columns open and close, and at what cost."""
+    """Return the plan of an order of the rows."""
     left = np.count_nonzero(gated, axis=0)
     slot = np.full(gated.shape[1], -1)
     columns, closing = [], []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isqrt, sqrt
+from itertools import count
+from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -23,26 +24,26 @@ FIRST_VISITS = ("irrational", "argmax")
 class HerdedGibbs(Method):
     """Deterministic Gibbs sampling of the association: every conditional distribution is herded.
 
-    Each track in turn adds its conditional p, given what the others leave, to a weight vector w, takes the measurement of
-    largest weight, and subtracts 1 from it. Wolf and Baum (2020), "Deterministic Gibbs sampling for data association in
-    multi-object tracking", keep one w for each track and assignment of all others. Here it is one for each track and set
-    of those measurements in use that matter to the track: the conditional depends on nothing else, there are far fewer sets,
-    and each is visited more often.
+    Each track in turn adds its conditional p, given the measurements of the others, to a weight vector w, takes the
+    measurement of largest weight, and subtracts 1 from it. Wolf and Baum (2020), "Deterministic Gibbs sampling for data
+    association in multi-object tracking", keep one w for each track and assignment of all others:
+    ``HerdedGibbs(sweeps, key="assignment", first_visit="argmax", estimate="joint")``. By default there is one for each
+    track and set of measurements in use: the conditional depends on nothing else, and each set is visited more often.
 
     Parameters
     ----------
     sweeps : int
-        Over all tracks of a cluster, from all missed.
+        Sweeps over all tracks of a cluster; at the start all are missed.
     key : {"set", "assignment"}
-        Beside the track, a weight vector belongs to the set of measurements in use, or to the assignment of all other
-        tracks, as published.
+        A weight vector belongs to the track and the set of measurements in use, or to the track and the assignment of all
+        others.
     neglect : float or "auto"
         With the key "set": measurements whose ratio makes up at most this fraction of the track's row are left out of the
-        set. The conditional is always the right one; vectors whose conditionals differ little are shared. 0 keeps all sets
-        apart; 1 keeps one vector a track. By default ``3 / sqrt(sweeps)``: more sweeps can keep more sets apart.
+        set, so that vectors with similar conditionals are shared. 0 keeps all sets apart; 1 keeps one vector a track. By
+        default ``3 / sqrt(sweeps)``: more sweeps can keep more sets apart.
     first_visit : {"irrational", "argmax"}
-        At the first visit of a weight vector, its argmax would always be the most probable measurement. By default the value
-        is taken at the next point of the track's sequence of multiples of an irrational number.
+        At the first visit of a weight vector, its argmax would always be the most probable measurement. By default the
+        measurement is drawn with the next multiple of an irrational number, modulo 1.
     estimate : {"conditionals", "counts", "joint"}
         As in `RandomGibbs`.
 
@@ -50,11 +51,6 @@ class HerdedGibbs(Method):
     ------
     ValueError
         From `marginals`: if a track that competes with others has a first column of 0.
-
-    Notes
-    -----
-    As published: ``HerdedGibbs(sweeps, key="assignment", first_visit="argmax", estimate="joint")``. It reproduces the
-    authors' program if all tracks exist for certain; that program keeps dead and missed tracks apart.
 
     Examples
     --------
@@ -88,30 +84,27 @@ class HerdedGibbs(Method):
             codes[:, 1:] = codes[0, 1:]
             counts_for = rows > (3 / sqrt(self.sweeps) if self.neglect == "auto" else self.neglect)
         counts_for[:, 0] = False
-        steps = np.sqrt(_primes(len(rows))) % 1 if self.first_visit == "irrational" else np.zeros(len(rows))
+        steps = np.zeros(len(rows))
+        if self.first_visit == "irrational":
+            primes: list[int] = []  # their square roots are independent over the rational numbers
+            for number in count(2):
+                if len(primes) == len(rows):
+                    break
+                if all(number % prime for prime in primes):
+                    primes.append(number)
+            steps = np.sqrt(primes) % 1
         found = sweep_tracks(rows, np.empty((0, len(rows))), self.sweeps, codes, counts_for, steps)
         return estimate_marginals(self.estimate, ratios, *found)
 
 
-def _primes(n: int) -> list[int]:
-    """Return the first n primes; their square roots are independent over the rational numbers."""
-    found: list[int] = []
-    candidate = 2
-    while len(found) < n:
-        if all(candidate % prime for prime in found if prime <= isqrt(candidate)):
-            found.append(candidate)
-        candidate += 1
-    return found
-
-
 @dataclass(frozen=True)
 class RandomGibbs(Method):
-    """Random Gibbs sampling: each track in turn draws from what the others leave.
+    """Random Gibbs sampling: each track in turn draws from its conditional, given the measurements of the others.
 
     Parameters
     ----------
     sweeps : int
-        Over all tracks of a cluster, from all missed.
+        Sweeps over all tracks of a cluster; at the start all are missed.
     estimate : {"conditionals", "counts", "joint"}
         Marginals are averages of the conditional probabilities (Rao-Blackwell), relative frequencies of the states after
         each sweep, or sums over the distinct states, weighted by their products of ratios.
@@ -140,15 +133,14 @@ class RandomGibbs(Method):
     def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
         """Return the marginals of one cluster, and the log evidence if the estimate is "joint"."""
         rows = gibbs_rows(ratios)
-        tracks = len(rows)
-        uniforms = as_generator(rng).random((self.sweeps, tracks))
-        codes = np.zeros(rows.shape, np.uint64)
-        found = sweep_tracks(rows, uniforms, self.sweeps, codes, np.zeros(rows.shape, np.bool_), np.zeros(tracks))
+        uniforms = as_generator(rng).random((self.sweeps, len(rows)))
+        unused = np.zeros(rows.shape, np.uint64), np.zeros(rows.shape, np.bool_), np.zeros(len(rows))
+        found = sweep_tracks(rows, uniforms, self.sweeps, *unused)
         return estimate_marginals(self.estimate, ratios, *found)
 
 
 def gibbs_rows(ratios: Array) -> Array:
-    """Return rows that sum to 1; Gibbs sampling needs all their first entries."""
+    """Return the rows divided by their sums; raise ValueError if a first entry is 0."""
     rows = np.ascontiguousarray(ratios / ratios.max(axis=1, keepdims=True))
     rows /= rows.sum(axis=1, keepdims=True)
     if (rows[:, 0] == 0).any():
@@ -177,8 +169,8 @@ def sweep_tracks(ratios, uniforms, n_sweeps, codes, counts_for, steps):
 
     With uniform numbers, shape (n_sweeps, T), every track draws from its conditional. Without, shape (0, T), it is herded
     with one weight vector for each key: the exclusive or of the codes of the other tracks' measurements that count for the
-    track. At the first visit of a key the value comes from the additive sequence with the track's step; with step 0 it is
-    that of largest weight.
+    track. At the first visit of a key the value is drawn with the track's additive sequence, or is that of largest weight
+    if the step of the sequence is 0.
     """
     tracks, columns = ratios.shape
     size = 2
@@ -186,7 +178,7 @@ def sweep_tracks(ratios, uniforms, n_sweeps, codes, counts_for, steps):
         while size < 2 * n_sweeps * tracks:
             size *= 2
     keys = np.zeros(size, np.uint64)  # a hash table with open addresses
-    places = np.zeros(size, np.int64)  # rows of the weights, from 1 on; 0 is none
+    places = np.zeros(size, np.int64)  # rows of the weights, from 1 on; 0 for a free slot
     weights = np.zeros((256, columns))
     met = 0
     at = np.zeros(tracks)  # of the additive sequences

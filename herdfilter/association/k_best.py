@@ -17,8 +17,8 @@ from herdfilter.association.base import Integers, Method, as_ratios, no_assignme
 class KBest(Method):
     """Marginals over the k assignments of largest weight in each cluster, found by `k_best_assignments`.
 
-    The result is exact if k covers all assignments, and far off if many more are about equally likely. The log evidence is a
-    lower bound.
+    The result is exact if there are at most k assignments, and far off if many more are about equally likely. The log
+    evidence is a lower bound.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     """Return the assignments of largest weight, best first.
 
     Murty (1968), "An algorithm for ranking all the assignments in order of increasing cost": the assignments other than the
-    best fall into as many sets as there are tracks, and the best of each set solves an assignment problem of its own
-    (`scipy.optimize.linear_sum_assignment`). About k times T problems are solved.
+    best are split into T sets, and the best of each set solves an assignment problem of its own. About k times T problems
+    are solved.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     Raises
     ------
     ValueError
-        If an argument is not of the stated kind, or there is no assignment of positive weight.
+        If an argument has the wrong shape or range, or there is no assignment of positive weight.
 
     Examples
     --------
@@ -97,15 +97,13 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
         costs[np.arange(tracks), n + np.arange(tracks)] = -np.log(matrix[:, 0])
 
     rows = np.arange(tracks)
-    best = _least_cost(costs)
+    best = _cheapest_columns(costs)
     if best is None:
         raise no_assignment_error()
     # Sets of assignments by the cost of their best one: tracks before `fixed` keep their columns, the track `fixed` has none
     # of the forbidden columns, later tracks are free. The running number keeps the heap from comparing arrays.
     heap: list[tuple[float, int, Integers, int, list[int]]] = [(costs[rows, best].sum(), 0, best, 0, [])]
-    found: list[Integers] = []
-    log_weights: list[float] = []
-    order = 0
+    found, log_weights, order = [], [], 0
     while heap and len(found) < k:
         cost, _, columns, fixed, forbidden = heapq.heappop(heap)
         found.append(columns)
@@ -115,7 +113,7 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
             rest = np.delete(np.arange(n + tracks), columns[:t])
             part = costs[t:, rest]
             part[0, np.isin(rest, no_more)] = np.inf
-            other = _least_cost(part)
+            other = _cheapest_columns(part)
             if other is not None:
                 order += 1
                 whole = np.concatenate([columns[:t], rest[other]])
@@ -125,8 +123,8 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     return assignments, np.array(log_weights)
 
 
-def _least_cost(costs: Array) -> Integers | None:
-    """Return the columns of least total cost; None if every assignment costs infinitely much."""
+def _cheapest_columns(costs: Array) -> Integers | None:
+    """Return the columns of least total cost; None if the cost of every assignment is infinite."""
     from scipy.optimize import linear_sum_assignment
 
     try:
