@@ -167,7 +167,7 @@ def _group_log_sums(values: Array, groups: Integers, n: int) -> Array:
 
 
 class Plan(NamedTuple):
-    """An order of the rows, and the columns that open and close: a column is open while earlier and later rows can have it."""
+    """An order of the rows, and the columns that open and close: an open column fits earlier and later rows."""
 
     order: Integers  # (rows,)
     columns: list[Integers]  # at each step: that the row can have
