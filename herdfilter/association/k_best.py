@@ -103,7 +103,8 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     # Sets of assignments by the cost of their best one: tracks before `fixed` keep their columns, the track `fixed` has none
     # of the forbidden columns, later tracks are free. The running number keeps the heap from comparing arrays.
     heap: list[tuple[float, int, Integers, int, list[int]]] = [(costs[rows, best].sum(), 0, best, 0, [])]
-    found, log_weights, order = [], [], 0
+    found: list[Integers] = []
+    log_weights, order = [], 0
     while heap and len(found) < k:
         cost, _, columns, fixed, forbidden = heapq.heappop(heap)
         found.append(columns)

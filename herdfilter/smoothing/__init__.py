@@ -1,4 +1,4 @@
-"""Smoothing: what all observations say of every state, from what a filter has kept."""
+"""Smoothing: the distribution of every state given all observations, from the result of a filter."""
 
 from herdfilter.smoothing.fixed_lag import FixedLagSmoother, fixed_lag_smoother
 from herdfilter.smoothing.marginal import marginal_smoother

@@ -1,4 +1,4 @@
-"""Marginal smoothing: the filter's particles are weighted anew by all observations, backwards in time.
+"""Marginal smoothing: all observations weight the filter's particles, backwards in time.
 
 Hürzeler and Künsch (1998), "Monte Carlo approximations for general state-space models", Journal of Computational and
 Graphical Statistics 7; Doucet, Godsill and Andrieu (2000), "On sequential Monte Carlo sampling methods for Bayesian
@@ -20,10 +20,13 @@ from herdfilter.models.contract import ADDITIVE, Model, circular_dims, read_numb
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult, UnreachableStateError, model_of, particles_of
 
 CHUNK_SIZE = 2**16
-"""Most numbers in one array of residuals; more states are weighed in chunks that fit the cache."""
+"""Most numbers in one array of residuals; more states are weighted in chunks that fit the cache."""
 
 SMALLEST_EIGENVALUE = 1e-12
-"""An eigenvalue of the correlation matrix of the transition noise below it is rounding."""
+"""Smaller eigenvalues of the correlation matrix of the transition noise are rounding errors."""
+
+DENSITY = (ADDITIVE, ("transition_log_density",))
+"""Names that give a model a transition density."""
 
 
 def marginal_smoother(
@@ -35,21 +38,19 @@ def marginal_smoother(
 ) -> SmoothedResult:
     r"""Weight the particles of every step by all observations, without a random number.
 
-    The particles stay where they are. Their weights follow from those of the next step, backwards from the last:
+    The particles do not move. Their weights follow from those of the next step, backwards from the last:
 
     .. math::
         w_{t|T}^i = w_t^i \sum_j w_{t+1|T}^j
             \frac{p(x_{t+1}^j \mid x_t^i)}{\sum_l w_t^l\, p(x_{t+1}^j \mid x_t^l)}.
 
-    In the limit of many trajectories of `backward_simulation` these are the shares that pass through each particle. Time
-    grows as T n^2.
+    Of many trajectories of `backward_simulation`, these fractions pass through each particle. Time grows as T n^2.
 
     Parameters
     ----------
     model : object or ParticleFilter
-        The model that was filtered, or the filter; with `transition_mean` and `transition_covariance`, or
-        `transition_log_density`, which is preferred. Residuals of angles are wrapped, which assumes that the noise is
-        narrow on the circle.
+        The model that was filtered, or the filter; with `transition_log_density`, which is preferred, or `transition_mean`
+        and `transition_covariance`. Residuals of angles are wrapped: their noise has to be narrow on the circle.
     result : FilterResult
         Of ``ParticleFilter.run(..., keep_particles=True)``, T rows with n particles. Rows of the same time are one state.
     dt, controls, times
@@ -65,38 +66,29 @@ def marginal_smoother(
     TypeError
         If the model has no transition density, or `result` is not a `FilterResult`.
     ValueError
-        If `result` has no particles, a number or a length does not fit, or the transition noise is rank-deficient, so that
-        it has no density.
+        If `result` has no particles, a number or a length does not fit, or the transition noise is rank-deficient.
     UnreachableStateError
         If the model's own transition density vanishes from all particles to a state that has weight.
 
     Examples
     --------
-    On a linear Gaussian model the weighted particles come close to the exact smoother.
-
-    >>> model = hf.models.linear_chain(1)
-    >>> truth, z = hf.simulate(model, steps=20, rng=1)
-    >>> pf = hf.ParticleFilter(model, n_particles=200, proposal=hf.RankedProposal())
-    >>> smoothed = hf.marginal_smoother(pf, pf.run(z, keep_particles=True))
-    >>> kf = hf.ExtendedKalmanFilter(model)
-    >>> exact = hf.rts_smoother(kf, kf.run(z))
-    >>> np.allclose(smoothed.means, exact.means, atol=0.1), np.allclose(smoothed.covariances, exact.covariances, atol=0.1)
-    (True, True)
+    >>> pf = hf.ParticleFilter(hf.models.linear_chain(1), n_particles=200, proposal=hf.RankedProposal())
+    >>> filtered = pf.run([[0.2], [1.5], [4.0]], keep_particles=True)
+    >>> smoothed = hf.marginal_smoother(pf, filtered)
+    >>> bool(smoothed.means[0] > filtered.means[0])  # later observations are larger
+    True
     """
     model, user = model_of(model), "marginal_smoother"
-    require_density(model, user)
+    require(model, user, *DENSITY)
     course = Course.of(model, result, dt, controls, times)
-    return course.smooth(model, result, particle_steps(model, result, course, user))
+    return course.smooth(model, result, particle_steps(result, course, user))
 
 
-def particle_steps(model: Model, result: FilterResult, course: Course, user: str) -> list[ParticleStep]:
+def particle_steps(result: FilterResult, course: Course, user: str) -> list[ParticleStep]:
     """Return the steps of a result as weighted particles."""
     particles, weights = particles_of(result)
-    onward = [*course.transitions, Transition(model)]  # the last leads nowhere
-    return [
-        ParticleStep(particles[row], weights[row], transition, user)
-        for row, transition in zip(course.last, onward, strict=True)
-    ]
+    rows = zip(course.last, course.transitions, strict=True)
+    return [ParticleStep(particles[row], weights[row], transition, user) for row, transition in rows]
 
 
 class ParticleStep(NamedTuple):
@@ -131,73 +123,56 @@ class ParticleStep(NamedTuple):
         return moments(self.particles, belief[0][0], circular_dims(self.onward.model))
 
 
-def require_density(model: Model, user: str) -> None:
-    """Raise TypeError unless the model's transition has a density."""
-    require(model, user, ADDITIVE, ("transition_log_density",))
-
-
 def rows_at_once(x: Array) -> int:
-    """Return the number of next states to weigh states x (n, d) by at a time."""
+    """Return the number of next states in a chunk, for states x (n, d)."""
     return max(CHUNK_SIZE // x.size, 1)
 
 
 def backward_weights(transition: Transition, x: Array, weights: Array, user: str) -> Callable[[Array], Array]:
-    """Return the function of next states that gives the backward log-weights of states x (n, d) with weights (n,).
+    """Return a function of next states that gives the backward log-weights of states x (n, d) with weights (n,).
 
     It takes x_next (m, d) to the logarithms of w_i p(x_next_j | x_i), (m, n), each row up to a constant. It raises
-    UnreachableStateError if no state leads to one of the next ones.
+    UnreachableStateError if a next state cannot be reached.
     """
-    log_density = _log_density_from(transition, x, user)
-    with np.errstate(divide="ignore"):
-        log_weights = np.log(weights)
-
-    def log_backward_weights(x_next: Array) -> Array:
-        backward = log_weights + log_density(x_next)
-        if (backward.max(axis=1) == -np.inf).any():
-            raise UnreachableStateError(transition.step - 1, len(x))
-        return backward
-
-    return log_backward_weights
-
-
-def _log_density_from(transition: Transition, x: Array, user: str) -> Callable[[Array], Array]:
-    """Return the function x_next (m, d) -> log p(x_next | x) (m, n), up to a constant, for states x (n, d)."""
     from scipy.spatial.distance import cdist
 
     model, step, circular = transition.model, transition.step, transition.circular
-    if hasattr(model, "transition_log_density"):
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(weights)
+    given = hasattr(model, "transition_log_density")
+    if not given:
+        mean = transition.mean(x)
+        # W with W' W the inverse of the covariance, whose units may differ by many orders of magnitude
+        scale = np.sqrt(np.maximum(np.diagonal(transition.covariance), 0.0))
+        divisor = np.where(scale > 0, scale, 1.0)
+        correlation = transition.covariance / np.outer(divisor, divisor)
+        rank = np.count_nonzero(np.linalg.eigvalsh(correlation) > SMALLEST_EIGENVALUE)
+        if rank < len(scale):
+            raise ValueError(
+                f"transition_covariance: {user} needs a transition density, so a covariance of full rank, {len(scale)}; "
+                f"got rank {rank} at step {step}"
+            )
+        whitening = np.linalg.inv(np.linalg.cholesky(correlation)) / scale
 
-        def own_log_density(x_next: Array) -> Array:
+    def log_backward_weights(x_next: Array) -> Array:
+        if given:
             values = model.transition_log_density(x_next, x, transition.dt, transition.control, step)
-            values = read_numbers("transition_log_density", values, (len(x_next), len(x)), step)
-            invalid = np.count_nonzero(np.isnan(values) | (values == np.inf))
+            log_densities = read_numbers("transition_log_density", values, (len(x_next), len(x)), step)
+            invalid = np.count_nonzero(np.isnan(log_densities) | (log_densities == np.inf))
             if invalid:
                 raise ValueError(
                     f"transition_log_density: expected values below infinity from the model at step {step}, got {invalid} "
-                    f"NaN or +inf of {values.size}"
+                    f"NaN or +inf of {log_densities.size}"
                 )
-            return values
-
-        return own_log_density
-    mean = transition.mean(x)
-    # W with W' W the inverse of the covariance, whose units may differ by many orders of magnitude
-    scale = np.sqrt(np.maximum(np.diagonal(transition.covariance), 0.0))
-    divisor = np.where(scale > 0, scale, 1.0)
-    correlation = transition.covariance / np.outer(divisor, divisor)
-    rank = np.count_nonzero(np.linalg.eigvalsh(correlation) > SMALLEST_EIGENVALUE)
-    if rank < len(scale):
-        raise ValueError(
-            f"transition_covariance: {user} needs a transition density, so a covariance of full rank, {len(scale)}; "
-            f"got rank {rank} at step {step}"
-        )
-    whitening = np.linalg.inv(np.linalg.cholesky(correlation)) / scale
-
-    def log_density(x_next: Array) -> Array:
-        if circular:
+        elif circular:
             z = wrap_angles(x_next[:, None] - mean, circular) @ whitening.T
-            exponents: Array = -0.5 * np.einsum("mni,mni->mn", z, z)
-            return exponents
-        centre = mean[0]  # large numbers of one sign would leave their differences few digits
-        return -0.5 * cdist((x_next - centre) @ whitening.T, (mean - centre) @ whitening.T, "sqeuclidean")
+            log_densities = -0.5 * np.einsum("mni,mni->mn", z, z)
+        else:
+            centre = mean[0]  # large numbers of one sign would leave their differences few digits
+            log_densities = -0.5 * cdist((x_next - centre) @ whitening.T, (mean - centre) @ whitening.T, "sqeuclidean")
+        backward: Array = log_weights + log_densities
+        if (backward.max(axis=1) == -np.inf).any():
+            raise UnreachableStateError(step - 1, len(x))
+        return backward
 
-    return log_density
+    return log_backward_weights
