@@ -71,9 +71,12 @@ class UnreachableStateError(RuntimeError):
     --------
     A density that contradicts the simulation of its model:
 
-    >>> pf = hf.ParticleFilter(hf.models.linear_chain(1), n_particles=50, rng=0)
-    >>> filtered = pf.run([[1.0], [2.0], [3.0]], keep_particles=True)
-    >>> pf.model.transition_log_density = lambda x_next, x, *_: np.where(x_next > x[:, 0] + 100, 0.0, -np.inf)
+    >>> class Wrong(hf.models.UNGM):
+    ...     def transition_log_density(self, x_next, x, dt, control, step):
+    ...         return np.full((len(x_next), len(x)), -np.inf)
+    ...
+    >>> pf = hf.ParticleFilter(Wrong(), n_particles=50, rng=0)
+    >>> filtered = pf.run([1.0, 2.0, 3.0], keep_particles=True)
     >>> try:
     ...     hf.marginal_smoother(pf, filtered)
     ... except hf.UnreachableStateError as error:
