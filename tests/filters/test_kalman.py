@@ -175,7 +175,7 @@ def test_a_given_jacobian_is_used_and_agrees_with_differences():
         def transition_jacobian(self, x, dt, control, step):
             return np.ones((1, 2))
 
-    with pytest.raises(ValueError, match=r"jacobian: expected finite numbers of shape \(1, 1, 1\) .* got \(1, 2\)"):
+    with pytest.raises(ValueError, match=r"jacobian: expected shape \(1, 1, 1\), got \(1, 2\)"):
         hf.ExtendedKalmanFilter(Wrong()).predict()
 
 

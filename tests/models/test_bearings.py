@@ -73,5 +73,5 @@ def test_at_a_sensor_the_jacobian_is_no_number():
     assert np.isnan(jacobian[0, 0]).all()
     assert np.isfinite(jacobian[0, 1]).all()
     started = BearingsTracking(initial_mean=at[0], spectral_density=1e-250, initial_covariance=1e-250 * np.eye(4))
-    with pytest.raises(ValueError, match=r"jacobian: expected finite numbers .* with 4 NaN"):
+    with pytest.raises(ValueError, match="jacobian: expected finite numbers, got 4 non-finite"):
         hf.ExtendedKalmanFilter(started).run([[0.1, 0.2]])

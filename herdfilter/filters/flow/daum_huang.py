@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from herdfilter._checks import Array, as_generator, check_count, check_flags
 from herdfilter.angles import moments, unwrap_angles, wrap_angles
 from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.ensemble import ensemble_observation, join_ensembles
+from herdfilter.filters.kalman.ensemble import Ensemble
 from herdfilter.filters.kalman.gaussian import GaussianBelief
 from herdfilter.filters.kalman.gaussian_filters import UnscentedKalmanFilter
 from herdfilter.filters.observation import Observation
@@ -79,7 +80,7 @@ class DaumHuangFilter(KalmanFilter):
     True
     """
 
-    belief: _Flow
+    belief: FlowEnsemble
 
     def __init__(
         self,
@@ -103,8 +104,7 @@ class DaumHuangFilter(KalmanFilter):
         if not isinstance(gaussian, GaussianBelief):
             raise TypeError(f"kalman: expected a filter such as UnscentedKalmanFilter, got {kalman!r}")
         members = sample_initial(model, self.n_particles, self.rng)
-        belief = _Flow(members, gaussian, circular_dims(model), self.rng, self.local, times)
-        super().__init__(model, belief)
+        super().__init__(model, FlowEnsemble(members, circular_dims(model), self.rng, gaussian, self.local, times))
 
     @property
     def particles(self) -> Array:
@@ -113,19 +113,12 @@ class DaumHuangFilter(KalmanFilter):
 
 
 @dataclass(frozen=True, eq=False)
-class _Flow:
+class FlowEnsemble(Ensemble):
     """Members (n, d) of equal weight, and the Gaussian beside them (a `Belief`)."""
 
-    members: Array
     gaussian: GaussianBelief
-    circular: tuple[int, ...]
-    rng: np.random.Generator
     local: bool
     times: Array
-
-    @property
-    def ess(self) -> float:
-        return float(len(self.members))
 
     @property
     def _moments(self) -> tuple[Array, Array]:
@@ -135,17 +128,21 @@ class _Flow:
 
     @property
     def mean(self) -> Array:
+        """See `Belief`."""
         return self._moments[0]
 
     @property
     def covariance(self) -> Array:
+        """See `Belief`."""
         return self._moments[1]
 
-    def predict(self, transition: Transition) -> _Flow:
+    def predict(self, transition: Transition) -> Self:
+        """Move each member with noise of its own, and the Gaussian from their mean."""
         gaussian = replace(self.gaussian, mean=self.mean).predict(transition)
-        return replace(self, members=transition.sample(self.members, self.rng), gaussian=gaussian)
+        return replace(super().predict(transition), gaussian=gaussian)
 
-    def update(self, observation: Observation) -> tuple[_Flow, float]:
+    def update(self, observation: Observation) -> tuple[Self, float]:
+        """Move the members along the flow."""
         gaussian, log_density = self.gaussian.update(observation)
         n = len(self.members)
         members = unwrap_angles(self.members, np.full(n, 1 / n), self.circular)
@@ -160,9 +157,7 @@ class _Flow:
         members = wrap_angles(origin + moved[-1], self.circular)
         return replace(self, members=members, gaussian=gaussian), log_density
 
-    def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
-        return ensemble_observation(model, self.members, step)
-
-    def combine(self, others: Sequence[_Flow], weights: Array, circular: tuple[int, ...]) -> _Flow:
+    def combine(self, others: Sequence[Self], weights: Array, circular: tuple[int, ...]) -> Self:
+        """Combine members and Gaussians."""
         gaussian = self.gaussian.combine([other.gaussian for other in others], weights, circular)
-        return replace(self, members=join_ensembles([other.members for other in others], weights), gaussian=gaussian)
+        return replace(super().combine(others, weights, circular), gaussian=gaussian)

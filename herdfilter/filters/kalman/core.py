@@ -56,7 +56,7 @@ class Belief(Protocol):
 
 
 class KalmanFilter:
-    """Base class of the Kalman filters; build one of those named after their rule.
+    """Base class of the Kalman filters, each of which is named after its rule for moments.
 
     Parameters
     ----------
@@ -78,19 +78,13 @@ class KalmanFilter:
 
     Examples
     --------
-    All Kalman filters are used in a loop, or by ``run``.
-
-    >>> model = hf.models.linear_chain(2)
-    >>> kf = hf.ExtendedKalmanFilter(model)
+    >>> kf = hf.ExtendedKalmanFilter(hf.models.linear_chain(2))
     >>> for z in [[0.5, -0.2], None, [1.0, 0.3]]:
     ...     kf.predict()
     ...     record = kf.update(z)
     ...
     >>> isinstance(kf, hf.filters.kalman.KalmanFilter), kf.step, kf.mean.shape, kf.covariance.shape
     (True, 3, (2,), (2, 2))
-    >>> result = hf.ExtendedKalmanFilter(model).run([[0.5, -0.2], None, [1.0, 0.3]])
-    >>> np.array_equal(result.means[-1], kf.mean), np.isclose(result.log_likelihood, kf.log_likelihood).item()
-    (True, True)
     """
 
     def __init__(self, model: Model, belief: Belief) -> None:
@@ -111,14 +105,7 @@ class KalmanFilter:
         return self.belief.covariance
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
-        """Carry the estimate to the next step.
-
-        Parameters
-        ----------
-        dt : float
-            Time to the next step, in the model's unit.
-        control
-            Control input, passed on to the model.
+        """Carry the estimate to the next step, a time `dt` away in the model's unit; `control` is passed on to the model.
 
         Raises
         ------
@@ -237,23 +224,20 @@ class KalmanFilter:
 
         Raises
         ------
-        IndefiniteCovarianceError
-            As in `predict` and `update`.
-        ValueError
-            If lengths differ, a time step is not positive, times do not increase or a reading is late, before the first
-            step; and as in `predict` and `update`. The attribute ``result`` of an error holds the steps completed.
+        IndefiniteCovarianceError, ValueError
+            As in `predict` and `update`, with the completed steps in the error's attribute ``result``. Before the first
+            step, if lengths differ, a time step is not positive, times do not increase or a reading is late.
         """
         steps = series(observations, dt, controls, times, start, late)
-        return run(self, steps, self.model.dim, watcher=watcher)
+        result: FilterResult = run(self, steps, self.model.dim, watcher=watcher)
+        return result
 
     def __repr__(self) -> str:
         return summary_repr(self, model=self.model, dim=self.model.dim, step=self.step, log_likelihood=self.log_likelihood)
 
 
 class IndefiniteCovarianceError(RuntimeError):
-    """A covariance lost its positive definiteness by more than rounding.
-
-    The filter stands where it was before the call that failed.
+    """A covariance lost its positive definiteness by more than rounding; the filter stays where it was before the call.
 
     Attributes
     ----------
@@ -266,15 +250,12 @@ class IndefiniteCovarianceError(RuntimeError):
     --------
     The centre of the sigma points has the weight -9, and the square of the state is observed.
 
-    >>> kf = hf.UnscentedKalmanFilter(hf.models.UNGM(), kappa=-0.9)
     >>> try:
-    ...     kf.run([[0.2], [1.5], [4.0]])
+    ...     hf.UnscentedKalmanFilter(hf.models.UNGM(), kappa=-0.9).run([[0.2], [1.5], [4.0]])
     ... except hf.IndefiniteCovarianceError as error:
-    ...     print(error)
-    ...     print(len(error.result), "steps were completed")
+    ...     print(error, len(error.result))
     ...
-    step 1: the observation's covariance is not positive definite
-    0 steps were completed
+    step 1: the observation's covariance is not positive definite 0
     """
 
     def __init__(self, step: int, what: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -56,18 +57,16 @@ class EnsembleKalmanFilter(KalmanFilter):
 
     Examples
     --------
-    In a chaotic system of ten variables every second one is observed, with noise of standard deviation 1.5. Once the
-    ensemble of 80 has found all ten, their root mean square error is smaller than that.
+    Every second of ten variables of a chaotic system is observed, with noise of standard deviation 1.5.
 
     >>> model = hf.models.Lorenz96(dim=10)
     >>> truth, z = hf.simulate(model, steps=60, dt=0.05, rng=1)
-    >>> enkf = hf.EnsembleKalmanFilter(model, n_particles=80, rng=0)
-    >>> result = enkf.run(z, dt=0.05)
-    >>> enkf.particles.shape, bool(np.sqrt(np.mean((result.means[30:] - truth[30:]) ** 2)) < 1.5)
-    ((80, 10), True)
+    >>> result = hf.EnsembleKalmanFilter(model, n_particles=80, rng=0).run(z, dt=0.05)
+    >>> bool(np.sqrt(np.mean((result.means[30:] - truth[30:]) ** 2)) < 1.5)
+    True
     """
 
-    belief: _Ensemble
+    belief: Ensemble
 
     def __init__(self, model: Model, n_particles: int = 100, rng: np.random.Generator | int | None = None) -> None:
         user = "EnsembleKalmanFilter"
@@ -77,7 +76,7 @@ class EnsembleKalmanFilter(KalmanFilter):
         self.n_particles = check_count("n_particles", n_particles, minimum=2)
         self.rng = as_generator(rng)
         members = sample_initial(model, self.n_particles, self.rng)
-        super().__init__(model, _Ensemble(members, circular_dims(model), self.rng))
+        super().__init__(model, Ensemble(members, circular_dims(model), self.rng))
 
     @property
     def particles(self) -> Array:
@@ -86,7 +85,7 @@ class EnsembleKalmanFilter(KalmanFilter):
 
 
 @dataclass(frozen=True, eq=False)
-class _Ensemble:
+class Ensemble:
     """Members (n, d) of equal weight (a `Belief`)."""
 
     members: Array
@@ -95,15 +94,18 @@ class _Ensemble:
 
     @property
     def ess(self) -> float:
+        """Number of members."""
         return float(len(self.members))
 
     @property
     def mean(self) -> Array:
+        """See `Belief`."""
         mean: Array = _unwrap_evenly(self.members, self.circular).mean(axis=0)
         return mean
 
     @property
     def covariance(self) -> Array:
+        """See `Belief`."""
         centred = self._centred_members()
         covariance: Array = centred.T @ centred / (len(centred) - 1)
         return covariance
@@ -113,10 +115,12 @@ class _Ensemble:
         centred: Array = members - members.mean(axis=0)
         return centred
 
-    def predict(self, transition: Transition) -> _Ensemble:
+    def predict(self, transition: Transition) -> Self:
+        """Move each member with noise of its own."""
         return replace(self, members=transition.sample(self.members, self.rng))
 
-    def update(self, observation: Observation) -> tuple[_Ensemble, float]:
+    def update(self, observation: Observation) -> tuple[Self, float]:
+        """Correct each member towards the observation, with noise of its own."""
         n = len(self.members)
         means = observation_mean(observation.model, self.members, observation.step)
         means = _unwrap_evenly(means, observation_circular(observation.model, means.shape[1]))
@@ -137,25 +141,17 @@ class _Ensemble:
         return replace(self, members=members), float(log_density)
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
-        return ensemble_observation(model, self.members, step)
+        """Return mean (k,) and covariance (k, k) of the observation that the members predict, its noise included."""
+        n = len(self.members)
+        mean, covariance, noise = predicted_moments(model, self.members, np.full(n, 1 / n), step)
+        return mean, covariance * (n / (n - 1)) + noise
 
-    def combine(self, others: Sequence[_Ensemble], weights: Array, circular: tuple[int, ...]) -> _Ensemble:
-        return replace(self, members=join_ensembles([other.members for other in others], weights))
-
-
-def join_ensembles(ensembles: Sequence[Array], weights: Array) -> Array:
-    """Return as many members (n, d) as the first ensemble has, from each its share, at even steps through it."""
-    n = len(ensembles[0])
-    each = np.concatenate([np.full(len(x), w / len(x)) for x, w in zip(ensembles, weights, strict=True)])
-    members: Array = np.concatenate(ensembles)[picked(each, (np.arange(n) + 0.5) / n)]
-    return members
-
-
-def ensemble_observation(model: Model, members: Array, step: int) -> tuple[Array, Array]:
-    """Return mean (k,) and covariance (k, k) of the observation that members (n, d) of equal weight predict."""
-    n = len(members)
-    mean, covariance, noise = predicted_moments(model, members, np.full(n, 1 / n), step)
-    return mean, covariance * (n / (n - 1)) + noise
+    def combine(self, others: Sequence[Self], weights: Array, circular: tuple[int, ...]) -> Self:
+        """Take as many members as there are, from each its share, at even steps through it."""
+        n = len(self.members)
+        each = np.concatenate([np.full(len(x.members), w / len(x.members)) for x, w in zip(others, weights, strict=True)])
+        members = np.concatenate([other.members for other in others])
+        return replace(self, members=members[picked(each, (np.arange(n) + 0.5) / n)])
 
 
 def _unwrap_evenly(x: Array, circular: tuple[int, ...]) -> Array:

@@ -69,7 +69,7 @@ class GaussianBelief:
         return GaussianBelief(transition.wrapped(means[0]), covariances[0], self.rule)
 
     def update(self, observation: Observation) -> tuple[GaussianBelief, float]:
-        """Kalman's update, angles wrapped; by probabilistic data association where a scan was observation."""
+        """Kalman's update, angles wrapped; by probabilistic data association if the observation is a scan."""
         given = self.mean[None], self.covariance[None]
         circular = circular_dims(observation.model)
         if has_scans(observation.model):
@@ -240,11 +240,8 @@ def kalman_mixture(
     >>> from herdfilter.filters.kalman import kalman_mixture
     >>> prior = hf.GaussianMixture([0.5, 0.5], [[0.0], [4.0]], [[1.0]])
     >>> posterior, log_evidence = kalman_mixture(hf.models.linear_chain(1), prior, np.array([3.0]), step=1)
-    >>> posterior.means.ravel().round(9).tolist()
-    [1.5, 3.5]
-    >>> density = np.exp(-0.25 * np.array([3.0 - 0.0, 3.0 - 4.0]) ** 2) / np.sqrt(4 * np.pi)
-    >>> np.allclose(posterior.weights, density / density.sum()), np.allclose(log_evidence, np.log(density.mean()))
-    (True, True)
+    >>> posterior.means.ravel().round(9).tolist(), posterior.weights.round(2).tolist()
+    ([1.5, 3.5], [0.12, 0.88])
     """
     observation = Observation.read(model, z, step, partial=True)
     if observation is None:
@@ -256,12 +253,18 @@ def update_mixture(
     observation: Observation, prediction: GaussianMixture, rule: str | MomentRule
 ) -> tuple[GaussianMixture, float]:
     """Return the posterior of a Gaussian mixture and the log-evidence; see `kalman_mixture`."""
-    means, covariances, log_densities = update_gaussians(
-        observation, prediction.means, prediction.distinct_covariances, moment_rule(rule)
-    )
+    given = prediction.means, prediction.distinct_covariances, moment_rule(rule)
+    means, covariances, log_densities = update_gaussians(observation, *given)
+    weights, log_evidence = reweight(prediction.weights, log_densities)
+    return GaussianMixture.unchecked(weights, means, covariances), log_evidence
+
+
+def reweight(weights: Array, log_densities: Sequence[float] | Array) -> tuple[Array, float]:
+    """Return weights (K,) times the densities of an observation, normalised, and the logarithm of their sum.
+
+    An observation out of reach of all leaves the weights as they are.
+    """
     with np.errstate(divide="ignore"):
-        log_weights = np.log(prediction.weights) + log_densities
-    log_evidence = float(np.logaddexp.reduce(log_weights))
-    if log_evidence == -np.inf:  # out of reach of all: their weights stay
-        return GaussianMixture.unchecked(prediction.weights, means, covariances), log_evidence
-    return GaussianMixture.unchecked(np.exp(log_weights - log_evidence), means, covariances), log_evidence
+        after = np.log(weights) + np.asarray(log_densities)
+    total = float(np.logaddexp.reduce(after))
+    return (weights if total == -np.inf else np.exp(after - total)), total

@@ -13,8 +13,8 @@ from herdfilter._checks import Array, check_count
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, wrap_angles
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.gaussian import observation_moments, predict_gaussians, update_gaussians
-from herdfilter.filters.kalman.interacting import initial_beliefs, reweighted
+from herdfilter.filters.kalman.gaussian import observation_moments, predict_gaussians, reweight, update_gaussians
+from herdfilter.filters.kalman.interacting import initial_beliefs
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.kalman.update import scan_hypotheses
 from herdfilter.filters.observation import Observation
@@ -29,14 +29,12 @@ NEGLIGIBLE_HISTORY = 1e-12
 class MixtureKalmanFilter(KalmanFilter):
     r"""Particles that are histories of modes and associations, each with its Kalman filter (Chen and Liu 2000).
 
-    Every history is continued by all J modes, with its weight times T and times the density of the observation that the
-    Kalman filter predicts. A scan of k detections makes 1 + k of each: one of a miss, and one of every detection, with
-    their terms of the likelihood (`herdfilter.models.WithClutter`). At most n histories go on to the next step, chosen as
-    by Fearnhead and Clifford (2003). With c such that :math:`\sum_k \min(w_k / c, 1) = n`, weights above c stay as they
-    are. The others, in the order of their histories, are selected at even steps of the sum of their weights, with the
-    weight c each. No random number is used, and no history appears twice.
-
-    On linear Gaussian models this is exact as long as n holds all histories, and close to it after.
+    All J modes continue every history, with its weight times T and times the density that its Kalman filter predicts for
+    the observation. A scan of k detections makes 1 + k of each: one of a miss, and one of every detection, with their terms
+    of the likelihood (`herdfilter.models.WithClutter`). At most n histories go on to the next step, chosen as by Fearnhead
+    and Clifford (2003). With c such that :math:`\sum_k \min(w_k / c, 1) = n`, weights above c stay as they are. The others,
+    in the order of their histories, are selected at even steps of the sum of their weights, with the weight c each. No
+    random number is used. On linear Gaussian models this is exact as long as n holds all histories, and close to it after.
 
     Parameters
     ----------
@@ -73,17 +71,10 @@ class MixtureKalmanFilter(KalmanFilter):
         self.n_particles = check_count("n_particles", n_particles)
         rule = moment_rule(rule)
         parts = initial_beliefs(model, "MixtureKalmanFilter", rule)
-        belief = HistoryBelief(
-            np.array(model.initial_modes),
-            np.array([part.mean for part in parts]),
-            np.array([part.covariance for part in parts]),
-            np.arange(len(parts)),
-            rule,
-            self.n_particles,
-            len(parts),
-            circular_dims(model),
-        )
-        super().__init__(model, belief)
+        weights, modes = np.array(model.initial_modes), np.arange(len(parts))
+        means, covariances = np.array([part.mean for part in parts]), np.array([part.covariance for part in parts])
+        settings = rule, self.n_particles, len(parts), circular_dims(model)
+        super().__init__(model, HistoryBelief(weights, means, covariances, modes, *settings))
 
     @property
     def mode_probabilities(self) -> Array:
@@ -138,13 +129,8 @@ class HistoryBelief:
             means[:, j], covariances[:, j], _ = predict_gaussians(onward, *given, self.rule)
         some = joint > 0
         modes = np.broadcast_to(np.arange(self.count), joint.shape)
-        return replace(
-            self,
-            weights=joint[some],
-            means=wrap_angles(means[some], self.circular),
-            covariances=covariances[some],
-            modes=modes[some],
-        )
+        means = wrap_angles(means[some], self.circular)
+        return replace(self, weights=joint[some], means=means, covariances=covariances[some], modes=modes[some])
 
     def update(self, observation: Observation) -> tuple[HistoryBelief, float]:
         """Update each history as Kalman, and the weights as Bayes."""
@@ -156,7 +142,7 @@ class HistoryBelief:
             of = self.modes == j
             given = self.means[of], self.covariances[of]
             means[of], covariances[of], log_densities[of] = update_gaussians(observation.in_mode(int(j)), *given, self.rule)
-        weights, log_density = reweighted(self.weights, log_densities)
+        weights, log_density = reweight(self.weights, log_densities)
         means = wrap_angles(means, self.circular)
         return replace(self, weights=weights, means=means, covariances=covariances), log_density
 
@@ -167,9 +153,8 @@ class HistoryBelief:
         for j in np.unique(self.modes):
             of, own = self.modes == j, observation.in_mode(int(j))
             given = self.means[of], self.covariances[of]
-            terms, update = scan_hypotheses(
-                own, *given, *observation_moments(own.model, *given, self.rule, observation.step)
-            )
+            detections = observation_moments(own.model, *given, self.rule, observation.step)
+            terms, update = scan_hypotheses(own, *given, *detections)
             with np.errstate(divide="ignore"):
                 logs.append(np.log(self.weights[of]) + terms)
             parts.append((int(j), update))
@@ -180,14 +165,11 @@ class HistoryBelief:
         kept = [np.nonzero(one.T > NEGLIGIBLE_HISTORY) for one in shares]
         states = [update(*which) for (_, update), which in zip(parts, kept, strict=True)]
         weights = np.concatenate([one.T[which] for one, which in zip(shares, kept, strict=True)])
-        divided = replace(
-            self,
-            weights=weights / weights.sum(),
-            means=wrap_angles(np.concatenate([means for means, _ in states]), self.circular),
-            covariances=np.concatenate([covariances for _, covariances in states]),
-            modes=np.concatenate([np.full(len(means), j) for (j, _), (means, _) in zip(parts, states, strict=True)]),
-        )
-        return divided, evidence
+        means = wrap_angles(np.concatenate([means for means, _ in states]), self.circular)
+        covariances = np.concatenate([covariances for _, covariances in states])
+        modes = np.concatenate([np.full(len(means), j) for (j, _), (means, _) in zip(parts, states, strict=True)])
+        weights = weights / weights.sum()
+        return replace(self, weights=weights, means=means, covariances=covariances, modes=modes), evidence
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
         """See `Belief`."""
@@ -217,8 +199,8 @@ class HistoryBelief:
 def select_histories(weights: Array, room: int) -> tuple[NDArray[np.int64], Array]:
     """Return indices and new weights of at most `room` of K weights that sum to 1: large ones unchanged, others equal.
 
-    Fearnhead and Clifford (2003), "On-line inference for hidden Markov models via particle filters", Journal of the Royal
-    Statistical Society B 65, with the comb of systematic resampling at the middles of its steps.
+    Fearnhead and Clifford (2003), Journal of the Royal Statistical Society B 65, with the comb of systematic resampling at
+    the middles of its steps.
     """
     positive = np.flatnonzero(weights > 0)
     if len(positive) <= room:

@@ -11,7 +11,7 @@ from herdfilter._checks import Array
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.gaussian import GaussianBelief
+from herdfilter.filters.kalman.gaussian import GaussianBelief, reweight
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
@@ -108,7 +108,7 @@ class ModeBelief:
     def update(self, observation: Observation) -> tuple[ModeBelief, float]:
         """Update each mode as Kalman, and the probabilities as Bayes."""
         updated = [part.update(observation.in_mode(j)) for j, part in enumerate(self.parts)]
-        weights, log_density = reweighted(self.mode_probabilities, [log_density for _, log_density in updated])
+        weights, log_density = reweight(self.mode_probabilities, [log_density for _, log_density in updated])
         return ModeBelief(weights, tuple(part for part, _ in updated), self.circular), log_density
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
@@ -131,16 +131,3 @@ class ModeBelief:
         means = np.array([part.mean for part in self.parts])
         covariances = np.array([part.covariance for part in self.parts])
         return merged(means, covariances, weights, self.circular)
-
-
-def reweighted(weights: Array, log_densities: Sequence[float] | Array) -> tuple[Array, float]:
-    """Return weights (K,) times the densities of an observation, normalised, and the logarithm of their sum.
-
-    An observation out of reach of all leaves the weights as they are.
-    """
-    with np.errstate(divide="ignore"):
-        after = np.log(weights) + np.asarray(log_densities)
-    total = float(np.logaddexp.reduce(after))
-    if total == -np.inf:
-        return weights, total
-    return np.exp(after - total), total

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numba import njit
 
-from herdfilter._checks import Array, as_numbers, one_of, short_repr
+from herdfilter._checks import Array, as_array, one_of, short_repr
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import unwrap_angles
 from herdfilter.mixture import GaussianMixture
@@ -44,13 +44,7 @@ class LinearRule:
             centres, J = central_differences(function, means, np.sqrt(np.diagonal(covariances, axis1=1, axis2=2)))
         else:
             centres = function.values(means)
-            expected = (*centres.shape, means.shape[1])
-            J = as_numbers("jacobian", function.jacobian(means), expected)
-            if J.shape != expected or not np.isfinite(J).all():
-                entries = "" if np.isfinite(J).all() else f" with {np.count_nonzero(~np.isfinite(J))} NaN or infinite"
-                raise ValueError(
-                    f"jacobian: expected finite numbers of shape {expected} from the model, got {J.shape}{entries}"
-                )
+            J = as_array("jacobian", function.jacobian(means), (*centres.shape, means.shape[1]))
         cross = covariances @ J.transpose(0, 2, 1)
         return centres, J @ cross, cross
 
@@ -197,13 +191,7 @@ RULES: dict[str, MomentRule] = {"extended": LINEAR_RULE, "unscented": UNSCENTED_
 
 
 def moment_rule(rule: str | MomentRule) -> MomentRule:
-    """Return the rule of that name, or the rule itself.
-
-    Raises
-    ------
-    ValueError
-        If there is no rule of that name (with the names known).
-    """
+    """Return the rule of that name, or the rule itself; raise ValueError with the known names if there is none."""
     if callable(rule) and not isinstance(rule, type):
         return rule
     return RULES[one_of("rule", rule, RULES)]  # type: ignore[arg-type]

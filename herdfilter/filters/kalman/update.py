@@ -82,10 +82,7 @@ def factorise(matrices: Array, m: int, size: int, factor: Array) -> bool:
 def finite_part(observation: Observation, predicted: Array, observed: Array, cross: Array) -> tuple[Array, Array]:
     """Return covariances of the finite entries of an observation (K, k, k), and of the state with them (K, d, k).
 
-    Raises
-    ------
-    ValueError
-        If the observation is of another shape than its prediction (K, k), or infinite.
+    The observation must have the shape of its prediction (K, k).
     """
     observation.expect(predicted.shape[1:], "observation_mean")
     if len(observation.observed_entries) == len(observation.vector):
@@ -114,11 +111,8 @@ def data_association(
     missed, detected = model.log_factors(len(observation.z), observation.step)
     if not len(observation.z):
         return mean, covariance, missed
-    try:
-        gain = np.linalg.solve(np.linalg.cholesky(observed), np.eye(len(observed)))
-    except np.linalg.LinAlgError:
-        raise IndefiniteCovarianceError(observation.step, "observation's") from None
-    gain = cross @ gain.T @ gain
+    whitening = inverse_factor(observed, observation.step)
+    gain = cross @ whitening.T @ whitening
     densities = detection_log_densities(model, observation.z, predicted[None], observed[None], observation.step)[:, 0]
     terms = np.concatenate([[missed], detected + densities])
     evidence = float(log_sum(terms))
