@@ -43,64 +43,48 @@ def percent(share: float) -> str:
 class Column:
     """A number measured of every run of every filter.
 
-    Attributes
-    ----------
-    name : str
-        Name in the table of runs, in the store and, with endings, in the summary.
-    measure : callable
-        Function of the record of a run; NaN if the number is unknown.
-    summary : callable, optional
-        Statistic over the runs of a filter; without one the summary leaves it out.
-    label : str
-        Heading in the tables of the command line and the report, with ``{unit}`` filled in; without one only the CSV files
-        have it.
-    brief : bool
-        The narrow table of the command line has it, too.
-    figure : str
-        ``"error"``: drawn against particle count and time; ``"scaled"``: drawn in place of these for a family of models,
-        whose units differ. ``"consistency"``: drawn beside its band, 1 is right.
-    title : str
-        Title of its panel in a figure.
-    time : bool
-        It differs from one machine, and one hour, to the next.
-    of_reference : bool
-        It is known without the filter's result, so that a failed run has it.
+    Columns whose `figure` is ``"error"`` are drawn against particle count and time; ``"scaled"`` ones are drawn in place of
+    these for a family of models, whose units differ; ``"consistency"`` ones are drawn beside their band, and 1 is right.
     """
 
-    name: str
+    name: str  # in the table of runs, in the store and, with endings, in the summary
     meaning: str
-    measure: Callable[[RunRecord], float | np.floating[Any]]
-    summary: statistics.Summary | None = None
-    label: str = ""
+    summary: statistics.Summary | None = None  # over the runs of a filter; without one the summary leaves the column out
+    label: str = ""  # in tables of command line and report, with {unit} filled in; without one only the CSV files have it
     format: Callable[[float], str] = digits
-    brief: bool = False
+    brief: bool = False  # also in the narrow table of the command line
     figure: Literal["", "error", "scaled", "consistency"] = ""
-    title: str = ""
-    time: bool = False
-    of_reference: bool = False
+    title: str = ""  # of its panel in a figure
+    time: bool = False  # differs from one machine, and one hour, to the next
+    of_reference: bool = False  # known without the filter's result, so that a failed run has it
+    measure: Callable[[RunRecord], float | np.floating[Any]] | None = None  # the attribute `name` unless given
+
+    def of(self, run: RunRecord) -> float:
+        """Measure the column of a run; NaN if it is unknown."""
+        return float(getattr(run, self.name) if self.measure is None else self.measure(run))
+
+
+def _part_of_gospa(part: str, meaning: str) -> Column:
+    def measure(run: RunRecord) -> float:
+        return np.nan if run.sets is None else run.sets.part(part)
+
+    return Column(f"gospa_{part}", f"part of GOSPA by {meaning}", statistics.mean, f"GOSPA: {part}{{unit}}", measure=measure)
 
 
 COLUMNS = (
-    Column(
-        "reference_sd",
-        "standard error of the reference's own posterior mean",
-        lambda run: run.reference_sd,
-        statistics.rms,
-        of_reference=True,
-    ),
+    Column("reference_sd", "standard error of the reference's own posterior mean", statistics.rms, of_reference=True),
     Column(
         "reference_error",
         "root mean square over time of the distance to the reference's posterior mean",
-        lambda run: root_mean(run.against_reference),
         statistics.rms_and_median,
         "RMS error to the reference{unit}",
         figure="error",
         title="Error to the reference posterior mean",
+        measure=lambda run: root_mean(run.against_reference),
     ),
     Column(
         "reference_uncertainty",
         "standard error of the reference's own posterior mean, in posterior standard deviations",
-        lambda run: run.reference_uncertainty,
         statistics.rms,
         of_reference=True,
     ),
@@ -108,7 +92,6 @@ COLUMNS = (
         "reference_error_sd",
         "root mean square over time and dimensions of the error to the reference's posterior mean, each in its posterior "
         "standard deviation",
-        lambda run: run.reference_error_sd,
         statistics.rms_and_median,
         "RMS error to the reference (posterior sd)",
         figure="scaled",
@@ -117,152 +100,134 @@ COLUMNS = (
     Column(
         "variance_ratio",
         "posterior variance over the reference's, geometric mean over time and dimensions: 1 where it is right",
-        lambda run: run.variance_ratio,
         statistics.median,
         "posterior variance over the reference's",
     ),
     Column(
         "rmse",
         "root mean square over time of the distance to the truth",
-        lambda run: root_mean(run.truth),
         statistics.rms_and_median,
         "RMS error to the truth{unit}",
         figure="error",
         title="Error to the truth",
+        measure=lambda run: root_mean(run.truth),
     ),
     Column(
         "gospa",
         "of many targets: GOSPA distance of the estimates to the targets, mean over time",
-        lambda run: run.of_sets("gospa").mean(),
         statistics.mean_and_median,
         "GOSPA{unit}",
         figure="error",
         title="GOSPA",
+        measure=lambda run: run.of_sets("gospa").mean(),
     ),
-    Column(
-        "gospa_localisation",
-        "part of GOSPA by the distances of assigned estimates: p-th root of its mean over time; the p-th powers of the "
-        "three parts sum to the mean of that of GOSPA",
-        lambda run: np.nan if run.sets is None else run.sets.part("localisation"),
-        statistics.mean,
-        "GOSPA: localisation{unit}",
+    _part_of_gospa(
+        "localisation",
+        "the distances of assigned estimates: p-th root of its mean over time; the p-th powers of the three parts sum to "
+        "the mean of that of GOSPA",
     ),
-    Column(
-        "gospa_missed",
-        "part of GOSPA by targets without an estimate, likewise",
-        lambda run: np.nan if run.sets is None else run.sets.part("missed"),
-        statistics.mean,
-        "GOSPA: missed{unit}",
-    ),
-    Column(
-        "gospa_false",
-        "part of GOSPA by estimates without a target, likewise",
-        lambda run: np.nan if run.sets is None else run.sets.part("false"),
-        statistics.mean,
-        "GOSPA: false{unit}",
-    ),
+    _part_of_gospa("missed", "targets without an estimate, likewise"),
+    _part_of_gospa("false", "estimates without a target, likewise"),
     Column(
         "ospa",
         "of many targets: OSPA distance of the estimates to the targets, mean over time",
-        lambda run: run.of_sets("ospa").mean(),
         statistics.mean_with_interval,
         "OSPA{unit}",
         brief=True,
+        measure=lambda run: run.of_sets("ospa").mean(),
     ),
     Column(
         "label_switches",
         "number of times that a target got another label than it had last",
-        lambda run: np.nan if run.sets is None else run.sets.label_switches,
         statistics.mean,
         "label switches",
         brief=True,
+        measure=lambda run: np.nan if run.sets is None else run.sets.label_switches,
     ),
     Column(
         "cardinality_error",
         "absolute difference of the numbers of estimates and of targets, mean over time",
-        lambda run: np.abs(run.of_sets("cardinality")).mean(),
         statistics.mean,
         "error of the number of targets",
+        measure=lambda run: np.abs(run.of_sets("cardinality")).mean(),
     ),
-    Column("final_rmse", "rmse over the final part of the run", lambda run: run.final_rmse),
-    Column("log_likelihood", "log-likelihood of all observations", lambda run: run.log_likelihood),
+    Column("final_rmse", "rmse over the final part of the run"),
+    Column("log_likelihood", "log-likelihood of all observations"),
     Column(
-        "log_likelihood_error",
-        "log-likelihood minus that of the reference",
-        lambda run: run.log_likelihood_error,
-        statistics.rms,
-        "RMS error of the log-likelihood",
+        "log_likelihood_error", "log-likelihood minus the reference's", statistics.rms, "RMS error of the log-likelihood"
     ),
     Column(
-        "ess", "effective sample size, mean over time", lambda run: run.ess.mean(), statistics.mean, "effective sample size"
+        "ess",
+        "effective sample size, mean over time",
+        statistics.mean,
+        "effective sample size",
+        measure=lambda run: run.ess.mean(),
     ),
     Column(
         "anees",
         "normalised estimation error squared over its degrees of freedom: 1 where covariances are right",
-        lambda run: normalised_mean(run.nees, run.nees_degrees),
         statistics.mean_beside_band("nees_degrees"),
         "ANEES",
         figure="consistency",
         title="ANEES: covariance of the state",
+        measure=lambda run: normalised_mean(run.nees, run.nees_degrees),
     ),
     Column(
         "nees_inside",
         "share of steps with the truth in the 95 % ellipsoid",
-        lambda run: inside_ellipsoid(run.nees, run.nees_degrees),
         statistics.mean,
+        measure=lambda run: inside_ellipsoid(run.nees, run.nees_degrees),
     ),
     Column(
         "nees_singular",
         "number of steps whose covariance is singular",
-        lambda run: np.nan if run.covariances is None else np.isnan(run.nees).sum(),
         statistics.total,
+        measure=lambda run: np.nan if run.covariances is None else np.isnan(run.nees).sum(),
     ),
     Column(
         "nees_degrees",
         "degrees of freedom of one step: the dimension of the state",
-        lambda run: np.nan if run.recording.many else run.model.dim,
+        measure=lambda run: np.nan if run.recording.many else run.model.dim,
     ),
     Column(
         "nis",
         "normalised innovation squared over its degrees of freedom: 1 where predictions are right",
-        lambda run: normalised_mean(run.nis, run.nis_degrees),
         statistics.mean_beside_band("nis_degrees"),
         "NIS",
         figure="consistency",
         title="NIS: predicted observations",
+        measure=lambda run: normalised_mean(run.nis, run.nis_degrees),
     ),
     Column(
         "nis_inside",
         "share of observations in the 95 % ellipsoid of their prediction",
-        lambda run: inside_ellipsoid(run.nis, run.nis_degrees),
         statistics.mean,
+        measure=lambda run: inside_ellipsoid(run.nis, run.nis_degrees),
     ),
     Column(
         "nis_degrees",
         "number of entries observed",
-        lambda run: run.nis_degrees.sum() if run.recording.scans is None else np.nan,
+        measure=lambda run: run.nis_degrees.sum() if run.recording.scans is None else np.nan,
     ),
     Column(
         "energy_distance",
         "energy distance of the particles to the exact posterior, in its standard deviations",
-        lambda run: run.energy_distance,
         statistics.median_with_interval,
         "energy distance to the posterior",
     ),
     Column(
         "ms_per_step",
         "milliseconds per step, compilation excluded",
-        lambda run: 1e3 * run.seconds / len(run.recording),
         statistics.median,
         "ms per step",
         brief=True,
         time=True,
+        measure=lambda run: 1e3 * run.seconds / len(run.recording),
     ),
-    Column("seconds", "seconds for the run", lambda run: run.seconds, statistics.median, time=True),
+    Column("seconds", "seconds for the run", statistics.median, time=True),
     Column(
         "diverged",
         "true if the run failed, or final_rmse exceeds the scenario's bound",
-        lambda run: run.diverged,
         statistics.mean,
         "diverged",
         percent,
@@ -307,7 +272,7 @@ SERIES = (
 
 def measured(run: RunRecord, of_reference: bool = False) -> dict[str, float]:
     """Measure every column of a run, or only those `of_reference`, which a failed run has, too."""
-    return {column.name: float(column.measure(run)) for column in COLUMNS if column.of_reference or not of_reference}
+    return {column.name: column.of(run) for column in COLUMNS if column.of_reference or not of_reference}
 
 
 def series_of(run: RunRecord) -> dict[str, Array]:

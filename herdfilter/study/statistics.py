@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,21 +109,6 @@ def median(name: str, runs: pd.DataFrame) -> dict[str, float]:
     return {name: float(runs[name].median())}
 
 
-def mean_with_interval(name: str, runs: pd.DataFrame) -> dict[str, float]:
-    """Return the mean over runs with its bootstrap interval."""
-    return _with_interval(name, finite(runs[name]), np.mean)
-
-
-def _with_interval(name: str, values: Array, statistic: Callable[..., Any]) -> dict[str, float]:
-    low, high = bootstrap_interval(values, statistic)
-    return {name: of(statistic, values), f"{name}_low": low, f"{name}_high": high}
-
-
-def mean_and_median(name: str, runs: pd.DataFrame) -> dict[str, float]:
-    """Return the mean over runs with its bootstrap interval, and the median with its exact interval."""
-    return mean_with_interval(name, runs) | paired_median(f"{name}_median", finite(runs[name]))
-
-
 def total(name: str, runs: pd.DataFrame) -> dict[str, float]:
     """Return the sum over runs; NaN if no run has a value."""
     return {name: float(runs[name].sum(min_count=1))}
@@ -134,15 +119,29 @@ def rms(name: str, runs: pd.DataFrame) -> dict[str, float]:
     return {name: of(root_mean_square, finite(runs[name]))}
 
 
-def rms_and_median(name: str, runs: pd.DataFrame) -> dict[str, float]:
-    """Return the root mean square over runs with its bootstrap interval, and the median with its exact interval."""
-    values = finite(runs[name])
-    return _with_interval(name, values, root_mean_square) | paired_median(f"{name}_median", values)
-
-
 def median_with_interval(name: str, runs: pd.DataFrame) -> dict[str, float]:
     """Return the median over runs with its exact interval."""
     return paired_median(name, finite(runs[name]))
+
+
+def with_interval(
+    name: str, runs: pd.DataFrame, statistic: Callable[..., Any], beside_median: bool = False
+) -> dict[str, float]:
+    """Return a statistic of the runs with its bootstrap interval, and on request the median with its exact interval."""
+    values = finite(runs[name])
+    low, high = bootstrap_interval(values, statistic)
+    row = {name: of(statistic, values), f"{name}_low": low, f"{name}_high": high}
+    return row | paired_median(f"{name}_median", values) if beside_median else row
+
+
+def root_mean_square(values: Array, axis: int = -1) -> Any:
+    """Return the root mean square along an axis."""
+    return np.sqrt(np.mean(values**2, axis=axis))
+
+
+mean_with_interval = partial(with_interval, statistic=np.mean)
+mean_and_median = partial(with_interval, statistic=np.mean, beside_median=True)
+rms_and_median = partial(with_interval, statistic=root_mean_square, beside_median=True)
 
 
 def mean_beside_band(degrees: str) -> Summary:
@@ -183,11 +182,6 @@ def paired_ratios(first: Array, second: Array) -> Array:
 def of(statistic: Any, values: Array) -> float:
     """Return a statistic of values; NaN without values."""
     return float(statistic(values)) if len(values) else np.nan
-
-
-def root_mean_square(values: Array, axis: int = -1) -> Any:
-    """Return the root mean square along an axis."""
-    return np.sqrt(np.mean(values**2, axis=axis))
 
 
 def finite(values: pd.Series[float]) -> Array:

@@ -32,7 +32,7 @@ def test_table_and_summary_have_every_column(scenario):
 
 
 def test_one_declaration_brings_a_new_number_everywhere(scenario, monkeypatch):
-    worst = Column("worst", "largest error", lambda run: run.truth.max(), median_with_interval, "worst error{unit}")
+    worst = Column("worst", "largest error", median_with_interval, "worst error{unit}", measure=lambda run: run.truth.max())
     for module in (columns, summary):
         monkeypatch.setattr(module, "COLUMNS", (*COLUMNS, worst))
     result = run_study(plan_study(scenario, ["bootstrap"], [10], 6))
