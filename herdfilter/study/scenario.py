@@ -78,23 +78,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from herdfilter._checks import as_array, as_positive, check_count, check_label, one_of, short_repr, shortened
 from herdfilter.catalogue.expressions import Imports, check_import, check_keywords, evaluate, is_file
 from herdfilter.study.data import SCENARIOS
-from herdfilter.study.tables import (
-    Divergence,
-    Published,
-    check_fields,
-    check_table,
-    check_text,
-    check_typed_table,
-    choice,
-    each,
-    made,
-    structured,
-)
+from herdfilter.study.tables import Divergence, Published, check_fields, structured
 from herdfilter.study.targets import Targets
 
 __all__ = ["Scenario", "load_scenario"]
@@ -107,16 +96,23 @@ _DOTTED = re.compile(rf"""(?<![\w.-])(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\w-]++)[ \t]*+
 _TOO_DEEP = f"expected tables and lists nested at most {DEPTH} deep, got deeper ones"
 
 Count = Annotated[int, partial(check_count, most=None)]  # memory is checked beside the model
-LabelList = Annotated[tuple[str, ...], each(check_label)]
+Index = Annotated[int, partial(check_count, minimum=0, most=None)]
+Label = Annotated[str, check_label]
 
 
-def check_error_dims(name: str, dims: Any) -> None:
-    """Raise ValueError unless `dims` are different dimensions."""
-    each(partial(check_count, minimum=0))(name, dims)
+def _check_typed(name: str, table: Mapping[str, Any]) -> None:
+    if not isinstance(table.get("type"), str):
+        raise ValueError(f"[{name}]: expected a key 'type' with a name, got {short_repr(table.get('type'))}")
+
+
+def _check_different(name: str, dims: Sequence[int]) -> None:
     if not dims:
         raise ValueError(f"{name}: expected at least one dimension, got none; leave it out for all")
     if len(set(dims)) < len(dims):
         raise ValueError(f"{name}: expected each dimension once, got {short_repr(list(dims))}")
+
+
+TypedTable = Annotated[Mapping[str, Any], _check_typed]
 
 
 @dataclass(frozen=True)
@@ -147,30 +143,30 @@ class Scenario:
     [True, True]
     """
 
-    name: Annotated[str, check_text]
-    title: Annotated[str, check_label]
-    model: Annotated[Mapping[str, Any], check_typed_table]
-    source: Annotated[str, check_text] = ""
+    name: str
+    title: Label
+    model: TypedTable
+    source: str = ""
     steps: Count = 100
     dt: Annotated[float, as_positive] = 1.0
     runs: Count = 20
-    models: Annotated[int | None, check_count] = None
-    first_model: Annotated[int, partial(check_count, minimum=0, most=None)] = 0
-    particles: Annotated[tuple[int, ...], each(partial(check_count, most=None))] = (100,)
-    filters: LabelList = ("bootstrap", "herded-kh", "mixture-kh")
-    error_dims: Annotated[tuple[int, ...] | None, check_error_dims] = None
-    unit: Annotated[str, check_label] = ""
-    labels: LabelList = ()
-    time_label: Annotated[str, check_label] = "time"
-    view: Annotated[str, choice("plane", "time")] = "plane"
-    truth: Annotated[Mapping[str, Any] | None, check_table] = None
-    targets: Annotated[Targets | None, made(Targets)] = None
-    data: Annotated[Mapping[str, Any] | None, check_typed_table] = None
-    reference: Annotated[Mapping[str, Any] | None, check_typed_table] = None
-    divergence: Annotated[Divergence | None, made(Divergence)] = None
-    published: Annotated[tuple[Published, ...], made(Published, several=True)] = ()
-    filter: Annotated[Mapping[str, Mapping[str, Any]], check_table] = field(default_factory=dict)
-    imports: Annotated[tuple[str, ...], each(check_import)] = ()
+    models: Annotated[int, check_count] | None = None
+    first_model: Index = 0
+    particles: tuple[Count, ...] = (100,)
+    filters: tuple[Label, ...] = ("bootstrap", "herded-kh", "mixture-kh")
+    error_dims: Annotated[tuple[Index, ...], _check_different] | None = None
+    unit: Label = ""
+    labels: tuple[Label, ...] = ()
+    time_label: Label = "time"
+    view: Literal["plane", "time"] = "plane"
+    truth: Mapping[str, Any] | None = None
+    targets: Targets | None = None
+    data: TypedTable | None = None
+    reference: TypedTable | None = None
+    divergence: Divergence | None = None
+    published: tuple[Published, ...] = ()
+    filter: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    imports: tuple[Annotated[Any, check_import], ...] = ()
     folder: Path = Path()
 
     def __post_init__(self) -> None:

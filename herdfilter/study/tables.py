@@ -1,16 +1,16 @@
 """Tables of a TOML file as frozen dataclasses, and the smaller tables of a scenario.
 
-A table becomes the dataclass whose fields are its keys (`structured`). The annotation of a field holds its check,
-``Annotated[int, check_count]``, and the dataclass runs all checks when it is made (`check_fields`), by a file or a caller.
+A table becomes the dataclass whose fields are its keys (`structured`). The dataclass checks its fields as their annotations
+say when it is made (`check_fields`), by a file or a caller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
-from types import UnionType
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from herdfilter._checks import as_number, as_positive, check_count, one_of, short_repr
 from herdfilter.catalogue.expressions import check_keywords
@@ -24,77 +24,62 @@ def structured(where: str, cls: type[T], table: Mapping[str, Any], **given: Any)
     The fields `given` do not come from the table, and may not stand in it.
     """
     check_keywords(where, cls, table, taken=given)
-    hints: dict[str, Any] = get_type_hints(cls)
-    found = dict(table)
-    for key, value in table.items():
-        path = f"{where.strip('[]')}.{key}" if where.startswith("[") else key
-        for kind in get_args(hints[key]) if isinstance(hints[key], UnionType) else (hints[key],):
-            if isinstance(value, dict) and isinstance(kind, type) and is_dataclass(kind):
-                found[key] = structured(f"[{path}]", kind, value)
-            elif isinstance(value, list) and get_origin(kind) is tuple:
-                inner = get_args(kind)[0]
-                if isinstance(inner, type) and is_dataclass(inner):
-                    value = [structured(f"[[{path}]]", inner, one) if isinstance(one, dict) else one for one in value]
-                found[key] = tuple(value)
-    return cls(**found, **given)
+    hints = get_type_hints(cls)
+    path = f"{where.strip('[]')}." if where.startswith("[") else ""
+    return cls(**{key: _converted(f"{path}{key}", hints[key], value) for key, value in table.items()}, **given)
+
+
+def _converted(path: str, kind: Any, value: Any) -> Any:
+    """Return a value with dataclasses in place of tables, and tuples in place of lists, as its annotation says."""
+    for one in _alternatives(kind):
+        if isinstance(value, dict) and isinstance(one, type) and is_dataclass(one):
+            return structured(f"[{path}]", one, value)
+        if isinstance(value, list) and get_origin(one) is tuple:
+            return tuple(_converted(f"[{path}]", get_args(one)[0], entry) for entry in value)
+    return value
 
 
 def check_fields(where: str, instance: Any) -> None:
-    """Check each field of a dataclass as its annotation says; None is allowed if it is the default."""
+    """Raise ValueError unless each field of a dataclass is as its annotation says."""
     hints = get_type_hints(type(instance), include_extras=True)
     for one in fields(instance):
-        value = getattr(instance, one.name)
-        if value is not None or one.default is not None:
-            for check in getattr(hints[one.name], "__metadata__", ()):
-                check(f"{where}{one.name}", value)
+        _check(f"{where}{one.name}", hints[one.name], getattr(instance, one.name))
 
 
-def check_text(name: str, value: Any) -> None:
-    """Raise ValueError unless a value is a text."""
-    if not isinstance(value, str):
-        raise ValueError(f"{name}: expected a text, got {short_repr(value)}")
-
-
-def check_table(name: str, value: Any) -> None:
-    """Raise ValueError unless a value is a table."""
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{name}: expected a table, got {short_repr(value)}")
-
-
-def check_typed_table(name: str, value: Any) -> None:
-    """Raise ValueError unless a value is a table with a text under ``type``."""
-    check_table(name, value)
-    if not isinstance(value.get("type"), str):
-        raise ValueError(f"[{name}]: expected a key 'type' with a name, got {short_repr(value.get('type'))}")
-
-
-def each(check: Callable[[str, Any], Any]) -> Callable[[str, Any], None]:
-    """Return a check that a value is a list whose entries pass `check`."""
-
-    def check_all(name: str, values: Any) -> None:
-        if not isinstance(values, (tuple, list)):
-            raise ValueError(f"{name}: expected a list, got {short_repr(values)}")
-        for value in values:
+def _check(name: str, kind: Any, value: Any) -> None:
+    """Check a value by its type, and by the functions that ``Annotated[type, function]`` names."""
+    if value is None and NoneType in _alternatives(kind):
+        return
+    kinds = [one for one in _alternatives(kind) if one is not NoneType]
+    fitting = [one for one in kinds if isinstance(value, _accepted(one))]
+    if not fitting:
+        kind, inner = kinds[0], (*get_args(kinds[0]), None)[0]
+        tables = f"tables ({inner.__name__})" if isinstance(inner, type) and is_dataclass(inner) else None
+        expected = tables or _WORDS.get(get_origin(kind) or kind) or f"a table ({kind.__name__})"
+        raise ValueError(f"{name}: expected {expected}, got {short_repr(value)}")
+    kind = fitting[0]
+    if get_origin(kind) is Annotated:
+        _check(name, kind.__origin__, value)
+        for check in kind.__metadata__:
             check(name, value)
-
-    return check_all
-
-
-def choice(*known: str) -> Callable[[str, Any], Any]:
-    """Return a check that a value is one of these."""
-    return partial(one_of, known=known)
+    elif get_origin(kind) is Literal:
+        one_of(name, value, get_args(kind))
+    elif get_origin(kind) is tuple:
+        for entry in value:
+            _check(name, get_args(kind)[0], entry)
 
 
-def made(cls: type, several: bool = False) -> Callable[[str, Any], None]:
-    """Return a check that a value is an instance of a class, a table in a file; or a list of `several`."""
+_WORDS = {str: "a text", bool: "true or false", tuple: "a list", Mapping: "a table"}
 
-    def check(name: str, value: Any) -> None:
-        values = value if several and isinstance(value, (tuple, list)) else (value,)
-        if (several and values is not value) or not all(isinstance(one, cls) for one in values):
-            expected = "tables" if several else "a table"
-            raise ValueError(f"{name}: expected {expected} ({cls.__name__}), got {short_repr(value)}")
 
-    return check
+def _accepted(kind: Any) -> Any:
+    """Return the classes whose instances a field may hold; numbers are left to the functions of the annotation."""
+    base = get_origin(kind) or kind
+    return (tuple, list) if base is tuple else base if base in _WORDS or is_dataclass(base) else object
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
 as_share = partial(as_number, expected="a number above 0 and up to 1", fits=lambda share: 0 < share <= 1)
@@ -119,17 +104,17 @@ class Published:
     steps; a reference has no particle count.
     """
 
-    filter: Annotated[str, check_text]
+    filter: str
     n_particles: Annotated[int, check_count]
     value: Annotated[float, as_positive]
     tolerance: Annotated[float, as_positive]
-    source: Annotated[str, check_text]
-    measure: Annotated[str, choice("rmse", "mean_component_rmse")] = "rmse"
-    statistic: Annotated[str, choice("mean", "median", "rms")] = "mean"
+    source: str
+    measure: Literal["rmse", "mean_component_rmse"] = "rmse"
+    statistic: Literal["mean", "median", "rms"] = "mean"
     runs: Annotated[int, check_count] = 20
-    steps: Annotated[int | None, check_count] = None
+    steps: Annotated[int, check_count] | None = None
     skip: Annotated[int, partial(check_count, minimum=0)] = 0
-    model: Annotated[Mapping[str, Any], check_table] = field(default_factory=dict)
+    model: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_fields("[[published]] ", self)

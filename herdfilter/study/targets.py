@@ -11,7 +11,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_array, as_number, as_positive, check_count, short_repr
 from herdfilter.mixture import GaussianMixture
-from herdfilter.study.tables import as_share, check_fields, made
+from herdfilter.study.tables import as_share, check_fields
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements
 from herdfilter.tracking.simulation import simulate_path
 
@@ -111,8 +111,8 @@ class TrueTrack:
     initial: Vector
     sd: Sequence[float] | None = None
     first: Annotated[int, check_count] = 1
-    last: Annotated[int | None, check_count] = None
-    at: Annotated[int | None, partial(check_count, minimum=0)] = None
+    last: Annotated[int, check_count] | None = None
+    at: Annotated[int, partial(check_count, minimum=0)] | None = None
 
     def __post_init__(self) -> None:
         check_fields("[[targets.tracks]] ", self)
@@ -152,17 +152,15 @@ class Targets:
     births: tuple[BirthPlace, ...] | Anywhere
     cutoff: Annotated[float, as_positive]
     survival_probability: Annotated[float, as_share] = 0.99
-    tracks: Annotated[tuple[TrueTrack, ...], made(TrueTrack, several=True)] = ()
+    tracks: tuple[TrueTrack, ...] = ()
     noise: bool = True
     gospa_order: Order = 2.0
     ospa_order: Order = 1.0
 
     def __post_init__(self) -> None:
         check_fields("[targets] ", self)
-        if not isinstance(self.births, Anywhere):
-            made(BirthPlace, several=True)("[targets] births", self.births)
-            if not self.births:
-                raise ValueError("[targets] births: expected at least one, got none: no target would ever be found")
+        if not self.births:
+            raise ValueError("[targets] births: expected at least one, got none: no target would ever be found")
 
     def for_tracker(self) -> dict[str, Any]:
         """Return the arguments ``birth`` and ``survival_probability`` of a tracker."""
