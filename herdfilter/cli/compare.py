@@ -90,7 +90,8 @@ def compare_command(
     from herdfilter.study.plan import plan_study
     from herdfilter.study.store import FILE_NAME
     from herdfilter.study.tasks import Stopped, stop_on_signals
-    from herdfilter.study.workers import check_scheduler, end_idle_processes
+    from herdfilter.study.workers import check_scheduler
+    from herdfilter.study.workers.child import end_idle_processes
 
     if resume and out is None:
         raise InputError("resume: needs --out, the folder of the comparison to continue")

@@ -28,6 +28,7 @@ from herdfilter.study.scenario import Scenario
 from herdfilter.study.tasks import Key, Stopped, Task, TaskResult, error_text, row_of_error, stop_on_signals, suppress_errors
 from herdfilter.study.workers import check_scheduler, distribute, make_executor
 from herdfilter.study.workers.child import BATCH_SECONDS
+from herdfilter.study.writing import open_store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,8 +67,6 @@ def run_study(
     >>> result.runs["rmse"].notna().tolist()
     [True]
     """
-    from herdfilter.study.store import open_store
-
     scheduler, workers = check_scheduler(scheduler), check_count("workers", workers)
     run_timeout = None if run_timeout is None else as_positive("run_timeout", run_timeout)
     if resume and store is None:

@@ -41,22 +41,14 @@ from herdfilter.study.reference import check_reference, try_reference
 from herdfilter.study.scenario import Scenario, check_beside_model, load_scenario, scenario_from_table
 from herdfilter.study.tasks import Key, Task
 
-__all__ = ["Study", "plan_study"]
+__all__ = ["plan_study"]
 
 _RECORDING, _REFERENCE, _FILTER = range(3)  # purposes of seeds
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """All that decides the outcome of a comparison; made by `plan_study`.
-
-    Examples
-    --------
-    >>> from herdfilter.study.plan import plan_study
-    >>> study = plan_study("linear_gaussian", ["bootstrap", "ukf"], particles=[20, 40], runs=3)
-    >>> len(study.tasks), study.tasks[0]
-    (12, Task(filter='bootstrap', n_particles=20, run=0))
-    """
+    """All that decides the outcome of a comparison; made by `plan_study`."""
 
     scenario: Scenario
     filters: Mapping[str, FilterFactory]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-__all__ = ["StudyResult", "Trajectory"]
+__all__ = ["StudyResult"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,14 +48,6 @@ class Trajectory:
         Filter name -> particles (T, n, d) and their weights (T, n), of the filters that keep them.
     positions : list of ndarray, each (k, 2), or None
         Detections of every scan in the plane that is drawn; None if they do not lie in a plane.
-
-    Examples
-    --------
-    >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.plan import plan_study
-    >>> trajectory = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1)).trajectory
-    >>> trajectory.estimates["bootstrap"].shape, trajectory.particles["bootstrap"].shape
-    ((100, 2), (100, 20, 2))
     """
 
     recording: Recording

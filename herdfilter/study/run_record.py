@@ -33,8 +33,6 @@ from herdfilter.study.recording import Recording
 from herdfilter.study.reference import LineDensity, Reference
 from herdfilter.study.scenario import Scenario
 
-__all__ = ["RunRecord"]
-
 
 @dataclass(frozen=True, eq=False)
 class WatchedRun:
@@ -151,19 +149,6 @@ class RunRecord:
         Time that the filter took.
     watched : WatchedRun or None
         Innovations and particles seen on the way.
-
-    Examples
-    --------
-    >>> from herdfilter.study.run_record import RunRecord
-    >>> from herdfilter.study.recording import Recording
-    >>> from herdfilter.study.scenario import load_scenario
-    >>> scenario = load_scenario("linear_gaussian")
-    >>> model = scenario.build_model()
-    >>> truth, z = hf.simulate(model, 10, rng=1)
-    >>> result = hf.make_filter("ukf", model).run(z)
-    >>> run = RunRecord(scenario, model, Recording(truth, z), result=result)
-    >>> print(run.truth.shape, np.allclose(run.truth, ((result.means - truth) ** 2).sum(axis=1)))
-    (10,) True
     """
 
     scenario: Scenario

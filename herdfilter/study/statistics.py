@@ -15,8 +15,6 @@ from herdfilter._checks import Array, one_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["fitted_slopes"]
-
 LEAST_RUNS = 6
 """Fewest values that have an interval: of five, those between order statistics hold the median in 94 % of the cases."""
 
@@ -194,40 +192,10 @@ def fitted_slopes(table: pd.DataFrame, measure: str = "reference_error", level: 
     """Fit the logarithm of the error over the logarithm of the particle count, by least squares in every run.
 
     The particle counts of a run share its truth and observations, so each run gives one slope, and the interval is
-    Student's over runs. The mean of the slopes is the least-squares slope through the geometric means of the errors.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        Table of runs that `compare` returns.
-    measure : {"reference_error", "reference_error_sd", "rmse", "gospa"}
-        Column of the error.
-    level : float
-        Coverage of the intervals, as far as slopes of runs are normal.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per filter: ``filter``, ``runs`` (those with an error above 0 at every particle count), ``slope``,
-        ``slope_low``, ``slope_high``; NaN with fewer than two particle counts; no interval with fewer than six runs.
-        Independent draws have a slope of -0.5 once there are many.
-
-    Raises
-    ------
-    ValueError
-        If the measure is unknown or the level is not a probability.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from herdfilter.study.statistics import fitted_slopes
-    >>> table = pd.DataFrame([
-    ...     {"filter": "random", "n_particles": n, "run": run, "reference_error": (1 + run) / n**0.5}
-    ...     for n in (10, 100, 1000) for run in range(3)
-    ... ])
-    >>> print(fitted_slopes(table)[["filter", "runs", "slope"]].round(3).to_string(index=False))
-    filter  runs  slope
-    random     3   -0.5
+    Student's over runs. The mean of the slopes is the least-squares slope through the geometric means of the errors;
+    independent draws have a slope of -0.5 once there are many. There is one row per filter: ``filter``, ``runs`` (those with
+    an error above 0 at every particle count), ``slope``, ``slope_low``, ``slope_high``. The slope is NaN with fewer than two
+    particle counts, its interval with fewer than six runs.
     """
     import pandas as pd
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from herdfilter.cli import main
-from herdfilter.study.store import reading
+from herdfilter.study import store as store_module
 
 WALK = """
 title = "A walk"
@@ -41,7 +41,7 @@ def no_figures():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("herdfilter.plotting.drawings", lambda result: {})
         patch.setattr("herdfilter.report.write_report", lambda result, out, plans: out / "report.html")
-        patch.setattr(reading, "BUSY_SECONDS", 0.1)
+        patch.setattr(store_module, "BUSY_SECONDS", 0.1)
         yield
 
 
@@ -110,7 +110,7 @@ def forged(store):
         connection.execute("UPDATE shown SET data = ?", (bomb,))
         connection.row_factory = sqlite3.Row
         for row in connection.execute("SELECT * FROM shown").fetchall():
-            values = (reading.digest_of(dict(row)), row["filter"], row["name"])
+            values = (store_module.digest_of(dict(row)), row["filter"], row["name"])
             connection.execute("UPDATE shown SET digest = ? WHERE filter = ? AND name = ?", values)
         connection.commit()
 
@@ -225,6 +225,6 @@ def test_what_begins_as_a_small_text_is_unpacked_only_as_far_as_it_should_be():
     bomb = zlib.compress(bytes(2**30), 9)
     tracemalloc.start()
     with pytest.raises(ValueError, match="expected at most 100 numbers"):
-        reading.unpacked(bomb, 100)
+        store_module.unpacked(bomb, 100)
     assert tracemalloc.get_traced_memory()[1] < 2**21
     tracemalloc.stop()

@@ -14,7 +14,7 @@ from herdfilter.study import engine
 from herdfilter.study.columns import TIMES
 from herdfilter.study.engine import perform, run_study
 from herdfilter.study.plan import plan_study
-from herdfilter.study.workers import end_idle_processes
+from herdfilter.study.workers.child import end_idle_processes
 
 
 def rows(outcomes):

@@ -18,10 +18,12 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.study import engine
+from herdfilter.study import store as store_module
 from herdfilter.study.columns import TIMES
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
-from herdfilter.study.store import StoreError, open_for_reading, open_store, reading
+from herdfilter.study.store import StoreError, open_for_reading
+from herdfilter.study.writing import open_store
 
 ORDER = ["filter", "n_particles", "run"]
 
@@ -193,7 +195,7 @@ def test_ended_at_any_moment_it_is_resumed_and_leaves_no_process(tmp_path, store
 
 
 def test_a_store_that_is_just_being_created_is_empty_or_whole(scenario, store, monkeypatch):
-    study, is_empty = plan_study(scenario), reading.is_empty
+    study, is_empty = plan_study(scenario), store_module.is_empty
     store.parent.mkdir()
     with sqlite3.connect(store) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -204,7 +206,7 @@ def test_a_store_that_is_just_being_created_is_empty_or_whole(scenario, store, m
         open_store(store, study).close()
         return is_empty(connection)
 
-    monkeypatch.setattr(reading, "is_empty", created_meanwhile)
+    monkeypatch.setattr(store_module, "is_empty", created_meanwhile)
     with pytest.raises(StoreError, match="nothing is in it yet"):
         open_for_reading(store)
     with open_for_reading(store) as kept:

@@ -18,10 +18,10 @@ from herdfilter.study import workers
 from herdfilter.study.columns import TIMES
 from herdfilter.study.engine import perform
 from herdfilter.study.plan import plan_study
-from herdfilter.study.store import open_store
 from herdfilter.study.tasks import TaskResult, failure_row
 from herdfilter.study.workers.child import ChildWork
 from herdfilter.study.workers.cluster import Cluster
+from herdfilter.study.writing import open_store
 
 
 @pytest.fixture

@@ -9,61 +9,46 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Protocol
+from typing import Any
 
 from herdfilter._checks import one_of
 from herdfilter.study.tasks import Task, TaskResult, failure_row
-from herdfilter.study.workers.child import BATCH_SECONDS, Batch, ChildWork, LocalProcesses, Work, end_idle_processes
+from herdfilter.study.workers.child import BATCH_SECONDS, Batch, ChildWork, LocalProcesses, Work
 from herdfilter.study.workers.cluster import Cluster, import_distributed
-
-__all__ = ["end_idle_processes"]
 
 _log = logging.getLogger(__name__)
 
 ATTEMPTS = 2
 """Number of processes that a task may take down, alone in each, before it counts as failed."""
 
-Slot = Hashable
-"""A place of an executor."""
-
-
-class Executor(Protocol):
-    """Does batches of tasks at its places."""
-
-    def places(self) -> Sequence[Slot]:
-        """Return all places, busy or not; they may change in time."""
-
-    def submit(self, place: Slot, tasks: Sequence[Task]) -> None:
-        """Give a batch to a free place."""
-
-    def wait(self) -> list[Batch]:
-        """Wait until some batches are done, and return them; raise the errors of the work itself."""
-
-    def close(self) -> None:
-        """Give up the batches under way."""
-
 
 class InProcess:
-    """Does one batch after the other in this process."""
+    """Does one batch after the other in this process; every executor has these methods."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
         self._tasks: Sequence[Task] = ()
 
-    def places(self) -> Sequence[Slot]:
+    def places(self) -> list[Any]:
+        """Return all places, busy or not; they may change in time."""
         return ["here"]
 
-    def submit(self, place: Slot, tasks: Sequence[Task]) -> None:
+    def submit(self, place: Any, tasks: Sequence[Task]) -> None:
+        """Give a batch to a free place."""
         self._tasks = tasks
 
     def wait(self) -> list[Batch]:
+        """Wait until some batches are done, and return them; raise the errors of the work itself."""
         return [Batch("here", self._tasks, self._work(self._tasks))]
 
     def close(self) -> None:
-        pass
+        """Give up the batches under way."""
+
+
+Executor = InProcess | LocalProcesses | Cluster
 
 
 def check_scheduler(scheduler: str | None) -> str:
@@ -99,7 +84,7 @@ def distribute(tasks: Iterable[Task], executor: Executor) -> Iterator[list[TaskR
     than it takes to make them again. Tasks whose process died are tried again alone, up to `ATTEMPTS` times.
     """
     plan = _Plan(tasks)
-    busy: set[Slot] = set()
+    busy: set[Any] = set()
     done: list[list[TaskResult]] = []
     while plan or busy or done:
         places = executor.places()
@@ -126,7 +111,7 @@ class _Plan:
     tasks: Iterable[Task]
     queue: deque[list[Task]] = field(default_factory=deque)
     """Tasks of each run that no place has begun."""
-    rests: dict[Slot, list[Task]] = field(default_factory=dict)
+    rests: dict[Any, list[Task]] = field(default_factory=dict)
     """Place -> tasks that it handed back undone."""
     suspects: deque[Task] = field(default_factory=deque)
     """Tasks whose process died: each is tried alone, to find the one that kills it."""
@@ -140,11 +125,11 @@ class _Plan:
     def __bool__(self) -> bool:
         return bool(self.queue or self.rests or self.suspects)
 
-    def assign(self, free: Sequence[Slot], places: Sequence[Slot]) -> dict[Slot, list[Task]]:
+    def assign(self, free: Sequence[Any], places: Sequence[Any]) -> dict[Any, list[Task]]:
         """Return batches for free places."""
         for place in [place for place in self.rests if place not in places]:  # a worker that has gone
             self.queue.appendleft(self.rests.pop(place))
-        batches: dict[Slot, list[Task]] = {}
+        batches: dict[Any, list[Task]] = {}
         for place in free:
             if place in self.rests:
                 batches[place] = self.rests.pop(place)

@@ -249,11 +249,7 @@ def _living_child() -> _Child:
 
 @atexit.register
 def end_idle_processes() -> None:
-    """End the processes that wait for another study.
-
-    >>> from herdfilter.study.workers import end_idle_processes
-    >>> end_idle_processes()
-    """
+    """End the processes that wait for another study."""
     while _idle_children:
         _idle_children.pop().kill()
 

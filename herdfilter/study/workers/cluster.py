@@ -61,7 +61,7 @@ class Cluster:
             raise ConnectionError(f"scheduler: the cluster at {scheduler} has no workers") from None
         self._inhabited = time.monotonic()
 
-    def places(self) -> list[tuple[str, int]]:
+    def places(self) -> list[Any]:
         """Return a place for every thread of every worker that takes tasks."""
         self._look()
         return self._places

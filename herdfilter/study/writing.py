@@ -15,7 +15,7 @@ import numpy as np
 
 from herdfilter.study.machine import machine, versions
 from herdfilter.study.plan import Study, differences
-from herdfilter.study.store.reading import (
+from herdfilter.study.store import (
     OWN,
     SCHEMA,
     Store,
@@ -44,9 +44,6 @@ class WritableStore(Store):
         self._lock = lock
         self._session: int | None = None
         self._columns: set[str] = set()
-
-    def __enter__(self) -> WritableStore:
-        return self
 
     def begin(self, executor: str) -> None:
         """Record the start of a session."""
@@ -114,16 +111,6 @@ def open_store(path: Path | None, study: Study, resume: bool = False) -> Writabl
     StoreError
         If there is a store with finished runs and `resume` is false, if it is another study's, damaged or of another
         version, if another process writes into it, or if the folder takes no files.
-
-    Examples
-    --------
-    >>> from herdfilter.study.store import open_store
-    >>> from herdfilter.study.plan import plan_study
-    >>> study = plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=2)
-    >>> with open_store(None, study) as store:
-    ...     store.begin("by hand")
-    ...     print(store.name, store.finished(), store.sessions()[0]["executor"])
-    memory set() by hand
     """
     description = json.loads(json.dumps(study.describe()))
     if path is None:

@@ -1,4 +1,24 @@
-"""The schema of a store, and a store open for reading."""
+"""The store of a study: one SQLite file, which one process writes task by task, and any number read.
+
+The schema, version 2 (``PRAGMA user_version``; ``PRAGMA application_id`` marks a file of this kind):
+
+``study (name, value)``
+    ``configuration``: the description of the study, JSON (`Study.describe`); ``created``: when, UTC.
+``sessions (id, started, ended, executor, versions, machine)``
+    One row each time that somebody worked on it: times in UTC (``ended`` is NULL if the work was cut off), package
+    versions and machine as JSON.
+``runs (id, filter, n_particles, run, reference, diverged, error, traceback, task_seconds, session, kind, ...)``
+    One row per finished task. ``error`` is empty unless the run failed, ``task_seconds`` is the time of the whole task,
+    ``kind`` the kind of a family's model. Every number measured (see `herdfilter.compare`) has a column, NULL if unknown.
+``series (run, name, data)``
+    For the row ``runs.id = run`` the values at every step: 64-bit floats, least significant byte first, compressed by zlib.
+``shown (filter, name, shape, data)``
+    The first run in full (`Trajectory`): arrays in the same coding, in C order, with their shape as JSON; arrays that all
+    filters share have the filter ``''``.
+
+Every row has the ``digest`` of its other columns except ``id`` and ``ended``, which is checked when it is read: an edited
+store is refused, and the row named. Whoever edits digests, too, is not noticed.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +30,10 @@ import sqlite3
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -26,6 +46,7 @@ from herdfilter.study.tasks import Key, Task
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["FILE_NAME", "Store", "open_for_reading"]
 
 FILE_NAME = "study.sqlite"
 """Name of the store in an output folder."""
@@ -66,19 +87,7 @@ OWN = (
 
 
 class StoreError(ValueError):
-    """A file is no store, is damaged, has another version or another study, or cannot be written.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from herdfilter.study.store import StoreError, open_for_reading
-    >>> _ = Path("study.sqlite").write_text("no store")
-    >>> try:
-    ...     open_for_reading("study.sqlite")
-    ... except StoreError as error:
-    ...     print(error)
-    study.sqlite: not a store of herdfilter, or damaged (file is not a database)
-    """
+    """A file is no store, is damaged, has another version or another study, or cannot be written."""
 
 
 def connected(path: Path, options: str = "") -> sqlite3.Connection:
@@ -200,7 +209,8 @@ class Store:
 
     def finished(self) -> set[Task]:
         """Return the tasks that are done."""
-        return {Task(*row) for row in self._rows("SELECT filter, n_particles, run FROM runs")}
+        with self._undamaged():
+            return {Task(*row) for row in self._connection.execute("SELECT filter, n_particles, run FROM runs")}
 
     def check(self) -> None:
         """Raise StoreError if finished runs cannot be read; the series are not read."""
@@ -210,12 +220,9 @@ class Store:
             self._trajectory(Study.described(self.description()))
 
     def _number_columns(self) -> list[str]:
-        columns = [row[1] for row in self._rows("PRAGMA table_info(runs)")]
-        return [name for name in columns if name not in OWN]
-
-    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._undamaged():
-            return self._connection.execute(query, values).fetchall()
+            columns = [row[1] for row in self._connection.execute("PRAGMA table_info(runs)")]
+        return [name for name in columns if name not in OWN]
 
     def _checked(self, table: str, which: str = "", values: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """Return rows of a table; raise StoreError, naming the first, if some are not as they were written."""
@@ -307,7 +314,7 @@ class Store:
         """Close the file."""
         self._connection.close()
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -323,19 +330,14 @@ class _Series(Mapping[Key, Mapping[str, Array]]):
         self._index = {run: i for i, run in enumerate(runs)}
 
     def __getitem__(self, key: Key) -> Mapping[str, Array]:
+        """Return the series (runs, T), NaN in failed runs and after the last step of a shorter model of a family."""
         if key not in self._keys:
             raise KeyError(key)
-        if self._store.path is None:
-            return self._read(self._store, key)
-        with open_for_reading(self._store.path) as store:
-            return self._read(store, key)
-
-    def _read(self, store: Store, key: Key) -> Mapping[str, Array]:
-        """Return the series (runs, T), NaN in failed runs and after the last step of a shorter model of a family."""
         found: dict[str, dict[int, Array]] = {}
         which = "FROM runs WHERE filter = ? AND n_particles = ?"
-        with store._undamaged():
-            numbers = dict(store._rows(f"SELECT id, run {which}", key))
+        opened = nullcontext(self._store) if self._store.path is None else open_for_reading(self._store.path)
+        with opened as store, store._undamaged():
+            numbers = dict(store._connection.execute(f"SELECT id, run {which}", key))
             for row in store._checked("series", f"WHERE run IN (SELECT id {which})", key):
                 run = numbers[row["run"]]
                 if run in self._index:
@@ -387,9 +389,9 @@ def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store
             connection.close()  # left in WAL mode where nothing can be written
             connection = connected(path, "?immutable=1")
             kind, version, nothing = header(connection)
-        if not kind and nothing:
-            if empty:
-                return Store(path, connection)
+        if nothing and empty:
+            return Store(path, connection)
+        if nothing:
             raise StoreError(f"{path}: nothing is in it yet")
         if kind != KIND:
             raise StoreError(f"{path}: not a store of herdfilter")
