@@ -11,15 +11,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, as_array, as_covariance, as_numbers, as_positive, one_of, short_repr
-from herdfilter.adapters._functions import (
-    Vectorised,
-    VectorisedFunction,
-    check_addition,
-    check_mean,
-    circular_entries,
-    multiply,
-    repeat_matrix,
-)
+from herdfilter.adapters import _functions as functions
 from herdfilter.models.from_functions import FunctionModel
 
 __all__ = ["from_filterpy"]
@@ -52,7 +44,7 @@ def from_filterpy(
     hx_args: Any = (),
     args: Any = (),
     control: str | None = None,
-    vectorised: Vectorised = False,
+    vectorised: functions.Vectorised = False,
     time_unit: float | None = None,
     ignore: Sequence[str] = (),
 ) -> FunctionModel:
@@ -144,29 +136,30 @@ def from_filterpy(
         else:
             F = as_array(f"{kind}.F", kf.F, (d, d)).copy()
             transition = partial(linear_transition, F, None if np.ndim(kf.B) == 0 else np.array(kf.B, dtype=np.float64))
-            jacobians["transition_jacobian"] = partial(repeat_matrix, F)
+            jacobians["transition_jacobian"] = partial(functions.repeat_matrix, F)
     else:
         own_dt = kf.dt if hasattr(kf, "dt") else kf._dt
         unit = as_positive("time_unit", own_dt if time_unit is None else time_unit)
-        fx = VectorisedFunction(f"{kind}.fx", kf.fx, d, (d,), vectorised, fx_args)
+        fx = functions.VectorisedFunction(f"{kind}.fx", kf.fx, d, (d,), vectorised, fx_args)
         transition = partial(timed_transition, fx, unit, control)
         if control is None:
             fx.check(probes, unit)
     observation: Callable[[Array], Array]
     if kind == "KalmanFilter":
         H = as_array("KalmanFilter.H", np.atleast_2d(kf.H), (k, d)).copy()
-        observation, jacobians["observation_jacobian"] = partial(multiply, H), partial(repeat_matrix, H)
+        observation, jacobians["observation_jacobian"] = partial(functions.multiply, H), partial(functions.repeat_matrix, H)
     else:
         name, function, one = (f"{kind}.hx", kf.hx, (d,)) if hx is None else ("hx", hx, shape)
-        observation = calls = VectorisedFunction(name, function, k, one, vectorised, hx_args)
+        observation = calls = functions.VectorisedFunction(name, function, k, one, vectorised, hx_args)
         calls.check(probes)
     if HJacobian is not None:
-        slopes = VectorisedFunction("HJacobian", HJacobian, k * d, shape, False, args)
+        slopes = functions.VectorisedFunction("HJacobian", HJacobian, k * d, shape, False, args)
         slopes.check(probes[:1])
         jacobians["observation_jacobian"] = partial(observation_slopes, slopes, k)
     z = observation(mean[None])[0]
-    circular = _circular_by_filter(kf, kind, "z", z) if residual is None else circular_entries("residual", residual, z)
-    model = FunctionModel(transition, observation, Q, R, mean, P, _circular_by_filter(kf, kind, "x", mean), circular)
+    angles = _circular_by_filter(kf, kind, "x", mean)
+    observed = functions.circular_entries("residual", residual, z) if residual else _circular_by_filter(kf, kind, "z", z)
+    model = FunctionModel(transition, observation, Q, R, mean, P, angles, observed)
     for name, jacobian in jacobians.items():
         setattr(model, name, jacobian)
     return model
@@ -232,20 +225,20 @@ def _copy_covariance(kf: Any, kind: str, name: str, size: int) -> Array:
 
 def _circular_by_filter(kf: Any, kind: str, of: str, base: Array) -> tuple[int, ...]:
     """Return the circular entries of states, or of observations, by the filter's functions."""
-    circular = circular_entries(f"{kind}.residual_{of}", getattr(kf, f"residual_{of}", np.subtract), base)
-    check_mean(f"{kind}.{of}_mean", getattr(kf, f"{of}_mean", None), base, circular)
+    circular = functions.circular_entries(f"{kind}.residual_{of}", getattr(kf, f"residual_{of}", np.subtract), base)
+    functions.check_mean(f"{kind}.{of}_mean", getattr(kf, f"{of}_mean", None), base, circular)
     if of == "x":
-        check_addition(f"{kind}.state_add", getattr(kf, "state_add", np.add), base, circular)
+        functions.check_addition(f"{kind}.state_add", getattr(kf, "state_add", np.add), base, circular)
     return circular
 
 
-def observation_slopes(function: VectorisedFunction, k: int, x: Array, step: int) -> Array:
+def observation_slopes(function: functions.VectorisedFunction, k: int, x: Array, step: int) -> Array:
     """Return the Jacobians of an observation of k entries at states (n, d), (n, k, d)."""
     return function(x).reshape(len(x), k, -1)
 
 
 def timed_transition(
-    fx: VectorisedFunction, unit: float, control_name: str | None, x: Array, dt: float, control: Any
+    fx: functions.VectorisedFunction, unit: float, control_name: str | None, x: Array, dt: float, control: Any
 ) -> Array:
     """Return the transition ``fx(x, dt)`` of states (n, d)."""
     if control is None:
@@ -261,10 +254,10 @@ def timed_transition(
 def linear_transition(F: Array, B: Array | None, x: Array, dt: float, control: Any) -> Array:
     """Return the transition ``F x + B u`` of states (n, d)."""
     if control is None:
-        return multiply(F, x)
+        return functions.multiply(F, x)
     if B is None:
         raise ValueError(f"control: expected None, as the filter has no B, got {short_repr(control)}")
-    return multiply(F, x) + np.ravel(B @ np.ravel(control))
+    return functions.multiply(F, x) + np.ravel(B @ np.ravel(control))
 
 
 class PredictX:

@@ -79,8 +79,7 @@ def _build_node(node: ast.expr, modules: Mapping[str, ModuleType]) -> Any:
             *path, name = _dotted_name(function)
             part = find_part(".".join(path), name, modules)
             return part(
-                *(_build_node(arg, modules) for arg in args),
-                **{str(k.arg): _build_node(k.value, modules) for k in keywords},
+                *(_build_node(arg, modules) for arg in args), **{str(k.arg): _build_node(k.value, modules) for k in keywords}
             )
     raise ValueError(f"expected calls, numbers, strings and lists, got {short_repr(ast.unparse(node))}")
 

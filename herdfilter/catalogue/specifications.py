@@ -215,9 +215,7 @@ def _catalogue_spec(name: str) -> FilterSpec:
 
 
 def resolve_filters(
-    filters: Filters,
-    own: Mapping[str, Mapping[str, Any]] | None = None,
-    imports: Imports | None = None,
+    filters: Filters, own: Mapping[str, Mapping[str, Any]] | None = None, imports: Imports | None = None
 ) -> dict[str, FilterFactory]:
     """Turn the `filters` argument of `compare` into factories by name, in the order given.
 

@@ -15,15 +15,7 @@ from herdfilter._repr import fields_in_line, summary_repr
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import Views
 from herdfilter.filters.series import Late, Reading, series
-from herdfilter.models.contract import (
-    Model,
-    check_state,
-    circular_dims,
-    require,
-    require_likelihood,
-    transition_mean,
-    transition_noise,
-)
+from herdfilter.models import contract
 from herdfilter.models.sensors import sensed, to_check
 
 CELLS_PER_SD = 4
@@ -111,12 +103,12 @@ class GridFilter:
     (True, True)
     """
 
-    def __init__(self, model: Model, lower: ArrayLike, upper: ArrayLike, points: int | Sequence[int]) -> None:
-        require(model, "GridFilter", ("transition_mean", "transition_covariance", "initial"))
-        require_likelihood(to_check(model), "GridFilter")
-        check_state(model, "GridFilter", "log_density")
-        if circular_dims(model):
-            raise ValueError(f"model: expected no angles in the state, got circular={circular_dims(model)}")
+    def __init__(self, model: contract.Model, lower: ArrayLike, upper: ArrayLike, points: int | Sequence[int]) -> None:
+        contract.require(model, "GridFilter", ("transition_mean", "transition_covariance", "initial"))
+        contract.require_likelihood(to_check(model), "GridFilter")
+        contract.check_state(model, "GridFilter", "log_density")
+        if contract.circular_dims(model):
+            raise ValueError(f"model: expected no angles in the state, got circular={contract.circular_dims(model)}")
         d = model.dim
         lower, upper = _corner("lower", lower, d), _corner("upper", upper, d)
         if not (lower < upper).all():
@@ -194,7 +186,7 @@ class GridFilter:
         """Return the probability of each grid point at the next step, (N,) -> (N,)."""
         from scipy import fft
 
-        Q = transition_noise(self.model, dt, step).matrix
+        Q = contract.transition_noise(self.model, dt, step).matrix
         cells = np.sqrt(max(np.linalg.eigvalsh(Q / np.outer(self.spacing, self.spacing))[0], 0.0))
         if cells < CELLS_PER_SD:
             raise ValueError(
@@ -203,7 +195,7 @@ class GridFilter:
             )
         reach = np.ceil(8 * np.sqrt(np.diagonal(Q)) / self.spacing).astype(int)  # else the noise wraps round
         padded = tuple(fft.next_fast_len(int(n), real=True) for n in self.shape + reach)
-        target = transition_mean(self.model, self.x, dt, control, step)
+        target = contract.transition_mean(self.model, self.x, dt, control, step)
         transform = fft.rfftn(self._deposit(mass, (target - self.lower) / self.spacing, padded))
         axes = [fft.fftfreq(n, h) for n, h in zip(padded, self.spacing, strict=True)]
         axes[-1] = fft.rfftfreq(padded[-1], self.spacing[-1])

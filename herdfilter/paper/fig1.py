@@ -10,17 +10,7 @@ import pandas as pd
 
 from herdfilter.discrepancy import energy_distance, herding_error, normalised_l2
 from herdfilter.mixture import GaussianMixture
-from herdfilter.paper.common import (
-    CHG,
-    KH,
-    NOT_STATED,
-    RANDOM,
-    SAMPLER_STYLES,
-    PaperFigure,
-    five_gaussians,
-    herding_samplers,
-    shade_density,
-)
+from herdfilter.paper import common
 from herdfilter.plotting.style import figures
 from herdfilter.points import Points
 from herdfilter.samplers import RandomSampling
@@ -30,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class HerdedPoints(PaperFigure):
+class HerdedPoints(common.PaperFigure):
     """Points of each sampler, and their errors beside the mean errors over `draws` random draws."""
 
     title: ClassVar[str] = "Fig. 1: points from a mixture of five Gaussians, sigma_k = 0.5"
@@ -43,12 +33,12 @@ class HerdedPoints(PaperFigure):
     @classmethod
     def compute(cls, seed: int = 0, quick: bool = False, n: int = 20) -> HerdedPoints:
         """Sample and measure; the random points shown are the first of many draws."""
-        mixture, draws = five_gaussians(), 10 if quick else 100
-        samplers = herding_samplers(cls.sigma_k)
-        points = {name: samplers[name].sample(mixture, n) for name in (KH, CHG)}
+        mixture, draws = common.five_gaussians(), 10 if quick else 100
+        samplers = common.herding_samplers(cls.sigma_k)
+        points = {name: samplers[name].sample(mixture, n) for name in (common.KH, common.CHG)}
         rng = np.random.default_rng(seed)
         random = [RandomSampling().sample(mixture, n, rng) for _ in range(draws)]
-        points[RANDOM] = random[0]
+        points[common.RANDOM] = random[0]
 
         def measure(p: Points) -> list[float]:
             return [
@@ -58,7 +48,7 @@ class HerdedPoints(PaperFigure):
             ]
 
         rows = {name: measure(p) for name, p in points.items()}
-        rows[f"{RANDOM}, mean of {draws}"] = np.mean([measure(p) for p in random], axis=0).tolist()
+        rows[f"{common.RANDOM}, mean of {draws}"] = np.mean([measure(p) for p in random], axis=0).tolist()
         columns = ["herding error", "normalised L2", "energy distance"]
         return cls(mixture, points, pd.DataFrame.from_dict(rows, orient="index", columns=columns))
 
@@ -69,8 +59,8 @@ class HerdedPoints(PaperFigure):
         with figures() as new:
             figure, axes = new(1, len(self.points), (9.6, 3.6))
             for ax, (name, points) in zip(axes.flat, self.points.items(), strict=True):
-                shade_density(ax, self.mixture, x, y)
-                style = SAMPLER_STYLES[name]
+                common.shade_density(ax, self.mixture, x, y)
+                style = common.SAMPLER_STYLES[name]
                 ax.plot(*points.x.T, style.marker, color=style.color, markersize=6.5, markeredgecolor="white")
                 ax.set_title(name, color=style.color, fontweight="bold")
                 error = float(self.errors["herding error"][name])
@@ -79,7 +69,7 @@ class HerdedPoints(PaperFigure):
 
     def table(self) -> pd.DataFrame:
         """Return the errors of each sampler's points."""
-        return self.errors.rename_axis("sampler").reset_index().assign(paper=NOT_STATED)
+        return self.errors.rename_axis("sampler").reset_index().assign(paper=common.NOT_STATED)
 
     def numbers(self) -> pd.DataFrame:
         """Return the points in the order in which they were found."""

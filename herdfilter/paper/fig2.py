@@ -12,17 +12,7 @@ from scipy.stats import multivariate_normal
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.paper.common import (
-    CHG,
-    DARK,
-    GREY,
-    NOT_STATED,
-    SAMPLER_STYLES,
-    PaperFigure,
-    five_gaussians,
-    herding_samplers,
-    shade_density,
-)
+from herdfilter.paper import common
 from herdfilter.plotting.style import figures
 
 if TYPE_CHECKING:
@@ -103,7 +93,7 @@ class WeightFunction:
 
 
 @dataclass(frozen=True, eq=False)
-class HerdingWeights(PaperFigure):
+class HerdingWeights(common.PaperFigure):
     """The function on a grid, its maximum, and the coordinate that the sampler chose."""
 
     title: ClassVar[str] = "Fig. 2: the herding weight function of one coordinate"
@@ -117,17 +107,17 @@ class HerdingWeights(PaperFigure):
     @classmethod
     def compute(cls, seed: int = 0, quick: bool = False, t: int = 19) -> HerdingWeights:
         """Take the first coordinate of point t + 1, sought from point t; nothing is random, so `seed` is not used."""
-        mixture = five_gaussians()
-        x = herding_samplers(cls.sigma_k)[CHG].sample(mixture, t + 1).x
+        mixture = common.five_gaussians()
+        x = common.herding_samplers(cls.sigma_k)[common.CHG].sample(mixture, t + 1).x
         function = WeightFunction(mixture, x[:t], x[t - 1], 0, cls.sigma_k)
         grid = np.linspace(-4, 13, 1701 if quick else 6801)
         return cls(function, grid, function.maximum(grid), float(x[t, 0]))
 
     def draw(self) -> Figure:
         """Draw the slice through the samples on the left, the function, its two terms and the weights on the right."""
-        f, colour, x = self.function, SAMPLER_STYLES[CHG].color, self.grid
+        f, colour, x = self.function, common.SAMPLER_STYLES[common.CHG].color, self.grid
         t, w, height, top = len(f.samples), f.weights, f.current[1], f(np.array([self.maximum]))[0]
-        star: Any = {"marker": "*", "color": DARK, "markersize": 13, "markeredgecolor": "white", "zorder": 5}
+        star: Any = {"marker": "*", "color": common.DARK, "markersize": 13, "markeredgecolor": "white", "zorder": 5}
         figure: Figure
         with figures() as new:
             figure, axes = new(2, 2, (10.0, 4.2), width_ratios=(1, 1.3), height_ratios=(3, 1))
@@ -135,9 +125,9 @@ class HerdingWeights(PaperFigure):
             for ax in axes[:, 0]:
                 ax.remove()
             left = figure.add_subplot(axes[0, 0].get_gridspec()[:, 0])  # over both rows
-            shade_density(left, f.mixture, np.linspace(-4, 13, 140), np.linspace(-3, 13.5, 140))
-            left.axhline(height, color=DARK, linewidth=1, linestyle="--")
-            left.annotate(f"slice\n$x_2$ = {height:.2f}", (12.9, height - 0.2), ha="right", va="top", color=DARK)
+            common.shade_density(left, f.mixture, np.linspace(-4, 13, 140), np.linspace(-3, 13.5, 140))
+            left.axhline(height, color=common.DARK, linewidth=1, linestyle="--")
+            left.annotate(f"slice\n$x_2$ = {height:.2f}", (12.9, height - 0.2), ha="right", va="top", color=common.DARK)
             left.scatter(
                 f.samples[:, 0],
                 f.samples[:, 1],
@@ -154,9 +144,9 @@ class HerdingWeights(PaperFigure):
             )
             right.plot(x, (t + 1) / t * f.expectation(x), color="#0072B2", label="conditional expectation")
             right.plot(x, f.kernel_sum(x), color=colour, label="kernel sum, subtracted")
-            right.plot(x, f(x), color=DARK, linewidth=2.2, label="herding weight function")
+            right.plot(x, f(x), color=common.DARK, linewidth=2.2, label="herding weight function")
             for ax in (right, below):
-                ax.axvline(self.maximum, color=GREY, linewidth=0.9, linestyle=":")
+                ax.axvline(self.maximum, color=common.GREY, linewidth=0.9, linestyle=":")
             right.plot(self.maximum, top, **star)
             right.set(
                 title=f"maximum at $x_1$ = {self.maximum:.4f}; the sampler's: {self.chosen:.4f}", ylabel="unit-peak kernel"
@@ -183,7 +173,7 @@ class HerdingWeights(PaperFigure):
             (f"x1 of the sampler's point {t + 1}", self.chosen),
             ("difference", abs(self.maximum - self.chosen)),
         ]
-        return pd.DataFrame(rows, columns=["quantity", "value"]).assign(paper=NOT_STATED)
+        return pd.DataFrame(rows, columns=["quantity", "value"]).assign(paper=common.NOT_STATED)
 
     def numbers(self) -> pd.DataFrame:
         """Return the function and its two terms on the grid."""

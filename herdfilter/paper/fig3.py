@@ -10,17 +10,7 @@ import pandas as pd
 
 from herdfilter._checks import Array
 from herdfilter.bandwidths import Bandwidth, kernel_covariance
-from herdfilter.paper.common import (
-    DARK,
-    GREY,
-    NOT_STATED,
-    RANDOM,
-    PaperFigure,
-    PrefixErrors,
-    draw_curve,
-    herding_samplers,
-    rotated_mixture,
-)
+from herdfilter.paper import common
 from herdfilter.plotting.style import figures, log_axis
 from herdfilter.samplers import RandomSampling
 
@@ -47,35 +37,35 @@ class MeanErrors:
 
 
 def _mean_errors(dim: int, bandwidth: Bandwidth, seed: int, n: int, mixtures: int, runs: int) -> MeanErrors:
-    samplers = herding_samplers(bandwidth)
-    sums: dict[str, Array] = {name: np.zeros((2, n)) for name in (*samplers, RANDOM)}
+    samplers = common.herding_samplers(bandwidth)
+    sums: dict[str, Array] = {name: np.zeros((2, n)) for name in (*samplers, common.RANDOM)}
     floor = 0.0
     for k in range(mixtures):
         rng = np.random.default_rng([seed, dim, k])
-        mixture = rotated_mixture(dim, rng)
-        errors = PrefixErrors(mixture, kernel_covariance(bandwidth, mixture, n))
+        mixture = common.rotated_mixture(dim, rng)
+        errors = common.PrefixErrors(mixture, kernel_covariance(bandwidth, mixture, n))
         floor += errors.floor / mixtures
         for name, sampler in samplers.items():
             sums[name] += np.array(errors(sampler.sample(mixture, n).x)) / mixtures
         for _ in range(runs):
             points = RandomSampling().sample(mixture, n, rng)
-            sums[RANDOM] += np.array(errors(points.x)) / (mixtures * runs)
+            sums[common.RANDOM] += np.array(errors(points.x)) / (mixtures * runs)
     herding, l2 = ({name: both[i] for name, both in sums.items()} for i in (0, 1))
     return MeanErrors(dim, bandwidth, herding, l2, floor)
 
 
 def _draw_rates(ax: Axes, curves: MeanErrors) -> None:
     """Draw the rates of herding at its best, t, and of random draws, the root of t, below the curves."""
-    n = len(curves.herding[RANDOM])
+    n = len(curves.herding[common.RANDOM])
     t = np.array([n // 10, n])
-    start = 0.3 / curves.herding[RANDOM][n // 10 - 1]
+    start = 0.3 / curves.herding[common.RANDOM][n // 10 - 1]
     for power, label, linestyle in ((1.0, "rate $t$", "-."), (0.5, r"rate $\sqrt{t}$", ":")):
         line = start * (t / t[0]) ** power
-        ax.plot(t, line, color=GREY, linewidth=1, linestyle=linestyle, zorder=0, label=label)
+        ax.plot(t, line, color=common.GREY, linewidth=1, linestyle=linestyle, zorder=0, label=label)
 
 
 @dataclass(frozen=True, eq=False)
-class ErrorCurves(PaperFigure):
+class ErrorCurves(common.PaperFigure):
     """Mean errors of every setting."""
 
     title: ClassVar[str] = "Fig. 3: herding error and L2 error against the number of points, random mixtures"
@@ -101,18 +91,18 @@ class ErrorCurves(PaperFigure):
             figure, axes = new(2, len(self.curves), (10.4, 6.4), sharex=True)
             for (above, below), curves in zip(axes.T, self.curves, strict=True):
                 for name, herding in curves.herding.items():
-                    draw_curve(above, 1 / herding, name)
-                    draw_curve(below, curves.l2[name], name)
+                    common.draw_curve(above, 1 / herding, name)
+                    common.draw_curve(below, curves.l2[name], name)
                 _draw_rates(above, curves)
                 log_axis(above, "y")
-                below.axhline(curves.floor, color=DARK, linewidth=1, linestyle="--", label="L2 floor")
+                below.axhline(curves.floor, color=common.DARK, linewidth=1, linestyle="--", label="L2 floor")
                 if curves.dim == 2:
                     log_axis(below, "y")
                 else:  # too little changes for a logarithmic scale
                     below.set(yscale="linear", ylim=(0, 2.05))
                 ends = [herding[-1] for herding in curves.herding.values()]
                 if max(ends) < 1.02 * min(ends):
-                    above.annotate("all four coincide", (0.5, 0.6), xycoords="axes fraction", ha="right", color=GREY)
+                    above.annotate("all four coincide", (0.5, 0.6), xycoords="axes fraction", ha="right", color=common.GREY)
                 above.set_title(curves.label)
                 below.set_xlabel("points t")
             axes[0, 0].set_ylabel("inverse herding error 1 / $E_t$")
@@ -141,7 +131,7 @@ class ErrorCurves(PaperFigure):
                         "L2 floor": curves.floor,
                     }
                 )
-        return pd.DataFrame(rows).assign(paper=NOT_STATED)
+        return pd.DataFrame(rows).assign(paper=common.NOT_STATED)
 
     def numbers(self) -> pd.DataFrame:
         """Return both errors of every sampler at every t."""

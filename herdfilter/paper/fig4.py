@@ -10,20 +10,7 @@ import pandas as pd
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.paper.common import (
-    CHG,
-    DARK,
-    NOT_STATED,
-    SAMPLER_STYLES,
-    SMOOTHED,
-    PaperFigure,
-    PrefixErrors,
-    broad_components,
-    draw_curve,
-    herding_samplers,
-    narrow_component,
-    shade_density,
-)
+from herdfilter.paper import common
 from herdfilter.plotting.style import figures, legend
 
 if TYPE_CHECKING:
@@ -43,8 +30,8 @@ class MixtureCase:
 
 
 def _herd_case(name: str, mixture: GaussianMixture, sigma_k: float, n: int) -> MixtureCase:
-    errors = PrefixErrors(mixture, sigma_k**2 * np.eye(2))
-    points = {who: sampler.sample(mixture, n).x for who, sampler in herding_samplers(sigma_k).items()}
+    errors = common.PrefixErrors(mixture, sigma_k**2 * np.eye(2))
+    points = {who: sampler.sample(mixture, n).x for who, sampler in common.herding_samplers(sigma_k).items()}
     curves = {who: errors(x) for who, x in points.items()}
     herding, l2 = ({who: c[k] for who, c in curves.items()} for k in (0, 1))
     return MixtureCase(name, mixture, points, herding, l2, errors.floor)
@@ -61,7 +48,7 @@ def spread_across_ridge(x: Array) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class ConvergingAndStalling(PaperFigure):
+class ConvergingAndStalling(common.PaperFigure):
     """Points and errors on both mixtures."""
 
     title: ClassVar[str] = "Fig. 4: a mixture on which the published recursion converges, and one on which it stalls"
@@ -77,7 +64,7 @@ class ConvergingAndStalling(PaperFigure):
         """Herd n points from both mixtures and measure all prefixes; nothing is random, so `seed` is not used."""
         if quick:
             n = 300
-        mixtures = zip(cls.stated, (broad_components(), narrow_component()), strict=True)
+        mixtures = zip(cls.stated, (common.broad_components(), common.narrow_component()), strict=True)
         return cls([_herd_case(name, mixture, cls.sigma_k, n) for name, mixture in mixtures])
 
     def draw(self) -> Figure:
@@ -86,17 +73,17 @@ class ConvergingAndStalling(PaperFigure):
         with figures() as new:
             figure, axes = new(len(self.cases), 4, (12.4, 3.0 * len(self.cases) + 0.7), width_ratios=(1, 1, 1.1, 1.1))
             for row, case in zip(axes, self.cases, strict=True):
-                for ax, name in zip(row[:2], (CHG, SMOOTHED), strict=True):
-                    shade_density(ax, case.mixture, np.linspace(-6.2, 6.9, 140), np.linspace(-6.4, 6.4, 140))
-                    ax.plot(*case.points[name][-self.shown :].T, ".", color=SAMPLER_STYLES[name].color, markersize=4)
-                    ax.set_title(name, color=SAMPLER_STYLES[name].color, fontweight="bold")
+                for ax, name in zip(row[:2], (common.CHG, common.SMOOTHED), strict=True):
+                    common.shade_density(ax, case.mixture, np.linspace(-6.2, 6.9, 140), np.linspace(-6.4, 6.4, 140))
+                    ax.plot(*case.points[name][-self.shown :].T, ".", color=common.SAMPLER_STYLES[name].color, markersize=4)
+                    ax.set_title(name, color=common.SAMPLER_STYLES[name].color, fontweight="bold")
                     ax.set(xticks=[], yticks=[])
                 row[0].set_ylabel(case.name, fontweight="bold")
                 for ax, curves, label in ((row[2], case.herding, "herding error"), (row[3], case.l2, "L2 error")):
                     for name, values in curves.items():
-                        draw_curve(ax, values, name)
+                        common.draw_curve(ax, values, name)
                     ax.set_title(label)
-                row[3].axhline(case.floor, color=DARK, linewidth=1, linestyle="--", label="L2 floor")
+                row[3].axhline(case.floor, color=common.DARK, linewidth=1, linestyle="--", label="L2 floor")
             for ax in axes[-1, 2:]:
                 ax.set_xlabel("points t")
             legend(figure, axes[0, 3])
@@ -119,7 +106,7 @@ class ConvergingAndStalling(PaperFigure):
                         f"L2 at {end}": case.l2[name][-1],
                         "L2 floor": case.floor,
                         "sd across": spread_across_ridge(case.points[name]) if case is self.cases[1] else np.nan,
-                        "paper": self.stated[case.name] if name == CHG else NOT_STATED,
+                        "paper": self.stated[case.name] if name == common.CHG else common.NOT_STATED,
                     }
                 )
         return pd.DataFrame(rows)

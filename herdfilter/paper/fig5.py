@@ -14,7 +14,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from herdfilter.mixture import GaussianMixture
-from herdfilter.paper.common import CHG, GREY, KH, SAMPLER_STYLES, SMOOTHED, PaperFigure, herding_samplers, rotated_mixture
+from herdfilter.paper import common
 from herdfilter.plotting.style import figures
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BFGS_TOLERANCE = 1e-5
 """Default of scipy: BFGS takes no step if no element of the gradient is larger."""
 
-PUBLISHED_COLUMNS = {KH: "kernel_herding", CHG: "continuous_herded_gibbs"}
+PUBLISHED_COLUMNS = {common.KH: "kernel_herding", common.CHG: "continuous_herded_gibbs"}
 
 
 def published_times() -> pd.DataFrame:
@@ -57,7 +57,7 @@ def idle_starts(mixture: GaussianMixture, sigma_k: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class TimePerPoint(PaperFigure):
+class TimePerPoint(common.PaperFigure):
     """Seconds per point, ours (dims x samplers) and the paper's, and the share of idle starts of a BFGS ascent."""
 
     title: ClassVar[str] = "Fig. 5: computing time per point against the dimension, sigma_k = 0.1"
@@ -75,13 +75,13 @@ class TimePerPoint(PaperFigure):
         """Time every sampler in every dimension: CPU time of one thread, compiled, median over mixtures and repeats."""
         if quick:
             dims, mixtures = (2, 5, 10), 2
-        samplers = herding_samplers(cls.sigma_k)
+        samplers = common.herding_samplers(cls.sigma_k)
         rows, idle = {}, {}
         with threadpool_limits(1):
             for sampler in samplers.values():
-                sampler.sample(rotated_mixture(2, np.random.default_rng(seed)), 3)  # compiles
+                sampler.sample(common.rotated_mixture(2, np.random.default_rng(seed)), 3)  # compiles
             for dim in dims:
-                targets = [rotated_mixture(dim, np.random.default_rng([seed, dim, k])) for k in range(mixtures)]
+                targets = [common.rotated_mixture(dim, np.random.default_rng([seed, dim, k])) for k in range(mixtures)]
                 rows[dim] = {
                     name: float(np.median([_median_seconds(partial(s.sample, p, n)) for p in targets])) / n
                     for name, s in samplers.items()
@@ -97,13 +97,13 @@ class TimePerPoint(PaperFigure):
             figure, axes = new(1, 1, (7.2, 4.8))
             ax = axes[0, 0]
             for name, column in PUBLISHED_COLUMNS.items():
-                style = SAMPLER_STYLES[name]
+                style = common.SAMPLER_STYLES[name]
                 ax.plot(
                     self.published.index, self.published[column], style.marker, linestyle="--", linewidth=1,
                     color=style.color, markerfacecolor="white", markersize=4, label=f"{name}: the paper",
                 )  # fmt: skip
-            for name in (KH, CHG, SMOOTHED):
-                ax.plot(self.ours.index, self.ours[name], label=f"{name}: here", **SAMPLER_STYLES[name].line)
+            for name in (common.KH, common.CHG, common.SMOOTHED):
+                ax.plot(self.ours.index, self.ours[name], label=f"{name}: here", **common.SAMPLER_STYLES[name].line)
             ax.set(yscale="log", xlabel="dimension d", ylabel="seconds per point", xlim=(0, 51.5))
             idle = self.idle[self.idle > 0.5]
             if len(idle):
@@ -112,7 +112,7 @@ class TimePerPoint(PaperFigure):
                     f"from d = {d} on most first ascents of the published\n"
                     "kernel herding end where they start (our mixtures)",
                     (d, self.published["kernel_herding"][d]), xytext=(13, 60), va="center",
-                    arrowprops={"arrowstyle": "-", "color": GREY}, color=GREY, fontsize="small",
+                    arrowprops={"arrowstyle": "-", "color": common.GREY}, color=common.GREY, fontsize="small",
                 )  # fmt: skip
             ax.set_ylim(top=150)
             figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3)
@@ -123,15 +123,15 @@ class TimePerPoint(PaperFigure):
         ours, paper = 1e6 * self.ours, self.published.loc[self.ours.index]
         columns: dict[str, object] = {
             "d": ours.index,
-            "KH\n(us)": ours[KH],
-            "CHG, as\npublished\n(us)": ours[CHG],
-            "CHG,\nsmoothed\n(us)": ours[SMOOTHED],
+            "KH\n(us)": ours[common.KH],
+            "CHG, as\npublished\n(us)": ours[common.CHG],
+            "CHG,\nsmoothed\n(us)": ours[common.SMOOTHED],
             "paper's KH:\nidle starts": [f"{100 * share:.0f} %" for share in self.idle],
         }
-        for name, short in ((KH, "KH"), (CHG, "CHG")):
+        for name, short in ((common.KH, "KH"), (common.CHG, "CHG")):
             ratio = 1e6 * paper[PUBLISHED_COLUMNS[name]] / ours[name]
             columns[f"{short}: paper\nover ours"] = (100 * (ratio / 100).round()).astype(int)
-        for name, short in ((KH, "KH"), (CHG, "CHG")):
+        for name, short in ((common.KH, "KH"), (common.CHG, "CHG")):
             columns[f"paper:\n{short} (s)"] = paper[PUBLISHED_COLUMNS[name]]
         return pd.DataFrame(columns)
 

@@ -18,18 +18,7 @@ from stonesoup.types.state import State
 
 from herdfilter._checks import Array, short_repr
 from herdfilter.adapters._functions import multiply, repeat_matrix
-from herdfilter.adapters.stone_soup.states import (
-    ANGLE_MODEL,
-    Duration,
-    ModelFunction,
-    adds_noise,
-    as_rows,
-    as_state,
-    circular_of_state,
-    initial_distribution,
-    is_linear,
-    method_function,
-)
+from herdfilter.adapters.stone_soup import states
 from herdfilter.models.sensors import Sensor
 
 NO_GAUSSIAN_NOISE = "cannot be converted: it has no covariance of additive Gaussian noise"
@@ -60,15 +49,15 @@ class StoneSoupModel:
         self.circular: tuple[int, ...] = ()
         self._noise: tuple[float, Array] = np.nan, np.empty((0, 0))  # time step, and matrix for it
         self._transition = self._noise
-        self._function: ModelFunction | None = None
-        if is_linear(transition_model):
+        self._function: states.ModelFunction | None = None
+        if states.is_linear(transition_model):
             self.transition_jacobian = self._jacobian
         else:
-            self._function = ModelFunction("transition_model", transition_model, **time_interval(1.0))
+            self._function = states.ModelFunction("transition_model", transition_model, **time_interval(1.0))
         if measurement_model is not None:
             vars(self).update(as_sensor(measurement_model, self.dim).functions)
         if prior is not None:
-            self.initial, self.circular = initial_distribution(prior, self.dim), circular_of_state(prior)
+            self.initial, self.circular = states.initial_distribution(prior, self.dim), states.circular_of_state(prior)
 
     def __repr__(self) -> str:
         parts = [self.transition_model, *([self.measurement_model] if self.measurement_model else [])]
@@ -80,7 +69,7 @@ class StoneSoupModel:
             raise TypeError("control: expected None, as Stone Soup's control models are not converted")
         if self._function is None:
             return multiply(self._matrix(dt), x)
-        return self._function(x, time_interval=Duration(dt))
+        return self._function(x, time_interval=states.Duration(dt))
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the transition's noise over `dt` seconds, (d, d)."""
@@ -98,9 +87,9 @@ class StoneSoupModel:
         return repeat_matrix(self._matrix(dt), x)
 
 
-def time_interval(dt: float) -> dict[str, Duration]:
+def time_interval(dt: float) -> dict[str, states.Duration]:
     """Return a time step in seconds as the argument that Stone Soup's transition models take."""
-    return {"time_interval": Duration(dt)}
+    return {"time_interval": states.Duration(dt)}
 
 
 def check_transition_model(model: Any) -> None:
@@ -112,9 +101,9 @@ def check_transition_model(model: Any) -> None:
         )
     noise_covariance("transition_model", model, **time_interval(1.0))
     label = f"transition_model: {type(model).__name__} cannot be converted: expected"
-    if method_function(model, "rvs") is not GaussianModel.rvs:
+    if states.method_function(model, "rvs") is not GaussianModel.rvs:
         raise TypeError(f"{label} noise that is Gaussian with its covar, got a rvs of its own")
-    if not is_linear(model) and not adds_noise(model, **time_interval(1.0)):
+    if not states.is_linear(model) and not states.adds_noise(model, **time_interval(1.0)):
         raise TypeError(f"{label} a function that adds the noise, got one that does something else with it")
 
 
@@ -210,10 +199,10 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
         if weigh is None or not isinstance(model, GaussianModel):
             raise
         return Sensor(None, None, log_likelihood=weigh)
-    if is_linear(model):
+    if states.is_linear(model):
         matrix = np.asarray(model.matrix(), dtype=np.float64)
         return Sensor(partial(multiply, matrix), noise, log_likelihood=weigh, jacobian=partial(repeat_matrix, matrix))
-    function = ModelFunction("measurement_model", model)
+    function = states.ModelFunction("measurement_model", model)
     return Sensor(function, noise, function.circular, log_likelihood=weigh)
 
 
@@ -224,17 +213,17 @@ def measurement_model_hint(model: Any) -> str:
 
 def has_gaussian_likelihood(model: Any) -> bool:
     """Return True if a model's likelihood is the Gaussian density of its function and covariance."""
-    known = [GaussianModel.logpdf, getattr(ANGLE_MODEL, "logpdf", None)]
-    return method_function(model, "pdf") is GaussianModel.pdf and method_function(model, "logpdf") in known
+    known = [GaussianModel.logpdf, getattr(states.ANGLE_MODEL, "logpdf", None)]
+    return states.method_function(model, "pdf") is GaussianModel.pdf and states.method_function(model, "logpdf") in known
 
 
 def own_log_likelihood(model: MeasurementModel, z: Array, x: Array) -> Array:
     """Return a model's own log-likelihood of states (n, d), (n,)."""
     detection = State(StateVector(z))
     with np.errstate(divide="ignore"):
-        values = np.ravel(model.logpdf(detection, as_state(x)))
+        values = np.ravel(model.logpdf(detection, states.as_state(x)))
         if len(values) != len(x):  # it takes one state at a time
-            values = np.ravel([model.logpdf(detection, as_state(row[None])) for row in x])
+            values = np.ravel([model.logpdf(detection, states.as_state(row[None])) for row in x])
     return values.astype(np.float64)
 
 
@@ -273,7 +262,7 @@ def readings(
         model = measurement_model_of(detection, measurement_model)
         if id(model) not in known:
             known[id(model)] = model, as_sensor(model)
-        found.append((detection.timestamp, known[id(model)][1], as_rows(detection.state_vector)[0]))
+        found.append((detection.timestamp, known[id(model)][1], states.as_rows(detection.state_vector)[0]))
     return found
 
 

@@ -18,23 +18,9 @@ from stonesoup.types.prediction import Prediction
 from stonesoup.types.state import ParticleState
 
 from herdfilter._checks import Array, as_fraction, as_generator, check_count, short_repr
+from herdfilter.adapters.stone_soup import states
 from herdfilter.adapters.stone_soup.models import StoneSoupModel, check_transition_model, measurement_model_of
-from herdfilter.adapters.stone_soup.states import (
-    as_rows,
-    as_state_vectors,
-    circular_of_state,
-    class_key,
-    particle_state,
-    particles_of_state,
-)
-from herdfilter.filters import (
-    AutomaticProposal,
-    Observation,
-    Particles,
-    Resampling,
-    SystematicResampling,
-    Transition,
-)
+from herdfilter.filters import AutomaticProposal, Observation, Particles, Resampling, SystematicResampling, Transition
 from herdfilter.filters.particles import check_particles
 from herdfilter.filters.proposals import Proposal
 from herdfilter.filters.proposals.base import check_part
@@ -108,7 +94,7 @@ class HerdfilterProposal(TheirProposal):
         particles = self.proposal.initial(model, count, self._rng)
         check_particles(particles, self.proposal, "initial", (count, model.dim))
         return ParticleState(
-            as_state_vectors(particles.x, prior), log_weight=particles.log_weights, timestamp=prior.timestamp
+            states.as_state_vectors(particles.x, prior), log_weight=particles.log_weights, timestamp=prior.timestamp
         )
 
     def rvs(
@@ -132,14 +118,14 @@ class HerdfilterProposal(TheirProposal):
         """
         if kwargs.get("control_input") is not None:
             raise TypeError("control_input: expected None, as Stone Soup's control models are not converted")
-        prior = particle_state("prior", prior)
+        prior = states.particle_state("prior", prior)
         measurement = None if isinstance(measurement, MissedDetection) else measurement
         time, dt = _prediction_time(prior, measurement, time_interval)
         detection = measurement if self.proposal.uses.observation else None
-        start, total = particles_of_state(prior)
+        start, total = states.particles_of_state(prior)
         sensor = None if detection is None else measurement_model_of(detection, self.measurement_model)
         model = StoneSoupModel(self.transition_model, sensor)  # as it is now
-        model.circular = circular_of_state(prior)
+        model.circular = states.circular_of_state(prior)
         if model.dim != prior.ndim:
             raise ValueError(
                 f"prior: expected {model.dim} dimensions, as {type(self.transition_model).__name__} has, got {prior.ndim}"
@@ -153,7 +139,7 @@ class HerdfilterProposal(TheirProposal):
         prediction = Prediction.from_state(
             prior,
             parent=prior if still or not self.proposal.uses.weights else None,
-            state_vector=as_state_vectors(moved.x, prior),
+            state_vector=states.as_state_vectors(moved.x, prior),
             log_weight=moved.log_weights + total,
             timestamp=time,
             transition_model=self.transition_model,
@@ -165,12 +151,14 @@ class HerdfilterProposal(TheirProposal):
     def _propose(self, transition: Transition, start: Particles, detection: Detection | None) -> Particles:
         """Return new particles, their weights divided by the likelihood; a proposal checks models of other classes first."""
         model, shape = transition.model, start.x.shape
-        made_of = tuple(class_key(part) for part in (model.transition_model, model.measurement_model) if part is not None)
+        made_of = tuple(
+            states.class_key(part) for part in (model.transition_model, model.measurement_model) if part is not None
+        )
         if self._checked.get(made_of) is not self.proposal:
             self.proposal.check(to_check(model))
             self._checked[made_of] = self.proposal
         if detection is not None:
-            observation = RemembersLikelihood.read(model, as_rows(detection.state_vector)[0], transition.step)
+            observation = RemembersLikelihood.read(model, states.as_rows(detection.state_vector)[0], transition.step)
             if isinstance(observation, RemembersLikelihood):
                 guided = self.proposal.propose(transition, start, self._rng, observation)
                 without = observation.taken_from(check_particles(guided, self.proposal, "propose", shape))
@@ -279,21 +267,21 @@ class HerdfilterResampler(TheirResampler):
         if isinstance(particles, list) and particles and isinstance(particles[0], Particle):
             particles = ParticleState(None, particle_list=particles)
         copies = isinstance(self.resampling, CopyingResampling)
-        state = particle_state("particles", particles, plain=not copies)
+        state = states.particle_state("particles", particles, plain=not copies)
         n = len(state)
         if nparts not in (None, n):
             raise ValueError(
                 f"nparts: expected None or the number of particles, {n}, got {short_repr(nparts)}; a SystematicResampler of "
                 "Stone Soup changes their number"
             )
-        weighted, _ = particles_of_state(state)
+        weighted, _ = states.particles_of_state(state)
         if weighted.ess >= (1 - 1e-9) * self.resample_below * n:
             return state
         if copies:
             chosen = state[self.resampling.ancestors(weighted.weights, self._rng)]
             chosen.log_weight = np.full(n, -np.log(n))
             return chosen
-        new = self.resampling.resample(weighted, self._rng, circular_of_state(state))
+        new = self.resampling.resample(weighted, self._rng, states.circular_of_state(state))
         return type(state).from_state(
-            state, state_vector=as_state_vectors(new.x, state), log_weight=new.log_weights, parent=None
+            state, state_vector=states.as_state_vectors(new.x, state), log_weight=new.log_weights, parent=None
         )

@@ -17,15 +17,7 @@ from herdfilter.filters.kalman.gaussian import GaussianBelief
 from herdfilter.filters.kalman.gaussian_filters import UnscentedKalmanFilter
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
-from herdfilter.models.contract import (
-    ADDITIVE,
-    OBSERVED,
-    Model,
-    check_state,
-    circular_dims,
-    require,
-    sample_initial,
-)
+from herdfilter.models import contract
 from herdfilter.models.sensors import to_check
 
 
@@ -84,17 +76,17 @@ class DaumHuangFilter(KalmanFilter):
 
     def __init__(
         self,
-        model: Model,
+        model: contract.Model,
         n_particles: int = 100,
         rng: np.random.Generator | int | None = None,
         local: bool = False,
-        kalman: Callable[[Model], KalmanFilter] = UnscentedKalmanFilter,
+        kalman: Callable[[contract.Model], KalmanFilter] = UnscentedKalmanFilter,
         flow_steps: int = 29,
     ) -> None:
         user = "DaumHuangFilter"
-        check_state(model, user, "sample", "mean", "covariance")
-        require(model, user, ADDITIVE, ("transition", "noise_dim"))
-        require(to_check(model), user, OBSERVED)
+        contract.check_state(model, user, "sample", "mean", "covariance")
+        contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"))
+        contract.require(to_check(model), user, contract.OBSERVED)
         self.n_particles = check_count("n_particles", n_particles, minimum=2)
         self.rng = as_generator(rng)
         check_flags(local=local)
@@ -103,8 +95,8 @@ class DaumHuangFilter(KalmanFilter):
         gaussian = getattr(kalman(model), "belief", None) if callable(kalman) else None
         if not isinstance(gaussian, GaussianBelief):
             raise TypeError(f"kalman: expected a filter such as UnscentedKalmanFilter, got {kalman!r}")
-        members = sample_initial(model, self.n_particles, self.rng)
-        super().__init__(model, FlowEnsemble(members, circular_dims(model), self.rng, gaussian, self.local, times))
+        members = contract.sample_initial(model, self.n_particles, self.rng)
+        super().__init__(model, FlowEnsemble(members, contract.circular_dims(model), self.rng, gaussian, self.local, times))
 
     @property
     def particles(self) -> Array:

@@ -9,14 +9,7 @@ from herdfilter._checks import Array, as_array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.update import inverse_factor
 from herdfilter.filters.observation import Observation
-from herdfilter.models.contract import (
-    VectorFunction,
-    central_differences,
-    circular_dims,
-    observation_mean,
-    observation_noise,
-    takes_state,
-)
+from herdfilter.models import contract
 
 
 def pseudo_times(steps: int, ratio: float = 1.2) -> Array:
@@ -91,10 +84,10 @@ class ExactFlow:
     def __init__(self, observation: Observation, times: Array) -> None:
         self.observation, self.times = observation, times
         self._whitenings: Array | None = None  # None if the noise depends on the state
-        if not takes_state(observation.model):
+        if not contract.takes_state(observation.model):
             size = np.shape(observation.model.observation_covariance(observation.step))[:1]
             observation.expect(size or (1,), "observation_covariance")
-            noise = observation_noise(observation.model, len(observation.vector), observation.step).matrix
+            noise = contract.observation_noise(observation.model, len(observation.vector), observation.step).matrix
             self._whitenings = inverse_factor(observation.part(noise)[None], observation.step)
 
     def migrate(self, covariance: Array, *movers: tuple[Array, Array]) -> tuple[list[Array], Array]:
@@ -136,7 +129,7 @@ class ExactFlow:
         residuals, slopes = self._differentiate(x, scale)
         whitenings = self._whitenings
         if whitenings is None:
-            states = wrap_angles(x, circular_dims(self.observation.model))
+            states = wrap_angles(x, contract.circular_dims(self.observation.model))
             whitenings = inverse_factor(self.observation.noises(states), self.observation.step)
         if len(whitenings) == 1:
             return residuals @ whitenings[0].T, whitenings[0] @ slopes
@@ -145,15 +138,17 @@ class ExactFlow:
     def _differentiate(self, x: Array, scale: Array) -> tuple[Array, Array]:
         """Return residuals (m, kept) and slopes (m, kept, d) at m states, by the model or central differences."""
         observation, model, step = self.observation, self.observation.model, self.observation.step
-        circular, jacobian = circular_dims(model), getattr(model, "observation_jacobian", None)
+        circular, jacobian = contract.circular_dims(model), getattr(model, "observation_jacobian", None)
 
         def values(states: Array) -> Array:
-            means = observation_mean(model, wrap_angles(states, circular), step)
+            means = contract.observation_mean(model, wrap_angles(states, circular), step)
             observation.expect(means.shape[1:], "observation_mean")
             return means
 
         if jacobian is None:
-            means, slopes = central_differences(VectorFunction(values, lambda _: observation.circular), x, scale[None])
+            means, slopes = contract.central_differences(
+                contract.VectorFunction(values, lambda _: observation.circular), x, scale[None]
+            )
         else:
             means, states = values(x), wrap_angles(x, circular)
             slopes = as_array("observation_jacobian", jacobian(states, step), (*means.shape, x.shape[1]))

@@ -15,19 +15,7 @@ from herdfilter.filters.kalman.update import finite_part, inverse_factor
 from herdfilter.filters.observation import Observation, predicted_moments
 from herdfilter.filters.resampling.base import picked
 from herdfilter.filters.transition import Transition
-from herdfilter.models.contract import (
-    ADDITIVE,
-    OBSERVED,
-    Model,
-    check_state,
-    circular_dims,
-    correlated,
-    observation_circular,
-    observation_covariances,
-    observation_mean,
-    require,
-    sample_initial,
-)
+from herdfilter.models import contract
 from herdfilter.models.sensors import to_check
 
 
@@ -68,15 +56,15 @@ class EnsembleKalmanFilter(KalmanFilter):
 
     belief: Ensemble
 
-    def __init__(self, model: Model, n_particles: int = 100, rng: np.random.Generator | int | None = None) -> None:
+    def __init__(self, model: contract.Model, n_particles: int = 100, rng: np.random.Generator | int | None = None) -> None:
         user = "EnsembleKalmanFilter"
-        check_state(model, user, "sample")
-        require(model, user, ADDITIVE, ("transition", "noise_dim"), ("sample_transition",))
-        require(to_check(model), user, OBSERVED)
+        contract.check_state(model, user, "sample")
+        contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"), ("sample_transition",))
+        contract.require(to_check(model), user, contract.OBSERVED)
         self.n_particles = check_count("n_particles", n_particles, minimum=2)
         self.rng = as_generator(rng)
-        members = sample_initial(model, self.n_particles, self.rng)
-        super().__init__(model, Ensemble(members, circular_dims(model), self.rng))
+        members = contract.sample_initial(model, self.n_particles, self.rng)
+        super().__init__(model, Ensemble(members, contract.circular_dims(model), self.rng))
 
     @property
     def particles(self) -> Array:
@@ -122,16 +110,18 @@ class Ensemble:
     def update(self, observation: Observation) -> tuple[Self, float]:
         """Correct each member towards the observation, with noise of its own."""
         n = len(self.members)
-        means = observation_mean(observation.model, self.members, observation.step)
-        means = _unwrap_evenly(means, observation_circular(observation.model, means.shape[1]))
+        means = contract.observation_mean(observation.model, self.members, observation.step)
+        means = _unwrap_evenly(means, contract.observation_circular(observation.model, means.shape[1]))
         predicted = means.mean(axis=0)
         spread = (means - predicted) / (n - 1)
         cross = self._centred_members().T @ spread
-        noises = observation_covariances(observation.model, self.members, len(predicted), observation.step)
+        noises = contract.observation_covariances(observation.model, self.members, len(predicted), observation.step)
         covariance = (means - predicted).T @ spread + noises.mean(axis=0)
         observed, cross = finite_part(observation, predicted[None], covariance[None], cross[None])
         whitening = inverse_factor(observed, observation.step)
-        noise = correlated(self.rng.standard_normal((n, len(observation.observed_entries))), observation.part(noises))
+        noise = contract.correlated(
+            self.rng.standard_normal((n, len(observation.observed_entries))), observation.part(noises)
+        )
         residuals = observation.residuals(means) + noise
         corrections = (residuals[None] @ whitening.transpose(0, 2, 1) @ (whitening @ cross.transpose(0, 2, 1)))[0]
         white = (whitening @ observation.residuals(predicted[None])[:, :, None])[0, :, 0]
@@ -140,7 +130,7 @@ class Ensemble:
         members = wrap_angles(self.members + corrections, self.circular)
         return replace(self, members=members), float(log_density)
 
-    def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
+    def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
         """Return mean (k,) and covariance (k, k) of the observation that the members predict, its noise included."""
         n = len(self.members)
         mean, covariance, noise = predicted_moments(model, self.members, np.full(n, 1 / n), step)

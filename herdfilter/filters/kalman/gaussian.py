@@ -16,23 +16,7 @@ from herdfilter.filters.kalman.update import data_association, finite_part, upda
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import (
-    ADDITIVE,
-    OBSERVED,
-    Model,
-    VectorFunction,
-    check_state,
-    circular_dims,
-    has,
-    has_scans,
-    observation_circular,
-    observation_covariances,
-    observation_mean,
-    read_covariance,
-    read_rows,
-    require,
-    takes_state,
-)
+from herdfilter.models import contract
 from herdfilter.models.sensors import to_check
 
 RELATIVE_TOLERANCE = 1e-8
@@ -51,17 +35,17 @@ class GaussianBelief:
     __repr__ = fields_in_line
 
     @classmethod
-    def initial(cls, model: Model, user: str, rule: MomentRule) -> GaussianBelief:
+    def initial(cls, model: contract.Model, user: str, rule: MomentRule) -> GaussianBelief:
         """Start from the moments of the model's initial distribution, after checking what the model has."""
-        check_state(model, user, "mean", "covariance")
-        require(model, user, ADDITIVE, ("transition", "noise_dim"))
-        require(to_check(model), user, OBSERVED)
-        start, circular = model.initial, circular_dims(model)
+        contract.check_state(model, user, "mean", "covariance")
+        contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"))
+        contract.require(to_check(model), user, contract.OBSERVED)
+        start, circular = model.initial, contract.circular_dims(model)
         if circular and isinstance(start, GaussianMixture):
             means = unwrap_angles(start.means, start.weights, circular)
             start = GaussianMixture.unchecked(start.weights, means, start.distinct_covariances)
-        mean = read_rows("initial.mean", start.mean, (model.dim,), 0)
-        return cls(mean, read_covariance("initial.covariance", start.covariance, model.dim, 0).matrix.copy(), rule)
+        mean = contract.read_rows("initial.mean", start.mean, (model.dim,), 0)
+        return cls(mean, contract.read_covariance("initial.covariance", start.covariance, model.dim, 0).matrix.copy(), rule)
 
     def predict(self, transition: Transition) -> GaussianBelief:
         """Predict as Kalman, angles wrapped."""
@@ -71,8 +55,8 @@ class GaussianBelief:
     def update(self, observation: Observation) -> tuple[GaussianBelief, float]:
         """Kalman's update, angles wrapped; by probabilistic data association if the observation is a scan."""
         given = self.mean[None], self.covariance[None]
-        circular = circular_dims(observation.model)
-        if has_scans(observation.model):
+        circular = contract.circular_dims(observation.model)
+        if contract.has_scans(observation.model):
             moments = observation_moments(observation.model, *given, self.rule, observation.step)
             mean, after, evidence = data_association(observation, self.mean, self.covariance, *(part[0] for part in moments))
             covariances = definite(after[None], self.covariance, observation.step, "updated")
@@ -80,7 +64,7 @@ class GaussianBelief:
         means, covariances, log_densities = update_gaussians(observation, *given, self.rule)
         return GaussianBelief(wrap_angles(means[0], circular), covariances[0], self.rule), float(log_densities[0])
 
-    def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
+    def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
         """Return mean (k,) and covariance (k, k) of the observation, its noise included."""
         given = self.mean[None], self.covariance[None]
         means, covariances, _ = observation_moments(model, *given, self.rule, step)
@@ -102,9 +86,9 @@ def predict_gaussians(transition: Transition, means: Array, covariances: Array, 
     covariances (K, d, d), and covariances (K, d, d) of each state with the next.
     """
     d, circular, step = transition.model.dim, transition.circular, transition.step
-    if has(transition.model, ADDITIVE):
+    if contract.has(transition.model, contract.ADDITIVE):
         jacobian = getattr(transition.model, "transition_jacobian", None)
-        function = VectorFunction(
+        function = contract.VectorFunction(
             lambda x: transition.mean(transition.wrapped(x)),
             lambda _: circular,
             jacobian and (lambda x: jacobian(transition.wrapped(x), transition.dt, transition.control, step)),
@@ -112,7 +96,9 @@ def predict_gaussians(transition: Transition, means: Array, covariances: Array, 
         means, covariances, cross = moments_by(rule, function, means, covariances)
         covariances = covariances + transition.covariance
     else:
-        function = VectorFunction(lambda x: transition.propagate(transition.wrapped(x[:, :d]), x[:, d:]), lambda _: circular)
+        function = contract.VectorFunction(
+            lambda x: transition.propagate(transition.wrapped(x[:, :d]), x[:, d:]), lambda _: circular
+        )
         noises = transition.noise_dim
         joint = np.zeros((len(covariances), d + noises, d + noises))
         joint[:, :d, :d], joint[:, d:, d:] = covariances, np.eye(noises)
@@ -141,13 +127,13 @@ def update_gaussians(observation: Observation, means: Array, covariances: Array,
     return moved, shrunk if regular else definite(shrunk, covariances, step, "updated"), log_densities
 
 
-def observation_moments(model: Model, means: Array, covariances: Array, rule: MomentRule, step: int) -> Moments:
+def observation_moments(model: contract.Model, means: Array, covariances: Array, rule: MomentRule, step: int) -> Moments:
     """Return moments of the observation by each N(means[i], covariances[i]), its noise included; see `MomentRule`."""
-    circular = circular_dims(model)
+    circular = contract.circular_dims(model)
     jacobian = getattr(model, "observation_jacobian", None)
-    function = VectorFunction(
-        lambda x: observation_mean(model, wrap_angles(x, circular), step),
-        lambda size: observation_circular(model, size),
+    function = contract.VectorFunction(
+        lambda x: contract.observation_mean(model, wrap_angles(x, circular), step),
+        lambda size: contract.observation_circular(model, size),
         jacobian and (lambda x: jacobian(wrap_angles(x, circular), step)),
     )
     predicted, spread, cross = moments_by(rule, function, means, covariances)
@@ -155,20 +141,22 @@ def observation_moments(model: Model, means: Array, covariances: Array, rule: Mo
     return predicted, spread + noise, cross
 
 
-def _expected_noise(model: Model, means: Array, covariances: Array, rule: MomentRule, size: int, step: int) -> Array:
+def _expected_noise(
+    model: contract.Model, means: Array, covariances: Array, rule: MomentRule, size: int, step: int
+) -> Array:
     """Return the covariance of the observation's noise, expected over each Gaussian, (K or 1, size, size).
 
     By the law of total covariance the noise adds that to the covariance of the observation.
     """
-    if not takes_state(model):
-        return observation_covariances(model, means, size, step)
-    circular = circular_dims(model)
+    if not contract.takes_state(model):
+        return contract.observation_covariances(model, means, size, step)
+    circular = contract.circular_dims(model)
 
     def entries(x: Array) -> Array:
-        noises = observation_covariances(model, wrap_angles(x, circular), size, step)
+        noises = contract.observation_covariances(model, wrap_angles(x, circular), size, step)
         return np.broadcast_to(noises, (len(x), size, size)).reshape(len(x), -1)
 
-    function = VectorFunction(entries, lambda _: ())
+    function = contract.VectorFunction(entries, lambda _: ())
     mean = getattr(rule, "mean", None)
     expected = mean(function, means, covariances) if mean else moments_by(rule, function, means, covariances)[0]
     return expected.reshape(-1, size, size)
@@ -199,7 +187,7 @@ def definite(covariances: Array, before: Array, step: int, what: str) -> Array:
 
 
 def kalman_mixture(
-    model: Model, prediction: GaussianMixture, z: Array, step: int, rule: str | MomentRule = "unscented"
+    model: contract.Model, prediction: GaussianMixture, z: Array, step: int, rule: str | MomentRule = "unscented"
 ) -> tuple[GaussianMixture, float]:
     """Return the posterior of a Gaussian mixture, each component updated as by a Kalman filter of its own.
 

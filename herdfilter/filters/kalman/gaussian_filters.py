@@ -91,9 +91,7 @@ class UnscentedKalmanFilter(KalmanFilter):
 
     def __init__(self, model: Model, alpha: float = 1.0, beta: float = 0.0, kappa: float = 1.0) -> None:
         points = ScaledSigmaPoints(
-            as_positive("alpha", alpha),
-            float(as_array("beta", beta, ())),
-            float(as_array("kappa", kappa, ())),
+            as_positive("alpha", alpha), float(as_array("beta", beta, ())), float(as_array("kappa", kappa, ()))
         )
         super().__init__(model, GaussianBelief.initial(model, "UnscentedKalmanFilter", PointRule(points)))
         points(model.dim)  # names a kappa that is out of range here and now
