@@ -1,4 +1,4 @@
-"""Many targets: trackers whose tracks hold any filter, where targets appear, and distances between sets of targets."""
+"""Tracking of many targets: trackers whose tracks hold any filter, births, and distances between sets of targets."""
 
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements
 from herdfilter.tracking.lmb import LMBTracker

@@ -18,10 +18,10 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, observation_circular, require
 
 MAX_ITERATIONS = 20
-"""Most linearisations of an observation about the result of its update."""
+"""Most iterations of the extended Kalman update."""
 
 SMALLEST_CHANGE = 1e-16
-"""The iteration stops after a smaller squared change, in standard deviations of the prior."""
+"""Squared change at which the iteration stops, in standard deviations of the prior."""
 
 
 def as_probability(name: str, value: float) -> float:
@@ -38,7 +38,7 @@ class Birth:
     probability : float
         Probability that a target appears there within a time of 1.
     initial : GaussianMixture
-        Distribution of its state at the step at which it appears.
+        Distribution of its state at that step.
 
     Raises
     ------
@@ -47,12 +47,10 @@ class Birth:
 
     Examples
     --------
-    A target comes through this gate in 2 % of the steps, or in 18 % of the intervals of ten steps.
+    A target comes through this gate in 2 % of the steps.
 
     >>> gate = hf.GaussianMixture([1.0], [[0.0, 0.0]], np.diag([1.0, 4.0]))
     >>> birth = hf.tracking.Birth(0.02, gate)
-    >>> round(birth.within(10.0).probability, 4), round(1 - 0.98**10, 4)
-    (0.1829, 0.1829)
     """
 
     probability: float
@@ -72,9 +70,9 @@ class Birth:
 
 
 class UnexplainedDetections(NamedTuple):
-    """The detections z (k, m) of a scan, each with its probability (k,) that it is of no track."""
+    """The detections z (k, m) of a scan, their observation model, and the probabilities (k,) that they are of no track."""
 
-    model: Model  # that gives their mean and covariance
+    model: Model
     z: Array
     probabilities: Array
 
@@ -84,21 +82,21 @@ class BirthFromMeasurements:
     r"""Births at detections that belong to no track (Reuter, Vo, Vo and Dietmayer 2014, section IV-B).
 
     A detection that belongs to tracks with probability u starts a track at the next step, with the probability of existence
-    :math:`\min(r_{max}, \lambda (1 - u) / \sum (1 - u))`. Its state is the posterior of `prior` given the detection, by an
-    iterated extended Kalman update (Bell and Cathey 1993), and then moves as all states do.
+    :math:`\min(r_{max}, \lambda (1 - u) / \sum (1 - u))`. The distribution of its state is `prior`, updated with the
+    detection by an iterated extended Kalman update (Bell and Cathey 1993), and predicted to the next step.
 
     Parameters
     ----------
     prior : GaussianMixture
-        One component: the distribution of a new target's state without the detection. It is wide in the entries that a
-        detection shows, and has the spread of real targets in the others, such as velocities.
+        One component: the distribution of a new target's state before the detection. It is wide in the observed entries, and
+        has the spread of real targets in the others, such as velocities.
     expected : float
         Mean number lambda of births in a time of 1.
     most : float
         Largest probability of existence of a new track.
     state : callable, optional
-        ``(k, m) -> (k, d)``: states to start the iteration from, such as the positions that range and bearing point to.
-        The mean of the prior unless given.
+        ``(k, m) -> (k, d)``: states from which the iteration starts, by default the mean of the prior. For ranges and
+        bearings, give the positions they stand for.
 
     Raises
     ------
@@ -107,8 +105,7 @@ class BirthFromMeasurements:
 
     Examples
     --------
-    A radar at the origin detects a target 1 km due north. Its position is then known to some metres, its velocity and turn
-    rate as in the prior.
+    A radar at the origin detects a target 1 km due north: its position is known to some metres, its velocity is not.
 
     >>> model = hf.models.WithClutter(hf.models.CoordinatedTurn(), 0.9, clutter_density=1e-4)
     >>> prior = hf.GaussianMixture([1.0], [[0.0] * 5], np.diag([2000.0, 100.0, 2000.0, 100.0, 0.05]) ** 2)

@@ -39,10 +39,10 @@ _log = logging.getLogger(__name__)
 class LMBTracker:
     r"""Labelled multi-Bernoulli tracker (Reuter, Vo, Vo and Dietmayer 2014), whose tracks hold any filter of the catalogue.
 
-    Every track is a target that exists with some probability, and a filter that holds the density of its state. At a scan
-    a copy of a track's filter is updated with each detection in its gate. The evidence of that update is the detection's
-    weight in the association of detections to tracks. The probabilities of the associations give the track's new
-    probability of existence, and the weights with which the copies are combined to one filter.
+    Every track has a probability of existence, and a filter for its state. At a scan, a copy of the filter is updated with
+    each detection in the track's gate. The evidence of that update is the detection's weight in the association. The
+    marginals of the association give the new probability of existence, and the weights with which the copies are combined
+    to one filter.
 
     Parameters
     ----------
@@ -53,14 +53,14 @@ class LMBTracker:
     survival_probability : float
         Probability that a target still exists after a time of 1.
     association : str or object
-        Method of `herdfilter.association`, such as ``HerdedGibbs()``. By default exact, and belief propagation for clusters
-        of too many tracks.
+        Method of `herdfilter.association`, such as ``HerdedGibbs()``. By default exact, and belief propagation for large
+        clusters.
     filter : str or callable
         Name in the catalogue, or ``(model, n_particles, rng)`` -> a filter.
     n_particles : int
         Particles of each track, if its filter has any.
     rng : numpy.random.Generator or int, optional
-        Source of the random draws of tracks and of the association, if they draw any.
+        Source of the random draws of tracks and of the association.
     initial : sequence of Birth
         Targets at step 0, with their probabilities of existence.
     report : float
@@ -70,8 +70,8 @@ class LMBTracker:
     max_tracks : int
         Largest number of tracks after a scan; the most probable ones stay.
     gate_probability : float
-        Probability that the gate of a Gaussian prediction holds the detection; 1 for no gate. The gate is wider if accuracy
-        needs it.
+        Probability that the gate of a Gaussian prediction holds the detection; 1 for no gate. It is a lower bound: likely
+        detections beyond are not left out.
 
     Attributes
     ----------
@@ -85,16 +85,15 @@ class LMBTracker:
     Raises
     ------
     TypeError, ValueError
-        If a part is not of its kind, a number is out of range, or the model lacks what the filter needs.
+        If an argument has the wrong type or range, or the model lacks functions that the filter needs.
 
     Examples
     --------
-    Two targets on a line, one of them from the sixth scan on, and a false detection in the thirteenth:
+    Two targets on a line, one of them from the sixth scan on:
 
     >>> walk = hf.models.ConstantVelocity(0.01, 0.5, initial_mean=[0, 0], initial_covariance=np.diag([100.0, 1.0]))
     >>> model = hf.models.WithClutter(walk, detection_probability=0.95, clutter_density=0.005)
     >>> scans = [[[k + 0.1], [-10.2]] if k > 4 else [[k + 0.1]] for k in range(20)]
-    >>> scans[12].append([27.0])
     >>> births = hf.tracking.BirthFromMeasurements(walk.initial, expected=0.05)
     >>> tracker = hf.tracking.LMBTracker(model, births, filter="ukf")
     >>> result = tracker.run(scans)
@@ -119,7 +118,7 @@ class LMBTracker:
     ) -> None:
         if not isinstance(model, WithClutter):
             raise TypeError(
-                "model: expected a herdfilter.models.WithClutter, which says how detections come about, got "
+                "model: expected a herdfilter.models.WithClutter, the model of detections and clutter, got "
                 f"{type(model).__name__}"
             )
         self.model = model
@@ -152,15 +151,14 @@ class LMBTracker:
         return float(sum(track.existence for track in self.tracks))
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
-        """Carry all tracks over a time `dt` to the next step, at which others may appear.
+        """Predict all tracks over a time `dt` to the next step, and add births.
 
-        Probabilities of survival and of birth are those of a time of 1: over another time they are ``p ** dt`` and
-        ``1 - (1 - r) ** dt``.
+        Over a time `dt` the probability of survival is ``p ** dt``, that of a birth ``1 - (1 - r) ** dt``.
 
         Raises
         ------
         ValueError
-            If `dt` is not positive, and as the filters of the tracks do; the tracker stays at the step before.
+            If `dt` is not positive, and as from the filters of the tracks; the tracker does not change.
         """
         dt = as_duration("dt", dt)
         survival, step = self.survival_probability**dt, self.step + 1
@@ -178,15 +176,12 @@ class LMBTracker:
         self.tracks, self.step, self._unexplained = tracks, step, []
 
     def update(self, scan: ArrayLike | None, sensor: Sensor | None = None) -> TrackingRecord:
-        """Update the tracks with a scan, after `predict`: scans begin at step 1.
-
-        There may be several updates at one step, by one sensor after the other.
+        """Update the tracks with a scan, after `predict`; several sensors may give scans at one step.
 
         Parameters
         ----------
         scan : array_like, shape (k, m), or None
-            The detections, each of the m numbers that model or sensor observe. In an empty scan all targets were missed;
-            None stands for no scan.
+            The detections, m numbers each. In an empty scan all targets were missed; None stands for no scan.
         sensor : Sensor, optional
             Observation functions in place of the model's own, with a ``detection_probability`` and a ``clutter_density``.
 
@@ -195,9 +190,9 @@ class LMBTracker:
         RuntimeError
             If `predict` was not called: there is no scan of step 0.
         TypeError, ValueError
-            If the scan has the wrong shape or an entry that is not finite; if there is no clutter and a detection belongs
-            to no track, or a target is missed that exists and is detected for certain; and as the filters or the
-            association do. The tracker stays at the prediction.
+            If the scan has the wrong shape or an infinite entry; if there is no clutter and a detection belongs to no track,
+            or a target is missed that exists and is detected for certain; and as from the filters or the association. The
+            tracker does not change.
         """
         if self.step == 0:
             raise RuntimeError("update: the tracker stands at the initial state, step 0; call predict first")
@@ -213,7 +208,7 @@ class LMBTracker:
         return self.record
 
     def _use_scan(self, scan: ArrayLike, sensor: Sensor | None) -> list[Track]:
-        """Return the tracks after a scan, and note what its detections say of births."""
+        """Return the tracks after a scan, and keep its unexplained detections for births."""
         tracks, fixed_births = self.tracks, not isinstance(self.birth, BirthFromMeasurements)
         model, sensor = scan_model(self.model, sensor)
         detected, clutter = model.detection_probability, model.clutter_density
@@ -231,7 +226,7 @@ class LMBTracker:
             log_factors = np.log(existence * detected) - log_clutter
         missed = 1 - existence * detected
         inside = gate_detections(model.model, moments, z, missed, log_factors, self.gate_probability)
-        # the miss comes first: its particles are those at which the gate has looked
+        # the miss comes first: it uses the particles of the gate
         misses = [hypothesis_given(track.filter, None, sensor).filter for track in tracks]
         hypotheses = [
             {int(j): hypothesis_given(track.filter, z[j], sensor) for j in np.flatnonzero(row)}
@@ -285,8 +280,8 @@ class LMBTracker:
         Parameters
         ----------
         scans : iterable, length T
-            One scan per step, or None for no scan. Or readings ``(time, sensor, scan)`` of any sensors in any order, each
-            at its own rate; those of the same time are updates at one step, and None for a sensor is the model's own.
+            One scan per step, or None for no scan. Or readings ``(time, sensor, scan)`` of several sensors, None for the
+            model's own; readings of the same time are updates at one step.
         dt, controls, times, watcher, start, late
             As in `ParticleFilter.run`.
 
@@ -294,7 +289,7 @@ class LMBTracker:
         ------
         TypeError, ValueError
             As in `update`; ValueError before the first step if lengths differ, a time step is not positive, times do not
-            increase or a reading is late. The attribute ``result`` of an error holds the scans completed.
+            increase or a reading is late. The attribute ``result`` of an error holds the results so far.
         """
         steps = series(scans, dt, controls, times, start, late, "scans")
         result: TrackingResult = run(self, steps, self.model.model.dim, watcher=watcher, collect=TrackingResult.collect)

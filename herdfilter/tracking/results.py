@@ -1,4 +1,4 @@
-"""Results of trackers: the record of one step, and those of a run."""
+"""Results of trackers: the record of one update, and the result of a run."""
 
 from __future__ import annotations
 
@@ -36,18 +36,13 @@ class TrackingRecord:
 
     Examples
     --------
-    A target is detected beside a false alarm, and then missed.
-
     >>> walk = hf.models.ConstantVelocity(0.01, 0.5, initial_mean=[0, 1], initial_covariance=np.eye(2))
     >>> model = hf.models.WithClutter(walk, detection_probability=0.9, clutter_density=0.01)
     >>> tracker = hf.tracking.LMBTracker(model, filter="ukf", initial=[hf.tracking.Birth(0.9, walk.initial)])
-    >>> for scan in [[[1.2], [-20.0]], []]:
-    ...     tracker.predict()
-    ...     record = tracker.update(scan)
-    ...     print(record.labels, record.means.shape, record.covariances.shape, record.existence.round(2).tolist())
-    ...
-    [(0, 0)] (1, 2) (1, 2, 2) [0.99]
-    [(0, 0)] (1, 2) (1, 2, 2) [0.87]
+    >>> tracker.predict()
+    >>> record = tracker.update([[1.2], [-20.0]])  # the second detection is a false alarm
+    >>> record.labels, record.means.shape, record.covariances.shape, record.existence.round(2).tolist()
+    ([(0, 0)], (1, 2), (1, 2, 2), [0.99])
     """
 
     step: int
@@ -95,13 +90,8 @@ class TrackingResult:
     >>> model = hf.models.WithClutter(walk, detection_probability=0.9, clutter_density=0.01)
     >>> tracker = hf.tracking.LMBTracker(model, filter="ukf", initial=[hf.tracking.Birth(0.9, walk.initial)])
     >>> result = tracker.run([[[1.2]], [], [[2.9], [-20.0]]])
-    >>> result.names(), [mean.shape for mean in result.means], result.cardinality.round(2).tolist()
-    ([(0, 0)], [(1, 2), (1, 2), (1, 2)], [0.99, 0.87, 0.99])
-
-    The positions of a label:
-
-    >>> result.trajectories()[0, 0][:, 0].round(1).tolist()
-    [1.2, 2.3, 2.9]
+    >>> result.names(), result.cardinality.round(2).tolist(), result.trajectories()[0, 0][:, 0].round(1).tolist()
+    ([(0, 0)], [0.99, 0.87, 0.99], [1.2, 2.3, 2.9])
     """
 
     labels: list[list[Label]]
@@ -115,7 +105,7 @@ class TrackingResult:
 
     @classmethod
     def collect(cls, records: Sequence[TrackingRecord], times: Sequence[Any], dim: int) -> TrackingResult:
-        """Stack records, with the times of as many of the first steps."""
+        """Stack records, with the times of the first steps."""
         return cls(
             labels=[r.labels for r in records],
             means=[r.means for r in records],

@@ -1,4 +1,4 @@
-"""A track: the filter of one target that may exist, how it starts, and how its hypotheses are combined."""
+"""Tracks: the filter of a target that may exist, the start of that filter, and the combination of its hypotheses."""
 
 from __future__ import annotations
 
@@ -33,12 +33,10 @@ class Track:
     existence : float
         Probability that the target exists.
     filter : object
-        A filter of the catalogue that holds the density of its state. It is replaced in the next step, not changed.
+        The filter of its state. The tracker replaces it at each step, and does not change it.
 
     Examples
     --------
-    A target exists with probability 1/2, until a detection comes from its expected place.
-
     >>> walk = hf.models.ConstantVelocity(0.01, 0.5, initial_mean=[0, 1], initial_covariance=np.eye(2))
     >>> model = hf.models.WithClutter(walk, detection_probability=0.9, clutter_density=0.01)
     >>> tracker = hf.tracking.LMBTracker(model, filter="ukf", initial=[hf.tracking.Birth(0.5, walk.initial)])
@@ -68,7 +66,7 @@ class Track:
 
 
 class TrackFilter(Protocol):
-    """A filter that tracks can hold. Its copies share arrays: it replaces what it holds, and changes none of it."""
+    """A filter that tracks can hold. Its copies share arrays, which it replaces and never changes."""
 
     @property
     def mean(self) -> Array:
@@ -81,19 +79,19 @@ class TrackFilter(Protocol):
         ...
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
-        """Go to the next step."""
+        """Predict to the next step."""
         ...
 
     def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
-        """Use the observation of that step."""
+        """Update with the observation of that step."""
         ...
 
     def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
-        """Return mean and covariance of the observation before it is used; None if they are not known."""
+        """Return mean and covariance of the predicted observation; None if they are not known."""
         ...
 
     def combine(self, others: Sequence[Any], weights: Array) -> Any:
-        """Return the mixture of several such filters as one, weights (H,) that sum to 1."""
+        """Return one filter for the mixture of several, with weights (H,) that sum to 1."""
         ...
 
 
@@ -101,32 +99,27 @@ F = TypeVar("F", bound=TrackFilter)
 
 
 class Hypothesis(NamedTuple):
-    """A filter that has used an observation, and the log-density of that observation before."""
+    """An updated filter, and the log-evidence of the observation."""
 
     filter: Any
     log_evidence: float
 
 
 def hypothesis_given(online: TrackFilter, z: ArrayLike | None, sensor: Sensor | None = None) -> Hypothesis:
-    """Return a copy of a filter, updated with an observation.
-
-    The evidence is minus infinity, and the copy of no use, if the likelihood vanishes at all particles.
-    """
+    """Return a copy of a filter, updated with an observation; the evidence is 0 if the likelihood vanishes everywhere."""
     copied = copy.copy(online)
     try:
         record = copied.update(z, sensor)
     except DegenerateWeightsError:
         return Hypothesis(copied, -np.inf)
-    vanished = record.outcome is Outcome.DEGENERATE
-    return Hypothesis(copied, -np.inf if vanished else record.log_likelihood)
+    return Hypothesis(copied, -np.inf if record.outcome is Outcome.DEGENERATE else record.log_likelihood)
 
 
 def combine_filters(filters: Sequence[F], weights: Array) -> F:
-    """Return one filter for several hypotheses about the same state, with their probabilities (H,), which sum to 1.
+    """Return one filter for several hypotheses about the same state, with probabilities (H,) that sum to 1.
 
-    A Gaussian takes the mean and the covariance of the mixture (the JPDA filter of Bar-Shalom and Tse 1975). Weighted
-    particles of all hypotheses are joined; the next step makes as many as before of them. A hypothesis with all the weight
-    is returned as it is.
+    A Gaussian takes the mean and the covariance of the mixture (the JPDA filter of Bar-Shalom and Tse 1975). The weighted
+    particles of all hypotheses are concatenated; the next step resamples the usual number.
     """
     positive = np.flatnonzero(weights).tolist()
     if len(positive) == 1:
@@ -136,7 +129,7 @@ def combine_filters(filters: Sequence[F], weights: Array) -> F:
 
 
 def check_filter(make: Callable[[Model], Any], model: Model, places: Sequence[GaussianMixture]) -> None:
-    """Build one filter, which names what the model lacks; raise TypeError unless tracks can hold it."""
+    """Raise an error unless the model fits the filter and the births, and tracks can hold the filter."""
     for place in places:
         if place.dim != model.dim:
             raise ValueError(f"birth: expected states of {model.dim} dimensions, as of the model, got {place.dim}")
@@ -152,10 +145,10 @@ def check_filter(make: Callable[[Model], Any], model: Model, places: Sequence[Ga
 
 
 def start_filter(make: Callable[[Model], Any], model: Model, initial: GaussianMixture, step: int, predicted: bool) -> Any:
-    """Return a filter whose state at `step` is distributed as `initial`, before any transition of the model.
+    """Return a filter whose state at `step` is distributed as `initial`.
 
-    A `predicted` one got there by a transition of its own. So a proposal that uses the observation places its particles by
-    the detection, although a birth may be anywhere in a wide area.
+    If `predicted`, a transition of its own leads there (`BirthModel`). So a proposal that uses the observation moves its
+    particles to the detection, although a birth may be anywhere in a wide area.
     """
     if predicted:
         online = make(_wrap_modes(BirthModel, model, initial))
@@ -165,7 +158,7 @@ def start_filter(make: Callable[[Model], Any], model: Model, initial: GaussianMi
         online = make(_wrap_modes(ModelWithInitial, model, initial))
         _ = online.mean  # particles are drawn when they are first needed
         online.step = step
-    # the model in the form in which a filter holds it: with modes, or as its only mode
+    # a filter holds a model with modes, or its only mode
     online.model = with_modes(model, type(online).__name__) if jumps(online.model) else only_mode(model)
     return online
 
@@ -183,9 +176,9 @@ class ModelWithInitial:
 
 
 class BirthModel:
-    """A state that appears, distributed as a mixture: half of the spread is initial, noise adds the other half.
+    """The model of a birth: half of the mixture's covariance is initial, a transition with noise adds the other half.
 
-    With components of different covariances the noise is half of what all have in common.
+    With components of different covariances the noise is half of the part that all have in common.
     """
 
     def __init__(self, model: Model, mixture: GaussianMixture) -> None:
@@ -203,7 +196,7 @@ class BirthModel:
         self.initial = GaussianMixture.unchecked(mixture.weights, mixture.means, covariances - self._noise)
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """Return states as they are."""
+        """Return the states."""
         return x
 
     def transition_covariance(self, dt: float, step: int) -> Array:

@@ -1,4 +1,4 @@
-"""The parts of a tracker's update with a scan: its reading, the gate, the weights of associations, and existence."""
+"""The parts of a tracker's update with a scan: the scan's model, gates, the association matrix, and existence."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.with_clutter import WithClutter
 
 SMALLEST_GATED_RATIO = 1e-6
-"""A detection is in a gate, at any distance, if its weight is larger than this share of a miss's."""
+"""A detection is in a gate, at any distance, if its weight is larger than this fraction of a miss's."""
 
 CLUTTER_WEIGHT = 1e-12
-"""Without clutter: weight of a detection that is of no target, relative to that of its likeliest target."""
+"""Without clutter: weight of a false alarm relative to that of the detection's likeliest target."""
 
 
 def scan_model(model: WithClutter, sensor: Sensor | None) -> tuple[WithClutter, Sensor | None]:
-    """Return the model that reads a scan of a sensor, and that sensor of a single detection."""
+    """Return the model with the sensor of a scan, and the sensor of a single detection."""
     if sensor is None:
         return model, None
     scanning = sensed(model.model, sensor)
@@ -42,23 +42,12 @@ def gate_detections(
     log_factors: Array,
     probability: float,
 ) -> np.ndarray:
-    """Return, for each track and detection (k, m), True if the detection is in the track's gate, (T, k).
+    """Return True for each detection z (k, m) in the gate of each track, (T, k).
 
-    A gate is the ellipsoid that holds a Gaussian with a given probability, or the larger one outside which a detection
-    weighs less than `SMALLEST_GATED_RATIO` of a miss. So it costs no accuracy if predictions are about Gaussian.
-
-    Parameters
-    ----------
-    model : object
-        Model of a detection.
-    moments : sequence
-        Mean (m,) and covariance (m, m) of the observation as each track predicts it; None for a track without a gate.
-    missed : ndarray, shape (T,)
-        Weight of a miss of each track.
-    log_factors : ndarray, shape (T,)
-        Logarithm of the ratio of a detection's weight to its density.
-    probability : float
-        Probability that the gate of a Gaussian holds a detection; 1 for no gate.
+    A gate is the ellipsoid that holds a Gaussian with a given probability (1 for no gate), or the larger one outside which a
+    detection weighs less than `SMALLEST_GATED_RATIO` of a miss. So it costs no accuracy if predictions are about Gaussian.
+    `moments` are mean (m,) and covariance (m, m) of the detection that each track predicts, None for no gate; `missed` (T,)
+    the weights of misses, `log_factors` (T,) the logarithms of the ratio of a detection's weight to its density.
     """
     inside = np.ones((len(moments), len(z)), dtype=bool)
     known = np.array([one is not None for one in moments], dtype=bool)
@@ -70,9 +59,8 @@ def gate_detections(
     roots = np.linalg.cholesky(covariances)
     white = np.linalg.solve(roots, residuals.transpose(0, 2, 1))
     with np.errstate(divide="ignore"):
-        log_peaks = (
-            log_factors[known] - np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1) - 0.5 * size * np.log(2 * np.pi)
-        )
+        log_roots = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+        log_peaks = log_factors[known] - log_roots - 0.5 * size * np.log(2 * np.pi)
         counts = 2 * (log_peaks - np.log(missed[known]) - np.log(SMALLEST_GATED_RATIO))
     radii = np.maximum(2 * scipy.special.gammainccinv(size / 2, 1 - probability), counts)
     inside[known] = (white**2).sum(axis=1) <= radii[:, None]
@@ -80,25 +68,11 @@ def gate_detections(
 
 
 def association_matrix(existence: Array, detected: float, log_densities: Array, log_clutter: float) -> Array:
-    """Return the matrix of likelihood ratios, each row up to a factor, as `herdfilter.association.ratios` but from logs.
+    """Return the matrix (T, 1 + M) of likelihood ratios, from logarithms, with each row up to a factor.
 
     A row is ``1 - r P_D`` for a target that does not exist or is missed, and ``r P_D g(z_j) / kappa`` for each detection
-    (Reuter, Vo, Vo and Dietmayer 2014, "The labeled multi-Bernoulli filter").
-
-    Parameters
-    ----------
-    existence : ndarray, shape (T,)
-        Probabilities r of existence.
-    detected : float
-        Probability P_D of detection.
-    log_densities : ndarray, shape (T, M)
-        Log-density of each detection as each track predicts it; minus infinity outside the gate.
-    log_clutter : float
-        Logarithm of kappa; minus infinity if there is no clutter.
-
-    Returns
-    -------
-    ndarray, shape (T, 1 + M)
+    (Reuter, Vo, Vo and Dietmayer 2014, "The labeled multi-Bernoulli filter"), with r from `existence` (T,), P_D `detected`,
+    log g from `log_densities` (T, M), minus infinity outside the gate, and log kappa `log_clutter`.
     """
     with np.errstate(divide="ignore"):
         logs = np.log(existence * detected)[:, None] + log_densities
@@ -117,20 +91,12 @@ def association_matrix(existence: Array, detected: float, log_densities: Array, 
 def update_existence(existence: Array, detected: float, marginals: Array) -> tuple[Array, Array]:
     """Return the probabilities of existence (T,) after a scan, and of the hypotheses (T, 1 + M) of each existing target.
 
-    The first hypothesis is a miss. Rows of hypotheses sum to 1, or to 0 if the target cannot exist.
-
-    Parameters
-    ----------
-    existence : ndarray, shape (T,)
-        Probabilities before the scan.
-    detected : float
-        Probability of detection.
-    marginals : ndarray, shape (T, 1 + M)
-        Probabilities that the target does not exist or is missed, and that each detection is of it.
+    The first hypothesis is a miss. Rows of hypotheses sum to 1, or to 0 if the target cannot exist. The arguments are the
+    probabilities of existence before, of detection, and the marginals of the association (T, 1 + M).
     """
     weights = marginals.copy()
-    unseen = 1 - existence * detected
-    weights[:, 0] *= existence * (1 - detected) / np.where(unseen > 0, unseen, 1.0)
+    missed = 1 - existence * detected
+    weights[:, 0] *= existence * (1 - detected) / np.where(missed > 0, missed, 1.0)
     after = weights.sum(axis=1)
     weights /= np.where(after > 0, after, 1.0)[:, None]
     return np.minimum(after, 1.0), weights
