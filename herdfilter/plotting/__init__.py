@@ -40,15 +40,14 @@ __all__ = [
 
 
 def drawings(result: StudyResult) -> dict[str, Drawing]:
-    """Return the figures of a study by the names of their files; a figure that has nothing to show is left out.
+    """Return the figures of a study by the names of their files, without those that have nothing to show.
 
     The models of a family differ in units and lengths, so a family has no figure over time.
 
     Examples
     --------
-    >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.plan import plan_study
-    >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20, 40], runs=1))
+    >>> study = hf.study.plan.plan_study("linear_gaussian", ["bootstrap"], particles=[20, 40], runs=1)
+    >>> result = hf.study.engine.run_study(study)
     >>> plans = hf.plotting.drawings(result)
     >>> "error_over_particles" in plans, "sets_over_time" in plans
     (True, False)
@@ -77,21 +76,13 @@ def drawings(result: StudyResult) -> dict[str, Drawing]:
 
 
 def save_figures(result: StudyResult, folder: Path, plans: dict[str, Drawing] | None = None) -> list[Path]:
-    """Write the figures of a study into a folder, each as PNG and SVG, and return the paths.
-
-    Parameters
-    ----------
-    result : StudyResult
-    folder : Path
-    plans : dict, optional
-        The result's `drawings`, if they are at hand.
+    """Write the figures of a study, or some of them, `plans`, into a folder as PNG and SVG, and return the paths.
 
     Examples
     --------
     >>> from pathlib import Path
-    >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.plan import plan_study
-    >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
+    >>> study = hf.study.plan.plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1)
+    >>> result = hf.study.engine.run_study(study)
     >>> plans = {"paths": hf.plotting.drawings(result)["trajectory"]}
     >>> [path.name for path in hf.plotting.save_figures(result, Path("."), plans)]
     ['paths.png', 'paths.svg']
@@ -105,13 +96,9 @@ def save_figures(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
 
 
 def error_over_time(result: StudyResult, n_particles: int | None = None) -> Figure:
-    """Draw the error at every step: median and middle half of the runs, a panel for each filter, the first one in grey.
+    """Draw the error at every step, at the largest particle count unless another is given.
 
-    Parameters
-    ----------
-    result : StudyResult
-    n_particles : int, optional
-        Particle count; the largest unless given.
+    Each filter has a panel with the median and the middle half of the runs; the first filter is grey.
 
     Raises
     ------
@@ -120,9 +107,8 @@ def error_over_time(result: StudyResult, n_particles: int | None = None) -> Figu
 
     Examples
     --------
-    >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.plan import plan_study
-    >>> result = run_study(plan_study("linear_gaussian", ["bootstrap", "ukf"], particles=[20], runs=1))
+    >>> study = hf.study.plan.plan_study("linear_gaussian", ["bootstrap", "ukf"], particles=[20], runs=1)
+    >>> result = hf.study.engine.run_study(study)
     >>> figure = hf.plotting.error_over_time(result)
     >>> len(figure.axes)  # a panel for each filter
     2
@@ -174,17 +160,12 @@ def error_over_seconds(summary: pd.DataFrame, unit: str = "") -> Figure:
 def trajectory(result: StudyResult, names: Sequence[str] | None = None) -> Figure:
     """Draw the first run, a panel for each filter: truth, estimates and particles; with many targets, detections.
 
-    Parameters
-    ----------
-    result : StudyResult
-    names : sequence of str, optional
-        Filters to draw; unless given, the first one and the best of the others, by median error.
+    Unless `names` of filters are given, these are the first one and the best of the others, by median error.
 
     Examples
     --------
-    >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.plan import plan_study
-    >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
+    >>> study = hf.study.plan.plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1)
+    >>> result = hf.study.engine.run_study(study)
     >>> figure = hf.plotting.trajectory(result)
     >>> len(figure.axes)
     1

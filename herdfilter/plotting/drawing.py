@@ -1,7 +1,4 @@
-"""A figure of panels, as a whole for a file and panel by panel for a page; and the limits of its axes.
-
-A lost run may be off by any amount: the limits keep it from flattening all others.
-"""
+"""Figures of panels, as a whole for a file and panel by panel for a page, and limits that hide errors of lost runs."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Drawing", "Panel"]
 
 PANEL_WIDTH = 4.2
-"""Width of a panel by itself in inches: as wide as a phone shows with readable letters."""
+"""Width of a panel by itself in inches, readable on a phone."""
 
 HIGHEST_RATIO = 1e4
 """Largest ratio drawn: of errors to the baseline's, and of squared errors to their variances."""
@@ -41,17 +38,12 @@ HIGHEST_SCALED_ERROR = 1e3
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One pair of axes: its title, the function that draws into the axes, and the colour of the title if it has one.
+    """A pair of axes: the title, the function that draws into the axes, and the colour of the title.
 
     Examples
     --------
-    >>> from herdfilter.plotting.drawing import Drawing, Panel
-    >>> x = np.linspace(0, 1, 5)
-    >>> square = Panel("square", lambda ax: ax.plot(x, x**2))
-    >>> root = Panel("root", lambda ax: ax.plot(x, x**0.5))
-    >>> figure = Drawing((square, root), size=(3.0, 2.0)).figure()
-    >>> [ax.get_title() for ax in figure.axes]
-    ['square', 'root']
+    >>> from herdfilter.plotting.drawing import Panel
+    >>> panel = Panel("square", lambda ax: ax.plot([0, 1, 2], [0, 1, 4]))
     """
 
     title: str
@@ -133,7 +125,7 @@ class Drawing:
         return self.figure()
 
     def parts(self) -> Iterator[tuple[Panel, Figure]]:
-        """Draw every panel by itself, without title and legend, with the limits that it has in the whole."""
+        """Draw every panel by itself, without title and legend, with its limits in the whole figure."""
         limits: Any = None
         if self.share and len(self.panels) > 1:
             ax = self.whole.axes[0]
@@ -200,15 +192,9 @@ def point_beyond(
 
 
 def path_limits(truth: Array, others: Array, places: Array) -> tuple[Array, Array]:
-    """Return limits (k,) that hold a true path (T, k), and the rest of the picture as far as it is near.
+    """Return limits (k,) of a picture with a true path (T, k), estimates and particles (n, k), and sensors (m, k).
 
-    Parameters
-    ----------
-    truth : ndarray, shape (T, k)
-    others : ndarray, shape (n, k)
-        Estimates and particles: cut off one span away from the path; NaN are left out.
-    places : ndarray, shape (m, k)
-        Sensors: those within three spans are in view.
+    Estimates and particles are cut off one span of the path away from it; sensors within three spans are in view.
     """
     low, high = truth.min(axis=0), truth.max(axis=0)
     span = (high - low).max() + 1e-9

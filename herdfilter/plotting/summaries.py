@@ -53,7 +53,12 @@ def _particles_panel(summary: pd.DataFrame, measure: str, slopes: pd.DataFrame |
         style, x = look[str(name)], rows["n_particles"] * dodge
         slope = np.nan if slopes is None else float(slopes.set_index("filter")["slope"][name])
         if np.isfinite(slope):
-            _fitted_line(ax, x.to_numpy(), rows[f"{measure}_median"].to_numpy(), slope, highest, style)
+            medians = rows[f"{measure}_median"].to_numpy()
+            positive = np.isfinite(medians) & (medians > 0)
+            if positive.any():  # the line goes through the middle of the medians
+                middle = np.log(medians[positive]).mean() - slope * np.log(x.to_numpy()[positive]).mean()
+                line = np.minimum(np.exp(middle + slope * np.log(x.to_numpy())), highest)
+                ax.plot(x, line, color=style.color, linestyle=style.linestyle, linewidth=1.5)
             style = style._replace(linestyle="none")
         _error_line(ax, rows, measure, x, highest, style)
     if len(counts) > 1 and measure == "reference_error":
@@ -62,15 +67,6 @@ def _particles_panel(summary: pd.DataFrame, measure: str, slopes: pd.DataFrame |
     ax.set_xticks(counts, [str(n) for n in counts])
     ax.set_xlim(0.85 * counts[0], 1.18 * counts[-1])
     ax.minorticks_off()
-
-
-def _fitted_line(ax: Axes, x: np.ndarray, medians: np.ndarray, slope: float, highest: float, style: Style) -> None:
-    """Draw a slope through the middle of the medians."""
-    positive = np.isfinite(medians) & (medians > 0)
-    if positive.any():
-        middle = np.log(medians[positive]).mean() - slope * np.log(x[positive]).mean()
-        line = np.minimum(np.exp(middle + slope * np.log(x)), highest)
-        ax.plot(x, line, color=style.color, linestyle=style.linestyle, linewidth=1.5)
 
 
 def _independent_rate(ax: Axes, summary: pd.DataFrame) -> None:
@@ -100,26 +96,23 @@ def _seconds_panel(summary: pd.DataFrame, measure: str, highest: float, ax: Axes
     times = summary["ms_per_step"]
     ax.set_xlim(times.min() / 1.4, times.max() * 1.8)
     ax.margins(y=0.12)
-    _write_counts(ax, summary.assign(**{column: summary[column].clip(upper=highest)}), column)
-
-
-def _write_counts(ax: Axes, summary: pd.DataFrame, column: str) -> None:
-    """Write the particle counts beside the markers of the filter whose times lie farthest apart."""
-    times = summary.dropna(subset=column).groupby("filter", sort=False)["ms_per_step"]
-    rows = summary[summary["filter"] == (times.max() / times.min()).idxmax()]
+    # particle counts beside the markers of the filter whose times lie farthest apart
+    spans = summary.dropna(subset=column).groupby("filter", sort=False)["ms_per_step"]
+    rows = summary[summary["filter"] == (spans.max() / spans.min()).idxmax()]
     low, high = np.log(ax.get_xlim())
     last = -np.inf
-    for n, x, y in sorted(zip(rows["n_particles"], rows["ms_per_step"], rows[column], strict=True)):
-        if np.log(x) - last < 0.16 * (high - low):  # no room
-            continue
-        last = np.log(x)
-        ax.annotate(f"n = {n}", (x, y), (8, -4), textcoords="offset points", va="top", color=INK, fontsize="small")
+    for n, time, error in sorted(
+        zip(rows["n_particles"], rows["ms_per_step"], rows[column].clip(upper=highest), strict=True)
+    ):
+        if np.log(time) - last >= 0.16 * (high - low):
+            last, place = np.log(time), (time, error)
+            ax.annotate(f"n = {n}", place, (8, -4), textcoords="offset points", va="top", color=INK, fontsize="small")
 
 
 def pareto(summary: pd.DataFrame, measure: str) -> pd.DataFrame:
     """Return the rows that no other row beats in both median error and time per step, the fastest first.
 
-    A filter that failed in more than half of its runs is left out: its median is that of a few lucky runs.
+    Filters that failed in more than half of their runs are left out: they may have been lucky in the others.
     """
     column = f"{measure}_median"
     if "failures" in summary:
@@ -211,23 +204,23 @@ def gospa_drawing(summary: pd.DataFrame) -> Drawing | None:
     rows = rows[rows["gospa"].notna()]
     if rows.empty:
         return None
+    squares = np.array([rows[f"gospa_{name}"] for name in GOSPA_PARTS]) ** 2
+    widths = rows["gospa"].to_numpy() * squares / np.maximum(squares.sum(axis=0), 1e-300)
+
+    def panel(ax: Axes) -> None:
+        left, places = np.zeros(len(rows)), np.arange(len(rows))[::-1]
+        for (name, color), width in zip(GOSPA_PARTS.items(), widths, strict=True):
+            ax.barh(places, width, left=left, color=color, height=0.7, label=name)
+            left += width
+        ax.set_yticks(places, rows["filter"])
+        ax.grid(visible=False, axis="y")
+        ax.tick_params(axis="y", length=0)
+
     return Drawing(
-        (Panel("", partial(_gospa_panel, rows)),),
+        (Panel("", panel),),
         (6.4, 0.34 * len(rows) + 1.2),
         height=0.34 * len(rows) + 1.1,
         title=f"GOSPA, n = {rows['n_particles'].iloc[0]}: mean over runs, divided as its parts divide its power",
         xlabel="GOSPA",
         legend=True,
     )
-
-
-def _gospa_panel(rows: pd.DataFrame, ax: Axes) -> None:
-    squares = np.array([rows[f"gospa_{name}"] for name in GOSPA_PARTS]) ** 2
-    widths = rows["gospa"].to_numpy() * squares / np.maximum(squares.sum(axis=0), 1e-300)
-    left, places = np.zeros(len(rows)), np.arange(len(rows))[::-1]
-    for (name, color), width in zip(GOSPA_PARTS.items(), widths, strict=True):
-        ax.barh(places, width, left=left, color=color, height=0.7, label=name)
-        left += width
-    ax.set_yticks(places, rows["filter"])
-    ax.grid(visible=False, axis="y")
-    ax.tick_params(axis="y", length=0)

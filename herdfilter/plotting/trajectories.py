@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LONGEST_WINDOW = 30
-"""Number of steps of a one-dimensional trajectory that still read well."""
+"""Most steps drawn of a one-dimensional trajectory."""
 
 PARTICLE_TIMES = 6
 """Number of times at which the particles of a path in the plane are drawn."""
@@ -192,7 +192,7 @@ def model_sensors(model: Any) -> tuple[str, Array] | None:
 
 
 def scenario_sensors(scenario: Scenario) -> tuple[str, Array] | None:
-    """Return the sensors of a scenario with one of the package's own models; a look at a study runs no code it names."""
+    """Return the sensors of a scenario with a model of the package; a report runs no code that a scenario names."""
     own = str(scenario.model["type"]).isidentifier() and not scenario.imports
     if not own or scenario.models is not None or scenario.data is not None:
         return None

@@ -21,13 +21,9 @@ LARGEST_CODE = 65_535
 
 
 def animation(result: StudyResult, pair: Sequence[str]) -> dict[str, Any] | None:
-    """Return the data of the animation as JSON takes them, with a sentence on omissions; None without particles or scans.
+    """Return the data of the animation for JSON, with a sentence on omissions; None without particles or scans.
 
-    Parameters
-    ----------
-    result : StudyResult
-    pair : sequence of str
-        The filters to begin with, side by side; others are added while there is room.
+    It begins with the filters of `pair`, side by side; others are added while there is room.
     """
     shown, scenario = result.trajectory, result.study.scenario
     scans, truth = shown.positions, _per_target(shown.recording.truth)
@@ -99,7 +95,7 @@ def _close_up(
     particles: dict[str, Array],
     strides: dict[str, int],
 ) -> dict[str, Any]:
-    """Return the centre of the close-up and its reach: the spread of the particles, or the error of the better filter."""
+    """Return the centre and the reach of the close-up: the spread of the particles, or the error of the better filter."""
     shown = result.trajectory
     if shown.recording.many:
         return {"centre": None, "near": None}
@@ -121,7 +117,7 @@ def _close_up(
 def _bounds(
     truth: Array, particles: dict[str, Array], estimates: dict[str, Array], dims: list[int], scans: list[Array] | None
 ) -> tuple[Array, Array]:
-    """Return limits per dimension: the truth with room around it, and all but the farthest of the rest."""
+    """Return limits per dimension, which hold the truth with a margin and most of the particles."""
     path = truth.reshape(-1, truth.shape[-1])
     first, last = np.nanmin(path, axis=0), np.nanmax(path, axis=0)
     span = last - first + 1e-9
@@ -144,7 +140,7 @@ def _bounds(
 
 
 def _coded(points: Array, low: Array, high: Array) -> str:
-    """Code coordinates (..., d) as 16 bits each between the limits; the end values stand for anything beyond."""
+    """Code coordinates (..., d) as 16 bits each between the limits; coordinates beyond are clipped."""
     scaled = np.clip((points - low) / (high - low) * LARGEST_CODE, 0, LARGEST_CODE)
     return base64.b64encode(np.nan_to_num(scaled).astype("<u2").tobytes()).decode()
 
@@ -166,7 +162,7 @@ def _rounded_lists(values: Any) -> Any:
 
 
 def _omissions(every: int, strides: dict[str, int], sizes: dict[str, int], filters: int, scans: bool) -> str:
-    """Say what the animation leaves out, or return an empty text."""
+    """Return a sentence on omissions of the animation, or an empty text."""
     parts = []
     if every > 1:
         ordinal = {2: "second", 3: "third"}.get(every, f"{every}th")

@@ -1,4 +1,4 @@
-"""The page: the results of a study in the template."""
+"""The page: the template, filled with the results of a study."""
 
 from __future__ import annotations
 
@@ -32,30 +32,22 @@ REPORT_FILE = "report.html"
 
 
 def write_report(result: StudyResult, folder: Path, plans: dict[str, Drawing] | None = None) -> Path:
-    """Write the report of a study, and return its path.
+    """Write the report of a study into a folder, as `REPORT_FILE`, and return its path.
 
-    The page needs no other file and no network. The same result gives the same page.
-
-    Parameters
-    ----------
-    result : StudyResult
-    folder : Path
-        Takes `REPORT_FILE`, which appears there only when it is complete.
-    plans : dict, optional
-        The result's `herdfilter.plotting.drawings`, if they are at hand.
+    The page needs no other file and no network. The same result gives the same page. The figures are `plans`, by default
+    all of `herdfilter.plotting.drawings`.
 
     Raises
     ------
     OSError
-        If the folder takes no files.
+        If the folder cannot be written.
 
     Examples
     --------
     >>> from pathlib import Path
-    >>> from herdfilter.study.engine import run_study
-    >>> from herdfilter.study.plan import plan_study
     >>> from herdfilter.report import write_report
-    >>> result = run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1))
+    >>> study = hf.study.plan.plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1)
+    >>> result = hf.study.engine.run_study(study)
     >>> write_report(result, Path("."), plans={}).name
     'report.html'
     """
@@ -182,6 +174,7 @@ def _descriptions(result: StudyResult, summary: pd.DataFrame) -> dict[str, Any]:
 
 
 def _animation(result: StudyResult) -> dict[str, Any] | None:
+    """Return the animation as JSON and what the template asks of it, or None."""
     data = animation(result, first_and_best(result)) if result.trajectory.estimates else None
     if data is None:
         return None

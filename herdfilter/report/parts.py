@@ -1,4 +1,4 @@
-"""The parts of the page: figures as SVG, tables, and the equations of the model."""
+"""Parts of the page: figures as SVG, tables, and the equations of the model."""
 
 from __future__ import annotations
 
@@ -24,21 +24,15 @@ PAGE_COLOURS = {INK: "ink", QUIET: "quiet", FAINT: "faint", "#ffffff": "paper"}
 """Colour of a figure -> variable of the page."""
 
 COORDINATES = ("d", "x", "y", "width", "height", "transform")
-"""Attributes that are cut to hundredths of a point."""
+"""Attributes that are rounded down to hundredths of a point."""
 
 MOST_TRACEBACKS = 20
 
 
 def inline(figure: Figure, key: str, label: str) -> str:
-    """Return a figure as an element of HTML, with the fonts and colours of the page and ids of its own.
+    """Return a figure as an element of HTML, with the fonts and colours of the page.
 
-    Parameters
-    ----------
-    figure : Figure
-    key : str
-        Prefix of all ids, which keeps those of several figures apart: letters, digits and hyphens.
-    label : str
-        Description for screen readers.
+    All ids begin with `key` (letters, digits and hyphens), which differs between figures; `label` is for screen readers.
     """
     import matplotlib as mpl
 
@@ -46,10 +40,8 @@ def inline(figure: Figure, key: str, label: str) -> str:
     with figures(), mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": key}), laid_out(figure):
         figure.savefig(file, format="svg", dpi=160, transparent=True, metadata={"Date": None})
     root = ElementTree.fromstring(file.getvalue())
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag == f"{{{SVG_NAMESPACE}}}metadata":
-                parent.remove(child)
+    for child in root.findall(f"{{{SVG_NAMESPACE}}}metadata"):
+        root.remove(child)
     used = set(re.findall(r"url\(#([^)]+)\)", file.getvalue())) | set(re.findall(r'xlink:href="#([^"]+)"', file.getvalue()))
     for element in root.iter():
         element.tag = element.tag.removeprefix(f"{{{SVG_NAMESPACE}}}")
@@ -167,12 +159,7 @@ def equations(scenario: Scenario) -> str:
         from docutils.core import publish_parts
     except ImportError:
         return "<p>The equations of the model are shown after <code>pip install 'herdfilter[equations]'</code>.</p>"
-    settings = {
-        "math_output": "MathML",
-        "raw_enabled": False,
-        "file_insertion_enabled": False,
-        "report_level": 5,
-        "_disable_config": True,
-    }
+    settings = {"math_output": "MathML", "report_level": 5, "_disable_config": True}
+    settings |= {"raw_enabled": False, "file_insertion_enabled": False}
     text = text.partition("\nParameters\n")[0].replace(r"\dots", r"\ldots")
     return str(publish_parts(text, writer="html5", settings_overrides=settings)["body"])

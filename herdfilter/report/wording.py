@@ -208,7 +208,7 @@ def _brief(value: Any) -> str:
 
 
 def configuration(result: StudyResult) -> list[tuple[str, str]]:
-    """Return everything that repeating the study takes, as it was stored."""
+    """Return all settings that repeat the study, as they were stored."""
     study, scenario, described = result.study, result.study.scenario, result.description
     planned = described.get("runs", study.runs)
     model = ", ".join(f"{key} = {_brief(value)}" for key, value in scenario.model.items() if key != "type")
