@@ -64,9 +64,6 @@ class TestEveryMethod:
             assert "\n" not in str(error.value)
 
 
-METHODS = ["exact", "auto", "belief-propagation", "k-best", "random-gibbs", "herded-gibbs"]
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "ratios",
