@@ -93,8 +93,12 @@ class Exact(Method):
             step = _step(sets, plan, i, pairs[row], row_alone[row], column_alone)
             steps.append((log_weights, step))
             sets = step.sets
-            onwards = log_weights[:, None] + step.log_weights
-            log_weights = _group_log_sums(onwards.ravel(), step.target.ravel(), len(sets))
+            onwards, target = (log_weights[:, None] + step.log_weights).ravel(), step.target.ravel()
+            highest = np.full(len(sets), -np.inf)
+            np.maximum.at(highest, target, onwards)
+            highest[highest == -np.inf] = 0.0
+            with np.errstate(divide="ignore"):
+                log_weights = highest + np.log(np.bincount(target, np.exp(onwards - highest[target]), len(sets)))
         log_total = float(log_weights[0])
 
         pair, row_left, column_left = np.zeros(pairs.shape), np.zeros(len(pairs)), np.zeros(pairs.shape[1])
@@ -155,15 +159,6 @@ def _step(sets: Integers, plan: Plan, i: int, pairs: Array, row_alone: float, co
     reached, inverse = np.unique(found, axis=0, return_inverse=True)
     target[possible] = inverse.ravel()
     return _Step(columns, target, log_weights, reached, closed)
-
-
-def _group_log_sums(values: Array, groups: Integers, n: int) -> Array:
-    """Return the logarithms of the sums of exp(values) in each of n groups."""
-    highest = np.full(n, -np.inf)
-    np.maximum.at(highest, groups, values)
-    highest[highest == -np.inf] = 0.0
-    with np.errstate(divide="ignore"):
-        return highest + np.log(np.bincount(groups, np.exp(values - highest[groups]), n))
 
 
 class Plan(NamedTuple):

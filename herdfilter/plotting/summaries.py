@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,24 +24,24 @@ def particles_drawing(
     summary: pd.DataFrame, unit: str = "", slopes: dict[str, pd.DataFrame] | None = None, highest: float = np.inf
 ) -> Drawing:
     """Return the figure of the error against particle count, log-log, with the slopes fitted to each measure."""
-    panels = [
-        Panel(BY_NAME[measure].title, partial(_particles_panel, summary, measure, (slopes or {}).get(measure), highest))
+    panels = {
+        measure: partial(_particles_panel, summary, measure, (slopes or {}).get(measure), highest)
         for measure in error_measures(summary)
-    ]
+    }
     return _cost_drawing(summary, unit, panels, "particles")
 
 
 def seconds_drawing(summary: pd.DataFrame, unit: str = "", highest: float = np.inf) -> Drawing:
     """Return the figure of the error against time per step, log-log, with the Pareto front."""
-    panels = [
-        Panel(BY_NAME[measure].title, partial(_seconds_panel, summary, measure, highest))
-        for measure in error_measures(summary)
-    ]
+    panels = {measure: partial(_seconds_panel, summary, measure, highest) for measure in error_measures(summary)}
     return _cost_drawing(summary, unit, panels, "milliseconds per step, median over runs")
 
 
-def _cost_drawing(summary: pd.DataFrame, unit: str, panels: list[Panel], xlabel: str) -> Drawing:
-    label = error_label(unit, error_measure(summary))
+def _cost_drawing(summary: pd.DataFrame, unit: str, draw: Mapping[str, Callable[[Axes], None]], xlabel: str) -> Drawing:
+    panels, label = (
+        (Panel(BY_NAME[name].title, one) for name, one in draw.items()),
+        error_label(unit, error_measure(summary)),
+    )
     return Drawing(tuple(panels), (4.4, 3.9), xlabel=xlabel, ylabel=label, share=False, legend=True, height=3.6)
 
 
@@ -61,24 +62,16 @@ def _particles_panel(summary: pd.DataFrame, measure: str, slopes: pd.DataFrame |
                 ax.plot(x, line, color=style.color, linestyle=style.linestyle, linewidth=1.5)
             style = style._replace(linestyle="none")
         _error_line(ax, rows, measure, x, highest, style)
-    if len(counts) > 1 and measure == "reference_error":
-        _independent_rate(ax, summary)
+    best = summary[f"{measure}_median"].where(summary[f"{measure}_median"] > 0).min()
+    if len(counts) > 1 and measure == "reference_error" and best > 0:  # the rate of independent draws, below the best filter
+        y = best * 0.7 * np.sqrt(counts[-1] / np.array(counts, dtype=float))
+        ax.plot(counts, y, color=QUIET, linewidth=1, linestyle="--", zorder=0, label="independent draws")
+        ax.set_ylim(bottom=min(ax.get_ylim()[0], 0.7 * y[-1]))  # room for the letters
+        ax.annotate("slope \u22121/2", (counts[-1], 0.96 * y[-1]), color=INK, ha="right", va="top", fontsize="small")
     ax.set_xscale("log")
     ax.set_xticks(counts, [str(n) for n in counts])
     ax.set_xlim(0.85 * counts[0], 1.18 * counts[-1])
     ax.minorticks_off()
-
-
-def _independent_rate(ax: Axes, summary: pd.DataFrame) -> None:
-    """Draw the rate of independent draws, one over the root of n, below the best filter."""
-    medians = summary["reference_error_median"]
-    if not (medians > 0).any():
-        return
-    counts = np.array(sorted(summary["n_particles"].unique()), dtype=float)
-    y = medians[medians > 0].min() * 0.7 * np.sqrt(counts[-1] / counts)
-    ax.plot(counts, y, color=QUIET, linewidth=1, linestyle="--", zorder=0, label="independent draws")
-    ax.set_ylim(bottom=min(ax.get_ylim()[0], 0.7 * y[-1]))  # room for the letters
-    ax.annotate("slope \u22121/2", (counts[-1], 0.96 * y[-1]), color=INK, ha="right", va="top", fontsize="small")
 
 
 def _seconds_panel(summary: pd.DataFrame, measure: str, highest: float, ax: Axes) -> None:
@@ -136,7 +129,7 @@ def _error_line(ax: Axes, rows: pd.DataFrame, measure: str, x: pd.Series[float],
 
 
 def ratios_drawing(summary: pd.DataFrame) -> Drawing | None:
-    """Return the figure of the ratios to the baseline at the largest particle count, or None if there are none.
+    """Return the figure of the ratios to the baseline at the largest particle count, or None without ratios.
 
     A ratio is a median over runs or, from the table over the models of a family, a geometric mean over models.
     """

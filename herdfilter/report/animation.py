@@ -42,7 +42,10 @@ def animation(result: StudyResult, pair: Sequence[str]) -> dict[str, Any] | None
     cost = np.cumsum([len(steps) * len(dims) * drawn[name] for name in names])
     names = [name for name, numbers in zip(names, cost, strict=True) if name in pair or numbers <= MOST_COORDINATES]
     particles = {name: shown.particles[name][steps][:, :: strides[name]][..., dims] for name in names if sizes[name]}
-    detections = None if scans is None else _merge_scans(scans, every)
+    detections = None
+    if scans is not None:  # those of omitted steps are added to the next step shown
+        ends = range(every, len(scans), every)
+        detections = [scans[0], *(np.concatenate(scans[end - every + 1 : end + 1]) for end in ends)]
     low, high = _bounds(truth[..., dims], particles, estimates, dims, detections)
     look = styles(result.study.filters)
     return {
@@ -79,12 +82,6 @@ def animation(result: StudyResult, pair: Sequence[str]) -> dict[str, Any] | None
 def _per_target(states: Array) -> Array:
     """Return states (T, m, d) of every target or label; those (T, d) of one target get an axis."""
     return states[:, None] if states.ndim == 2 else states
-
-
-def _merge_scans(scans: Sequence[Array], every: int) -> list[Array]:
-    """Add the detections of omitted steps to those of the next step shown."""
-    ends = range(every, len(scans), every)
-    return [scans[0], *(np.concatenate(scans[end - every + 1 : end + 1]) for end in ends)]
 
 
 def _close_up(

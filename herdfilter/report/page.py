@@ -84,7 +84,15 @@ def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
         claims=wording.claimed(result.runs, summary),
         definitions=wording.definitions(result.study.scenario, summary),
         equations=_markup(parts.equations(result.study.scenario)),
-        legend=_legend(result),
+        legend=[
+            {
+                "name": name,
+                "color": css_colour(style.color),
+                "marker": _markup(_marker(style.marker)),
+                "built": wording.built(result.description.get("filters", {}).get(name)),
+            }
+            for name, style in styles(result.study.filters).items()
+        ],
         table=parts.results_table(result),
         slopes=parts.slopes_table(result),
         figures={name: list(_figures(name, plan)) for name, plan in plans.items()},
@@ -114,20 +122,6 @@ def _figures(name: str, plan: Drawing) -> Iterator[dict[str, Any]]:
         svg = inline(figure, f"{name.replace('_', '-')}-{i}", label)
         color = None if panel.color is None else css_colour(panel.color)
         yield {"title": panel.title, "color": color, "svg": _markup(svg)}
-
-
-def _legend(result: StudyResult) -> list[dict[str, Any]]:
-    """Return the filters with their colours, markers and constructors."""
-    described = result.description.get("filters", {})
-    return [
-        {
-            "name": name,
-            "color": css_colour(style.color),
-            "marker": _markup(_marker(style.marker)),
-            "built": wording.built(described.get(name)),
-        }
-        for name, style in styles(result.study.filters).items()
-    ]
 
 
 def _marker(name: str) -> str:

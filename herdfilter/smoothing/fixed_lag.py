@@ -16,7 +16,7 @@ from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.filters.series import as_duration
 from herdfilter.models.contract import require
 from herdfilter.models.sensors import Sensor
-from herdfilter.smoothing.marginal import DENSITY, ParticleStep, particle_steps
+from herdfilter.smoothing.particles import DENSITY, ParticleStep, particle_steps
 from herdfilter.smoothing.results import Course, FilteredStep, SmoothedResult, smooth_back
 from herdfilter.smoothing.rts import GaussianStep, check_gaussian, gaussian_steps
 

@@ -20,12 +20,16 @@ from herdfilter.models.sensors import Sensor
 from herdfilter.models.with_clutter import WithClutter
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements, UnexplainedDetections, as_probability
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
-from herdfilter.tracking.track import Track, check_filter, combine_filters, hypothesis_given, start_filter
-from herdfilter.tracking.update import (
+from herdfilter.tracking.track import (
     SMALLEST_GATED_RATIO,
+    Track,
     association_matrix,
+    check_filter,
+    combine_filters,
     gate_detections,
+    hypothesis_given,
     scan_model,
+    start_filter,
     update_existence,
 )
 

@@ -8,7 +8,6 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
-from herdfilter.smoothing import marginal
 
 LINE = hf.models.LinearGaussian([[0.9]], [[1.0]], [[0.5]], [[0.7]], [1.0], [[2.0]])
 Z = np.array([[0.5], [2.0], [np.nan], [-1.0], [0.3], [1.2]])
@@ -136,7 +135,7 @@ def test_the_last_step_is_the_filters(driven):
 
 def test_particles_may_be_taken_in_turns(driven, monkeypatch):
     found, result = of(driven, Z)
-    monkeypatch.setattr(marginal, "CHUNK_SIZE", 7 * 50 * 2)
+    monkeypatch.setattr("herdfilter.smoothing.particles.CHUNK_SIZE", 7 * 50 * 2)
     again = hf.marginal_smoother(driven, result)
     np.testing.assert_allclose(again.weights, found.weights, rtol=1e-12)
 

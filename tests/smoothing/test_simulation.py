@@ -8,7 +8,6 @@ from filterpy.kalman import KalmanFilter
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
-from herdfilter.smoothing import marginal
 
 PLANE = hf.models.LinearGaussian(
     F=[[0.9, 0.2], [-0.2, 0.9]],
@@ -284,7 +283,7 @@ def test_a_seed_decides_and_the_chunks_do_not(monkeypatch):
     first = hf.backward_simulation(PLANE, result, 70, 3)
     again = hf.backward_simulation(PLANE, result, 70, np.random.default_rng(3))
     other = hf.backward_simulation(PLANE, result, 70, 4)
-    monkeypatch.setattr(marginal, "CHUNK_SIZE", 7 * 50 * 2)
+    monkeypatch.setattr("herdfilter.smoothing.particles.CHUNK_SIZE", 7 * 50 * 2)
     chunks = hf.backward_simulation(PLANE, result, 70, 3)
     np.testing.assert_array_equal(first.x, again.x)
     np.testing.assert_array_equal(first.x, chunks.x)

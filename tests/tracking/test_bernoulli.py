@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from herdfilter.tracking.update import CLUTTER_WEIGHT, association_matrix, update_existence
+from herdfilter.tracking.track import CLUTTER_WEIGHT, association_matrix, update_existence
 
 R, P = np.array([0.2, 0.9, 1.0]), 0.7
 DENSITIES = np.array([[0.3, 2.0], [1.5, 0.0], [0.01, 0.2]])

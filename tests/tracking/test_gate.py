@@ -6,7 +6,7 @@ import scipy.stats
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, LMBTracker
-from herdfilter.tracking.update import SMALLEST_GATED_RATIO, gate_detections
+from herdfilter.tracking.track import SMALLEST_GATED_RATIO, gate_detections
 
 
 @pytest.mark.parametrize("missed", [1e-6, 0.1, 0.9])
