@@ -5,8 +5,8 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from herdfilter.plotting import plot_track, styles, trajectory
+from herdfilter.plotting.over_time import mark_ends, mark_sensors, model_sensors
 from herdfilter.plotting.style import dimension_label
-from herdfilter.plotting.trajectories import mark_ends, mark_sensors, model_sensors
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import record

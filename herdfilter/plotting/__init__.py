@@ -14,7 +14,6 @@ from herdfilter.pictures import plot_ellipse, plot_mixture, plot_points, plot_st
 from herdfilter.plotting import over_time, summaries
 from herdfilter.plotting.drawing import Drawing, highest_error
 from herdfilter.plotting.style import STYLES, Style, save, styles
-from herdfilter.plotting.trajectories import trajectory_drawing
 from herdfilter.study.results import StudyResult
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def drawings(result: StudyResult) -> dict[str, Drawing]:
         }
     if result.trajectory.estimates:
         names = [name for name in result.study.filters if name in result.trajectory.estimates]
-        plans["trajectory"] = trajectory_drawing(result, names)
+        plans["trajectory"] = over_time.trajectory_drawing(result, names)
     return {name: plan for name, plan in plans.items() if plan is not None}
 
 
@@ -170,4 +169,4 @@ def trajectory(result: StudyResult, names: Sequence[str] | None = None) -> Figur
     >>> len(figure.axes)
     1
     """
-    return trajectory_drawing(result, names).figure()
+    return over_time.trajectory_drawing(result, names).figure()

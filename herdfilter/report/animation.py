@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter.plotting.over_time import LABEL_COLORS
 from herdfilter.plotting.style import dimension_label, styles
-from herdfilter.plotting.trajectories import LABEL_COLORS
 from herdfilter.study.results import StudyResult
 
 MOST_COORDINATES = 500_000  # of particles on a page, 2.7 bytes each

@@ -15,8 +15,8 @@ import numpy as np
 
 from herdfilter.plotting import drawings
 from herdfilter.plotting.drawing import Drawing
+from herdfilter.plotting.over_time import LONGEST_WINDOW, first_and_best, is_over_time, scenario_sensors
 from herdfilter.plotting.style import styles
-from herdfilter.plotting.trajectories import LONGEST_WINDOW, first_and_best, is_over_time, scenario_sensors
 from herdfilter.report import parts, wording
 from herdfilter.report.animation import animation
 from herdfilter.report.parts import css_colour, inline

@@ -206,8 +206,15 @@ class LMBTracker:
             _log.info("step %d: %d of %d tracks kept, max_tracks", self.step, self.max_tracks, len(tracks))
             tracks = [track for track in tracks if track.existence >= least][: self.max_tracks]
         reported = [track for track in tracks if track.existence >= self.report]
-        self.tracks = tracks
-        self.record = TrackingRecord.of(self.step, tracks, reported, self.model.model.dim)
+        self.tracks, dim = tracks, self.model.model.dim
+        self.record = TrackingRecord(
+            self.step,
+            [track.label for track in reported],
+            np.array([track.mean for track in reported]).reshape(-1, dim),
+            np.array([track.covariance for track in reported]).reshape(-1, dim, dim),
+            np.array([track.existence for track in reported]),
+            self.cardinality,
+        )
         _log.debug("step %d: %d tracks, %d of them reported", self.step, len(tracks), len(reported))
         return self.record
 

@@ -11,7 +11,7 @@ import numpy as np
 from herdfilter._checks import Array, as_list
 from herdfilter._repr import fields_in_line, summary_repr
 from herdfilter.filters.results import as_objects
-from herdfilter.tracking.track import Label, Track
+from herdfilter.tracking.track import Label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,18 +53,6 @@ class TrackingRecord:
     cardinality: float
 
     __repr__ = fields_in_line
-
-    @classmethod
-    def of(cls, step: int, tracks: Sequence[Track], reported: Sequence[Track], dim: int) -> TrackingRecord:
-        """Return the record of the reported ones among all tracks."""
-        return cls(
-            step,
-            [track.label for track in reported],
-            np.array([track.mean for track in reported]).reshape(-1, dim),
-            np.array([track.covariance for track in reported]).reshape(-1, dim, dim),
-            np.array([track.existence for track in reported]),
-            float(sum(track.existence for track in tracks)),
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)

@@ -12,9 +12,9 @@ import pytest
 import herdfilter as hf
 from herdfilter import plotting
 from herdfilter.plotting.drawing import HIGHEST_RATIO, highest_ratio, path_limits
+from herdfilter.plotting.over_time import model_sensors
 from herdfilter.plotting.style import INK, QUIET, STYLES
 from herdfilter.plotting.summaries import consistency_drawing, ratios_drawing
-from herdfilter.plotting.trajectories import model_sensors
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import load_scenario

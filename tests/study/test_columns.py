@@ -5,7 +5,7 @@ import pytest
 
 from herdfilter.cli.findings import Findings
 from herdfilter.plotting import drawings
-from herdfilter.plotting.trajectories import first_and_best
+from herdfilter.plotting.over_time import first_and_best
 from herdfilter.report.animation import animation
 from herdfilter.report.parts import results_table
 from herdfilter.study import columns, results, summary
