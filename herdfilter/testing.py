@@ -51,14 +51,9 @@ class SamplerError(AssertionError):
 
     Examples
     --------
-    >>> class AtTheMean:
-    ...     def sample(self, mixture, n, rng=None):
-    ...         return hf.Points(np.tile(mixture.mean, (n, 1)))
-    >>> try:
-    ...     hf.testing.check_sampler(AtTheMean(), dims=(1,), largest=10)
-    ... except hf.testing.SamplerError as error:
-    ...     print("far components" in error.failures, "far components" in error.passed)
-    True False
+    >>> print(hf.testing.SamplerError("Mine()", {"a single place": ["d = 1: expected 3, got 4"]}, ["shapes"]))
+    Mine() fails 1 of 2 checks:
+    - a single place: d = 1: expected 3, got 4
     """
 
     def __init__(self, sampler: str, failures: dict[str, list[str]], passed: list[str]) -> None:

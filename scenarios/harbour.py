@@ -328,7 +328,8 @@ def _within(scan: Array, own_ship: Array, bounds: Array | None, close: float) ->
     kept = np.linalg.norm(scan - own_ship, axis=1) >= close
     if bounds is not None:
         kept &= ((scan >= bounds[:, 0]) & (scan <= bounds[:, 1])).all(axis=1)
-    return scan[kept]
+    detections: Array = scan[kept]
+    return detections
 
 
 def _first_detection(data: AutoferryData, vessel: int) -> tuple[int, Array]:

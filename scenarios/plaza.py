@@ -11,7 +11,7 @@ import numpy as np
 
 from herdfilter._checks import Array, check_count, one_of
 from herdfilter._repr import fields_in_line
-from herdfilter.models.contract import wrap_angles
+from herdfilter.angles import wrap_angles
 from herdfilter.study.data import locate
 from herdfilter.study.recording import DataSet, Recording
 

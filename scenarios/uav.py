@@ -117,7 +117,8 @@ def local_position(fixes: Array, origin: Array) -> Array:
     )
     east = np.array([-np.sin(longitude), np.cos(longitude), 0.0])
     axes = np.stack([east, np.cross(up, east), up])
-    return (_earth_fixed(fixes) - _earth_fixed(origin[None])) @ axes.T
+    local: Array = (_earth_fixed(fixes) - _earth_fixed(origin[None])) @ axes.T
+    return local
 
 
 def _earth_fixed(fixes: Array) -> Array:

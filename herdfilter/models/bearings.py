@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import PlanarSensors, as_partial_observation
+from herdfilter.models.parts import PlanarSensors
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BearingsTracking(PlanarSensors):
     r"""Constant-velocity target tracked by the bearings from two or more fixed sensors.
 
-    The state is :math:`(x, y, \dot x, \dot y)`. Per axis, and for sensor i at :math:`(s_x^i, s_y^i)`,
+    The state is :math:`(x, y, \dot x, \dot y)`, and moves as that of `ConstantVelocity`. For sensor i at
+    :math:`(s_x^i, s_y^i)`,
 
-    .. math::
-        \begin{pmatrix} x_k \\ \dot x_k \end{pmatrix} &= \begin{pmatrix} 1 & \Delta t \\ 0 & 1 \end{pmatrix}
-        \begin{pmatrix} x_{k-1} \\ \dot x_{k-1} \end{pmatrix} + N\left(0, q \begin{pmatrix} \Delta t^3 / 3 &
-        \Delta t^2 / 2 \\ \Delta t^2 / 2 & \Delta t \end{pmatrix}\right), \\
-        \theta_k^i &= \operatorname{atan2}(y_k - s_y^i, x_k - s_x^i) + N(0, \sigma^2).
+    .. math:: \theta_k^i = \operatorname{atan2}(y_k - s_y^i, x_k - s_x^i) + N(0, \sigma^2).
 
     Parameters
     ----------
@@ -62,8 +58,10 @@ class BearingsTracking(PlanarSensors):
     initial_mean: Array = field(default_factory=lambda: np.zeros(4))
     initial_covariance: Array = field(default_factory=lambda: np.diag([0.1, 0.1, 10.0, 10.0]))
 
+    sd_field: ClassVar = "bearing_sd"
+
     def __post_init__(self) -> None:
-        self._assign_target(2, "bearing_sd")
+        self._assign_target(2)
 
     @property
     def observation_circular(self) -> tuple[int, ...]:
@@ -82,18 +80,3 @@ class BearingsTracking(PlanarSensors):
         jacobian[..., :2] = np.stack([-offset[..., 1], offset[..., 0]], axis=-1)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(jacobian / (offset**2).sum(axis=-1)[..., None])
-
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance of the bearings, (S, S)."""
-        return self.bearing_sd**2 * np.eye(len(self.sensors))
-
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of the finite ones of bearings `z`, shape (S,), by the wrapped residual; (n, 4) -> (n,)."""
-        z, observed = as_partial_observation(z, len(self.sensors))
-        residual = z - self.observation_mean(x, step)
-        residual -= 2 * np.pi * np.rint(residual / (2 * np.pi))
-        scaled = residual / self.bearing_sd
-        if len(observed) < len(z):
-            scaled = scaled[:, observed]
-        log_peak = -len(observed) * math.log(self.bearing_sd * math.sqrt(2 * math.pi))
-        return np.asarray(log_peak - 0.5 * np.einsum("ij,ij->i", scaled, scaled))

@@ -61,9 +61,6 @@ class BearingsOnly(GaussianStart):
     >>> x = model.initial.sample(3, np.random.default_rng(0))
     >>> np.allclose(model.observation_mean(x, step=1), model.observation_mean(2 * x, step=1))
     True
-    >>> truth, z = hf.simulate(model, steps=24, rng=1)
-    >>> hf.ParticleFilter(model, n_particles=100, proposal=hf.RankedProposal()).run(z).means.shape
-    (24, 4)
     """
 
     acceleration_sd: float = 0.001

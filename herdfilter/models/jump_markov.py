@@ -46,11 +46,6 @@ class JumpMarkov:
     initial_modes : array_like, shape (J,), optional
         Probabilities of the modes at step 0; equal by default.
 
-    Attributes
-    ----------
-    initial : GaussianMixture, or object with ``sample(n, rng)``
-        Distribution of the state at step 0, over all modes.
-
     Raises
     ------
     TypeError, ValueError

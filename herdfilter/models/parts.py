@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -111,25 +112,51 @@ class WhiteAcceleration(GaussianStart):
         return self.spectral_density * np.kron(acceleration_block(dt), np.eye(len(self.initial_mean) // 2))
 
 
-class PlanarSensors(WhiteAcceleration):
+class PlanarSensors(WhiteAcceleration, ABC):
     """Base of models of a target (x, y, vx, vy) that sensors at fixed places (S, 2) observe, one number each."""
 
     sensors: Array
+    sd_field: ClassVar[str]  # the field that holds the standard deviation of an observation
 
     dim = 4
     partial_observations = True
 
-    def _assign_target(self, least: int, sd: str) -> None:
-        """Check sensors, start, density and the standard deviation of this name, and store them."""
+    @property
+    def observation_circular(self) -> tuple[int, ...]:
+        """Indices of the angle-valued entries of an observation."""
+        return ()
+
+    def _assign_target(self, least: int) -> None:
+        """Check sensors, start, density and standard deviation, and store them."""
         assign(self, sensors=as_array("sensors", self.sensors, (None, 2)))
         self._assign_start(4)
-        assign_positive(self, sd, "spectral_density")
+        assign_positive(self, self.sd_field, "spectral_density")
         if len(self.sensors) < least:
             raise ValueError(f"sensors: expected at least {least} positions, got {len(self.sensors)}")
 
     def _offsets(self, x: Array) -> Array:
         """Vectors from the sensors to the target, (n, 4) -> (n, S, 2)."""
         return x[:, None, :2] - self.sensors
+
+    @abstractmethod
+    def observation_mean(self, x: Array, step: int) -> Array:
+        """Observation of every sensor without noise, (n, 4) -> (n, S)."""
+
+    def observation_covariance(self, step: int) -> Array:
+        """Covariance of the observations of all sensors, (S, S)."""
+        return np.asarray(getattr(self, self.sd_field) ** 2 * np.eye(len(self.sensors)))
+
+    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
+        """Log-density of the finite entries of `z`, shape (S,), with residuals of bearings wrapped; (n, 4) -> (n,)."""
+        z, observed = as_partial_observation(z, len(self.sensors))
+        residual, sd = z - self.observation_mean(x, step), getattr(self, self.sd_field)
+        if self.observation_circular:
+            residual -= 2 * np.pi * np.rint(residual / (2 * np.pi))
+        scaled = residual / sd
+        if len(observed) < len(z):
+            scaled = scaled[:, observed]
+        log_peak = -len(observed) * math.log(sd * math.sqrt(2 * math.pi))
+        return np.asarray(log_peak - 0.5 * np.einsum("ij,ij->i", scaled, scaled))
 
 
 class RangeAndBearing(GaussianStart):

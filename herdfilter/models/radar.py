@@ -15,13 +15,10 @@ from herdfilter.models.parts import WhiteAcceleration, assign, assign_positive, 
 class RadarTracking(WhiteAcceleration):
     r"""Target of nearly constant velocity in space, tracked by range, azimuth and elevation from one radar.
 
-    The state is :math:`(x, y, z, \dot x, \dot y, \dot z)`, in metres and metres a second, z upwards. Per axis,
-    and with :math:`(\delta_x, \delta_y, \delta_z)` the position relative to the radar,
+    The state is :math:`(x, y, z, \dot x, \dot y, \dot z)`, in metres and metres a second, z upwards, and
+    moves as that of `ConstantVelocity`. With :math:`(\delta_x, \delta_y, \delta_z)` the position relative to the radar,
 
     .. math::
-        \begin{pmatrix} x_k \\ \dot x_k \end{pmatrix} &= \begin{pmatrix} 1 & \Delta t \\ 0 & 1 \end{pmatrix}
-        \begin{pmatrix} x_{k-1} \\ \dot x_{k-1} \end{pmatrix} + N\left(0, q \begin{pmatrix} \Delta t^3 / 3 &
-        \Delta t^2 / 2 \\ \Delta t^2 / 2 & \Delta t \end{pmatrix}\right), \\
         r_k &= \sqrt{\delta_x^2 + \delta_y^2 + \delta_z^2} + N(0, \sigma_r^2), \\
         a_k &= \operatorname{atan2}(\delta_y, \delta_x) + N(0, \sigma_a^2), \\
         e_k &= \operatorname{atan2}\left(\delta_z, \sqrt{\delta_x^2 + \delta_y^2}\right) + N(0, \sigma_e^2).

@@ -42,16 +42,10 @@ class UNGM(IsotropicStart):
 
     Examples
     --------
-    A Kalman filter has one Gaussian for both signs. Its mean is off the exact one, from a grid, by several times as much as
-    that of a particle filter.
+    Both signs of the state give the same observation.
 
-    >>> model = hf.models.UNGM()
-    >>> truth, z = hf.simulate(model, steps=100, rng=1)
-    >>> exact = hf.GridFilter(model, lower=-60, upper=60, points=601).run(z).means
-    >>> particles = hf.ParticleFilter(model, n_particles=200, rng=0).run(z).means
-    >>> kalman = hf.UnscentedKalmanFilter(model).run(z).means
-    >>> bool(np.median(abs(particles - exact)) < 0.3 * np.median(abs(kalman - exact)))
-    True
+    >>> hf.models.UNGM().observation_mean(np.array([[-10.0], [10.0]]), step=1).tolist()
+    [[5.0], [5.0]]
     """
 
     process_variance: float = 10.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,7 +72,7 @@ class WithClutter:
 
     scans = True
     partial_observations = False
-    _learned = None  # length of a detection, if only a scan tells it
+    _learned: ClassVar[int | None] = None  # length of a detection, if only a scan tells it; set by `learn_size`
 
     __repr__ = fields_in_line
 
@@ -129,8 +129,7 @@ class WithClutter:
             mean = getattr(getattr(model, "initial", None), "mean", None)
             x = np.atleast_2d(mean) if x is None and mean is not None else x
             if x is not None:
-                means: Array = contract.observation_mean(model, x, step)
-                return means.shape[1]
+                return len(contract.observation_mean(model, x, step)[0])
         return self._learned if self.region is None else len(np.asarray(self.region))
 
     def learn_size(self, scan: Array) -> None:

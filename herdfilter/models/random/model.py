@@ -56,11 +56,6 @@ class RandomModel:
     labels : tuple of str
         What was drawn: the kinds of drift, of transition noise and of observation, and then any of "heavy-tailed", "sharp",
         "missing" and "multimodal prior".
-    equations : str
-        The model in words.
-    grid : dict or None
-        Arguments `lower`, `upper` and `points` of a `GridFilter` for it, where one of at most 3000 points in one dimension,
-        or 250 in each of two, is exact.
     motion, sensing : object
         The parts that it is made of: the transition with its ``drift``, and the observation with its ``view``.
 
@@ -115,15 +110,6 @@ class RandomModel:
     its noise: Gaussian, standard deviation 0.16
     start: Gaussian, mean -0.00572, standard deviation 0.0107
     long-run spread: 0.0327
-
-    Its grid filters it exactly. Particles come close, most of the time to within a tenth of the posterior's
-    standard deviation.
-
-    >>> truth, z = hf.simulate(model, steps=20, rng=0)
-    >>> exact = hf.GridFilter(model, **model.grid).run(z)
-    >>> result = hf.make_filter("auto", model, n_particles=200).run(z)
-    >>> bool(np.median(abs(result.means - exact.means) / np.sqrt(exact.covariances[:, 0])) < 0.1)
-    True
     """
 
     seed: int
@@ -160,7 +146,10 @@ class RandomModel:
 
     @cached_property
     def grid(self) -> dict[str, Any] | None:
-        """Arguments of a `GridFilter` that is exact, or None."""
+        """Arguments `lower`, `upper` and `points` of a `GridFilter` that is exact; None if that needs too many points.
+
+        The most are 3000 points in one dimension, 250 in each of two.
+        """
         drawn = _draw_model(self.seed)
         return _exact_grid(drawn.motion, drawn.sensing, drawn.initial, _at_large(drawn.motion))
 

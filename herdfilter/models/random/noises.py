@@ -43,13 +43,10 @@ def additive(drift: Drift, factor: Array) -> Motion:
     words = f"additive Gaussian, {spread_words(factor)}"
     words += f", of rank {rank} in {dim} dimensions" if rank < dim else ""
 
-    def transition_mean(x: Array, dt: float, control: Any, step: int) -> Array:
-        return drift.f(x)
-
-    def transition_covariance(dt: float, step: int) -> Array:
-        return factor @ factor.T
-
-    functions = {"transition_mean": transition_mean, "transition_covariance": transition_covariance}
+    functions = {
+        "transition_mean": lambda x, dt, control, step: drift.f(x),
+        "transition_covariance": lambda dt, step: factor @ factor.T,
+    }
     return Motion(drift, "rank-deficient" if rank < dim else "additive", words, **functions)
 
 

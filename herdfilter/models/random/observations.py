@@ -57,32 +57,25 @@ def combine_words(matrix: Array, offset: Array) -> str:
 
 def linear_view(kind: str, matrix: Array, offset: Array) -> View:
     """Return ``H x + b``, or a function of it: its square, which leaves signs open, tanh, or exp, the mean of counts."""
+    words, (low, high) = combine_words(matrix, offset), COUNT_RANGE
+    views: dict[str, tuple[str, Callable[..., Array], str]] = {
+        "linear": ("linear sensor", lambda y, out: y, words),
+        "square": ("square", np.square, f"squares of {words}"),
+        "saturating": ("saturating sensor", np.tanh, f"tanh of {words}"),
+        "counts": (
+            "counts",
+            lambda y, out: np.exp(np.clip(y, np.log(low), np.log(high))),
+            f"exp of {words}, between {low:g} and {high:g}",
+        ),
+    }
+    name, function, words = views[kind]
 
-    def combine(x: Array) -> Array:
+    def h(x: Array) -> Array:
         combined: Array = x @ matrix.T
         combined += offset
-        return combined
+        return function(combined, out=combined)
 
-    def square(x: Array) -> Array:
-        combined = combine(x)
-        return np.square(combined, out=combined)
-
-    def saturate(x: Array) -> Array:
-        combined = combine(x)
-        return np.tanh(combined, out=combined)
-
-    def intensity(x: Array) -> Array:
-        mean: Array = np.exp(np.clip(combine(x), np.log(low), np.log(high)))
-        return mean
-
-    words, (low, high) = combine_words(matrix, offset), COUNT_RANGE
-    known = {
-        "linear": View("linear sensor", combine, words),
-        "square": View("square", square, f"squares of {words}"),
-        "saturating": View("saturating sensor", saturate, f"tanh of {words}"),
-        "counts": View("counts", intensity, f"exp of {words}, between {low:g} and {high:g}"),
-    }
-    return known[kind]
+    return View(name, h, words)
 
 
 def partial_view(dims: tuple[int, ...]) -> View:
@@ -93,23 +86,17 @@ def partial_view(dims: tuple[int, ...]) -> View:
 def sensor_view(kind: str, matrix: Array, offset: Array, sensors: Array) -> View:
     """Return ranges, or in a plane bearings, of the place ``P x + b`` in m dimensions from sensors (k, m)."""
 
-    def offsets(x: Array) -> Array:
+    def h(x: Array) -> Array:
         places: Array = x @ matrix.T + offset
-        return places[:, None] - sensors
-
-    def ranges(x: Array) -> Array:
-        away = offsets(x)
+        away = places[:, None] - sensors
+        if kind == "bearing":
+            return np.arctan2(away[..., 1], away[..., 0])
         distances: Array = np.sqrt(np.einsum("nkm,nkm->nk", away, away))
         return distances
 
-    def bearings(x: Array) -> Array:
-        away = offsets(x)
-        return np.arctan2(away[..., 1], away[..., 0])
-
-    place = f"of the place ({combine_words(matrix, offset)}) from sensors at {listed(sensors)}"
-    if kind == "range":
-        return View(kind, ranges, f"the distance {place}")
-    return View(kind, bearings, f"the bearing {place}")
+    measured = "bearing" if kind == "bearing" else "distance"
+    words = f"the {measured} of the place ({combine_words(matrix, offset)}) from sensors at {listed(sensors)}"
+    return View(kind, h, words)
 
 
 @dataclass(frozen=True)
@@ -217,11 +204,8 @@ def counts(view: View, size: int, schedule: Schedule) -> Sensing:
             return np.full((len(x), size), np.nan)
         return rng.poisson(view.h(x)).astype(np.float64)
 
-    def scaled(x: Array) -> Array:  # twice the root of a count has a variance of one
-        roots: Array = 2 * np.sqrt(view.h(x))
-        return roots
-
-    functions = {"log_likelihood": log_likelihood, "sample_observation": sample_observation, "scaled": scaled}
+    functions: dict[str, Any] = {"log_likelihood": log_likelihood, "sample_observation": sample_observation}
+    functions["scaled"] = lambda x: 2 * np.sqrt(view.h(x))  # twice the root of a count has a variance of one
     sensing = Sensing(view, schedule, "Poisson", **functions)
     sensing.words = f"counts with mean {sensing.words}"
     return sensing
