@@ -51,7 +51,7 @@ class LinearGaussian(GaussianStart):
     >>> Q, P0 = [[0.02, 0.01], [0.01, 0.02]], np.eye(2)
     >>> model = hf.models.LinearGaussian([[1, 1], [0, 1]], [[1, 0]], Q, [[0.25]], initial_mean=[0, 1], initial_covariance=P0)
     >>> hf.ExtendedKalmanFilter(model).run([0.9, 2.1, 3.0]).means.round(2)[-1].tolist()
-    [3.02, 1.03]
+    [3.04, 1.03]
     """
 
     F: Array
