@@ -19,16 +19,10 @@ def test_constants_and_lists_are_understood():
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "KernelHerding",
-        "herdfilter.KernelHerding",
-        "samplers.KernelHerding",
-        "herdfilter.samplers.KernelHerding",
-        "herdfilter.samplers.kernel_herding.KernelHerding",
-    ],
+    ["", "herdfilter.", "samplers.", "herdfilter.samplers.", "herdfilter.samplers.kernel_herding."],
 )
 def test_a_class_may_be_named_by_its_folder(name):
-    assert evaluate(f"{name}(kernel=kernels.Laplace())") == hf.KernelHerding(kernel=hf.kernels.Laplace())
+    assert evaluate(f"{name}KernelHerding(kernel=kernels.Laplace())") == hf.KernelHerding(kernel=hf.kernels.Laplace())
 
 
 @pytest.mark.parametrize(
@@ -53,72 +47,26 @@ def test_anything_else_is_a_clear_error(expression, message):
     assert expression[:20] in str(caught.value)
 
 
-ESCAPES = [
-    "os.system('x')",
-    "subprocess.run('x')",
-    "builtins.eval('1')",
-    "eval('1')",
-    "exec('x')",
-    "open('x', 'w')",
-    "print('x')",
-    "__import__('os')",
-    "__import__('os').system('x')",
-    "importlib.import_module('os')",
-    "getattr(KernelHerding, 'x')",
-    "compare('ungm', store='x')",
-    "study.compare('ungm', store='x')",
-    "herdfilter.study.engine.compare('ungm', store='x')",
-    "plotting.save_figures('x', 'y')",
-    "herdfilter.report.write_report('x', 'y')",
-    "herdfilter.cli.main()",
-    "herdfilter.catalogue.expressions.import_file('x')",
-    "samplers.np.os.system('x')",
-    "herdfilter.samplers.np.os.system('x')",
-    "herdfilter.samplers.kernel_herding.np.savetxt('x', [1])",
-    "hf.samplers.np.os.system('x')",
-    "np.save('x', [1])",
-    "models.np.loadtxt('x')",
-    "herdfilter.import_module('os')",
-    "samplers.annotations()",
-    "KernelHerding.__init__.__globals__['os'].system('x')",
-    "KernelHerding.__class__('x', [], {})",
-    "KernelHerding().__class__.__mro__[1].__subclasses__()",
-    "KernelHerding().sample.__globals__",
-    "().__class__.__bases__[0].__subclasses__()",
-    "'x'.__class__()",
-    "GaussianMixture.trusted(1, 2, 3)",
-    "samplers.KernelHerding.sample(1, 2, 3)",
-    "samplers.compiled.warm_up()",
-    "samplers.__loader__.load_module('os')",
-    "samplers['np'].os.system('x')",
-    "[KernelHerding][0]()",
-    "(KernelHerding if 1 else 0)()",
-    "(lambda: os.system('x'))()",
-    "[os.system('x') for _ in [1]]",
-    "{1: os.system('x')}",
-    "{os.system('x')}",
-    "f'{os.system(1)}'",
-    "f'{KernelHerding().__class__}'",
-    "'{0.__class__}'.format(KernelHerding())",
-    "(x := KernelHerding())",
-    "KernelHerding(*[1])",
-    "KernelHerding(**{'bandwidth': 1})",
-    "9**9**9",
-    "'x' * 10**9",
-    "[0] * 10**9",
-    "KernelHerding(bandwidth=9**9**9)",
-    "1 / 0",
-    "1 << 10**9",
-    "KernelHerding(); os.system('x')",
-    "import os",
-    "await KernelHerding()",
-    "KernelHerding() and os.system('x')",
-    "not KernelHerding()",
-    "os.system",
-    "b'x'",
-    "1j",
-    "...",
-]
+ESCAPES = """
+os.system('x') | subprocess.run('x') | builtins.eval('1') | eval('1') | exec('x') | open('x', 'w') | print('x')
+__import__('os') | __import__('os').system('x') | importlib.import_module('os') | getattr(KernelHerding, 'x')
+compare('ungm', store='x') | study.compare('ungm', store='x') | herdfilter.study.engine.compare('ungm', store='x')
+plotting.save_figures('x', 'y') | herdfilter.report.write_report('x', 'y') | herdfilter.cli.main()
+herdfilter.catalogue.expressions.import_file('x') | samplers.np.os.system('x') | herdfilter.samplers.np.os.system('x')
+herdfilter.samplers.kernel_herding.np.savetxt('x', [1]) | hf.samplers.np.os.system('x') | np.save('x', [1])
+models.np.loadtxt('x') | herdfilter.import_module('os') | samplers.annotations()
+KernelHerding.__init__.__globals__['os'].system('x') | KernelHerding.__class__('x', [], {})
+KernelHerding().__class__.__mro__[1].__subclasses__() | KernelHerding().sample.__globals__
+().__class__.__bases__[0].__subclasses__() | 'x'.__class__() | GaussianMixture.trusted(1, 2, 3)
+samplers.KernelHerding.sample(1, 2, 3) | samplers.compiled.warm_up() | samplers.__loader__.load_module('os')
+samplers['np'].os.system('x') | [KernelHerding][0]() | (KernelHerding if 1 else 0)() | (lambda: os.system('x'))()
+[os.system('x') for _ in [1]] | {1: os.system('x')} | {os.system('x')} | f'{os.system(1)}'
+f'{KernelHerding().__class__}' | '{0.__class__}'.format(KernelHerding()) | (x := KernelHerding())
+KernelHerding(*[1]) | KernelHerding(**{'bandwidth': 1}) | 9**9**9 | 'x' * 10**9 | [0] * 10**9
+KernelHerding(bandwidth=9**9**9) | 1 / 0 | 1 << 10**9 | KernelHerding(); os.system('x') | import os
+await KernelHerding() | KernelHerding() and os.system('x') | not KernelHerding() | os.system | b'x' | 1j | ...
+"""
+"""Expressions between bars and line ends."""
 
 
 def refusal(expression):
@@ -137,7 +85,7 @@ def test_no_expression_reaches_more_than_classes_of_the_package(monkeypatch, tmp
     monkeypatch.setattr(os, "system", escaped)
     monkeypatch.setattr(subprocess, "run", escaped)
     monkeypatch.setattr("herdfilter.study.plan.plan_study", escaped)
-    for expression in ESCAPES:
+    for expression in re.split(r" \| |\n", ESCAPES.strip()):
         message = refusal(expression)
         assert re.search(r"expected|unknown|is no part of herdfilter|cannot import", message), expression
         assert "\n" not in message, expression

@@ -92,15 +92,6 @@ def on_a_grid(model, x, z, log_transition):
     return np.array(marginal), np.array(joint)
 
 
-def growth_on_a_grid(model, x, z):
-    """Exact smoothing probabilities of the growth model on points x (N,)."""
-
-    def log_transition(x, step):
-        return -0.5 * (x - model.transition_mean(x, 1.0, None, step)[:, 0]) ** 2 / model.process_variance
-
-    return on_a_grid(model, x[:, None], z, log_transition)
-
-
 @pytest.fixture
 def driven():
     """A linear Gaussian model whose transition depends on the time step and on a control."""
@@ -125,7 +116,13 @@ def grid_smoother():
     return on_a_grid
 
 
-@pytest.fixture
-def growth_smoother():
-    """A function: exact smoothing probabilities of the growth model on a grid."""
-    return growth_on_a_grid
+@pytest.fixture(scope="module")
+def growth():
+    """The growth model, points, a series, and exact smoothing probabilities at the points and of pairs of them."""
+    model, x = hf.models.UNGM(), np.linspace(-45, 45, 451)
+    z = hf.simulate(model, 10, rng=7)[1]
+
+    def log_transition(x, step):
+        return -0.5 * (x - model.transition_mean(x, 1.0, None, step)[:, 0]) ** 2 / model.process_variance
+
+    return model, x, z, *on_a_grid(model, x[:, None], z, log_transition)

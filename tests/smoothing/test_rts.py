@@ -1,10 +1,12 @@
 """The Rauch-Tung-Striebel smoother against conditioning of the Gaussian of all states, filterpy, and a grid."""
 
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from filterpy.kalman import KalmanFilter, MerweScaledSigmaPoints, UnscentedKalmanFilter
+from filterpy.kalman import MerweScaledSigmaPoints, UnscentedKalmanFilter
+from helpers import filterpy_filter, of_inner_noise
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
@@ -36,34 +38,17 @@ def agree(smoothed, means, covariances, tolerance=1e-9):
 @pytest.mark.parametrize("noise", ["additive", "pushed"])
 def test_linear_models_are_smoothed_exactly(driven, exact, name, noise):
     """By every rule; also where the noise goes through the transition together with the state."""
-    kf = FILTERS[name](Pushed(driven) if noise == "pushed" else driven)
+    kf = FILTERS[name](of_inner_noise(driven) if noise == "pushed" else driven)
     result = kf.run(Z, dt=DT, controls=CONTROLS)
     expected = exact(driven, Z, DT, CONTROLS)
     agree(hf.rts_smoother(kf, result, DT, CONTROLS), *expected, tolerance=1e-9 if name == "extended" else 1e-12)
 
 
-class Pushed:
-    """The same model, whose noise is no longer said to be additive."""
-
-    dim, noise_dim = 2, 2
-
-    def __init__(self, model):
-        self.initial, self.model = model.initial, model
-        self.observation_mean, self.observation_covariance = (model.observation_mean, model.observation_covariance)
-
-    def transition(self, x, noise, dt, control, step):
-        root = np.linalg.cholesky(self.model.transition_covariance(dt, step))
-        return self.model.transition_mean(x, dt, control, step) + noise @ root.T
-
-
 def test_filterpy_agrees(driven):
-    F, kf = driven.F(1.0), KalmanFilter(dim_x=2, dim_z=1)
-    kf.x, kf.P = driven.initial.mean.copy(), driven.initial.covariance.copy()
-    kf.F, kf.H, kf.Q, kf.R = F, driven.H, driven.Q, driven.R
-    means, covariances, _, _ = kf.batch_filter(Z[[0, 1, 3, 4]])
-    theirs = kf.rts_smoother(means, covariances)
-    ours = hf.ExtendedKalmanFilter(driven)
-    agree(hf.rts_smoother(ours, ours.run(Z[[0, 1, 3, 4]])), *theirs[:2])
+    z, ours = Z[[0, 1, 3, 4]], hf.ExtendedKalmanFilter(driven)
+    kf = filterpy_filter(SimpleNamespace(F=driven.F(1.0), H=driven.H, Q=driven.Q, R=driven.R, dim=2, initial=driven.initial))
+    means, covariances, _, _ = kf.batch_filter(z)
+    agree(hf.rts_smoother(ours, ours.run(z)), *kf.rts_smoother(means, covariances)[:2])
 
 
 def test_filterpy_agrees_where_the_transition_bends():
@@ -236,22 +221,3 @@ def test_an_indefinite_prediction_is_named():
     with pytest.raises(hf.IndefiniteCovarianceError, match="step 2: the predicted covariance") as caught:
         hf.rts_smoother(hf.UnscentedKalmanFilter(bent, alpha=0.5, beta=-3.0), result)
     assert caught.value.step == 2
-
-
-@pytest.mark.parametrize(
-    ("error", "arguments", "message"),
-    [
-        (TypeError, {"result": "run"}, "result: expected a FilterResult, got str"),
-        (ValueError, {"dt": [1.0]}, "dt: expected one per step, 6, got 1"),
-        (ValueError, {"dt": 0.0}, "dt: expected a positive finite number, got 0"),
-        (ValueError, {"times": [1.0]}, "times: expected one per step, 6, got 1"),
-        (ValueError, {"controls": [None] * 9}, "controls: expected one per step, 6, got 9"),
-        (ValueError, {"filter": hf.ExtendedKalmanFilter(hf.models.UNGM())}, "result: expected .* dimension, 1, got 2"),
-    ],
-)  # fmt: skip
-def test_bad_arguments_are_named(driven, error, arguments, message):
-    kf = hf.ExtendedKalmanFilter(driven)
-    with pytest.raises(error, match=message):
-        hf.rts_smoother(**{"filter": kf, "result": kf.run(Z)} | arguments)
-    with pytest.raises(ValueError, match="result: expected at least one step, got none"):
-        hf.rts_smoother(kf, kf.run([]))

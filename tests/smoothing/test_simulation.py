@@ -4,26 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
-from filterpy.kalman import KalmanFilter
+from helpers import filterpy_filter, kalman, plane
 
 import herdfilter as hf
-from herdfilter.angles import wrap_angles
 
-PLANE = hf.models.LinearGaussian(
-    F=[[0.9, 0.2], [-0.2, 0.9]],
-    H=[[1.0, 0.5]],
-    Q=[[0.5, 0.1], [0.1, 0.3]],
-    R=[[0.7]],
-    initial_mean=[1.0, -1.0],
-    initial_covariance=[[1.0, 0.3], [0.3, 2.0]],
-)
-VELOCITY = hf.models.LinearGaussian(
-    F=[[1.0, 1.0], [0.0, 1.0]],
-    H=[[1.0, 0.0]],
-    Q=[[0.1, 0.15], [0.15, 0.3]],
-    R=[[1.0]],
-    initial_mean=[0.0, 0.0],
-    initial_covariance=np.eye(2),
+PLANE = plane(R=[[0.7]])
+VELOCITY = plane(
+    F=[[1.0, 1.0], [0.0, 1.0]], H=[[1.0, 0.0]], Q=[[0.1, 0.15], [0.15, 0.3]], R=[[1.0]], initial_mean=[0.0, 0.0]
 )
 PROPOSALS = {
     "bootstrap": (hf.BootstrapProposal(), None),
@@ -53,16 +40,7 @@ def statistics(x):
 
 def rts(model, observations):
     """Smoothed means, covariances and lag-one covariances by filterpy."""
-    kf = KalmanFilter(dim_x=model.dim, dim_z=len(model.H))
-    kf.x, kf.P = model.initial_mean.copy(), model.initial_covariance.copy()
-    kf.F, kf.H, kf.Q, kf.R = model.F, model.H, model.Q, model.R
-    x, P = [], []
-    for z in observations:
-        kf.predict()
-        kf.update(None if np.isnan(z).any() else z)
-        x.append(kf.x.copy())
-        P.append(kf.P.copy())
-    means, covariances, gain, _ = kf.rts_smoother(np.array(x), np.array(P))
+    means, covariances, gain, _ = filterpy_filter(model).rts_smoother(*kalman(model, observations)[:2])
     return means, covariances, gain[:-1] @ covariances[1:]
 
 
@@ -152,11 +130,9 @@ def grid_statistics(x, marginal, joint):
     )
 
 
-def test_the_growth_model_is_smoothed_as_on_a_grid(growth_smoother):
+def test_the_growth_model_is_smoothed_as_on_a_grid(growth):
     """Two modes: means, covariances, lag-one covariances, and the probability of the right-hand mode."""
-    model, x = hf.models.UNGM(), np.linspace(-45, 45, 451)
-    z = hf.simulate(model, 10, rng=7)[1]
-    marginal, joint = growth_smoother(model, x, z)
+    model, x, z, marginal, joint = growth
     exact = grid_statistics(x, marginal, joint)
     two_modes = np.minimum(marginal[:, x < 0].sum(axis=1), marginal[:, x > 0].sum(axis=1))
     assert two_modes[7:].min() > 0.08  # not at the last step only
@@ -218,38 +194,6 @@ def test_smoothing_is_nearer_to_the_truth_than_filtering(model, dt):
         filtering.append(np.sqrt(np.mean((result.means - truth) ** 2)))
         smoothing.append(np.sqrt(np.mean((trajectories.means - truth) ** 2)))
     assert np.mean(smoothing) < 0.9 * np.mean(filtering)
-
-
-class Compass:
-    """A heading that turns, observed with noise; beside it a coordinate on the line."""
-
-    dim = 2
-    circular = (1,)
-
-    def __init__(self, heading=0.0):
-        self.initial = hf.GaussianMixture([1.0], [[0.0, heading]], np.diag([1.0, 0.3]))
-
-    def transition_mean(self, x, dt, control, step):
-        return x + np.array([0.0, 0.2])
-
-    def transition_covariance(self, dt, step):
-        return np.array([[0.1, 0.01], [0.01, 0.02]])
-
-    def log_likelihood(self, z, x, step):
-        return -0.5 * (wrap_angles(z - x, (1,)) ** 2 / [0.5, 0.05]).sum(axis=1)
-
-
-@pytest.mark.parametrize("turn", [np.pi, -1.5])
-def test_where_zero_lies_on_the_circle_does_not_matter(turn):
-    z = np.column_stack([np.zeros(6), [0.1, 0.3, 0.2, 0.9, 1.1, 1.5]])
-    shift = np.array([0.0, turn])
-    plain, _ = smoothed(Compass(), z, 60)
-    turned, _ = smoothed(Compass(turn), wrap_angles(z + shift, (1,)), 60)
-    assert (np.abs(turned.x[..., 1]) <= np.pi).all()
-    assert turned.circular == (1,)
-    np.testing.assert_allclose(wrap_angles(turned.x - plain.x - shift, (1,)), 0, atol=1e-9)
-    np.testing.assert_allclose(wrap_angles(turned.means - plain.means - shift, (1,)), 0, atol=1e-9)
-    np.testing.assert_allclose(turned.covariances, plain.covariances, atol=1e-9)
 
 
 def test_all_missing_observations_leave_the_prior_paths():
@@ -319,16 +263,6 @@ def test_units_of_very_different_size_are_no_rank_deficiency():
     np.testing.assert_allclose(smoothed(scaled, series(), 40)[0].x / unit, smoothed(PLANE, series(), 40)[0].x, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("Q", "rank"), [([[0.0, 0.0], [0.0, 0.2]], 1), ([[1.0, 2.0], [2.0, 4.0]], 1), (np.zeros((2, 2)), 0)]
-)
-def test_noise_of_deficient_rank_is_named(Q, rank):
-    model = hf.models.LinearGaussian(PLANE.F, PLANE.H, Q, PLANE.R, PLANE.initial_mean, PLANE.initial_covariance)
-    message = f"transition_covariance: .* covariance of full rank, 2; got rank {rank} at step 8"
-    with pytest.raises(ValueError, match=message):
-        smoothed(model, series(), 20)
-
-
 def test_a_state_that_no_particle_leads_to_is_named():
     class Bounded(HeavyTailed):
         def transition_log_density(self, x_next, x, dt, control, step):
@@ -359,55 +293,20 @@ def test_bad_densities_are_named(values, message):
         hf.backward_simulation(Bad(), result, 200, 0)
 
 
-class OnlySimulated:
-    dim = 1
-    initial = hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
-
-    def sample_transition(self, x, rng, dt, control, step):
-        return x + rng.laplace(size=x.shape)
-
-    def log_likelihood(self, z, x, step):
-        return -0.5 * (z[0] - x[:, 0]) ** 2
-
-
-def test_a_model_without_a_density_is_named():
-    message = (
-        "backward_simulation needs transition_mean and transition_covariance, or transition_log_density; "
-        "OnlySimulated has no transition_mean"
-    )
-    with pytest.raises(TypeError, match=message):
-        smoothed(OnlySimulated(), [[0.0]] * 2, 10)
-
-
 @pytest.mark.parametrize(
     ("error", "arguments", "message"),
     [
         (ValueError, {"n_trajectories": 0}, "n_trajectories: expected an integer of at least 1, got 0"),
         (ValueError, {"n_trajectories": 2.0}, "n_trajectories: expected an integer of at least 1, got 2.0"),
         (ValueError, {"rng": "dice"}, "rng: expected a numpy Generator, a seed or None, got 'dice'"),
-        (ValueError, {"dt": [1.0]}, "dt: expected one per step, 8, got 1"),
-        (ValueError, {"dt": 0.0}, "dt: expected a positive finite number, got 0"),
-        (ValueError, {"times": [1.0]}, "times: expected one per step, 8, got 1"),
-        (ValueError, {"controls": [None] * 9}, "controls: expected one per step, 8, got 9"),
         (TypeError, {"model": hf.models.LinearGaussian}, "model: expected an instance, got the class"),
-        (ValueError, {"model": hf.models.UNGM()}, "result: expected states of the model's dimension, 1, got 2"),
-        (TypeError, {"result": "run"}, "result: expected a FilterResult, got str"),
     ],
 )  # fmt: skip
 def test_bad_arguments_are_named(error, arguments, message):
     arguments = {"model": PLANE, "n_trajectories": 5, "rng": 0} | arguments
-    arguments.setdefault("result", hf.ParticleFilter(PLANE, 10, rng=0).run(series(), keep_particles=True))
+    result = hf.ParticleFilter(PLANE, 10, rng=0).run(series(), keep_particles=True)
     with pytest.raises(error, match=message):
-        hf.backward_simulation(**arguments)
-
-
-def test_a_result_without_particles_is_named():
-    for result in (hf.ParticleFilter(PLANE, 10, rng=0).run(series()), hf.UnscentedKalmanFilter(PLANE).run(series())):
-        with pytest.raises(ValueError, match=r"result: expected particles, .*keep_particles=True"):
-            hf.backward_simulation(PLANE, result, 5, 0)
-    empty = hf.ParticleFilter(PLANE, 10, rng=0).run([], keep_particles=True)
-    with pytest.raises(ValueError, match="result: expected at least one step, got none"):
-        hf.backward_simulation(PLANE, empty, 5, 0)
+        hf.backward_simulation(result=result, **arguments)
 
 
 def test_trajectories_print_as_one_line():

@@ -1,0 +1,90 @@
+"""What every smoother refuses, and that it knows angles."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from helpers import Simulated, plane, turned_compass
+
+import herdfilter as hf
+from herdfilter.angles import wrap_angles
+
+Z = np.array([[2.0], [3.5], [np.nan], [-4.0], [1.0], [2.0]])
+OF_PARTICLES = {
+    "fixed_lag_smoother": partial(hf.fixed_lag_smoother, lag=2),
+    "marginal_smoother": hf.marginal_smoother,
+    "backward_simulation": partial(hf.backward_simulation, n_trajectories=60, rng=0),
+}
+SMOOTHERS = {"rts_smoother": hf.rts_smoother} | OF_PARTICLES
+every = pytest.mark.parametrize(("name", "smoother"), SMOOTHERS.items(), ids=SMOOTHERS)
+every_of_particles = pytest.mark.parametrize(("name", "smoother"), OF_PARTICLES.items(), ids=OF_PARTICLES)
+
+
+def ran(name, model, z=Z, n=60):
+    """A filter that the smoother serves, and its result."""
+    if name == "rts_smoother":
+        kf = hf.ExtendedKalmanFilter(model)
+        return kf, kf.run(z)
+    pf = hf.ParticleFilter(model, n, rng=0)
+    return pf, pf.run(z, keep_particles=True)
+
+
+@pytest.mark.parametrize("turn", [np.pi, -1.5])
+@every_of_particles
+def test_where_zero_lies_on_the_circle_does_not_matter(name, smoother, turn):
+    plain, turned = turned_compass(lambda model, z: smoother(*ran(name, model, z)), turn)
+    np.testing.assert_allclose(wrap_angles(turned.means - plain.means - [0.0, turn], (1,)), 0, atol=1e-9)
+    np.testing.assert_allclose(turned.covariances, plain.covariances, atol=1e-9)
+    assert (np.abs(turned.means[:, 1]) <= np.pi).all()
+    assert turned.circular == (1,)
+    if name == "backward_simulation":
+        assert (np.abs(turned.x[..., 1]) <= np.pi).all()
+        np.testing.assert_allclose(wrap_angles(turned.x - plain.x - [0.0, turn], (1,)), 0, atol=1e-9)
+    else:
+        np.testing.assert_allclose(turned.weights, plain.weights, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"dt": [1.0]}, "dt: expected one per step, 6, got 1"),
+        ({"dt": 0.0}, "dt: expected a positive finite number, got 0"),
+        ({"times": [1.0]}, "times: expected one per step, 6, got 1"),
+        ({"controls": [None] * 9}, "controls: expected one per step, 6, got 9"),
+    ],
+)
+@every
+def test_series_that_do_not_fit_are_named(name, smoother, given, message):
+    with pytest.raises(ValueError, match=message):
+        smoother(*ran(name, plane()), **given)
+
+
+@every
+def test_results_that_do_not_fit_are_named(name, smoother):
+    online, result = ran(name, plane())
+    with pytest.raises(TypeError, match="result: expected a FilterResult, got str"):
+        smoother(online, "run")
+    with pytest.raises(ValueError, match=r"result: expected .* dimension, 1, got 2"):
+        smoother(ran(name, hf.models.UNGM(), [])[0], result)
+    with pytest.raises(ValueError, match="result: expected at least one step, got none"):
+        smoother(*ran(name, plane(), []))
+    if name != "rts_smoother":
+        with pytest.raises(ValueError, match=r"result: expected particles, .*keep_particles=True"):
+            smoother(online, online.run(Z))
+
+
+@every_of_particles
+def test_a_model_without_a_density_is_named(name, smoother):
+    message = f"{name} needs transition_mean and transition_covariance, or transition_log_density; Simulated has no"
+    with pytest.raises(TypeError, match=message):
+        smoother(*ran(name, Simulated()))
+
+
+@pytest.mark.parametrize(
+    ("Q", "rank"), [([[0.0, 0.0], [0.0, 0.2]], 1), ([[1.0, 2.0], [2.0, 4.0]], 1), (np.zeros((2, 2)), 0)]
+)
+@every_of_particles
+def test_noise_of_deficient_rank_is_named(name, smoother, Q, rank):
+    message = f"transition_covariance: {name} needs .* covariance of full rank, 2; got rank {rank} at step 6"
+    with pytest.raises(ValueError, match=message):
+        smoother(*ran(name, plane(Q=Q)))
