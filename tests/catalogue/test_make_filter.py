@@ -7,7 +7,8 @@ import herdfilter as hf
 
 
 def test_a_seed_is_all_that_a_random_filter_depends_on():
-    runs = [hf.make_filter("bootstrap", hf.models.UNGM(), 20, rng=seed).run([[1.0], [3.0]]) for seed in (1, 1, 2)]
+    seeds = 1, np.random.default_rng(1), 2
+    runs = [hf.make_filter("bootstrap", hf.models.UNGM(), 20, rng=seed).run([[1.0], [3.0]]) for seed in seeds]
     np.testing.assert_array_equal(runs[0].means, runs[1].means)
     assert (runs[0].means != runs[2].means).all()
 

@@ -123,75 +123,28 @@ PROPOSALS = {
 }
 
 
-def chosen(promise):
-    """Parameters of a fixture: the proposals that promise something."""
-    return {"params": [p for p in PROPOSALS.values() if promise(p)], "ids": [n for n, p in PROPOSALS.items() if promise(p)]}
+def chosen(promise, make=True):
+    """A fixture: fresh proposals that promise something, or else their promises."""
+    kept = {name: promised for name, promised in PROPOSALS.items() if promise(promised)}
+    return pytest.fixture(lambda request: request.param.make() if make else request.param, params=kept.values(), ids=kept)
 
 
-@pytest.fixture(**chosen(lambda p: True))
-def promised(request):
-    """Every proposal with its promises."""
-    return request.param
+promised = chosen(lambda p: True, make=False)
+of_any_rank = chosen(lambda p: p.singular, make=False)
+of_any_noise = chosen(lambda p: not p.additive, make=False)
+deterministic = chosen(lambda p: p.deterministic)
+blind = chosen(lambda p: not p.observes)
+observing = chosen(lambda p: p.observes)
+of_full_rank = chosen(lambda p: not p.singular)
+of_additive_noise = chosen(lambda p: p.additive)
+of_moments = chosen(lambda p: p.moments)
+turning = chosen(lambda p: p.turns)
 
 
 @pytest.fixture
 def proposal(promised):
     """A fresh proposal of every kind."""
     return promised.make()
-
-
-@pytest.fixture(**chosen(lambda p: p.deterministic))
-def deterministic(request):
-    """A fresh proposal of every kind that leaves no random number in the filter."""
-    return request.param.make()
-
-
-@pytest.fixture(**chosen(lambda p: not p.observes))
-def blind(request):
-    """A fresh proposal of every kind that moves the particles before the observation is known."""
-    return request.param.make()
-
-
-@pytest.fixture(**chosen(lambda p: p.observes))
-def observing(request):
-    """A fresh proposal of every kind that looks at the observation first."""
-    return request.param.make()
-
-
-@pytest.fixture(**chosen(lambda p: p.singular))
-def of_any_rank(request):
-    """Every proposal that takes noise of deficient rank, with its promises."""
-    return request.param
-
-
-@pytest.fixture(**chosen(lambda p: not p.singular))
-def of_full_rank(request):
-    """A fresh proposal of every kind that refuses noise of deficient rank."""
-    return request.param.make()
-
-
-@pytest.fixture(**chosen(lambda p: not p.additive))
-def of_any_noise(request):
-    """Every proposal that takes noise that is not additive, with its promises."""
-    return request.param
-
-
-@pytest.fixture(**chosen(lambda p: p.additive))
-def of_additive_noise(request):
-    """A fresh proposal of every kind that needs additive noise."""
-    return request.param.make()
-
-
-@pytest.fixture(**chosen(lambda p: p.moments))
-def of_moments(request):
-    """A fresh proposal of every kind that needs a mean and a covariance of the observation."""
-    return request.param.make()
-
-
-@pytest.fixture(**chosen(lambda p: p.turns))
-def turning(request):
-    """A fresh proposal of every kind to which all places on a circle are alike."""
-    return request.param.make()
 
 
 class Unseen:

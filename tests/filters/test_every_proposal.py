@@ -68,12 +68,6 @@ def test_the_particles_given_are_left_as_they_are(proposal, particles):
         np.testing.assert_array_equal(array, kept)
 
 
-def test_what_is_deterministic_takes_no_random_number(deterministic, particles):
-    for (one, _), (other, _) in zip(results(deterministic, particles, 0), results(deterministic, particles, 1), strict=True):
-        np.testing.assert_array_equal(one.x, other.x)
-        np.testing.assert_array_equal(one.log_weights, other.log_weights)
-
-
 def test_particles_without_weight_may_lie_anywhere(proposal, particles):
     """They have no part in what follows, or at least no weight in it."""
     particles.x[[3, 7]] = 1e6

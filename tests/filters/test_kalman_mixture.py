@@ -82,25 +82,6 @@ def test_a_batch_is_updated_as_each_gaussian_alone(rule):
     assert log_evidence == pytest.approx(np.log(np.sum(evidences)))
 
 
-@pytest.mark.parametrize(
-    ("proposal", "threshold"),
-    [*((make, 0.5) for make in RANDOM.values()), (hf.GuidedProposal, 0.0), (hf.GuidedProposal, 1.0)],
-)
-def test_the_likelihood_estimate_is_unbiased(proposal, threshold):
-    """E[estimate of p(z_1 .. z_T)] is exact (Del Moral 2004), however the observation guides the points."""
-    model = linear(R=[[0.3]])
-    z = hf.simulate(model, 3, rng=7)[1]
-    exact = hf.ExtendedKalmanFilter(model).run(z).log_likelihood
-    ratios = np.exp(
-        [
-            hf.ParticleFilter(model, 30, proposal(), resample_below=threshold, rng=seed).run(z).log_likelihood - exact
-            for seed in range(50)
-        ]
-    )
-    assert abs(ratios.mean() - 1) < 4 * ratios.std() / np.sqrt(len(ratios))
-    assert ratios.std() < 1
-
-
 @every
 def test_weights_are_exact_where_the_likelihood_is_not_gaussian(proposal):
     """An autoregression whose observation noise is Student's with three degrees of freedom, variance 3."""

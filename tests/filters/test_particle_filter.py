@@ -48,24 +48,6 @@ def test_an_empty_series_gives_an_empty_result(walk):
     assert result.log_likelihood == 0
 
 
-def test_online_and_batch_are_the_same(walk, proposal):
-    batch = ParticleFilter(walk, 20, copy.deepcopy(proposal), rng=1).run(
-        OBSERVATIONS, dt=np.arange(1, 8) / 4, controls=[[c] for c in range(7)]
-    )
-    online = ParticleFilter(walk, 20, proposal, rng=1)
-    for k, z in enumerate(OBSERVATIONS):
-        online.predict(dt=(k + 1) / 4, control=[k])
-        record = online.update(z)
-        assert record is online.record
-        assert record.step == online.step == k + 1
-        np.testing.assert_array_equal(record.mean, batch.means[k])
-        np.testing.assert_array_equal(online.mean, batch.means[k])
-        np.testing.assert_array_equal(online.covariance, batch.covariances[k])
-        assert online.ess == batch.ess[k]
-        assert record.outcome == batch.outcomes[k]
-    assert online.log_likelihood == pytest.approx(batch.log_likelihood, rel=1e-14)
-
-
 def test_estimates_are_those_of_the_weighted_particles_before_resampling(walk, proposal, promised):
     result = ParticleFilter(walk, 20, proposal, resample_below=1.0, rng=3).run(OBSERVATIONS, keep_particles=True)
     for x, w, mean, covariance, ess in zip(
@@ -245,13 +227,6 @@ def test_variable_time_steps_act_like_their_sum(walk, proposal, promised):
 
 
 # Randomness
-
-
-def test_a_seed_fixes_the_run(walk, proposal):
-    first, second = (ParticleFilter(walk, 20, copy.deepcopy(proposal), rng=rng).run(OBSERVATIONS) for rng in (0, 0))
-    generator = ParticleFilter(walk, 20, proposal, rng=np.random.default_rng(0)).run(OBSERVATIONS)
-    same_run(first, second)
-    same_run(first, generator)
 
 
 @pytest.mark.parametrize("make", [BootstrapProposal, herded_random, augmented_random])

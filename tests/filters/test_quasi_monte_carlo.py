@@ -119,17 +119,6 @@ def test_integrals_have_the_errors_of_scipys_scrambling():
     np.testing.assert_allclose(ours, scipys, rtol=0.25)
 
 
-@pytest.mark.parametrize(("model", "n"), [(LINE, 32), (LINE, 50), (PLANE, 50)])
-def test_the_likelihood_estimate_is_unbiased(model, n):
-    z, exact = case(model, 4)
-    estimates = [
-        ParticleFilter(model, n, SequentialQuasiMonteCarlo(), rng=seed).run(z).log_likelihood for seed in range(300)
-    ]
-    ratio = np.exp(np.array(estimates) - exact.log_likelihood)
-    standard_error = ratio.std() / np.sqrt(len(ratio))
-    assert abs(ratio.mean() - 1) < 4 * standard_error < 0.1
-
-
 @both
 def test_errors_fall_faster_than_those_of_random_draws_and_are_smaller(model):
     sizes, z_exact = np.array([32, 128, 1024]), [case(model, 8, seed) for seed in range(10)]
