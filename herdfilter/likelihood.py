@@ -77,19 +77,13 @@ class MaximumLikelihood:
 
     Examples
     --------
-    The estimated mean of four numbers with noise of variance 1 is their average, with the standard error 1/2. Anything with
-    a method ``run`` may stand for a filter.
-
-    >>> from types import SimpleNamespace
-    >>> class Numbers:
-    ...     def __init__(self, theta):
-    ...         self.mean = theta[0]
-    ...     def run(self, z):
-    ...         return SimpleNamespace(log_likelihood=float(-0.5 * np.sum((z - self.mean) ** 2)))
+    >>> z = hf.simulate(hf.models.linear_chain(1, 0.7), steps=200, rng=1)[1]
+    >>> def build(theta):
+    ...     return hf.ExtendedKalmanFilter(hf.models.linear_chain(1, theta[0]))
     ...
-    >>> found = hf.maximise_likelihood(Numbers, np.array([1.0, 2.0, 4.0, 5.0]), 0.0, [(-10, 10)], names=["mean"])
-    >>> np.allclose(found.theta, 3.0), np.allclose(found.standard_errors, 0.5, rtol=1e-3), found.names
-    (True, True, ('mean',))
+    >>> found = hf.maximise_likelihood(build, z, theta0=0.5, bounds=[(0.01, 0.99)], names=["coupling"])
+    >>> bool(abs(found.theta[0] - 0.7) < 3 * found.standard_errors[0]), found.names
+    (True, ('coupling',))
     """
 
     theta: Array

@@ -517,7 +517,7 @@ def _energy_distance(case: _Case) -> Iterator[str]:
             yield f"{text} up to {allowed:g} times the mean of independent draws, got {ratio:.3g} times"
 
 
-# What the checks are made of
+# Parts of checks
 
 
 def _two_on_a_line() -> GaussianMixture:

@@ -30,7 +30,7 @@ _WINDOW = 1.0  # seconds before and after, over which a velocity is taken from t
 
 @dataclass(frozen=True)
 class SensorConstants:
-    """What a sensor is like in a recording, on average over time and vessels.
+    """Constants of a sensor in a recording, averaged over time and vessels.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class SensorConstants:
 
 @dataclass(frozen=True)
 class LatePosition:
-    """Where a target was some time ago, by its velocity: what a sensor sees that tells too late."""
+    """Position of a target `delay` seconds ago, by its velocity: the mean of a sensor that reports late."""
 
     delay: float
 
@@ -88,7 +88,7 @@ class LatePosition:
 
 @dataclass(frozen=True, eq=False)
 class Sightings:
-    """What one sensor has of one vessel: a row for each scan.
+    """Detections of one vessel by one sensor: a row for each scan.
 
     Attributes
     ----------

@@ -52,14 +52,10 @@ class CirclingRange(IsotropicStart):
 
     Examples
     --------
-    Of 1000 predicted particles less than 30 lie where the range says, within three of its standard deviations.
+    A step turns the state by a right angle and halves its distance from the origin.
 
-    >>> model = hf.models.CirclingRange()
-    >>> truth, z = hf.simulate(model, steps=1, rng=1)
-    >>> pf = hf.ParticleFilter(model, n_particles=1000, rng=0)
-    >>> pf.predict()
-    >>> ranges = model.observation_mean(pf.particles, step=1)[:, 0]
-    >>> bool(np.sum(abs(ranges - z[0, 0]) < 3 * model.range_sd) < 30)
+    >>> model = hf.models.CirclingRange(turn=np.pi / 2, damping=0.5)
+    >>> np.allclose(model.transition_mean(np.array([[2.0, 0.0]]), dt=1.0, control=None, step=1), [[0.0, 1.0]])
     True
     """
 

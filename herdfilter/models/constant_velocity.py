@@ -36,7 +36,7 @@ class ConstantVelocity(WhiteAcceleration):
     Raises
     ------
     ValueError
-        If a number is not positive, shapes do not fit together or the covariance is none.
+        If a number is not positive, shapes do not fit together, or the covariance is not positive semi-definite.
 
     Notes
     -----

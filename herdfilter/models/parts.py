@@ -64,7 +64,7 @@ class IsotropicStart:
 
 
 class NoisyFlow(IsotropicStart):
-    """Base of models that follow a differential equation under additive noise, and of which some entries are observed."""
+    """Base of models that follow a differential equation under additive noise, with some entries observed."""
 
     noise_rate: float
     observation_variance: float

@@ -25,7 +25,7 @@ POPULATION_LIMITS = (-4.0, 1.5)
 """Logarithms at which the number of a species is cut off."""
 
 HENON_EDGE = 1.5
-"""Where the attractor of Henon's map ends: x is cut off beyond it."""
+"""End of the attractor of Henon's map: x is cut off beyond it."""
 
 # Numbers
 

@@ -162,10 +162,6 @@ def random_model(seed: int) -> RandomModel:
     seed : int
         Not negative: below 10,000 to tune on, from 1,000,000 on for claims.
 
-    Returns
-    -------
-    RandomModel
-
     Raises
     ------
     ValueError

@@ -19,7 +19,7 @@ CHAINS = 400
 """Independent trajectories of a simulation."""
 
 LONG_RUN_STEPS = 10
-"""How many last steps of a simulation count as the long run."""
+"""Number of last steps of a simulation that count as the long run."""
 
 
 class Motion:
