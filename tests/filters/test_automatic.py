@@ -194,34 +194,6 @@ def test_what_is_anywhere_is_found_where_only_a_likelihood_is_known(n):
     assert np.median(errors) < 0.4  # a single range is right to 0.5
 
 
-def test_singular_noise_is_served():
-    model = hf.models.LinearGaussian(
-        [[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], [[0.25, 0.5], [0.5, 1.0]], [[1.0]], [0.0, 0.0], np.eye(2)
-    )
-    _, z = hf.simulate(model, 30, rng=0)
-    exact = hf.UnscentedKalmanFilter(model).run(z)
-    herded = hf.ParticleFilter(model, 50, hf.AutomaticProposal()).run(z)
-    np.testing.assert_allclose(herded.means, exact.means, atol=1e-6)
-
-
-class Simulated:
-    dim = 1
-    initial = hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
-
-    def sample_transition(self, x, rng, dt, control, step):
-        return 0.9 * x + rng.standard_normal(x.shape)
-
-    def log_likelihood(self, z, x, step):
-        return -((z[0] - x[:, 0]) ** 2)
-
-
-def test_a_model_that_can_only_be_simulated_is_served():
-    z = [[1.0], None, [0.5], [np.nan], [2.0]]
-    found = hf.ParticleFilter(Simulated(), 1000, hf.AutomaticProposal(), rng=0).run(z)
-    exact = hf.ParticleFilter(Simulated(), 100_000, rng=1).run(z)
-    np.testing.assert_allclose(found.means, exact.means, atol=0.1)
-
-
 def quickly(name, steps):
     """A scenario with a reference that is good enough to tell a filter that has lost its target."""
     reference = {"type": "large", "n": 4000, "repeats": 2}

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import Simulated
 
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
@@ -52,17 +53,6 @@ def test_guidance_is_kalmans_update_of_the_noise(k, dim):
     np.testing.assert_allclose(log_ratio, prior.log_density(drawn) - updated.log_density(drawn), atol=1e-8)
     evidence = hf.GaussianMixture([1.0], [np.zeros(k)], S)
     np.testing.assert_allclose(guidance.log_densities, evidence.log_density(residuals), rtol=1e-9)
-
-
-class Simulated:
-    dim = 2
-    initial = hf.GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2))
-
-    def sample_transition(self, x, rng, dt, control, step):
-        return 0.9 * x + 0.3 * rng.standard_t(5, x.shape)
-
-    def log_likelihood(self, z, x, step):
-        return -0.5 * (z[0] - x[:, 0]) ** 2
 
 
 class Squared:
@@ -128,9 +118,10 @@ def test_guided_weights_estimate_the_evidence_without_bias(sampler):
     assert found == pytest.approx(exact, abs=0.05)
 
 
-def test_a_transition_that_can_only_be_simulated_gets_ranked_ancestors():
-    z = [[1.0], None, [0.5], [np.nan], [2.0]]
-    results = [hf.ParticleFilter(Simulated(), 500, hf.RankedProposal(), rng=0).run(z) for _ in range(2)]
+@pytest.mark.parametrize("proposal", [hf.RankedProposal(), hf.AutomaticProposal()], ids=["ranked", "automatic"])
+def test_a_transition_that_can_only_be_simulated_gets_ranked_ancestors(proposal):
+    z = [[1.0], None, [3.0], [np.nan], [9.0]]
+    results = [hf.ParticleFilter(Simulated(), 1000, proposal, rng=0).run(z) for _ in range(2)]
     exact = hf.ParticleFilter(Simulated(), 100_000, rng=1).run(z)
     np.testing.assert_allclose(results[0].means, exact.means, atol=0.15)
     assert np.array_equal(results[0].means, results[1].means)

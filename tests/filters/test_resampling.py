@@ -18,9 +18,17 @@ from herdfilter.filters import (
     SSPResampling,
     StratifiedResampling,
     SystematicResampling,
+    UnscentedKalmanFilter,
 )
 from herdfilter.fitting import GaussianFit, KernelDensityFit
-from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling
+from herdfilter.samplers import (
+    ContinuousHerdedGibbs,
+    KernelHerding,
+    LCDSampling,
+    MappedSampling,
+    RandomSampling,
+    SobolSampling,
+)
 
 RANDOM = {
     "multinomial": MultinomialResampling(),
@@ -36,6 +44,7 @@ HERDED = {
     "kernel density, kernel herding": MixtureResampling(KernelDensityFit(), KernelHerding()),
     "kernel density, herded Gibbs": MixtureResampling(KernelDensityFit(), ContinuousHerdedGibbs()),
     "gaussian, mapped": MixtureResampling(GaussianFit(), MappedSampling(KernelHerding())),
+    "kernel density, Sobol": MixtureResampling(KernelDensityFit(), SobolSampling()),
 }
 TRANSPORT = {"transport": OptimalTransportResampling()}
 SCHEMES = RANDOM | TRANSPORT | HERDED
@@ -104,7 +113,10 @@ def test_all_weight_on_one_particle_keeps_the_others_away(scheme):
     assert np.abs(new - x[7]).max() < 1e-2
 
 
-@every_scheme
+LCD = {"kernel density, LCD": MixtureResampling(KernelDensityFit(), LCDSampling(iterations=40))}
+
+
+@pytest.mark.parametrize("scheme", (SCHEMES | LCD).values(), ids=SCHEMES | LCD)
 def test_angles_stay_at_the_seam(scheme):
     angles = np.random.default_rng(4).normal(np.pi, 0.2, (60, 1))
     x, weights = np.mod(angles + np.pi, 2 * np.pi) - np.pi, np.full(60, 1 / 60)
@@ -116,18 +128,13 @@ def test_angles_stay_at_the_seam(scheme):
 
 @pytest.mark.parametrize("scheme", (RANDOM | TRANSPORT).values(), ids=RANDOM | TRANSPORT)
 def test_every_scheme_serves_a_filter(scheme, walk):
-    """The exact posterior of a random walk, by the Kalman recursion, is met with 400 particles and frequent resampling."""
+    """The exact posterior of a random walk, by a Kalman filter, is met with 400 particles and frequent resampling."""
     observations = np.random.default_rng(5).normal(size=(20, 1))
     pf = ParticleFilter(walk, 400, resampling=scheme, resample_below=0.9, rng=0)
     result = pf.run(observations)
-    mean, variance = 0.5, 2.0
-    exact = []
-    for z in observations[:, 0]:
-        gain = (variance + 0.5) / (variance + 1.5)
-        mean, variance = mean + gain * (z - mean), gain
-        exact.append(mean)
+    exact = UnscentedKalmanFilter(walk).run(observations)
     assert result.resampled.sum() >= 10
-    assert np.sqrt(np.mean((result.means[:, 0] - exact) ** 2)) < 0.15
+    assert np.sqrt(np.mean((result.means - exact.means) ** 2)) < 0.15
 
 
 # Parts

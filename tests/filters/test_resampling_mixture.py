@@ -127,17 +127,3 @@ def test_another_number_of_points_is_refused_with_the_name_of_the_sampler():
     x, weights = particles(6)
     with pytest.raises(ValueError, match="sampler: expected 48 points from Few, got 47"):
         hf.MixtureResampling(hf.GaussianFit(), Few()).resample(Particles.weighted(x, weights), None)
-
-
-@pytest.mark.parametrize("sampler", [hf.SobolSampling(), hf.LCDSampling(iterations=40)], ids=["sobol", "lcd"])
-def test_angles_are_wrapped(sampler):
-    angles = np.random.default_rng(7).normal(np.pi, 0.2, (48, 1))
-    x = np.mod(angles + np.pi, 2 * np.pi) - np.pi
-    new = (
-        hf.MixtureResampling(hf.KernelDensityFit(), sampler)
-        .resample(Particles.weighted(x, np.full(48, 1 / 48)), None, (0,))
-        .x
-    )
-    assert (np.abs(new) > np.pi - 1.2).all()
-    assert (new >= -np.pi).all()
-    assert (new < np.pi).all()

@@ -128,14 +128,6 @@ def test_rounding_of_the_weights_does_not_make_the_programme_infeasible():
         np.testing.assert_allclose(transported(ETPF, x, weights).mean(axis=0), weights @ x, atol=1e-12)
 
 
-def test_no_random_number_and_no_change_of_the_input():
-    x, weights = posterior(9)
-    before = x.copy(), weights.copy()
-    np.testing.assert_array_equal(transported(ETPF, x, weights), transported(ETPF, x, weights))
-    np.testing.assert_array_equal(x, before[0])
-    np.testing.assert_array_equal(weights, before[1])
-
-
 def test_too_many_particles_are_refused_except_on_a_line():
     x, weights = posterior(10, n=501)
     with pytest.raises(ValueError, match="particles: expected at most 500 for optimal transport in 2 dimensions, got 501"):
