@@ -69,10 +69,10 @@ def assert_same(one, other, *fields, **tolerance):
             np.testing.assert_array_equal(a, b, err_msg=name)
 
 
-def compass(heading=0.0):
+def compass(heading=0.0, rate=0.2):
     """A heading that turns, observed with noise; beside it a coordinate on the line."""
     Q, R, P0 = [[0.1, 0.01], [0.01, 0.02]], np.diag([0.5, 0.05]), np.diag([1.0, 0.3])
-    return hf.models.from_functions(lambda x: x + np.array([0.0, 0.2]), lambda x: x, Q, R, [0.0, heading], P0, [1], [1])
+    return hf.models.from_functions(lambda x: x + np.array([0.0, rate]), lambda x: x, Q, R, [0.0, heading], P0, [1], [1])
 
 
 def turned_compass(run, turn):

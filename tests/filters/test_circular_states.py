@@ -3,45 +3,18 @@
 import copy
 
 import numpy as np
+from helpers import compass
 
 from herdfilter.angles import wrap_angles
 from herdfilter.filters import ParticleFilter
-from herdfilter.mixture import GaussianMixture
-
-
-class Compass:
-    """A heading that turns slowly and is observed with noise; beside it a coordinate on the line."""
-
-    dim = 2
-    circular = (1,)
-
-    def __init__(self, heading=0.0):
-        self.initial = GaussianMixture([1.0], [[0.0, heading]], np.diag([1.0, 0.3]))
-
-    def transition_mean(self, x, dt, control, step):
-        return x + np.array([0.0, 0.05])
-
-    def transition_covariance(self, dt, step):
-        return np.diag([0.1, 0.02])
-
-    observation_circular = (1,)
-
-    def log_likelihood(self, z, x, step):
-        return -0.5 * (wrap_angles(z - x, (1,)) ** 2 / [0.5, 0.05]).sum(axis=1)
-
-    def observation_mean(self, x, step):
-        return x
-
-    def observation_covariance(self, step):
-        return np.diag([0.5, 0.05])
 
 
 def test_where_zero_lies_on_the_circle_does_not_matter(turning):
     z = np.column_stack([np.zeros(6), [0.1, -0.3, 0.2, 0.4, 0.1, 0.5]])
-    plain = ParticleFilter(Compass(), 40, copy.deepcopy(turning), rng=16).run(z)
+    plain = ParticleFilter(compass(0.0, 0.05), 40, copy.deepcopy(turning), rng=16).run(z)
     for turn in (np.pi, -1.5, 3.0):
         shift, case = np.array([0.0, turn]), f"turned by {turn}"
-        pf = ParticleFilter(Compass(turn), 40, copy.deepcopy(turning), rng=16)
+        pf = ParticleFilter(compass(turn, 0.05), 40, copy.deepcopy(turning), rng=16)
         turned = pf.run(wrap_angles(z + shift, (1,)))
         apart = wrap_angles(turned.means - plain.means - shift, (1,))
         np.testing.assert_allclose(apart, 0, atol=1e-3, err_msg=case)
@@ -50,7 +23,7 @@ def test_where_zero_lies_on_the_circle_does_not_matter(turning):
 
 
 def test_headings_at_the_seam_are_estimated_there(proposal):
-    pf = ParticleFilter(Compass(np.pi), 40, proposal, rng=17)
+    pf = ParticleFilter(compass(np.pi, 0.05), 40, proposal, rng=17)
     result = pf.run([[0.0, np.pi - 0.1], [0.0, -np.pi + 0.1]] * 3, keep_particles=True)
     assert (np.abs(result.means[:, 1]) > 2.9).all()
     assert (np.abs(result.particles[..., 1]) <= np.pi).all()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import assert_same
 
 import herdfilter as hf
 from herdfilter.filters.kalman.histories import select_histories
@@ -18,9 +19,7 @@ def test_one_mode_is_its_kalman_filter_to_the_last_bit(filter_class, rule, alone
     z[2] = np.nan
     given = hf.models.JumpMarkov([model], [[1.0]]) if jump else model
     ours, theirs = filter_class(given, rule=rule).run(z), hf.make_filter(alone, model).run(z)
-    np.testing.assert_array_equal(ours.means, theirs.means)
-    np.testing.assert_array_equal(ours.covariances, theirs.covariances)
-    np.testing.assert_array_equal(ours.log_likelihoods, theirs.log_likelihoods)
+    assert_same(ours, theirs)
     np.testing.assert_array_equal(ours.mode_probabilities, np.ones((4, 1)))
 
 
@@ -89,26 +88,9 @@ def test_selected_histories_keep_their_weights_or_share_those_of_the_rest():
     np.testing.assert_array_equal(select_histories(np.array([0.5, 0.0, 0.5]), 2)[0], [0, 2])
 
 
-class Compass:
-    """A heading about the seam of the circle; the modes turn by their rate."""
-
-    dim, circular, observation_circular = 1, (0,), (0,)
-
-    def __init__(self, rate):
-        self.rate = rate
-        self.initial = hf.GaussianMixture([1.0], [[np.pi - 0.02]], [[0.01]])
-
-    def transition_mean(self, x, dt, control, step):
-        return x + self.rate
-
-    def transition_covariance(self, dt, step):
-        return np.array([[0.01]])
-
-    def observation_mean(self, x, step):
-        return x
-
-    def observation_covariance(self, step):
-        return np.array([[0.04]])
+def turning(rate, heading):
+    """A heading that turns by a rate."""
+    return hf.models.from_functions(lambda x: x + rate, lambda x: x, [[0.01]], [[0.04]], [heading], [[0.01]], [0], [0])
 
 
 @pytest.mark.parametrize("name", ["imm", "mkf", "auto"])
@@ -117,9 +99,7 @@ def test_angles_do_not_know_where_zero_is(name):
     rates, z = (0.1, -0.1), np.array([[3.2], [3.35], [3.3], [3.1]])
     results = []
     for turn in (0.0, 2.0):
-        moving = [Compass(rate) for rate in rates]
-        for one in moving:
-            one.initial = hf.GaussianMixture([1.0], [[np.pi - 0.02 + turn]], [[0.01]])
+        moving = [turning(rate, np.pi - 0.02 + turn) for rate in rates]
         model = hf.models.JumpMarkov(moving, [[0.9, 0.1], [0.2, 0.8]])
         results.append(hf.make_filter(name, model, 30).run((z + turn + np.pi) % (2 * np.pi) - np.pi))
     apart = (results[1].means - results[0].means - 2.0 + np.pi) % (2 * np.pi) - np.pi
