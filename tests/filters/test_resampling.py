@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from herdfilter.filters import (
+    AuxiliaryProposal,
     MixtureResampling,
     MultinomialResampling,
     OptimalTransportResampling,
     ParticleFilter,
     Particles,
+    RegularisedResampling,
     Resampling,
     ResidualResampling,
     SSPResampling,
@@ -141,13 +143,28 @@ def test_every_scheme_serves_a_filter(scheme, walk):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("make", "error", "message"),
     [
-        ((GaussianFit(), "kh"), r"sampler: expected an object with sample\(mixture, n, rng\), got 'kh'"),
-        (("em", KernelHerding()), r"fit: expected an object with fit\(particles, weights, circular\), got 'em'"),
-        ((KernelHerding(), GaussianFit()), "sampler: expected an object with sample"),
+        (lambda: MixtureResampling(GaussianFit(), "kh"), TypeError, r"sampler: .* sample\(mixture, n, rng\), got 'kh'"),
+        (
+            lambda: MixtureResampling("em", KernelHerding()),
+            TypeError,
+            r"fit: .* fit\(particles, weights, circular\), got 'em'",
+        ),
+        (lambda: MixtureResampling(KernelHerding(), GaussianFit()), TypeError, "sampler: expected an object with sample"),
+        (lambda: OptimalTransportResampling(distance="manhattan"), ValueError, "distance: unknown 'manhattan'"),
+        (lambda: OptimalTransportResampling(largest=0), ValueError, "largest: expected an integer of at least 1, got 0"),
+        (lambda: RegularisedResampling(0.0), ValueError, "scale: expected a positive"),
+        (lambda: RegularisedResampling(-1.0), ValueError, "scale: expected a positive"),
+        (lambda: RegularisedResampling(np.nan), ValueError, "scale: expected a positive"),
+        (lambda: ResidualResampling(rest="sistematic"), ValueError, "unknown 'sistematic'; did you mean 'systematic'"),
+        (
+            lambda: AuxiliaryProposal(MixtureResampling(GaussianFit(), RandomSampling())),
+            TypeError,
+            "resampling: expected a scheme that copies particles",
+        ),
     ],
 )
-def test_parts_of_the_wrong_kind_are_named(arguments, message):
-    with pytest.raises(TypeError, match=message):
-        MixtureResampling(*arguments)
+def test_bad_parts_are_named(make, error, message):
+    with pytest.raises(error, match=message):
+        make()

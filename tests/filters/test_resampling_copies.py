@@ -230,11 +230,6 @@ def test_ssp_copies_are_negatively_correlated_where_systematic_ones_are_not():
     assert ssp[off].max() < 4.5 * 0.25 / np.sqrt(RUNS)
 
 
-def test_an_unknown_way_to_draw_the_rest_is_named():
-    with pytest.raises(ValueError, match="rest: unknown 'sistematic'; did you mean 'systematic'"):
-        hf.ResidualResampling(rest="sistematic")
-
-
 def test_ssp_copies_are_in_the_mean_what_they_ought_to_be_over_a_grid_of_uniform_numbers():
     middles = (np.arange(60) + 0.5) / 60
     for weights in ([0.15, 0.5, 0.35], [0.0, 0.55, 0.45], [0.9, 0.06, 0.04], [0.3, 0.3, 0.4]):

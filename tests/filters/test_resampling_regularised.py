@@ -65,9 +65,3 @@ def test_a_system_without_noise_is_followed():
         errors[type(resampling)] = np.sqrt(((means - truth) ** 2).mean(axis=1))[50:].mean()
     assert errors[RegularisedResampling] < 0.6
     assert errors[hf.SystematicResampling] > 2
-
-
-@pytest.mark.parametrize("scale", [0.0, -1.0, np.nan])
-def test_scale_is_positive(scale):
-    with pytest.raises(ValueError, match="scale: expected a positive"):
-        RegularisedResampling(scale)

@@ -134,15 +134,3 @@ def test_too_many_particles_are_refused_except_on_a_line():
         transported(ETPF, x, weights)
     assert len(transported(ETPF, x[:, :1], weights)) == 501
     assert len(transported(hf.OptimalTransportResampling(largest=10), x[:10], np.full(10, 0.1))) == 10
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"distance": "manhattan"}, "distance: unknown 'manhattan'"),
-        ({"largest": 0}, "largest: expected an integer of at least 1, got 0"),
-    ],
-)
-def test_bad_options_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        hf.OptimalTransportResampling(**arguments)
