@@ -36,12 +36,7 @@ def main(log: str | None) -> None:
 @click.command(short_help="Draw the five figures of the paper.")
 @click.argument("figures", nargs=-1, metavar="[fig1 .. fig5 | all]")
 @click.option(
-    "--out",
-    type=PathName(),
-    metavar="DIR",
-    default=Path("results/paper"),
-    show_default=True,
-    help="Folder for figures and numbers.",
+    "--out", type=PathName(), metavar="DIR", default=Path("results/paper"), show_default=True, help="Folder for all files."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Root of all random numbers.")
 @click.option("--quick", is_flag=True, help="Fewer points, mixtures and dimensions.")
@@ -65,11 +60,8 @@ def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bo
             result = reproduce(name, seed, quick)
         paths = result.save(out)
         if not quiet:
-            rows = [
-                [digits(cell) if isinstance(cell, float) else str(cell) for cell in row]
-                for row in result.table.itertuples(index=False)
-            ]
-            table = in_blocks([str(head) for head in result.table], rows, width=None)
+            cells = result.table.map(lambda cell: digits(cell) if isinstance(cell, float) else str(cell))
+            table = in_blocks(list(map(str, cells)), cells.to_numpy().tolist(), width=None)
             click.echo("\n".join(["", result.title, "", *table, ""]))
             click.echo(f"Wrote {', '.join(path.name for path in paths)} into {out}")
 

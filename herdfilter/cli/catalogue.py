@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from herdfilter.cli.terminal import FilterNames, PathName, ScenarioName, echo, names_with_text, with_text
+from herdfilter.cli.terminal import FilterNames, PathName, ScenarioName, echo, with_text
 
 if TYPE_CHECKING:
     from herdfilter.study.scenario import Scenario
@@ -27,7 +27,7 @@ def scenarios(name: str | None) -> None:
     if name is not None:
         scenario = load_scenario(name)
         check_reference(scenario)
-        echo("\n".join(names_with_text(_describe(scenario))))
+        echo("\n".join(with_text(None, _describe(scenario))))
         return
     rows = []
     for key in scenario_files():
@@ -99,7 +99,7 @@ def filters(name: str | None) -> None:
     arguments = ["model", *(["birth", "survival_probability"] if tracker else [])]
     arguments += [f"{key}={value}" for key, value in table.items() if key not in left_out]
     call = f"{tracker or table.get('filter', 'ParticleFilter')}({', '.join(arguments)})"
-    echo("\n".join(names_with_text([("name", name), ("what it is", table.get("about", "")), ("built as", call)])))
+    echo("\n".join(with_text(None, [("name", name), ("what it is", table.get("about", "")), ("built as", call)])))
 
 
 @click.group(short_help="Fetch the real data sets.")

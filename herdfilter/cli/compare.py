@@ -13,50 +13,21 @@ from herdfilter.cli.terminal import FilterNames, InputError, PathName, ScenarioN
 
 @click.command("compare", short_help="Compare filters on a scenario.")
 @click.argument("scenario", type=ScenarioName())
-@click.option(
-    "--filters", type=FilterNames(), metavar="NAMES", help="Filters, separated by commas. [default: the scenario's]"
-)
+@click.option("--filters", type=FilterNames(), metavar="NAMES", help="Names, separated by commas. [default: the scenario's]")
 @click.option("--particles", metavar="COUNTS", help="Particle counts, such as 50,100. [default: the scenario's]")
+@click.option("--runs", type=int, metavar="N", help="Runs; for a family, of each model. [default: the scenario's]")
+@click.option("--models", type=int, metavar="M", help="Models of a family, such as `random`. [default: the scenario's]")
 @click.option(
-    "--runs", type=int, metavar="N", help="Monte Carlo runs; for a family, of each model. [default: the scenario's]"
-)
-@click.option(
-    "--models",
-    type=int,
-    metavar="M",
-    help="Number of models of a family such as the scenario `random`. [default: the scenario's]",
-)
-@click.option(
-    "--first-model",
-    type=int,
-    metavar="S",
-    help="Seed of the first model; below 10,000 to tune, from 1,000,000 on to claim. [default: the scenario's]",
+    "--first-model", type=int, metavar="S", help="Seed of the first model: to 9,999 to tune, from 1,000,000 to claim."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Root of all random numbers.")
 @click.option("--workers", type=int, metavar="W", help="Processes. [default: one per processor core]")
 @click.option("--data", metavar="DIR", help="Folder of the real data, for scenarios that need them.")
+@click.option("--out", type=PathName(), metavar="DIR", help="Folder for report, tables, figures, and runs (study.sqlite).")
+@click.option("--resume", is_flag=True, help="Continue the comparison in --out, with more --runs or --models if you like.")
+@click.option("--run-timeout", type=float, metavar="SECONDS", help="A run that takes longer has failed. [default: no limit]")
 @click.option(
-    "--out",
-    type=PathName(),
-    metavar="DIR",
-    help="Folder for report, tables, figures and study.sqlite, which takes each run as soon as it is finished.",
-)
-@click.option(
-    "--resume",
-    is_flag=True,
-    help="Continue the same comparison in --out after it was cut off, or with more --runs or --models.",
-)
-@click.option(
-    "--run-timeout",
-    type=float,
-    metavar="SECONDS",
-    help="Time that a filter may take for a run; a longer run has failed. [default: no limit]",
-)
-@click.option(
-    "--scheduler",
-    metavar="WHERE",
-    help="local, dask (a Dask cluster of W processes on this machine), or the address of a cluster: tcp://host:8786. "
-    "[default: local]",
+    "--scheduler", metavar="WHERE", help="local, dask (W processes here) or a cluster, tcp://host:8786. [default: local]"
 )
 @output_options
 def compare_command(

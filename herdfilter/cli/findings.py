@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from herdfilter.cli.terminal import (
-    LINE_WIDTH,
-    InputError,
-    PathName,
-    echo,
-    in_blocks,
-    names_with_text,
-    output_folder,
-    write_csv,
-)
+from herdfilter.cli.terminal import LINE_WIDTH, InputError, PathName, echo, in_blocks, output_folder, with_text, write_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +81,7 @@ class Findings:
         entries += [
             (f"{row['filter']}, run {row['run']}, n = {row['n_particles']}", row["error"]) for _, row in failed.iterrows()
         ]
-        return names_with_text(entries)
+        return with_text(None, entries)
 
     def _table(self, wide: bool) -> list[str]:
         from herdfilter.study.columns import headings, headings_of_models

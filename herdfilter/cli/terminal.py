@@ -142,14 +142,14 @@ def output_folder(folder: Path | None, store: str = "") -> Iterator[None]:
         yield
     except Exception:
         with suppress(OSError):  # the folder is absent, or holds something else
-            if store and not was_there and not _has_finished_runs(folder / store):
+            if store and not was_there and not _has_successful_runs(folder / store):
                 (folder / store).unlink(missing_ok=True)
             for path in absent:
                 path.rmdir()
         raise
 
 
-def _has_finished_runs(store: Path) -> bool:
+def _has_successful_runs(store: Path) -> bool:
     from herdfilter.study.store import open_for_reading
 
     try:
@@ -176,18 +176,9 @@ def write_csv(table: pd.DataFrame, path: Path) -> None:
 def in_blocks(
     heads: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1, width: int | None = LINE_WIDTH
 ) -> list[str]:
-    """Return the lines of a table.
+    """Return the lines of a table, whose long headings take several lines; an empty line stands between rows of one name.
 
-    Parameters
-    ----------
-    heads : sequence of str
-        Headings of the columns; long ones take several lines.
-    rows : sequence of sequences of str
-        Cells. If rows share their first cell, an empty line stands between such groups.
-    keys : int
-        Number of columns at the left that name a row.
-    width : int, optional
-        Columns that do not fit stand in a further block below, with the keys repeated; None for one block.
+    Columns that do not fit into the `width` stand in a further block below, with the first columns, the `keys`, repeated.
     """
     columns = []
     for i, head in enumerate(heads):
@@ -203,7 +194,11 @@ def in_blocks(
         laid = [COLUMN_GAP.join(line).rstrip() for line in zip(*padded, strict=True)]
         rule = "-" * max(map(len, laid))
         top, body = laid[: tallest - len(rows)], laid[tallest - len(rows) :]
-        lines += ["", *top, rule, *_with_gaps(body, [row[0] for row in rows])]
+        lines += ["", *top, rule]
+        groups = [list(group) for _, group in groupby(range(len(rows)), lambda i: rows[i][0])]
+        for group in groups:
+            gap = [""] if group[0] and len(groups) < len(rows) else []
+            lines += [*gap, *(body[i] for i in group)]
     return lines[1:]
 
 
@@ -221,33 +216,15 @@ def _column_blocks(widths: Sequence[int], keys: int, width: int | None) -> list[
     return blocks
 
 
-def _with_gaps(lines: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Put an empty line between groups of rows of one name, unless every group is a single row."""
-    groups = [[line for line, _ in group] for _, group in groupby(zip(lines, names, strict=True), lambda p: p[1])]
-    if all(len(group) == 1 for group in groups):
-        return list(lines)
-    return [line for i, group in enumerate(groups) for line in (["", *group] if i else group)]
-
-
-def with_text(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int = LINE_WIDTH) -> list[str]:
+def with_text(heads: Sequence[str] | None, rows: Sequence[Sequence[str]], width: int = LINE_WIDTH) -> list[str]:
     """Return the lines of a table whose last column is running text, wrapped into the room that the others leave."""
-    widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads) - 1)]
+    rows = rows if heads is None else [heads, *rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
     start = sum(widths) + len(COLUMN_GAP) * len(widths)
     lines = []
-    for row in [heads, *rows]:
+    for row in rows:
         named = COLUMN_GAP.join(cell.ljust(size) for cell, size in zip(row[:-1], widths, strict=True))
-        text = wrap(row[-1], width - start) or [""]
+        text = wrap(row[-1], width - start, break_long_words=heads is not None) or [""]
         lines.append(f"{named}{COLUMN_GAP}{text[0]}".rstrip())
         lines += [" " * start + more for more in text[1:]]
-    return [lines[0], "-" * width, *lines[1:]]
-
-
-def names_with_text(entries: Sequence[tuple[str, str]], width: int = LINE_WIDTH) -> list[str]:
-    """Return the lines of names and their texts, the texts indented beside the names."""
-    indent = max(len(name) for name, _ in entries) + len(COLUMN_GAP)
-    lines = []
-    for name, text in entries:
-        parts = wrap(text, width - indent, break_long_words=False) or [""]
-        lines.append(f"{name:<{indent}}{parts[0]}".rstrip())
-        lines += [" " * indent + part for part in parts[1:]]
-    return lines
+    return lines if heads is None else [lines[0], "-" * width, *lines[1:]]

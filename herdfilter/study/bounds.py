@@ -1,17 +1,16 @@
 r"""The posterior Cramer-Rao bound: an error below which no filter can be.
 
-In the names of `posterior_cramer_rao_bound`, with :math:`\bar F = \mathrm E[F]` and
-:math:`C = \mathrm E[(F - \bar F)^\top Q^{-1} (F - \bar F)]` the same recursion (by the matrix inversion lemma) is
+With :math:`\bar F = \mathrm E[F]` and :math:`C = \mathrm E[(F - \bar F)^\top Q^{-1} (F - \bar F)]` the recursion of
+`posterior_cramer_rao_bound` is, by the matrix inversion lemma,
 
-.. math:: J_{k+1} = (Q + \bar F (J_k + C)^{-1} \bar F^\top)^{-1} + \mathrm E[H^\top R^{-1} H],
+.. math:: J_{k+1} = (Q + \bar F (J_k + C)^{-1} \bar F^\top)^{-1} + \mathrm E[H^\top R^{-1} H].
 
-and that is computed, on covariances: Q may be singular where F does not vary outside its range, above all where f is
-linear.
+That is computed, on covariances: Q may be singular where F does not vary outside its range.
 
 The bound is on the average over all truths. It is attained where the model is linear and Gaussian, and loose where the
-posterior has several modes. Errors of angles count as small: nothing is wrapped. If
-:math:`\mathrm E[H^\top R^{-1} H]` is infinite, as of bearings from a sensor that the target may come arbitrarily near
-to, the nearest simulated targets dominate the mean, and the bound falls slowly with `runs`.
+posterior has several modes. Errors of angles count as small: nothing is wrapped. If :math:`\mathrm E[H^\top R^{-1} H]` is
+infinite, as for bearings from a sensor that the target may approach arbitrarily closely, the nearest simulated targets
+dominate the mean, and the bound falls slowly with `runs`.
 """
 
 from __future__ import annotations

@@ -82,12 +82,6 @@ class Trajectory:
         positions = split_scans(common["positions"], common["scan_sizes"]) if "positions" in common else None
         return cls(recording, reference, n_particles, **own, positions=positions)
 
-    @classmethod
-    def unknown(cls, steps: int, dt: float, n_particles: int) -> Trajectory:
-        """Return the trajectory of a first run that no filter has survived: only its length is known."""
-        nothing = np.full((steps, 1), np.nan)
-        return cls(Recording(nothing, nothing, dt), None, n_particles, {}, {})
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace:

@@ -40,6 +40,7 @@ import numpy as np
 from herdfilter._checks import Array, short_repr
 from herdfilter.study.columns import MEASURED
 from herdfilter.study.plan import Study
+from herdfilter.study.recording import Recording
 from herdfilter.study.results import StudyResult, Trajectory
 from herdfilter.study.tasks import Key, Task
 
@@ -303,7 +304,8 @@ class Store:
         if not rows:  # every process died that was at the first run
             longest = self._checked("series", "LIMIT 1")
             steps = len(unpacked(longest[0]["data"], LONGEST)) if longest else 0
-            return Trajectory.unknown(steps, study.scenario.dt, study.shown_particles)
+            unknown = np.full((steps, 1), np.nan)
+            return Trajectory(Recording(unknown, unknown, study.scenario.dt), None, study.shown_particles, {}, {})
         arrays = {}
         for row in rows:
             shape = json.loads(row["shape"])

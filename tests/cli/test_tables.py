@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import herdfilter as hf
 from herdfilter.cli import main
-from herdfilter.cli.terminal import echo, in_blocks, names_with_text, with_text, write_csv
+from herdfilter.cli.terminal import echo, in_blocks, with_text, write_csv
 from herdfilter.filters import progress
 
 HEADS = ["filter", "n", "median error to the reference (m)", "ratio to bootstrap", "diverged"]
@@ -70,4 +70,4 @@ def test_running_text_takes_the_lines_it_needs():
     lines = with_text(["name", "what it is"], [["a", "word " * 40], ["longer-name", "short"]], width=50)
     assert max(map(len, lines)) <= 50
     assert " ".join(lines).count("word") == 40
-    assert names_with_text([("a", "word " * 40)], 50)[1].startswith("   word")
+    assert with_text(None, [("a", "word " * 40)], 50)[1].startswith("   word")
