@@ -28,16 +28,7 @@ if TYPE_CHECKING:
     from herdfilter import association, catalogue, plotting, smoothing, study, tracking
     from herdfilter.catalogue import make_filter
     from herdfilter.filters.many import TracksError, run_many
-    from herdfilter.smoothing import (
-        FixedLagSmoother,
-        SmoothedResult,
-        Trajectories,
-        UnreachableStateError,
-        backward_simulation,
-        fixed_lag_smoother,
-        marginal_smoother,
-        rts_smoother,
-    )
+    from herdfilter.smoothing import *
     from herdfilter.study.engine import compare
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent unless the program that uses it sets up logging
@@ -45,30 +36,22 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent unless t
 __all__ = [
     "ConditionalError",
     "ConditionalHerdedGibbs",
-    "FixedLagSmoother",
     "GaussianMixture",
     "MaximumLikelihood",
     "Points",
     "RoughLikelihoodWarning",
     "Sensor",
-    "SmoothedResult",
     "TracksError",
-    "Trajectories",
-    "UnreachableStateError",
     "association",
-    "backward_simulation",
     "bandwidths",
     "catalogue",
     "compare",
     "discrete",
-    "fixed_lag_smoother",
     "kernels",
     "make_filter",
-    "marginal_smoother",
     "maximise_likelihood",
     "models",
     "plotting",
-    "rts_smoother",
     "run_many",
     "simulate",
     "smoothing",
@@ -93,6 +76,10 @@ _SMOOTHING = [
     "marginal_smoother",
     "rts_smoother",
 ]
+if TYPE_CHECKING:
+    __all__ += smoothing.__all__
+else:
+    __all__ += _SMOOTHING
 _ON_DEMAND = {
     "association": "herdfilter.association",
     "catalogue": "herdfilter.catalogue",

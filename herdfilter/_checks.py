@@ -53,7 +53,7 @@ def shortened(text: str, width: int) -> str:
 
 
 def as_array(name: str, value: ArrayLike, shape: Shape, *, finite: bool = True, largest: float = math.inf) -> Array:
-    """Return `value` as a float64 array of the given shape, where ``None`` leaves an axis free."""
+    """Return `value` as a float64 array of the given shape; ``None`` leaves an axis free."""
     array = as_numbers(name, value, shape)
     if array.shape != shape and not fits(array.shape, shape):
         raise ValueError(f"{name}: expected shape {shape_text(shape)}, got {array.shape}")
@@ -65,10 +65,10 @@ def as_array(name: str, value: ArrayLike, shape: Shape, *, finite: bool = True, 
 
 
 def fits(shape: tuple[int, ...], expected: Shape) -> bool:
-    """Return True if a shape is as expected, where ``None`` leaves an axis free."""
+    """Return True if a shape is as expected; ``None`` leaves an axis free."""
     if len(shape) != len(expected):
         return False
-    for size, wanted in zip(shape, expected, strict=True):  # noqa: SIM110, a generator costs more than the check
+    for size, wanted in zip(shape, expected, strict=True):  # noqa: SIM110  a generator costs more than the check
         if wanted is not None and wanted != size:
             return False
     return True
@@ -81,17 +81,18 @@ def as_numbers(name: str, value: Any, shape: Shape, *, missing: bool = False) ->
     """
     if type(value) is np.ndarray and value.dtype == np.float64:
         return value
-    try:
+    found = ""
+    with suppress(TypeError, ValueError, RecursionError):
         hidden = _hides(value)
         array = np.asarray(_filled(value) if hidden else value)
+        text = any(isinstance(x, str | bytes | np.timedelta64 | np.datetime64) for x in array.flat if array.dtype == object)
         if hidden and not missing:
             found = HIDDEN
-        elif array.dtype.kind in "biuf" or (array.dtype.kind == "O" and not _has_text(array)):
+        elif array.dtype.kind in "biufO" and not text:
             return array.astype(np.float64, copy=False)
-        else:
-            found = "complex numbers" if array.dtype.kind == "c" else short_repr(value)
-    except (TypeError, ValueError, RecursionError):
-        found = short_repr(value)
+        elif array.dtype.kind == "c":
+            found = "complex numbers"
+    found = found or short_repr(value)
     raise ValueError(f"{name}: expected numbers of shape {shape_text(shape)}, got {found}")
 
 
@@ -103,7 +104,7 @@ def unmasked(name: str, value: Any) -> Any:
 
 
 def with_nan(value: Any) -> Any:
-    """Return `value`, as lists of numbers with NaN in their places if some of its entries are masked or ``pandas.NA``."""
+    """Return `value`; as lists of numbers with NaN for entries that are masked or ``pandas.NA``, if there are any."""
     return _filled(value) if _hides(value) else value
 
 
@@ -127,10 +128,6 @@ def _filled(value: Any) -> Any:
     return np.nan if value is None or type(value).__name__ == "NAType" else value
 
 
-def _has_text(array: np.ndarray) -> bool:
-    return any(isinstance(entry, str | bytes | np.timedelta64 | np.datetime64) for entry in array.flat)
-
-
 def as_points(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     """Return `value` as points of shape (n, dim); a vector stands for one point (or n points when dim is 1)."""
     array = as_numbers(name, value, (None, dim))
@@ -148,7 +145,7 @@ def as_weights(name: str, value: ArrayLike, n: int | None = None, signed: bool =
         raise ValueError(f"{name}: expected finite weights, got {weights[~np.isfinite(weights)][0]}")
     if not signed and (weights < 0).any():
         raise ValueError(f"{name}: expected non-negative weights, got {weights.min():g}")
-    total = weights.sum()
+    total = float(weights.sum())
     if not 0 < total < np.inf:
         raise ValueError(f"{name}: expected a positive finite sum, got {total:g}")
     return weights / total
@@ -177,8 +174,8 @@ def as_weighted_particles(particles: ArrayLike, weights: ArrayLike | None) -> tu
 def as_definite(name: str, value: ArrayLike, dim: int | None) -> Array:
     """Return one positive definite matrix (d, d)."""
     matrix = as_covariance(name, value, dim)
-    d = "d" if dim is None else dim
     if matrix.ndim != 2 or np.linalg.eigvalsh(matrix)[0] <= 0:
+        d = "d" if dim is None else dim
         raise ValueError(f"{name}: expected a positive definite ({d}, {d}) matrix, got {short_repr(matrix.tolist())}")
     return matrix
 
@@ -190,13 +187,14 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     dimension's own spread: an asymmetry, and an eigenvalue below zero.
     """
     array = as_numbers(name, value, (dim, dim))
-    lead: Shape = (None,) * max(array.ndim - 2, 0)
-    array = as_array(name, array, (*lead, dim, dim))
+    array = as_array(name, array, (*(None,) * max(array.ndim - 2, 0), dim, dim))
     if array.shape[-1] != array.shape[-2] or array.size == 0:
         raise ValueError(f"{name}: expected square matrices of at least one row, got shape {array.shape}")
-    single = getattr(value, "dtype", None) == np.float32
-    rounding = ROUNDING_SINGLE if single else ROUNDING
-    scale = _spreads(array)
+    rounding = ROUNDING_SINGLE if getattr(value, "dtype", None) == np.float32 else ROUNDING
+    # Standard deviations, none much below the largest: rounding alone makes those.
+    least = LEAST_SHARE * np.abs(array).max(axis=(-1, -2))
+    scale = np.sqrt(np.maximum(np.diagonal(array, axis1=-2, axis2=-1), least[..., None]))
+    scale = np.where(scale > 0, scale, 1.0)
     gap = np.abs(array - np.swapaxes(array, -1, -2))
     if (gap > rounding * (scale[..., :, None] * scale[..., None, :])).any():
         raise ValueError(f"{name}: expected symmetric matrices, got an asymmetry of {gap.max():g}")
@@ -224,14 +222,6 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     return array
 
 
-def _spreads(array: Array) -> Array:
-    """Return standard deviations (..., d), none much below the largest: those that rounding alone can make."""
-    variances = np.diagonal(array, axis1=-2, axis2=-1)
-    least = LEAST_SHARE * np.abs(array).max(axis=(-1, -2))
-    spread = np.sqrt(np.maximum(variances, least[..., None]))
-    return np.where(spread > 0, spread, 1.0)
-
-
 def check_count(name: str, value: Any, minimum: int = 1, most: int | None = MOST) -> int:
     """Return `value` as an integer of at least `minimum` and at most `most`, by default what memory can hold."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
@@ -244,7 +234,7 @@ def check_count(name: str, value: Any, minimum: int = 1, most: int | None = MOST
 def as_number(
     name: str, value: Any, expected: str = "a finite number", fits: Callable[[float], bool] = math.isfinite
 ) -> float:
-    """Return `value` as a float if it is a real number that `fits`; truth values and durations are none."""
+    """Return `value` as a float if it is a real number that `fits`, and neither a truth value nor a duration."""
     number = math.nan
     if isinstance(value, Real) and not isinstance(value, bool | np.timedelta64):
         with suppress(OverflowError):  # so many digits
@@ -280,7 +270,7 @@ def check_flags(**flags: Any) -> None:
 
 
 def as_dims(name: str, value: Any, dim: int | None) -> tuple[int, ...]:
-    """Return indices of dimensions, of so many unless that is not known yet; there may be none."""
+    """Return indices of dimensions, below `dim` unless that is None; an empty sequence is allowed."""
     if isinstance(value, tuple) and not value:  # of most models, asked at every step
         return ()
     try:
@@ -294,7 +284,7 @@ def as_dims(name: str, value: Any, dim: int | None) -> tuple[int, ...]:
 
 
 def as_any(name: str, value: Any) -> np.ndarray:
-    """Return `value` as an array of whatever it holds, unless it is ragged or some is masked."""
+    """Return `value` as an array of any type; entries must have one shape, and none may be masked."""
     unmasked(name, value)
     try:
         return np.asarray(value)
@@ -303,7 +293,7 @@ def as_any(name: str, value: Any) -> np.ndarray:
 
 
 def as_list(name: str, value: Any, expected: str = "a sequence with one entry per step") -> list[Any]:
-    """Return the entries of a sequence, or the rows of a table, whose iteration would give the names of its columns."""
+    """Return the entries of a sequence, or the rows of a table."""
     try:
         if isinstance(value, str | bytes | Mapping | Set):
             raise TypeError
@@ -340,7 +330,7 @@ def one_of(name: str, value: str, known: Iterable[str]) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text for a terminal: signs that steer it, or turn the direction of letters, are written as escapes."""
+    """Return a text for a terminal, with escapes for control characters and for signs that turn the direction of letters."""
     return "".join(c if c.isprintable() or c in "\n\t" or category(c) == "Zs" else ascii(c)[1:-1] for c in text)
 
 

@@ -16,14 +16,15 @@ def covariance_factor(covariance: Array) -> Array:
         return np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(covariance)
-        return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+        factor: Array = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+        return factor
 
 
 def regularised(covariance: Array, relative: float = 1e-8) -> Array:
     """Return `covariance` with the eigenvalues of its correlation matrix raised to at least `relative`.
 
-    Working on the correlation matrix keeps dimensions of very different units apart; a dimension with no spread at all
-    gets the smallest positive variance present (1 if there is none). Variances that all but underflow are none.
+    Units may differ by dimension. A dimension without spread gets the smallest positive variance present, or 1; a variance
+    that all but underflows counts as 0.
     """
     variance = np.diagonal(covariance)
     spread = variance > UNDERFLOW
@@ -34,7 +35,8 @@ def regularised(covariance: Array, relative: float = 1e-8) -> Array:
     values, vectors = np.linalg.eigh(covariance / scales)
     if values[0] >= relative:
         return covariance
-    return (vectors * np.maximum(values, relative)) @ vectors.T * scales
+    raised: Array = (vectors * np.maximum(values, relative)) @ vectors.T * scales
+    return raised
 
 
 def rank(covariance: Array, relative: float = 1e-8) -> int:

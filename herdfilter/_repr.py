@@ -10,11 +10,8 @@ import numpy as np
 
 from herdfilter._checks import shortened
 
-LONGEST_VECTOR = 4
-"""Entries of a vector that is written out."""
-
-WIDTH = 60
-"""Characters of a part; what is longer loses its middle, or is a type's name."""
+LONGEST_VECTOR = 4  # entries of a vector that is written out
+PART_WIDTH = 60  # characters of a part; a longer one loses its middle
 
 
 def summary_repr(thing: Any, /, **facts: Any) -> str:
@@ -39,7 +36,7 @@ def brief(value: Any) -> str:
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, bool | int | str | type(None) | np.generic):
-        return shortened(repr(value.item() if isinstance(value, np.generic) else value), WIDTH)
+        return shortened(repr(value.item() if isinstance(value, np.generic) else value), PART_WIDTH)
     if isinstance(value, dict):
         return f"{{{len(value)}}}"
     if isinstance(value, tuple | list):

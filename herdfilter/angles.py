@@ -25,7 +25,7 @@ def wrap_angles(x: Array, circular: Sequence[int]) -> Array:
 
 
 def wrap(x: Array, circular: tuple[int, ...]) -> Array:
-    """Wrap points as `wrap_angles` does, without its checks."""
+    """Do as `wrap_angles`, unchecked."""
     if not circular:
         return x
     wrapped = x.copy()
@@ -54,7 +54,7 @@ def unwrap_angles(x: Array, weights: Array, circular: Sequence[int]) -> Array:
 
 
 def unwrap(x: Array, weights: Array, circular: tuple[int, ...]) -> Array:
-    """Unwrap points as `unwrap_angles` does, without its checks."""
+    """Do as `unwrap_angles`, unchecked."""
     if not circular:
         return x
     unwrapped = x.copy()
@@ -82,27 +82,23 @@ def moments(x: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Arr
 
 
 def mean_and_covariance(x: Array, weights: Array, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
-    """Return the `moments` of weighted points, without checks of the arguments."""
-    x = unwrap(x, weights, circular) if circular else x
+    """Do as `moments`, unchecked."""
+    x = unwrap(x, weights, circular)
     mean = weights @ x
     centred = x - mean
     covariance = (weights[:, None] * centred).T @ centred
     if not np.isfinite(covariance).all():
         raise ValueError("x, weights: expected finite numbers with squares, got a covariance that is not finite")
-    return wrap(mean, circular) if circular else mean, covariance
+    return wrap(mean, circular), covariance
 
 
 def merged(means: Array, covariances: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Array, Array]:
-    """Mean (d,), its angles wrapped, and covariance (d, d) of a mixture of means (K, d) and covariances (K, d, d).
-
-    One part alone is returned to the last bit.
+    """Return mean (d,), its angles wrapped, and covariance of a mixture of K Gaussians; one alone to the last bit.
 
     Examples
     --------
     >>> from herdfilter.angles import merged
-    >>> half = np.array([0.5, 0.5])
-    >>> mean, covariance = merged(np.array([[-1.0], [1.0]]), np.ones((2, 1, 1)), half)
-    >>> print(mean, covariance)
+    >>> print(*merged(np.array([[-1.0], [1.0]]), np.ones((2, 1, 1)), np.array([0.5, 0.5])))
     [0.] [[2.]]
     """
     means = as_array("means", means, (None, None))

@@ -53,7 +53,7 @@ def scale_rule(n: int, dim: int) -> float:
     """
     n, dim = check_count("n", n), check_count("dim", dim)
     constant = float(np.interp(np.log2(dim), [0, 1, 2, 3, 4], [1.4, 2.2, 2.6, 2.4, 2.1]))
-    return constant * n ** (-1.0 / (dim + 1))
+    return constant * float(n ** (-1.0 / (dim + 1)))
 
 
 @dataclass(frozen=True)
@@ -98,17 +98,12 @@ class Whitened:
         """Return the kernel width h in units of C."""
         if self.constant is None:
             return scale_rule(n, dim)
-        n, dim = check_count("n", n), check_count("dim", dim)
-        return self.constant * float(n) ** (-1.0 / (dim + self.offset))
+        return self.constant * float(check_count("n", n) ** (-1.0 / (check_count("dim", dim) + self.offset)))
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
         """Return the kernel covariance, shape (d, d)."""
         as_mixture("mixture", mixture)
-        if self.metric == "components":
-            cov = mixture.distinct_covariances
-            shape = cov[0] if mixture.shared else np.tensordot(mixture.weights, cov, axes=1)
-        else:
-            shape = mixture.covariance
+        shape = mixture.average_covariance if self.metric == "components" else mixture.covariance
         if self.metric == "diagonal":
             shape = np.diag(np.diagonal(shape))
         regular = regularised(shape)
@@ -144,9 +139,8 @@ class Silverman:
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
         """Return the kernel covariance, shape (d, d)."""
-        as_mixture("mixture", mixture)
-        constant = (4.0 / (mixture.dim + 2.0)) ** (1.0 / (mixture.dim + 4.0))
-        return Whitened(constant=constant, offset=4.0).covariance(mixture, n)
+        d = as_mixture("mixture", mixture).dim
+        return Whitened(constant=(4.0 / (d + 2.0)) ** (1.0 / (d + 4.0)), offset=4.0).covariance(mixture, n)
 
 
 def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
@@ -154,7 +148,7 @@ def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
     if isinstance(bandwidth, str):
         if bandwidth != "auto":
             raise ValueError(f'bandwidth: expected "auto", a rule, a number, (d,) or (d, d), got {bandwidth!r}')
-        return bandwidth
+        return "auto"
     if isinstance(bandwidth, float):
         return as_positive("bandwidth", bandwidth)  # before the slow check of a protocol
     if isinstance(bandwidth, type) and isinstance(bandwidth, BandwidthRule):

@@ -21,6 +21,7 @@ from herdfilter._checks import (
     as_points,
     as_weights,
     check_count,
+    one_of,
     short_repr,
 )
 from herdfilter._covariances import covariance_factor
@@ -42,11 +43,6 @@ class GaussianMixture:
         Symmetric positive semi-definite matrices, one for each component or one (d, d) for all; or the variances (M, d) of
         diagonal ones, or the variance (M,) of spherical ones. If M equals d, shape (d, d) is the shared matrix: for diagonal
         ones pass ``variances[:, None] * np.eye(d)``.
-
-    Attributes
-    ----------
-    weights, means : ndarray, shapes (M,) and (M, d)
-    distinct_covariances : ndarray, shape (M, d, d), or (1, d, d) when shared
 
     Raises
     ------
@@ -70,6 +66,7 @@ class GaussianMixture:
     weights: Array
     means: Array
     distinct_covariances: Array
+    """Covariances, shape (M, d, d), or (1, d, d) if all components share one."""
 
     def __init__(self, weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> None:
         self.weights = as_weights("weights", weights)
@@ -77,18 +74,14 @@ class GaussianMixture:
         m, d = self.means.shape
         if d == 0:
             raise ValueError("means: expected at least one dimension, got shape (M, 0)")
-        self.distinct_covariances = component_covariances(covariances, m, d)
+        self.distinct_covariances = as_component_covariances(covariances, m, d)
 
     @classmethod
     def from_sklearn(cls, gmm: Any) -> GaussianMixture:
         """Convert a fitted ``GaussianMixture`` or ``BayesianGaussianMixture`` of scikit-learn, of any covariance type.
 
-        The latter gives its ``weights_``, ``means_`` and ``covariances_``; its own density adds their uncertainty.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If `gmm` is something else, or is not fitted.
+        A Bayesian one gives its ``weights_``, ``means_`` and ``covariances_``, without their uncertainty. TypeError or
+        ValueError if `gmm` is something else, or not fitted.
         """
         if isinstance(gmm, type) or not hasattr(gmm, "covariance_type"):
             raise TypeError(
@@ -99,26 +92,16 @@ class GaussianMixture:
             raise ValueError(
                 f"gmm: expected a fitted mixture, got {short_repr(gmm)} without {', '.join(missing)}; call its fit(x) first"
             )
-        if gmm.covariance_type not in COVARIANCE_TYPES:
-            raise ValueError(
-                f"gmm.covariance_type: expected one of {', '.join(COVARIANCE_TYPES)}, got {short_repr(gmm.covariance_type)}"
-            )
+        kind = one_of("gmm.covariance_type", gmm.covariance_type, COVARIANCE_TYPES)
         covariances = np.asarray(gmm.covariances_)
-        if gmm.covariance_type in ("diag", "spherical"):
+        if kind in ("diag", "spherical"):
             covariances = diagonal(covariances, np.shape(gmm.means_)[1])
         return cls(gmm.weights_, gmm.means_, covariances)
 
     @classmethod
     def from_kde(cls, kde: Any) -> GaussianMixture:
-        """Convert a ``scipy.stats.gaussian_kde``: a component on every point of its data set, with its weights and width.
-
-        Raises
-        ------
-        TypeError
-            If `kde` is something else.
-        """
-        missing = [name for name in ("weights", "dataset", "covariance") if not hasattr(kde, name)]
-        if isinstance(kde, type) or missing:
+        """Convert a ``scipy.stats.gaussian_kde``: one component per data point; TypeError for other objects."""
+        if isinstance(kde, type) or not all(hasattr(kde, name) for name in ("weights", "dataset", "covariance")):
             raise TypeError(f"kde: expected a scipy.stats.gaussian_kde, got {_class_text(kde)}")
         return cls(kde.weights, kde.dataset.T, kde.covariance)
 
@@ -154,15 +137,19 @@ class GaussianMixture:
     @cached_property
     def mean(self) -> Array:
         """Mean of the mixture, shape (d,)."""
-        return self.weights @ self.means
+        return np.asarray(self.weights @ self.means)
 
     @cached_property
     def covariance(self) -> Array:
         """Covariance of the mixture, within plus between components, shape (d, d)."""
         centred = self.means - self.mean
+        return self.average_covariance + (self.weights[:, None] * centred).T @ centred
+
+    @property
+    def average_covariance(self) -> Array:
+        """Weighted average of the component covariances, shape (d, d)."""
         cov = self.distinct_covariances
-        within = cov[0] if self.shared else np.tensordot(self.weights, cov, axes=1)
-        return within + (self.weights[:, None] * centred).T @ centred
+        return cov[0] if self.shared else np.asarray(np.tensordot(self.weights, cov, axes=1))
 
     @cached_property
     def factors(self) -> Array:
@@ -178,7 +165,11 @@ class GaussianMixture:
             white = (x - self.means[0]) @ inverse[0].T
             squares: Array = scipy.spatial.distance.cdist(white, (self.means - self.means[0]) @ inverse[0].T, "sqeuclidean")
         else:
-            squares = _whitened_squares(x, self.means, inverse)
+            squares = np.empty((len(x), len(self)))
+            rows = max(1, DENSITIES_AT_ONCE // self.means.size)
+            for start in range(0, len(x), rows):
+                white = inverse @ (x[start : start + rows].T - self.means[:, :, None])
+                squares[start : start + rows] = np.einsum("min,min->nm", white, white)
         return -0.5 * (squares + (log_det + self.dim * np.log(2 * np.pi)))
 
     @cached_property
@@ -188,31 +179,22 @@ class GaussianMixture:
             chol = np.linalg.cholesky(self.distinct_covariances)
         except np.linalg.LinAlgError:
             raise ValueError("covariances: expected positive definite ones for a density, got a singular one") from None
-        inverse = np.linalg.inv(chol)
-        log_det = 2 * np.log(np.diagonal(chol, axis1=-2, axis2=-1)).sum(-1)
-        return inverse, log_det
+        return np.linalg.inv(chol), 2 * np.log(np.diagonal(chol, axis1=-2, axis2=-1)).sum(-1)
 
     def log_density(self, x: ArrayLike) -> Array:
-        """Return the log-density of the mixture, by log-sum-exp over the components; (n, d) -> (n,).
-
-        Raises
-        ------
-        ValueError
-            If `x` has the wrong shape or a covariance is singular.
-        """
-        if len(self) == 1:
-            return self._one_log_density(as_points("x", x, self.dim))
-        return log_sums(self.component_log_densities(x), self.weights)
-
-    def _one_log_density(self, x: Array) -> Array:
-        """Return the log-density of the only component, without the inverse that only many points or components repay."""
+        """Return the log-density, (n, d) -> (n,); ValueError if `x` has another shape or a covariance is singular."""
+        if len(self) > 1:
+            return log_sums(self.component_log_densities(x), self.weights)
+        x = as_points("x", x, self.dim)
         try:
             chol = np.linalg.cholesky(self.distinct_covariances[0])
         except np.linalg.LinAlgError:
             return self.component_log_densities(x)[:, 0]
+        # The inverse of the factor is worth its price only for many points or components.
         white = scipy.linalg.lapack.dtrtrs(chol, (x - self.means[0]).T, lower=1)[0]
         log_det = 2 * np.log(chol.diagonal()).sum() + self.dim * np.log(2 * np.pi)
-        return -0.5 * (log_det + np.einsum("in,in->n", white, white))
+        densities: Array = -0.5 * (log_det + np.einsum("in,in->n", white, white))
+        return densities
 
     def marginal(self, dims: int | Sequence[int] | np.ndarray) -> GaussianMixture:
         """Return the marginal distribution of the named dimensions, in the order given."""
@@ -221,14 +203,7 @@ class GaussianMixture:
         return GaussianMixture.unchecked(self.weights, self.means[:, keep], cov)
 
     def conditional(self, dims: int | Sequence[int], values: ArrayLike) -> GaussianMixture:
-        """Return the distribution of the other dimensions, in ascending order, given ``x[dims] = values``.
-
-        Parameters
-        ----------
-        dims : int or sequence of int, length k < d
-            The dimensions conditioned on.
-        values : array_like, shape (k,)
-            Their values.
+        """Return the distribution of the other dimensions, in ascending order, given ``x[dims] = values``, shape (k,).
 
         Raises
         ------
@@ -262,10 +237,13 @@ class GaussianMixture:
         """Draw `n` independent points, shape (n, d)."""
         n, rng = check_count("n", n), as_generator(rng)
         labels = rng.choice(len(self), size=n, p=self.weights)
-        noise = rng.standard_normal((n, self.dim))
-        if self.shared:
-            return self.means[labels] + noise @ self.factors[0].T
-        return self.means[labels] + np.einsum("nij,nj->ni", self.factors[labels], noise)
+        return self.place(labels, rng.standard_normal((n, self.dim)))
+
+    def place(self, labels: np.ndarray, noise: Array) -> Array:
+        """Return ``means[m] + F_m z`` for labels m (n,) and standard normal z (n, d), with the `factors` F; shape (n, d)."""
+        scaled = noise @ self.factors[0].T if self.shared else np.einsum("nij,nj->ni", self.factors[labels], noise)
+        x: Array = self.means[labels] + scaled
+        return x
 
     def _dims(self, name: str, dims: int | Sequence[int] | np.ndarray) -> np.ndarray:
         index = np.atleast_1d(as_any(name, dims))
@@ -295,20 +273,11 @@ def log_sums(terms: Array, weights: Array) -> Array:
         shifted = terms + np.log(weights)
         peak = shifted.max(axis=1, keepdims=True)
         np.copyto(peak, 0.0, where=peak == -np.inf)
-        return np.log(np.exp(shifted - peak).sum(axis=1)) + peak[:, 0]
+        sums: Array = np.log(np.exp(shifted - peak).sum(axis=1)) + peak[:, 0]
+        return sums
 
 
-def _whitened_squares(x: Array, means: Array, inverse_factors: Array) -> Array:
-    """Return squared Mahalanobis distances, from (n, d), M means and inverse factors (M, d, d), as (n, M)."""
-    values = np.empty((len(x), len(means)))
-    rows = max(1, DENSITIES_AT_ONCE // means.size)
-    for start in range(0, len(x), rows):
-        white = inverse_factors @ (x[start : start + rows].T - means[:, :, None])
-        values[start : start + rows] = np.einsum("min,min->nm", white, white)
-    return values
-
-
-def component_covariances(value: ArrayLike, m: int, d: int) -> Array:
+def as_component_covariances(value: ArrayLike, m: int, d: int) -> Array:
     """Return covariances of m components, full, shared, diagonal or spherical by their shape, as (m, d, d) or (1, d, d)."""
     array = as_numbers("covariances", value, (d, d))
     if array.shape in ((m, d, d), (d, d)):

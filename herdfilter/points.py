@@ -81,7 +81,8 @@ class Points:
     @property
     def mean(self) -> Array:
         """Weighted mean, shape (d,)."""
-        return self.weights @ self.x
+        mean: Array = self.weights @ self.x
+        return mean
 
     @property
     def covariance(self) -> Array:
@@ -91,10 +92,7 @@ class Points:
 
 
 def check_pair(points: Points, mixture: GaussianMixture | Points, samples: bool = False) -> None:
-    """Raise an error unless these are points and a mixture, in this order and of the same dimension.
-
-    With `samples`, points may stand in place of the mixture.
-    """
+    """Raise an error unless these are points and a mixture (or points, with `samples`) of the same dimension."""
     if not isinstance(points, Points):
         advice = "points come first, then the mixture" if isinstance(points, GaussianMixture) else "take Points(x)"
         raise TypeError(f"points: expected herdfilter.Points, got an object {type(points).__name__}; {advice}")

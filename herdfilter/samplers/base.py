@@ -16,8 +16,7 @@ class Sampler(Protocol):
     """A method that turns a mixture into n points.
 
     A deterministic sampler ignores `rng` and returns the same points for the same input, to the last bit on machines of one
-    kind, and to rounding on others. A sampler with an attribute ``largest_dim`` serves no more dimensions than that;
-    proposals check it before a run.
+    kind. The optional attribute ``largest_dim`` is the largest dimension it serves; proposals check it before a run.
 
     Examples
     --------
@@ -26,16 +25,12 @@ class Sampler(Protocol):
     ...     def sample(self, mixture, n=4, rng=None):
     ...         signs = np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]])
     ...         return hf.Points(mixture.mean + signs * np.sqrt(np.diag(mixture.covariance)))
-    >>> isinstance(Corners(), hf.Sampler)
-    True
-    >>> points = Corners().sample(hf.GaussianMixture([1.0], [[5, 0]], np.diag([4.0, 1.0])))
-    >>> print(points.mean, points.covariance.tolist())
-    [5. 0.] [[4.0, 0.0], [0.0, 1.0]]
+    >>> print(Corners().sample(hf.GaussianMixture([1.0], [[5, 0]], np.eye(2))).mean, isinstance(Corners(), hf.Sampler))
+    [5. 0.] True
     """
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Return `n` weighted points that represent `mixture`."""
-        ...
 
 
 def as_sampler(name: str, sampler: Any) -> Sampler:
@@ -66,10 +61,7 @@ def draw_points(sampler: Sampler, mixture: GaussianMixture, n: int, rng: np.rand
 
 
 def check_dim(name: str, sampler: Any, dim: int, user: str) -> None:
-    """Raise ValueError if a sampler, or the one inside it, serves fewer dimensions than `dim`.
-
-    The message names the argument `name`, which has the dimension, and the `user` of the sampler.
-    """
+    """Raise ValueError, naming argument and user, if a sampler or the one inside it serves fewer dimensions than `dim`."""
     largest = getattr(sampler, "largest_dim", None)
     if largest is not None and dim > largest:
         raise ValueError(

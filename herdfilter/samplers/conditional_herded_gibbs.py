@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_numbers, as_positive, check_count, check_flags, short_repr
+from herdfilter.bandwidths import BandwidthRule, check_bandwidth
 from herdfilter.points import Points
 
-NEGLIGIBLE_SHARE = 1e-12  # of a slice: a sample with less is left out of it
 Conditional = Callable[[Array, Array], ArrayLike]
+NEGLIGIBLE_SAMPLE = 1e-12  # share of a slice: a sample with less is left out of it
 GRID_STEP = 0.25  # of the search grid, in kernel widths
 MAX_CELLS = 2**20  # of any grid
 KERNEL_REACH = 8.5  # kernel widths; beyond, a kernel is under 2.1e-16
@@ -32,15 +33,13 @@ class ConditionalHerdedGibbs:
 
         (t + 1) / t  E[k(x_i, X_i) | x_rest]  -  sum_s w_s k(x_i, x_i^s) / c,   w_s = k(x_rest, x_rest^s),  c = sum_s w_s
 
-    after t points, as published. `ContinuousHerdedGibbs` says why this recursion can drift off: it does if
-    conditionals change much over a kernel width, and of the three repairs only the effective count is possible without
-    a mixture. Keep the bandwidth small next to such structure, and compare two bandwidths.
+    after t points, as published. This recursion drifts off if conditionals change much over a kernel width (see
+    `ContinuousHerdedGibbs`; without a mixture only one of its repairs is possible, the effective count). Keep the bandwidth
+    small next to such structure, and compare two bandwidths.
 
-    The expectation is a convolution on a uniform grid, refined until the conditional's integral has settled; the maximum
-    is found on a grid of a quarter kernel width, then by Newton's method from every peak that may be the highest. If the
-    objective is flat, as between the first few points of a uniform density, the middle of the longest flat stretch is taken.
-
-    It is no `Sampler`, which takes a mixture: its method is `herd`.
+    The expectation is a convolution on a uniform grid, refined until the conditional's integral has settled; the maximum is
+    found on a grid of a quarter kernel width, then by Newton's method from every peak that may be the highest. If the
+    objective is flat, the middle of the longest flat stretch is taken. This is no `Sampler`: its method is `herd`.
 
     Parameters
     ----------
@@ -51,15 +50,9 @@ class ConditionalHerdedGibbs:
     effective_count : bool
         Use the effective number ``c^2 / sum_s w_s^2`` of samples in the slice (Kish 1965) in place of t; False as published.
     normalised : bool
-        True if conditionals integrate to 1 over the bounds, as is then checked at every visit; False to normalise them by
-        quadrature.
+        True if conditionals integrate to 1 over the bounds, which is then checked; False to normalise them by quadrature.
     tolerance : float
         Relative error allowed for an integral, against 1 and against a grid twice as coarse.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not of the stated kind.
 
     Examples
     --------
@@ -80,7 +73,13 @@ class ConditionalHerdedGibbs:
 
     def __post_init__(self) -> None:
         check_flags(effective_count=self.effective_count, normalised=self.normalised)
-        object.__setattr__(self, "bandwidth", _checked_bandwidth(self.bandwidth))
+        matrix = np.ndim(np.asarray(self.bandwidth, dtype=object)) > 1
+        if matrix or isinstance(self.bandwidth, str | BandwidthRule):
+            raise ValueError(
+                f"bandwidth: expected a positive number or one for each coordinate, got {self.bandwidth!r}; "
+                "there is no mixture to derive it from"
+            )
+        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
         object.__setattr__(self, "sweeps", check_count("sweeps", self.sweeps))
         object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
 
@@ -110,18 +109,24 @@ class ConditionalHerdedGibbs:
             bandwidth that a grid would have more than a million cells.
         """
         n = check_count("n", n)
-        conditionals = _checked_conditionals(conditionals)
+        if not isinstance(conditionals, list | tuple) or not conditionals or not all(map(callable, conditionals)):
+            raise ValueError(
+                "conditionals: expected a list of functions of (values, x), one per coordinate, "
+                f"got {short_repr(conditionals, 300)}"
+            )
         d = len(conditionals)
         x = as_array("start", start, (d,)).copy()
-        box = _checked_bounds(bounds, x)
+        box = as_array("bounds", bounds, (d, 2))
+        for i, (low, high) in enumerate(box):
+            if not low < high:
+                raise ValueError(f"bounds: expected low < high for coordinate {i}, got [{low:g}, {high:g}]")
+            if not low <= x[i] <= high:
+                raise ValueError(f"start: expected coordinate {i} to be within its bounds [{low:g}, {high:g}], got {x[i]:g}")
         sigma = np.asarray(self.bandwidth, dtype=np.float64)
         if sigma.ndim == 1 and len(sigma) != d:
             raise ValueError(f"bandwidth: expected a number or {d} of them, one per coordinate, got {len(sigma)}")
         sigma = np.broadcast_to(sigma, (d,))
-        lines = [
-            ConditionalLine(i, conditionals[i], (box[i, 0], box[i, 1]), sigma[i], self.normalised, self.tolerance)
-            for i in range(d)
-        ]
+        lines = [ConditionalLine(i, conditionals[i], box[i], sigma[i], self.normalised, self.tolerance) for i in range(d)]
         for line in lines:
             line.shares(x)
 
@@ -134,44 +139,10 @@ class ConditionalHerdedGibbs:
                     weights = np.exp(0.5 * (squared.min() - squared))
                     weights /= weights.sum()
                     size = 1.0 / (weights @ weights) if self.effective_count else float(t)
-                    near = weights > NEGLIGIBLE_SHARE
+                    near = weights > NEGLIGIBLE_SAMPLE
                     x[i] = line.argmax(x, (size + 1.0) / size, weights[near], points[:t][near, i])
             points[t] = x
         return Points(points)
-
-
-def _checked_bandwidth(bandwidth: float | ArrayLike) -> float | tuple[float, ...]:
-    if isinstance(bandwidth, str):
-        raise ValueError(
-            f"bandwidth: expected a positive number or one for each coordinate, got {bandwidth!r}; "
-            "there is no mixture to derive it from"
-        )
-    widths = as_numbers("bandwidth", bandwidth, (None,))
-    if widths.ndim == 0:
-        return as_positive("bandwidth", widths.item())
-    widths = as_array("bandwidth", widths, (None,))
-    if widths.size == 0 or (widths <= 0).any():
-        raise ValueError(f"bandwidth: expected positive numbers, got {widths.tolist()}")
-    return tuple(widths.tolist())
-
-
-def _checked_conditionals(conditionals: Sequence[Conditional]) -> list[Conditional]:
-    functions = list(conditionals) if isinstance(conditionals, list | tuple) else []
-    if not functions or not all(map(callable, functions)):
-        raise ValueError(
-            f"conditionals: expected a list of functions of (values, x), one per coordinate, got {conditionals!r}"[:300]
-        )
-    return functions
-
-
-def _checked_bounds(bounds: ArrayLike, start: Array) -> Array:
-    box = as_array("bounds", bounds, (len(start), 2))
-    for i, (low, high) in enumerate(box):
-        if not low < high:
-            raise ValueError(f"bounds: expected low < high for coordinate {i}, got [{low:g}, {high:g}]")
-        if not low <= start[i] <= high:
-            raise ValueError(f"start: expected coordinate {i} to be within its bounds [{low:g}, {high:g}], got {start[i]:g}")
-    return box
 
 
 class ConditionalError(ValueError):
@@ -211,15 +182,9 @@ class ConditionalLine:
     """
 
     def __init__(
-        self,
-        index: int,
-        conditional: Conditional,
-        bounds: tuple[float, float],
-        sigma: float,
-        normalised: bool,
-        tolerance: float,
+        self, index: int, conditional: Conditional, bounds: Array, sigma: float, normalised: bool, tolerance: float
     ) -> None:
-        low, high = bounds
+        low, high = map(float, bounds)
         cells = max(np.ceil((high - low) / (GRID_STEP * sigma)), 16.0)
         if cells > MAX_CELLS:
             raise ValueError(
@@ -272,24 +237,8 @@ class ConditionalLine:
                 return self.fine * density / total  # the end corrections keep the weights positive
             believed += settled and total > 0
             if believed > EXTRA_HALVINGS or placed or self.cells << (self.level + 1) > MAX_CELLS:
-                raise self._integral_error(x, total, rough, settled)
+                break
             self._use_level(self.level + 1)
-
-    def _density(self, x: Array) -> Array:
-        came = self.conditional(self.nodes, x.copy())
-        try:
-            density = as_numbers("density", came, self.nodes.shape)
-        except ValueError:
-            raise self._error(x, f"expected {len(self.nodes)} numbers, got {short_repr(came)}") from None
-        if density.shape != self.nodes.shape:
-            raise self._error(x, f"expected shape {self.nodes.shape}, as `values`, got {density.shape}")
-        for name, bad in (("finite", ~np.isfinite(density)), ("non-negative", density < 0)):
-            if bad.any():
-                k = int(bad.argmax())
-                raise self._error(x, f"expected {name} numbers, got {density[k]:g} at {self.nodes[k]:g}")
-        return density
-
-    def _integral_error(self, x: Array, total: float, rough: float, settled: bool) -> ConditionalError:
         where = f"over the bounds [{self.low:g}, {self.high:g}]"
         if not settled:
             message = (
@@ -300,7 +249,21 @@ class ConditionalLine:
             message = f"expected an integral of 1 {where}, got {total:g}; widen the bounds, or pass normalised=False"
         else:
             message = f"expected a positive integral {where}, got {total:g} from {len(self.nodes):,} grid points"
-        return self._error(x, message, total)
+        raise self._error(x, message, total)
+
+    def _density(self, x: Array) -> Array:
+        given = self.conditional(self.nodes, x.copy())
+        try:
+            density = as_numbers("density", given, self.nodes.shape)
+        except ValueError:
+            raise self._error(x, f"expected {len(self.nodes)} numbers, got {short_repr(given)}") from None
+        if density.shape != self.nodes.shape:
+            raise self._error(x, f"expected shape {self.nodes.shape}, as `values`, got {density.shape}")
+        for name, bad in (("finite", ~np.isfinite(density)), ("non-negative", density < 0)):
+            if bad.any():
+                k = int(bad.argmax())
+                raise self._error(x, f"expected {name} numbers, got {density[k]:g} at {self.nodes[k]:g}")
+        return density
 
     def _error(self, x: Array, message: str, integral: float | None = None) -> ConditionalError:
         text = np.array2string(x, precision=6, separator=", ", threshold=8)
@@ -315,11 +278,12 @@ class ConditionalLine:
         shares = self.shares(x)
         smoothed = np.fft.irfft(np.fft.rfft(shares, self.length) * self.transform, self.length)
         objective = factor * smoothed[: len(shares) : 1 << self.level] - self._kernel_sum(weights, samples)
-        lowest, highest = self._brackets(shares > 0)
-        position = np.arange(self.cells + 1)
-        whole = (lowest == np.maximum(position - 1, 0) << self.level) & (
-            highest == np.minimum(position + 1, self.cells) << self.level
-        )
+        # First and last node of positive density within one cell of each search point; last < first if there is none.
+        index, position = np.arange(len(shares)), np.arange(self.cells + 1)
+        left, right = np.maximum(position - 1, 0) << self.level, np.minimum(position + 1, self.cells) << self.level
+        lowest = np.minimum.accumulate(np.where(shares > 0, index, len(index))[::-1])[::-1][left]
+        highest = np.maximum.accumulate(np.where(shares > 0, index, -1))[right]
+        whole = (lowest == left) & (highest == right)
         objective[highest < lowest] = -np.inf
         padded = np.concatenate(([-np.inf], objective, [-np.inf]))
         peaks = np.flatnonzero((objective > padded[:-2]) & (objective >= padded[2:]))
@@ -347,16 +311,6 @@ class ConditionalLine:
         equal = [(length, place) for value, length, place in found if value >= highest_value - tie]
         longest = max(length for length, _ in equal)
         return max(place for length, place in equal if length >= longest - TIED_VALUES * self.sigma)
-
-    def _brackets(self, positive: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return first and last node of positive density within one cell of each search point; last < first means none."""
-        index = np.arange(len(positive))
-        before = np.maximum.accumulate(np.where(positive, index, -1))  # the latest node of positive density
-        after = np.minimum.accumulate(np.where(positive, index, len(index))[::-1])[::-1]  # and the next
-        position = np.arange(self.cells + 1)
-        lowest = after[np.maximum(position - 1, 0) << self.level]
-        highest = before[np.minimum(position + 1, self.cells) << self.level]
-        return lowest, highest
 
     def _kernel_sum(self, weights: Array, samples: Array) -> Array:
         """Return the sum of the kernels at the samples, on the search grid."""

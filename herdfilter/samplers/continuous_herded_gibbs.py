@@ -36,9 +36,10 @@ class ContinuousHerdedGibbs:
         weighted kernel sums converge. ``"paper"``: the mixture itself, smoothed along x_i only, as published; it also turns
         the other two repairs off unless they are given.
     bandwidth : "auto", float or array_like of shape (d, d)
-        Kernel width sigma_k in state units, kernel covariance, or the whitened rule `herdfilter.bandwidths.scale_rule`.
-        With a number the coordinates are those of the state, else the principal axes of the average component covariance, in
-        units of the kernel.
+        Kernel width sigma_k in state units, kernel covariance, or the rule `herdfilter.bandwidths.Whitened`. With a number
+        the coordinates are those of the state, else the principal axes of the average component covariance, in units of the
+        kernel. With ``"auto"``, the smoothed target and no given start, components far apart or of very different size are
+        sampled group by group, and the points placed again, as by `KernelHerding`.
     effective_count : bool, optional
         Use the effective number ``c^2 / sum_s w_s^2`` of samples in the slice (Kish 1965) in place of t.
     component_herding : bool, optional
@@ -46,16 +47,6 @@ class ContinuousHerdedGibbs:
         latest point (its mean at first); otherwise from the point before, as published.
     sweeps : int, optional
         Sweeps over the coordinates per point: 2 with component herding, else 1.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not of the stated kind.
-
-    Notes
-    -----
-    With the bandwidth ``"auto"``, the smoothed target and no given start, components far apart or of very different size are
-    sampled group by group, and the points then placed again in all coordinates at once, like those of `KernelHerding`.
 
     Examples
     --------
@@ -85,15 +76,10 @@ class ContinuousHerdedGibbs:
     def sample(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None, start: ArrayLike | None = None
     ) -> Points:
-        """Herd `n` points with equal weights from `mixture`, M components in d dimensions; `rng` is not used.
+        """Herd `n` points with equal weights from `mixture`; `rng` is not used.
 
-        Parameters
-        ----------
-        mixture, n, rng
-            As for every `Sampler`.
-        start : array_like, shape (d,), optional
-            The first point, in state units; by default the maximum of the smoothed density that is reached from the
-            mean of the heaviest component.
+        The first point is `start` (d,), in state units; by default the maximum of the smoothed density reached from the mean
+        of the heaviest component.
         """
         n = check_request(mixture, n, rng)
         if self.bandwidth == "auto" and self.target == "smoothed" and start is None:
@@ -101,12 +87,10 @@ class ContinuousHerdedGibbs:
         return self._herd(mixture, n, start, again=False)
 
     def _herd(self, mixture: GaussianMixture, n: int, start: ArrayLike | None, again: bool) -> Points:
-        smoothed = self.target == "smoothed"
         effective_count, component_herding, sweeps = self._options
-        turn = not isinstance(self.bandwidth, float)
-        frame = KernelFrame.of(mixture, self.bandwidth, n, turn)
+        frame = KernelFrame.of(mixture, self.bandwidth, n, turn=not isinstance(self.bandwidth, float))
         density = target_of(frame, 1.0, 0.0)
-        target = density if smoothed else target_of(frame, 0.0, 1.0)
+        target = density if self.target == "smoothed" else target_of(frame, 0.0, 1.0)
         room = gibbs_workspace(target, n)
         z = np.empty((mixture.dim, n))
         if start is not None:

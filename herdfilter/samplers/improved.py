@@ -19,7 +19,7 @@ from herdfilter.samplers.herding.frame import Descent, KernelFrame, move_groups
 from herdfilter.samplers.herding.greedy import place_points
 from herdfilter.samplers.herding.objective import climb_workspace, no_samples, smoothed_target
 
-PLACING_STEPS = 2  # of a climb: what it leaves to rise, the next pass finds
+PLACING_STEPS = 2  # of a climb: the next pass finds what it leaves to rise
 LEAST_MOVES = 120  # in all: for few points greedy choice costs most, and moves cost least
 COINCIDENCE = 1e-6  # kernel widths between points that coincide
 NUDGE = 0.1  # kernel widths by which they are parted
@@ -61,26 +61,20 @@ class PlacedAgain(_Improved):
 
         sum over two widths w of  w (E[k_w(x, X)]  -  1 / n  sum_{r != s} k_w(x, x_r)),
 
-    k_w being w times as wide as the kernel: 1/2 and 3/2 for up to twenty points, growing to 1 and 2 for forty and more.
-    The energy distance falls by nearly as much, since it is the squared herding error integrated over all widths. Herding
-    is greedy, and this repairs the loss; `KernelHerding` and `ContinuousHerdedGibbs` do so by themselves if
-    their bandwidth is ``"auto"``. A pass costs O(n (n + M)), compiled: about half of the cost of herding the points.
-    `Polished` moves all points at once to a minimum, under any kernel.
+    k_w being w times as wide as the kernel: 1/2 and 3/2 for up to twenty points, growing to 1 and 2 for forty and more. It
+    repairs what greedy herding loses; `KernelHerding` and `ContinuousHerdedGibbs` do so by themselves if their bandwidth
+    is ``"auto"``. A pass costs O(n (n + M)), about half of the cost of herding the points. `Polished` moves all points at
+    once to a minimum, under any kernel.
 
     Parameters
     ----------
     sampler : Sampler
-        Draws the points to start from, of equal weight.
+        Draws the points to start from, of equal weight; ValueError if their weights differ.
     passes : int
         Number of moves of each point.
     bandwidth : "auto", float, array_like or rule
-        Of the kernel, as for `KernelHerding`; with ``"auto"`` points near far groups of components are
-        placed group by group.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not of the stated kind; later, if the sampler's points have unequal weights.
+        Of the kernel, as for `KernelHerding`; with ``"auto"`` points near far groups of components are placed group by
+        group.
 
     Examples
     --------
@@ -116,9 +110,8 @@ class PlacedAgain(_Improved):
 class Polished(_Improved):
     """Another sampler's points, moved together until the herding error no longer falls.
 
-    Herding is greedy: a placed point stays. Here all points move at once, by L-BFGS on the squared herding error with
-    its analytic gradient; the weights stay. The first local minimum is taken, which is never
-    worse than the start. Costs O(n^2 + n M) an iteration, and O(n) memory.
+    All points move at once, by L-BFGS on the squared herding error with its analytic gradient; the weights stay. The first
+    local minimum is taken, which is never worse than the start. Costs O(n^2 + n M) an iteration, and O(n) memory.
 
     Parameters
     ----------
@@ -129,14 +122,8 @@ class Polished(_Improved):
     kernel : Kernel, optional
         Gaussian by default; `herdfilter.kernels.Energy` gives support points (Mak and Joseph 2018).
     iterations : int
-        The most steps; most of the gain comes in the first 30. Minima are flat along some directions, and there
-        rounding decides the final places: a change of unit or origin keeps their quality, but moves them by up to 1e-2
-        bandwidths.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not of the stated kind.
+        The most steps; most of the gain comes in the first 30. Minima are flat along some directions: a change of unit or
+        origin keeps the quality of the points, but rounding may move them by up to 1e-2 bandwidths.
 
     Examples
     --------
@@ -176,23 +163,15 @@ class Reweighted(_Improved):
         Draws the points; its own weights are dropped.
     constraint : {"simplex", "sum"}
         ``"simplex"``: non-negative weights that sum to 1. ``"sum"``: the weights of Bayesian quadrature (O'Hagan 1991;
-        Huszar and Duvenaud 2012) that integrate constants exactly: they sum to 1, and some may be negative, for which
-        filters have no use.
+        Huszar and Duvenaud 2012) that sum to 1; some may be negative, which filters cannot use.
     bandwidth, kernel
         Of the kernel in which the error is measured, as for `Polished`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not of the stated kind.
 
     Examples
     --------
     >>> mixture = hf.GaussianMixture([0.5, 0.5], [[-1, 0], [3, 2]], np.eye(2))
     >>> random = hf.RandomSampling().sample(mixture, 20, rng=0)
-    >>> weighted = hf.Reweighted(hf.RandomSampling()).sample(mixture, 20, rng=0)
-    >>> np.array_equal(weighted.x, random.x)  # the same points, with other weights
-    True
+    >>> weighted = hf.Reweighted(hf.RandomSampling()).sample(mixture, 20, rng=0)  # the same points, with other weights
     >>> hf.energy_distance(weighted, mixture) < 0.5 * hf.energy_distance(random, mixture)
     True
     """
@@ -215,10 +194,10 @@ class Reweighted(_Improved):
 def widths(n: int) -> tuple[float, float]:
     """Return the widths of the two kernels in which n points are placed again, in kernel widths of the frame.
 
-    The energy distance is the squared herding error integrated over all kernel widths. Two, with heights in proportion, come
-    close to it: a narrow one keeps neighbours apart, a wide one fills the tails. From 1/2 and 3/2 for few points they grow
-    to 1 and 2 for forty and more: narrower ones bring the points closer to the mixture still, but filters of several
-    dimensions, which go on from them, lose their target more often.
+    The energy distance is the squared herding error integrated over all kernel widths, which two, with heights in
+    proportion, approximate: a narrow one keeps neighbours apart, a wide one fills the tails. From 1/2 and 3/2 for few points
+    they grow to 1 and 2: narrower ones bring the points closer to the mixture, but filters of several dimensions then lose
+    their target more often.
     """
     narrow = min(max(n / 40, 0.5), 1.0)
     return narrow, narrow + 1.0
@@ -227,9 +206,8 @@ def widths(n: int) -> tuple[float, float]:
 def place_again(frame: KernelFrame, z: Array, moves: int | None = None) -> Array:
     """Move the points z (n, d) of a turned frame, one after the other, `moves` times in all; (n, d).
 
-    By default each once, and 120 times in all if they are fewer. No move lowers the objective, the sum over
-    both widths w of ``w (E[k_w(x, X)] - 1 / n sum_r k_w(x, x_r))``. The squared herding errors, weighted alike, are twice
-    minus it over n and a constant, and so never rise.
+    By default each once, and 120 times in all if they are fewer. No move lowers the objective of `PlacedAgain`, and so no
+    move raises the squared herding errors at the two widths, weighted by these.
     """
     n, d = z.shape
     moves = max(n, LEAST_MOVES) if moves is None else moves
@@ -246,8 +224,7 @@ def place_again(frame: KernelFrame, z: Array, moves: int | None = None) -> Array
 def _part_coincident(frame: KernelFrame, z: Array) -> Array:
     """Move points that coincide with an earlier one a little apart, since no slope would part them.
 
-    Along one axis after the other, the longest of the components first, and along none in which they are narrow: there the
-    points may well belong together.
+    They move along one axis after the other, the longest first, and along none in which the components are narrow.
     """
     if len(z) < 2 or np.diff(np.sort(z[:, 0])).min() > COINCIDENCE:
         return z
@@ -276,7 +253,7 @@ def descend(x: Array, weights: Array, kernel: Kernel, mean: KernelMean, iteratio
 
     def objective(flat: Array) -> tuple[float, Array]:
         y = flat.reshape(n, d)
-        value, gradient = squared_error(np.concatenate([y, -y, origin]) if symmetric else y, weights, kernel, mean)
+        value, gradient = herding_loss(np.concatenate([y, -y, origin]) if symmetric else y, weights, kernel, mean)
         if symmetric:
             gradient = gradient[:n] - gradient[n : 2 * n]
         return value * len(weights), gradient.ravel() * len(weights)
@@ -288,7 +265,7 @@ def descend(x: Array, weights: Array, kernel: Kernel, mean: KernelMean, iteratio
     return found.x.reshape(n, d)
 
 
-def squared_error(x: Array, weights: Array, kernel: Kernel, mean: KernelMean) -> tuple[float, Array]:
+def herding_loss(x: Array, weights: Array, kernel: Kernel, mean: KernelMean) -> tuple[float, Array]:
     """Return the squared herding error without its constant, ``sum w w k - 2 sum w mu``, and its gradient (n, d)."""
     target, slope = mean.with_gradient(x)
     value = -2 * float(weights @ target)

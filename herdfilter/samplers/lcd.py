@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, as_positive, check_count
+from herdfilter._checks import as_positive, check_count
 from herdfilter.kernels import KernelMean, LocalizedCumulative
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.improved import descend, squared_error
+from herdfilter.samplers.improved import descend, herding_loss
 from herdfilter.samplers.mapped import MappedSampling
 
 POINTS_OF_ALL_STARTS = 200  # few points have many local minima, and cost little: they get many starts
@@ -21,9 +21,9 @@ POINTS_OF_ALL_STARTS = 200  # few points have many local minima, and cost little
 class LCDSampling:
     """Points that minimise the modified Cramer-von Mises distance of localized cumulative distributions to N(0, I), mapped.
 
-    The point-symmetric points of equal weight of the smart sampling Kalman filter, S2KF (Steinbring and Hanebeck 2013). They
-    are computed once for each number of points and dimension, by descent from scrambled Sobol points (few points: from
-    several starts), and mapped into the components as by `MappedSampling`.
+    The point-symmetric points of equal weight of the smart sampling Kalman filter, S2KF (Steinbring and Hanebeck 2013),
+    computed once for each number and dimension, by descent from scrambled Sobol points, and mapped into the components as by
+    `MappedSampling`.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ class LCDSampling:
 
 @dataclass(frozen=True)
 class _Standard:
-    """The points for N(0, I)."""
-
     largest: float
     iterations: int
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+        from scipy.stats import qmc  # slow to import
+
         d = mixture.dim
         if n == 1:
             return Points(np.zeros((1, d)))
@@ -70,19 +70,12 @@ class _Standard:
         weights = np.full(n, 1 / n)
         best, least = np.zeros((n, d)), np.inf
         for start in range(max(1, POINTS_OF_ALL_STARTS // n)):
-            half = _half_space(n // 2, d, start)
+            sobol = qmc.Sobol(d, scramble=True, rng=np.random.default_rng(start))
+            z = scipy.special.ndtri(sobol.random(2 ** int(np.ceil(np.log2(n // 2))))[: n // 2])
+            half = np.where(z[:, :1] < 0, -z, z)
             half = descend(half, weights, kernel, mean, self.iterations, symmetric=True)
             x = np.concatenate([half, -half, np.zeros((n % 2, d))])
-            error, _ = squared_error(x, weights, kernel, mean)
+            error, _ = herding_loss(x, weights, kernel, mean)
             if error < least:
                 best, least = x, error
         return Points(best)
-
-
-def _half_space(n: int, d: int, start: int) -> Array:
-    """Return Sobol points of N(0, I), those with a negative first coordinate reflected through the origin."""
-    from scipy.stats import qmc  # slow to import
-
-    sobol = qmc.Sobol(d, scramble=True, rng=np.random.default_rng(start))
-    z = scipy.special.ndtri(sobol.random(2 ** int(np.ceil(np.log2(n))))[:n])
-    return np.where(z[:, :1] < 0, -z, z)

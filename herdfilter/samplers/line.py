@@ -28,6 +28,7 @@ CROWD = 2 * NODES  # more components than this, within one standard deviation, a
 _NODE_ANGLES = np.pi * (np.arange(NODES) + 0.5) / NODES
 _NODE_PLACES = -np.cos(_NODE_ANGLES)
 _NODE_SHARES = (2.0 / NODES) * np.cos(np.arange(NODES) * np.arccos(_NODE_PLACES)[:, None])
+_NODE_SHARES[:, 0] *= 0.5
 ACCURATE_SHARE = 1e-7  # of the largest density there might be: below, the polynomials no longer hold 13 digits
 NEGLIGIBLE_LOG_TERM = 36.0  # logarithm of what is left out of a sum of terms, below rounding
 
@@ -35,13 +36,8 @@ NEGLIGIBLE_LOG_TERM = 36.0  # logarithm of what is left out of a sum of terms, b
 class Line(NamedTuple):
     """Components in order: group by group, and by their means in each.
 
-    Attributes
-    ----------
-    means, deviations, weights : ndarray, shape (M,)
-    starts : ndarray, shape (G + 1,)
-        Where each group starts, and M.
-    narrowest, widest : ndarray, shape (G,)
-        Least and largest standard deviation of each group.
+    Means, deviations and weights have shape (M,); ``starts`` (G + 1,) tells where each group starts, and ends with M;
+    ``narrowest`` and ``widest`` (G,) are the least and largest deviation of each group.
     """
 
     means: Array
@@ -53,18 +49,12 @@ class Line(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """The cell of each group where a sweep from left to right has arrived.
+    """The cell of each group where a sweep from left to right has arrived; shapes (G,).
 
-    Attributes
-    ----------
-    first : ndarray, shape (G,)
-        The first component that reaches further than the left end of the cell.
-    middle, half, right : ndarray, shape (G,)
-        Middle, half width and right end. Between cells `right` is where the next one starts.
-    active : ndarray, shape (G,)
-        Whether there is a cell, or no component near.
-    terms : ndarray, shape (G, DEGREE + 2)
-        Coefficients of the integral of the density, in powers of the distance from the middle in half widths.
+    ``first`` is the first component that reaches further than the left end of the cell; ``middle``, ``half`` and ``right``
+    are its middle, half width and right end (between cells, where the next one starts); ``active`` is False if no component
+    is near. ``terms`` (G, DEGREE + 2) are the coefficients of the integral of the density, in powers of the distance from
+    the middle in half widths.
     """
 
     first: np.ndarray
@@ -97,27 +87,15 @@ def as_line(mixture: GaussianMixture) -> Line:
         changes = np.flatnonzero(np.diff(octaves[order])) + 1
         starts = np.concatenate([[0], changes, [len(means)]])
     deviations = deviations[order]
-    return Line(
-        means[order],
-        deviations,
-        weights[order],
-        starts,
-        np.minimum.reduceat(deviations, starts[:-1]),
-        np.maximum.reduceat(deviations, starts[:-1]),
-    )
+    narrowest, widest = (bound.reduceat(deviations, starts[:-1]) for bound in (np.minimum, np.maximum))
+    return Line(means[order], deviations, weights[order], starts, narrowest, widest)
 
 
 def before_the_first(line: Line) -> Cells:
-    """Cells of a sweep that has not begun."""
-    groups = len(line.narrowest)
-    return Cells(
-        line.starts[:-1].copy(),
-        np.zeros(groups),
-        0.5 * line.narrowest,
-        line.means[line.starts[:-1]] - WINDOW * line.widest,
-        np.zeros(groups, bool),
-        np.zeros((groups, DEGREE + 2)),
-    )
+    """Return the cells of a sweep that has not begun."""
+    groups, first = len(line.narrowest), line.starts[:-1].copy()
+    middle, half, right = np.zeros(groups), 0.5 * line.narrowest, line.means[first] - WINDOW * line.widest
+    return Cells(first, middle, half, right, np.zeros(groups, bool), np.zeros((groups, DEGREE + 2)))
 
 
 @njit(**INSIDE)
@@ -170,7 +148,7 @@ def _expand(line, first, last, middle, half, terms):
 
 @njit(**FAST)
 def integral_and_density(cells, g, x):
-    """Integral of the density of group g from the middle of its cell to x, and the density at x."""
+    """Return the integral of the density of group g from the middle of its cell to x, and the density at x."""
     t = (x - cells.middle[g]) / cells.half[g]
     terms = cells.terms[g]
     value, slope = terms[DEGREE + 1], 0.0
@@ -178,9 +156,6 @@ def integral_and_density(cells, g, x):
         slope = slope * t + value
         value = value * t + terms[k]
     return value, slope / cells.half[g]
-
-
-_NODE_SHARES[:, 0] *= 0.5
 
 
 def condensed(line: Line) -> Line:
@@ -227,7 +202,7 @@ def _condense(line, places, shares, sums, means, deviations, weights, starts):
 
 @njit(**FAST)
 def _chebyshev(line, first, last, middle, half, sums):
-    """Fill in the sums over the components of weight times Chebyshev polynomial k, for each k."""
+    """Fill in, for each k, the sum over the components of weight times Chebyshev polynomial k."""
     place, previous, current = np.empty(COMPONENTS_AT_ONCE), np.empty(COMPONENTS_AT_ONCE), np.empty(COMPONENTS_AT_ONCE)
     for k in range(len(sums)):
         sums[k] = 0.0
@@ -248,10 +223,7 @@ def _chebyshev(line, first, last, middle, half, sums):
 
 
 def log_densities(mixture: GaussianMixture, x: Array) -> Array:
-    """Log-density of a one-dimensional mixture at points (n, 1), (n,), to 1e-12, as `GaussianMixture.log_density` has it.
-
-    The price grows with M + n, and not with their product.
-    """
+    """Return log-densities (n,) of a mixture on a line at points (n, 1), to 1e-12, in a time that grows with M + n."""
     line = as_line(mixture)
     near = condensed(line)
     peaks = np.log(line.weights) - np.log(line.deviations * ROOT)
@@ -287,7 +259,7 @@ def _sweep_densities(near, cells, line, peaks, largest, places, x, values, terms
 
 @njit(**INSIDE)
 def _in_the_tails(line, peaks, largest, places, x, terms):
-    """Log-sum-exp over the components near enough to matter beside the nearest ones."""
+    """Return the log-sum-exp over the components near enough to matter beside the nearest ones."""
     nearest = -np.inf
     for g in range(len(places)):
         start, end, i = line.starts[g], line.starts[g + 1], places[g]
@@ -316,14 +288,14 @@ def _in_the_tails(line, peaks, largest, places, x, terms):
 
 @njit(**INSIDE)
 def _term(line, peaks, x, i):
-    """Log-density of component i at x, with its weight."""
+    """Return the log-density of component i at x, with its weight."""
     u = (line.means[i] - x) / line.deviations[i]
     return peaks[i] - 0.5 * u * u
 
 
 @njit(**FAST)
 def _sum_exp(terms, size, peak):
-    """Sum of exp(terms - peak)."""
+    """Return the sum of exp(terms - peak)."""
     total = 0.0
     for i in range(size):
         total += exp(terms[i] - peak)

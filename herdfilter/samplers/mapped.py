@@ -17,11 +17,10 @@ from herdfilter.samplers.herding.frame import principal_axes
 class MappedSampling:
     """Any sampler at the price of an affine map: its points for N(0, I), moved into each component.
 
-    Component m gets a share of the n points by largest remainders of ``n weights[m]``; its points are
-    ``means[m] + F_m z`` with ``F_m F_m' = covariances[m]`` and z the base sampler's points for the standard normal, which
-    are drawn once for every number of points and dimension and then kept. Components with too few points to span the
-    space get successive points of the one set of n, in the order of their means along the mixture's main axis:
-    neighbouring components get different points, and together they keep their spread. Points do not avoid those of other
+    Component m gets a share of the n points by largest remainders of ``n weights[m]``, at ``means[m] + F_m z`` with
+    ``F_m F_m' = covariances[m]`` and z the base sampler's points for N(0, I), drawn once for every number and dimension.
+    Components with too few points to span the space get successive points of the one set of n, in the order of their means
+    along the mixture's main axis, so that neighbouring components get different points. Points do not avoid those of other
     components.
 
     Parameters
@@ -29,13 +28,8 @@ class MappedSampling:
     sampler : Sampler
         Draws the points from N(0, I). Use a deterministic one: a random one would repeat itself.
     match_moments : bool
-        Shift and scale the points for N(0, I) so that their mean is 0 and their covariance I exactly (mean only, if they
-        are too few to span the space). Moments of components with more than d points are then exact.
-
-    Raises
-    ------
-    TypeError
-        If `sampler` is a class or has no method ``sample``; later, if that does not return `Points`.
+        Give the points for N(0, I) the mean 0 and the covariance I exactly (the mean only, if they are too few to span the
+        space). Moments of components with more than d points are then exact.
 
     Examples
     --------
@@ -81,9 +75,9 @@ class MappedSampling:
         if key not in self._cache:
             normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, dim)), np.eye(dim))
             points = draw_points(self.sampler, normal, n, rng)
-            self._cache[key] = points
             if self.match_moments:
-                self._cache[key] = Points(standardise(points.x, points.weights), points.weights)
+                points = Points(standardise(points.x, points.weights), points.weights)
+            self._cache[key] = points
         return self._cache[key]
 
 
@@ -104,7 +98,7 @@ def along_main_axis(mixture: GaussianMixture) -> np.ndarray:
 
 
 def largest_remainders(weights: Array, n: int) -> np.ndarray:
-    """Whole shares that sum to `n`, each within one of ``n * weights``; ties go to the earlier component."""
+    """Return whole shares that sum to `n`, each within one of ``n * weights``; ties go to the earlier component."""
     exact = n * weights
     shares = np.floor(exact).astype(np.int64)
     order = np.argsort(np.round(shares - exact, 9), kind="stable")

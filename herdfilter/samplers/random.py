@@ -18,8 +18,7 @@ class RandomSampling:
     Examples
     --------
     >>> mixture = hf.GaussianMixture([0.5, 0.5], [[-1, 0], [3, 2]], np.eye(2))
-    >>> points = hf.RandomSampling().sample(mixture, 100, rng=0)
-    >>> same = hf.RandomSampling().sample(mixture, 100, rng=0)
+    >>> points, same = (hf.RandomSampling().sample(mixture, 100, rng=0) for _ in range(2))
     >>> len(points), np.array_equal(points.x, same.x)
     (100, True)
     """

@@ -24,10 +24,9 @@ class RandomGibbs:
     precision L and ``r = L (x - means[m])``. The coordinates are the principal axes of the average component covariance,
     relative to that of the mixture: the points of a single Gaussian are independent draws.
 
-    Points of a mixture depend on each other, and **the chain hardly ever jumps between modes that lie several standard
-    deviations apart**, unless along one of its axes: it then misses components, for any number of points. Use
-    `RandomSampling` there. Components without extent in some direction count as up to 1e-4 of the mixture's standard
-    deviation wide in it; between such components that lie obliquely to each other the chain hardly moves either.
+    **The chain hardly ever jumps between modes several standard deviations apart**, unless along one of its axes, and so
+    misses components for any number of points; take `RandomSampling` there. A component without extent in some direction
+    counts as up to 1e-4 of the mixture's standard deviation wide in it.
 
     Parameters
     ----------
@@ -36,11 +35,6 @@ class RandomGibbs:
     burn_in : int, optional
         Start at the mean of the heaviest component and leave out the points of so many sweeps. By default, start from a
         draw of the mixture: the chain is then in equilibrium from its first point on.
-
-    Raises
-    ------
-    ValueError
-        If `sweeps` is not an integer of at least 1, or `burn_in` one of at least 0.
 
     Examples
     --------

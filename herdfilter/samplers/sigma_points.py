@@ -32,25 +32,17 @@ class SigmaPoints:
     kind : {"unscented", "cubature"}
         Which set of points.
     kappa : float
-        Spread of the unscented points, above -d. 3 - d makes the fourth moments along the axes those of a Gaussian too.
-        With a negative one the first weight is negative: a quadrature rule still, but no longer particles for a filter.
+        Spread of the unscented points, above -d. 3 - d makes the fourth moments along the axes those of a Gaussian too. A
+        negative one makes the first weight negative: a quadrature rule still, but no particles for a filter.
     per_component : bool
         Sigma points of every component of positive weight, their weights times the component's.
-
-    Raises
-    ------
-    ValueError
-        If `kind` is unknown or `kappa` is not a finite number.
 
     Examples
     --------
     >>> gaussian = hf.GaussianMixture([1.0], [[1, 2]], np.diag([4.0, 1.0]))
-    >>> unscented = hf.SigmaPoints()
-    >>> points = unscented.sample(gaussian, unscented.size(gaussian))
-    >>> print(points.mean, points.covariance.round(12).tolist())
-    [1. 2.] [[4.0, 0.0], [0.0, 1.0]]
-    >>> len(points)
-    5
+    >>> points = hf.SigmaPoints().sample(gaussian, hf.SigmaPoints().size(gaussian))
+    >>> print(len(points), points.mean, points.covariance.round(12).tolist())
+    5 [1. 2.] [[4.0, 0.0], [0.0, 1.0]]
     """
 
     kind: Literal["unscented", "cubature"] = "unscented"
@@ -69,13 +61,7 @@ class SigmaPoints:
         return sets * (2 * mixture.dim + (self.kind == "unscented"))
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
-        """Return the sigma points; `n` must be their number, `rng` is not used.
-
-        Raises
-        ------
-        ValueError
-            If `n` is not ``size(mixture)``, or `kappa` is not above -d.
-        """
+        """Return the sigma points; `rng` is not used. ValueError if `n` is not their number or `kappa` not above -d."""
         n, size = check_request(mixture, n, rng), self.size(mixture)
         if n != size:
             raise ValueError(f"n: expected {size}, the number of sigma points for this mixture, got {n}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, as_generator, check_flags
+from herdfilter._checks import as_generator, check_flags
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import check_request
@@ -53,28 +53,16 @@ class SobolSampling:
         check_flags(scramble=self.scramble)
 
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
-        """Draw `n` points with equal weights; `rng` is used if scrambling, then a Generator, a seed, or None.
+        """Draw `n` points with equal weights; `rng`, a Generator, a seed or None, is used if scrambling.
 
         Raises
         ------
         ValueError
-            If the mixture has more dimensions than Sobol points can have, less one (21200), or `n` is not valid.
+            If the mixture has more than 21200 dimensions, or `n` is not valid.
         """
-        n = check_request(mixture, n, rng)
-        u = self._uniform(n, mixture.dim + 1, rng)
-        order = along_main_axis(mixture)
-        order = order[mixture.weights[order] > 0]
-        cumulative = np.cumsum(mixture.weights[order])
-        labels = order[np.searchsorted(cumulative, u[:, 0] * cumulative[-1], side="right")]
-        z = scipy.special.ndtri(u[:, 1:])
-        if mixture.shared:
-            return Points(mixture.means[labels] + z @ mixture.factors[0].T)
-        return Points(mixture.means[labels] + np.einsum("nij,nj->ni", mixture.factors[labels], z))
-
-    def _uniform(self, n: int, dim: int, rng: np.random.Generator | None) -> Array:
-        """Return the first n points of the sequence, inside the unit cube; (n, dim)."""
         from scipy.stats import qmc  # it takes longer to import than the rest of the package
 
+        n, dim = check_request(mixture, n, rng), mixture.dim + 1
         if dim > qmc.Sobol.MAXDIM:
             raise ValueError(f"mixture: expected at most {qmc.Sobol.MAXDIM - 1} dimensions, got {dim - 1}")
         power = (n - 1).bit_length()  # whole powers of two are drawn: their number is then right for the sequence
@@ -82,4 +70,9 @@ class SobolSampling:
             engine, cell = qmc.Sobol(dim, bits=SCRAMBLED_BITS, seed=as_generator(rng)), 2.0**-SCRAMBLED_BITS
         else:
             engine, cell = qmc.Sobol(dim, scramble=False), 2.0**-power
-        return engine.random_base2(power)[:n] + 0.5 * cell
+        u = engine.random_base2(power)[:n] + 0.5 * cell
+        order = along_main_axis(mixture)
+        order = order[mixture.weights[order] > 0]
+        cumulative = np.cumsum(mixture.weights[order])
+        labels = order[np.searchsorted(cumulative, u[:, 0] * cumulative[-1], side="right")]
+        return Points(mixture.place(labels, scipy.special.ndtri(u[:, 1:])))

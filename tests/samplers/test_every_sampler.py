@@ -35,7 +35,7 @@ def test_a_wrong_mixture_number_or_source_of_random_numbers_is_named(sampler):
             sampler.sample(given, 5)
     mixture = GaussianMixture([1.0], [[0.0]], [[1.0]])
     for n in (0, -1, -(10**30), 2.0, 2.5, "10", None, True, np.nan):
-        with pytest.raises(ValueError, match=r"^n: expected an integer of at least 1, got "):
+        with pytest.raises(ValueError, match=f"^n: expected an integer of at least 1, got {n!r}"):
             sampler.sample(mixture, n)
     for rng in ("abc", 1.5, -1):
         with pytest.raises(ValueError, match=r"^rng: expected a numpy Generator, a seed or None, got"):

@@ -20,7 +20,7 @@ from herdfilter.samplers import (
     Reweighted,
     SobolSampling,
 )
-from herdfilter.samplers.improved import squared_error
+from herdfilter.samplers.improved import herding_loss
 
 STARTS = [KernelHerding(1.0), ContinuousHerdedGibbs(bandwidth=1.0), SobolSampling(), RandomSampling()]
 IMPROVED = [PlacedAgain, Polished, Reweighted]
@@ -34,6 +34,7 @@ KERNELS = [kernels.Gaussian(), kernels.Matern(1.5), kernels.InverseMultiquadric(
         (IMPROVED, {"sampler": 3}, TypeError, "sampler: expected an object with sample"),
         (IMPROVED, {"bandwidth": -1.0}, ValueError, "bandwidth: expected a positive finite number"),
         (IMPROVED[1:], {"kernel": "gaussian"}, TypeError, "kernel: expected a kernel with value"),
+        (IMPROVED[1:], {"kernel": None}, TypeError, "kernel: expected a kernel with value"),
         (IMPROVED[:1], {"passes": 0}, ValueError, "passes: expected an integer of at least 1, got 0"),
         (IMPROVED[1:2], {"iterations": 0}, ValueError, "iterations: expected an integer of at least 1, got 0"),
         (IMPROVED[2:], {"constraint": "none"}, ValueError, "constraint: unknown 'none'"),
@@ -158,7 +159,7 @@ def test_the_error_and_its_gradient(random_mixture, kernel):
     mixture, rng = random_mixture(0, 2), np.random.default_rng(1)
     x, weights = mixture.sample(7, rng), rng.dirichlet(np.ones(7))
     mean = KernelMean(kernel, mixture.weights, mixture.means, mixture.distinct_covariances)
-    value, gradient = squared_error(x, weights, kernel, mean)
+    value, gradient = herding_loss(x, weights, kernel, mean)
     constant = kernels.expected_kernel_pair(mixture, np.eye(2), kernel)
     squared = herding_error(Points(x, weights), mixture, 1.0, kernel) ** 2
     assert value + constant == pytest.approx(squared, abs=1e-5)
@@ -166,7 +167,7 @@ def test_the_error_and_its_gradient(random_mixture, kernel):
     for s, i in ((0, 0), (3, 1), (6, 0)):
         step = np.zeros_like(x)
         step[s, i] = h
-        up, down = (squared_error(x + sign * step, weights, kernel, mean)[0] for sign in (1, -1))
+        up, down = (herding_loss(x + sign * step, weights, kernel, mean)[0] for sign in (1, -1))
         assert gradient[s, i] == pytest.approx((up - down) / (2 * h), abs=2e-6)
 
 
@@ -183,8 +184,8 @@ def test_polished_points_are_a_stationary_place(random_mixture):
     mixture = random_mixture(3, 2)
     polished = Polished(KernelHerding(1.0), 1.0, iterations=1000).sample(mixture, 30)
     mean = KernelMean(kernels.Gaussian(), mixture.weights, mixture.means, mixture.distinct_covariances)
-    _, start = squared_error(KernelHerding(1.0).sample(mixture, 30).x, polished.weights, kernels.Gaussian(), mean)
-    _, end = squared_error(polished.x, polished.weights, kernels.Gaussian(), mean)
+    _, start = herding_loss(KernelHerding(1.0).sample(mixture, 30).x, polished.weights, kernels.Gaussian(), mean)
+    _, end = herding_loss(polished.x, polished.weights, kernels.Gaussian(), mean)
     assert np.abs(end).max() < 1e-3 * np.abs(start).max()
 
 

@@ -1,9 +1,9 @@
 """Maximum of a sum of signed one-dimensional Gaussian bumps, compiled.
 
-``f(x) = sum_j height_j exp(-narrowness_j (x - centre_j)^2 / 2)``, no bump narrower than a kernel of width 1. The objectives
-of herding have this form: broad positive bumps, those of the target, and then negative ones, the kernels at the samples.
+``f(x) = sum_j height_j exp(-narrowness_j (x - centre_j)^2 / 2)``, no bump narrower than a kernel of width 1: positive bumps,
+those of the target, then negative ones, the kernels at the samples.
 
-f is at most the sum of its positive bumps. Where that exceeds a value already found, f is tabulated at places a third of a
+f is at most the sum of its positive bumps. If that exceeds a value already found, f is tabulated at places a third of a
 kernel apart. Newton's method starts from every local maximum of the table that may be the highest: near-ties are common.
 """
 
@@ -93,7 +93,7 @@ def tabulate(near, count, start, step, cells, table):
 
 @njit(**INSIDE)
 def refine(near, count, x, step):
-    """Local maximum around x and its value: Newton's method, bisecting where a step leaves the bracket."""
+    """Return the local maximum around x and its value, by Newton's method, bisecting if a step leaves the bracket."""
     low, high = x - 1.5 * step, x + 1.5 * step
     value = 0.0
     for _ in range(60):
@@ -116,7 +116,7 @@ def refine(near, count, x, step):
 
 @njit(**FAST)
 def bump_slopes(bumps, count, x):
-    """f, f' and f'' at x."""
+    """Return f, f' and f'' at x."""
     value = slope = curvature = 0.0
     for j in range(count):
         u = x - bumps[CENTRE, j]
@@ -129,7 +129,7 @@ def bump_slopes(bumps, count, x):
 
 
 class Search(NamedTuple):
-    """What `maximise_bumps` works in: bumps in reach of a piece of the line, its table, and a stack of pieces."""
+    """Working memory of `maximise_bumps`: bumps in reach of a piece of the line, its table, and a stack of pieces."""
 
     near: Array
     table: Array
@@ -137,13 +137,13 @@ class Search(NamedTuple):
 
 
 def empty_search(count: int) -> Search:
-    """Return what `maximise_bumps` works in, for so many bumps."""
+    """Return working memory of `maximise_bumps` for so many bumps."""
     return Search(empty_bumps(count), np.zeros((3, PIECE + 5 + BLOCKS)), np.zeros((16 * BLOCKS, 3)))
 
 
 @njit(**INSIDE)
 def maximise_bumps(bumps, positive, count, guess, near, table, stack):
-    """Position of the maximum of `count` bumps, the first `positive` of them of positive height.
+    """Return the position of the maximum of `count` bumps, the first `positive` of them of positive height.
 
     A good `guess` spares work; near, table and stack are those of `Search`.
     """
@@ -180,7 +180,7 @@ def maximise_bumps(bumps, positive, count, guess, near, table, stack):
 
 @njit(**FAST)
 def narrow_interval(bumps, positive, top, floor):
-    """Interval outside of which the positive bumps together stay below `floor`, and with them f."""
+    """Return the interval outside which the positive bumps together stay below `floor`, and with them f."""
     low, high = np.inf, -np.inf
     deviations = np.sqrt(2.0 * np.log(positive * top / floor))
     for j in range(positive):

@@ -1,4 +1,4 @@
-"""What the recursion of continuous herded Gibbs sampling is given: the target's conditionals, and room to work in."""
+"""The recursion of continuous herded Gibbs sampling: the target's conditionals, and the compiled sweeps."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ConditionalTarget(NamedTuple):
 
 
 class GibbsWorkspace(NamedTuple):
-    """What the recursion works in."""
+    """Working memory of the recursion."""
 
     x: Array
     residual: Array
@@ -57,7 +57,7 @@ class GibbsWorkspace(NamedTuple):
 
 
 def target_of(frame: KernelFrame, before: float, after: float) -> ConditionalTarget:
-    """Tabulate the conditionals of a mixture, of variances added before and after conditioning."""
+    """Tabulate the conditionals of a mixture with these variances added before and after conditioning."""
     precision, log_det = frame.precisions(before)
     inverse = 1.0 / np.diagonal(precision, axis1=1, axis2=2)
     width = np.sqrt(inverse + after)
@@ -69,30 +69,23 @@ def target_of(frame: KernelFrame, before: float, after: float) -> ConditionalTar
 
 
 def gibbs_workspace(target: ConditionalTarget, n: int) -> GibbsWorkspace:
-    """Allocate what the recursion of n points works in."""
+    """Allocate the working memory of the recursion of n points."""
     components, d = target.means.shape
     most = components + n
-    return GibbsWorkspace(
-        np.zeros(d),
-        np.zeros((components, d)),
-        np.zeros(components),
-        np.zeros(n),
-        np.zeros(most + 1, np.int64),
-        np.zeros(most + 1),
-        empty_bumps(most),
-        empty_search(most),
-    )
+    vectors = np.zeros(d), np.zeros((components, d)), np.zeros(components), np.zeros(n)
+    kept, weight = np.zeros(most + 1, np.int64), np.zeros(most + 1)
+    return GibbsWorkspace(*vectors, kept, weight, empty_bumps(most), empty_search(most))
 
 
 def is_wide(target: ConditionalTarget, first: Array) -> bool:
-    """Whether squared distances between components, or to the first point, get so long that they must be taken afresh."""
+    """Return True if squared distances get so long that they must be taken afresh."""
     extent = np.ptp(np.vstack((target.means, first)), axis=0)
     sharpest = np.maximum(np.diagonal(target.precision, axis1=1, axis2=2).max(axis=0), 1.0)
     return bool(extent**2 @ sharpest > LONG)
 
 
 def origins(labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where the sweeps of every point start: at the latest point of its component, at first the component's mean."""
+    """Return where the sweeps of every point start: at the latest point of its component, at first the component's mean."""
     origin = -1 - labels
     for label in np.unique(labels):
         of_label = np.flatnonzero(labels == label)
@@ -101,7 +94,7 @@ def origins(labels: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def mode(density: ConditionalTarget, component: int, room: GibbsWorkspace) -> Array:
-    """Maximum of a mixture density, (d,): from the mean of a component up along one coordinate after the other."""
+    """Return the maximum of a mixture density, (d,), reached from the mean of a component, coordinate by coordinate."""
     x = np.empty((len(room.x), 1))
     herd_coordinates(density, np.array([-1 - component]), 0, 200, False, False, x, room)
     return x[:, 0]
@@ -148,7 +141,7 @@ def herd_coordinates(target, origin, first, sweeps, effective_count, careful, po
 
 @njit(**FAST)
 def measure(means, precision, x, residual):
-    """Residuals L (x - m) of all components, L their precision."""
+    """Fill in the residuals L (x - m) of all components, L their precision."""
     components, d = means.shape
     for m in range(components):
         k = m if len(precision) > 1 else 0
@@ -171,7 +164,7 @@ def update_residuals(precision, i, e, residual):
 
 @njit(**FAST)
 def judge(constants, means, precision, residual, x, i, score):
-    """Log weights of the components in the conditional of coordinate i.
+    """Fill in the log weights of the components in the conditional of coordinate i.
 
     They hold the quadratic form (x - m)' L (x - m) where x_i is at its conditional mean, in a form free of cancellation.
     """
@@ -188,7 +181,7 @@ def judge(constants, means, precision, residual, x, i, score):
 
 @njit(**FAST)
 def weigh(log_weight, count, kept, weight):
-    """Weights relative to the highest, of those that are not negligible; return how many, their sum and that of squares."""
+    """Fill in the weights, relative to the highest, that are not negligible; return their number, sum and sum of squares."""
     peak = -np.inf
     for k in range(count):
         peak = max(peak, log_weight[k])
@@ -230,9 +223,9 @@ def add_samples(points, i, first, count, scale, kept, weight, bumps):
 
 @njit(**FAST)
 def approach(points, t, x, before, i, closeness):
-    """Minus half the squared distances of the first t points to x over the coordinates other than i.
+    """Fill in minus half the squared distances of the first t points to x over the coordinates other than i.
 
-    They are known over those other than `before`, or not at all where that is -1.
+    They are known over those other than `before`, or unknown if that is -1.
     """
     if before < 0:
         for s in range(t):

@@ -16,13 +16,13 @@ from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 
-ROUND = 1e-9  # relative difference of eigenvalues that counts as none
-NEARLY = 1e-6  # relative difference under which the first of two axes is taken
+EQUAL_EIGENVALUES = 1e-9  # relative difference up to which eigenvalues, and weights, count as equal
+EQUAL_LENGTHS = 1e-6  # relative difference under which the first of two axes is taken
 FLAT_VARIANCE = 1e-8  # variance, in units of the kernel's, under which a component counts as degenerate
-APART = 6.0  # standard deviations: three on either side of a gap where nothing is
-UNLIKE = 5.0  # times as wide: a kernel that suits one component is lost on the other
-FEW = 2  # points per group, on average, that repay a kernel of its own
-THIN = 1e-24  # variance, in units of the mixture's, below which a dimension counts as that wide
+GROUP_DISTANCE = 6.0  # standard deviations: three on either side of an empty gap
+UNLIKE_RATIO = 5.0  # of widths: a kernel that suits one component is lost on the other
+GROUP_POINTS = 2  # points per group, on average, that repay a kernel of its own
+THIN_VARIANCE = 1e-24  # in units of the mixture's: a thinner dimension counts as that wide
 Labels = NDArray[np.int64]
 Sample = Callable[[GaussianMixture, int], Points]
 Descent = Callable[[GaussianMixture, Array, Array], Array]
@@ -32,13 +32,8 @@ Descent = Callable[[GaussianMixture, Array, Array], Array]
 class KernelFrame:
     """A mixture in coordinates z with ``x = origin + axes @ z`` and kernel ``exp(-|z - z'|^2 / 2)``.
 
-    Attributes
-    ----------
-    origin, axes : ndarray, shapes (d,) and (d, d)
-        The map back to state units; ``axes @ axes.T`` is the kernel covariance.
-    log_weights, means : ndarray, shapes (M,) and (M, d)
-        Of the components with positive weight.
-    covariances : ndarray, shape (M, d, d), or (1, d, d) when shared
+    ``axes @ axes.T`` is the kernel covariance. Log-weights (M,), means (M, d) and covariances (M, d, d), or (1, d, d) when
+    shared, are those of the components with positive weight.
     """
 
     origin: Array
@@ -51,8 +46,8 @@ class KernelFrame:
     def of(cls, mixture: GaussianMixture, bandwidth: Bandwidth, n: int, turn: bool) -> KernelFrame:
         """Lay the frame for `n` points.
 
-        With `turn` the axes are the principal axes of the average component covariance, relative to the kernel:
-        coordinate-wise samplers then move along the components, and a covariance that all components share becomes diagonal.
+        With `turn` the axes are the principal axes of the average component covariance, relative to the kernel: a covariance
+        that all components share becomes diagonal.
         """
         keep = mixture.weights > 0
         weights, means, cov = mixture.weights, mixture.means, mixture.distinct_covariances
@@ -64,7 +59,7 @@ class KernelFrame:
         inverse = np.linalg.inv(axes)
         cov = inverse @ cov @ inverse.T
         if turn:
-            average = cov[0] if len(cov) == 1 else np.tensordot(weights, cov, axes=1)
+            average = GaussianMixture.unchecked(weights, means, cov).average_covariance
             values, vectors = principal_axes(average, inverse @ (means[heaviest(weights)] - weights @ means))
             cov = np.diag(values)[None] if len(cov) == 1 else vectors.T @ cov @ vectors
             axes, inverse = axes @ vectors, vectors.T @ inverse
@@ -72,18 +67,17 @@ class KernelFrame:
         return cls(origin, axes, np.log(weights), (means - origin) @ inverse.T, np.ascontiguousarray(cov))
 
     def forward(self, x: Array) -> Array:
-        """State units to frame coordinates, (n, d) -> (n, d)."""
+        """Convert state units to frame coordinates, (n, d) -> (n, d)."""
         return np.linalg.solve(self.axes, (x - self.origin).T).T
 
     def back(self, z: Array) -> Array:
-        """Frame coordinates to state units, (n, d) -> (n, d)."""
+        """Convert frame coordinates to state units, (n, d) -> (n, d)."""
         return self.origin + z @ self.axes.T
 
     def precisions(self, smoothing: float) -> tuple[Array, Array]:
-        """Inverses of ``covariances + smoothing I``, and their log-determinants.
+        """Return the inverses of ``covariances + smoothing I``, and their log-determinants.
 
-        Without smoothing, variances below 1e-8 of the kernel's are raised to that: where a component has no extent,
-        rounding leaves about as much, of either sign.
+        Without smoothing, variances below 1e-8 of the kernel's, as rounding leaves them, are raised to that.
         """
         d = len(self.origin)
         widened = self.covariances + smoothing * np.eye(d)
@@ -98,26 +92,25 @@ class KernelFrame:
 
 def heaviest(weights: Array) -> int:
     """Return the first of the components whose weight is the largest to within rounding."""
-    return int((weights > (1 - ROUND) * weights.max()).argmax())
+    return int((weights > (1 - EQUAL_EIGENVALUES) * weights.max()).argmax())
 
 
 def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors in a form that rounding does not decide.
+    """Return eigenvalues and eigenvectors in a form that rounding does not decide.
 
-    Where eigenvalues are equal to within rounding, as all are whose direction no mean leaves, their vectors are laid along
-    the coordinates. Vectors point `towards` a place, seen from the origin; where it lies across one, its largest entry is
-    positive, of entries as large as each other the first.
+    Vectors of eigenvalues equal to within rounding are laid along the coordinates. Vectors point `towards` a place, seen
+    from the origin; if it lies across one, its largest entry is positive, of equally large entries the first.
     """
     values, vectors = np.linalg.eigh(covariance)
-    ends = np.flatnonzero(np.append(np.diff(values) > ROUND * values[-1], True)) + 1
+    ends = np.flatnonzero(np.append(np.diff(values) > EQUAL_EIGENVALUES * values[-1], True)) + 1
     if len(ends) < len(values):
         for first, end in pairwise([0, *ends]):
             if end - first > 1:
                 vectors[:, first:end] = _along_coordinates(vectors[:, first:end])
     along = towards @ vectors
     size = np.abs(vectors)
-    largest = vectors[(size > (1 - NEARLY) * size.max(axis=0)).argmax(axis=0), np.arange(len(vectors))]
-    across = np.abs(along) <= ROUND * max(np.abs(along).max(), np.sqrt(max(values[-1], 0.0)))
+    largest = vectors[(size > (1 - EQUAL_LENGTHS) * size.max(axis=0)).argmax(axis=0), np.arange(len(vectors))]
+    across = np.abs(along) <= EQUAL_EIGENVALUES * max(np.abs(along).max(), np.sqrt(max(values[-1], 0.0)))
     return values, vectors * np.where(np.where(across, largest, along) < 0, -1.0, 1.0)
 
 
@@ -126,7 +119,7 @@ def _along_coordinates(basis: Array) -> Array:
     rest, chosen = basis @ basis.T, np.empty_like(basis)
     for k in range(basis.shape[1]):
         length = np.diagonal(rest)
-        nearest = np.flatnonzero(length > (1 - NEARLY) * length.max())[0]
+        nearest = np.flatnonzero(length > (1 - EQUAL_LENGTHS) * length.max())[0]
         chosen[:, k] = rest[:, nearest] / np.sqrt(length[nearest])
         rest = rest - np.outer(chosen[:, k], chosen[:, k])
     return chosen
@@ -135,8 +128,8 @@ def _along_coordinates(basis: Array) -> Array:
 def grouped(mixture: GaussianMixture, n: int, sample: Sample, *, weighted: bool = False) -> Points:
     """Sample the groups of a mixture apart, n points in all, and the groups within a group in the same way.
 
-    The groups take turns as herding on their weights has it, so that the first points, too, are shared out in proportion.
-    Points of a group weigh as much as the points of others; together as much as the group where they are `weighted`.
+    The groups take turns by herding on their weights, so that the first points, too, are shared out in proportion. All
+    points weigh the same; if `weighted`, those of a group together as much as the group.
     """
     labels = far_groups(mixture, n)
     if not labels.any():
@@ -168,25 +161,24 @@ def move_groups(mixture: GaussianMixture, x: Array, weights: Array, descend: Des
 
 
 def far_groups(mixture: GaussianMixture, n: int) -> Labels:
-    """Return for each component the number of its group, from 0; (M,). Groups are far apart.
+    """Return for each component the number of its group, from 0; (M,). This is the finest division into groups far apart.
 
     That is six standard deviations, by the average covariance within groups and along its longest axis, each dimension in
-    units of its own deviation: the finest division of which this is true. There are at least two points for each group, not
-    counting those too light for a point.
+    units of its own deviation. There are at least two points for each group, not counting those too light for a point.
     """
     one = np.zeros(len(mixture), dtype=np.int64)
-    most = min(n // FEW, len(mixture))
+    most = min(n // GROUP_POINTS, len(mixture))
     if most < 2:
         return one
     labels: Labels = np.arange(len(mixture))
     while labels.any():
         places = (mixture.means - mixture.mean) / _deviations(mixture, labels)
         tree = scipy.cluster.hierarchy.linkage(scipy.spatial.distance.pdist(places), "single")
-        if tree[-1, 2] <= APART:
+        if tree[-1, 2] <= GROUP_DISTANCE:
             return one
-        joined = _tree_labels(tree, APART)
-        if np.minimum(n * np.bincount(joined, mixture.weights), 1.0).sum() > n / FEW:
-            joined = _tree_labels(tree, max(APART, tree[-most, 2]))
+        joined = _tree_labels(tree, GROUP_DISTANCE)
+        if np.minimum(n * np.bincount(joined, mixture.weights), 1.0).sum() > n / GROUP_POINTS:
+            joined = _tree_labels(tree, max(GROUP_DISTANCE, tree[-most, 2]))
         if joined.max() >= labels.max():
             return labels
         labels = joined
@@ -195,23 +187,25 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
 
 def _tree_labels(tree: Array, height: float) -> Labels:
     """Return the labels, from 0, of what a tree joins below a height."""
-    return scipy.cluster.hierarchy.fcluster(tree, height, "distance").astype(np.int64) - 1
+    labels: Labels = scipy.cluster.hierarchy.fcluster(tree, height, "distance").astype(np.int64) - 1
+    return labels
 
 
 def unlike_groups(mixture: GaussianMixture, n: int) -> Labels:
     """Divide components, some over five times as wide as others, where their sizes leave the widest gap; (M,)."""
     one = np.zeros(len(mixture), dtype=np.int64)
-    if mixture.shared or n < 2 * FEW:
+    if mixture.shared or n < 2 * GROUP_POINTS:
         return one
     variances = np.diagonal(mixture.distinct_covariances, axis1=1, axis2=2)
     whole = np.diagonal(mixture.covariance)
     size = np.sqrt((variances / np.where(whole > 0, whole, 1.0)).max(axis=1))
-    log_size = np.log(np.maximum(size, np.sqrt(THIN)))
-    if np.ptp(log_size) < np.log(UNLIKE):
+    log_size = np.log(np.maximum(size, np.sqrt(THIN_VARIANCE)))
+    if np.ptp(log_size) < np.log(UNLIKE_RATIO):
         return one
     ordered = np.sort(log_size)
     gap = int(np.diff(ordered).argmax())
-    return (log_size > 0.5 * (ordered[gap] + ordered[gap + 1])).astype(np.int64)
+    one[log_size > 0.5 * (ordered[gap] + ordered[gap + 1])] = 1
+    return one
 
 
 def _deviations(mixture: GaussianMixture, labels: Labels) -> Array:
@@ -220,13 +214,11 @@ def _deviations(mixture: GaussianMixture, labels: Labels) -> Array:
     centres = np.zeros((len(weights), mixture.dim))
     np.add.at(centres, labels, mixture.weights[:, None] * offsets)
     around = offsets - (centres / np.where(weights > 0, weights, 1.0)[:, None])[labels]
-    covariances = mixture.distinct_covariances
-    within = covariances[0] if mixture.shared else np.tensordot(mixture.weights, covariances, axes=1)
-    within = within + (mixture.weights[:, None] * around).T @ around
-    variance = np.maximum(np.diagonal(within), THIN * np.diagonal(mixture.covariance))
+    within = mixture.average_covariance + (mixture.weights[:, None] * around).T @ around
+    variance = np.maximum(np.diagonal(within), THIN_VARIANCE * np.diagonal(mixture.covariance))
     unit = np.sqrt(np.where(variance > 0, variance, 1.0))
-    longest = np.linalg.eigvalsh(within / unit[:, None] / unit)[-1]
-    return unit * np.sqrt(max(longest, 1.0))
+    unit *= np.sqrt(max(np.linalg.eigvalsh(within / unit[:, None] / unit)[-1], 1.0))
+    return unit
 
 
 def _part(mixture: GaussianMixture, members: NDArray[np.bool_]) -> GaussianMixture:

@@ -131,7 +131,7 @@ def candidates(frame: KernelFrame, n: int) -> Array:
 
 @lru_cache(maxsize=8)
 def _standard_normals(n: int, dim: int) -> Array:
-    """Draws from N(0, I), (n, dim), always the same; a filter asks for them at every step."""
+    """Return draws from N(0, I), (n, dim), always the same; a filter asks for them at every step."""
     noise = np.random.default_rng(0).standard_normal((n, dim))
     noise.flags.writeable = False
     return noise

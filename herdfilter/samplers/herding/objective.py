@@ -19,8 +19,7 @@ from herdfilter._checks import Array
 from herdfilter.samplers.compiled import FAST, INSIDE, exp
 from herdfilter.samplers.herding.frame import KernelFrame
 
-# Loops run over whole vectors of the processor: arrays are filled up with bumps of no height.
-PAD = 8
+PAD = 8  # loops run over whole vectors of the processor: arrays are filled up with bumps of no height
 CONVERGED_RISE = 1e-12  # relative rise promised by a step at which the climb ends
 VOICELESS_SHARE = 1e-3  # share of a component without a say in the shape of a climb
 
@@ -60,15 +59,10 @@ class ClimbWorkspace(NamedTuple):
     kernel: Array
 
 
-def padded_size(count: int) -> int:
-    """Return the multiple of PAD that is not below `count`."""
-    return -(-count // PAD) * PAD
-
-
 def smoothed_target(frame: KernelFrame, widths: tuple[float, ...], shares: tuple[float, ...]) -> SmoothedTarget:
     """Return the mixture of a turned frame, smoothed by kernels of these widths, which count as much as `shares` say."""
     d, components = frame.means.shape[1], len(frame.means)
-    room, shared, W = padded_size(components), len(frame.covariances) == 1, len(widths)
+    room, shared, W = -(-components // PAD) * PAD, len(frame.covariances) == 1, len(widths)
     height, centre = np.zeros((W, room)), np.zeros((d, room))
     by_component = shared or room < d
     precision = np.zeros((W, 1 if shared else room, d, d) if by_component else (W, d, d, room))
@@ -87,20 +81,15 @@ def smoothed_target(frame: KernelFrame, widths: tuple[float, ...], shares: tuple
 
 def no_samples(n: int, dim: int, widths: tuple[float, ...]) -> Samples:
     """Return room for n points of no weight."""
-    narrowness = np.repeat(np.array(widths)[:, None] ** -2.0, dim, axis=1)
-    return Samples(np.zeros((len(widths), padded_size(n))), np.zeros((dim, padded_size(n))), narrowness)
+    narrowness, size = np.repeat(np.array(widths)[:, None] ** -2.0, dim, axis=1), -(-n // PAD) * PAD
+    return Samples(np.zeros((len(widths), size)), np.zeros((dim, size)), narrowness)
 
 
 def climb_workspace(target: SmoothedTarget, samples: Samples) -> ClimbWorkspace:
     """Return working memory for `climb`."""
     d, components = target.centre.shape
-    return ClimbWorkspace(
-        np.empty((d, d)),
-        np.empty((7, d)),
-        np.empty(components),
-        np.empty((2 * d, components)),
-        np.empty(samples.point.shape[1]),
-    )
+    shapes = (d, d), (7, d), components, (2 * d, components), samples.point.shape[1]
+    return ClimbWorkspace(*map(np.empty, shapes))
 
 
 @njit(**FAST)
