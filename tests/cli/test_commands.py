@@ -246,20 +246,20 @@ def test_a_signal_ends_a_comparison_and_nothing_is_lost(walk, tmp_path, monkeypa
     """Though it comes while a filter is at work, whose errors are failed runs."""
     from herdfilter.study import engine
 
-    out, number, observe, calls = tmp_path / "out", getattr(signal, name), engine._observe, []
+    out, number, watch, calls = tmp_path / "out", getattr(signal, name), engine.watch, []
 
     def signalled(*args):
         calls.append(1)
         if len(calls) == 12:
             os.kill(os.getpid(), number)
-        return observe(*args)
+        return watch(*args)
 
     options = ("compare", walk, "--workers", "1", "--out", str(out), "-q")
     default = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
     before = signal.signal(number, default)  # whatever the shell ignores
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(engine, "_observe", signalled)
+            patch.setattr(engine, "watch", signalled)
             patch.setattr(engine.perform, "__defaults__", (0.0,))
             stopped = run(*options)
         assert signal.getsignal(number) == default

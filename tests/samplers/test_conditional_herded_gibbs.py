@@ -304,7 +304,7 @@ def test_a_conditional_that_vanishes_cannot_be_normalised():
     [
         ({"bandwidth": "auto"}, "bandwidth: expected a positive number .* got 'auto'; there is no mixture"),
         ({"bandwidth": 0.0}, "bandwidth: expected a positive"),
-        ({"bandwidth": [0.5, -1]}, "bandwidth: expected positive numbers"),
+        ({"bandwidth": [0.5, -1]}, "bandwidth: expected positive widths"),
         (
             {"bandwidth": [0.5, 0.5, 0.5]},
             "bandwidth: expected a number or 2 of them, one per coordinate, got 3",
