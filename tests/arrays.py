@@ -35,12 +35,7 @@ import numpy as np
 
 import herdfilter as hf
 
-RENAMED = {
-    "auto-kh": "auto",
-    "auto-kh-random-modes": "auto-random-modes",
-    "lmb-auto-kh": "lmb-auto",
-    "evaluation": "study",
-}
+RENAMED = {"auto-kh": "auto", "auto-kh-random-modes": "auto-random-modes", "lmb-auto-kh": "lmb-auto", "evaluation": "study"}
 """Old name -> new one: of filters, errors, folders, and public names such as ``bandwidths.Scott``."""
 
 REMOVED = ()

@@ -364,10 +364,7 @@ class Session:
             files[self.items[test].path].append(test)
 
         def far(path: Path) -> tuple[bool, bool, bool, float]:
-            near = (
-                mutant.path.stem.strip("_") in path.stem,
-                mutant.path.parts[len(PACKAGE.parts)] in path.parts,
-            )
+            near = (mutant.path.stem.strip("_") in path.stem, mutant.path.parts[len(PACKAGE.parts)] in path.parts)
             return (
                 path not in self.catchers[mutant.path],
                 *(not n for n in near),
@@ -476,16 +473,7 @@ def main() -> None:
     options = parser.parse_args()
     os.chdir(ROOT)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, too
-    flags = [
-        "-p",
-        "no:xdist",
-        "-p",
-        "no:cacheprovider",
-        "--assert=plain",
-        "-q",
-        "-W",
-        "ignore::DeprecationWarning",
-    ]
+    flags = ["-p", "no:xdist", "-p", "no:cacheprovider", "--assert=plain", "-q", "-W", "ignore::DeprecationWarning"]
     sys.exit(pytest.main([*flags, *options.tests], plugins=[Session(options)]))
 
 

@@ -478,10 +478,7 @@ def test_figures_of_the_literature_are_set_beside_ours(study):
 
 def test_sensors_of_the_harbour_are_those_of_the_scenarios(study):
     """What the table shows of a recording is what a filter is told in the other one."""
-    places = (
-        Path(__file__).parents[1].parent / "shared" / "data",
-        Path(os.environ.get("HERDFILTER_DATA", "-")),
-    )
+    places = (Path(__file__).parents[1].parent / "shared" / "data", Path(os.environ.get("HERDFILTER_DATA", "-")))
     folder = next((place for place in places if (place / "autoferry").is_dir()), None)
     if folder is None:
         pytest.skip("no folder autoferry in ../shared/data or HERDFILTER_DATA")

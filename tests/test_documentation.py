@@ -192,10 +192,7 @@ def test_the_guide_chooses_by_the_figures(make_pages, monkeypatch):
     after = choices(page_guide)
     assert before["a model you know little of"] == "`auto`"
     assert after["a model you know little of"] == "`ranked`"
-    assert {row for row in before if before[row] != after[row]} >= {
-        "a state of one dimension",
-        "several far modes",
-    }
+    assert {row for row in before if before[row] != after[row]} >= {"a state of one dimension", "several far modes"}
     assert {name for cell in before.values() for name in re.findall(r"`([\w-]+)`", cell)} <= set(catalogue())
 
 

@@ -137,10 +137,7 @@ def test_standard_errors_are_given_only_where_they_are_about_right():
         z = hf.simulate(model([0.9]), 200, rng=seed)[1]
         for name in ("bootstrap", "ekf"):
             found = hf.maximise_likelihood(
-                lambda theta, name=name: hf.make_filter(name, model(theta), n_particles=50, rng=1),
-                z,
-                0.8,
-                [(-0.99, 0.999)],
+                lambda theta, name=name: hf.make_filter(name, model(theta), n_particles=50, rng=1), z, 0.8, [(-0.99, 0.999)]
             )
             assert found.smooth == (name == "ekf")
             assert np.isnan(found.standard_errors[0]) if name == "bootstrap" else 0.02 < found.standard_errors[0] < 0.05
@@ -228,10 +225,7 @@ def test_a_search_that_is_cut_short_says_so():
         ({"theta0": []}, "theta0: expected at least one parameter"),
         ({"theta0": [[1.0]]}, r"theta0: expected shape \(\*,\)"),
         ({"theta0": "x"}, "theta0: expected numbers"),
-        (
-            {"bounds": [(1.0, 0.0)]},
-            r"bounds: expected each lower bound below its upper one, got \[\(1.0, 0.0\)\]",
-        ),
+        ({"bounds": [(1.0, 0.0)]}, r"bounds: expected each lower bound below its upper one, got \[\(1.0, 0.0\)\]"),
         ({"bounds": (0.0, 1.0)}, "bounds: expected a pair for each of 1 parameters, got"),
         ({"bounds": [(0.0, None)]}, "bounds: expected"),
         ({"names": ["a", "b"]}, "names: expected 1 different texts"),
@@ -257,9 +251,6 @@ def test_one_filter_for_all_parameters_is_refused():
 def test_errors_tell_the_parameters():
     with pytest.raises(ValueError, match="sigma") as caught:
         hf.maximise_likelihood(
-            lambda theta: hf.ParticleFilter(hf.models.StochasticVolatility(sigma=theta[0])),
-            [1.0],
-            [-1.0],
-            [(-2, 2)],
+            lambda theta: hf.ParticleFilter(hf.models.StochasticVolatility(sigma=theta[0])), [1.0], [-1.0], [(-2, 2)]
         )
     assert caught.value.__notes__ == ["at theta = [-1.0]"]

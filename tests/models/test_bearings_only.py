@@ -47,10 +47,7 @@ def test_residual_is_wrapped_where_the_bearing_jumps(turn):
 def test_jacobians_are_the_derivatives(states, check_jacobian):
     model, scale = BearingsOnly(), np.array([0.5, 0.005, 0.3, 0.01]) / 30
     check_jacobian(
-        lambda x: model.transition_jacobian(x, 1.5, None, 1),
-        lambda x: model.transition_mean(x, 1.5, None, 1),
-        states,
-        scale,
+        lambda x: model.transition_jacobian(x, 1.5, None, 1), lambda x: model.transition_mean(x, 1.5, None, 1), states, scale
     )
     right = states[states[:, 0] > 0.02]  # away from the jump and the sensor
     check_jacobian(lambda x: model.observation_jacobian(x, 1), lambda x: model.observation_mean(x, 1), right, scale)

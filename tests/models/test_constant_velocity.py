@@ -43,11 +43,6 @@ def test_a_part_of_a_position_tells_about_that_part():
     ],
 )
 def test_bad_arguments_are_named(change, message):
-    given = {
-        "spectral_density": 1.0,
-        "position_sd": 1.0,
-        "initial_mean": np.zeros(4),
-        "initial_covariance": np.eye(4),
-    }
+    given = {"spectral_density": 1.0, "position_sd": 1.0, "initial_mean": np.zeros(4), "initial_covariance": np.eye(4)}
     with pytest.raises(ValueError, match=message):
         ConstantVelocity(**given | change)

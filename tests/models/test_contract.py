@@ -26,14 +26,7 @@ from herdfilter.models import (
     RangeTracking,
     StochasticVolatility,
 )
-from herdfilter.models.contract import (
-    circular_dims,
-    noise_dim,
-    propagate,
-    sample_initial,
-    sample_observation,
-    wrap_angles,
-)
+from herdfilter.models.contract import circular_dims, noise_dim, propagate, sample_initial, sample_observation, wrap_angles
 from herdfilter.models.simulation import simulate
 
 
@@ -151,10 +144,7 @@ def test_the_linear_transitions_jacobian_is_its_derivative(check_jacobian):
     model = CASES["linear gaussian"].model
     x = np.random.default_rng(3).normal(size=(10, 2))
     check_jacobian(
-        lambda x: model.transition_jacobian(x, 1.0, None, 1),
-        lambda x: model.transition_mean(x, 1.0, None, 1),
-        x,
-        np.ones(2),
+        lambda x: model.transition_jacobian(x, 1.0, None, 1), lambda x: model.transition_mean(x, 1.0, None, 1), x, np.ones(2)
     )
 
 
@@ -217,8 +207,7 @@ def test_simulation_is_finite_and_repeats_with_its_seed(case):
 def test_model_survives_the_journey_to_a_worker_process(case, states):
     copy = pickle.loads(pickle.dumps(case.model))
     np.testing.assert_array_equal(
-        copy.transition_mean(states, case.dt, case.control, 1),
-        case.model.transition_mean(states, case.dt, case.control, 1),
+        copy.transition_mean(states, case.dt, case.control, 1), case.model.transition_mean(states, case.dt, case.control, 1)
     )
 
 

@@ -44,10 +44,7 @@ def test_jacobians_are_the_derivatives(rate, check_jacobian):
     model = CoordinatedTurn()
     x = np.column_stack([STATE[:, :4], np.full(2, rate)])
     check_jacobian(
-        lambda x: model.transition_jacobian(x, 1.5, None, 1),
-        lambda x: model.transition_mean(x, 1.5, None, 1),
-        x,
-        SCALE,
+        lambda x: model.transition_jacobian(x, 1.5, None, 1), lambda x: model.transition_mean(x, 1.5, None, 1), x, SCALE
     )
     check_jacobian(lambda x: model.observation_jacobian(x, 1), lambda x: model.observation_mean(x, 1), x, SCALE)
 

@@ -114,11 +114,7 @@ def test_arguments_are_passed_by_name():
         ({"f": 3}, TypeError, r"^f: expected a function of states, got 3$"),
         ({"f": lambda x, u: x}, TypeError, r"^f: expected .* any of dt, control, step, got one of \(x, u\)$"),
         ({"h": None}, ValueError, r"^h: expected one beside R, got None$"),
-        (
-            {"Q": lambda x: x},
-            TypeError,
-            r"^Q: expected a matrix, or a function of any of dt, step, got one of \(x\)$",
-        ),
+        ({"Q": lambda x: x}, TypeError, r"^Q: expected a matrix, or a function of any of dt, step, got one of \(x\)$"),
         ({"Q": np.eye(2)}, ValueError, r"^Q: expected shape \(1, 1\), got \(2, 2\)$"),
         ({"P0": [[-1.0]]}, ValueError, "^P0: expected positive semi-definite"),
         ({"R": [[[1.0]]]}, ValueError, r"^R: expected a matrix, .*, or a function, got shape \(1, 1, 1\)$"),
@@ -127,11 +123,7 @@ def test_arguments_are_passed_by_name():
         ({"angles": 0}, ValueError, r"^angles: expected a sequence of indices from 0 to 0, as \[0\], got 0$"),
         ({"angles": [1]}, ValueError, r"^angles: expected .* from 0 to 0, .* got \[1\]$"),
         ({"angles": [True]}, ValueError, r"^angles: expected .* got \[True\]$"),
-        (
-            {"observation_angles": [2]},
-            ValueError,
-            r"^observation_angles: expected .* from 0 to 0, .* got \[2\]$",
-        ),
+        ({"observation_angles": [2]}, ValueError, r"^observation_angles: expected .* from 0 to 0, .* got \[2\]$"),
     ],
 )
 def test_what_does_not_fit_is_named(changes, error, message):
@@ -142,14 +134,8 @@ def test_what_does_not_fit_is_named(changes, error, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"f": lambda x: x[0]},
-            r"^f: expected a row for each state, shape \(\d+, 1\), got \(1,\); .* vectorised=False$",
-        ),
-        (
-            {"h": lambda x: x[0]},
-            r"^h: expected a row for each state, shape \(\d+, \*\), got \(1,\); .* vectorised=False$",
-        ),
+        ({"f": lambda x: x[0]}, r"^f: expected a row for each state, shape \(\d+, 1\), got \(1,\); .* vectorised=False$"),
+        ({"h": lambda x: x[0]}, r"^h: expected a row for each state, shape \(\d+, \*\), got \(1,\); .* vectorised=False$"),
     ],
 )
 def test_values_that_are_no_rows_are_told_by_the_functions_name(changes, message):
@@ -279,7 +265,6 @@ def test_a_function_that_cannot_be_pickled_is_named_with_what_to_do():
     lock = threading.Lock()
     sensor = hf.Sensor(lambda x: x * lock.locked(), [[1.0]])
     with pytest.raises(
-        pickle.PicklingError,
-        match=r"^Sensor.*: expected functions that can be pickled, got .*; define them at the top",
+        pickle.PicklingError, match=r"^Sensor.*: expected functions that can be pickled, got .*; define them at the top"
     ):
         pickle.dumps(sensor)

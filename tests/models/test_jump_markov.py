@@ -45,9 +45,7 @@ def test_modes_are_a_markov_chain():
 def test_one_mode_is_simulated_as_its_model():
     alone = hf.models.CoordinatedTurn()
     for ours, theirs in zip(
-        hf.simulate(hf.models.JumpMarkov([alone], [[1.0]]), 5, rng=3),
-        hf.simulate(alone, 5, rng=3),
-        strict=True,
+        hf.simulate(hf.models.JumpMarkov([alone], [[1.0]]), 5, rng=3), hf.simulate(alone, 5, rng=3), strict=True
     ):
         np.testing.assert_array_equal(ours, theirs)
 
@@ -96,10 +94,7 @@ two = [still(), still()]
         ((two, [[1, 0], [1.5, -0.5]]), r"transition_matrix: .* in row 1"),
         ((two, np.eye(2), [1, 0, 0]), r"initial_modes: expected shape \(2,\)"),
         ((two, np.eye(2), [1, -1]), "initial_modes: expected non-negative"),
-        (
-            ([*two, hf.models.CoordinatedTurn()], np.eye(3)),
-            r"models: expected the same dim .* got 5 of models\[2\]",
-        ),
+        (([*two, hf.models.CoordinatedTurn()], np.eye(3)), r"models: expected the same dim .* got 5 of models\[2\]"),
         (([hf.models.CoordinatedTurn, 1], np.eye(2)), "model: expected an instance, got the class"),
     ],
 )

@@ -48,8 +48,7 @@ def test_no_control_means_no_motion():
 def test_bearings_are_relative_to_the_heading_and_wrap():
     model = LandmarkLocalisation([[3.0, 4.0], [-5.0, 0.0]])
     np.testing.assert_allclose(
-        model.observation_mean(np.array([[0.0, 0.0, np.pi / 2]]), 1)[0],
-        [5.0, np.arctan2(4, 3) - np.pi / 2, 5.0, np.pi / 2],
+        model.observation_mean(np.array([[0.0, 0.0, np.pi / 2]]), 1)[0], [5.0, np.arctan2(4, 3) - np.pi / 2, 5.0, np.pi / 2]
     )
     across = model.observation_mean(np.array([[0.0, 0.0, -3.0]]), 1)[0, 3]
     assert across == pytest.approx(3.0 + np.pi - 2 * np.pi)

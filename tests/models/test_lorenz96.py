@@ -23,9 +23,7 @@ def states():
 
 def test_integration_follows_the_differential_equation(states):
     np.testing.assert_allclose(
-        Lorenz96(dim=7, integration_step=0.01).transition_mean(states, 0.2, None, 1),
-        exact(states, 0.2),
-        atol=1e-5,
+        Lorenz96(dim=7, integration_step=0.01).transition_mean(states, 0.2, None, 1), exact(states, 0.2), atol=1e-5
     )
 
 

@@ -56,12 +56,7 @@ def changed(**changes):
         ("log_likelihood", lambda self, z, x, *, step: 1, "(z, x, step), got (z, x, *, step)", LIKELY),
         ("observation_mean", lambda self, x: x, "(x, step), got (x)", SEEN),
         ("observation_covariance", lambda self: 1, "(step) or (step, x), got ()", SEEN),
-        (
-            "observation_covariance",
-            lambda self, step, x, dt: 1,
-            "(step) or (step, x), got (step, x, dt)",
-            SEEN,
-        ),
+        ("observation_covariance", lambda self, step, x, dt: 1, "(step) or (step, x), got (step, x, dt)", SEEN),
         ("observation_jacobian", lambda self, x: x, "(x, step), got (x)", ("Kalman", "flow")),
         ("transition_jacobian", lambda self, x: x, "(x, dt, control, step), got (x)", ("Kalman",)),
     ],

@@ -56,10 +56,7 @@ def test_it_can_be_copied(duplicate):
 @pytest.mark.parametrize(
     ("z", "message"),
     [
-        (
-            [[1.0, 2.0], [3.0]],
-            r"z: expected a scan, detections \(k, 2\), got lengths 1, 2 at step 1",
-        ),
+        ([[1.0, 2.0], [3.0]], r"z: expected a scan, detections \(k, 2\), got lengths 1, 2 at step 1"),
         ([[1.0, np.nan]], r"z: expected a scan.* of finite numbers, got \[1.0, nan\] at step 1; leave"),
         ([[1.0, np.inf]], r"of finite numbers, got \[1.0, inf\]"),
         ([[1.0, 2.0, 3.0]] * 2, r"z: expected .*2 numbers each, got shape \(2, 3\) at step 1"),
@@ -68,10 +65,7 @@ def test_it_can_be_copied(duplicate):
         (np.ones((1, 2), "m8[s]"), r"z: expected a scan, detections \(k, 2\), got array.*timedelta64"),
         ([[np.timedelta64(1, "s"), 2.0]], r"z: expected a scan, detections \(k, 2\), got .*timedelta64"),
         ([["1.0", "2.0"]], r"z: expected a scan, detections \(k, 2\), got \[\['1.0'"),
-        (
-            3.0,
-            r"z: expected a scan, detections \(k, 2\), a list of detections of 2 numbers each, got shape \(\) at step 1",
-        ),
+        (3.0, r"z: expected a scan, detections \(k, 2\), a list of detections of 2 numbers each, got shape \(\) at step 1"),
         ("a", r"z: expected a scan, detections \(k, 2\), got 'a' at step 1"),
     ],
 )

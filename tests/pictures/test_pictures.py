@@ -112,10 +112,7 @@ def test_paths_are_broken_where_an_angle_wraps(ax):
     ("draw", "message"),
     [
         (lambda: plotting.plot_points(np.eye(2), ax=[1, 2]), "ax: expected Axes of matplotlib or None, got"),
-        (
-            lambda: plotting.plot_points(np.eye(2), dims=(0, 2)),
-            "dims: expected one or two indices from 0 to 1",
-        ),
+        (lambda: plotting.plot_points(np.eye(2), dims=(0, 2)), "dims: expected one or two indices from 0 to 1"),
         (lambda: plotting.plot_points(np.eye(2), weights=[1.0]), "weights: expected shape"),
         (lambda: plotting.plot_points(np.zeros((0, 2))), "points: expected at least one point"),
         (lambda: plotting.plot_ellipse([0, 0], np.eye(2), mass=95), "mass: expected a probability"),

@@ -35,29 +35,12 @@ ROOT = Path(__file__).parents[2]
 CODE = tuple(str(ROOT / folder) + os.sep for folder in ("herdfilter", "tests"))
 
 TRANSCENDENTAL = frozenset(
-    {
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "logaddexp",
-        "logaddexp2",
-        "power",
-        "float_power",
-        "cbrt",
-    }
+    {"exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "logaddexp2", "power", "float_power", "cbrt"}
     | {"sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "hypot", "sinc"}
     | {"sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"}
 )
 PRODUCTS = frozenset(["dot", "vdot", "inner", "matmul", "tensordot", "einsum"])
-WRAPPED = (
-    "numpy.linalg",
-    "scipy.linalg",
-    "scipy.special",
-)  # modules whose functions move when imported by name
+WRAPPED = ("numpy.linalg", "scipy.linalg", "scipy.special")  # modules whose functions move when imported by name
 
 
 # How a number moves
@@ -259,9 +242,7 @@ class Rewrite(ast.NodeTransformer):
         for alias in node.names:
             name = alias.asname or alias.name
             call = ast.Call(
-                attribute("wrapped"),
-                [ast.Name(name, ast.Load()), ast.Constant(node.module), ast.Constant(alias.name)],
-                [],
+                attribute("wrapped"), [ast.Name(name, ast.Load()), ast.Constant(node.module), ast.Constant(alias.name)], []
             )
             lines.append(ast.Assign([ast.Name(name, ast.Store())], call))
         return [ast.copy_location(line, node) for line in lines]
