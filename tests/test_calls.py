@@ -22,10 +22,7 @@ def run(**given):
 
 
 ODD = {
-    "bandwidth of a sampler": (
-        lambda: hf.KernelHerding(bandwidth=5e-324),
-        "bandwidth: expected a number from",
-    ),
+    "bandwidth of a sampler": (lambda: hf.KernelHerding(bandwidth=5e-324), "bandwidth: expected a number from"),
     "bandwidths": (lambda: hf.KernelHerding(bandwidth=[0.5, 1e200]), "bandwidth: expected a number from"),
     "sigma_k": (lambda: hf.normalised_l2(hf.Points(X), MIX, 1e308), "sigma_k: expected a number from"),
     "n of a mixture": (lambda: MIX.sample(10**30), "n: expected an integer up to 2147483647, as memory"),
@@ -33,19 +30,13 @@ ODD = {
     "n of herding": (lambda: discrete.herding([0.5, 0.5], 10**30), "n: expected an integer up to"),
     "iterations": (lambda: hf.EMFit(2, max_iterations=10**30), "max_iterations: expected an integer up to"),
     "share": (lambda: hf.HerdedProposal(hf.RandomSampling(), [0.2]), "defensive_share: expected from 0"),
-    "share of ranked": (
-        lambda: hf.RankedProposal(defensive_share=np.array(0.1)),
-        "defensive_share: expected",
-    ),
+    "share of ranked": (lambda: hf.RankedProposal(defensive_share=np.array(0.1)), "defensive_share: expected"),
     "unguided share": (
         lambda: hf.KalmanMixtureProposal(hf.RandomSampling(), unguided_share=None),
         "unguided_share: expected from 0 to below 1, got None",
     ),
     "complex parameter": (lambda: models.StochasticVolatility(rho=0.5 + 2j), "rho: expected a number above"),
-    "text as a number": (
-        lambda: models.CirclingRange(turn="abc"),
-        "turn: expected a finite number, got 'abc'",
-    ),
+    "text as a number": (lambda: models.CirclingRange(turn="abc"), "turn: expected a finite number, got 'abc'"),
     "ragged dims": (lambda: MIX.marginal(RAGGED), "dims: expected entries of one shape"),
     "ragged dt": (lambda: run(dt=RAGGED), "dt: expected entries of one shape"),
     "ragged times": (lambda: run(times=RAGGED), "times: expected entries of one shape"),
@@ -55,32 +46,20 @@ ODD = {
     ),
     "watcher": (lambda: run(watcher=3), "watcher: expected an object with predicted and updated, got 3"),
     "flag": (lambda: hf.EMFit(2, shared="no"), "shared: expected True or False, got 'no'"),
-    "flags of herded Gibbs": (
-        lambda: hf.ContinuousHerdedGibbs(effective_count=[]),
-        "effective_count: expected True",
-    ),
+    "flags of herded Gibbs": (lambda: hf.ContinuousHerdedGibbs(effective_count=[]), "effective_count: expected True"),
     "word": (lambda: hf.ResidualResampling(rest=np.empty(0)), "rest: unknown array"),
     "order of a kernel": (lambda: kernels.Matern(5e-324), "nu: expected a number from 0.001 to 1e.06"),
-    "mixture of a rule": (
-        lambda: hf.bandwidths.Scott().covariance(X, 5),
-        "mixture: expected a GaussianMixture",
-    ),
+    "mixture of a rule": (lambda: hf.bandwidths.Scott().covariance(X, 5), "mixture: expected a GaussianMixture"),
     "n of a rule": (lambda: hf.bandwidths.scale_rule([], 2), "n: expected an integer of at least 1"),
     "kernel": (lambda: kernels.expected_kernel(MIX, X, np.eye(2), "abc"), "kernel: expected a kernel with"),
-    "angles": (
-        lambda: hf.GaussianFit().fit(X, circular=0),
-        "circular: expected a sequence of indices from 0 to 1",
-    ),
+    "angles": (lambda: hf.GaussianFit().fit(X, circular=0), "circular: expected a sequence of indices from 0 to 1"),
     "moments": (lambda: angles.moments(X, np.full(6, np.nan)), "x, weights: expected finite numbers"),
     "seed": (lambda: testing.random_mixture(None, 2), "seed: expected an integer of at least 0, got None"),
     "mode": (lambda: models.JumpMarkov([WALK], [[1.0]]).in_mode("a"), "mode: expected an integer"),
     "labels": (lambda: run().to_dataframe(labels=3), "labels: expected 2 names, got 3"),
     "association": (lambda: tracking.LMBTracker(CLUTTER, association="abc"), "association: unknown 'abc'"),
     "filter of tracks": (lambda: tracking.LMBTracker(CLUTTER, filter=3), "filter: unknown 3"),
-    "scans": (
-        lambda: tracking.LMBTracker(CLUTTER).run(3),
-        "scans: expected a sequence with one entry per step",
-    ),
+    "scans": (lambda: tracking.LMBTracker(CLUTTER).run(3), "scans: expected a sequence with one entry per step"),
     "lag": (lambda: hf.Replay(hf.UnscentedKalmanFilter(WALK), "abc"), "lag: expected numbers"),
     "order of a distance": (lambda: tracking.ospa(X, X, 1.0, p=10**30), "p: expected a number from 1 to 100"),
     "neglect": (lambda: association.HerdedGibbs(neglect=np.empty(0)), "neglect: expected a positive"),
@@ -148,14 +127,7 @@ def test_what_is_public_is_called_or_left_out_on_purpose(calls):
         for name in place.__all__
         if callable(getattr(place, name)) and name not in source
     }
-    results = {
-        "FilterResult",
-        "GridResult",
-        "StepRecord",
-        "SmoothedResult",
-        "Trajectories",
-        "MaximumLikelihood",
-    }
+    results = {"FilterResult", "GridResult", "StepRecord", "SmoothedResult", "Trajectories", "MaximumLikelihood"}
     results |= {"Association", "GOSPA", "Track", "TrackingRecord", "TrackingResult", "Outcome"}
     protocols = {"BandwidthRule", "ClusterMethod", "CopyingResampling", "Fit", "Kernel"}
     protocols |= {"Proposal", "Resampling", "Sampler", "Uses"}

@@ -279,10 +279,7 @@ def of_one_gaussian(mixture, n, take):
 def of_a_box(mixture, n, take):
     points, spread = take(mixture, n), np.sqrt(3 * np.diag(mixture.covariance))
     low, high = points.x.min(axis=0), points.x.max(axis=0)
-    return moved(
-        points,
-        low + (high - low) * scipy.stats.norm.cdf((points.x - mixture.mean) / np.maximum(spread, 1e-300)),
-    )
+    return moved(points, low + (high - low) * scipy.stats.norm.cdf((points.x - mixture.mean) / np.maximum(spread, 1e-300)))
 
 
 WRONG = {

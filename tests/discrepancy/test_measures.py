@@ -227,9 +227,7 @@ def test_weights_are_multiplicities(measure):
 def test_split_components_change_nothing(measure):
     points = some_points(2)
     split = GaussianMixture(
-        [0.1, 0.5, 0.4, 0.0],
-        PLANE.means[[0, 0, 1, 1]] + [[0], [0], [0], [9]],
-        PLANE.covariances[[0, 0, 1, 1]],
+        [0.1, 0.5, 0.4, 0.0], PLANE.means[[0, 0, 1, 1]] + [[0], [0], [0], [9]], PLANE.covariances[[0, 0, 1, 1]]
     )
     assert measure(points, split) == pytest.approx(measure(points, PLANE), rel=1e-9)
 

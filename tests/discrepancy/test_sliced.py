@@ -211,9 +211,7 @@ def test_points_of_no_weight_at_either_end_change_nothing(order):
 def test_split_components_change_nothing(order):
     points = some_points(2)
     split = GaussianMixture(
-        [0.1, 0.5, 0.4, 0.0],
-        PLANE.means[[0, 0, 1, 1]] + [[0], [0], [0], [9]],
-        PLANE.covariances[[0, 0, 1, 1]],
+        [0.1, 0.5, 0.4, 0.0], PLANE.means[[0, 0, 1, 1]] + [[0], [0], [0], [9]], PLANE.covariances[[0, 0, 1, 1]]
     )
     assert sliced_wasserstein(points, split, order, 16) == pytest.approx(
         sliced_wasserstein(points, PLANE, order, 16), rel=1e-12

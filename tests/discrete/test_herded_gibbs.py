@@ -74,10 +74,7 @@ def test_an_ising_grid_keyed_by_all_others_is_met_far_better_than_by_random_gibb
 
 def test_an_ising_grid_keyed_by_neighbours_gets_the_spins_right_with_few_vectors(ising):
     sampler = HerdedGibbs.from_joint(ising, neighbours=AROUND)
-    assert (sampler.possible_vectors, HerdedGibbs.from_joint(ising).possible_vectors) == (
-        4 * 4 + 2 * 8,
-        6 * 32,
-    )
+    assert (sampler.possible_vectors, HerdedGibbs.from_joint(ising).possible_vectors) == (4 * 4 + 2 * 8, 6 * 32)
     states = sampler.sample(8000)
     exact = [ising.sum(axis=tuple(j for j in range(6) if j != i))[1] for i in range(6)]
     np.testing.assert_allclose(states.mean(axis=0), exact, atol=2e-3)

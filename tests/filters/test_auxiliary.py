@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 from helpers import LINE, kalman, of_inner_noise
 
-from herdfilter.filters import (
-    AuxiliaryProposal,
-    ParticleFilter,
-)
+from herdfilter.filters import AuxiliaryProposal, ParticleFilter
 from herdfilter.models import UNGM, LinearGaussian
 from herdfilter.models.simulation import simulate
 

@@ -25,11 +25,7 @@ def with_one(value):
         (with_one(1e200), W, r"particles: expected numbers up to 1e.150, got 1e.200; choose larger units"),
         (X[:, 0], W, r"particles: expected shape \(\*, \*\), got \(6,\)"),
         (X + 0j, W, "particles: expected numbers .*, got complex numbers"),
-        (
-            hf.GaussianMixture([1.0], [[0.0]], [[1.0]]),
-            W,
-            "particles: expected numbers .*, got GaussianMixture",
-        ),
+        (hf.GaussianMixture([1.0], [[0.0]], [[1.0]]), W, "particles: expected numbers .*, got GaussianMixture"),
         (X, W[:5], r"weights: expected shape \(6,\), got \(5,\)"),
         (X, np.full(6, np.nan), "weights: expected finite numbers"),
         (X, 6 * W, "weights: expected non-negative numbers that sum to 1, got a sum of 6"),

@@ -129,10 +129,7 @@ def test_few_effective_particles_are_one_gaussian():
 def test_affine_maps_map_the_mixture(d):
     rng = np.random.default_rng(9)
     x = rng.standard_normal((300, d)) + 4.0 * (np.arange(300) % 3 == 0)[:, None]
-    matrix, shift = (
-        rng.standard_normal((d, d)) * 10.0 ** rng.integers(-4, 4, d)[:, None],
-        rng.standard_normal(d),
-    )
+    matrix, shift = (rng.standard_normal((d, d)) * 10.0 ** rng.integers(-4, 4, d)[:, None], rng.standard_normal(d))
     plain, mapped = FIT.fit(x, equal(300)), FIT.fit(x @ matrix.T + shift, equal(300))
     assert len(plain) > 1
     jacobian = np.linalg.slogdet(matrix)[1]

@@ -77,9 +77,7 @@ def test_the_kernel_mean_in_space_is_that_of_many_draws(kernel, shared):
     roots = rng.standard_normal((1 if shared else 3, 3, 3))
     roots[0, :, 2] = 0.0  # one component is flat
     mixture = GaussianMixture(
-        [0.5, 0.2, 0.3],
-        rng.standard_normal((3, 3)),
-        (roots @ roots.transpose(0, 2, 1))[0 if shared else slice(None)],
+        [0.5, 0.2, 0.3], rng.standard_normal((3, 3)), (roots @ roots.transpose(0, 2, 1))[0 if shared else slice(None)]
     )
     mean = KernelMean(kernel, mixture.weights, mixture.means, mixture.distinct_covariances)
     x, draws = rng.standard_normal((4, 3)), mixture.sample(100_000, 1)

@@ -36,11 +36,7 @@ OF_CERTAIN_SIZES = {
     "cubature": SigmaPoints("cubature"),
     "unscented per component": SigmaPoints(per_component=True),
 }
-RANDOM = {
-    "random": RandomSampling(),
-    "random Gibbs": RandomGibbs(),
-    "scrambled Sobol": SobolSampling(scramble=True),
-}
+RANDOM = {"random": RandomSampling(), "random Gibbs": RandomGibbs(), "scrambled Sobol": SobolSampling(scramble=True)}
 SAMPLERS = DETERMINISTIC | OF_CERTAIN_SIZES | RANDOM
 
 # Keywords of `herdfilter.testing.check_sampler`, where they differ from its defaults; that random samplers are not

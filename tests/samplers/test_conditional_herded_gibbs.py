@@ -89,10 +89,7 @@ JOINT = {
         lambda x, y: np.exp(-x * y),
     ),
     "gamma": (
-        [
-            lambda v, x: v**2 * (1 + v) ** 2 * np.exp(-v * (1 + x[1])),
-            lambda v, x: v * np.exp(-v * (1 + x[0])),
-        ],
+        [lambda v, x: v**2 * (1 + v) ** 2 * np.exp(-v * (1 + x[1])), lambda v, x: v * np.exp(-v * (1 + x[0]))],
         [[0, 25], [0, 25]],
         False,
         lambda x, y: x**2 * (1 + x) ** 2 * y * np.exp(-x - y * (1 + x)),
@@ -305,10 +302,7 @@ def test_a_conditional_that_vanishes_cannot_be_normalised():
         ({"bandwidth": "auto"}, "bandwidth: expected a positive number .* got 'auto'; there is no mixture"),
         ({"bandwidth": 0.0}, "bandwidth: expected a positive"),
         ({"bandwidth": [0.5, -1]}, "bandwidth: expected positive widths"),
-        (
-            {"bandwidth": [0.5, 0.5, 0.5]},
-            "bandwidth: expected a number or 2 of them, one per coordinate, got 3",
-        ),
+        ({"bandwidth": [0.5, 0.5, 0.5]}, "bandwidth: expected a number or 2 of them, one per coordinate, got 3"),
         ({"bandwidth": [0.5, np.nan]}, "bandwidth: expected finite"),
         ({"sweeps": 0}, "sweeps: expected an integer of at least 1"),
         ({"tolerance": 0}, "tolerance: expected a positive"),

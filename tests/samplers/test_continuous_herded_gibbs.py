@@ -216,10 +216,7 @@ def test_the_effective_count_helps_in_eight_dimensions(random_mixture):
     for seed in range(5):
         mixture = random_mixture(50 + seed, 8)
         with_count, without = (
-            energy_distance(
-                ContinuousHerdedGibbs(bandwidth=Whitened(), effective_count=flag).sample(mixture, 150),
-                mixture,
-            )
+            energy_distance(ContinuousHerdedGibbs(bandwidth=Whitened(), effective_count=flag).sample(mixture, 150), mixture)
             for flag in (True, False)
         )
         ratios.append(with_count / without)
@@ -260,10 +257,7 @@ def test_the_axes_are_those_of_the_state_for_a_number_and_principal_ones_for_a_m
     turn = np.array([[0.6, -0.8], [0.8, 0.6]])
     weights, means = [0.4, 0.6], np.array([[0.0, 0.0], [3.0, 1.0]])
     cov = np.array([[2.0, 0.3], [0.3, 0.4]])
-    straight, turned = (
-        GaussianMixture(weights, means, cov),
-        GaussianMixture(weights, means @ turn.T, turn @ cov @ turn.T),
-    )
+    straight, turned = (GaussianMixture(weights, means, cov), GaussianMixture(weights, means @ turn.T, turn @ cov @ turn.T))
 
     def gap(bandwidth):
         sampler = ContinuousHerdedGibbs(bandwidth=bandwidth)

@@ -36,10 +36,7 @@ def test_points_are_symmetric_with_the_moments_of_the_gaussian(d, n):
 def test_points_are_closer_to_the_gaussian_than_herded_ones(d, n):
     target = standard(d)
     herded = MappedSampling(KernelHerding(Whitened())).sample(target, n)
-    for distance in (
-        lambda p: herding_error(p, target, 1.0, LocalizedCumulative()),
-        lambda p: energy_distance(p, target),
-    ):
+    for distance in (lambda p: herding_error(p, target, 1.0, LocalizedCumulative()), lambda p: energy_distance(p, target)):
         assert distance(optimal(d, n)) < 0.85 * distance(herded)
 
 

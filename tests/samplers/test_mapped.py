@@ -11,11 +11,7 @@ from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSamp
 from herdfilter.samplers.mapped import largest_remainders
 
 few = settings(max_examples=60, deadline=None, derandomize=True)
-BASES = {
-    "kernel herding": KernelHerding(),
-    "herded Gibbs": ContinuousHerdedGibbs(),
-    "random": RandomSampling(),
-}
+BASES = {"kernel herding": KernelHerding(), "herded Gibbs": ContinuousHerdedGibbs(), "random": RandomSampling()}
 
 
 @pytest.fixture(params=BASES.values(), ids=BASES)

@@ -40,14 +40,7 @@ class Bumps:
         near = rng.choice(components, t, p=share)
         samples = centre[near] + rng.choice([0.3, 1.0]) * deviation[near] * rng.standard_normal(t)
         sample_share = rng.dirichlet(np.full(t, rng.choice([0.1, 1.0, 10.0]))) if t else np.empty(0)
-        return cls(
-            share,
-            deviation,
-            centre,
-            samples,
-            sample_share,
-            1 + rng.choice([1 / max(t, 1), rng.uniform(0, 1)]),
-        )
+        return cls(share, deviation, centre, samples, sample_share, 1 + rng.choice([1 / max(t, 1), rng.uniform(0, 1)]))
 
     def __call__(self, x):
         u = np.asarray(x)[..., None] - self.centre
@@ -120,10 +113,7 @@ def test_near_ties_between_the_gaps_of_samples():
         assert reached >= bumps.highest(bumps.dense_grid()) - LEFT_OUT
 
 
-@pytest.mark.parametrize(
-    "spread",
-    [1e2, 1e4, 1e5],
-)
+@pytest.mark.parametrize("spread", [1e2, 1e4, 1e5])
 def test_bumps_far_apart(spread):
     """No grid can span them; the maximum is near one of the centres, and is searched there."""
     rng = np.random.default_rng(2)

@@ -29,12 +29,7 @@ def symmetric_noise(dim, size, seed):
 
 @pytest.mark.parametrize(
     "covariance",
-    [
-        np.eye(3),
-        np.diag([1.0, 2.0, 2.0, 2.0]),
-        np.kron(np.eye(3), MOVING),
-        np.eye(6) - np.full((6, 6), 0.1),
-    ],
+    [np.eye(3), np.diag([1.0, 2.0, 2.0, 2.0]), np.kron(np.eye(3), MOVING), np.eye(6) - np.full((6, 6), 0.1)],
     ids=["sphere", "disc", "moving", "two modes"],
 )
 def test_rounding_turns_no_axis(covariance):
