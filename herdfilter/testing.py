@@ -26,15 +26,11 @@ Sizes = Callable[[int, int], Iterable[int]]
 """``(dim, components) -> numbers of points`` that a sampler can give; components of weight zero are not counted."""
 
 
-SEEDS_POOLED = 16
-"""Seeds of a random sampler whose points are pooled."""
-
+SEEDS_POOLED = 16  # seeds of a random sampler whose points are pooled
+# Energy distance, as a multiple of its mean, that fewer than one in 100,000 sets of independent draws exceed: no quadratic
+# form of Gaussian variables has a longer tail than chi-squared with one degree of freedom (Szekely and Bakirov 2003).
 LARGEST_ENERGY_RATIO = 20.0
-"""Energy distance, as a multiple of its mean, that less than one in 100,000 sets of independent draws has: no quadratic form
-of Gaussian variables has a longer tail than chi-squared with one degree of freedom (Szekely and Bakirov 2003)."""
-
-RARE_PROBABILITY = 1e-7
-"""A random sampler fails if a share of its points is so small, or so large, that this is its probability."""
+RARE_PROBABILITY = 1e-7  # a random sampler fails if a share of its points so small, or so large, is less probable
 
 
 class SamplerError(AssertionError):

@@ -31,11 +31,6 @@ class BearingsTracking(PlanarSensors):
     initial_mean, initial_covariance : array_like, shapes (4,) and (4, 4)
         Mean and covariance of the state at step 0.
 
-    Raises
-    ------
-    ValueError
-        If a shape does not fit, there are fewer than two sensors, or a number is not positive.
-
     Notes
     -----
     Hartikainen, Solin and Särkkä (2011), "Optimal filtering with Kalman filters and smoothers: a manual for

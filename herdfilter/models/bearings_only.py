@@ -42,11 +42,6 @@ class BearingsOnly(GaussianStart):
     initial_mean, initial_covariance : array_like, shapes (4,) and (4, 4)
         Mean and covariance of the state at step 0.
 
-    Raises
-    ------
-    ValueError
-        If a shape does not fit or a number is not positive.
-
     Notes
     -----
     Gordon, Salmond and Smith (1993), "Novel approach to nonlinear/non-Gaussian Bayesian state estimation", IEE

@@ -41,11 +41,6 @@ class CirclingRange(IsotropicStart):
     initial_mean, initial_sd : array_like, shape (2,), and float
         Mean m_0 of the state at step 0, and its standard deviation p in each coordinate.
 
-    Raises
-    ------
-    ValueError
-        If a shape does not fit, or a number is not as above.
-
     Notes
     -----
     Our own test.

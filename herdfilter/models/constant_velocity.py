@@ -33,11 +33,6 @@ class ConstantVelocity(WhiteAcceleration):
     initial_mean, initial_covariance : array_like, shapes (d,) and (d, d)
         Mean and covariance of the state at step 0.
 
-    Raises
-    ------
-    ValueError
-        If a number is not positive, shapes do not fit together, or the covariance is not positive semi-definite.
-
     Notes
     -----
     Bar-Shalom, Li and Kirubarajan (2001), "Estimation with applications to tracking and navigation", section 6.2.2.

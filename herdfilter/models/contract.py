@@ -58,6 +58,7 @@ __all__ = ["predictive_mixture", "propagate", "require", "sample_initial", "samp
 
 Model = Any  # an object that follows the contract above; checked by `require` at the point of use
 
+# Function of the transition -> its arguments, by position
 TRANSITION = {
     "transition_mean": ("x", "dt", "control", "step"),
     "transition_covariance": ("dt", "step"),
@@ -67,8 +68,7 @@ TRANSITION = {
     "transition_log_density": ("x_next", "x", "dt", "control", "step"),
     "control": ("step",),
 }
-"""Function of the transition -> its arguments, by position."""
-
+# Name that describes observations -> arguments, by position; None if it is not a function
 OBSERVATION = {
     "log_likelihood": ("z", "x", "step"),
     "partial_observations": None,
@@ -79,19 +79,11 @@ OBSERVATION = {
     "sample_observation": ("x", "rng", "step"),
     "scans": None,
 }
-"""Name that describes observations -> arguments, by position; None if it is not a function."""
-
-ADDITIVE = ("transition_mean", "transition_covariance")
-"""Names of a transition with additive Gaussian noise."""
-
+ADDITIVE = ("transition_mean", "transition_covariance")  # names of a transition with additive Gaussian noise
+# Names of an observation with a mean and a covariance, as Kalman filters need
 OBSERVED = ("observation_mean", "observation_covariance")
-"""Names of an observation with a mean and a covariance, as Kalman filters need."""
-
-MODES = ("models", "transition_matrix", "initial_modes")
-"""Names of a model that jumps between modes."""
-
-LARGEST_VARIANCE = 1e300
-"""Largest variance: the square of the largest state."""
+MODES = ("models", "transition_matrix", "initial_modes")  # names of a model that jumps between modes
+LARGEST_VARIANCE = 1e300  # largest variance: the square of the largest state
 
 
 def has(model: Model, names: Sequence[str]) -> bool:

@@ -45,11 +45,6 @@ class CoordinatedTurn(RangeAndBearing):
     initial_covariance : array_like, shape (5, 5)
         Covariance of the state at step 0.
 
-    Raises
-    ------
-    ValueError
-        If a shape does not fit or a number is not positive.
-
     Notes
     -----
     Arasaratnam and Haykin (2009), "Cubature Kalman filters", IEEE Transactions on Automatic Control 54, the example of

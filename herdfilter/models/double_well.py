@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, check_count
-from herdfilter.models.parts import IsotropicStart, as_observation, assign, assign_positive
+from herdfilter.models.parts import NoisyFlow, assign, assign_positive
 
 
 @dataclass(frozen=True)
-class DoubleWell(IsotropicStart):
+class DoubleWell(NoisyFlow):
     r"""Double well with additive noise, whose state is observed only at every tenth step or so.
 
     .. math::
@@ -34,11 +33,6 @@ class DoubleWell(IsotropicStart):
         Number m of steps from one observation to the next; simulated observations in between are NaN.
     initial_variance : float
         Variance P_0 of the state at step 0.
-
-    Raises
-    ------
-    ValueError
-        If a variance is not a positive finite number, or `observed_every` not an integer of at least 1.
 
     Notes
     -----
@@ -69,27 +63,6 @@ class DoubleWell(IsotropicStart):
         """States (n, 1) after a time `dt` without noise; `control` is not used."""
         left = math.exp(-8.0 * dt)  # of the distance from a well, squared
         return np.asarray(x / np.sqrt(left + (1.0 - left) * x**2))
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance of the noise added over a time `dt`, (1, 1)."""
-        return np.array([[self.noise_rate * dt]])
-
-    def observation_mean(self, x: Array, step: int) -> Array:
-        """Mean of an observation: the state itself, (n, 1)."""
-        return x
-
-    def observation_jacobian(self, x: Array, step: int) -> Array:
-        """Jacobian of `observation_mean`, (n, 1, 1)."""
-        return np.ones((len(x), 1, 1))
-
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance R of an observation, (1, 1)."""
-        return np.array([[self.observation_variance]])
-
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of observation `z`, shape (1,), at each state; (n, 1) -> (n,)."""
-        residual, variance = as_observation(z, 1) - x[:, 0], self.observation_variance
-        return np.asarray(-0.5 * (residual**2 / variance + math.log(2 * math.pi * variance)))
 
     def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
         """Draw an observation of each state, (n, 1) -> (n, 1); NaN at a step without."""

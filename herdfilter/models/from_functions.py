@@ -27,8 +27,8 @@ from herdfilter._checks import (
 )
 from herdfilter.mixture import GaussianMixture
 
+# True while an object with functions is pickled: what it holds goes into the same pickle, itself included
 _pickling = ContextVar("_pickling", default=False)
-"""True while an object with functions is pickled: what it holds goes into the same pickle, itself included."""
 
 
 def from_functions(

@@ -16,11 +16,9 @@ from herdfilter.angles import unwrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 
-PROBES = 5
-"""States at which the observation functions of two modes are compared."""
-
+PROBES = 5  # states at which the observation functions of two modes are compared
+# Largest deviation of a row of probabilities from a sum of 1, and of the functions of two modes from each other
 PROBABILITY_ROUNDING = 1e-9
-"""Largest deviation of a row of probabilities from a sum of 1, and of the functions of two modes from each other."""
 
 
 class JumpMarkov:

@@ -34,7 +34,7 @@ class LandmarkLocalisation(GaussianStart):
     Parameters
     ----------
     landmarks : array_like, shape (L, 2)
-        Positions of the landmarks, in metres.
+        Positions of the landmarks, L >= 1, in metres.
     range_sd : float
         Standard deviation of a range, in metres.
     bearing_sd : float
@@ -49,11 +49,6 @@ class LandmarkLocalisation(GaussianStart):
         Turn rate of the simulated drive, in rad/s, to the left at first.
     reverse_every : int
         Number of steps after which the simulated drive turns the other way.
-
-    Raises
-    ------
-    ValueError
-        If a shape does not fit or a number is not positive.
 
     Notes
     -----

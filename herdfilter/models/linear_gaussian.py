@@ -34,11 +34,6 @@ class LinearGaussian(GaussianStart):
     initial_mean, initial_covariance : array_like, shapes (d,) and (d, d)
         Mean and covariance of the state at step 0.
 
-    Raises
-    ------
-    ValueError
-        If shapes do not fit together, or a covariance is not symmetric positive semi-definite (R: definite).
-
     Notes
     -----
     Kalman (1960), "A new approach to linear filtering and prediction problems", Journal of Basic
@@ -130,11 +125,6 @@ def linear_chain(dim: int = 4, coupling: float = 0.42) -> LinearGaussian:
         Dimension d of the state, and of the observation.
     coupling : float
         The number alpha, below 1.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
 
     Notes
     -----

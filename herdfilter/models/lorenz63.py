@@ -39,11 +39,6 @@ class Lorenz63(NoisyFlow):
     initial_variance : float
         Variance of each component of the state at step 0.
 
-    Raises
-    ------
-    ValueError
-        If a number is not positive or a shape does not fit.
-
     Notes
     -----
     Lorenz (1963), "Deterministic nonperiodic flow", Journal of the Atmospheric Sciences 20, eqs. 25 to 27.

@@ -43,11 +43,6 @@ class Lorenz96(NoisyFlow):
     initial_variance : float
         Variance of each variable at step 0.
 
-    Raises
-    ------
-    ValueError
-        If a number is out of range or a shape does not fit.
-
     Notes
     -----
     Lorenz (1996), "Predictability: a problem partly solved", ECMWF Seminar on Predictability, eq. 1. The

@@ -26,8 +26,7 @@ from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap
 from herdfilter.mixture import GaussianMixture
 
-MOST_SUBSTEPS = 100_000
-"""Most integration steps between two steps of a filter: more take minutes."""
+MOST_SUBSTEPS = 100_000  # most integration steps between two steps of a filter: more take minutes
 
 
 class GaussianStart:
@@ -63,18 +62,11 @@ class IsotropicStart:
         return GaussianMixture([1.0], np.reshape(self.initial_mean, (1, self.dim)), self.initial_variance * np.eye(self.dim))
 
 
-class NoisyFlow(IsotropicStart):
-    """Base of models that follow a differential equation under additive noise, with some entries observed."""
+class EntriesObserved(IsotropicStart):
+    """Base of models that observe entries of the state, each with independent Gaussian noise of one variance."""
 
-    noise_rate: float
     observation_variance: float
     observed_entries: slice = slice(None)
-
-    __repr__ = fields_in_line
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance of the noise added over a time `dt`, (d, d)."""
-        return self.noise_rate * dt * np.eye(self.dim)
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Mean of the observation: the observed entries themselves, (n, d) -> (n, k)."""
@@ -95,6 +87,18 @@ class NoisyFlow(IsotropicStart):
         z, observed = as_partial_observation(z, mean.shape[1])
         residual = (z - mean)[:, observed]
         return np.asarray(-0.5 * ((residual**2).sum(axis=1) / variance + len(observed) * np.log(2 * np.pi * variance)))
+
+
+class NoisyFlow(EntriesObserved):
+    """Base of models that follow a differential equation, with additive Gaussian noise of one variance per unit of time."""
+
+    noise_rate: float
+
+    __repr__ = fields_in_line
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the noise added over a time `dt`, (d, d)."""
+        return self.noise_rate * dt * np.eye(self.dim)
 
 
 class WhiteAcceleration(GaussianStart):
@@ -281,11 +285,6 @@ class UniformBox:
     ----------
     lower, upper : array_like, shape (d,)
         Opposite corners, in state units; ``lower < upper`` in every dimension.
-
-    Raises
-    ------
-    ValueError
-        If the corners differ in shape or `upper` does not exceed `lower`.
 
     Examples
     --------

@@ -36,11 +36,6 @@ class RadarTracking(WhiteAcceleration):
     initial_mean, initial_covariance : array_like, shapes (6,) and (6, 6)
         Mean and covariance of the state at step 0.
 
-    Raises
-    ------
-    ValueError
-        If a shape does not fit or a number is not positive.
-
     Notes
     -----
     Motion: Bar-Shalom, Li and Kirubarajan (2001), "Estimation with applications to tracking and navigation",

@@ -33,7 +33,7 @@ class RangeOnly:
     Parameters
     ----------
     beacons : array_like, shape (B, 2)
-        Beacon positions, in metres.
+        Beacon positions, B >= 1, in metres.
     margin : float
         The position at step 0 is uniform over the bounding box of the beacons, widened by this many metres on
         every side; the heading is uniform.
@@ -45,11 +45,6 @@ class RangeOnly:
         Degrees of freedom nu of the range noise.
     position_noise, heading_noise : float
         Odometry noise sigma_p, in m / sqrt(s), and sigma_h, in rad / sqrt(s).
-
-    Raises
-    ------
-    ValueError
-        If a number is not positive or `beacons` does not have the shape above.
 
     Notes
     -----

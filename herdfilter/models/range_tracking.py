@@ -26,18 +26,13 @@ class RangeTracking(PlanarSensors):
     Parameters
     ----------
     sensors : array_like, shape (S, 2)
-        Sensor positions, in units of length.
+        Sensor positions, S >= 1, in units of length.
     range_sd : float
         Standard deviation sigma of a range.
     spectral_density : float
         Spectral density q of the acceleration, in length^2 / time^3.
     initial_mean, initial_covariance : array_like, shapes (4,) and (4, 4)
         Mean and covariance of the state at step 0.
-
-    Raises
-    ------
-    ValueError
-        If a shape does not fit, there is no sensor, or a number is not positive.
 
     Notes
     -----

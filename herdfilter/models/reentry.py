@@ -10,8 +10,7 @@ import numpy as np
 from herdfilter._checks import Array, as_array
 from herdfilter.models.parts import RangeAndBearing, assign, assign_positive, substeps
 
-EARTH_RADIUS = 6374.0
-"""R_0, in km."""
+EARTH_RADIUS = 6374.0  # R_0, in km
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,11 +53,6 @@ class BallisticReentry(RangeAndBearing):
         Longest Euler step, in seconds.
     initial_mean, initial_covariance : array_like, shapes (5,) and (5, 5)
         Mean and covariance of the state at step 0.
-
-    Raises
-    ------
-    ValueError
-        If a shape does not fit or a number is not positive.
 
     Notes
     -----

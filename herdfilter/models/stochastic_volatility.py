@@ -38,11 +38,6 @@ class StochasticVolatility:
     sigma : float
         Standard deviation of its noise.
 
-    Raises
-    ------
-    ValueError
-        If `mu` is not finite, `rho` is not between -1 and 1, or `sigma` is not positive.
-
     Notes
     -----
     Pitt and Shephard (1999), "Filtering via simulation: auxiliary particle filters", Journal of the American Statistical

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import IsotropicStart, as_observation, assign_positive
+from herdfilter.models.parts import EntriesObserved, assign_positive
 
 
 @dataclass(frozen=True)
-class UNGM(IsotropicStart):
+class UNGM(EntriesObserved):
     r"""Univariate nonstationary growth model, whose squared observation leaves the sign of the state open.
 
     .. math::
@@ -26,11 +25,6 @@ class UNGM(IsotropicStart):
     ----------
     process_variance, observation_variance, initial_variance : float
         Q, R and P_0.
-
-    Raises
-    ------
-    ValueError
-        If a variance is not a positive finite number.
 
     Notes
     -----
@@ -72,13 +66,3 @@ class UNGM(IsotropicStart):
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 1, 1)."""
         return x[:, None] / 10.0
-
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance R of the observation noise, (1, 1)."""
-        return np.array([[self.observation_variance]])
-
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of observation `z`, shape (1,), at each state; (n, 1) -> (n,)."""
-        residual = as_observation(z, 1) - self.observation_mean(x, step)[:, 0]
-        variance = self.observation_variance
-        return np.asarray(-0.5 * (residual**2 / variance + np.log(2 * np.pi * variance)))

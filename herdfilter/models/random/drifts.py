@@ -18,15 +18,9 @@ from herdfilter._checks import Array
 
 Rng = np.random.Generator
 
-DIMENSIONS = {1: 0.15, 2: 0.25, 3: 0.2, 4: 0.15, 5: 0.0625, 6: 0.0625, 7: 0.0625, 8: 0.0625}
-"""Dimension -> probability."""
-
-POPULATION_LIMITS = (-4.0, 1.5)
-"""Logarithms at which the number of a species is cut off."""
-
-HENON_EDGE = 1.5
-"""End of the attractor of Henon's map: x is cut off beyond it."""
-
+DIMENSIONS = {1: 0.15, 2: 0.25, 3: 0.2, 4: 0.15, 5: 0.0625, 6: 0.0625, 7: 0.0625, 8: 0.0625}  # dimension -> probability
+POPULATION_LIMITS = (-4.0, 1.5)  # logarithms at which the number of a species is cut off
+HENON_EDGE = 1.5  # end of the attractor of Henon's map: x is cut off beyond it
 # Numbers
 
 
@@ -398,6 +392,7 @@ class DriftKind(NamedTuple):
     draw: Callable[[Rng, int], Drift]
 
 
+# Kinds of drift
 DRIFTS = {
     "linear": DriftKind(2.0, tuple(DIMENSIONS), (0.01, 10.0), _draw_linear),
     "rotating": DriftKind(1.5, tuple(DIMENSIONS)[1:], (0.01, 10.0), _draw_rotating),
@@ -408,7 +403,6 @@ DRIFTS = {
     "saturating": DriftKind(1.5, tuple(DIMENSIONS), (0.01, 10.0), _draw_saturating),
     "population": DriftKind(1.0, tuple(DIMENSIONS), (0.03, 2.0), _draw_population),
 }
-"""Kinds of drift."""
 
 
 def draw_drift(rng: Rng) -> Drift:

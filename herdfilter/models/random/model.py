@@ -15,17 +15,11 @@ from herdfilter.models.random.drifts import Rng, draw_drift, listed, log_uniform
 from herdfilter.models.random.noises import LongRun, Motion, draw_noise, simulate_long_run
 from herdfilter.models.random.observations import Sensing, draw_observation
 
-MULTIMODAL_SHARE = 0.15
-"""Probability of a prior of several far Gaussians."""
-
-MOST_POINTS = {1: 3000, 2: 250}
-"""Dimension -> largest number of points of a grid in each dimension."""
-
+MULTIMODAL_SHARE = 0.15  # probability of a prior of several far Gaussians
+MOST_POINTS = {1: 3000, 2: 250}  # dimension -> largest number of points of a grid in each dimension
+# Cells to a standard deviation of the transition noise, of an observation's noise in state units, and of the prior
 NOISE_CELLS, LIKELIHOOD_CELLS, PRIOR_CELLS = 4.2, 2.0, 2.0
-"""Cells to a standard deviation of the transition noise, of an observation's noise in state units, and of the prior."""
-
-STRETCH_CELLS = 0.8
-"""Cells, as far apart as the drift puts them at most, to a standard deviation of the transition noise."""
+STRETCH_CELLS = 0.8  # cells, as far apart as the drift puts them at most, to a standard deviation of the transition noise
 
 
 @dataclass(frozen=True)
@@ -58,11 +52,6 @@ class RandomModel:
         "missing" and "multimodal prior".
     motion, sensing : object
         The parts that it is made of: the transition with its ``drift``, and the observation with its ``view``.
-
-    Raises
-    ------
-    ValueError
-        If `seed` is not an integer of at least 0.
 
     Notes
     -----
@@ -161,11 +150,6 @@ def random_model(seed: int) -> RandomModel:
     ----------
     seed : int
         Not negative: below 10,000 to tune on, from 1,000,000 on for claims.
-
-    Raises
-    ------
-    ValueError
-        If `seed` is not an integer of at least 0.
 
     Examples
     --------

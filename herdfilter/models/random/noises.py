@@ -12,14 +12,10 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.random.drifts import DRIFTS, Drift, Rng, choose, draw_number, listed, log_uniform, rotation, rounded
 
+# Kind of transition noise -> probability; in one dimension, noise of deficient rank is additive
 NOISES = {"additive": 0.6, "rank-deficient": 0.12, "multiplicative": 0.2, "only simulable": 0.08}
-"""Kind of transition noise -> probability; in one dimension, noise of deficient rank is additive."""
-
-CHAINS = 400
-"""Independent trajectories of a simulation."""
-
-LONG_RUN_STEPS = 10
-"""Number of last steps of a simulation that count as the long run."""
+CHAINS = 400  # independent trajectories of a simulation
+LONG_RUN_STEPS = 10  # number of last steps of a simulation that count as the long run
 
 
 class Motion:

@@ -16,23 +16,15 @@ from herdfilter.models.parts import as_observation
 from herdfilter.models.random.drifts import Rng, choose, coordinates, draw_number, listed, log_uniform, rounded
 from herdfilter.models.random.noises import LongRun
 
+# View -> probability; in one dimension there is no bearing, and no part of the coordinates
 VIEWS = {"linear": 0.22, "partial": 0.18, "range": 0.17, "bearing": 0.1, "square": 0.13, "saturating": 0.1, "counts": 0.1}
-"""View -> probability; in one dimension there is no bearing, and no part of the coordinates."""
-
+# Probabilities of heavy-tailed noise and of sharp noise, of all but counts, and of long stretches without observation
 HEAVY_TAILED_SHARE, SHARP_SHARE, MISSING_SHARE = 0.15, 0.12, 0.2
-"""Probabilities of heavy-tailed noise and of sharp noise, of all but counts, and of long stretches without observation."""
-
-NOISE_RANGE = (0.03, 3.0)
-"""Noise of an observation in units of the spread of what is observed: smallest and largest."""
-
-SHARP_RATIO = 0.01
-"""Noise of a sharp entry, in units of its predicted spread."""
-
+NOISE_RANGE = (0.03, 3.0)  # noise of an observation in units of the spread of what is observed: smallest and largest
+SHARP_RATIO = 0.01  # noise of a sharp entry, in units of its predicted spread
+# Least product of those ratios of an observation that are below one: about the share of the particles that it leaves
 LEAST_PRODUCT = NOISE_RANGE[0]
-"""Least product of those ratios of an observation that are below one: about the share of the particles that it leaves."""
-
-COUNT_RANGE = (0.02, 300.0)
-"""Smallest and largest mean of a count."""
+COUNT_RANGE = (0.02, 300.0)  # smallest and largest mean of a count
 
 
 @dataclass(frozen=True, eq=False)
