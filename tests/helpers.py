@@ -2,6 +2,7 @@
 
 import filterpy.kalman
 import numpy as np
+import pytest
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
@@ -67,6 +68,19 @@ def assert_same(one, other, *fields, **tolerance):
             np.testing.assert_allclose(a, b, err_msg=name, **tolerance)
         else:
             np.testing.assert_array_equal(a, b, err_msg=name)
+
+
+def refuses(call, *cases, error=ValueError, words="{}"):
+    """A test that a call refuses each case: arguments, then the words of the error; another class of error stands first."""
+
+    @pytest.mark.parametrize("case", cases, ids=[case[-1] for case in cases])
+    def test(case):
+        own = isinstance(case[0], type) and issubclass(case[0], Exception)
+        with pytest.raises(case[0] if own else error, match=words.format(case[-1])) as caught:
+            call(*case[own:-1])
+        assert "\n" not in str(caught.value)
+
+    return test
 
 
 def compass(heading=0.0, rate=0.2):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import refuses
 from scipy.linalg import eigh
 from scipy.optimize import nnls
 
@@ -89,16 +90,11 @@ def test_no_other_weights_on_the_simplex_have_less_herding_error():
             assert least < herding_error(other, MIXTURE, KERNEL)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((np.zeros((3, 1)), MIXTURE, KERNEL), "points_x: expected shape"),
-        ((np.zeros((0, 2)), MIXTURE, KERNEL), "points_x: expected at least one point"),
-        ((np.zeros((3, 2)), MIXTURE, np.eye(3)), "kernel_covariance"),
-        ((np.zeros((3, 2)), MIXTURE, np.zeros((2, 2))), "kernel_covariance: expected a positive definite"),
-        ((np.zeros((3, 2)), MIXTURE, KERNEL, "box"), "constraint: unknown 'box'"),
-    ],
+test_bad_input_is_named = refuses(
+    optimal_weights,
+    (np.zeros((3, 1)), MIXTURE, KERNEL, "points_x: expected shape"),
+    (np.zeros((0, 2)), MIXTURE, KERNEL, "points_x: expected at least one point"),
+    (np.zeros((3, 2)), MIXTURE, np.eye(3), "kernel_covariance"),
+    (np.zeros((3, 2)), MIXTURE, np.zeros((2, 2)), "kernel_covariance: expected a positive definite"),
+    (np.zeros((3, 2)), MIXTURE, KERNEL, "box", "constraint: unknown 'box'"),
 )
-def test_bad_input_is_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        optimal_weights(*arguments)

@@ -1,11 +1,13 @@
 """What a filter refuses, and how it says so."""
 
 import copy
+import operator
 from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import refuses
 
 import herdfilter as hf
 from herdfilter.filters import (
@@ -107,22 +109,18 @@ def test_weighted_points_that_are_no_particles_are_named(walk, method):
         pf.run([[0.5], None, [0.5]])
 
 
-@pytest.mark.parametrize(
-    ("particles", "log_weights", "message"),
-    [
-        ("abc", "abc", "particles: expected numbers"),
-        (np.nan, np.nan, r"particles: expected shape \(\*, \*\)"),
-        ([[np.nan]], [0.0], "particles: expected finite numbers"),
-        ([[0.0]], [np.nan], "log_weights: expected numbers below infinity"),
-        ([[0.0]], [np.inf], "log_weights: expected numbers below infinity"),
-        ([[0.0]], [0.0, 0.0], r"log_weights: expected shape \(1,\)"),
-        (np.empty((0, 2)), [], "particles: expected at least one point"),
-        (np.empty((2, 0)), [0.0, 0.0], "particles: expected at least one point and one dimension"),
-    ],
+test_what_is_no_cloud_is_named = refuses(
+    Particles,
+    ("abc", "abc", "particles: expected numbers"),
+    (np.nan, np.nan, r"particles: expected shape \(\*, \*\)"),
+    ([[np.nan]], [0.0], "particles: expected finite numbers"),
+    ([[0.0]], [np.nan], "log_weights: expected numbers below infinity"),
+    ([[0.0]], [np.inf], "log_weights: expected numbers below infinity"),
+    ([[0.0]], [0.0, 0.0], r"log_weights: expected shape \(1,\)"),
+    (np.empty((0, 2)), [], "particles: expected at least one point"),
+    (np.empty((2, 0)), [0.0, 0.0], "particles: expected at least one point and one dimension"),
+    words="^{}",
 )
-def test_what_is_no_cloud_is_named(particles, log_weights, message):
-    with pytest.raises(ValueError, match=f"^{message}"):
-        Particles(particles, log_weights)
 
 
 def test_weights_of_a_cloud_are_those_of_a_distribution():
@@ -196,18 +194,14 @@ def test_an_observation_that_is_not_numbers_is_named(online, z):
         online.update(z)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: HerdedProposal("kh"), r"sampler: expected .* sample\(mixture, n, rng\), got 'kh'"),
-        (lambda: AugmentedProposal(GaussianFit(), None), r"sampler: expected .* sample\(mixture, n, rng\), got None"),
-        (lambda: AugmentedProposal("em", RandomSampling()), r"fit: expected .* fit\(particles, .*\), got 'em'"),
-        (lambda: AugmentedProposal(None, RandomSampling()), r"fit: expected .* fit\(particles, .*\), got None"),
-    ],
+test_parts_of_the_wrong_kind_are_named = refuses(
+    operator.call,
+    (lambda: HerdedProposal("kh"), r"sampler: expected .* sample\(mixture, n, rng\), got 'kh'"),
+    (lambda: AugmentedProposal(GaussianFit(), None), r"sampler: expected .* sample\(mixture, n, rng\), got None"),
+    (lambda: AugmentedProposal("em", RandomSampling()), r"fit: expected .* fit\(particles, .*\), got 'em'"),
+    (lambda: AugmentedProposal(None, RandomSampling()), r"fit: expected .* fit\(particles, .*\), got None"),
+    error=TypeError,
 )
-def test_parts_of_the_wrong_kind_are_named(make, message):
-    with pytest.raises(TypeError, match=message):
-        make()
 
 
 BARE_SAMPLER = SimpleNamespace(sample=lambda mixture, n, rng=None: mixture.sample(n, 0))

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import kalman
+from helpers import kalman, refuses
 
 from herdfilter.filters.grid import GridFilter
 from herdfilter.mixture import GaussianMixture
@@ -102,34 +102,24 @@ def test_flat_prior():
     np.testing.assert_allclose(result.covariances, [[[0.5 + 36 / 12]]], atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((LINE, 5, 5, 100), "upper: expected more than lower"),
-        ((LINE, [-5, -5], 5, 100), r"lower: expected shape \(1,\), got \(2,\)"),
-        ((PLANE, -9, 9, (100,)), "points: expected 2 numbers, got 1"),
-        ((LINE, -5, 5, 1), "points: expected an integer of at least 8, got 1"),
-        ((LINE, 3, 9, 400), "points: expected a grid that resolves the initial distribution"),
-        ((RangeOnly([[0, 0]]), -9, 9, 50), r"model: expected no angles in the state, got circular=\(2,\)"),
-    ],
+test_bad_grids_are_named = refuses(
+    GridFilter,
+    (LINE, 5, 5, 100, "upper: expected more than lower"),
+    (LINE, [-5, -5], 5, 100, r"lower: expected shape \(1,\), got \(2,\)"),
+    (PLANE, -9, 9, (100,), "points: expected 2 numbers, got 1"),
+    (LINE, -5, 5, 1, "points: expected an integer of at least 8, got 1"),
+    (LINE, 3, 9, 400, "points: expected a grid that resolves the initial distribution"),
+    (RangeOnly([[0, 0]]), -9, 9, 50, r"model: expected no angles in the state, got circular=\(2,\)"),
 )
-def test_bad_grids_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        GridFilter(*arguments)
 
 
-@pytest.mark.parametrize(
-    ("model", "corner", "points", "given", "message"),
-    [
-        (LINE, 12, 101, {}, "points: expected at least 4 grid cells to a standard deviation"),
-        (UNGM(), 14, 801, {}, r"lower, upper: expected a grid that holds the state, got a loss of .* step 1"),
-        (LINE, 12, 801, {"controls": [None] * 2}, "controls: expected one per step, 1, got 2"),
-        (LINE, 12, 801, {"dt": [1.0] * 3}, "dt: expected one per step, 1, got 3"),
-    ],
+test_runs_that_do_not_fit_the_grid_are_refused = refuses(
+    lambda model, corner, points, given: GridFilter(model, -corner, corner, points).run([[0.0]], **given),
+    (LINE, 12, 101, {}, "points: expected at least 4 grid cells to a standard deviation"),
+    (UNGM(), 14, 801, {}, r"lower, upper: expected a grid that holds the state, got a loss of .* step 1"),
+    (LINE, 12, 801, {"controls": [None] * 2}, "controls: expected one per step, 1, got 2"),
+    (LINE, 12, 801, {"dt": [1.0] * 3}, "dt: expected one per step, 1, got 3"),
 )
-def test_runs_that_do_not_fit_the_grid_are_refused(model, corner, points, given, message):
-    with pytest.raises(ValueError, match=message):
-        GridFilter(model, -corner, corner, points).run([[0.0]], **given)
 
 
 def test_an_impossible_observation_is_named():

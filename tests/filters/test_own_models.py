@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import Simulated, Squared
+from helpers import Simulated, Squared, refuses
 
 from herdfilter.filters import AugmentedProposal, BootstrapProposal, HerdedProposal, ParticleFilter
 from herdfilter.fitting import GaussianFit
@@ -74,15 +74,12 @@ def test_what_every_filter_needs_is_named(walk_class, proposal):
             ParticleFilter(without(name, walk_class), 5, proposal)
 
 
-@pytest.mark.parametrize(
-    ("make", "base", "message"),
-    [
-        (BootstrapProposal, Bare, f"BootstrapProposal needs {ADDITIVE}, or .* sample_transition; Bare has no"),
-        (herded_random, Squared, f"HerdedProposal needs {ADDITIVE}; Squared has no transition_mean and no"),
-        (herded_random, Simulated, f"HerdedProposal needs {ADDITIVE}; Simulated has no transition_mean and no"),
-        (augmented_random, Simulated, f"AugmentedProposal needs {ADDITIVE}, or .* noise_dim; Simulated has no"),
-    ],
+test_what_a_proposal_needs_is_named = refuses(
+    lambda make, base: ParticleFilter(base(), 5, make()),
+    (BootstrapProposal, Bare, f"BootstrapProposal needs {ADDITIVE}, or .* sample_transition; Bare has no"),
+    (herded_random, Squared, f"HerdedProposal needs {ADDITIVE}; Squared has no transition_mean and no"),
+    (herded_random, Simulated, f"HerdedProposal needs {ADDITIVE}; Simulated has no transition_mean and no"),
+    (augmented_random, Simulated, f"AugmentedProposal needs {ADDITIVE}, or .* noise_dim; Simulated has no"),
+    error=TypeError,
+    words="model: {}",
 )
-def test_what_a_proposal_needs_is_named(make, base, message):
-    with pytest.raises(TypeError, match=f"model: {message}"):
-        ParticleFilter(base(), 5, make())

@@ -4,8 +4,11 @@ What concerns schemes that copy particles is in test_resampling_copies.py, optim
 draws from a fitted mixture in test_resampling_mixture.py.
 """
 
+import operator
+
 import numpy as np
 import pytest
+from helpers import refuses
 
 from herdfilter.filters import (
     AuxiliaryProposal,
@@ -142,29 +145,20 @@ def test_every_scheme_serves_a_filter(scheme, walk):
 # Parts
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda: MixtureResampling(GaussianFit(), "kh"), TypeError, r"sampler: .* sample\(mixture, n, rng\), got 'kh'"),
-        (
-            lambda: MixtureResampling("em", KernelHerding()),
-            TypeError,
-            r"fit: .* fit\(particles, weights, circular\), got 'em'",
-        ),
-        (lambda: MixtureResampling(KernelHerding(), GaussianFit()), TypeError, "sampler: expected an object with sample"),
-        (lambda: OptimalTransportResampling(distance="manhattan"), ValueError, "distance: unknown 'manhattan'"),
-        (lambda: OptimalTransportResampling(largest=0), ValueError, "largest: expected an integer of at least 1, got 0"),
-        (lambda: RegularisedResampling(0.0), ValueError, "scale: expected a positive"),
-        (lambda: RegularisedResampling(-1.0), ValueError, "scale: expected a positive"),
-        (lambda: RegularisedResampling(np.nan), ValueError, "scale: expected a positive"),
-        (lambda: ResidualResampling(rest="sistematic"), ValueError, "unknown 'sistematic'; did you mean 'systematic'"),
-        (
-            lambda: AuxiliaryProposal(MixtureResampling(GaussianFit(), RandomSampling())),
-            TypeError,
-            "resampling: expected a scheme that copies particles",
-        ),
-    ],
+test_bad_parts_are_named = refuses(
+    operator.call,
+    (TypeError, lambda: MixtureResampling(GaussianFit(), "kh"), r"sampler: .* sample\(mixture, n, rng\), got 'kh'"),
+    (TypeError, lambda: MixtureResampling("em", KernelHerding()), r"fit: .* fit\(particles, weights, circular\), got 'em'"),
+    (TypeError, lambda: MixtureResampling(KernelHerding(), GaussianFit()), "sampler: expected an object with sample"),
+    (lambda: OptimalTransportResampling(distance="manhattan"), "distance: unknown 'manhattan'"),
+    (lambda: OptimalTransportResampling(largest=0), "largest: expected an integer of at least 1, got 0"),
+    (lambda: RegularisedResampling(0.0), "scale: expected a positive"),
+    (lambda: RegularisedResampling(-1.0), "scale: expected a positive"),
+    (lambda: RegularisedResampling(np.nan), "scale: expected a positive"),
+    (lambda: ResidualResampling(rest="sistematic"), "unknown 'sistematic'; did you mean 'systematic'"),
+    (
+        TypeError,
+        lambda: AuxiliaryProposal(MixtureResampling(GaussianFit(), RandomSampling())),
+        "resampling: expected a scheme that copies particles",
+    ),
 )
-def test_bad_parts_are_named(make, error, message):
-    with pytest.raises(error, match=message):
-        make()

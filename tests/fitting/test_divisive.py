@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import refuses
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
@@ -170,15 +171,10 @@ def test_there_are_no_more_components_than_allowed(most):
     assert len(DivisiveFit(max_components=most).fit(x, equal(500))) == most
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"significance": 0.0}, "significance: expected a number between 0 and 1, got 0.0"),
-        ({"significance": 1}, "significance: expected a number between 0 and 1, got 1"),
-        ({"significance": "low"}, "significance: expected a number between 0 and 1, got 'low'"),
-        ({"max_components": 0}, "max_components: expected an integer of at least 1, got 0"),
-    ],
+test_bad_options_are_named = refuses(
+    lambda options: DivisiveFit(**options),
+    ({"significance": 0.0}, "significance: expected a number between 0 and 1, got 0.0"),
+    ({"significance": 1}, "significance: expected a number between 0 and 1, got 1"),
+    ({"significance": "low"}, "significance: expected a number between 0 and 1, got 'low'"),
+    ({"max_components": 0}, "max_components: expected an integer of at least 1, got 0"),
 )
-def test_bad_options_are_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        DivisiveFit(**options)

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from helpers import refuses
 
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import SigmaPoints
@@ -106,14 +107,9 @@ def test_a_kappa_too_low_for_the_dimension_is_refused(random_mixture):
         sampler.sample(random_mixture(54, 2), 5)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"kind": "unsented"}, "kind: unknown 'unsented'; did you mean 'unscented'?"),
-        ({"kappa": "auto"}, "kappa: expected a finite number, got 'auto'"),
-        ({"kappa": np.inf}, "kappa: expected a finite number, got inf"),
-    ],
+test_bad_options_are_named = refuses(
+    lambda arguments: SigmaPoints(**arguments),
+    ({"kind": "unsented"}, "kind: unknown 'unsented'; did you mean 'unscented'?"),
+    ({"kappa": "auto"}, "kappa: expected a finite number, got 'auto'"),
+    ({"kappa": np.inf}, "kappa: expected a finite number, got inf"),
 )
-def test_bad_options_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        SigmaPoints(**arguments)
