@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -84,11 +85,6 @@ class HerdedGibbs:
         neighbours, and a few times more to check that it depends on nothing else. Otherwise it is called at every
         update; then `neighbours` may leave out some of the variables it depends on, as an approximation.
 
-    Raises
-    ------
-    ValueError
-        If an argument is not of the stated kind.
-
     Examples
     --------
     >>> table = np.array([[0.4, 0.1], [0.2, 0.3]])  # joint probabilities of two binary variables
@@ -135,12 +131,15 @@ class HerdedGibbs:
         if joint.ndim == 0:
             raise ValueError(f"table: expected one axis per variable, got {table!r}")
         joint = as_weights("table", joint.ravel()).reshape(joint.shape)
-        return cls(JointConditional(joint), joint.shape, **options)
+        return cls(partial(joint_conditional, joint), joint.shape, **options)
 
     @property
     def possible_vectors(self) -> int:
         """Number of all weight vectors: configurations of the neighbours, summed over the variables."""
-        return sum(prod(self.cardinalities[j] for j in around) for around in self._around())
+        return sum(self._possible_counts())
+
+    def _possible_counts(self) -> list[int]:
+        return [prod(self.cardinalities[j] for j in around) for around in self._around()]
 
     def sample(self, n: int, start: ArrayLike | None = None, burn_in: int = 0) -> States:
         """Run sweeps from `start` and return the states after each.
@@ -169,9 +168,19 @@ class HerdedGibbs:
             negative or NaN entries, or does not sum to 1; or if it depends on more than the neighbours.
         """
         n, burn_in = check_count("n", n), check_count("burn_in", burn_in, minimum=0)
-        d = len(self.cardinalities)
-        x = np.zeros(d, np.int64) if start is None else self._state(start)
-        self._refuse_if_too_large(n + burn_in)
+        d, sweeps, sizes = len(self.cardinalities), n + burn_in, self._possible_counts()
+        state = as_array("start", np.zeros(d) if start is None else start, (d,))
+        for i, (value, k) in enumerate(zip(state, self.cardinalities, strict=True)):
+            if value != int(value) or not 0 <= value < k:
+                raise ValueError(f"start: expected variable {i} to be an integer from 0 to {k - 1}, got {value:g}")
+        x = state.astype(np.int64)
+        most = sum(min(count, sweeps) for count in sizes)  # a variable meets at most as many configurations as sweeps
+        if d > self.max_vectors or (self.strict and most > self.max_vectors):
+            raise ValueError(
+                f"max_vectors: {sum(sizes):.6g} weight vectors are possible, from {d:,} to {most:,} of them needed for "
+                f"{sweeps:,} sweeps over {d:,} variables, and {self.max_vectors:,} may be kept; pass `neighbours`, the "
+                "variables each conditional depends on, or a larger `max_vectors`"
+            )
 
         key_type = np.min_scalar_type(max(self.cardinalities) - 1)
         around = [np.array(indices, dtype=np.intp) for indices in self._around()]
@@ -186,7 +195,9 @@ class HerdedGibbs:
                 entry = dictionaries[i].get(key)  # the conditional and the weights, shape (2, k)
                 if entry is None:
                     if vectors == self.max_vectors:
-                        raise DictionaryFullError(vectors, _n_bytes(dictionaries), states[: max(t, 0)].copy())
+                        n_bytes = sum(map(sys.getsizeof, dictionaries))
+                        n_bytes += sum(sys.getsizeof(part) for one in dictionaries for pair in one.items() for part in pair)
+                        raise DictionaryFullError(vectors, n_bytes, states[: max(t, 0)].copy())
                     entry = np.zeros((2, self.cardinalities[i]))
                     entry[0] = self._probabilities(i, x)
                     dictionaries[i][key] = entry
@@ -195,7 +206,13 @@ class HerdedGibbs:
                     entry[0] = self._probabilities(i, x)
                 elif revisits[i]:
                     revisits[i] -= 1
-                    self._check_neighbours(i, x, entry[0])
+                    now = self._probabilities(i, x)
+                    if np.abs(now - entry[0]).max() > PROBABILITY_ERROR:
+                        raise ValueError(
+                            f"neighbours: expected variable {i} to depend on its neighbours {around[i].tolist()} only, got "
+                            f"the conditionals {entry[0].tolist()} and {now.tolist()} for the same values of these, the "
+                            f"latter at {x.tolist()}"
+                        )
                 weights = entry[1]
                 weights += entry[0]
                 value = int((weights > weights.max() - TIED_SCORES).argmax())
@@ -211,75 +228,29 @@ class HerdedGibbs:
         d = len(self.cardinalities)
         return [[j for j in range(d) if j != i] for i in range(d)]
 
-    def _state(self, start: ArrayLike) -> States:
-        state = as_array("start", start, (len(self.cardinalities),))
-        for i, (value, k) in enumerate(zip(state, self.cardinalities, strict=True)):
-            if value != int(value) or not 0 <= value < k:
-                raise ValueError(f"start: expected variable {i} to be an integer from 0 to {k - 1}, got {value:g}")
-        return state.astype(np.int64)
-
-    def _refuse_if_too_large(self, sweeps: int) -> None:
-        """Raise an error if `max_vectors` is too small: a variable meets at most as many configurations as sweeps."""
-        d = len(self.cardinalities)
-        counts = [prod(self.cardinalities[j] for j in around) for around in self._around()]
-        most = sum(min(count, sweeps) for count in counts)
-        if d > self.max_vectors or (self.strict and most > self.max_vectors):
-            raise ValueError(
-                f"max_vectors: {sum(counts):.6g} weight vectors are possible, from {d:,} to {most:,} of them needed for "
-                f"{sweeps:,} sweeps over {d:,} variables, and {self.max_vectors:,} may be kept; pass `neighbours`, the "
-                "variables each conditional depends on, or a larger `max_vectors`"
-            )
-
     def _probabilities(self, i: int, x: States) -> Array:
-        return as_probabilities(self.conditional(i, x.copy()), self.cardinalities[i], i, x)
-
-    def _check_neighbours(self, i: int, x: States, known: Array) -> None:
-        now = self._probabilities(i, x)
-        if np.abs(now - known).max() > PROBABILITY_ERROR:
-            raise ValueError(
-                f"neighbours: expected variable {i} to depend on its neighbours {list(self._around()[i])} only, got the "
-                f"conditionals {known.tolist()} and {now.tolist()} for the same values of these, the latter at {x.tolist()}"
-            )
-
-
-def _n_bytes(dictionaries: list[dict[bytes, Array]]) -> int:
-    """Return the memory of the dictionaries; keys and vectors of one variable are all of one size."""
-    total = 0
-    for vectors in dictionaries:
-        total += sys.getsizeof(vectors)
-        for key, entry in list(vectors.items())[:1]:
-            total += len(vectors) * (sys.getsizeof(key) + sys.getsizeof(entry))
-    return total
+        """Return the checked answer of the conditional of variable i at x, shape (cardinalities[i],)."""
+        came, values = self.conditional(i, x.copy()), self.cardinalities[i]
+        try:
+            p = as_numbers("p", came, (values,))
+        except ValueError:
+            p = np.empty(0)
+        where = f"conditional of variable {i} at x = {x.tolist()}"
+        if p.shape != (values,):
+            raise ValueError(f"{where}: expected {values} numbers, got {short_repr(came)}")
+        total = p.sum()
+        if not (p >= 0).all():
+            raise ValueError(f"{where}: expected non-negative numbers, got {p.tolist()}")
+        if not abs(total - 1.0) <= PROBABILITY_ERROR:
+            raise ValueError(f"{where}: expected a sum of 1, got {total:.9g} from {p.tolist()}")
+        return p / total
 
 
-@dataclass(frozen=True, eq=False)
-class JointConditional:
-    """Conditional distributions of a joint table for `HerdedGibbs`; uniform if all values are impossible."""
-
-    table: Array
-
-    def __call__(self, i: int, x: States) -> Array:
-        """Return the probabilities of the values of variable i given the others in `x`."""
-        column = self.table[(*x[:i], slice(None), *x[i + 1 :])]
-        total = column.sum()
-        return column / total if total > 0 else np.full(len(column), 1.0 / len(column))
-
-
-def as_probabilities(came: ArrayLike, values: int, i: int, x: States) -> Array:
-    """Return the answer of the conditional of variable i at x as probabilities, shape (values,)."""
-    try:
-        p = as_numbers("p", came, (values,))
-    except ValueError:
-        p = np.empty(0)
-    where = f"conditional of variable {i} at x = {x.tolist()}"
-    if p.shape != (values,):
-        raise ValueError(f"{where}: expected {values} numbers, got {short_repr(came)}")
-    total = p.sum()
-    if not (p >= 0).all():
-        raise ValueError(f"{where}: expected non-negative numbers, got {p.tolist()}")
-    if not abs(total - 1.0) <= PROBABILITY_ERROR:
-        raise ValueError(f"{where}: expected a sum of 1, got {total:.9g} from {p.tolist()}")
-    return p / total
+def joint_conditional(table: Array, i: int, x: States) -> Array:
+    """Return the distribution of variable i given the others in `x`, by a joint table; uniform if all are impossible."""
+    column = table[(*x[:i], slice(None), *x[i + 1 :])]
+    total = column.sum()
+    return column / total if total > 0 else np.full(len(column), 1.0 / len(column))
 
 
 def as_neighbours(neighbours: Sequence[Sequence[int]], d: int) -> tuple[tuple[int, ...], ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_weighted_particles
+from herdfilter.angles import unwrap_angles
 from herdfilter.mixture import GaussianMixture
 
 
@@ -14,7 +15,8 @@ class Fit(Protocol):
     """A method that approximates weighted particles by a mixture.
 
     Angle-valued dimensions are unwrapped about their circular mean before the fit, so that the component means may lie
-    outside [-pi, pi); draws from the mixture are wrapped by the caller.
+    outside [-pi, pi); draws from the mixture are wrapped by the caller. A fit whose options or particles are not as
+    documented raises a ValueError.
 
     Examples
     --------
@@ -32,3 +34,9 @@ class Fit(Protocol):
     def fit(self, particles: Array, weights: Array, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1."""
         ...
+
+
+def straightened(particles: Array, weights: Array | None, circular: Sequence[int]) -> tuple[Array, Array]:
+    """Return checked particles (n, d), their angles unwrapped, and their weights (n,), equal ones if none are given."""
+    x, w = as_weighted_particles(particles, weights)
+    return unwrap_angles(x, w, circular), w

@@ -9,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, as_number, as_weighted_particles, check_count
+from herdfilter._checks import Array, as_number, check_count
 from herdfilter._covariances import plain_and_regular, regularised
-from herdfilter.angles import unwrap_angles
+from herdfilter.fitting.base import straightened
 from herdfilter.fitting.division import LEAST_VARIANCE, divide
 from herdfilter.mixture import GaussianMixture
 
@@ -52,11 +52,6 @@ class DivisiveFit:
         Largest number of components; unlimited by default. The halves of a component share the remaining number in
         proportion to their weights.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is not as described.
-
     Examples
     --------
     >>> x = np.concatenate([np.linspace(-6, -4, 40), np.linspace(4, 6, 20)])[:, None]
@@ -75,8 +70,7 @@ class DivisiveFit:
 
     def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
-        particles, weights = as_weighted_particles(particles, weights)
-        x = unwrap_angles(particles, weights, circular)
+        x, weights = straightened(particles, weights, circular)
         mean = weights @ x
         centred = x - mean
         covariance, regular = plain_and_regular(x, weights, centred)
@@ -84,7 +78,12 @@ class DivisiveFit:
             factor = np.linalg.cholesky(regular)
             inverse = np.linalg.inv(factor)
         else:
-            factor, inverse = _spread_factor(covariance, regular)
+            # F (d, r) and its left inverse, F F' the covariance, for the r directions in which there is spread
+            scale = np.sqrt(regular.diagonal())
+            values, vectors = np.linalg.eigh(covariance / (scale[:, None] * scale))
+            spread = values > SPREAD_EIGENVALUE
+            roots, vectors = np.sqrt(values[spread]), vectors[:, spread]
+            factor, inverse = scale[:, None] * vectors * roots, (vectors / roots / scale[:, None]).T
         most = len(x) if self.max_components is None else self.max_components
         rank = len(inverse)
         if rank == 0 or most == 1:
@@ -98,15 +97,6 @@ class DivisiveFit:
         covariances = 0.5 * (covariances + np.swapaxes(covariances, 1, 2))
         covariances = np.array([regularised(matrix) for matrix in covariances])
         return GaussianMixture.unchecked(share, mean + means @ factor.T, covariances)
-
-
-def _spread_factor(covariance: Array, regular: Array) -> tuple[Array, Array]:
-    """Return F (d, r) and its left inverse, ``F @ F.T == covariance``, for the r directions in which there is spread."""
-    scale = np.sqrt(regular.diagonal())
-    values, vectors = np.linalg.eigh(covariance / (scale[:, None] * scale))
-    spread = values > SPREAD_EIGENVALUE
-    roots, vectors = np.sqrt(values[spread]), vectors[:, spread]
-    return scale[:, None] * vectors * roots, (vectors / roots / scale[:, None]).T
 
 
 @lru_cache

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from herdfilter._checks import Array, as_positive, as_weighted_particles, check_count, check_flags
+from herdfilter._checks import Array, as_positive, check_count, check_flags
 from herdfilter._covariances import plain_and_regular, regularised
-from herdfilter.angles import unwrap_angles
+from herdfilter.fitting.base import straightened
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.compiled import CALLED, FAST, ONCE, VECTORISE
 
@@ -56,11 +56,6 @@ class EMFit:
     max_iterations : int
         The most iterations since a component was last dropped.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is not as described.
-
     Examples
     --------
     >>> x = np.concatenate([np.linspace(-6, -4, 40), np.linspace(4, 6, 20)])[:, None]
@@ -94,10 +89,8 @@ class EMFit:
 
     def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
-        particles, weights = as_weighted_particles(particles, weights)
-        x = unwrap_angles(particles, weights, circular)
-        present = weights > 0
-        x, w = x[present], weights[present]
+        x, w = straightened(particles, weights, circular)
+        x, w = x[w > 0], w[w > 0]
         order = np.lexsort((w, *x.T[::-1]))  # the same sums in the same order, however the particles came
         x, w = x[order], w[order]
         mean = w @ x
@@ -210,10 +203,24 @@ def maximise_mixture(z, w, seeds, widening, floor, least, shared, tolerance, max
     while done < max_iterations:
         # The first covariance is that within all groups, for which no group is too small.
         _update_components(z, count, shares, widening, floor, shared or done < 0, weights, means, covariances, factors)
-        weakest = _weakest(shares, count, least) if done >= 0 else -1
+        # The component with the fewest effective points is dropped if they are below `least`; that many equal ones suffice.
+        weakest, fewest = -1, least * (1.0 - 1e-9)
+        for k in range(count if done >= 0 and count > 1 else 0):
+            total, squares = 0.0, 0.0
+            for i in range(n):
+                total += shares[k, i]
+                squares += shares[k, i] ** 2
+            effective = total * total / squares if squares > 0.0 else 0.0
+            if effective < fewest:
+                weakest, fewest = k, effective
         if weakest >= 0:
             count -= 1
-            _move_up(weakest, count, weights, means, factors)
+            for k in range(weakest, count):  # close the gap
+                weights[k] = weights[k + 1]
+                for a in range(d):
+                    means[k, a] = means[k + 1, a]
+                    for b in range(a + 1):
+                        factors[k, a, b] = factors[k + 1, a, b]
         likelihood = _share_out(z, w, count, weights, means, factors, shares)
         if done < 0 or weakest >= 0:
             done = 0
@@ -225,34 +232,6 @@ def maximise_mixture(z, w, seeds, widening, floor, least, shared, tolerance, max
             if rise < tolerance or likelihood + PATIENCE * rise < wanted:
                 break
     return weights[:count], means[:count], covariances[:count], history[:done]
-
-
-@njit(**ONCE)
-def _weakest(shares, count, least):
-    """Return the component with the smallest effective number of points if that is below `least`, else -1."""
-    weakest, fewest = -1, least * (1.0 - 1e-9)  # as many particles as that, of equal weights, are enough
-    if count > 1:
-        for k in range(count):
-            total, squares = 0.0, 0.0
-            for i in range(shares.shape[1]):
-                total += shares[k, i]
-                squares += shares[k, i] ** 2
-            effective = total * total / squares if squares > 0.0 else 0.0
-            if effective < fewest:
-                weakest, fewest = k, effective
-    return weakest
-
-
-@njit(**ONCE)
-def _move_up(gap, count, weights, means, factors):
-    """Close the gap that a component leaves."""
-    d = means.shape[1]
-    for k in range(gap, count):
-        weights[k] = weights[k + 1]
-        for a in range(d):
-            means[k, a] = means[k + 1, a]
-            for b in range(a + 1):
-                factors[k, a, b] = factors[k + 1, a, b]
 
 
 @njit(**ONCE)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import Array, as_positive, as_weighted_particles, check_count, check_flags
+from herdfilter._checks import Array, as_positive, check_count, check_flags
 from herdfilter._covariances import plain_and_regular
-from herdfilter.angles import unwrap_angles
+from herdfilter.fitting.base import straightened
 from herdfilter.fitting.em import EMFit
 from herdfilter.mixture import GaussianMixture
 
@@ -62,24 +62,19 @@ class KernelDensityFit:
 
     def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
-        particles, weights = as_weighted_particles(particles, weights)
-        x = unwrap_angles(particles, weights, circular)
+        x, weights = straightened(particles, weights, circular)
         d = x.shape[1]
         effective = 1.0 / (weights @ weights)
         h = min(self.scale * (4.0 / ((d + 2) * effective)) ** (1.0 / (d + 4)), 1.0)
-        centres = self._mode_means(x, weights)
+        centres = weights @ x  # the mean of the mode of each particle, (n, d), or (d,) if there is one mode
+        mixture = EMFit("bic", self.modes).fit(x, weights) if self.modes > 1 else None
+        if mixture is not None and len(mixture) > 1:
+            mode = (mixture.component_log_densities(x) + np.log(mixture.weights)).argmax(axis=1)
+            shares = np.where(mode[:, None] == np.arange(len(mixture)), weights[:, None], 0.0)
+            totals = shares.sum(axis=0)
+            centres = ((shares.T @ x) / np.where(totals > 0, totals, 1.0)[:, None])[mode]
         centred = x - centres
         covariance = plain_and_regular(x, weights, centred)[1]
         keep = weights > NEGLIGIBLE_WEIGHT * weights.max()
         means = (centres + np.sqrt(1.0 - h * h) * centred)[keep] if self.shrink else x[keep]
         return GaussianMixture.unchecked(weights[keep] / weights[keep].sum(), means, h * h * covariance)
-
-    def _mode_means(self, x: Array, weights: Array) -> Array:
-        """Return the mean of the mode of each particle, shape (n, d), or (d,) if there is one mode."""
-        mixture = EMFit("bic", self.modes).fit(x, weights) if self.modes > 1 else None
-        if mixture is None or len(mixture) == 1:
-            return weights @ x
-        mode = (mixture.component_log_densities(x) + np.log(mixture.weights)).argmax(axis=1)
-        shares = np.where(mode[:, None] == np.arange(len(mixture)), weights[:, None], 0.0)
-        totals = shares.sum(axis=0)
-        return ((shares.T @ x) / np.where(totals > 0, totals, 1.0)[:, None])[mode]

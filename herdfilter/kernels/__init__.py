@@ -1,4 +1,4 @@
-"""Kernels and their expectations under a mixture; one file a kernel.
+"""Kernels and their expectations under a mixture.
 
 Kernels have unit peak, because the normalised density overflows optimisers in high dimension; `log_normaliser` restores
 the constant of the Gaussian one for reported figures.
@@ -13,11 +13,7 @@ from herdfilter.kernels.base import (
     expected_kernel_pair,
     log_normaliser,
 )
-from herdfilter.kernels.energy import Energy
-from herdfilter.kernels.gaussian import Gaussian
-from herdfilter.kernels.localized import LocalizedCumulative
-from herdfilter.kernels.matern import Laplace, Matern
-from herdfilter.kernels.multiquadric import InverseMultiquadric, Student
+from herdfilter.kernels.radial import Energy, Gaussian, InverseMultiquadric, Laplace, LocalizedCumulative, Matern, Student
 
 __all__ = [
     "Energy",

@@ -7,10 +7,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from herdfilter._checks import Array, as_covariance, as_definite, as_points
-from herdfilter.kernels.gaussian import Gaussian
+from herdfilter.kernels.radial import Gaussian
 from herdfilter.mixture import GaussianMixture, as_mixture
 
-ORDERS = 1e-3, 1e6  # least and largest order of a kernel: beyond them quadrature over its widths takes too many nodes
 EXPECTATIONS_AT_ONCE = 2**21  # numbers in memory
 
 
@@ -74,16 +73,6 @@ def as_kernel(name: str, kernel: Any) -> Kernel:
             f"{name}: expected a kernel with value, slope and scales, got {kernel!r} without {', '.join(missing)}"
         )
     return kernel
-
-
-def exponential_nodes(low: float, high: float, power: float = 1.0) -> Array:
-    """Return nodes ``v = exp(u)`` of the trapezoidal rule in u, from ``exp(low)`` to ``exp(high)``.
-
-    For integrands ``v^(power - 1) exp(-v) f(v)``, or with 1/v in the exponential, the rule converges exponentially: they are
-    analytic for ``|Im u| < pi / 2``, and at a step of 0.5 the error is about ``exp(-pi^2 / 0.5) = 3e-9``. Their width in u
-    falls as ``power^(-1/2)``, and the step with it.
-    """
-    return np.exp(np.arange(low, high, 0.5 / np.sqrt(max(1.0, power))))
 
 
 def log_normaliser(covariance: Array) -> float:
