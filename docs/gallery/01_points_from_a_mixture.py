@@ -2,7 +2,7 @@
 Points from a mixture
 =====================
 
-Fifty points that stand for a Gaussian mixture: drawn at random, herded with a kernel, and herded coordinate by coordinate.
+Fifty points represent a Gaussian mixture: drawn at random, herded with a kernel, and herded coordinate by coordinate.
 """
 
 # %%
@@ -36,9 +36,9 @@ for ax, (name, drawn) in zip(axes, points.items(), strict=True):
     ax.set_title(f"{name}: {hf.energy_distance(drawn, mixture):.4f}")
 
 # %%
-# The number above each picture is the energy distance: how far the points are from the mixture. It has no bandwidth that
-# could favour a sampler. Random points reach a given distance, too, but they need more of them: the expected distance of
-# :math:`n` independent draws falls as :math:`1/n`.
+# The number above each picture is the energy distance of the points from the mixture. It has no bandwidth that could
+# favour a sampler. Random points also reach a given distance, but need more points: the expected distance of :math:`n`
+# independent draws falls as :math:`1/n`.
 
 sizes = np.array([10, 20, 50, 100, 200])
 fig, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
@@ -50,5 +50,5 @@ ax.set(xlabel="number of points", ylabel="energy distance")
 ax.legend()
 
 # %%
-# What herding is, with the equations: :doc:`/theory_herding`. All samplers: :doc:`/samplers`. Which one suits:
-# :doc:`/guide`.
+# The equations of herding: :doc:`/theory_herding`. All samplers: :doc:`/samplers`. The guide says which one
+# suits: :doc:`/guide`.

@@ -2,12 +2,13 @@
 A filter in a loop
 ==================
 
-A weight swings on a string. Twenty times a second a camera sees how far to the side it is. A filter follows the angle as the
-measurements come in, and goes on when the camera is covered for a while.
+A weight swings on a string. A camera sees its sideways position twenty times a second. A filter follows the angle as
+the measurements come in, and goes on while the camera is covered.
 """
 
 # %%
-# A model is made of functions of all particles at once, arrays of shape (n, d). The state is the angle and its velocity.
+# A model consists of functions of all particles at once, arrays of shape (n, d). The state is the angle and its
+# velocity.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -35,8 +36,8 @@ truth, measured = hf.simulate(pendulum, steps=100, rng=1, dt=dt)
 measured[45:60] = np.nan  # the camera is covered
 
 # %%
-# This is the loop of a program that runs while the measurements arrive. An observation that is None, or NaN, is missing: the
-# step is a prediction, and the filter says so.
+# A program that runs while the measurements arrive has this loop. An observation that is None or NaN is missing: the
+# step is a prediction, and the record says so.
 
 pf = hf.make_filter("auto", pendulum, n_particles=100)
 estimate, sd, missing = np.zeros(100), np.zeros(100), 0
@@ -49,7 +50,7 @@ for k, z in enumerate(measured):
 print(missing, "measurements were missing; what became of the last one:", record.outcome.value)
 
 # %%
-# The band is two standard deviations (sd) to each side. It widens while nothing is seen, and closes when the camera is back.
+# The band is two standard deviations (sd) to each side. It widens while the camera is covered, and narrows afterwards.
 
 time = dt * np.arange(1, 101)
 fig, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
@@ -62,8 +63,8 @@ ax.set(xlabel="time (s)", ylabel="angle (rad)")
 fig.legend(loc="outside upper center", ncols=5, fontsize="small")
 
 # %%
-# How good is the filter? The truth does not tell, as no filter can know it better than the measurements allow. What a filter
-# should find is the posterior mean. Here a bootstrap filter with 20,000 particles stands in for it; all others have 100.
+# How good is the filter? Do not ask the truth: no filter can know it better than the measurements allow. A filter
+# should find the posterior mean. Here a bootstrap filter with 20,000 particles provides it; all others have 100.
 # :meth:`run <herdfilter.ParticleFilter.run>` is the loop above in one call.
 
 filters = [hf.make_filter("bootstrap", pendulum, n_particles=100, rng=seed) for seed in range(1, 11)]
@@ -85,7 +86,7 @@ print("root mean squares of the bootstrap filters and of the herded one:", rms)
 
 # %%
 # One run of one model proves little. Let the weight start at ``x0=[1.4, 0.0]``: it may then swing beyond a right angle,
-# where two angles have the same sine. The posterior is no longer close to a Gaussian, and herding gains less.
+# and two angles have the same sine. The posterior is no longer close to a Gaussian, and herding gains less.
 #
-# Next: :doc:`/herding` says when herding helps, and when not, on many models. :doc:`/running` has all that a loop may meet,
-# :doc:`/model` all that a model may be.
+# Next: :doc:`/herding` measures on many models when herding helps and when not. :doc:`/running` has all that a loop may
+# meet, :doc:`/model` all that a model may be.

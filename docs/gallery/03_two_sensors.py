@@ -2,13 +2,13 @@
 Two sensors at different rates
 ==============================
 
-A boat crosses a bay. A radar sees it every four seconds, a camera at another place every half second, and what the radar saw
-arrives late. One filter takes all readings.
+A boat crosses a bay. A radar sees it every four seconds and reports late. A camera at another place sees it every half
+second. One filter takes all readings.
 """
 
 # %%
-# The model says how the boat moves, sensors say what is seen of it. The radar measures range and bearing, the camera the
-# bearing alone, but sharply.
+# The model describes the motion of the boat; sensors describe its observations. The radar measures range and bearing.
+# The camera measures only the bearing, but sharply.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,7 +37,7 @@ radar = hf.Sensor(
 camera = hf.Sensor(lambda x: bearing(x, lighthouse)[:, None], [[0.02**2]], circular=[0])
 
 # %%
-# A simulated crossing of a minute. Every reading is a tuple of time, sensor and what was measured.
+# The program simulates a crossing of a minute. A reading is a tuple of time, sensor and measurement.
 
 truth, _ = hf.simulate(boat, steps=120, rng=5, dt=0.5)
 time = 0.5 * np.arange(1, 121)
@@ -45,8 +45,9 @@ of_camera = [(t, camera, z) for t, z in zip(time, camera.sample(truth, rng=7), s
 of_radar = [(t, radar, z) for t, z in zip(time, radar.sample(truth, rng=6), strict=True)][7::8]
 
 # %%
-# :meth:`run <herdfilter.ParticleFilter.run>` takes readings of all sensors together; the result has a row for each. Those
-# that come after one of a later time are late. With ``late="replay"`` they are taken up in their places.
+# :meth:`run <herdfilter.ParticleFilter.run>` takes readings of all sensors together; the result has a row for each. A
+# reading is late if it comes after one of a later time. With ``late="replay"`` the filter goes back and uses it at its
+# own time.
 
 delay = 2.3  # from the moment that the radar sees to the moment that it says so
 arrival = [t for t, _, _ in of_camera] + [t + delay for t, _, _ in of_radar]
@@ -68,9 +69,10 @@ for ax, (name, run) in zip(axes, runs.items(), strict=True):
 axes[0].legend(fontsize="small")
 
 # %%
-# The ellipses hold 95 % of the probability. The camera does not tell how far away the boat is: the ellipses are long, and
-# the filter needs more particles to fill them. The radar is rough, and there are four seconds to its next reading. Each sees
-# what the other does not. Below is which reading came when, and how well the position was known at that time.
+# The ellipses hold 95 % of the probability. The camera does not measure the distance of the boat: its ellipses are
+# long, and the filter needs more particles to fill them. The radar is rough, and reports only every four seconds.
+# Together they do better than each alone. The next figure shows the time of each reading, and the standard deviation of
+# the position at that time.
 
 fig = plt.figure(figsize=(8.5, 4), layout="constrained")
 above, below = fig.subplots(2, 1, sharex=True, height_ratios=[1, 3])
@@ -87,7 +89,7 @@ below.set(xlabel="time (s)", ylabel="standard deviation\nof the position (m)", y
 fig.legend(loc="outside right upper", fontsize="small")
 
 # %%
-# Where readings come one by one, :class:`herdfilter.Replay` does the same in a loop.
+# If readings come one by one, :class:`herdfilter.Replay` does the same in a loop.
 #
-# Next: :doc:`/sensors` has that, readings with dates, and sensors that move. :doc:`/clutter` has sensors that miss the boat,
-# or see what is not there.
+# Next: :doc:`/sensors` has this loop, readings with dates, and sensors that move. :doc:`/clutter` has sensors that miss
+# the boat or give false alarms.

@@ -2,13 +2,12 @@
 A manoeuvring target in clutter
 ===============================
 
-An aircraft flies straight, turns, and flies straight again. A radar misses it now and then, and sees many things that are no
-aircraft.
+An aircraft flies straight, turns, and flies straight again. A radar sometimes misses it, and gives many false alarms.
 """
 
 # %%
-# There are two models of the motion. In a turn the aircraft keeps its turn rate, nearly; in straight flight it has none, and
-# what is written there is the rate of a turn to come.
+# There are two models of the motion. In a turn the aircraft nearly keeps its turn rate. In straight flight the rate is
+# zero, and the entry of the state holds the rate of a turn to come.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,9 +30,9 @@ straight = hf.models.from_functions(
 )
 
 # %%
-# :class:`~herdfilter.models.JumpMarkov` changes between them with given probabilities. Around both goes
-# :class:`~herdfilter.models.WithClutter`, which says what the radar does wrong. An observation is now a scan: any number of
-# detections, of which one at most is of the aircraft.
+# :class:`~herdfilter.models.JumpMarkov` switches between them with given probabilities.
+# :class:`~herdfilter.models.WithClutter` around both describes the errors of the radar. An observation is now a scan:
+# any number of detections, at most one of them from the aircraft.
 
 model = hf.models.WithClutter(
     hf.models.JumpMarkov([straight, turning], [[0.95, 0.05], [0.1, 0.9]], initial_modes=[1, 0]),
@@ -57,8 +56,8 @@ right.set(title="auto with 100 particles", xlabel="x (m)", ylabel="", aspect="eq
 right.legend()
 
 # %%
-# Filters of a model that jumps give the probability of each mode. They take a few steps to believe in a turn, and a few more
-# to believe in its end. The third one here has a Kalman filter for each mode (``imm``, interacting multiple model).
+# Filters of a model that jumps give the probability of each mode. They need a few steps to detect a turn, and a few
+# more to detect its end. The third filter here has a Kalman filter for each mode (``imm``, interacting multiple model).
 
 step = np.arange(1, 46)
 fig, (above, below) = plt.subplots(2, 1, figsize=(8, 4.6), sharex=True, layout="constrained")
@@ -73,9 +72,9 @@ below.set(xlabel="step", ylabel="error of the position (m)", ylim=(0, None))
 below.legend(fontsize="small", title="root mean square")
 
 # %%
-# In this run herded particles are ahead of random ones. They are no better than Kalman filters, which take a fraction of the
-# time: in either mode the motion is nearly linear. But one run proves nothing. Here is the bootstrap filter again, on the
-# same scans with other random numbers:
+# In this run herded particles are ahead of random ones. They are no better than Kalman filters, which take a fraction
+# of the time: in either mode the motion is nearly linear. But one run proves nothing. Here is the bootstrap filter
+# again, on the same scans with other random numbers:
 
 for seed in range(1, 9):
     again = hf.make_filter("bootstrap", model, n_particles=100, rng=seed).run(scans)
@@ -83,8 +82,8 @@ for seed in range(1, 9):
     print(f"bootstrap, seed {seed}: {np.sqrt(np.mean(error**2)):.1f} m")
 
 # %%
-# One of them is ahead of all three above. Flights differ, too: :func:`herdfilter.compare` takes many, and says with
-# intervals what the difference between filters is.
+# One of them is ahead of all three above. Flights differ, too: :func:`herdfilter.compare` takes many, and gives the
+# difference between filters with intervals.
 #
-# Next: :doc:`/manoeuvres` and :doc:`/clutter` say which filter to take, from many runs. More than one aircraft is the matter
-# of :doc:`/tracking`.
+# Next: :doc:`/manoeuvres` and :doc:`/clutter` recommend filters after many runs. For more than one aircraft see
+# :doc:`/tracking`.

@@ -2,13 +2,13 @@
 Where is the robot?
 ===================
 
-A robot mower measures how far away four radio beacons are, one at a time. It knows how its wheels turn, but not where it is,
-nor where it looks. The recording is real: ``Plaza1_.mat``, of Djugash, Hamner and Roth (2009).
+A robot mower measures its distance to four radio beacons, one at a time. It knows how its wheels turn, but neither its
+place nor its heading. The recording is real: ``Plaza1_.mat``, of Djugash, Hamner and Roth (2009).
 """
 
 # %%
-# ``herdfilter data fetch plaza`` downloads the file once. Here are its first 300 ranges, of three minutes. What the wheels
-# report between two of them is the control input of a step.
+# ``herdfilter data fetch plaza`` downloads the file once. The example uses its first 300 ranges, three minutes. The
+# motion that the wheels report between two of them is the control input of a step.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,8 +28,8 @@ def localise(name, seed, n=300):
 
 
 # %%
-# The bootstrap filter resamples among the particles that it has. The other one fits a kernel density to them, a Gaussian on
-# each, and draws new ones from that. Each arrow is a particle with its heading; the red circle is where the robot is.
+# The bootstrap filter resamples among its particles. The other filter fits a kernel density to them, a Gaussian on
+# each, and draws new ones from it. Each arrow is a particle with its heading; the red circle is the place of the robot.
 
 resampling, drawing = localise("bootstrap", 0), localise("mixture-random", 0)
 
@@ -45,12 +45,12 @@ for row, (name, run) in zip(axes, {"bootstrap": resampling, "mixture-random": dr
 fig.supxlabel("x (m)", fontsize="medium")
 
 # %%
-# After three seconds both know about where the robot is. It stands still for most of a minute, so one heading is as likely
-# as another. The bootstrap filter has kept the few headings of the particles that were near by chance. When the robot drives
-# off, none of them is right. The fit has made headings anew.
+# After three seconds both filters know the approximate place of the robot. It stands still for most of a minute, so one
+# heading is as likely as another. The bootstrap filter keeps the few headings of the particles that were near by
+# chance. When the robot drives off, none of them is right. The fit makes new headings.
 #
-# Below are runs with other random numbers, too. Ten times as many particles do not save the bootstrap filter. ``auto``
-# widens the particles as the fit does, because the noise of the wheels is too narrow to part them.
+# The next figure has runs with other random numbers, too. Ten times as many particles do not save the bootstrap filter.
+# ``auto`` widens the particles as the fit does, because the noise of the wheels is too narrow to separate them.
 
 more = {
     "bootstrap": ("tab:orange", [resampling, *(localise("bootstrap", seed) for seed in range(1, 4))]),
@@ -73,8 +73,8 @@ right.set(xlabel="time (s)", ylabel="error of the position (m)", ylim=(5e-4, 200
 right.legend(fontsize="small")
 
 # %%
-# Wider particles help, but not always. ``mixture-kh`` herds points from the fit, in place of random draws; ``herdfilter
-# compare plaza`` says of twenty runs with each how many find the robot.
+# Wider particles help, but not always. ``mixture-kh`` herds points from the fit in place of random draws. To count the
+# runs that find the robot, of twenty with each filter, call ``herdfilter compare plaza``.
 #
-# Next: :doc:`/scenarios` has this one and the others, :doc:`/filters` what a filter is made of.
+# Next: :doc:`/scenarios` has this scenario and the others, :doc:`/filters` the parts of a filter.
 # :class:`herdfilter.MixtureResampling` draws from any fit.

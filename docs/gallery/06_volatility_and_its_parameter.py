@@ -2,12 +2,12 @@
 Volatility and its parameter
 ============================
 
-The returns of a share are calm for weeks, then wild. How wild they are today is a hidden state; how long a wild time
-lasts is a parameter. A filter finds the first, and its likelihood finds the second.
+The returns of a share are calm for weeks, then wild. Their volatility today is a hidden state; a parameter sets how
+long wild times last. A filter finds the state, and its likelihood finds the parameter.
 """
 
 # %%
-# The state is the log-variance of the returns. Each day it keeps the share ``rho`` of its distance from its mean.
+# The state is the log-variance of the returns. Each day it keeps the fraction ``rho`` of its distance from its mean.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,9 +23,8 @@ def volatility(rho):
 truth, returns = hf.simulate(volatility(0.9), steps=120, rng=5)
 
 # %%
-# A return has mean zero whatever the state, so that a Kalman filter learns nothing from it. A particle filter does:
-# from how large it is. This one has no random numbers. It puts its particles at quantiles of what the state may be
-# next.
+# A return has mean zero in every state, so a Kalman filter learns nothing from it. A particle filter learns from its
+# size. This filter has no random numbers: it puts its particles at quantiles of the predicted state.
 
 
 def quantile_filter(rho):
@@ -43,19 +42,19 @@ bottom.set(xlabel="day", ylabel="log-variance")
 bottom.legend(ncols=3)
 
 # %%
-# Now suppose that ``rho`` is not known. Every filter computes the log-likelihood of the returns as it goes, and
-# :func:`~herdfilter.maximise_likelihood` finds where it is highest. The curvature there gives a standard error.
+# Now suppose that ``rho`` is unknown. Every filter computes the log-likelihood of the returns, and
+# :func:`~herdfilter.maximise_likelihood` finds its maximum. The curvature there gives a standard error.
 
 found = hf.maximise_likelihood(lambda theta: quantile_filter(theta[0]), returns, 0.8, bounds=[(0.5, 0.99)], names=["rho"])
 print(found)
 
 # %%
-# The series is one of some thirty that were simulated, taken because its maximum lies near the truth; one series shows
-# how it is done, and not how well it does.
+# The series is one of some thirty that were simulated, taken because its maximum lies near the truth. One series shows
+# the method, not its accuracy.
 #
-# What made the search easy is the shape of the log-likelihood. Here it is along ``rho``: by the filter above, by a
-# bootstrap filter with as many particles and one fixed seed, and the exact one, which a grid gives as the state has one
-# dimension.
+# The shape of the log-likelihood made the search easy. The figure has it along ``rho``, three times: by the filter
+# above, by a bootstrap filter with as many particles and one fixed seed, and exactly, by a grid. The grid is possible
+# because the state has one dimension.
 
 
 def bootstrap(rho):
@@ -85,10 +84,10 @@ ax.set(xlabel="rho", ylabel="log-likelihood")
 ax.legend()
 
 # %%
-# The bootstrap filter's line is jagged: when ``rho`` moves a little, another particle survives somewhere, and all that
-# comes after is different. A fixed seed does not help. Its highest point is an accident. The line of the quantiles is
-# smooth and near the exact one.
+# The line of the bootstrap filter is jagged: if ``rho`` moves a little, another particle survives somewhere, and all
+# that comes after is different. A fixed seed does not help. Its highest point is an accident. The line of the quantiles
+# is smooth and near the exact one.
 #
-# Several parameters are found in the same way. Which filters are smooth, and how near their maximum is to the exact
-# one, says :doc:`/likelihood`. What a bootstrap filter is good for, a Markov chain over parameters, stands there as
-# well.
+# You estimate several parameters in the same way. Next: :doc:`/likelihood` lists the filters whose likelihood is
+# smooth, and compares their maxima with the exact ones. It also shows the use of a bootstrap filter, a Markov chain
+# over parameters.

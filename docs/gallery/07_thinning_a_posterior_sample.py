@@ -2,11 +2,12 @@
 Thinning a posterior sample
 ===========================
 
-A Markov chain has visited five thousand points, and the simulation that comes next can afford fifty. Which fifty?
+A Markov chain has visited five thousand points, and the next simulation can afford fifty. Which fifty?
 """
 
 # %%
-# A chain that walks on a banana: each step is a random one, and is taken or not by the density there (Metropolis 1953).
+# The chain walks on a banana: each step is random, and the density there decides if the chain accepts it (Metropolis
+# 1953).
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,8 +29,8 @@ for t in range(1, len(chain)):
     chain[t] = there if accepted else chain[t - 1]
 
 # %%
-# The usual way is to keep every 100th point. :func:`~herdfilter.thin` chooses the points that represent the chain best.
-# It returns their indices, so that whatever else belongs to the points is thinned with them.
+# The usual way keeps every 100th point. :func:`~herdfilter.thin` chooses the points that represent the chain best. It
+# returns their indices, so you can thin everything that belongs to the points.
 
 every = np.arange(99, 5000, 100)
 chosen = hf.thin(chain, 50)
@@ -45,8 +46,8 @@ for ax, kept, name in ((axes[0], every, "every 100th"), (axes[1], chosen, "hf.th
 # The number above each picture is the energy distance to the whole chain. Every 100th point comes in clumps and leaves
 # holes, much as random draws do.
 #
-# An average over the few now takes the place of one over all. Its error is its distance from the average over the whole
-# chain, in standard deviations of what is averaged. With every k-th point it depends on where one starts: the line is
+# An average over the chosen points now replaces one over all. Its error is the distance from the average over the whole
+# chain, in standard deviations of the function. With every k-th point the error depends on the first point: the line is
 # the root mean square over all k starts.
 
 functions = {
@@ -69,8 +70,8 @@ axes[0].set_ylabel("error")
 axes[0].legend(loc="lower left")
 
 # %%
-# What is not smooth, such as whether a point lies to the left of -2, gains least: 50 points can only say it in steps of
-# 1/50.
+# A function that is not smooth gains least. An example is one that is 1 to the left of -2 and 0 elsewhere: the average
+# over 50 points comes in steps of 1/50.
 #
-# With ``weights`` the particles of a filter are thinned in the same way, and ``circular`` names angles. How it works,
-# and how it compares with other methods in up to 20 dimensions: :doc:`/thinning`.
+# Pass ``weights`` to thin the particles of a filter in the same way, and name angles in ``circular``. The method, and a
+# comparison with other methods in up to 20 dimensions: :doc:`/thinning`.

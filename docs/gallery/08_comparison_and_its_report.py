@@ -2,14 +2,14 @@
 A comparison and its report
 ===========================
 
-Which of three filters is best for a problem, and is the difference more than luck? Ten runs of each, a table, figures,
-and a page that can be sent to somebody.
+Which of three filters is best for a problem, and is the difference more than luck? Ten runs of each give a table,
+figures, and a page to send.
 """
 
 # %%
-# A scenario is a file: model, truth, numbers of particles. ``herdfilter scenarios`` lists them. ``ungm`` is a classic,
-# whose posterior often has two modes. In each run every filter sees the same observations:
-# one with random numbers, one with points of a Sobol sequence, and one with quantiles.
+# A scenario is a file with a model, its truth and numbers of particles. ``herdfilter scenarios`` lists them. ``ungm``
+# is a classic; its posterior often has two modes. In each run every filter sees the same observations: one filter has
+# random numbers, one a Sobol sequence, and one quantiles.
 
 from pathlib import Path
 from tempfile import mkdtemp
@@ -23,33 +23,34 @@ filters = ["bootstrap", "sqmc", "herded-quantile"]
 table = hf.compare("ungm", filters, particles=[20, 50], runs=10, store=folder / "study.sqlite")
 
 # %%
-# The table is a DataFrame with a row per run: pandas does the rest. ``reference_error`` is the distance of a filter's
-# mean from the exact posterior mean, which is found on a grid. That is what filters differ in; ``rmse``, the distance
-# from the truth, is mostly what the observations do not tell.
+# The table is a DataFrame with a row per run, so pandas does the rest. ``reference_error`` is the distance of a
+# filter's mean from the exact posterior mean, which a grid computes. Filters differ in this error. ``rmse``, the
+# distance from the truth, is mostly what the observations leave open.
 
 table.groupby(["n_particles", "filter"])[["reference_error", "rmse", "ms_per_step"]].median()
 
 # %%
-# What was run is in the file ``study.sqlite``. Read from there, it says what was found in one sentence.
+# The file ``study.sqlite`` keeps all runs. Its verdict is one sentence.
 
 with open_for_reading(folder) as store:
     result = store.result()
 print(result.verdict)
 
 # %%
-# Functions of :mod:`herdfilter.plotting` return figures, which a notebook shows and ``savefig`` writes to a file. A marker
-# is a median over the runs, a bar its 95 % interval, a line the power of the particle count that fits the runs best.
+# Functions of :mod:`herdfilter.plotting` return figures; a notebook shows them, and ``savefig`` writes them to a file.
+# A marker is a median over the runs, a bar its 95 % interval, a line the power of the particle count that fits the runs
+# best.
 
 hf.plotting.error_over_particles(result.summary, slopes=result.slopes)
 
 # %%
-# The first run: the truth, and what filters made of it.
+# The first run shows the truth and the estimates of the filters.
 
 hf.plotting.trajectory(result)
 
 # %%
-# The report has all of that and more in one file: what is shown and what is not, the error over time, an animation of
-# the particles, how each filter was built. It needs no network, and can be sent by mail.
+# The report has all of this and more in one file: the verdict, the error over time, an animation of the particles, the
+# parts of each filter. It needs no network, so you can send it by mail.
 
 write_report(result, folder)
 
@@ -60,5 +61,5 @@ write_report(result, folder)
 #
 #    herdfilter compare ungm --filters bootstrap,sqmc,herded-quantile --particles 20,50 --runs 10 --out results
 #
-# What the parts of the report say: :doc:`/report`. What is measured, and how intervals are made: :doc:`/evaluation`. A
-# scenario of your own: :doc:`/own_scenario`.
+# The parts of the report: :doc:`/report`. The measures, and how intervals are made: :doc:`/evaluation`. A scenario of
+# your own: :doc:`/own_scenario`.

@@ -2,16 +2,16 @@
 Two ships in real radar
 =======================
 
-A radar on a small ferry turns. Each turn gives echoes: of two boats, of the shore, of other boats, of nothing. How
-many boats are there, where are they, and which is which? The recording is real, and the two boats carried GPS, so that
-the answer can be checked.
+A radar turns on a small ferry. Each turn gives echoes: of two boats, of the shore, of other boats, or none. How many
+boats are there, where are they, and which is which? The recording is real. The two boats carried GPS, so the answer can
+be checked.
 """
 
 # %%
-# Recording 2 of Helgesen, Vasstein, Brekke and Stahl (2022), from the harbour of Trondheim:
+# The data are recording 2 of Helgesen, Vasstein, Brekke and Stahl (2022), from the harbour of Trondheim:
 # ``scenario2_detections.json`` and ``scenario2_groundTruth.json``, which ``herdfilter data fetch autoferry`` downloads
-# (public domain). Positions are in metres, north and east. We look only at the water where these two boats go, since the
-# others have no GPS, and not at the wake of the ferry itself.
+# (public domain). Positions are in metres, north and east. We look only at the water of these two boats, since the
+# others have no GPS, and leave out the wake of the ferry.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,8 +28,8 @@ scans = [
 print(f"{len(scans)} scans in {data.time[-1]:.0f} s, with {sum(map(len, scans))} echoes")
 
 # %%
-# How a boat moves: with a velocity that changes slowly. How the radar sees it: 2.5 s late, to 2.4 m, in four turns of
-# five, among false echoes. These numbers were found in another recording.
+# A boat moves with a velocity that changes slowly. The radar reports 2.5 s late, to 2.4 m, in four turns of five, with
+# false echoes. These numbers were found in another recording.
 
 echoes = {"detection_probability": 0.8, "clutter_density": 1e-5}  # false ones per square metre
 boat = hf.models.ConstantVelocity(
@@ -45,7 +45,7 @@ radar = hf.Sensor(
 )
 
 # %%
-# The tracker is not told that there are two. Wherever an echo belongs to no track, a new one may start, with a small
+# The tracker does not know the number of boats. An echo that belongs to no track may start one, with a small
 # probability.
 
 tracker = hf.tracking.LMBTracker(
@@ -59,7 +59,7 @@ result = tracker.run(readings, start=-1.7)
 
 # %%
 # Grey crosses are the echoes of all scans, dashed lines the boats by GPS, and coloured lines the tracks. A track keeps
-# its label: the step at which it began, and a number.
+# its label: the step of its birth, and a number.
 
 tracks = result.trajectories()
 fig, ax = plt.subplots(figsize=(7, 6), layout="constrained")
@@ -75,12 +75,12 @@ ax.set(xlabel="east (m)", ylabel="north (m)", aspect="equal")
 ax.legend()
 
 # %%
-# The leisure craft passes behind the larger ship, where the radar does not see it. Its track is in doubt, is found
-# again on the other side, and is still the same track. In the north a third boat without GPS, or the shore, makes a
-# short track, and another that lasts for two scans only.
+# The leisure craft passes behind the larger ship, and the radar does not see it there. Its track becomes doubtful,
+# reappears on the other side, and keeps its label. In the north a third boat without GPS, or the shore, makes a short
+# track, and another that lasts for two scans only.
 #
-# The probability that a boat exists says so, too. Below it is GOSPA, one number for how wrong the whole picture is:
-# distances, up to 20 m each, and a price for every boat that is missed and every track that is of neither boat.
+# The probability of existence shows the same. Below it is GOSPA, one number for the error of the whole picture:
+# distances, up to 20 m each, and a penalty for every missed boat and every track of neither boat.
 
 gospa = [hf.tracking.gospa(truth, means[:, :2], cutoff=20) for truth, means in zip(data.truth, result.means, strict=True)]
 missed_or_false = [np.sqrt(at.missed + at.false) for at in gospa]
@@ -100,6 +100,5 @@ bottom.legend()
 # At the start the error is large: the first echoes of the research vessel, 36 m long, lie 20 m and more from its
 # antenna.
 #
-# ``herdfilter compare harbour_two --out results`` runs the same with other filters in the tracks and writes a report with
-# an animation. What radar and lidar are like, and where all of this fails: :doc:`/harbour`. Trackers for other scenes:
-# :doc:`/tracking`.
+# ``herdfilter compare harbour_two --out results`` runs the same with other filters in the tracks and writes a report
+# with an animation. Radar, lidar and their failures: :doc:`/harbour`. Trackers for other scenes: :doc:`/tracking`.
