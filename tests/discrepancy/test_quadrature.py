@@ -6,10 +6,9 @@ from helpers import refuses
 from scipy.linalg import eigh
 from scipy.optimize import nnls
 
-from herdfilter.discrepancy import herding_error, kernel_matrix, optimal_weights
+from herdfilter.discrepancy import kernel_matrix, optimal_weights
 from herdfilter.kernels import expected_kernel
 from herdfilter.mixture import GaussianMixture
-from herdfilter.points import Points
 
 MIXTURE = GaussianMixture([0.3, 0.7], [[-1.0, 0.5], [2.0, 0.0]], [np.eye(2), [[2.0, 0.8], [0.8, 0.5]]])
 KERNEL = np.array([[0.8, 0.2], [0.2, 0.5]])
@@ -79,15 +78,6 @@ def test_coinciding_points_give_finite_weights_that_share_one_place(constraint):
     w = optimal_weights(x, MIXTURE, KERNEL, constraint=constraint)
     once = optimal_weights(x[::3], MIXTURE, KERNEL, constraint=constraint)
     np.testing.assert_allclose(w.reshape(4, 3).sum(1), once, atol=1e-6)
-
-
-def test_no_other_weights_on_the_simplex_have_less_herding_error():
-    x, rng = MIXTURE.sample(30, 7), np.random.default_rng(0)
-    least = herding_error(Points(x, optimal_weights(x, MIXTURE, KERNEL)), MIXTURE, KERNEL)
-    for concentration in (0.1, 1.0, 100.0):
-        for _ in range(20):
-            other = Points(x, rng.dirichlet(np.full(30, concentration)))
-            assert least < herding_error(other, MIXTURE, KERNEL)
 
 
 test_bad_input_is_named = refuses(

@@ -3,17 +3,10 @@
 import numpy as np
 import pytest
 
-from herdfilter.kernels import density_product, expected_kernel, expected_kernel_pair, log_normaliser
+from herdfilter.kernels import expected_kernel, expected_kernel_pair, log_normaliser
 from herdfilter.mixture import GaussianMixture
 
-LINE = GaussianMixture([0.2, 0.5, 0.3], [[-3.0], [0.0], [2.5]], [[[0.4]], [[1.5]], [[0.2]]])
-PLANE = GaussianMixture([0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]])
 PLANE_KERNEL = np.array([[0.7, 0.3], [0.3, 0.5]])
-
-
-def line_grid():
-    y = np.linspace(-16, 16, 3201)
-    return y[:, None], y[1] - y[0]
 
 
 def plane_grid():
@@ -21,38 +14,10 @@ def plane_grid():
     return np.stack(np.meshgrid(y, y), axis=-1).reshape(-1, 2), (y[1] - y[0]) ** 2
 
 
-CASES = [
-    pytest.param(LINE, np.array([[0.3]]), line_grid, id="one dimension"),
-    pytest.param(PLANE, PLANE_KERNEL, plane_grid, id="two dimensions"),
-]
-
-
 def kernel(x, y, covariance):
     """The definition, pair by pair: (n, d), (m, d) -> (n, m)."""
     u = x[:, None] - y
     return np.exp(-0.5 * np.einsum("nmi,ij,nmj->nm", u, np.linalg.inv(covariance), u))
-
-
-@pytest.mark.parametrize(("mixture", "covariance", "grid"), CASES)
-def test_expected_kernel_is_the_integral_over_the_mixture(mixture, covariance, grid):
-    y, cell = grid()
-    x = np.concatenate([mixture.means, mixture.means + 1.7])
-    expected = kernel(x, y, covariance) @ np.exp(mixture.log_density(y)) * cell
-    np.testing.assert_allclose(expected_kernel(mixture, x, covariance), expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize(("mixture", "covariance", "grid"), CASES)
-def test_expected_kernel_of_a_pair_is_the_integral_over_both(mixture, covariance, grid):
-    y, cell = grid()
-    expected = np.exp(mixture.log_density(y)) @ expected_kernel(mixture, y, covariance) * cell
-    assert expected_kernel_pair(mixture, covariance) == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize(("mixture", "covariance", "grid"), CASES)
-def test_density_product_is_the_integral_of_the_square(mixture, covariance, grid):
-    y, cell = grid()
-    p = np.exp(mixture.log_density(y))
-    assert density_product(mixture) == pytest.approx(p @ p * cell, rel=1e-9)
 
 
 def test_expectations_have_the_square_root_that_the_published_ones_lack():
