@@ -35,10 +35,6 @@ def test_probabilities_are_normalised_and_impossible_states_never_come():
     assert np.bincount(herding([3, 0, 1], 40), minlength=3).tolist() == [30, 0, 10]
 
 
-def test_equal_probabilities_take_turns_from_the_lowest():
-    assert herding([1, 1, 1, 1], 8).tolist() == [0, 1, 2, 3] * 2
-
-
 @pytest.mark.parametrize("shares", [[3, 3, 2, 2], [1, 1, 1], [7, 2, 1], [5, 3, 1, 3, 2]], ids=str)
 def test_ties_are_those_of_exact_arithmetic(shares):
     """Herding with fractions; numbers that are rounded differ from them in the last digit, and every few steps tie."""

@@ -176,12 +176,6 @@ def test_start_is_the_first_point(random_mixture, target, bandwidth):
     np.testing.assert_allclose(sampler.sample(mixture, 5, start=own[0]).x, own, atol=1e-5)
 
 
-def test_points_so_far_do_not_depend_on_how_many_follow(random_mixture):
-    sampler, mixture = ContinuousHerdedGibbs(bandwidth=0.6), random_mixture(47, 2)
-    few, many = sampler.sample(mixture, 10).x, sampler.sample(mixture, 25).x
-    np.testing.assert_allclose(few, many[:10], atol=1e-9)
-
-
 # The repairs
 
 

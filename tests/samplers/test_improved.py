@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
 
 from herdfilter import kernels
 from herdfilter.bandwidths import Whitened, kernel_covariance
@@ -13,7 +12,6 @@ from herdfilter.points import Points
 from herdfilter.samplers import (
     ContinuousHerdedGibbs,
     KernelHerding,
-    MappedSampling,
     PlacedAgain,
     Polished,
     RandomSampling,
@@ -93,19 +91,6 @@ def test_after_many_passes_the_error_is_at_a_minimum(family, start):
     assert np.abs(slopes).max() < 1e-4 * drawn
 
 
-@pytest.mark.parametrize("start", STARTS[:2], ids=repr)
-def test_components_of_one_covariance_may_be_told_one_by_one(random_mixture, start):
-    """Two ways through the compiled loops."""
-    mixture = random_mixture(44, 3)
-    one = mixture.covariances[0]
-    x, y = (
-        PlacedAgain(start, 1, 0.8).sample(GaussianMixture(mixture.weights, mixture.means, covariances), 15).x
-        for covariances in (one, np.tile(one, (len(mixture.weights), 1, 1)))
-    )
-    kernel = 0.8**2 * np.eye(3)
-    assert placing_error(x, mixture, kernel) == pytest.approx(placing_error(y, mixture, kernel), rel=0.3)
-
-
 @pytest.mark.parametrize("herding", [KernelHerding, ContinuousHerdedGibbs])
 @pytest.mark.parametrize("n", [20, 60, 150])
 @pytest.mark.parametrize(("d", "at_most"), [(1, 0.9), (2, 0.9), (4, 0.9), (8, 1.0)])
@@ -144,13 +129,6 @@ def test_points_of_unequal_weight_are_refused(random_mixture):
         PlacedAgain(Reweighted(SobolSampling())).sample(random_mixture(61, 2), 16)
 
 
-def test_it_goes_into_other_samplers(random_mixture):
-    mixture = random_mixture(62, 3)
-    mapped = MappedSampling(PlacedAgain(SobolSampling(), 3)).sample(mixture, 64)
-    drawn = np.median([energy_distance(Points(mixture.sample(64, s)), mixture) for s in range(9)])
-    assert energy_distance(mapped, mixture) < 0.2 * drawn
-
-
 # Polished
 
 
@@ -187,21 +165,6 @@ def test_polished_points_are_a_stationary_place(random_mixture):
     _, start = herding_loss(KernelHerding(1.0).sample(mixture, 30).x, polished.weights, kernels.Gaussian(), mean)
     _, end = herding_loss(polished.x, polished.weights, kernels.Gaussian(), mean)
     assert np.abs(end).max() < 1e-3 * np.abs(start).max()
-
-
-def test_two_points_of_a_gaussian_are_where_the_error_is_least():
-    """Symmetric about the mean, at the place that a search over their distance finds."""
-    gaussian = GaussianMixture([1.0], [[3.0]], [[4.0]])
-    points = Polished(KernelHerding(1.0), 1.0).sample(gaussian, 2)
-    assert points.mean[0] == pytest.approx(3.0, abs=1e-4)
-
-    def error(a):
-        return herding_error(Points([[3 - a], [3 + a]]), gaussian, 1.0)
-
-    apart = np.linspace(0.0, 4.0, 41)
-    k = np.argmin([error(a) for a in apart])
-    best = minimize_scalar(lambda a: error(a) ** 2, bounds=(apart[k - 1], apart[k + 1]), method="bounded").x
-    assert 0.5 * np.ptp(points.x) == pytest.approx(best, abs=2e-3)
 
 
 def test_support_points_have_a_smaller_energy_distance(random_mixture):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import assert_same
 from scipy.optimize import minimize
 
 from herdfilter import kernels
@@ -101,13 +102,6 @@ def test_every_point_is_a_maximum_where_all_components_share_one_covariance(d, w
         assert here == pytest.approx(reached.fun, rel=1e-9)
 
 
-def test_the_first_point_is_the_mode_of_the_smoothed_mixture():
-    mixture = GaussianMixture([0.4, 0.6], [[0.0], [1.0]], [[1.0]])
-    first = KernelHerding(0.5).sample(mixture, 1).x[0, 0]
-    x = np.linspace(-3, 4, 700_001)
-    assert first == pytest.approx(x[mixture.convolve([[0.25]]).log_density(x).argmax()], abs=2e-5)
-
-
 def test_the_herding_error_falls_faster_than_that_of_independent_draws(random_mixture):
     """With the kernel held fixed: close to 1 / n, against 1 / sqrt(n)."""
     mixture, sizes = random_mixture(35, 2), np.array([16, 32, 64, 128, 256])
@@ -146,18 +140,6 @@ def test_fully_corrective_weights_are_the_best_for_their_points(random_mixture, 
     points = KernelHerding(0.8, weights="fully-corrective").sample(mixture, n)
     best = Points(points.x, optimal_weights(points.x, mixture, 0.64 * np.eye(d)))
     assert herding_error(points, mixture, 0.8) ** 2 <= herding_error(best, mixture, 0.8) ** 2 + 1e-11
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 5])
-def test_more_freedom_in_the_weights_lowers_the_error(random_mixture, d):
-    """Up to 2 %: the rules visit different points, and a greedy step that gains more may leave less to gain."""
-    mixture = random_mixture(39, d)
-    for n in (10, 40):
-        error = {
-            w: herding_error(KernelHerding(1.0, weights=w).sample(mixture, n), mixture, 1.0)
-            for w in ("equal", "line-search", "fully-corrective")
-        }
-        assert error["fully-corrective"] <= 1.02 * min(error["line-search"], error["equal"])
 
 
 def test_n_points_come_back_whatever_their_weights(random_mixture):
@@ -200,8 +182,7 @@ def test_the_uncompiled_search_finds_the_points_of_the_compiled_one(random_mixtu
     mixture = random_mixture(40, d)
     compiled = KernelHerding(1.5, weights).sample(mixture, 12)
     plain = KernelHerding(1.5, weights, AlsoGaussian()).sample(mixture, 12)
-    np.testing.assert_allclose(plain.x, compiled.x, atol=1e-3)
-    np.testing.assert_allclose(plain.weights, compiled.weights, atol=1e-3)
+    assert_same(plain, compiled, "x", "weights", atol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import assert_same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,8 +42,7 @@ def test_moments_of_one_gaussian_are_met_exactly_even_if_it_is_flat(mapped, d):
     root = np.random.default_rng(61).standard_normal((d, max(d - 1, 1)))
     gaussian = GaussianMixture([1.0], [np.arange(d)], root @ root.T)
     points = mapped.sample(gaussian, 40, np.random.default_rng(0))
-    np.testing.assert_allclose(points.mean, gaussian.mean, atol=1e-12)
-    np.testing.assert_allclose(points.covariance, gaussian.covariance, atol=1e-12)
+    assert_same(points, gaussian, "mean", "covariance", atol=1e-12)
 
 
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (1, 3), (2, 2), (3, 3)])

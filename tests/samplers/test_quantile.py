@@ -71,13 +71,6 @@ def test_no_other_sampler_comes_nearer_in_energy_distance():
             assert energy_distance(QUANTILES.sample(mixture, n), mixture) <= least + allowed
 
 
-def test_a_mirror_image_has_mirrored_points():
-    mixture = hostile_on_a_line()[3]
-    mirrored = GaussianMixture(mixture.weights, -mixture.means, mixture.distinct_covariances)
-    x, other = QUANTILES.sample(mixture, 50).x, QUANTILES.sample(mirrored, 50).x
-    np.testing.assert_allclose(-other[::-1], x, atol=1e-12 * np.sqrt(mixture.covariance[0, 0]))
-
-
 def test_a_level_kept_across_a_gap_is_reached_at_the_lower_end():
     """Between two far modes of equal weight lies the middle one of an odd number of points."""
     mixture = GaussianMixture([0.5, 0.5], [[-100.0], [100.0]], [[1.0]])

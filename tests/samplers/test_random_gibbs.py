@@ -46,17 +46,6 @@ def test_each_coordinate_is_drawn_from_its_conditional(connected, shared):
     assert kstest(draws, distribution).pvalue > 1e-3
 
 
-def test_a_sweep_leaves_the_mixture_invariant(connected):
-    """One sweep from a draw of the mixture: mean and second moments within 4.5 standard errors."""
-    n = 1500
-    x = np.array([RandomGibbs().sample(connected, 1, seed).x[0] for seed in range(n)])
-    error = np.sqrt(np.diag(connected.covariance) / n)
-    assert (np.abs(x.mean(axis=0) - connected.mean) < 4.5 * error).all()
-    products = np.einsum("ni,nj->nij", x - connected.mean, x - connected.mean)
-    error = products.std(axis=0) / np.sqrt(n)
-    assert (np.abs(products.mean(axis=0) - connected.covariance) < 4.5 * error).all()
-
-
 @pytest.mark.parametrize("sampler", [RandomGibbs(), RandomGibbs(sweeps=3), RandomGibbs(burn_in=100)])
 def test_a_chain_has_the_moments_of_a_connected_mixture(connected, sampler):
     x = sampler.sample(connected, 40_000, 1).x

@@ -87,13 +87,6 @@ def test_scrambled_points_average_without_bias_and_with_less_variance(random_mix
     assert (draws[:, :2].var(axis=0) < 0.1 * independent).all()
 
 
-def test_the_order_of_the_components_makes_no_difference(random_mixture):
-    mixture = random_mixture(92, 3)
-    turned = GaussianMixture(mixture.weights[::-1], mixture.means[::-1], mixture.covariances[::-1])
-    one, other = (SobolSampling().sample(m, 100).x for m in (mixture, turned))
-    np.testing.assert_allclose(one, other, atol=1e-9)
-
-
 @pytest.mark.parametrize("n", [3, 100, 1000])
 def test_any_number_of_points_without_a_warning(random_mixture, n):
     with warnings.catch_warnings():
@@ -107,8 +100,3 @@ def test_more_dimensions_than_there_are_direction_numbers_are_refused():
     wide = GaussianMixture.unchecked(np.ones(1), np.zeros((1, d)), np.broadcast_to(0.0, (d, d)))
     with pytest.raises(ValueError, match="mixture: expected at most 21200 dimensions, got 21201"):
         SobolSampling().sample(wide, 4)
-
-
-def test_a_bad_generator_is_named(random_mixture):
-    with pytest.raises(ValueError, match="rng: expected a numpy Generator, a seed or None, got 'dice'"):
-        SobolSampling(scramble=True).sample(random_mixture(94, 1), 5, "dice")
