@@ -21,25 +21,6 @@ def test_it_is_exact_where_the_graph_has_no_circle():
     assert found.log_evidence == pytest.approx(exact.log_evidence, abs=1e-12)
 
 
-def test_two_by_two_by_hand():
-    """Equal weights w: a message x to a track solves x = 1 / (1 + w / (1 + w x)), and the exact marginals differ."""
-    w = 2.0
-    x = (np.sqrt(1 + 4 * w) - 1) / (2 * w)  # w x^2 + x - 1 = 0
-    found = BeliefPropagation(tolerance=1e-14).marginals([[1, w, w], [1, w, w]])
-    np.testing.assert_allclose(found, np.array([[1, w * x, w * x]] * 2) / (1 + 2 * w * x), rtol=1e-12)
-    exact = association.marginals([[1, w, w], [1, w, w]])
-    assert 0.005 < np.abs(found - exact).max() < 0.05
-
-
-def test_it_is_fair_between_like_measurements_and_scales():
-    rng = np.random.default_rng(1)
-    ratios = rng.exponential(size=(5, 7))
-    found = BeliefPropagation().marginals(ratios)
-    rows, columns = rng.permutation(5), np.append(0, 1 + rng.permutation(6))
-    other = BeliefPropagation().marginals((np.logspace(-200, 200, 5)[:, None] * ratios)[rows][:, columns])
-    np.testing.assert_allclose(other, found[rows][:, columns], atol=1e-8)
-
-
 def test_messages_that_have_not_settled_are_reported():
     with pytest.warns(AssociationWarning, match=r"still change by .* after 2 iterations.*take Exact"):
         BeliefPropagation(max_iterations=2).marginals(np.random.default_rng(0).exponential(size=(5, 6)))

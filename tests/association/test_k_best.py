@@ -22,13 +22,6 @@ def test_assignments_come_in_the_order_of_their_weights(brute, shape):
             assert len(np.unique(assignments, axis=0)) == len(assignments)
 
 
-def test_all_assignments_give_the_exact_marginals(brute):
-    ratios = brute.ratios(3, 3, 3)
-    found = association.associate(ratios, association.KBest(10_000))
-    np.testing.assert_allclose(found.marginals, brute.marginals(ratios), rtol=0, atol=1e-12)
-    assert found.log_evidence == pytest.approx(math.log(brute.total(ratios)), abs=1e-12)
-
-
 def test_the_evidence_of_some_is_a_lower_bound_that_grows(brute):
     ratios = brute.ratios(4, 4, 4)
     bounds = [association.associate(ratios, association.KBest(k)).log_evidence for k in (1, 3, 10, 30)]

@@ -121,15 +121,6 @@ def test_particles_that_coincide_count_as_one():
     np.testing.assert_allclose(again.means, found.means, atol=1e-13)
 
 
-def test_the_last_step_is_the_filters(driven):
-    found, result = of(driven, Z)
-    np.testing.assert_array_equal(found.weights[-1], result.weights[-1])
-    np.testing.assert_allclose(found.means[-1], result.means[-1], atol=1e-14)
-    np.testing.assert_allclose(found.weights.sum(axis=1), 1.0)
-    assert found.particles is result.particles
-    assert repr(found) == "SmoothedResult(steps=6, dim=2, particles=array(6, 50, 2))"
-
-
 def test_particles_may_be_taken_in_turns(driven, monkeypatch):
     found, result = of(driven, Z)
     monkeypatch.setattr("herdfilter.smoothing.particles.CHUNK_SIZE", 7 * 50 * 2)
@@ -170,9 +161,3 @@ def test_a_state_that_no_particle_leads_to_is_named():
     with pytest.raises(hf.UnreachableStateError, match=r"step 2: .* all 1 particles .* at step 3") as caught:
         hf.marginal_smoother(Chain(), result)
     assert caught.value.step == 2
-
-
-def test_a_filter_without_particles_is_named(driven):
-    kf = hf.ExtendedKalmanFilter(driven)
-    with pytest.raises(ValueError, match=r"result: expected particles, .*keep_particles=True"):
-        hf.marginal_smoother(kf, kf.run(Z))

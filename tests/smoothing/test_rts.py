@@ -1,12 +1,11 @@
 """The Rauch-Tung-Striebel smoother against conditioning of the Gaussian of all states, filterpy, and a grid."""
 
 from datetime import datetime, timedelta
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from filterpy.kalman import MerweScaledSigmaPoints, UnscentedKalmanFilter
-from helpers import filterpy_filter, of_inner_noise
+from helpers import of_inner_noise
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
@@ -42,13 +41,6 @@ def test_linear_models_are_smoothed_exactly(driven, exact, name, noise):
     result = kf.run(Z, dt=DT, controls=CONTROLS)
     expected = exact(driven, Z, DT, CONTROLS)
     agree(hf.rts_smoother(kf, result, DT, CONTROLS), *expected, tolerance=1e-9 if name == "extended" else 1e-12)
-
-
-def test_filterpy_agrees(driven):
-    z, ours = Z[[0, 1, 3, 4]], hf.ExtendedKalmanFilter(driven)
-    kf = filterpy_filter(SimpleNamespace(F=driven.F(1.0), H=driven.H, Q=driven.Q, R=driven.R, dim=2, initial=driven.initial))
-    means, covariances, _, _ = kf.batch_filter(z)
-    agree(hf.rts_smoother(ours, ours.run(z)), *kf.rts_smoother(means, covariances)[:2])
 
 
 def test_filterpy_agrees_where_the_transition_bends():
@@ -161,32 +153,6 @@ def test_angles_are_smoothed_on_the_circle(build):
     assert (straight.means[:, 0] > np.pi).any()
     assert (straight.means[:, 0] < np.pi).any()
     agree(turned, wrap_angles(straight.means, (0,)), straight.covariances, 1e-8)
-
-
-def test_a_nonlinear_model_is_smoothed_nearly_as_on_a_grid(grid_smoother):
-    """A pendulum-like walk: nearer to the exact smoothed means than the filter, which knows less."""
-    model = hf.models.from_functions(
-        lambda x: x + 0.5 * np.sin(x), lambda x: x + 0.1 * x**2, [[0.1]], [[0.3]], [0.5], [[0.4]]
-    )
-    z = hf.simulate(model, 8, rng=3)[1]
-    x = np.linspace(-10, 10, 400)
-    seen = hf.Sensor(
-        lambda x: x + 0.1 * x**2,
-        [[0.3]],
-        log_likelihood=lambda z, x: -0.5 * (z[0] - x[:, 0] - 0.1 * x[:, 0] ** 2) ** 2 / 0.3,
-    )
-
-    def log_transition(x, step):
-        return -0.5 * (x - model.transition_mean(x, 1.0, None, step)[:, 0]) ** 2 / 0.1
-
-    exact = grid_smoother(seen.on(model), x[:, None], z, log_transition)[0] @ x
-    for build in (hf.UnscentedKalmanFilter, hf.CubatureKalmanFilter, hf.ExtendedKalmanFilter):
-        kf = build(model)
-        result = kf.run(z)
-        smoothing, filtering = (
-            np.sqrt(np.mean((means[:, 0] - exact) ** 2)) for means in (hf.rts_smoother(kf, result).means, result.means)
-        )
-        assert smoothing < 0.5 * filtering, (build.__name__, smoothing, filtering)
 
 
 def test_the_last_step_is_the_filters_and_variances_do_not_grow(driven):

@@ -9,9 +9,6 @@ from helpers import filterpy_filter, kalman, plane
 import herdfilter as hf
 
 PLANE = plane(R=[[0.7]])
-VELOCITY = plane(
-    F=[[1.0, 1.0], [0.0, 1.0]], H=[[1.0, 0.0]], Q=[[0.1, 0.15], [0.15, 0.3]], R=[[1.0]], initial_mean=[0.0, 0.0]
-)
 PROPOSALS = {
     "bootstrap": (hf.BootstrapProposal(), None),
     "bootstrap, optimal transport": (hf.BootstrapProposal(), hf.OptimalTransportResampling()),
@@ -169,57 +166,6 @@ def test_a_model_may_bring_its_own_transition_density(grid_smoother):
     few, many = (errors(model, z, exact, n, runs=6) for n in (80, 1280))
     assert (many < 0.5 * few).all(), (few, many)
     assert (many < 0.1).all(), many
-
-
-def test_the_same_density_from_the_model_gives_the_same_trajectories():
-    class Told(hf.models.LinearGaussian):
-        def transition_log_density(self, x_next, x, dt, control, step):
-            residual = x_next[:, None] - self.transition_mean(x, dt, control, step)
-            return -0.5 * np.einsum("mni,ij,mnj->mn", residual, np.linalg.inv(self.Q), residual) + 3.0
-
-    told = Told(PLANE.F, PLANE.H, PLANE.Q, PLANE.R, PLANE.initial_mean, PLANE.initial_covariance)
-    np.testing.assert_array_equal(smoothed(told, series(), 50)[0].x, smoothed(PLANE, series(), 50)[0].x)
-
-
-@pytest.mark.parametrize(
-    ("model", "dt"),
-    [(VELOCITY, 1.0), (hf.models.UNGM(), 1.0), (hf.models.BearingsTracking(), 0.1)],
-    ids=["constant velocity", "UNGM", "bearings"],
-)
-def test_smoothing_is_nearer_to_the_truth_than_filtering(model, dt):
-    filtering, smoothing = [], []
-    for seed in range(10):
-        truth, z = hf.simulate(model, 25, rng=seed, dt=dt)
-        trajectories, result = smoothed(model, z, 300, seed, m=100, dt=dt)
-        filtering.append(np.sqrt(np.mean((result.means - truth) ** 2)))
-        smoothing.append(np.sqrt(np.mean((trajectories.means - truth) ** 2)))
-    assert np.mean(smoothing) < 0.9 * np.mean(filtering)
-
-
-def test_all_missing_observations_leave_the_prior_paths():
-    """Without observations the lag-one covariance is that of the model's own transition."""
-    x = np.vstack([smoothed(PLANE, [None] * 4, 400, seed)[0].x for seed in range(6)])
-    lag = (x[:, 2] - x[:, 2].mean(axis=0)).T @ (x[:, 3] - x[:, 3].mean(axis=0)) / len(x)
-    C = PLANE.initial_covariance
-    for _ in range(3):
-        C = PLANE.F @ C @ PLANE.F.T + PLANE.Q
-    np.testing.assert_allclose(lag, C @ PLANE.F.T, atol=0.12)
-
-
-def test_trajectories_are_made_of_particles_that_have_weight():
-    trajectories, result = smoothed(PLANE, series(), 30, m=200)
-    assert trajectories.x.shape == (200, 8, 2)
-    for k in range(8):
-        match = (trajectories.x[:, k, None] == result.particles[k]).all(axis=2)
-        assert match.any(axis=1).all()
-        assert result.weights[k][match.argmax(axis=1)].min() > 0
-
-
-def test_one_step_is_a_draw_by_the_weights():
-    trajectories, result = smoothed(PLANE, [[0.3]], 20, m=40_000)
-    share = (trajectories.x == result.particles[0][:, None, None]).all(axis=(2, 3)).mean(axis=1)
-    np.testing.assert_allclose(share, result.weights[0], atol=0.015)
-    np.testing.assert_allclose(trajectories.means, result.means, atol=0.05)
 
 
 def test_a_seed_decides_and_the_chunks_do_not(monkeypatch):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.linalg
+from helpers import assert_same
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
@@ -38,8 +39,7 @@ def test_deterministic_particles_are_born_with_the_detection_in_view(walk, clutt
         tracker.update([[900.0, -400.0]])
     for one, other in zip(kalman.tracks, particles.tracks, strict=True):
         assert one.existence == pytest.approx(other.existence, rel=1e-9)
-        np.testing.assert_allclose(one.mean, other.mean, atol=1e-3)
-        np.testing.assert_allclose(one.covariance, other.covariance, atol=1e-3)
+        assert_same(one, other, "mean", "covariance", atol=1e-3)
 
 
 def test_what_a_detection_alone_tells_of_a_linear_model_is_kalmans_update():

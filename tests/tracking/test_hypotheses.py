@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+from helpers import assert_same
 
 import herdfilter as hf
 from herdfilter.tracking.track import combine_filters, hypothesis_given
@@ -37,8 +38,7 @@ def test_the_combination_has_the_moments_of_the_mixture(name):
     means, covariances = (np.array([getattr(one, part) for one in filters]) for part in ("mean", "covariance"))
     expected = hf.GaussianMixture(WEIGHTS, means, covariances)
     whole = combine_filters(filters, WEIGHTS)
-    np.testing.assert_allclose(whole.mean, expected.mean, atol=1e-12)
-    np.testing.assert_allclose(whole.covariance, expected.covariance, atol=1e-12)
+    assert_same(whole, expected, "mean", "covariance", atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["enkf", "edh"])
