@@ -7,17 +7,10 @@ import pytest
 from helpers import LINE, kalman, plane
 
 from herdfilter.bandwidths import Whitened
-from herdfilter.filters import (
-    AugmentedProposal,
-    BootstrapProposal,
-    GridFilter,
-    HerdedProposal,
-    MixtureResampling,
-    ParticleFilter,
-)
+from herdfilter.filters import AugmentedProposal, BootstrapProposal, HerdedProposal, MixtureResampling, ParticleFilter
 from herdfilter.fitting import GaussianFit, KernelDensityFit
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import UNGM, LinearGaussian
+from herdfilter.models import LinearGaussian
 from herdfilter.models.simulation import simulate
 from herdfilter.points import Points
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling
@@ -56,10 +49,6 @@ def study(request):
 @pytest.fixture(scope="module")
 def short_study():
     return Study(LINE, runs=8)
-
-
-def mapped():
-    return MappedSampling(KernelHerding())
 
 
 RANDOM = {
@@ -142,17 +131,6 @@ def test_placing_again_brings_few_particles_nearer_to_the_kalman_filter(short_st
     assert (again < once).all(), (once, again)
 
 
-def test_resampling_happens_as_often_as_its_threshold_says():
-    z = simulate(LINE, 4, np.random.default_rng(7))[1]
-    never, some, always = (
-        np.mean([ParticleFilter(LINE, 120, resample_below=below, rng=seed).run(z).resampled.mean() for seed in range(50)])
-        for below in (0.0, 0.5, 1.0)
-    )
-    assert never == 0
-    assert 0.1 < some < 0.7
-    assert always == pytest.approx(3 / 4, abs=0.01)  # before every prediction but the first
-
-
 # Noise that enters the velocity alone, and a position that follows exactly from the state before.
 F, P0 = [[1.0, 1.0], [0.0, 0.9]], np.diag([1.0, 0.5])
 DEFICIENT = LinearGaussian(F, [[1.0, 0.0]], np.diag([0.0, 0.2]), [[1.0]], [0.0, 0.0], P0)
@@ -179,23 +157,3 @@ def test_every_proposal_comes_close_to_the_kalman_filter(study, promised):
     """Mean, covariance and evidence, in posterior standard deviations."""
     n, bound, runs = (100, 1.5, 6) if promised.deterministic else (300, 2.5, 8)
     assert (study.errors(n, promised.make, runs=runs) < bound * np.sqrt(study.model.dim / n)).all()
-
-
-def median_errors(n, proposals, runs=8, steps=20):
-    grid, errors = GridFilter(UNGM(), -60, 60, 1201), [[] for _ in proposals]
-    for seed in range(runs):
-        z = simulate(UNGM(), steps, np.random.default_rng(seed))[1]
-        exact = grid.run(z).means
-        for kept, proposal in zip(errors, proposals, strict=True):
-            means = ParticleFilter(UNGM(), n, proposal(), rng=seed, on_degeneracy="predict").run(z).means
-            kept.append(np.sqrt(((means - exact) ** 2).mean()))
-    return np.median(errors, axis=1)
-
-
-def test_herded_prediction_beats_the_bootstrap_on_the_growth_model():
-    """Two modes, and a squared observation: error against the exact posterior mean, 50 particles."""
-    bootstrap, kh, chg = median_errors(
-        50, [BootstrapProposal, lambda: HerdedProposal(KernelHerding()), lambda: HerdedProposal(ContinuousHerdedGibbs())]
-    )
-    assert kh < 0.7 * bootstrap
-    assert chg < 0.7 * bootstrap

@@ -66,14 +66,6 @@ def test_ungm_reference_means_and_log_likelihoods_are_reproduced():
         assert result.log_likelihood == pytest.approx(run["log_likelihood"], abs=1e-7)
 
 
-def test_a_finer_grid_is_much_closer():
-    """Fourth order: half the spacing, a sixteenth of the error."""
-    _, observations = simulate(LINE, 10, np.random.default_rng(2))
-    means, _, _ = kalman(LINE, observations)
-    coarse, fine = (np.abs(GridFilter(LINE, -12, 12, n).run(observations).means - means).max() for n in (151, 301))
-    assert fine < coarse / 10
-
-
 def walking(initial, transition_mean, noise):
     """A model on a line of which nothing is observed."""
     return SimpleNamespace(

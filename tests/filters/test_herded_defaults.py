@@ -7,7 +7,7 @@ import pytest
 import herdfilter as hf
 from herdfilter.study.scenario import load_scenario
 
-DETERMINISTIC = ["augmented-kh", "augmented-chg"]
+DETERMINISTIC = ["augmented-kh", "augmented-chg", "herded-kh", "herded-chg"]
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +24,7 @@ def errors():
     return table.pivot_table(index="run", columns="filter", values="reference_error")
 
 
-def test_state_and_noise_together_beat_bootstrap_on_two_modes(errors):
-    """The median error is about 0.55 of bootstrap's."""
+def test_herded_points_beat_bootstrap_on_two_modes(errors):
     error = errors.median()
     assert (error[DETERMINISTIC] < 0.75 * error["bootstrap"]).all()
 

@@ -9,7 +9,6 @@ from helpers import kalman, linear, of_inner_noise, refuses
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
-from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.filters.kalman.gaussian import definite
 from herdfilter.models.contract import VectorFunction, central_differences
 
@@ -344,14 +343,6 @@ test_bad_arguments_are_named = refuses(
     (lambda: hf.EnsembleKalmanFilter(turning(), 1), "n_particles: expected an integer of at least 2, got 1"),
     (lambda: hf.EnsembleKalmanFilter(turning(), rng="dice"), "rng: expected a numpy Generator"),
 )  # fmt: skip
-
-
-def test_the_catalogue_knows_them():
-    model = linear()
-    _, observations = hf.simulate(model, 20, rng=15)
-    for name, build in resolve_filters(["ekf", "ukf", "ckf", "s2kf", "enkf"]).items():
-        means = build(model, 30, np.random.default_rng(1)).run(observations).means
-        np.testing.assert_allclose(means, kalman(model, observations)[0], atol=1.0 if name == "enkf" else 1e-8)
 
 
 def test_the_predicted_observation_is_that_of_the_gain(gaussian):

@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 import pytest
-from helpers import plane, refuses
+from helpers import assert_same, plane, refuses
 
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
@@ -63,8 +63,7 @@ def test_the_update_is_the_exact_gaussian_sum_where_the_observation_is_linear(ru
     seen = np.arange(3, len(A))
     exact = joint.conditional(seen, np.array(z)[kept])
     np.testing.assert_allclose(posterior.weights, exact.weights, rtol=1e-7)
-    np.testing.assert_allclose(posterior.means, exact.means, atol=1e-7)
-    np.testing.assert_allclose(posterior.covariances, exact.covariances, atol=1e-7)
+    assert_same(posterior, exact, "means", "covariances", atol=1e-7)
     assert log_evidence == pytest.approx(joint.marginal(seen).log_density(np.array(z)[None, kept])[0])
 
 

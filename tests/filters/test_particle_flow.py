@@ -194,22 +194,6 @@ def test_flow_takes_noise_inside_the_transition(local):
     np.testing.assert_allclose(inside.means, added.means, rtol=0, atol=1e-8)
 
 
-def test_what_the_model_lacks_is_named(unseen):
-    for make in EVERY.values():
-        with pytest.raises(TypeError, match=r"needs observation_mean and observation_covariance; .* has no"):
-            make(unseen)
-
-    class Simulated(Ranges):
-        transition_mean = property()
-
-        def sample_transition(self, x, rng, dt, control, step):
-            return x
-
-    for make, name in ((EVERY["edh"], "DaumHuangFilter"), (EVERY["ledh, weighted"], "FlowProposal")):
-        with pytest.raises(TypeError, match=f"{name} needs transition_mean"):
-            make(Simulated())
-
-
 @pytest.mark.parametrize(
     ("z", "changed", "error", "message"),
     [

@@ -1,7 +1,5 @@
 """Sequential quasi-Monte Carlo: its points, the Hilbert curve, and the filter against exact answers."""
 
-import warnings
-
 import numpy as np
 import pytest
 from helpers import LINE, Simulated, plane
@@ -166,14 +164,6 @@ def test_a_heading_at_the_seam_is_no_obstacle():
     off = wrap_angles(result.means - reference.means, (2,)) / sd
     assert np.sqrt((off**2).mean()) < 2 / np.sqrt(256)
     assert abs(off).max() < 0.5
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 100])
-def test_any_number_of_particles_will_do_without_a_warning(n):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        result = ParticleFilter(PLANE, n, SequentialQuasiMonteCarlo(), rng=0).run(case(PLANE, 3)[0])
-    assert np.isfinite(result.means).all()
 
 
 def test_a_transition_that_can_only_be_simulated_is_refused():

@@ -22,14 +22,6 @@ def test_balanced_noise_has_the_moments_of_a_standard_normal_and_any_run_of_it_i
     assert not np.array_equal(balanced_noise(n, dim, 0), balanced_noise(n, dim, 1))
 
 
-def test_ancestors_are_in_order_and_each_has_its_share_to_within_one():
-    rng = np.random.default_rng(1)
-    x, weights = rng.standard_normal((50, 1)), rng.dirichlet(np.full(50, 0.3))
-    chosen = ranked_members(x, weights, (), 200)
-    assert (np.diff(x[chosen, 0]) >= 0).all()
-    np.testing.assert_allclose(np.bincount(chosen, minlength=50), 200 * weights, atol=1)
-
-
 @pytest.mark.parametrize(("k", "dim"), [(1, 1), (1, 3), (2, 3), (3, 2)])
 def test_guidance_is_kalmans_update_of_the_noise(k, dim):
     """Of a linear observation y = c + H v + r, against the textbook's formulas."""
@@ -175,15 +167,6 @@ def test_bad_parameters_are_named():
             hf.ParticleFilter(hf.models.linear_chain(2), 10, proposal).run([[0.0, 0.0]])
     with pytest.raises(ValueError, match="model: expected at most 62 dimensions"):
         hf.ParticleFilter(hf.models.linear_chain(63), 10, hf.RankedProposal())
-
-
-def test_ancestors_are_the_same_from_either_end():
-    """The i-th stands in the middle of its step, at (i - 1/2) / n of the cumulative weights, so neither end is favoured."""
-    rng = np.random.default_rng(8)
-    x, weights = rng.standard_normal((80, 1)), rng.dirichlet(np.full(80, 0.5))
-    forth, back = (np.bincount(ranked_members(y, weights, (), 500), minlength=80) for y in (x, -x))
-    np.testing.assert_array_equal(forth, back)
-    np.testing.assert_array_equal(ranked_members(np.arange(5.0)[:, None], np.full(5, 0.2), (), 5), np.arange(5))
 
 
 def test_only_a_guided_proposal_looks_at_the_observation():

@@ -133,12 +133,6 @@ def test_equal_weights_return_each_particle_once(scheme):
         np.testing.assert_array_equal(counts, np.ones(n))
 
 
-@every_even_scheme
-def test_whole_numbers_of_copies_are_met_exactly(scheme):
-    counts = copies(scheme, np.array([0.5, 0.0, 0.25, 0.25]), np.random.default_rng(0))
-    np.testing.assert_array_equal(counts, [2, 0, 1, 1])
-
-
 class Constant:
     """A generator that always returns the same number."""
 
@@ -158,13 +152,6 @@ def test_a_particle_without_weight_has_no_copies_at_the_ends_of_the_unit_interva
     spread = np.random.default_rng(2).dirichlet(np.full(100_000, 0.01))  # most underflow
     spread[-1000:] = 0.0
     assert not copies(scheme, spread / spread.sum(), Constant(u))[spread == 0].any()
-
-
-@every_scheme
-def test_one_particle_of_weight_one_is_copied_n_times(scheme):
-    for n, i in ((1, 0), (5, 0), (5, 4), (8, 3)):
-        counts = copies(scheme, np.eye(n)[i], np.random.default_rng(3))
-        assert counts[i] == n
 
 
 @every_scheme

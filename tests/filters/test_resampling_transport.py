@@ -109,23 +109,16 @@ def test_coinciding_and_degenerate_particles_are_allowed():
     np.testing.assert_array_equal(transported(ETPF, np.full((1, 2), 3.0), np.ones(1)), np.full((1, 2), 3.0))
 
 
-@pytest.mark.parametrize(("n", "spread"), [(50, 5.0), (100, 30.0), (200, 30.0), (100, 300.0)])
-def test_weights_over_hundreds_of_decades_are_allowed(n, spread):
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize(
+    ("seed", "n", "spread"),
+    [(0, 50, 5.0), (0, 100, 30.0), (0, 200, 30.0), (0, 100, 300.0), *((s, 40, 30.0) for s in range(4))],
+)
+def test_weights_over_hundreds_of_decades_are_allowed(seed, n, spread):
+    rng = np.random.default_rng(seed)
     x, log_weights = rng.standard_normal((n, 4)), spread * rng.standard_normal(n)
     weights = np.exp(log_weights - log_weights.max())
     weights /= weights.sum()
     np.testing.assert_allclose(transported(ETPF, x, weights).mean(axis=0), weights @ x, rtol=0, atol=1e-13)
-
-
-def test_rounding_of_the_weights_does_not_make_the_programme_infeasible():
-    """The constraints are redundant; given in full, rounding makes one case in some hundred contradict itself."""
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        x, log_weights = rng.standard_normal((40, 2)), 30.0 * rng.standard_normal(40)
-        weights = np.exp(log_weights - log_weights.max())
-        weights /= weights.sum()
-        np.testing.assert_allclose(transported(ETPF, x, weights).mean(axis=0), weights @ x, atol=1e-12)
 
 
 def test_too_many_particles_are_refused_except_on_a_line():

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers import assert_same
 
 import herdfilter as hf
 
@@ -73,8 +74,7 @@ def test_without_clutter_and_misses_it_is_the_model_alone(name):
     z = np.random.default_rng(3).normal(size=(6, 2))
     alone = hf.make_filter(name, PLANE, 30, rng=5).run(z)
     scans = hf.make_filter(name, hf.models.WithClutter(PLANE, 1.0, 0.0), 30, rng=5).run(z[:, None])
-    np.testing.assert_array_equal(scans.means, alone.means)
-    np.testing.assert_array_equal(scans.covariances, alone.covariances)
+    assert_same(scans, alone, "means", "covariances")
     assert scans.log_likelihood == alone.log_likelihood
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import refuses
+from helpers import assert_same, refuses
 
 import herdfilter as hf
 
@@ -69,8 +69,7 @@ def test_a_sensor_does_what_the_models_own_functions_do(walk_class, promised):
         sensed.predict()
         own.update(z)
         sensed.update(z, sensor=seen)
-    np.testing.assert_array_equal(own.particles, sensed.particles)
-    np.testing.assert_array_equal(own.weights, sensed.weights)
+    assert_same(own, sensed, "particles", "weights")
     assert own.log_likelihood == sensed.log_likelihood
 
 

@@ -104,8 +104,7 @@ def test_angles_do_not_know_where_zero_is(name):
         results.append(hf.make_filter(name, model, 30).run((z + turn + np.pi) % (2 * np.pi) - np.pi))
     apart = (results[1].means - results[0].means - 2.0 + np.pi) % (2 * np.pi) - np.pi
     np.testing.assert_allclose(apart, 0, atol=1e-9)
-    np.testing.assert_allclose(results[0].mode_probabilities, results[1].mode_probabilities, atol=1e-9)
-    np.testing.assert_allclose(results[0].covariances, results[1].covariances, atol=1e-9)
+    assert_same(results[0], results[1], "mode_probabilities", "covariances", atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["imm", "mkf"])
@@ -124,27 +123,7 @@ def test_sensors_and_missing_observations(linear_modes, name):
             np.testing.assert_allclose(ours, theirs, rtol=1e-9)
         own.update(z)
         by_sensor.update(z, sensor=sensor)
-        np.testing.assert_allclose(own.mean, by_sensor.mean, rtol=1e-9)
-        np.testing.assert_allclose(own.mode_probabilities, by_sensor.mode_probabilities, rtol=1e-9)
-
-
-@pytest.mark.parametrize("name", ["imm", "mkf"])
-def test_hypotheses_are_combined_with_their_modes(linear_modes, name):
-    model = linear_modes(14)
-    filters = [hf.make_filter(name, model, 50) for _ in range(2)]
-    for kf, z in zip(filters, ([0.5], [-2.0]), strict=True):
-        kf.predict()
-        kf.update(z)
-    weights = np.array([0.25, 0.75])
-    one = filters[0].combine(filters, weights)
-    mean = 0.25 * filters[0].mean + 0.75 * filters[1].mean
-    apart = filters[0].mean - filters[1].mean
-    between = 0.25 * 0.75 * np.outer(apart, apart)
-    np.testing.assert_allclose(one.mean, mean)
-    np.testing.assert_allclose(one.covariance, 0.25 * filters[0].covariance + 0.75 * filters[1].covariance + between)
-    np.testing.assert_allclose(
-        one.mode_probabilities, weights @ [filters[0].mode_probabilities, filters[1].mode_probabilities]
-    )
+        assert_same(own, by_sensor, "mean", "mode_probabilities", rtol=1e-9)
 
 
 def test_a_scan_is_taken_up_by_interacting_models(linear_modes):
@@ -168,8 +147,7 @@ def test_histories_of_modes_and_associations_are_followed_together(linear_modes)
     assert both.log_likelihood == pytest.approx(alone.log_likelihood, abs=1e-12)
     far = hf.make_filter("mkf", hf.models.WithClutter(model, 0.9, 0.1), kept).run([[[1e3]], []])
     unseen = hf.make_filter("mkf", model, kept).run([None, None])
-    np.testing.assert_allclose(far.means, unseen.means, atol=1e-12)
-    np.testing.assert_allclose(far.mode_probabilities, unseen.mode_probabilities, atol=1e-12)
+    assert_same(far, unseen, "means", "mode_probabilities", atol=1e-12)
 
 
 def test_smoothers_of_one_gaussian_take_none_of_several(linear_modes):

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import assert_same
 
 import herdfilter as hf
 from herdfilter.filters.proposals import modes as of_modes
@@ -21,9 +22,7 @@ def test_one_mode_is_its_model_to_the_last_bit(linear_modes, name, wrap):
     z = Z if wrap(alone) is alone else [[[0.3], [2.0]], None, [[1.1]], []]
     filters = [hf.make_filter(name, wrap(model), 20, rng=1) for model in (alone, hf.models.JumpMarkov([alone], [[1]]))]
     a, b = (one.run(z, keep_particles=True) for one in filters)
-    np.testing.assert_array_equal(a.particles, b.particles)
-    np.testing.assert_array_equal(a.weights, b.weights)
-    np.testing.assert_array_equal(a.log_likelihoods, b.log_likelihoods)
+    assert_same(a, b, "particles", "weights", "log_likelihoods")
     np.testing.assert_array_equal(filters[1].mode_probabilities, [1.0])
 
 
@@ -102,8 +101,7 @@ def test_fewer_particles_than_modes_keep_the_whole_mass(linear_modes):
 @pytest.mark.parametrize("name", ["auto", "ranked"])
 def test_no_random_number_is_in_herded_modes(linear_modes, name):
     runs = [hf.make_filter(name, linear_modes(6), 20, rng=seed).run(Z) for seed in (0, 1)]
-    np.testing.assert_array_equal(runs[0].means, runs[1].means)
-    np.testing.assert_array_equal(runs[0].mode_probabilities, runs[1].mode_probabilities)
+    assert_same(runs[0], runs[1], "means", "mode_probabilities")
 
 
 @pytest.mark.parametrize("name", ["bootstrap", "auto"])
@@ -119,8 +117,7 @@ def test_a_sensor_serves_all_modes(linear_modes, name):
         np.testing.assert_allclose(by_sensor.predicted_observation(sensor)[0], expected[0])
         own.update(z)
         by_sensor.update(z, sensor=sensor)
-        np.testing.assert_allclose(own.mean, by_sensor.mean, rtol=1e-9)
-        np.testing.assert_allclose(own.mode_probabilities, by_sensor.mode_probabilities, rtol=1e-9)
+        assert_same(own, by_sensor, "mean", "mode_probabilities", rtol=1e-9)
 
 
 def test_a_sure_detection_is_an_observation(linear_modes):
