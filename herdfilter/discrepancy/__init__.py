@@ -1,4 +1,7 @@
-"""Distances between points and a mixture, and the weights that minimise them; one measure in each file."""
+"""Distances between points and a mixture, and the weights that minimise them; one measure in each file.
+
+They raise a ValueError if dimensions or shapes do not fit together, and a TypeError if points or mixture are something else.
+"""
 
 from herdfilter.discrepancy.energy import energy_distance, expected_energy_distance
 from herdfilter.discrepancy.herding_error import herding_error, normalised_l2

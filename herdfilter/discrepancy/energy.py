@@ -41,8 +41,11 @@ def energy_distance(points: Points, mixture: GaussianMixture | Points) -> float:
     """
     check_pair(points, mixture, samples=True)
     if isinstance(mixture, Points):
-        own = _mean_distance(points) + _mean_distance(mixture)
-        return float(max(2 * _cross_distance(points, mixture) - own, 0.0))
+        rows, cross = max(1, PAIRS_AT_ONCE // len(mixture)), 0.0
+        for start in range(0, len(points), rows):
+            part = slice(start, start + rows)
+            cross += float(points.weights[part] @ scipy.spatial.distance.cdist(points.x[part], mixture.x) @ mixture.weights)
+        return float(max(2 * cross - (_mean_distance(points) + _mean_distance(mixture)), 0.0))
     x, means, cov = points.x, mixture.means, mixture.distinct_covariances
     if mixture.shared:  # in the principal axes of the one covariance
         values, axes = np.linalg.eigh(cov[0])
@@ -88,17 +91,6 @@ def _component_distance(weights: Array, means: Array, covariances: Array) -> flo
     return total
 
 
-def _cross_distance(first: Points, second: Points) -> float:
-    """Return the weighted sum of the distances between the points of two sets."""
-    rows = max(1, PAIRS_AT_ONCE // len(second))
-    total = 0.0
-    for start in range(0, len(first), rows):
-        part = slice(start, start + rows)
-        distances = scipy.spatial.distance.cdist(first.x[part], second.x)
-        total += float(first.weights[part] @ distances @ second.weights)
-    return total
-
-
 def _mean_distance(points: Points) -> float:
     """Return the weighted sum of the distances of all ordered pairs of points."""
     x, w = points.x, points.weights
@@ -118,8 +110,16 @@ def expected_norms(means: Array, covariances: Array) -> Array:
     Means (n, d), covariances (n, d, d), or (1, d, d) if all have the same; the result is (n,).
     """
     if means.shape[1] == 1:
-        return _folded_normal(means[:, 0], np.sqrt(covariances[:, 0, 0]))
-    values, squared = _principal(means, covariances)
+        mean, sd = means[:, 0], np.sqrt(covariances[:, 0, 0])
+        z = np.divide(mean, sd, out=np.zeros(len(mean)), where=sd > 0)
+        spread = np.sqrt(2 / np.pi) * sd * np.exp(-0.5 * z * z)  # the folded normal distribution
+        return spread + np.where(sd > 0, mean * scipy.special.erf(z / np.sqrt(2)), np.abs(mean))
+    if (covariances * (1 - np.eye(means.shape[1]))).any():
+        values, vectors = np.linalg.eigh(covariances)
+        values = np.maximum(values, 0.0)
+        squared = (means @ vectors[0] if len(vectors) == 1 else (means[:, None, :] @ vectors)[:, 0, :]) ** 2
+    else:
+        values, squared = np.diagonal(covariances, axis1=1, axis2=2), means**2
     moment = squared.sum(1) + values.sum(1)
     result = np.zeros(len(means))
     if len(values) == 1:
@@ -137,22 +137,6 @@ def expected_norms(means: Array, covariances: Array) -> Array:
         if rows.size:
             result[rows] = _own_values(squared[rows], values[rows], moment[rows])
     return result
-
-
-def _folded_normal(mean: Array, sd: Array) -> Array:
-    """Return ``E|Z|`` in one dimension."""
-    z = np.divide(mean, sd, out=np.zeros(len(mean)), where=sd > 0)
-    spread = np.sqrt(2 / np.pi) * sd * np.exp(-0.5 * z * z)
-    return spread + np.where(sd > 0, mean * scipy.special.erf(z / np.sqrt(2)), np.abs(mean))
-
-
-def _principal(means: Array, covariances: Array) -> tuple[Array, Array]:
-    """Return the eigenvalues of the covariances, and the squared components of the means along their eigenvectors."""
-    if not (covariances * (1 - np.eye(means.shape[1]))).any():
-        return np.diagonal(covariances, axis1=1, axis2=2), means**2
-    values, vectors = np.linalg.eigh(covariances)
-    along = means @ vectors[0] if len(vectors) == 1 else (means[:, None, :] @ vectors)[:, 0, :]
-    return np.maximum(values, 0.0), along**2
 
 
 def _same_values(squared: Array, values: Array, moment: Array) -> Array:

@@ -32,7 +32,7 @@ def optimal_weights(
     constraint: Literal["simplex", "sum", "none"] = "simplex",
     kernel: Kernel | None = None,
 ) -> Array:
-    """Return the weights of given points that minimise their herding error ``w' K w - 2 z' w + E[k(X, X')]``.
+    """Return the weights (n,) of given points that minimise their herding error ``w' K w - 2 z' w + E[k(X, X')]``.
 
     K is the Gram matrix of the points under the kernel, Gaussian by default, and z holds the kernel's expectations at them.
     Without a constraint these are the weights ``K^-1 z`` of Bayesian quadrature (O'Hagan 1991; Huszar and Duvenaud 2012).
@@ -44,21 +44,12 @@ def optimal_weights(
     mixture : GaussianMixture
         The target.
     kernel_covariance : array_like, shape (d, d)
-        Covariance of the kernel.
+        Covariance of the kernel, positive definite.
     constraint : {"simplex", "sum", "none"}
         ``"simplex"``: non-negative weights that sum to 1. ``"sum"``: signed weights that sum to 1. ``"none"``: signed
         weights with any sum.
     kernel : Kernel, optional
         See `herdfilter.kernels`.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, the kernel covariance is singular or the constraint is unknown.
 
     Notes
     -----
@@ -94,11 +85,6 @@ def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
     """Return the non-negative weights of sum 1 that minimise ``w' gram w - 2 z' w``.
 
     The matrix (n, n) is symmetric and positive semi-definite, or that of a kernel that falls from 0, such as -r; z is (n,).
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, or numbers are not finite.
 
     Examples
     --------

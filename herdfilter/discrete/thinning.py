@@ -42,7 +42,7 @@ def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Seque
     Parameters
     ----------
     x : array_like, shape (n, d) or (n,)
-        The sample.
+        The sample, finite.
     m : int
         Number of members, at most n.
     weights : array_like, shape (n,), optional
@@ -56,11 +56,6 @@ def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Seque
         Indices in ascending order, for ``x[indices]`` and arrays that belong to the sample. Without `weights` all differ;
         with them, point i may come up ``ceil(m weights[i])`` times.
 
-    Raises
-    ------
-    ValueError
-        If `m` exceeds n, a number is not finite, or another argument is not as described.
-
     Examples
     --------
     >>> import numpy as np
@@ -68,7 +63,11 @@ def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Seque
     >>> hf.thin(np.arange(9.0), 3).tolist()
     [1, 4, 7]
     """
-    points = _as_sample(x)
+    sample = as_numbers("x", x, (None, None))
+    if sample.ndim == 3:
+        raise ValueError(f"x: expected shape (n, d), got {sample.shape}; x.reshape(-1, {sample.shape[2]}) joins chains")
+    points = as_particles("x", sample[:, None] if sample.ndim == 1 else sample)
+    points = as_array("x", points, (None, None), largest=LARGEST)
     n, d = points.shape
     m, angles = check_count("m", m), sorted({*as_dims("circular", circular, d)})
     if m > n:
@@ -82,15 +81,6 @@ def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Seque
     inverse = weights is None and 2 * m > n
     chosen = _members(z, n - m if inverse else m, w)
     return np.sort(present[order[np.setdiff1d(np.arange(n), chosen) if inverse else chosen]])
-
-
-def _as_sample(x: ArrayLike) -> Array:
-    """Return a sample as an array (n, d), a vector as one dimension."""
-    array = as_numbers("x", x, (None, None))
-    if array.ndim == 3:
-        raise ValueError(f"x: expected shape (n, d), got {array.shape}; x.reshape(-1, {array.shape[2]}) joins chains")
-    array = as_particles("x", array[:, None] if array.ndim == 1 else array)
-    return as_array("x", array, (None, None), largest=LARGEST)
 
 
 def _metric(x: Array, w: Array, circular: list[int]) -> Array:

@@ -49,7 +49,8 @@ def simulate(
 ) -> tuple[Array, Any]:
     """Simulate a trajectory and its observations at `steps` steps, `dt` apart.
 
-    A model with a function ``control(step)`` moves with these inputs; give them to the filter, too.
+    A model with a function ``control(step)`` moves with these inputs; give them to the filter, too. TypeError if the model
+    lacks a function that simulation needs.
 
     Parameters
     ----------
@@ -70,11 +71,6 @@ def simulate(
     -------
     truth, observations : ndarray, shapes (steps, d) and (steps, k)
         At steps 1 to `steps`; scans are a list of arrays (k, m).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the model lacks a function that simulation needs, or an argument is not as above.
 
     Examples
     --------
@@ -103,24 +99,8 @@ def simulate(
 def sample_modes(model: Model, steps: int, rng: np.random.Generator | int) -> NDArray[np.int64]:
     """Draw the mode of a model at each of steps 0 to `steps`.
 
-    Parameters
-    ----------
-    model : object
-        A model with modes, such as `JumpMarkov`.
-    steps : int
-        Number of steps after step 0, at least 1.
-    rng : numpy.random.Generator or int
-        Source of the random draws, or a seed.
-
-    Returns
-    -------
-    ndarray of int, shape (steps + 1,)
-        Indices of ``model.models``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the model has no modes, or `steps` is not a positive integer.
+    They are indices of ``model.models``, shape (steps + 1,), drawn with a generator or a seed `rng`. TypeError if the model
+    has no modes.
 
     Examples
     --------

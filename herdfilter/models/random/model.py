@@ -144,12 +144,7 @@ class RandomModel:
 
 
 def random_model(seed: int) -> RandomModel:
-    """Draw a state-space model from a stated distribution; see `RandomModel` for the distribution and the attributes.
-
-    Parameters
-    ----------
-    seed : int
-        Not negative: below 10,000 to tune on, from 1,000,000 on for claims.
+    """Draw a state-space model from a stated distribution; `RandomModel` says which, and which seeds are for what.
 
     Examples
     --------
