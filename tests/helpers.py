@@ -83,6 +83,15 @@ def refuses(call, *cases, error=ValueError, words="{}"):
     return test
 
 
+def assert_jacobian(jacobian, function, x, scale):
+    """Compare a Jacobian with central differences, in the scale of each dimension of the state."""
+    numeric = np.empty_like(np.asarray(jacobian(x)))
+    for i, step in enumerate(1e-4 * np.diag(scale)):
+        numeric[:, :, i] = (function(x + step) - function(x - step)) / (2 * step[i])
+    scaled = np.abs(numeric * scale).max(axis=(0, 2), keepdims=True)
+    np.testing.assert_allclose(jacobian(x) * scale / scaled, numeric * scale / scaled, atol=2e-6)
+
+
 def compass(heading=0.0, rate=0.2):
     """A heading that turns, observed with noise; beside it a coordinate on the line."""
     Q, R, P0 = [[0.1, 0.01], [0.01, 0.02]], np.diag([0.5, 0.05]), np.diag([1.0, 0.3])

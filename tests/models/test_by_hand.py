@@ -1,0 +1,117 @@
+"""Motions, observations and noise of the models, worked out by hand or from the formulas of their sources."""
+
+import numpy as np
+import pytest
+
+from herdfilter.models import (
+    UNGM,
+    BallisticReentry,
+    BearingsOnly,
+    BearingsTracking,
+    CirclingRange,
+    ConstantVelocity,
+    CoordinatedTurn,
+    LandmarkLocalisation,
+    LinearGaussian,
+    Lorenz63,
+    Lorenz96,
+    RadarTracking,
+    RangeOnly,
+)
+
+PI, I2 = np.pi, np.eye(2)
+ROBOT, BEACONS = (
+    LandmarkLocalisation(),
+    RangeOnly([[0.0, 0.0], [30.0, 0.0], [0.0, 40.0]], position_noise=0.2, heading_noise=0.03),
+)
+SHEAR = LinearGaussian([[1.0, 1.0], [0.0, 1.0]], I2, I2, I2, [0.0, 1.0], I2)
+X, Y, H, V, W, T = 1.0, -2.0, 0.7, 1.5, 0.4, 0.8  # Thrun, Burgard and Fox, eq. 5.9
+ARC = [X - V / W * np.sin(H) + V / W * np.sin(H + W * T), Y + V / W * np.cos(H) - V / W * np.cos(H + W * T), H + W * T]
+BOX = np.sqrt(8 / 3 * 27)
+
+
+@pytest.mark.parametrize(
+    ("model", "x", "dt", "control", "expected"),
+    [
+        (UNGM(), [0.0], 1.0, None, [8 * np.cos(3.6)]),
+        (UNGM(), [1.0], 1.0, None, [0.5 + 12.5 + 8 * np.cos(3.6)]),
+        (UNGM(), [-2.0], 1.0, None, [-1.0 - 10.0 + 8 * np.cos(3.6)]),
+        (SHEAR, [1.0, 2.0], 1.0, None, [3.0, 2.0]),
+        (CirclingRange(turn=PI / 2, damping=0.5), [2.0, 0.0], 1.0, None, [0.0, 1.0]),
+        (BearingsOnly(), [-0.05, 0.001, 0.7, -0.055], 1.0, None, [-0.049, 0.001, 0.645, -0.055]),
+        (Lorenz63(), [BOX, BOX, 27.0], 1.0, None, [BOX, BOX, 27.0]),
+        (Lorenz96(dim=6), np.full(6, 8.0), 0.5, None, np.full(6, 8.0)),
+        (CoordinatedTurn(), [5.0, 3.0, 7.0, -4.0, 0.0], 2.0, None, [11.0, 3.0, -1.0, -4.0, 0.0]),
+        (ROBOT, [X, Y, H], T, [V, W], ARC),
+        (ROBOT, [1, 2, PI / 2], 2.0, [3.0, 0.0], [1, 8, PI / 2]),
+        (ROBOT, [1, 2, PI / 2], 2.0, [3.0, 1e-11], [1, 8, PI / 2]),
+        (ROBOT, [0, 0, 0], 2 * PI, [2.0, 0.5], [0, 8, PI]),
+        (BEACONS, [1, 2, PI / 2], 1.0, [3.0, 0.5, 0.1], [0.5, 5.0, PI / 2 + 0.1]),
+        (BEACONS, [1, 2, PI], 1.0, [3.0, 0.5, -0.1], [-2.0, 1.5, PI - 0.1]),
+    ],
+)
+def test_a_step_without_noise(model, x, dt, control, expected):
+    moved = model.transition_mean(np.array([x], dtype=float), dt, control, 3)
+    np.testing.assert_allclose(moved, [expected], rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("model", "x", "expected"),
+    [
+        (UNGM(), [10.0], [5.0]),
+        (BearingsTracking(sensors=[[0, 0], [1, 1]]), [1.0, 0.0, 0.0, 0.0], [0, -PI / 2]),
+        (BearingsTracking(sensors=[[0, 0], [1, 1]]), [0.0, 1.0, 5.0, 5.0], [PI / 2, PI]),
+        (RadarTracking(radar=[0, 0, 0]), [3, 4, 0, 0, 0, 0], [5, np.arctan2(4, 3), 0]),
+        (RadarTracking(radar=[0, 0, 0]), [0, 2, 2, 0, 0, 0], [np.sqrt(8), PI / 2, PI / 4]),
+        (RadarTracking(radar=[-6, 0, 1]), [-7, 0, 0, 0, 0, 0], [np.sqrt(2), PI, -PI / 4]),
+        (LandmarkLocalisation([[3.0, 4.0]]), [0, 0, PI / 2], [5.0, np.arctan2(4, 3) - PI / 2]),
+        (LandmarkLocalisation([[-5.0, 0.0]]), [0, 0, PI / 2], [5.0, PI / 2]),
+        (LandmarkLocalisation([[-5.0, 0.0]]), [0, 0, -3.0], [5.0, 3 - PI]),
+        (Lorenz96(dim=5, observed_every=1), np.arange(5.0), [0, 1, 2, 3, 4]),
+        (Lorenz96(dim=5, observed_every=2), np.arange(5.0), [0, 2, 4]),
+        (Lorenz96(dim=5, observed_every=5), np.arange(5.0), [0]),
+    ],
+)
+def test_an_observation_without_noise(model, x, expected):
+    seen = model.observation_mean(np.array([x], dtype=float), 1)
+    np.testing.assert_allclose(seen, [expected], atol=1e-14)
+    assert np.shape(model.observation_covariance(1)) == (len(expected),) * 2
+
+
+KNOWN = ConstantVelocity(0.3, 2.0, np.zeros(2), I2)
+
+
+@pytest.mark.parametrize(
+    ("model", "dt", "expected"),
+    [
+        (Lorenz63(noise_rate=0.4), 0.25, 0.1 * np.eye(3)),
+        (KNOWN, 5.0, 0.3 * np.array([[125 / 3, 25 / 2], [25 / 2, 5]])),
+        (BEACONS, 4.0, np.diag([0.16, 0.16, 0.0036])),
+        (BallisticReentry(), 0.1, np.diag([0, 0, 2.4064e-5, 2.4064e-5, 1e-6])),
+    ],
+)
+def test_noise_grows_with_time(model, dt, expected):
+    np.testing.assert_allclose(model.transition_covariance(dt, 1), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("model", "dt", "noise", "expected"),
+    [
+        (BearingsOnly(), 1.0, [2.0, -3.0], [0.001, 0.002, -0.0015, -0.003]),  # Gordon, Salmond and Smith: Gamma w
+        (BallisticReentry(), 0.1, [1.0, -2.0, 3.0], [0, 0, np.sqrt(2.4064e-5), -2 * np.sqrt(2.4064e-5), 0.003]),
+    ],
+)
+def test_standard_normals_become_noise(model, dt, noise, expected):
+    x = model.initial.mean[None]
+    moved = model.transition(x, np.array([noise]), dt, None, 1) - model.transition_mean(x, dt, None, 1)
+    np.testing.assert_allclose(moved, [expected], atol=1e-11)
+
+
+def test_the_coordinated_turns_defaults_are_the_papers():
+    model = CoordinatedTurn()
+    Q = model.transition_covariance(1.0, 1)
+    np.testing.assert_allclose(Q[:2, :2], 0.1 * np.array([[1 / 3, 1 / 2], [1 / 2, 1]]))
+    np.testing.assert_array_equal(Q[:2, :2], Q[2:4, 2:4])
+    assert Q[4, 4] == 1.75e-4
+    np.testing.assert_allclose(model.observation_covariance(1), np.diag([100.0, 10e-6]))
+    assert np.rad2deg(model.initial.mean[4]) == pytest.approx(-3.0)

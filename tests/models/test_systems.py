@@ -1,0 +1,108 @@
+"""Models of one state, linear ones, Lorenz systems and the uniform box: what marks each."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import herdfilter as hf
+from herdfilter.filters import GridFilter
+from herdfilter.models import (
+    DoubleWell,
+    Lorenz96,
+    StochasticVolatility,
+    UniformBox,
+    linear_chain,
+)
+
+
+def test_likelihood_is_the_density_of_a_return():
+    x, model = np.linspace(-6, 4, 21)[:, None], StochasticVolatility()
+    for y in (-3.0, 0.0, 0.2):
+        expected = stats.norm(0, np.exp(x[:, 0] / 2)).logpdf(y)
+        np.testing.assert_allclose(model.log_likelihood([y], x, 1), expected, rtol=1e-12)
+
+
+def test_the_prior_of_volatility_is_stationary():
+    model = StochasticVolatility(mu=0.4, rho=-0.8, sigma=0.5)
+    variance = model.rho**2 * model.initial.covariance + model.transition_covariance(1.0, 1)
+    np.testing.assert_allclose(variance, model.initial.covariance, rtol=1e-13)
+    np.testing.assert_allclose(model.transition_mean(model.initial.mean[None], 1.0, None, 1), [[0.4]])
+
+
+def test_returns_have_the_variance_and_tails_of_the_model():
+    """E[y^2] = exp(mu + v / 2), and the kurtosis is 3 exp(v), with v the variance of the state."""
+    model, n = StochasticVolatility(), 400_000
+    rng = np.random.default_rng(3)
+    y = model.sample_observation(model.initial.sample(n, rng), rng, 1)
+    v = model.initial.covariance[0, 0]
+    assert y.shape == (n, 1)
+    squares, fourths = y**2, y**4
+    assert abs(squares.mean() - np.exp(model.mu + v / 2)) < 4.5 * squares.std() / np.sqrt(n)
+    expected = 3 * np.exp(2 * model.mu + 2 * v)
+    assert abs(fourths.mean() - expected) < 4.5 * fourths.std() / np.sqrt(n)
+
+
+def test_filters_agree_with_the_exact_posterior_of_volatility():
+    model = StochasticVolatility()
+    _, z = hf.simulate(model, 60, 5)
+    exact = GridFilter(model, -8.0, 6.0, 801).run(z)
+    for proposal in (hf.BootstrapProposal(), hf.HerdedProposal(hf.KernelHerding())):
+        result = hf.ParticleFilter(model, n_particles=400, proposal=proposal, rng=1).run(z)
+        assert np.abs(result.means - exact.means).max() < 0.15
+        assert abs(result.log_likelihood - exact.log_likelihood) < 0.5
+
+
+def test_kalman_filters_refuse_stochastic_volatility():
+    """The mean of a return is zero whatever the state: they would learn nothing."""
+    for kind in (hf.UnscentedKalmanFilter, hf.ExtendedKalmanFilter):
+        with pytest.raises(TypeError, match="needs observation_mean and observation_covariance"):
+            kind(StochasticVolatility())
+
+
+def test_only_every_tenth_step_of_a_double_well_is_observed():
+    _, z = hf.simulate(DoubleWell(), 80, 0, dt=0.2)
+    np.testing.assert_array_equal(np.flatnonzero(~np.isnan(z[:, 0])) + 1, np.arange(10, 81, 10))
+
+
+def test_neither_well_is_preferred_until_the_first_observation():
+    """By symmetry the mean stays 0, and the spread that of two wells."""
+    model = DoubleWell()
+    exact = hf.GridFilter(model, -5.0, 5.0, 401).run([[np.nan]] * 9 + [[1.5]], dt=0.2)
+    assert np.abs(exact.means[:9]).max() < 1e-9
+    assert exact.covariances[8, 0, 0] > 0.7
+    assert exact.means[9, 0] > 0.5
+
+
+def test_chain_couples_neighbours():
+    model = linear_chain(3)
+    a = 0.42
+    np.testing.assert_allclose(model.F, [[a, a**2, a**3], [a**2, a, a**2], [a**3, a**2, a]])
+    assert (np.abs(np.linalg.eigvals(linear_chain(6).F)) < 1).all()  # the states stay bounded
+
+
+def test_lorenz96_starts_on_the_attractor():
+    """Its energy is bounded by that of the forced fixed point, and it is chaotic: no longer nearly uniform."""
+    mean = Lorenz96().initial_mean
+    assert mean.std() > 2
+    assert np.abs(mean).max() < 15
+
+
+def test_density_of_a_box_is_flat_inside_and_integrates_to_one():
+    box = UniformBox([0.0, -1.0], [2.0, 3.0])
+    grid = np.stack(np.meshgrid(np.arange(-0.95, 4, 0.1), np.arange(-1.95, 4, 0.1)), axis=-1).reshape(-1, 2)
+    density = np.exp(box.log_density(grid))
+    assert density.sum() * 0.01 == pytest.approx(1.0)
+    np.testing.assert_allclose(np.unique(density), [0.0, 1 / 8], rtol=1e-12)
+
+
+def test_draws_fill_the_box_evenly():
+    box = UniformBox([0.0, -1.0], [2.0, 3.0])
+    x = box.sample(40_000, np.random.default_rng(0))
+    counts, *_ = np.histogram2d(x[:, 0], x[:, 1], bins=(4, 4), range=((0, 2), (-1, 3)))
+    assert counts.sum() == 40_000
+    assert np.abs(counts - 2500).max() < 5 * np.sqrt(2500)
+
+
+def test_draws_repeat_with_their_seed():
+    box = UniformBox([0.0], [1.0])
+    np.testing.assert_array_equal(box.sample(5, 7), box.sample(5, 7))
