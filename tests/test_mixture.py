@@ -38,7 +38,6 @@ def mixtures(draw, min_dim=1, max_dim=4, max_components=5):
 
 
 def reference_log_density(mixture, x):
-    """The definition, component by component, by scipy."""
     terms = [
         np.log(w) + np.atleast_1d(multivariate_normal(m, c).logpdf(x))
         for w, m, c in zip(mixture.weights, mixture.means, mixture.covariances, strict=True)
@@ -48,7 +47,6 @@ def reference_log_density(mixture, x):
 
 
 def assert_same(a, b):
-    """Two mixtures with the same components in the same order."""
     np.testing.assert_allclose(a.weights, b.weights, rtol=1e-10, atol=1e-300)
     np.testing.assert_allclose(a.means, b.means, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(a.covariances, b.covariances, rtol=1e-10, atol=1e-10)
@@ -130,7 +128,6 @@ def test_moments_are_those_of_a_large_sample(shared):
 
 
 def test_samples_follow_the_density():
-    """Kolmogorov-Smirnov along an oblique direction, along which the mixture is again a mixture."""
     mixture, direction = random_mixture(np.random.default_rng(5), 3, 2), np.array([0.6, -0.8])
     from scipy.stats import kstest, norm
 
@@ -478,7 +475,6 @@ def test_rounding_is_not_asymmetry_or_indefiniteness():
 
 
 def test_log_sums_keep_what_weighs_and_what_is_no_number():
-    """Weights of zero at the highest term, a tiny weight there, no term at all, and NaN."""
     terms = np.array([[700.0, -800.0], [0.0, -50.0], [-np.inf, -np.inf], [np.nan, 0.0]])
     np.testing.assert_allclose(log_sums(terms, np.array([0.0, 1.0])), [-800.0, -50.0, -np.inf, np.nan])
     expected = [700 + np.log(1e-300), np.log(np.exp(-50.0) + 1e-300), -np.inf, np.nan]

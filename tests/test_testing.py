@@ -14,8 +14,6 @@ GOOD = hf.MappedSampling(hf.KernelHerding())
 
 
 class Sampler:
-    """A sampler made of a function of mixture, n and generator."""
-
     def __init__(self, function):
         self.function = function
 
@@ -82,8 +80,6 @@ def that_hands_out_the_mixture(mixture, n, rng):
 
 
 class KeepsWhatItHandsOut:
-    """Caches its points and returns the cached ones."""
-
     def __init__(self):
         self.cache = {}
 
@@ -107,8 +103,6 @@ def that_uses_up_random_numbers(mixture, n, rng):
 
 
 class Restless:
-    """Returns something else at every call."""
-
     calls = 0
 
     def sample(self, mixture, n, rng=None):
@@ -250,8 +244,6 @@ def test_a_broken_sampler_fails(check, function):
 
 
 def changed(weights=lambda m: m.weights, means=lambda m: m.means, covariances=lambda m: m.covariances):
-    """A sampler of another mixture."""
-
     def sample(mixture, n, take):
         other = hf.GaussianMixture(weights(mixture), means(mixture), covariances(mixture))
         return take(other, n)

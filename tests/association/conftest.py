@@ -17,13 +17,11 @@ def assignments(n_tracks, n_columns):
 
 
 def weights(ratios):
-    """Products of the ratios over the tracks, one for each assignment."""
     n_tracks, n_columns = ratios.shape
     return ratios[np.arange(n_tracks), assignments(n_tracks, n_columns)].prod(axis=1)
 
 
 def brute_force(ratios):
-    """Marginals and the total weight."""
     w = weights(ratios)
     marks = assignments(*ratios.shape)[:, :, None] == np.arange(ratios.shape[1])
     return np.einsum("a,atc->tc", w, marks) / w.sum(), w.sum()
@@ -39,7 +37,6 @@ def random_ratios(seed, n_tracks, n_measurements):
 
 @pytest.fixture(scope="session")
 def brute():
-    """Marginals by enumeration, and matrices to try them on."""
     return SimpleNamespace(
         marginals=lambda ratios: brute_force(ratios)[0],
         total=lambda ratios: brute_force(ratios)[1],

@@ -78,7 +78,6 @@ def test_clusters_that_are_too_large_may_have_another_method():
 
 
 def graph(seed, rows, columns, band):
-    """Rows that can have some of the columns near their own place, in any order."""
     rng = np.random.default_rng(seed)
     place = np.abs(np.arange(rows)[:, None] * columns / rows - np.arange(columns)) < band
     gated = place & (rng.random((rows, columns)) < 0.8)

@@ -10,7 +10,6 @@ PUBLISHED = {"key": "assignment", "first_visit": "argmax"}
 
 
 def distance(p, q):
-    """Mean total variation of the tracks' marginals."""
     return 0.5 * np.abs(p - q).sum(axis=1).mean()
 
 
@@ -112,7 +111,6 @@ def herded(ratios, n_sweeps, by_set, neglect, irrational):
 @pytest.mark.parametrize("size", [(2, 3), (4, 5), (7, 6)])
 @pytest.mark.parametrize("neglect", ["auto", 0.2, 0])
 def test_herding_is_that_of_the_rule_written_out(size, neglect):
-    """With the set of the others' measurements as key, and with their assignment, for few sweeps and for many keys."""
     ratios = np.random.default_rng(size[0]).exponential(size=size)
     for n_sweeps in (1, 7, 60, 400):
         bound = 3 / np.sqrt(n_sweeps) if neglect == "auto" else neglect

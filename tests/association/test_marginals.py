@@ -31,7 +31,6 @@ class TestEveryMethod:
         assert found.log_evidence == pytest.approx(np.log(3 * 5 * 2))
 
     def test_clusters_are_independent(self, method):
-        """The first cluster does not feel what stands beside it, be it before or after it in the matrix."""
         rng = np.random.default_rng(1)
         ratios = np.zeros((5, 6))
         ratios[:, 0] = 1

@@ -26,7 +26,6 @@ def covariance(rng, d):
 
 @st.composite
 def problems(draw, dims=(1, 2)):
-    """A mixture, weighted points and a kernel covariance."""
     d, components = draw(st.sampled_from(dims)), draw(st.integers(1, 3))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     shared = draw(st.booleans())
@@ -38,7 +37,6 @@ def problems(draw, dims=(1, 2)):
 
 
 def integral(function, d):
-    """Over the line or the plane; the function maps (n, d) to (n,)."""
     y = np.linspace(-BOUND, BOUND, 201)
     if d == 1:
         return trapezoid(function(y[:, None]), y)
@@ -114,7 +112,6 @@ def cdf(mixture, y):
 @few
 @given(problems(dims=(1,)))
 def test_energy_distance_on_the_line(problem):
-    """Twice the integral of the squared difference of distribution functions."""
     mixture, points, _ = problem
     order = np.argsort(points.x[:, 0])
     edges = [-BOUND, *points.x[order, 0], BOUND]

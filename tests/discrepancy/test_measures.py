@@ -31,7 +31,6 @@ def kernel_density(points, covariance):
 
 
 def moved(points, mixture, rotation, shift, scale=1.0):
-    """Both, carried by the same similarity."""
     A = scale * rotation
     return (
         Points(points.x @ A.T + shift, points.weights),

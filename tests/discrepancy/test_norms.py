@@ -12,7 +12,6 @@ ratios = pytest.mark.parametrize("ratio", [0.0, 1e-6, 0.3, 1.0, 3.0, 10.0, 30.0,
 
 
 def both_ways(mean, covariance):
-    """With one covariance for all, and with one each."""
     means = np.stack([mean, mean, 0.5 * mean])
     shared = expected_norms(means, covariance[None])
     own = expected_norms(means, np.stack([covariance] * 3))

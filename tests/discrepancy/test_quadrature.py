@@ -15,7 +15,6 @@ KERNEL = np.array([[0.8, 0.2], [0.2, 0.5]])
 
 
 def squared_error(w, x):
-    """Herding error, squared, up to the constant E k(X, X')."""
     return w @ kernel_matrix(x, KERNEL) @ w - 2 * w @ expected_kernel(MIXTURE, x, KERNEL)
 
 

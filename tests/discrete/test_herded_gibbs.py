@@ -12,7 +12,6 @@ from herdfilter.discrete import DictionaryFullError, HerdedGibbs, herding
 
 
 def total_variation(states, table, lengths):
-    """Distance of the empirical distribution of the first n states to the table, for every n."""
     flat = np.ravel_multi_index(states.T, table.shape)
     share = [np.bincount(flat[:n], minlength=table.size) / n for n in lengths]
     return np.array([0.5 * np.abs(s - table.ravel()).sum() for s in share])
@@ -38,7 +37,6 @@ AROUND = [[b if a == i else a for a, b in EDGES if i in (a, b)] for i in range(6
 
 @pytest.fixture(scope="module")
 def ising():
-    """Joint table of six spins on the grid."""
     rng = np.random.default_rng(0)
     spins = np.array(list(itertools.product([-1, 1], repeat=6)))
     energy = spins @ rng.normal(0, 0.3, 6)

@@ -11,7 +11,6 @@ from herdfilter.discrete.herding import herded_labels
 
 
 def excess(states, p):
-    """Counts of every state after t steps less t p, for every t."""
     return np.cumsum(np.eye(len(p))[states], axis=0) - np.arange(1, len(states) + 1)[:, None] * p
 
 
@@ -68,7 +67,6 @@ def test_indicator_features_are_the_default():
 
 
 def test_each_state_is_the_best_for_the_weights():
-    """Welling's recursion step by step, by its definition."""
     rng = np.random.default_rng(5)
     phi = rng.standard_normal((30, 4))
     moments = rng.dirichlet(np.ones(30)) @ phi

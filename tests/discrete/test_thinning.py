@@ -122,7 +122,6 @@ def test_one_outlier_does_not_hide_the_rest():
 
 
 def test_points_in_a_plane_and_in_one_place():
-    """Most have the same value in one dimension, all in another."""
     x = np.column_stack([samples(400, 2, 3)["normal"], np.full(400, 0.1)])
     x[:360, 1] = 0.1
     assert distance(x, hf.thin(x, 20)) < 0.25 * of_every(x, 20)

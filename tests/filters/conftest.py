@@ -143,7 +143,6 @@ turning = chosen(lambda p: p.turns)
 
 @pytest.fixture
 def proposal(promised):
-    """A fresh proposal of every kind."""
     return promised.make()
 
 
@@ -164,8 +163,6 @@ class Unseen:
 
 
 class Walk(Unseen):
-    """A random walk seen through Gaussian noise."""
-
     def observation_mean(self, x, step):
         return x
 
@@ -175,7 +172,6 @@ class Walk(Unseen):
 
 @pytest.fixture(scope="session")
 def registry():
-    """Name of every proposal -> its promises."""
     return PROPOSALS
 
 
@@ -191,5 +187,4 @@ def walk():
 
 @pytest.fixture
 def walk_class():
-    """To derive models from that lack or change something."""
     return Walk

@@ -30,7 +30,6 @@ def raised(walk_class):
 
 
 def after(make, model):
-    """A filter after the observations, with the seed of all."""
     pf = make(model, 12, np.random.default_rng(5))
     pf.run(Z)
     return pf
@@ -48,7 +47,6 @@ def test_weights_do_not_depend_on_a_constant(raised, name):
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_weights_do_not_depend_on_a_constant_beside_which_nothing_else_shows(raised, name):
-    """A likelihood that is flat where it does not vanish is the same beside any constant."""
     plain = after(FILTERS[name], raised(0.0, unit=1e3, window=2.0))
     for constant in (1e300, -1e300):
         other = after(FILTERS[name], raised(constant, unit=1e3, window=2.0))

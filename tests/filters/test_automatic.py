@@ -21,7 +21,6 @@ def weighted(x, weights=None):
 
 
 def ways(monkeypatch):
-    """The parts that the proposal has called on, in turn."""
     taken = []
 
     def noted(part, name, label):
@@ -219,7 +218,6 @@ def test_even_the_worst_run_on_landmarks_is_better_than_half_of_bootstraps():
 
 
 def edge(low, high, holds, times=40):
-    """The places between which `holds`, true at low and false at high, changes."""
     assert holds(low)
     assert not holds(high)
     for _ in range(times):

@@ -10,7 +10,6 @@ from herdfilter.models.simulation import simulate
 
 
 def test_it_converges_to_the_kalman_filter_where_bootstrap_struggles():
-    """Small transition noise and a sharp observation: the look ahead pays."""
     model = LinearGaussian([[1.0]], [[1.0]], [[0.01]], [[0.01]], [0.0], [[4.0]])
     _, z = simulate(model, 30, 5)
     exact, error = kalman(model, z)[0], {}

@@ -36,7 +36,6 @@ ONLINE = {
 
 @pytest.fixture(params=ONLINE.values(), ids=ONLINE)
 def online(request, walk):
-    """A filter of every kind at the initial state."""
     return request.param(walk)
 
 
@@ -257,7 +256,6 @@ def test_a_model_may_say_in_any_way_that_it_has_no_angles(walk, proposal):
 
 @pytest.mark.parametrize("z", [[1.0], None])
 def test_an_observation_of_the_initial_state_is_refused(online, z):
-    """Steps count from 1: there is no observation of step 0."""
     with pytest.raises(RuntimeError, match="update: the filter stands at the initial state, step 0; call predict first"):
         online.update(z)
     assert online.record is None

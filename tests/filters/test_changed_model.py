@@ -10,8 +10,6 @@ from herdfilter.mixture import GaussianMixture
 
 
 class Changeable:
-    """A walk whose parts are attributes."""
-
     dim = 1
     initial = GaussianMixture([1.0], [[0.5]], [[2.0]])
 
@@ -35,8 +33,6 @@ class Changeable:
 
 
 class Bent(Changeable):
-    """The same with noise that is not additive."""
-
     noise_dim = 1
     transition_mean = transition_covariance = property()
 

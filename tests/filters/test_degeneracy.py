@@ -15,7 +15,6 @@ from herdfilter.points import Points
 
 @pytest.fixture
 def window(walk):
-    """A model whose observation is impossible further than one unit away."""
     walk.log_likelihood = lambda z, x, step: np.where(np.abs(z[0] - x[:, 0]) < 1, 0.0, -np.inf)
     return walk
 

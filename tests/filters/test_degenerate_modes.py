@@ -52,7 +52,6 @@ class Plain:
 
 
 def changed(**changes):
-    """A model with some of its parts replaced."""
     return type("Changed", (Plain,), changes)()
 
 
@@ -81,8 +80,6 @@ def seeing(function):
 
 
 class Spread:
-    """An initial distribution that is no mixture."""
-
     def __init__(self, mean, covariance, value=0.0):
         self.mean, self.covariance, self.value = mean, covariance, value
 
@@ -95,7 +92,6 @@ def lacking(name):
 
 
 def late(matrix):
-    """Noise that goes wrong at the third step."""
     return changed(transition_covariance=lambda self, dt, step: matrix if step == 3 else 0.5 * np.eye(2))
 
 
@@ -260,12 +256,10 @@ def outcome(name, mode, n=8):
 
 
 def outcomes(mode):
-    """Filter -> outcome."""
     return {name: outcome(name, mode) for name in FILTERS}
 
 
 def only(expected):
-    """What the outcomes are if those of all filters are alike."""
     return dict.fromkeys(FILTERS, expected)
 
 

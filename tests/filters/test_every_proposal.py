@@ -69,7 +69,6 @@ def test_the_particles_given_are_left_as_they_are(proposal, particles):
 
 
 def test_particles_without_weight_may_lie_anywhere(proposal, particles):
-    """They have no part in what follows, or at least no weight in it."""
     particles.x[[3, 7]] = 1e6
     for moved, _ in list(results(proposal, particles))[1:]:
         mean = moved.normalised()[0].weights @ moved.x

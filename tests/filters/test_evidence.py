@@ -34,14 +34,12 @@ UNBIASED = {
 
 
 def series(model, steps, seed):
-    """Observations, the third of them missing."""
     z = hf.simulate(model, steps, rng=seed)[1]
     z[2] = np.nan
     return z
 
 
 def errors(model, z, n, runs, **options):
-    """Errors of the log-likelihood over filter seeds."""
     found = [hf.ParticleFilter(model, n, rng=seed, **options).run(z).log_likelihood for seed in range(runs)]
     return np.array(found) - kalman(model, z)[2].sum()
 
@@ -56,7 +54,6 @@ def test_the_estimate_of_the_evidence_is_unbiased(model, options):
 
 
 def test_the_logarithm_is_low_by_half_its_variance():
-    """As for every unbiased estimate that is close to log-normal."""
     error = errors(LINE, series(LINE, 10, 3), 60, 400)
     chance = error.std() / np.sqrt(len(error))
     assert error.mean() < -3 * chance

@@ -61,7 +61,6 @@ SIZES = np.array([20, 80, 320])
 
 
 def assert_falls(errors, rate):
-    """Each error falls with the number of particles at the stated power or faster."""
     slopes = [np.polyfit(np.log(SIZES), np.log(error), 1)[0] for error in np.transpose(errors)]
     assert max(slopes) < rate, slopes
 
@@ -137,7 +136,6 @@ DEFICIENT = LinearGaussian(F, [[1.0, 0.0]], np.diag([0.0, 0.2]), [[1.0]], [0.0, 
 
 
 def largest_error(proposal):
-    """Of the mean over six steps, in posterior standard deviations, with 100 particles."""
     z = simulate(DEFICIENT, 6, np.random.default_rng(3))[1]
     means, covariances, _ = kalman(DEFICIENT, z)
     offset = ParticleFilter(DEFICIENT, 100, proposal, rng=2).run(z).means - means
@@ -154,6 +152,5 @@ def test_noise_of_deficient_rank_is_refused_by_proposals_that_divide_by_its_dens
 
 
 def test_every_proposal_comes_close_to_the_kalman_filter(study, promised):
-    """Mean, covariance and evidence, in posterior standard deviations."""
     n, bound, runs = (100, 1.5, 6) if promised.deterministic else (300, 2.5, 8)
     assert (study.errors(n, promised.make, runs=runs) < bound * np.sqrt(study.model.dim / n)).all()

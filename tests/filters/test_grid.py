@@ -67,7 +67,6 @@ def test_ungm_reference_means_and_log_likelihoods_are_reproduced():
 
 
 def walking(initial, transition_mean, noise):
-    """A model on a line of which nothing is observed."""
     return SimpleNamespace(
         dim=1,
         initial=initial,
@@ -86,7 +85,6 @@ def test_control_and_time_step_reach_the_model():
 
 
 def test_flat_prior():
-    """A uniform prior spread by noise has the moments of the sum."""
     corner = 10 + 0.5 * 6 / 600  # the corners of the box lie halfway between grid points
     walk = walking(UniformBox([-3.0], [3.0]), lambda x, dt, control, step: x, 0.5)
     result = GridFilter(walk, -corner, corner, 2002).run([[0.0]])

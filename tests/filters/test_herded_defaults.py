@@ -37,6 +37,5 @@ def test_errors_of_the_automatic_proposal_are_those_of_the_better_of_its_two(err
 
 
 def test_its_random_counterpart_differs_in_its_points_alone(errors):
-    """It takes the same ways with random draws, and needs more of them for the same error."""
     error = errors.median()
     assert error["auto"] < 0.3 * error["auto-random"]

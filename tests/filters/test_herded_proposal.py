@@ -60,7 +60,6 @@ def test_a_mode_too_light_for_a_point_is_kept_by_the_defensive_share_and_lost_wi
 
 
 def constant_velocity(units=(1.0, 1.0), noise=(0.0, 0.2)):
-    """Position and velocity, in the given units."""
     D, inverse = np.diag(units), np.diag(1 / np.array(units))
     return LinearGaussian(
         F=D @ [[1.0, 1.0], [0.0, 0.9]] @ inverse,

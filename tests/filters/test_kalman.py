@@ -28,13 +28,11 @@ FLOWS = {
 
 @pytest.fixture(params=POINTS_OR_SLOPES.values(), ids=POINTS_OR_SLOPES)
 def gaussian(request):
-    """Makes each filter without random numbers."""
     return request.param
 
 
 @pytest.fixture(params=EVERY.values(), ids=EVERY)
 def every(request):
-    """Makes each filter."""
     return request.param
 
 
@@ -104,7 +102,6 @@ def turning(start=0.0, **changed):
 @pytest.mark.parametrize("rotation", [1.0, 2.5, np.pi, -2.0])
 @pytest.mark.parametrize("make", (EVERY | FLOWS).values(), ids=EVERY | FLOWS)
 def test_the_cut_of_the_circle_may_be_anywhere(make, rotation):
-    """Turned start and observations turn the estimates, and change nothing else."""
     rng = np.random.default_rng(7)
     observations = np.cumsum(rng.normal(0.3, 0.1, (40, 1)), axis=0)
     plain = make(turning()).run(wrap_angles(observations, (0,)))

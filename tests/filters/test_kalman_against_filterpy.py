@@ -64,7 +64,6 @@ def prepared(kf, model):
 
 
 def same_numbers(kf, ours, observations, model, predict, update):
-    """Feed both filters; compare means, covariances and log-likelihoods at every step."""
     for z in observations:
         predict(kf)
         ours.predict(model.dt)

@@ -96,7 +96,6 @@ def test_weights_are_exact_where_the_likelihood_is_not_gaussian(proposal):
 
 
 def gaps(model, proposal, n, runs):
-    """Root mean square distance to the Kalman filter's means, and the largest to its log-likelihood."""
     means, log_likelihoods = [], []
     for seed in range(runs):
         _, z = hf.simulate(model, 10, rng=seed)
@@ -141,7 +140,6 @@ DRIVEN = OneDriver(
     "model", [linear(), linear(Q=[[0.5, 0.0], [0.0, 0.0]]), DRIVEN], ids=["additive", "rank-deficient", "not additive"]
 )
 def test_mapped_points_of_state_and_noise_are_the_kalman_filter_where_the_model_is_linear(model):
-    """From few points on: their moments are those of the Gaussian, and the weights are equal."""
     means, log_likelihood = gaps(model, DETERMINISTIC["state and noise"](), 12, 3)
     assert means < 1e-6
     assert log_likelihood < 1e-6
@@ -162,7 +160,6 @@ def test_a_sharp_observation_is_met_with_few_particles(proposal):
 
 
 def test_guided_weights_do_not_depend_on_the_draw_where_the_observation_is_linear():
-    """The proposal is then the optimal one: the weight is the predicted density of the observation."""
     model, rng = linear(), np.random.default_rng(1)
     x, log_weights, z = rng.normal(size=(30, 2)), np.log(rng.dirichlet(np.ones(30))), np.array([0.7])
     S = (model.H @ model.Q @ model.H.T + model.R)[0, 0]

@@ -49,7 +49,6 @@ class Spreading:
         return self.R + a[:, :, None] * a[:, None]
 
     def expected(self, mean, covariance):
-        """Expected covariance of the noise over a Gaussian."""
         return self.R + self.slopes @ (np.outer(mean, mean) + covariance) @ self.slopes.T
 
 
@@ -79,7 +78,6 @@ class Counts:
 
 
 def best_linear(mean, P, H, R, z):
-    """The best linear estimate, its covariance, and the density of the observation as if it were Gaussian."""
     S = H @ P @ H.T + R
     gain, residual = P @ H.T @ np.linalg.inv(S), z - H @ mean
     log_density = -0.5 * (residual @ np.linalg.solve(S, residual) + np.linalg.slogdet(2 * np.pi * S)[1])
@@ -134,7 +132,6 @@ def test_the_ensemble_tends_to_the_best_linear_update():
 
 
 def test_the_predicted_observation_has_the_expected_noise():
-    """Of particles that is the mean over them, and of a Gaussian that over it."""
     model = Spreading()
     kalman = hf.UnscentedKalmanFilter(model)
     kalman.predict()
@@ -201,7 +198,6 @@ def test_every_proposal_that_looks_ahead_tends_to_the_posterior_of_counts(observ
 
 @pytest.mark.parametrize("name", KALMAN)
 def test_every_filter_without_weights_takes_counts(name):
-    """Its estimate is the posterior's but for a part of the posterior's sd."""
     result = KALMAN[name](Counts()).run(SEEN)
     errors = (result.means - EXACT.means) / np.sqrt(EXACT.covariances[:, :, 0])
     assert np.sqrt(np.mean(errors**2)) < 0.5

@@ -108,7 +108,6 @@ def test_times_stand_for_time_steps():
 
 @pytest.mark.parametrize("name", ["bootstrap", "herded-kh", "augmented-kh", "auxiliary", "ekf", "edh", "ledh"])
 def test_the_finite_part_of_an_observation_is_used(name):
-    """Where an entry is missing, the filter is that of a model which never had it."""
     F, Q, R = [[1.0, 0.5], [0.0, 0.9]], [[0.2, 0.0], [0.0, 0.3]], [[0.5, 0.2], [0.2, 0.4]]
     two = LinearGaussian(F, np.eye(2), Q, R, [0.0, 1.0], np.eye(2))
     one = LinearGaussian(F, [[1.0, 0.0]], Q, [[0.5]], [0.0, 1.0], np.eye(2))

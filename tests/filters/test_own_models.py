@@ -45,13 +45,10 @@ ADDITIVE = "transition_mean and transition_covariance"
 
 
 class Bare:
-    """A model without any transition."""
-
     dim, initial, log_likelihood = Squared.dim, Squared.initial, Squared.log_likelihood
 
 
 def without(name, base):
-    """A model like `base` that lacks a function."""
     methods = {k: getattr(base, k) for k in dir(base) if k != name and not k.startswith("__")}
     return type("Partial", (), methods)()
 

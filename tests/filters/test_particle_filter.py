@@ -102,8 +102,6 @@ def test_proposals_that_draw_from_the_whole_set_need_no_resampling(walk, make):
 
 
 class Watched:
-    """What a filter predicts of every observation."""
-
     def __init__(self):
         self.predictions = []
 
@@ -217,7 +215,6 @@ def test_time_step_and_control_default_to_one_and_none(walk, proposal):
 
 
 def test_variable_time_steps_act_like_their_sum(walk, proposal, promised):
-    """A walk for 3 and one for 1 without observation spread as one for 4."""
     for dts in ([4.0], [3.0, 1.0]):
         n = 150 if promised.deterministic else 2000
         pf = ParticleFilter(walk, n, copy.deepcopy(proposal), rng=15)
@@ -245,7 +242,6 @@ def test_deterministic_filters_do_not_depend_on_the_seed(walk, deterministic):
 
 
 def test_a_used_proposal_is_as_good_as_a_new_one(walk, deterministic):
-    """One proposal may serve many filters, as in a comparison over runs."""
     fresh = ParticleFilter(walk, 20, copy.deepcopy(deterministic), rng=0).run(OBSERVATIONS)
     ParticleFilter(walk, 33, deterministic, rng=0).run(OBSERVATIONS)
     ParticleFilter(walk, 20, deterministic, rng=0).run(OBSERVATIONS[::-1])

@@ -21,13 +21,11 @@ EVERY = {
 
 @pytest.fixture(params=EVERY.values(), ids=EVERY)
 def every(request):
-    """Makes each filter."""
     return request.param
 
 
 @pytest.fixture(params=[False, True], ids=["edh", "ledh"])
 def local(request):
-    """One linearisation for all, or one for each."""
     return request.param
 
 

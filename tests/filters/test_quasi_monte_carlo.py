@@ -27,7 +27,6 @@ both = pytest.mark.parametrize("model", [LINE, PLANE], ids=["one dimension", "tw
 
 
 def case(model, steps, seed=5):
-    """Observations, and the exact answer to them."""
     truth, z = simulate(model, steps, seed)
     return z, REFERENCES["kalman"](model, Recording(truth, z), np.random.default_rng(0))
 
@@ -144,8 +143,6 @@ def test_the_first_particles_are_spread_evenly_over_a_mixture():
 
 
 class Robot(RangeOnly):
-    """A robot that roughly knows where it is, and heads for the seam of the circle."""
-
     initial = GaussianMixture([1.0], [[10.0, 10.0, 3.0]], np.diag([1.0, 1.0, 0.04]))
 
 

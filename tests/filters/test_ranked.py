@@ -48,8 +48,6 @@ def test_guidance_is_kalmans_update_of_the_noise(k, dim):
 
 
 class Squared:
-    """Noise that enters squared: neither additive nor Gaussian."""
-
     dim = noise_dim = 1
     initial = hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
 
@@ -76,7 +74,6 @@ def singular():
     "model", [Squared(), singular(), hf.models.linear_chain(3)], ids=["not additive", "singular", "linear"]
 )
 def test_estimates_converge_to_the_exact_ones_and_need_no_random_number(model):
-    """The error with 3000 particles is a fraction of that with 100, and of that of as many random ones."""
     linear = not isinstance(model, Squared)
     z = hf.simulate(model, 20, rng=3)[1] if linear else np.array([[0.5], [1.5]] * 10)
     exact = (hf.UnscentedKalmanFilter(model) if linear else hf.ParticleFilter(model, 200_000, rng=0)).run(z)
@@ -170,7 +167,6 @@ def test_bad_parameters_are_named():
 
 
 def test_only_a_guided_proposal_looks_at_the_observation():
-    """Unguided, particles go to the same places whatever is observed; guided, to where the observation is."""
     model, rng = hf.models.linear_chain(2), np.random.default_rng(9)
     particles = Particles.equal(rng.standard_normal((200, 2)))
     near, far = (Observation.read(model, [z, z], 1) for z in (0.0, 3.0))
@@ -185,8 +181,6 @@ def test_only_a_guided_proposal_looks_at_the_observation():
 
 
 class OfLikelihoodAlone:
-    """Without a mean of the observation there is nothing to be guided by."""
-
     dim = noise_dim = 1
     initial, transition, log_likelihood = Squared.initial, Squared.transition, Squared.log_likelihood
 

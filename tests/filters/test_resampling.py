@@ -83,7 +83,6 @@ def test_as_many_particles_with_weights_that_sum_to_one(scheme):
 
 @pytest.mark.parametrize("scheme", RANDOM.values(), ids=RANDOM)
 def test_random_schemes_are_unbiased(scheme):
-    """Mean and second moments, over many seeds, are those of the weighted particles."""
     x, weights = particles(1)
     mean, covariance = moments(x, weights)
     runs = 1000
@@ -100,7 +99,6 @@ def test_random_schemes_are_unbiased(scheme):
 
 @pytest.mark.parametrize("scheme", HERDED.values(), ids=HERDED)
 def test_herded_schemes_come_close_to_the_moments_at_once(scheme):
-    """One herded resampling errs less in the mean than random ones do on average."""
     x, weights = particles(2, n=100)
     mean, covariance = moments(x, weights)
     weighted = scheme.resample(Particles.weighted(x, weights), np.random.default_rng(0))
@@ -133,7 +131,6 @@ def test_angles_stay_at_the_seam(scheme):
 
 @pytest.mark.parametrize("scheme", (RANDOM | TRANSPORT).values(), ids=RANDOM | TRANSPORT)
 def test_every_scheme_serves_a_filter(scheme, walk):
-    """The exact posterior of a random walk, by a Kalman filter, is met with 400 particles and frequent resampling."""
     observations = np.random.default_rng(5).normal(size=(20, 1))
     pf = ParticleFilter(walk, 400, resampling=scheme, resample_below=0.9, rng=0)
     result = pf.run(observations)

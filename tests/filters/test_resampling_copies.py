@@ -42,7 +42,6 @@ every_weights = pytest.mark.parametrize("name", [name for name in WEIGHTS if nam
 
 
 def copies(scheme, weights, rng):
-    """Number of copies of each particle."""
     n = len(weights)
     new = scheme.resample(Particles.weighted(np.arange(n)[:, None], weights), rng).x.astype(int)
     return np.bincount(new[:, 0], minlength=n)
@@ -134,8 +133,6 @@ def test_equal_weights_return_each_particle_once(scheme):
 
 
 class Constant:
-    """A generator that always returns the same number."""
-
     def __init__(self, u):
         self.u = u
 

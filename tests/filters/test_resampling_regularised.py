@@ -55,7 +55,6 @@ def test_headings_on_both_sides_of_the_seam_are_close():
 
 
 def test_a_system_without_noise_is_followed():
-    """Lorenz-63 all but noise-free: copies that stay copies lose it, copies that are moved apart do not."""
     model = hf.models.Lorenz63(noise_rate=1e-10)
     truth, observations = hf.simulate(model, 200, 0, dt=0.25)
     errors = {}

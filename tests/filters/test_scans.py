@@ -43,7 +43,6 @@ def enumerated(scans, line=LINE):
     [("mkf", 400, 1e-9), ("auto", 400, 0.01), ("ranked", 400, 0.02), ("guided", 3000, 0.05), ("bootstrap", 10000, 0.08)],
 )
 def test_the_posterior_is_the_sum_over_all_histories(name, n, within):
-    """Mean, variance and evidence, all relative to exact ones."""
     mean, variance, log_likelihood = enumerated(SCANS)
     result = hf.make_filter(name, hf.models.WithClutter(LINE, P, KAPPA), n, rng=1).run(SCANS)
     assert result.means[-1, 0] == pytest.approx(mean, abs=within * np.sqrt(variance))
@@ -70,7 +69,6 @@ def test_a_grid_takes_scans():
 
 @pytest.mark.parametrize("name", ["bootstrap", "auto", "ranked", "guided", "ukf", "ekf", "ckf", "mkf"])
 def test_without_clutter_and_misses_it_is_the_model_alone(name):
-    """To the last bit: a scan of one detection, which is of the state."""
     z = np.random.default_rng(3).normal(size=(6, 2))
     alone = hf.make_filter(name, PLANE, 30, rng=5).run(z)
     scans = hf.make_filter(name, hf.models.WithClutter(PLANE, 1.0, 0.0), 30, rng=5).run(z[:, None])
@@ -141,7 +139,6 @@ def test_a_filter_of_one_detection_says_so():
 
 
 def test_modes_take_scans():
-    """Of two modes that are the same, whatever the probabilities of jumps: the posterior is that of one."""
     modes = hf.models.JumpMarkov([LINE, LINE], [[0.9, 0.1], [0.5, 0.5]])
     mean, variance, log_likelihood = enumerated(SCANS)
     result = hf.make_filter("auto", hf.models.WithClutter(modes, P, KAPPA), 400, rng=1).run(SCANS)

@@ -18,8 +18,6 @@ Z = np.array([[0.4, 2.0], [2.5, 6.0], [2.6, 3.0], [4.0, 9.0]])
 
 
 def moving():
-    """What moves as the linear model does, and has no observation functions."""
-
     def f(x, dt):
         return x + dt * np.column_stack([x[:, 1], 0 * x[:, 1]])
 
@@ -55,7 +53,6 @@ def test_a_grid_takes_sensors_in_turn():
 
 
 def test_a_sensor_does_what_the_models_own_functions_do(walk_class, promised):
-    """For every proposal, to the last bit: the sensor guides as the model does."""
     model = walk_class()
     seen = hf.Sensor(
         lambda x: model.observation_mean(x, 1),

@@ -26,7 +26,6 @@ def banana(n, rng):
 
 
 def two_modes(n, rng):
-    """The posterior of a squared observation: two skewed modes."""
     x = np.sqrt(np.maximum(9 + 2.5 * rng.standard_normal(n), 0.01))
     return (np.where(rng.random(n) < 0.35, -x, x))[:, None]
 
@@ -107,7 +106,6 @@ def test_many_particles_are_followed_more_closely_than_by_a_fixed_number(shape):
 
 
 def test_uneven_weights_give_the_density_that_they_stand_for():
-    """Draws of a wide Gaussian, weighted to two modes."""
     target = hf.GaussianMixture([0.3, 0.7], [[-3.0], [2.0]], [[[0.5]], [[1.0]]])
     wide = hf.GaussianMixture([1.0], [target.mean], [2 * target.covariance])
     x = wide.sample(4000, 7)

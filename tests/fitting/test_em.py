@@ -38,7 +38,6 @@ def test_the_likelihood_never_falls_where_the_floor_is_active():
 @pytest.mark.parametrize("seed", [4, 5, 6])
 @pytest.mark.parametrize("truth", [TWO, THREE], ids=["two in the plane", "three on a line"])
 def test_a_known_mixture_is_recovered_from_weighted_draws(truth, seed):
-    """Draws from a wider Gaussian, weighted to the mixture."""
     wide = GaussianMixture([1.0], [truth.mean], [1.5 * truth.covariance])
     x = wide.sample(5000, seed)
     weights = np.exp(truth.log_density(x) - wide.log_density(x))
@@ -122,7 +121,6 @@ def test_two_headings_on_either_side_of_the_seam_are_told_apart():
 
 
 def test_components_with_too_few_particles_are_dropped():
-    """One far particle, or a pair in the plane, is no component; d + 1 of them are."""
     rng = np.random.default_rng(16)
     bulk, corner = rng.standard_normal((50, 2)), [[30.0, 0.0], [30.0, 1.0], [31.0, 0.0]]
     sizes = [len(EMFit(2).fit(np.concatenate([bulk, corner[:k]]), equal(50 + k))) for k in (1, 2, 3)]

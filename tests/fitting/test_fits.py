@@ -29,7 +29,6 @@ few = settings(max_examples=30, deadline=None, derandomize=True)
 
 
 def particles(seed, n, d):
-    """Correlated particles in very different units, some of them without weight."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((n, d)) @ rng.standard_normal((d, d)) * 10.0 ** rng.integers(-4, 5, d)
     weights = rng.dirichlet(np.full(n, 0.5))
@@ -84,7 +83,6 @@ def test_mean_and_covariance_are_exact_where_no_weight_is_negligible(fit):
 
 @every_fit
 def test_angles_are_fitted_alike_wherever_they_lie(fit):
-    """Turned to the seam, the mixture is the same one, turned."""
     rng = np.random.default_rng(2)
     x, weights = rng.standard_normal((40, 2)) * [2.0, 0.4], rng.dirichlet(np.ones(40))
     plain = fit.fit(x, weights)
@@ -207,7 +205,6 @@ def test_the_width_is_the_rule_for_a_gaussian():
 
 
 def test_the_kernel_density_approaches_the_density():
-    """The integrated squared error falls as n^(-4/5) in one dimension."""
     normal, grid = GaussianMixture([1.0], [[0.0]], [[1.0]]), np.linspace(-6, 6, 1201)
     density = np.exp(normal.log_density(grid))
     sizes, errors = np.array([50, 200, 800]), []

@@ -15,7 +15,6 @@ def plane_grid():
 
 
 def kernel(x, y, covariance):
-    """The definition, pair by pair: (n, d), (m, d) -> (n, m)."""
     u = x[:, None] - y
     return np.exp(-0.5 * np.einsum("nmi,ij,nmj->nm", u, np.linalg.inv(covariance), u))
 

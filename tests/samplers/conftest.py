@@ -66,7 +66,6 @@ PROMISES = {
 
 @pytest.fixture(params=SAMPLERS)
 def named(request):
-    """Name of a sampler, the sampler, and what it promises."""
     name = request.param
     return name, SAMPLERS[name], {"deterministic": name not in RANDOM} | PROMISES.get(name, {})
 

@@ -15,8 +15,6 @@ from herdfilter.testing import random_mixture
 
 
 def conditionals_of(mixture):
-    """The mixture's own conditional densities, as functions."""
-
     def of(i):
         rest = [j for j in range(mixture.dim) if j != i]
         return lambda v, x: np.exp((mixture.conditional(rest, x[rest]) if rest else mixture).log_density(v[:, None]))

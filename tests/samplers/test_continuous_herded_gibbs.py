@@ -31,7 +31,6 @@ def test_published_sequences_are_reproduced(name):
 
 
 def conditional_density(x, i, values, weights, means, covariances):
-    """Density of coordinate i at `values` given the other coordinates of x, by the textbook formulas."""
     rest = [j for j in range(len(x)) if j != i]
     log_w, centres, variances = [], [], []
     for w, m, S in zip(weights, means, covariances, strict=True):
@@ -70,7 +69,6 @@ def objective(x, i, earlier, mixture, sigma, sampler):
 
 
 def highest(value, grid):
-    """Highest value on a dense grid, every leading peak refined."""
     f = value(grid)
     peaks = 1 + np.flatnonzero((f[1:-1] >= f[:-2]) & (f[1:-1] >= f[2:]))
     peaks = peaks[f[peaks] > f.max() - 0.01]
@@ -100,7 +98,6 @@ def test_every_move_is_to_the_highest_point_of_its_objective(target, effective, 
 
 
 def brute_force(value, grid):
-    """Highest value on a dense grid, refined by ever finer grids around every leading local maximum."""
     f = value(grid)
     peaks = 1 + np.flatnonzero((f[1:-1] >= f[:-2]) & (f[1:-1] >= f[2:]))
     peaks = peaks[f[peaks] > f.max() - 1e-3 * np.abs(f).max()]
@@ -219,7 +216,6 @@ def test_the_effective_count_helps_in_eight_dimensions(random_mixture):
 
 
 def test_in_one_dimension_target_and_count_make_no_difference(random_mixture):
-    """Without other coordinates there is nothing to condition on, and every sample lies in the slice."""
     mixture = random_mixture(56, 1)
     expected = ContinuousHerdedGibbs(bandwidth=0.3).sample(mixture, 50).x
     for sampler in (
@@ -288,7 +284,6 @@ def test_modes_any_number_of_kernel_widths_apart(distance, covariance):
 
 @pytest.mark.parametrize("target", ["paper", "smoothed"])
 def test_every_move_among_many_samples_is_to_the_highest_point_of_its_objective(target, random_mixture):
-    """The last of 1,500 points."""
     sigma, n = 0.3, 1500
     mixture = random_mixture(84, 2, components=3)
     sampler = ContinuousHerdedGibbs(target, sigma, target == "smoothed", component_herding=False, sweeps=1)

@@ -51,7 +51,6 @@ def test_samplers_of_equal_options_are_equal_and_hash_alike(kind):
 
 
 def test_random_draws_take_no_notice_of_a_component_of_weight_zero(random, random_mixture):
-    """Not even of its place in the stream of random numbers."""
     mixture, rng = random_mixture(4, 3), np.random.default_rng
     padded = GaussianMixture(
         np.append(0.0, mixture.weights),

@@ -78,7 +78,6 @@ def test_no_pass_raises_the_error_and_the_first_lowers_it(family, start, d):
 
 @pytest.mark.parametrize("start", STARTS[:2], ids=repr)
 def test_after_many_passes_the_error_is_at_a_minimum(family, start):
-    """Where single moves gain nothing, its gradient over all points vanishes."""
     mixture, kernel, step = family(43, 3), 1.5**2 * np.eye(3), 1e-4
     x = PlacedAgain(start, 3000, kernel).sample(mixture, 6).x
     slopes = np.empty_like(x)

@@ -34,7 +34,6 @@ class Objective:
         return self.terms(x, point[None], self.inverse[None], 1.0)[0][..., 0]
 
     def descent(self, x, points):
-        """Minus the objective, and its gradient, at one place."""
         mu, mu_pull = self.terms(x, self.means, self.precision, self.height)
         inverse = np.broadcast_to(self.inverse, (len(points), *self.inverse.shape))
         k, k_pull = self.terms(x, points, inverse, 1 / (len(points) + 1))
@@ -89,7 +88,6 @@ def test_with_narrow_kernels_points_may_miss_the_highest_place_but_not_by_much(d
 @pytest.mark.parametrize("d", [3, 4])
 @pytest.mark.parametrize("width", [0.4, 1.0])
 def test_every_point_is_a_maximum_where_all_components_share_one_covariance(d, width):
-    """Many components, as in a filter's prediction: no climb from a point, by another method, gains anything."""
     rng = np.random.default_rng(44)
     root = 0.3 * rng.standard_normal((d, d))
     mixture = GaussianMixture(rng.dirichlet(np.ones(30)), rng.standard_normal((30, d)), root @ root.T)
@@ -111,7 +109,6 @@ def test_the_herding_error_falls_faster_than_that_of_independent_draws(random_mi
 
 
 def test_points_so_far_do_not_depend_on_how_many_follow(random_mixture):
-    """Up to the rounding of the optimiser, whose candidates grow in number with the points."""
     mixture = random_mixture(36, 1)
     few, many = (KernelHerding(0.6).sample(mixture, n).x for n in (10, 25))
     np.testing.assert_allclose(few, many[:10], atol=1e-4)

@@ -18,7 +18,6 @@ def standard(d):
 
 @cache
 def optimal(d, n):
-    """The search takes seconds: all tests look at the same points."""
     return LCDSampling().sample(standard(d), n)
 
 

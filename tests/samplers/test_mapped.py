@@ -61,7 +61,6 @@ def test_without_moment_matching_the_points_are_those_of_the_base_sampler():
 
 
 def test_moment_matching_keeps_herded_points_nearly_in_place():
-    """Herded points have almost the right moments; the least change that mends them is small."""
     normal = GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2))
     x, base = MappedSampling(KernelHerding()).sample(normal, 100).x, KernelHerding().sample(normal, 100).x
     assert np.abs(x - base).max() < 0.2 * np.abs(base).max()

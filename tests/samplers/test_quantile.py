@@ -21,7 +21,6 @@ def normal(mean, variance):
 
 
 def cdf_and_density(mixture, x):
-    """By sums over all pairs, in plain NumPy."""
     deviations = np.sqrt(mixture.covariances[:, 0, 0])
     u = (x - mixture.means[:, 0]) / deviations
     density = np.exp(-0.5 * u**2) / np.sqrt(2 * np.pi) / deviations
@@ -62,7 +61,6 @@ def test_the_distribution_function_has_the_levels_at_the_points_of_hostile_mixtu
 
 
 def test_no_other_sampler_comes_nearer_in_energy_distance():
-    """Whatever the mixture: least energy distance is what the quantiles are."""
     for mixture in hostile_on_a_line()[:25]:
         for n in (1, 15):
             rivals = (KernelHerding(), RandomSampling(), SobolSampling())

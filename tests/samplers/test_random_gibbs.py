@@ -13,20 +13,17 @@ from herdfilter.samplers.random_gibbs import random_gibbs
 
 @pytest.fixture
 def connected():
-    """Three overlapping components of different shape, in two dimensions."""
     covariances = [[[1.0, 0.6], [0.6, 1.0]], [[0.5, -0.2], [-0.2, 1.5]], [[2.0, 0.0], [0.0, 0.3]]]
     return GaussianMixture([0.5, 0.3, 0.2], [[0.0, 0.0], [1.5, 0.5], [-1.0, 1.0]], covariances)
 
 
 def standard_error(values):
-    """Standard error of the mean of a chain (n, k), from the means of 40 batches."""
     batches = values[: len(values) // 40 * 40].reshape(40, -1, values.shape[1]).mean(axis=1)
     return batches.std(axis=0, ddof=1) / np.sqrt(40)
 
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_each_coordinate_is_drawn_from_its_conditional(connected, shared):
-    """Kolmogorov-Smirnov test of the first coordinate moved, against `GaussianMixture.conditional`."""
     covariances = connected.covariances[0] if shared else connected.covariances
     mixture = GaussianMixture(connected.weights, 2 * connected.means, covariances)
     start, rng, n = np.array([5.0, 0.8]), np.random.default_rng(0), 4000
@@ -78,7 +75,6 @@ def test_more_sweeps_make_successive_points_less_dependent():
 
 
 def test_sweeps_and_burn_in_thin_one_chain(connected):
-    """Points of k sweeps each are every k-th of one sweep; with a burn-in the first ones are missing."""
     every = RandomGibbs(burn_in=0).sample(connected, 60, 4).x
     for sampler, n, expected in (
         (RandomGibbs(sweeps=3, burn_in=0), 20, every[2::3]),

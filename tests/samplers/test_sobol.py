@@ -58,13 +58,11 @@ def test_points_are_closer_to_the_mixture_than_independent_draws(random_mixture,
 @pytest.mark.parametrize("n", [1, 2, 64])
 @pytest.mark.parametrize("d", [1, 3, 10])
 def test_of_a_power_of_two_the_mean_of_a_gaussian_is_exact(random_mixture, n, d):
-    """The half-cell shift makes every coordinate symmetric about 1/2."""
     gaussian = random_mixture(90, d, components=1)
     np.testing.assert_allclose(SobolSampling().sample(gaussian, n).mean, gaussian.mean, atol=1e-12)
 
 
 def test_one_dimension_of_a_gaussian_is_the_grid_of_quantiles():
-    """Every coordinate of 2^m Sobol points visits each of 2^m cells once."""
     from scipy.special import ndtri
 
     points = SobolSampling().sample(GaussianMixture([1.0], [[0.0]], [[4.0]]), 32)
@@ -72,7 +70,6 @@ def test_one_dimension_of_a_gaussian_is_the_grid_of_quantiles():
 
 
 def test_scrambled_points_average_without_bias_and_with_less_variance(random_mixture):
-    """Mean and second moments over 300 scrambles, within 4.5 of their own standard errors."""
     mixture, n = random_mixture(91, 2), 64
     draws = np.array(
         [

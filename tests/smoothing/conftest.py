@@ -94,25 +94,21 @@ def on_a_grid(model, x, z, log_transition):
 
 @pytest.fixture
 def driven():
-    """A linear Gaussian model whose transition depends on the time step and on a control."""
     return Driven()
 
 
 @pytest.fixture
 def exact():
-    """A function: smoothed moments of a linear Gaussian model, exactly."""
     return exactly
 
 
 @pytest.fixture
 def joint():
-    """A function: mean and covariance of all states given readings of any of them."""
     return all_states
 
 
 @pytest.fixture
 def grid_smoother():
-    """A function: exact smoothing probabilities on a grid, any transition density."""
     return on_a_grid
 
 

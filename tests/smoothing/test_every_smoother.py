@@ -21,7 +21,6 @@ every_of_particles = pytest.mark.parametrize(("name", "smoother"), OF_PARTICLES.
 
 
 def ran(name, model, z=Z, n=60):
-    """A filter that the smoother serves, and its result."""
     if name == "rts_smoother":
         kf = hf.ExtendedKalmanFilter(model)
         return kf, kf.run(z)

@@ -97,7 +97,6 @@ def test_sensors_and_several_updates_at_a_step(driven):
 
 
 def test_a_model_may_be_changed_between_steps(driven):
-    """What led from a step is what counts, whatever the model has become since."""
     Q = driven.Q
     found = []
     for changed in (False, True):

@@ -19,7 +19,6 @@ def of(model, z, n=50, seed=0, proposal=None, **options):
 
 
 def kept(particles, weights):
-    """A result that has these particles (T, n, d) and weights (T, n)."""
     steps, _, d = particles.shape
     none = np.zeros(steps)
     return hf.FilterResult(np.zeros((steps, d)), np.zeros((steps, d, d)), none, none, none, (), particles, weights)

@@ -36,7 +36,6 @@ def agree(smoothed, means, covariances, tolerance=1e-9):
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("noise", ["additive", "pushed"])
 def test_linear_models_are_smoothed_exactly(driven, exact, name, noise):
-    """By every rule; also where the noise goes through the transition together with the state."""
     kf = FILTERS[name](of_inner_noise(driven) if noise == "pushed" else driven)
     result = kf.run(Z, dt=DT, controls=CONTROLS)
     expected = exact(driven, Z, DT, CONTROLS)
@@ -76,7 +75,6 @@ def test_times_are_those_of_the_result_unless_others_are_given(driven):
 
 
 def test_readings_of_one_time_are_of_one_state(driven, joint):
-    """Two sensors, in part at the same times, which are no whole numbers."""
     one = hf.Sensor(lambda x: x[:, :1], [[0.2]])
     other = hf.Sensor(lambda x: x[:, 1:], [[0.4]])
     readings = [(0.5, one, [1.0]), (0.5, other, [0.0]), (1.7, other, [-2.0]), (2.0, one, None), (2.0, other, [1.0])]
@@ -93,8 +91,6 @@ def test_readings_of_one_time_are_of_one_state(driven, joint):
 
 
 def test_a_run_that_goes_on_has_the_steps_of_the_filter():
-    """Noise that grows with the index of the step."""
-
     class Growing(hf.models.LinearGaussian):
         def transition_covariance(self, dt, step):
             return 0.3 * step * np.eye(1)
@@ -138,8 +134,6 @@ def test_units_do_not_matter(driven):
 
 @pytest.mark.parametrize("build", FILTERS.values(), ids=FILTERS)
 def test_angles_are_smoothed_on_the_circle(build):
-    """A heading that crosses pi, and the same model on the line."""
-
     class Heading(hf.models.LinearGaussian):
         circular = observation_circular = (0,)
 

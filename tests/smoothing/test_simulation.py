@@ -21,7 +21,6 @@ PROPOSALS = {
 
 
 def smoothed(model, z, n, seed=0, proposal=None, resampling=None, m=None, **options):
-    """Trajectories, as many as particles unless m says otherwise, and the filter's result."""
     pf = hf.ParticleFilter(model, n, proposal, resampling, rng=seed)
     result = pf.run(z, keep_particles=True, **options)
     return hf.backward_simulation(model, result, m or n, np.random.default_rng([1, seed]), **options), result
@@ -36,13 +35,11 @@ def statistics(x):
 
 
 def rts(model, observations):
-    """Smoothed means, covariances and lag-one covariances by filterpy."""
     means, covariances, gain, _ = filterpy_filter(model).rts_smoother(*kalman(model, observations)[:2])
     return means, covariances, gain[:-1] @ covariances[1:]
 
 
 def errors(model, z, exact, n, runs, **options):
-    """Root mean square errors over runs of the means, covariances and lag-one covariances."""
     square = [
         [np.mean((a - b) ** 2) for a, b in zip(statistics(trajectories.x), exact, strict=True)]
         for trajectories, _ in (smoothed(model, z, n, seed, **options) for seed in range(runs))
@@ -57,7 +54,6 @@ def series():
 
 
 def test_linear_gaussian_moments_approach_rauch_tung_striebel_as_one_over_root_n():
-    """Marginals and the joint of successive states, with two observations missing."""
     z = series()
     exact, sizes = rts(PLANE, z), np.array([40, 160, 640])
     found = np.array([errors(PLANE, z, exact, n, runs=8) for n in sizes])
@@ -128,7 +124,6 @@ def grid_statistics(x, marginal, joint):
 
 
 def test_the_growth_model_is_smoothed_as_on_a_grid(growth):
-    """Two modes: means, covariances, lag-one covariances, and the probability of the right-hand mode."""
     model, x, z, marginal, joint = growth
     exact = grid_statistics(x, marginal, joint)
     two_modes = np.minimum(marginal[:, x < 0].sum(axis=1), marginal[:, x > 0].sum(axis=1))
@@ -141,8 +136,6 @@ def test_the_growth_model_is_smoothed_as_on_a_grid(growth):
 
 
 class HeavyTailed:
-    """A walk with Laplace noise: a density, but no Gaussian one."""
-
     dim = 1
     initial = hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
 
@@ -196,7 +189,6 @@ def test_a_transition_far_out_in_the_tails_still_has_weights():
 
 
 def test_units_of_very_different_size_are_no_rank_deficiency():
-    """The trajectories move with the unit of a dimension."""
     unit = np.array([1.0, 1e-9])
     scaled = hf.models.LinearGaussian(
         PLANE.F * np.outer(unit, 1 / unit),

@@ -8,13 +8,11 @@ import herdfilter as hf
 
 @pytest.fixture(scope="session")
 def cluttered():
-    """A model, how probable its detection is and how dense clutter, to what a tracker takes."""
     return lambda model, p=0.9, density=1e-3: hf.models.WithClutter(model, p, density)
 
 
 @pytest.fixture(scope="session")
 def walk():
-    """A walk in the plane, of which noisy positions are seen."""
     return hf.models.LinearGaussian(
         F=np.eye(2),
         H=np.eye(2),
@@ -27,5 +25,4 @@ def walk():
 
 @pytest.fixture(scope="session")
 def gaussian():
-    """A Gaussian about a place."""
     return lambda *place, variance=1.0: hf.GaussianMixture([1.0], [place], variance * np.eye(len(place)))

@@ -105,7 +105,6 @@ def test_a_target_is_found_where_no_birth_was_foreseen(walk, cluttered):
 
 
 def test_a_scan_of_no_detection_leads_to_no_birth(walk, cluttered):
-    """The only one, or one of several at a step."""
     anywhere = hf.GaussianMixture([1.0], [[0.0, 0.0]], 1e4 * np.eye(2))
     tracker = LMBTracker(cluttered(walk, 0.95, 1e-4), BirthFromMeasurements(anywhere), filter="ekf")
     result = tracker.run([[], [[5.0, 1.0]], []])

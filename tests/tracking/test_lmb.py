@@ -80,7 +80,6 @@ def written_out(tracks, z, r, model):
 
 @pytest.mark.parametrize("association", ["exact", "belief-propagation"])
 def test_gaussian_tracks_follow_the_recursion_written_out(association, walk, cluttered, gaussian):
-    """With one track, where belief propagation is exact, or two."""
     model = cluttered(walk, 0.8, 0.02)
     starts = [Birth(0.7, gaussian(0, 0)), Birth(0.9, gaussian(2, 0))][: 1 + (association == "exact")]
     tracker = LMBTracker(model, (), association=association, filter="ekf", initial=starts, gate_probability=1, prune=0)
@@ -139,7 +138,6 @@ def test_no_scan_is_not_a_scan_of_nothing(walk, cluttered):
 
 
 def test_half_a_time_twice_is_one_time(walk, cluttered):
-    """Of survival, and of births at the same place."""
     halves, whole = (
         LMBTracker(cluttered(walk), [Birth(0.2, walk.initial)], 0.8, filter="ekf", initial=[Birth(0.5, walk.initial)])
         for _ in range(2)
@@ -311,7 +309,6 @@ def test_impossible_scans_are_named(walk, cluttered, gaussian):
 
 @pytest.mark.parametrize("association", ["exact", "herded-gibbs"])
 def test_without_clutter_every_detection_is_of_a_target(association, walk, cluttered, gaussian):
-    """Of one that is known, or of a birth."""
     starts = [Birth(1.0, gaussian(0, 0)), Birth(1.0, gaussian(2, 0))]
     births = [Birth(0.01, gaussian(1, 1))]
     tracker = LMBTracker(cluttered(walk, 0.9, 0.0), births, association=association, filter="ekf", initial=starts)

@@ -89,13 +89,11 @@ def test_selected_histories_keep_their_weights_or_share_those_of_the_rest():
 
 
 def turning(rate, heading):
-    """A heading that turns by a rate."""
     return hf.models.from_functions(lambda x: x + rate, lambda x: x, [[0.01]], [[0.04]], [heading], [[0.01]], [0], [0])
 
 
 @pytest.mark.parametrize("name", ["imm", "mkf", "auto"])
 def test_angles_do_not_know_where_zero_is(name):
-    """The same track across the seam and away from it."""
     rates, z = (0.1, -0.1), np.array([[3.2], [3.35], [3.3], [3.1]])
     results = []
     for turn in (0.0, 2.0):
@@ -127,7 +125,6 @@ def test_sensors_and_missing_observations(linear_modes, name):
 
 
 def test_a_scan_is_taken_up_by_interacting_models(linear_modes):
-    """A sure detection is an observation; a scan far away is clutter."""
     model, z = linear_modes(15), [[0.3], [1.1]]
     sure = hf.make_filter("imm", hf.models.WithClutter(model, 1.0, 0.0)).run([[v] for v in z])
     np.testing.assert_array_equal(sure.means, hf.make_filter("imm", model).run(z).means)

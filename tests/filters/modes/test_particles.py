@@ -71,7 +71,6 @@ def test_weights_are_right_whatever_a_mode_is_allotted(linear_modes, enumerated,
 
 
 def test_drawn_modes_follow_their_chain(linear_modes):
-    """Random modes of particles that have successors of their own, each with the weight that its ancestor has."""
     model = linear_modes(1)
     proposal = hf.ModeProposal(hf.BootstrapProposal(), "random")
     pf = hf.ParticleFilter(model, 4000, proposal, resample_below=0, rng=0)

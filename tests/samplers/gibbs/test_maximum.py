@@ -54,7 +54,6 @@ class Bumps:
         return maximise(bumps, self.positive, n, float(guess), *search)
 
     def highest(self, grid):
-        """Highest value on a grid, every leading peak refined."""
         f = self(grid)
         peaks = 1 + np.flatnonzero((f[1:-1] >= f[:-2]) & (f[1:-1] >= f[2:]))
         peaks = peaks[f[peaks] > 0.99 * f.max()]
@@ -115,7 +114,6 @@ def test_near_ties_between_the_gaps_of_samples():
 
 @pytest.mark.parametrize("spread", [1e2, 1e4, 1e5])
 def test_bumps_far_apart(spread):
-    """No grid can span them; the maximum is near one of the centres, and is searched there."""
     rng = np.random.default_rng(2)
     for k in range(40):
         components = rng.integers(2, 6)

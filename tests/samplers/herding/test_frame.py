@@ -109,13 +109,11 @@ def test_components_without_extent_across_a_plane_keep_to_it(sampler):
 
 
 def two_modes(distance, dim, weight=0.5):
-    """Two unit components so far apart, in a direction along no axis."""
     means = np.outer([0.0, distance], np.ones(dim) / np.sqrt(dim))
     return GaussianMixture([weight, 1 - weight], means, np.eye(dim))
 
 
 def ratio(points, mixture):
-    """Energy distance over what as many independent draws have in the mean."""
     return energy_distance(points, mixture) / expected_energy_distance(mixture, len(points))
 
 
