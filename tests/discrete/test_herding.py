@@ -93,7 +93,7 @@ def test_moments_outside_the_hull_are_refused():
 
 
 test_bad_input_is_named = refuses(
-    lambda moments, features: herding(moments, 10, features),
+    lambda moments, features, n=10: herding(moments, n, features),
     ([0.5, -0.1], None, "moments: expected non-negative"),
     ([0.5, np.nan], None, "moments: expected finite"),
     ([0.0, 0.0], None, "moments: expected a positive finite sum"),
@@ -103,9 +103,5 @@ test_bad_input_is_named = refuses(
     ([0.5], [1.0, 0.0], r"features: expected shape \(\*, \*\)"),
     ([0.5], np.empty((0, 1)), "features: expected at least one state"),
     ([0.5], [[np.nan], [1.0]], "features: expected finite"),
+    ([1.0], None, 0, "n: expected an integer of at least 1, got 0"),
 )
-
-
-def test_bad_length_is_named():
-    with pytest.raises(ValueError, match="n: expected an integer of at least 1, got 0"):
-        herding([1.0], 0)

@@ -1,7 +1,6 @@
 """On a nonlinear model without angles the filters give filterpy's numbers."""
 
 import filterpy.kalman
-import filterpy.kalman.ensemble_kalman_filter as filterpy_ensemble
 import numpy as np
 import pytest
 from filterpy.kalman.CubatureKalmanFilter import spherical_radial_sigmas
@@ -121,29 +120,3 @@ def test_cubature(model, observations):
 
     kf = filterpy.kalman.CubatureKalmanFilter(2, 2, model.dt, model.h, model.f)
     same_numbers(prepared(kf, model), hf.CubatureKalmanFilter(model), observations, model, lambda kf: kf.predict(), update)
-
-
-def test_ensemble(model, observations, monkeypatch):
-    """Means over 20 ensembles agree within four standard errors, in both moments at every one of five steps."""
-
-    def ours(seed):
-        kf = hf.EnsembleKalmanFilter(model, 100, rng=seed)
-        for z in observations[:5]:
-            kf.predict(model.dt)
-            kf.update(z)
-            yield np.append(kf.mean, kf.covariance[np.triu_indices(2)])
-
-    def theirs(seed):
-        rng = np.random.default_rng(seed)
-        monkeypatch.setattr(filterpy_ensemble, "multivariate_normal", rng.multivariate_normal)
-        kf = filterpy.kalman.EnsembleKalmanFilter(model.start, model.spread, 2, model.dt, 100, model.h, model.f)
-        kf.Q, kf.R = model.Q, model.R
-        for z in observations[:5]:
-            kf.predict()
-            kf.update(z)
-            yield np.append(kf.x, np.cov(kf.sigmas.T)[np.triu_indices(2)])
-
-    a = np.array([list(ours(seed)) for seed in range(20)])
-    b = np.array([list(theirs(seed)) for seed in range(20)])
-    error = np.sqrt((a.var(axis=0) + b.var(axis=0)) / 19)
-    assert (np.abs(a.mean(axis=0) - b.mean(axis=0)) < 4 * error).all()

@@ -189,20 +189,6 @@ def test_units_do_not_matter(proposal, unit):
     assert other.log_likelihood == pytest.approx(one.log_likelihood, abs=0.2)
 
 
-@pytest.mark.parametrize("proposal", [RANDOM["guided"], DETERMINISTIC["herded"]], ids=["guided", "herded"])
-def test_transition_noise_without_a_density_is_a_named_error(proposal):
-    pf = hf.ParticleFilter(linear(Q=[[0.5, 0.0], [0.0, 0.0]]), 10, proposal(), rng=1)
-    pf.predict()
-    with pytest.raises(ValueError, match=r"transition_covariance: .* expected a positive definite .* at step 1"):
-        pf.update([0.3])
-
-
-@pytest.mark.parametrize("proposal", [make for name, make in (RANDOM | DETERMINISTIC).items() if name != "automatic"])
-def test_a_model_without_moments_of_the_observation_is_refused(proposal, unseen):
-    with pytest.raises(TypeError, match="needs observation_mean and observation_covariance"):
-        hf.ParticleFilter(unseen, 10, proposal())
-
-
 test_bad_parts_are_named = refuses(
     operator.call,
     (lambda: hf.GuidedProposal("uncented"), "rule: .*unscented"),

@@ -5,7 +5,6 @@ import pytest
 from helpers import assert_same, refuses
 
 import herdfilter as hf
-from herdfilter.angles import wrap_angles
 from herdfilter.fitting import DivisiveFit
 
 FIT = DivisiveFit()
@@ -145,15 +144,6 @@ def test_particles_in_a_plane_are_divided_within_it():
     by_weight = [np.argsort(mixture.weights) for mixture in (flat, plain)]
     np.testing.assert_allclose(flat.weights[by_weight[0]], plain.weights[by_weight[1]], rtol=1e-6)
     np.testing.assert_allclose((flat.means[by_weight[0]] - 5.0) @ basis, plain.means[by_weight[1]], atol=1e-6)
-
-
-def test_two_headings_on_either_side_of_the_seam_are_told_apart():
-    rng = np.random.default_rng(12)
-    offsets = np.where(np.arange(200) % 2, 0.6, -0.6) + 0.1 * rng.standard_normal(200)
-    x = wrap_angles(np.column_stack([offsets + np.pi, rng.standard_normal(200)]), (0,))
-    mixture = FIT.fit(x, equal(200), (0,))
-    assert len(mixture) == 2
-    np.testing.assert_allclose(np.sort(wrap_angles(mixture.means - np.pi, (0,))[:, 0]), [-0.6, 0.6], atol=0.05)
 
 
 def test_particles_in_two_places_give_two_components():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from herdfilter.angles import wrap_angles
 from herdfilter.fitting import EMFit
 from herdfilter.mixture import GaussianMixture
 
@@ -107,17 +106,6 @@ def test_shuffled_particles_give_the_same_bits():
     shuffled = EMFit(3).fit(x[order], weights[order])
     for name in ("weights", "means", "covariances"):
         np.testing.assert_array_equal(getattr(plain, name), getattr(shuffled, name))
-
-
-def test_two_headings_on_either_side_of_the_seam_are_told_apart():
-    rng = np.random.default_rng(15)
-    offsets = np.where(np.arange(200) % 2, 0.6, -0.6) + 0.1 * rng.standard_normal(200)
-    x = wrap_angles(np.column_stack([offsets + np.pi, rng.standard_normal(200)]), (0,))
-    mixture = EMFit("bic").fit(x, equal(200), (0,))
-    assert len(mixture) == 2
-    from_seam = wrap_angles(mixture.means - np.pi, (0,))[:, 0]
-    np.testing.assert_allclose(np.sort(from_seam), [-0.6, 0.6], atol=0.05)
-    assert np.sqrt(mixture.covariances[:, 0, 0]).max() < 0.15
 
 
 def test_components_with_too_few_particles_are_dropped():

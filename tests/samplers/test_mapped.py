@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same
+from helpers import assert_same, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -110,13 +110,6 @@ def test_shares_by_hand():
     np.testing.assert_array_equal(largest_remainders(np.array([0.25, 0.25, 0.5]), 2), [1, 0, 1])
 
 
-def test_the_base_sampler_must_be_a_sampler():
-    with pytest.raises(TypeError, match=r"sampler: expected an object with sample\(mixture, n, rng\), got 'kh'"):
-        MappedSampling("kh")
-    with pytest.raises(TypeError, match="sampler: expected an instance, got the class KernelHerding"):
-        MappedSampling(KernelHerding)
-
-
 def test_a_base_sampler_that_returns_a_plain_array_is_named():
     class Bare:
         def sample(self, mixture, n, rng=None):
@@ -125,3 +118,11 @@ def test_a_base_sampler_that_returns_a_plain_array_is_named():
     normal = GaussianMixture([1.0], [[0.0]], [[1.0]])
     with pytest.raises(TypeError, match=r"sampler: expected herdfilter.Points from Bare.sample, got ndarray"):
         MappedSampling(Bare()).sample(normal, 5)
+
+
+test_the_base_sampler_must_be_a_sampler = refuses(
+    MappedSampling,
+    ("kh", r"sampler: expected an object with sample\(mixture, n, rng\), got 'kh'"),
+    (KernelHerding, "sampler: expected an instance, got the class KernelHerding"),
+    error=TypeError,
+)

@@ -1,7 +1,5 @@
 """Quasi-Monte Carlo draws from a mixture."""
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -82,14 +80,6 @@ def test_scrambled_points_average_without_bias_and_with_less_variance(random_mix
     assert (np.abs(draws.mean(axis=0) - expected) < 4.5 * error).all()
     independent = np.diag(mixture.covariance) / n
     assert (draws[:, :2].var(axis=0) < 0.1 * independent).all()
-
-
-@pytest.mark.parametrize("n", [3, 100, 1000])
-def test_any_number_of_points_without_a_warning(random_mixture, n):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for scramble in (False, True):
-            assert len(SobolSampling(scramble).sample(random_mixture(93, 2), n, 0)) == n
 
 
 def test_more_dimensions_than_there_are_direction_numbers_are_refused():

@@ -208,14 +208,6 @@ def test_a_tracker_resumes_where_it_was(walk, cluttered, gaussian):
         assert_same(other.record, expected, "means", "existence")
 
 
-def test_the_order_of_detections_does_not_matter(walk, cluttered, gaussian):
-    births = [Birth(0.2, gaussian(0, 0)), Birth(0.2, gaussian(3, 0))]
-    scans = scans_of(4, 4, [(0, 0), (3, 0)], 0.9, clutter=2, half=4.0)
-    model = cluttered(walk, 0.9, 2 / 64)
-    one, other = (LMBTracker(model, births, filter="ukf").run(s) for s in (scans, [z[::-1] for z in scans]))
-    same(one, other, places=9)
-
-
 def test_what_came_before_an_error_is_kept(walk, cluttered):
     model = cluttered(walk)
     scans = [*scans_of(3, 1), [[1.0, 2.0, 3.0]], *scans_of(1, 1)]
