@@ -288,23 +288,6 @@ def test_a_signal_that_is_ignored_stays_so():
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_store_that_cannot_be_read_is_one_line(compared, walk, tmp_path):
-    store = tmp_path / "out" / "study.sqlite"
-    store.parent.mkdir()
-    store.write_bytes((compared[0] / "study.sqlite").read_bytes()[:5000])
-    for command in (
-        ("show", str(store)),
-        ("export", str(store), "--csv", str(tmp_path / "x.csv")),
-        ("compare", walk, "--out", str(tmp_path / "out"), "--resume"),
-        ("compare", walk, "--out", str(tmp_path / "out")),
-    ):
-        result = run(*command)
-        assert result.exit_code == 2
-        assert "study.sqlite: " in result.stderr
-        assert "damaged" in result.stderr
-        assert result.stderr.count("\n") == 1
-
-
 def test_the_wide_table_has_every_column_in_one_line(compared):
     out, _ = compared
     wide = run("show", str(out), "--wide").stdout
@@ -324,16 +307,3 @@ def test_quiet_is_the_verdict_and_verbose_tells_how_it_was_made(walk, tmp_path, 
     verbose = run("show", str(out), "-v").stdout
     for text in ("AugmentedProposal(EMFit('bic'), MappedSampling(KernelHerding()))", "numpy", "seed"):
         assert text in " ".join(verbose.split())
-
-
-def test_an_output_folder_that_takes_no_files_is_found_before_the_work(walk, tmp_path, monkeypatch):
-    def never(*args, **kwargs):
-        raise AssertionError("computed in vain")
-
-    monkeypatch.setattr("herdfilter.study.engine.run_study", never)
-    (tmp_path / "file").touch()
-    for out in ("file", "file/below"):
-        result = run("compare", walk, "--out", str(tmp_path / out))
-        assert result.exit_code == 2
-        assert "out: cannot write into" in result.stderr
-        assert result.stderr.count("\n") == 1

@@ -140,33 +140,17 @@ def test_filters_are_given_by_name_by_keywords_or_by_function(scenario, constant
 
 
 TURNING = """
-import numpy as np
+import herdfilter as hf
 
-from herdfilter import GaussianMixture
-
-
-class Turning:
-    dim = 1
-    circular = (0,)
-    initial = GaussianMixture([1.0], [[0.0]], [[1e-6]])
-
-    def transition_mean(self, x, dt, control, step):
-        return x + 1.0
-
-    def transition_covariance(self, dt, step):
-        return np.eye(1) * 1e-6
-
-    def observation_mean(self, x, step):
-        return x
-
-    def observation_covariance(self, step):
-        return np.eye(1)
+def turning():
+    small = [[1e-6]]
+    return hf.models.from_functions(lambda x: x + 1.0, lambda x: x, small, [[1.0]], [0.0], small, angles=[0])
 """
 
 
 def test_angles_are_compared_on_the_circle(scenario, tmp_path):
     (tmp_path / "turning.py").write_text(TURNING)
-    turning = dataclasses.replace(scenario, model={"type": "turning.py:Turning"}, reference=None, folder=tmp_path)
+    turning = dataclasses.replace(scenario, model={"type": "turning.py:turning"}, reference=None, folder=tmp_path)
 
     def right_but_for_whole_turns(model, n_particles, rng):
         def run(observations, dt=1.0, controls=None):

@@ -24,31 +24,16 @@ from herdfilter.study.store import StoreError, open_for_reading
 MODEL = """
 import numpy as np
 
-from herdfilter import GaussianMixture
+from herdfilter.models import LinearGaussian
 
 
-class Drawn:
+class Drawn(LinearGaussian):
     def __init__(self, seed):
         self.seed = seed
-        self.dim, self.steps = 1 + seed % 2, 4 + seed
-        self.labels = ("walk", f"d = {self.dim}")
-        self.initial = GaussianMixture([1.0], [np.zeros(self.dim)], [np.eye(self.dim)])
-        self.grid = {"lower": -15.0, "upper": 15.0, "points": 301} if self.dim == 1 else None
-
-    def transition_mean(self, x, dt, control, step):
-        return 0.9 * x
-
-    def transition_covariance(self, dt, step):
-        return 0.5 * np.eye(self.dim)
-
-    def log_likelihood(self, z, x, step):
-        return -0.5 * ((z - x) ** 2).sum(axis=1) - self.dim * np.log(2 * np.pi) / 2
-
-    def observation_mean(self, x, step):
-        return x
-
-    def observation_covariance(self, step):
-        return np.eye(self.dim)
+        eye = np.eye(1 + seed % 2)
+        super().__init__(0.9 * eye, eye, 0.5 * eye, eye, np.zeros(len(eye)), eye)
+        self.__dict__["steps"], self.__dict__["labels"] = 4 + seed, ("walk", f"d = {len(eye)}")
+        self.__dict__["grid"] = {"lower": -15.0, "upper": 15.0, "points": 301} if len(eye) == 1 else None
 """
 FAMILY = """
 title = "A family"
@@ -219,23 +204,6 @@ def test_the_command_line_tells_of_the_models(path, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["ungm", "--models", "3"], "models: expected none, since scenario 'ungm' has one model, got 3"),
-        (["ungm", "--first-model", "3"], "first_model: expected none, since scenario 'ungm' has one model"),
-        (["PATH", "--models", "0"], "models: expected an integer of at least 1, got 0"),
-        (["PATH", "--first-model", "-1"], "first_model: expected an integer of at least 0, got -1"),
-        (["PATH", "--runs", "0"], "runs: expected an integer of at least 1, got 0"),
-    ],
-)
-def test_what_does_not_fit_is_named(path, arguments, message):
-    refused = run("compare", *(path if one == "PATH" else one for one in arguments))
-    assert refused.exit_code == 2
-    assert refused.stderr.startswith(f"Error: {message}")
-    assert refused.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("models = 2", "models = 0", "models: expected an integer of at least 1, got 0"),
@@ -343,31 +311,6 @@ def test_an_uncertain_reference_is_counted():
     assert row_of(table[table["filter"] == "bootstrap"], "bootstrap")["uncertain"] == 1
 
 
-def test_a_model_without_a_reference_is_counted():
-    table = table_of({"bootstrap": column(1.0, 2.0), "b": column(1.0, 2.0)})
-    table.loc[table["model"] == 1, ["reference_error_sd", "reference_uncertainty"]] = np.nan
-    row = row_of(table)
-    assert (row["models"], row["compared"], row["unknown"]) == (2, 1, 1)
-
-
-def test_exponents_are_those_of_the_errors_from_a_hundred_particles_on():
-    rates = column(0.5, 0.7, 1.0)
-    table = pd.concat([table_of({"bootstrap": 3 * n**-rates if n > 50 else 0 * rates}, n) for n in (50, 100, 300, 1000)])
-    row = over_models(table).iloc[0]
-    assert row["exponent"] == pytest.approx(-0.7)
-    assert row["exponent_worst"] == pytest.approx(-0.5)
-
-
-def test_variances_and_times_are_summarised():
-    table = table_of({"bootstrap": np.ones((4, 1)), "b": np.ones((4, 1))})
-    of_b = table["filter"] == "b"
-    table.loc[of_b, "variance_ratio"] = [0.5, 0.9, 1.2, 1.3]
-    table.loc[of_b, "ms_per_step"] = [2.0, 3.0, 4.0, 50.0]
-    row = row_of(table)
-    assert (row["variance_right"], row["variance_50"]) == (0.5, pytest.approx(1.05))
-    assert (row["time"], row["time_90"], row["time_worst"]) == (3.5, 50.0, 50.0)
-
-
 def test_the_verdict_claims_a_gain_only_where_it_is_shown():
     base = np.ones((6, 1))
     sure = over_models(table_of({"bootstrap": base, "b": column(0.4, 0.5, 0.6, 0.5, 0.4, 0.6)}))
@@ -382,12 +325,6 @@ def test_claims_are_about_models_not_about_their_runs():
     table = table_of({"bootstrap": base, "b": 0.5 * base})
     assert hf.study.claims(table)["runs"].tolist() == [3]  # too few for a claim, though there are 60 runs
     assert hf.study.claims(table)["better"].tolist() == [""]
-
-
-def test_a_table_of_one_model_is_refused():
-    table = table_of({"bootstrap": column(1.0)}).drop(columns="model")
-    with pytest.raises(ValueError, match="table: expected a column 'model'"):
-        over_models(table)
 
 
 def test_the_interval_is_students_of_logarithms_over_models():
@@ -473,12 +410,6 @@ def test_a_model_of_which_either_number_is_known_is_not_unknown():
     assert row_of(table)["unknown"] == 0
 
 
-def test_rows_name_the_scenario_where_there_is_one():
-    table = table_of({"bootstrap": column(1.0, 2.0)})
-    assert over_models(table)["scenario"].tolist() == ["s"]
-    assert over_models(table.drop(columns="scenario"))["scenario"].tolist() == [""]
-
-
 def test_models_shown_to_be_worse_are_those_whose_interval_lies_above_one():
     """Of models with six runs and more: one worse, one better, one equal, one in doubt; a fifth has too few."""
     values = np.array([np.full(6, 2.0), np.full(6, 0.5), np.full(6, 1.0), [0.5, 3, 3, 3, 3, 3]])
@@ -486,6 +417,14 @@ def test_models_shown_to_be_worse_are_those_whose_interval_lies_above_one():
     few = table_of({"bootstrap": np.ones((5, 5)), "b": np.full((5, 5), 9.0)})
     row = row_of(pd.concat([table, few[few["model"] == 4]]))
     assert (row["above"], row["above_shown"]) == (pytest.approx(3 / 5), pytest.approx(1 / 4))
+
+
+def test_rows_name_the_scenario_where_there_is_one():
+    table = table_of({"bootstrap": column(1.0, 2.0)})
+    assert over_models(table)["scenario"].tolist() == ["s"]
+    assert over_models(table.drop(columns="scenario"))["scenario"].tolist() == [""]
+    with pytest.raises(ValueError, match="table: expected a column 'model'"):
+        over_models(table.drop(columns="model"))
 
 
 def test_quantiles_are_those_of_a_tenth_of_the_models_at_either_end():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import refuses
 
 import herdfilter as hf
 
@@ -63,16 +64,12 @@ def test_in_the_updater_it_resamples_where_the_fraction_says(tutorial):
     assert (effective < 39.9).any()
 
 
-@pytest.mark.parametrize(
-    ("given", "arguments", "words"),
-    [
-        ([Particle([0.0], 1.0)], {"nparts": 5}, "nparts: expected None or the number of particles, 1, got 5"),
-        ("x", {}, "particles: expected a ParticleState, got str"),
-    ],
+test_what_cannot_be_resampled_is_named = refuses(
+    lambda given, arguments: HerdfilterResampler().resample(given, **arguments),
+    ([Particle([0.0], 1.0)], {"nparts": 5}, "nparts: expected None or the number of particles, 1, got 5"),
+    ("x", {}, "particles: expected a ParticleState, got str"),
+    error=(TypeError, ValueError),
 )
-def test_what_cannot_be_resampled_is_named(given, arguments, words):
-    with pytest.raises((TypeError, ValueError), match=words):
-        HerdfilterResampler().resample(given, **arguments)
 
 
 def test_what_has_more_than_a_place_cannot_be_drawn_from_a_mixture():
