@@ -70,6 +70,16 @@ def assert_same(one, other, *fields, **tolerance):
             np.testing.assert_array_equal(a, b, err_msg=name)
 
 
+def cases(names, *rows):
+    """Parametrise a test by a table: the names of its columns, and its rows."""
+    return pytest.mark.parametrize(names.split(), rows)
+
+
+def fixture_of(table):
+    """Give a test each entry of a dictionary in turn, under its key."""
+    return pytest.fixture(lambda request: request.param, params=table.values(), ids=list(table))
+
+
 def refuses(call, *cases, error=ValueError, words="{}"):
     """A test that a call refuses each case: arguments, then the words of the error; another class of error stands first."""
 

@@ -3,6 +3,7 @@ import re
 import subprocess
 
 import pytest
+from helpers import cases
 
 import herdfilter as hf
 from herdfilter.catalogue.expressions import evaluate
@@ -24,21 +25,19 @@ def test_a_class_may_be_named_by_its_folder(name):
     assert evaluate(f"{name}KernelHerding(kernel=kernels.Laplace())") == hf.KernelHerding(kernel=hf.kernels.Laplace())
 
 
-@pytest.mark.parametrize(
-    ("expression", "message"),
-    [
-        ("KernelHerdin()", "did you mean 'KernelHerding'"),
-        ("no_such_package.Sampler()", "'no_such_package' is no part of herdfilter"),
-        ("KernelHerding(", "expected a constructor call"),
-        ("KernelHerding", "expected calls"),
-        ("1 + 1", "expected calls"),
-        ("[x for x in y]", "expected calls"),
-        ("KernelHerding(**options)", "expected calls"),
-        ("(lambda: 0)()", "lambda"),
-        ("KernelHerding(bandwidth=-1)", "bandwidth"),
-        ("EMFit(1e999)", "EMFit(1e999)"),
-        ("KernelHerding(bandwidth=" + "9" * 400 + ")", "bandwidth: expected a positive finite number"),
-    ],
+@cases(
+    "expression message",
+    ("KernelHerdin()", "did you mean 'KernelHerding'"),
+    ("no_such_package.Sampler()", "'no_such_package' is no part of herdfilter"),
+    ("KernelHerding(", "expected a constructor call"),
+    ("KernelHerding", "expected calls"),
+    ("1 + 1", "expected calls"),
+    ("[x for x in y]", "expected calls"),
+    ("KernelHerding(**options)", "expected calls"),
+    ("(lambda: 0)()", "lambda"),
+    ("KernelHerding(bandwidth=-1)", "bandwidth"),
+    ("EMFit(1e999)", "EMFit(1e999)"),
+    ("KernelHerding(bandwidth=" + "9" * 400 + ")", "bandwidth: expected a positive finite number"),
 )
 def test_anything_else_is_a_clear_error(expression, message):
     with pytest.raises(ValueError, match=re.escape(message)) as caught:

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from helpers import cases
 
 import herdfilter as hf
 from herdfilter.study.plan import differences, plan_study
@@ -91,23 +92,21 @@ def test_a_file_elsewhere_is_used_only_if_it_is_named(scenario, tmp_path):
     assert plan_study(scenario(inner)).build_model().Q == 2.0  # below the scenario's folder
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "message"),
-    [
-        ('imports = ["own"]', "", "'own' is no part of herdfilter"),
-        ('imports = ["own"]', 'imports = ["other"]', "imports: cannot import 'other'"),
-        ("own:Walk", "own:Wlak", "did you mean 'Walk'"),
-        ("own:Walk", "own:getcwd", "'getcwd' comes from"),
-        ("own:Walk", "own:os", "unknown 'os'"),
-        ("own:Walk", "own.os:system", "'own.os' is no part of herdfilter"),
-        ("own:Walk", "own:_hidden", "unknown '_hidden'"),
-        ("own.Cautious", "own.Walk", "key: unknown 'proposal'"),
-        ("own.Cautious", "other.Cautious", "'other' is no part of herdfilter"),
-        ("own.Antithetic()", "own.os.system('x')", "'own.os' is no part of herdfilter"),
-        ("own.Antithetic()", "own.hf.KernelHerding()", "'own.hf' is no part of herdfilter"),
-        ("own.Antithetic()", "own._hidden()", "unknown '_hidden'"),
-        ("own.Antithetic()", "own.Antithetic.sample()", "'own.Antithetic' is no part of herdfilter"),
-    ],
+@cases(
+    "before after message",
+    ('imports = ["own"]', "", "'own' is no part of herdfilter"),
+    ('imports = ["own"]', 'imports = ["other"]', "imports: cannot import 'other'"),
+    ("own:Walk", "own:Wlak", "did you mean 'Walk'"),
+    ("own:Walk", "own:getcwd", "'getcwd' comes from"),
+    ("own:Walk", "own:os", "unknown 'os'"),
+    ("own:Walk", "own.os:system", "'own.os' is no part of herdfilter"),
+    ("own:Walk", "own:_hidden", "unknown '_hidden'"),
+    ("own.Cautious", "own.Walk", "key: unknown 'proposal'"),
+    ("own.Cautious", "other.Cautious", "'other' is no part of herdfilter"),
+    ("own.Antithetic()", "own.os.system('x')", "'own.os' is no part of herdfilter"),
+    ("own.Antithetic()", "own.hf.KernelHerding()", "'own.hf' is no part of herdfilter"),
+    ("own.Antithetic()", "own._hidden()", "unknown '_hidden'"),
+    ("own.Antithetic()", "own.Antithetic.sample()", "'own.Antithetic' is no part of herdfilter"),
 )
 def test_what_a_module_imports_is_not_in_reach(scenario, before, after, message):
     assert before in SCENARIO

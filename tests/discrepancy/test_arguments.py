@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cases
 
 import herdfilter as hf
 
@@ -16,15 +17,13 @@ MEASURES = {
 
 
 @pytest.mark.parametrize("measure", MEASURES.values(), ids=list(MEASURES))
-@pytest.mark.parametrize(
-    ("points", "mixture", "message"),
-    [
-        (MIXTURE, POINTS, "points: expected .*Points, got .* GaussianMixture; points come first, then the mixture"),
-        (POINTS.x, MIXTURE, r"points: expected .*Points, got .* ndarray; take Points\(x\)"),
-        (POINTS, POINTS.x, r"mixture: expected a GaussianMixture, got numbers of shape \(2, 2\); GaussianFit\(\)"),
-        (POINTS, hf.GaussianMixture, "mixture: expected a GaussianMixture, got the class GaussianMixture"),
-        (POINTS, None, "mixture: expected a GaussianMixture, got an object NoneType"),
-    ],
+@cases(
+    "points mixture message",
+    (MIXTURE, POINTS, "points: expected .*Points, got .* GaussianMixture; points come first, then the mixture"),
+    (POINTS.x, MIXTURE, r"points: expected .*Points, got .* ndarray; take Points\(x\)"),
+    (POINTS, POINTS.x, r"mixture: expected a GaussianMixture, got numbers of shape \(2, 2\); GaussianFit\(\)"),
+    (POINTS, hf.GaussianMixture, "mixture: expected a GaussianMixture, got the class GaussianMixture"),
+    (POINTS, None, "mixture: expected a GaussianMixture, got an object NoneType"),
 )  # fmt: skip
 def test_what_is_no_points_or_no_mixture_is_named(measure, points, mixture, message):
     with pytest.raises(TypeError, match=f"^{message}"):

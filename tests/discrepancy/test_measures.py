@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cases
 from scipy.special import gammaln
 from scipy.stats import norm, ortho_group
 
@@ -176,16 +177,14 @@ def test_dimensions_must_agree(measure):
 
 
 @pytest.mark.parametrize("function", [herding_error, normalised_l2])
-@pytest.mark.parametrize(
-    ("sigma_k", "message"),
-    [
-        (0.0, "expected a positive finite number, got 0.0"),
-        (-1.0, "expected a positive finite number, got -1.0"),
-        (np.nan, "expected a positive finite number, got nan"),
-        ("auto", "expected a positive finite number, got 'auto'"),
-        ([[1.0, 1.0], [1.0, 1.0]], "expected a positive definite"),
-        (np.eye(3), r"expected shape \(2,\) or \(2, 2\)"),
-    ],
+@cases(
+    "sigma_k message",
+    (0.0, "expected a positive finite number, got 0.0"),
+    (-1.0, "expected a positive finite number, got -1.0"),
+    (np.nan, "expected a positive finite number, got nan"),
+    ("auto", "expected a positive finite number, got 'auto'"),
+    ([[1.0, 1.0], [1.0, 1.0]], "expected a positive definite"),
+    (np.eye(3), r"expected shape \(2,\) or \(2, 2\)"),
 )
 def test_bad_kernel_widths_are_named(function, sigma_k, message):
     with pytest.raises(ValueError, match=f"sigma_k: {message}"):

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 
 from herdfilter.discrete import DictionaryFullError, HerdedGibbs, herding
 
@@ -172,19 +172,17 @@ def test_a_bound_that_is_certain_to_be_hit_is_refused_before_the_start():
 # Bad input
 
 
-@pytest.mark.parametrize(
-    ("came", "message"),
-    [
-        ([0.5, 0.6], r"conditional of variable 1 at x = \[1, 0\]: expected a sum of 1, got 1.1 from"),
-        ([0.0, 0.0], "expected a sum of 1, got 0"),
-        ([1.5, -0.5], "expected non-negative numbers, got"),
-        ([np.nan, 1.0], "expected non-negative numbers, got"),
-        ([np.inf, 0.0], "expected a sum of 1, got inf"),
-        ([0.2, 0.3, 0.5], r"expected 2 numbers, got \[0.2, 0.3, 0.5\]"),
-        (1.0, "expected 2 numbers, got 1.0"),
-        (None, "expected 2 numbers, got None"),
-        (["a", "b"], "expected 2 numbers, got"),
-    ],
+@cases(
+    "came message",
+    ([0.5, 0.6], r"conditional of variable 1 at x = \[1, 0\]: expected a sum of 1, got 1.1 from"),
+    ([0.0, 0.0], "expected a sum of 1, got 0"),
+    ([1.5, -0.5], "expected non-negative numbers, got"),
+    ([np.nan, 1.0], "expected non-negative numbers, got"),
+    ([np.inf, 0.0], "expected a sum of 1, got inf"),
+    ([0.2, 0.3, 0.5], r"expected 2 numbers, got \[0.2, 0.3, 0.5\]"),
+    (1.0, "expected 2 numbers, got 1.0"),
+    (None, "expected 2 numbers, got None"),
+    (["a", "b"], "expected 2 numbers, got"),
 )
 def test_a_bad_conditional_is_named_with_its_variable_and_state(came, message):
     sampler = HerdedGibbs(lambda i, x: [0.25, 0.75] if i == 0 else came, [2, 2])
@@ -201,20 +199,18 @@ def test_a_conditional_that_depends_on_more_than_the_neighbours_is_found_out():
     assert total_variation(approximate, table, [4000]) < 0.1
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"conditional": 3}, "conditional: expected a function"),
-        ({"cardinalities": []}, "cardinalities: expected positive integers"),
-        ({"cardinalities": [2, 0]}, "cardinalities: expected positive integers"),
-        ({"cardinalities": [2.5]}, "cardinalities: expected positive integers"),
-        ({"neighbours": [[1]]}, "neighbours: expected 2 lists, one per variable, got 1"),
-        ({"neighbours": [[0], [0]]}, "neighbours: expected distinct variables from 0 to 1 other than 0"),
-        ({"neighbours": [[1, 1], [0]]}, "neighbours: expected distinct variables"),
-        ({"neighbours": [[2], [0]]}, "neighbours: expected distinct variables"),
-        ({"neighbours": [[0.5], [0]]}, "neighbours: expected distinct variables"),
-        ({"max_vectors": 0}, "max_vectors: expected an integer of at least 1"),
-    ],
+@cases(
+    "options message",
+    ({"conditional": 3}, "conditional: expected a function"),
+    ({"cardinalities": []}, "cardinalities: expected positive integers"),
+    ({"cardinalities": [2, 0]}, "cardinalities: expected positive integers"),
+    ({"cardinalities": [2.5]}, "cardinalities: expected positive integers"),
+    ({"neighbours": [[1]]}, "neighbours: expected 2 lists, one per variable, got 1"),
+    ({"neighbours": [[0], [0]]}, "neighbours: expected distinct variables from 0 to 1 other than 0"),
+    ({"neighbours": [[1, 1], [0]]}, "neighbours: expected distinct variables"),
+    ({"neighbours": [[2], [0]]}, "neighbours: expected distinct variables"),
+    ({"neighbours": [[0.5], [0]]}, "neighbours: expected distinct variables"),
+    ({"max_vectors": 0}, "max_vectors: expected an integer of at least 1"),
 )
 def test_bad_options_are_named(options, message):
     good = {"conditional": lambda i, x: [0.5, 0.5], "cardinalities": [2, 2]}

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 
 import herdfilter as hf
 from herdfilter.filters import (
@@ -39,15 +39,13 @@ def online(request, walk):
     return request.param(walk)
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (lambda x: np.full(len(x), np.nan), "expected values below infinity .* got 5 NaN or .inf of 5 at step 1"),
-        (lambda x: np.where(np.arange(len(x)) == 2, np.inf, 0.0), "got 1 NaN or .inf of 5 at step 1"),
-        (lambda x: np.zeros((len(x), 1)), r"expected shape \(5,\) from the model at step 1, got \(5, 1\)"),
-        (lambda x: 0.0, r"expected shape \(5,\) from the model at step 1, got \(\)"),
-        (lambda x: np.zeros(4), r"expected shape \(5,\) from the model at step 1, got \(4,\)"),
-    ],
+@cases(
+    "values message",
+    (lambda x: np.full(len(x), np.nan), "expected values below infinity .* got 5 NaN or .inf of 5 at step 1"),
+    (lambda x: np.where(np.arange(len(x)) == 2, np.inf, 0.0), "got 1 NaN or .inf of 5 at step 1"),
+    (lambda x: np.zeros((len(x), 1)), r"expected shape \(5,\) from the model at step 1, got \(5, 1\)"),
+    (lambda x: 0.0, r"expected shape \(5,\) from the model at step 1, got \(\)"),
+    (lambda x: np.zeros(4), r"expected shape \(5,\) from the model at step 1, got \(4,\)"),
 )  # fmt: skip
 def test_bad_likelihoods_are_named(walk, values, message):
     walk.log_likelihood = lambda z, x, step: values(x)
@@ -145,19 +143,17 @@ def test_a_bad_time_step_is_named_and_nothing_has_happened(online, dt):
     np.testing.assert_array_equal(online.mean, before)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"dt": [1.0, 0.0]}, "dt: expected a positive finite number, got .*0.0.* before step 2"),
-        ({"dt": [1.0]}, "dt: expected one per step, 2, got 1"),
-        ({"controls": [None] * 3}, "controls: expected one per step, 2, got 3"),
-        ({"times": [1.0]}, "times: expected one per step, 2, got 1"),
-        ({"times": [0.0, 1.0]}, "times: expected increasing times, got 0 after 0, the initial state's, at step 1"),
-        ({"times": [2.0, 1.5]}, "times: expected increasing times, got 1.5 after 2 at step 2"),
-        ({"times": [0.5, 0.25]}, "times: expected increasing times, got 0.25 after 0.5 at step 2"),
-        ({"times": [1.0, np.nan]}, "times: expected finite numbers"),
-        ({"times": [1.0, 2.0], "dt": [1.0, 1.0]}, "times: expected either times or dt, got both"),
-    ],
+@cases(
+    "arguments message",
+    ({"dt": [1.0, 0.0]}, "dt: expected a positive finite number, got .*0.0.* before step 2"),
+    ({"dt": [1.0]}, "dt: expected one per step, 2, got 1"),
+    ({"controls": [None] * 3}, "controls: expected one per step, 2, got 3"),
+    ({"times": [1.0]}, "times: expected one per step, 2, got 1"),
+    ({"times": [0.0, 1.0]}, "times: expected increasing times, got 0 after 0, the initial state's, at step 1"),
+    ({"times": [2.0, 1.5]}, "times: expected increasing times, got 1.5 after 2 at step 2"),
+    ({"times": [0.5, 0.25]}, "times: expected increasing times, got 0.25 after 0.5 at step 2"),
+    ({"times": [1.0, np.nan]}, "times: expected finite numbers"),
+    ({"times": [1.0, 2.0], "dt": [1.0, 1.0]}, "times: expected either times or dt, got both"),
 )
 def test_series_of_different_lengths_are_named(online, arguments, message):
     with pytest.raises(ValueError, match=message):
@@ -165,21 +161,19 @@ def test_series_of_different_lengths_are_named(online, arguments, message):
     assert online.step == 0
 
 
-@pytest.mark.parametrize(
-    ("error", "arguments", "message"),
-    [
-        (ValueError, {"n_particles": 0}, "n_particles: expected an integer of at least 1, got 0"),
-        (ValueError, {"n_particles": 10.0}, "n_particles: expected an integer of at least 1, got 10.0"),
-        (ValueError, {"resample_below": -0.1}, "resample_below: expected a fraction from 0 to 1, got -0.1"),
-        (ValueError, {"resample_below": 1.5}, "resample_below: expected a fraction from 0 to 1, got 1.5"),
-        (ValueError, {"resample_below": np.nan}, "resample_below: expected a fraction from 0 to 1, got nan"),
-        (ValueError, {"resample_below": "half"}, "resample_below: expected a fraction from 0 to 1, got 'half'"),
-        (ValueError, {"on_degeneracy": "predicts"}, "on_degeneracy: unknown 'predicts'; did you mean 'predict'?"),
-        (ValueError, {"rng": "dice"}, "rng: expected a numpy Generator, a seed or None, got 'dice'"),
-        (TypeError, {"proposal": "bootstrap"}, "proposal: expected a proposal such as .* got 'bootstrap'"),
-        (TypeError, {"proposal": BootstrapProposal}, "proposal: expected a proposal such as"),
-        (TypeError, {"resampling": "systematic"}, "resampling: expected a scheme such as .* got 'systematic'"),
-    ],
+@cases(
+    "error arguments message",
+    (ValueError, {"n_particles": 0}, "n_particles: expected an integer of at least 1, got 0"),
+    (ValueError, {"n_particles": 10.0}, "n_particles: expected an integer of at least 1, got 10.0"),
+    (ValueError, {"resample_below": -0.1}, "resample_below: expected a fraction from 0 to 1, got -0.1"),
+    (ValueError, {"resample_below": 1.5}, "resample_below: expected a fraction from 0 to 1, got 1.5"),
+    (ValueError, {"resample_below": np.nan}, "resample_below: expected a fraction from 0 to 1, got nan"),
+    (ValueError, {"resample_below": "half"}, "resample_below: expected a fraction from 0 to 1, got 'half'"),
+    (ValueError, {"on_degeneracy": "predicts"}, "on_degeneracy: unknown 'predicts'; did you mean 'predict'?"),
+    (ValueError, {"rng": "dice"}, "rng: expected a numpy Generator, a seed or None, got 'dice'"),
+    (TypeError, {"proposal": "bootstrap"}, "proposal: expected a proposal such as .* got 'bootstrap'"),
+    (TypeError, {"proposal": BootstrapProposal}, "proposal: expected a proposal such as"),
+    (TypeError, {"resampling": "systematic"}, "resampling: expected a scheme such as .* got 'systematic'"),
 )  # fmt: skip
 def test_bad_arguments_are_named(walk, error, arguments, message):
     with pytest.raises(error, match=message):
@@ -236,14 +230,12 @@ def test_an_observation_of_the_initial_state_is_refused(online, z):
     assert online.update(z).step == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0, 1), "steps: expected an integer"),
-        ((3, "dice"), "rng: expected"),
-        ((3, 1, -1.0), "dt: expected a positive"),
-        ((3, 1, 1.0, [0.0] * 7), r"initial: expected shape .*, got \(7,\)"),
-    ],
+@cases(
+    "arguments message",
+    ((0, 1), "steps: expected an integer"),
+    ((3, "dice"), "rng: expected"),
+    ((3, 1, -1.0), "dt: expected a positive"),
+    ((3, 1, 1.0, [0.0] * 7), r"initial: expected shape .*, got \(7,\)"),
 )
 def test_a_simulation_names_what_does_not_fit(walk, arguments, message):
     with pytest.raises(ValueError, match=message):

@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers import kalman, linear, of_inner_noise, refuses
+from helpers import cases, fixture_of, kalman, linear, of_inner_noise, refuses
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
@@ -26,14 +26,8 @@ FLOWS = {
 }
 
 
-@pytest.fixture(params=POINTS_OR_SLOPES.values(), ids=POINTS_OR_SLOPES)
-def gaussian(request):
-    return request.param
-
-
-@pytest.fixture(params=EVERY.values(), ids=EVERY)
-def every(request):
-    return request.param
+gaussian = fixture_of(POINTS_OR_SLOPES)
+every = fixture_of(EVERY)
 
 
 KNOWN = linear(3, 2, Q=np.outer([1.0, 2.0, 0.0], [1.0, 2.0, 0.0]), initial_covariance=np.zeros((3, 3)))
@@ -257,14 +251,12 @@ def test_an_observation_without_noise_that_says_nothing_is_a_named_error(every):
         every(turning(**blind)).run([[0.0]])
 
 
-@pytest.mark.parametrize(
-    ("z", "message"),
-    [
-        ([0.1, 0.2], r"z: expected shape \(1,\), as of observation_mean, got \(2,\)"),
-        ([[0.1]], r"z: expected a vector, got shape \(1, 1\) at step 1"),
-        ([np.inf], r"z: expected finite numbers, or NaN where missing, got \[inf\] at step 1"),
-        ("north", "z: expected None or an array of numbers, got 'north'"),
-    ],
+@cases(
+    "z message",
+    ([0.1, 0.2], r"z: expected shape \(1,\), as of observation_mean, got \(2,\)"),
+    ([[0.1]], r"z: expected a vector, got shape \(1, 1\) at step 1"),
+    ([np.inf], r"z: expected finite numbers, or NaN where missing, got \[inf\] at step 1"),
+    ("north", "z: expected None or an array of numbers, got 'north'"),
 )
 def test_bad_observations_are_named_and_the_prediction_is_kept(every, z, message):
     kf = every(turning())
@@ -290,15 +282,13 @@ def test_estimates_that_overflow_are_named_and_the_prediction_is_kept(every):
     assert kf.update([1e-135]).outcome is hf.Outcome.UPDATED
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("observation_mean", lambda x, _: x[:, 0], r"observation_mean: expected shape \(\d+, \*\) .* at step 1"),
-        ("observation_mean", lambda x, _: x[:, :1] * np.nan, "observation_mean: expected finite numbers .* at step 1"),
-        ("transition_mean", lambda x, *_: x[:, :1], "transition_mean: expected shape .* at step 1"),
-        ("observation_covariance", lambda step: np.eye(2), r"observation_covariance: expected shape \(1, 1\), got \(2, 2\)"),
-        ("observation_circular", (1,), r"observation_circular: expected .* from 0 to 0, .* got \(1,\)"),
-    ],
+@cases(
+    "name value message",
+    ("observation_mean", lambda x, _: x[:, 0], r"observation_mean: expected shape \(\d+, \*\) .* at step 1"),
+    ("observation_mean", lambda x, _: x[:, :1] * np.nan, "observation_mean: expected finite numbers .* at step 1"),
+    ("transition_mean", lambda x, *_: x[:, :1], "transition_mean: expected shape .* at step 1"),
+    ("observation_covariance", lambda step: np.eye(2), r"observation_covariance: expected shape \(1, 1\), got \(2, 2\)"),
+    ("observation_circular", (1,), r"observation_circular: expected .* from 0 to 0, .* got \(1,\)"),
 )  # fmt: skip
 def test_bad_values_of_the_model_are_named(every, name, value, message):
     with pytest.raises(ValueError, match=message):

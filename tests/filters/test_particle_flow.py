@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from helpers import linear, of_inner_noise
+from helpers import cases, fixture_of, linear, of_inner_noise
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
@@ -19,14 +19,8 @@ EVERY = {
 }
 
 
-@pytest.fixture(params=EVERY.values(), ids=EVERY)
-def every(request):
-    return request.param
-
-
-@pytest.fixture(params=[False, True], ids=["edh", "ledh"])
-def local(request):
-    return request.param
+every = fixture_of(EVERY)
+local = fixture_of({"edh": False, "ledh": True})
 
 
 class Ranges:
@@ -192,19 +186,17 @@ def test_flow_takes_noise_inside_the_transition(local):
     np.testing.assert_allclose(inside.means, added.means, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("z", "changed", "error", "message"),
-    [
-        ([1.0, 2.0, 3.0], {}, ValueError, r"z: expected shape \(2,\), as of observation_(mean|covariance), got \(3,\)"),
-        ([np.inf, 1.0], {}, ValueError, "z: expected"),
-        ([1.0, 2.0], {"observation_jacobian": lambda x, step: np.zeros((len(x), 2, 1))}, ValueError, "jacobian: expected"),
-        (
-            [1.0, 2.0],
-            {"observation_covariance": lambda step: np.diag([0.01, 0.0])},
-            hf.IndefiniteCovarianceError,
-            "observation's covariance",
-        ),
-    ],
+@cases(
+    "z changed error message",
+    ([1.0, 2.0, 3.0], {}, ValueError, r"z: expected shape \(2,\), as of observation_(mean|covariance), got \(3,\)"),
+    ([np.inf, 1.0], {}, ValueError, "z: expected"),
+    ([1.0, 2.0], {"observation_jacobian": lambda x, step: np.zeros((len(x), 2, 1))}, ValueError, "jacobian: expected"),
+    (
+        [1.0, 2.0],
+        {"observation_covariance": lambda step: np.diag([0.01, 0.0])},
+        hf.IndefiniteCovarianceError,
+        "observation's covariance",
+    ),
 )
 def test_bad_input_is_named(every, z, changed, error, message):
     model = Ranges()
@@ -213,15 +205,13 @@ def test_bad_input_is_named(every, z, changed, error, message):
         every(model).run([z])
 
 
-@pytest.mark.parametrize(
-    ("make", "arguments", "message"),
-    [
-        (hf.DaumHuangFilter, {"n_particles": 1}, "n_particles: expected an integer of at least 2"),
-        (hf.DaumHuangFilter, {"flow_steps": 0}, "flow_steps: expected an integer of at least 1"),
-        (hf.DaumHuangFilter, {"kalman": hf.EnsembleKalmanFilter}, "kalman: expected a filter such as UnscentedKalmanFilter"),
-        (hf.DaumHuangFilter, {"kalman": "ukf"}, "kalman: expected a filter such as UnscentedKalmanFilter"),
-        (hf.FlowProposal, {"flow_steps": 0}, "flow_steps: expected an integer of at least 1, got 0"),
-    ],
+@cases(
+    "make arguments message",
+    (hf.DaumHuangFilter, {"n_particles": 1}, "n_particles: expected an integer of at least 2"),
+    (hf.DaumHuangFilter, {"flow_steps": 0}, "flow_steps: expected an integer of at least 1"),
+    (hf.DaumHuangFilter, {"kalman": hf.EnsembleKalmanFilter}, "kalman: expected a filter such as UnscentedKalmanFilter"),
+    (hf.DaumHuangFilter, {"kalman": "ukf"}, "kalman: expected a filter such as UnscentedKalmanFilter"),
+    (hf.FlowProposal, {"flow_steps": 0}, "flow_steps: expected an integer of at least 1, got 0"),
 )
 def test_options_out_of_range_are_named(make, arguments, message):
     model = {} if make is hf.FlowProposal else {"model": linear()}

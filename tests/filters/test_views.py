@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
+from helpers import cases
 from matplotlib.figure import Figure
 
 import herdfilter as hf
@@ -76,14 +77,12 @@ def test_one_dimension_is_drawn_over_time(result, ax):
     assert not ax.patches
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"dims": (0, 5)}, "dims: expected one or two indices from 0 to 1"),
-        ({"truth": np.zeros((4, 3))}, "truth: expected shape"),
-        ({"ellipses": 2.0}, "ellipses: expected a probability"),
-        ({"labels": ["one"]}, "labels: expected 2 names of dimensions"),
-    ],
+@cases(
+    "wrong message",
+    ({"dims": (0, 5)}, "dims: expected one or two indices from 0 to 1"),
+    ({"truth": np.zeros((4, 3))}, "truth: expected shape"),
+    ({"ellipses": 2.0}, "ellipses: expected a probability"),
+    ({"labels": ["one"]}, "labels: expected 2 names of dimensions"),
 )
 def test_what_does_not_fit_is_named(result, ax, wrong, message):
     with pytest.raises(ValueError, match=message):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cases
 
 import herdfilter as hf
 
@@ -16,22 +17,20 @@ def with_one(value):
     return x
 
 
-@pytest.mark.parametrize(
-    ("x", "w", "message"),
-    [
-        (with_one(np.nan), W, "particles: expected finite numbers, got 1"),
-        (with_one(np.inf), W, "particles: expected finite numbers, got 1"),
-        (np.full((6, 2), np.nan), W, "particles: expected finite numbers, got 12"),
-        (with_one(1e200), W, r"particles: expected numbers up to 1e.150, got 1e.200; choose larger units"),
-        (X[:, 0], W, r"particles: expected shape \(\*, \*\), got \(6,\)"),
-        (X + 0j, W, "particles: expected numbers .*, got complex numbers"),
-        (hf.GaussianMixture([1.0], [[0.0]], [[1.0]]), W, "particles: expected numbers .*, got GaussianMixture"),
-        (X, W[:5], r"weights: expected shape \(6,\), got \(5,\)"),
-        (X, np.full(6, np.nan), "weights: expected finite numbers"),
-        (X, 6 * W, "weights: expected non-negative numbers that sum to 1, got a sum of 6"),
-        (X, np.array([-1, 1, 1, 0, 0, 0]), "weights: expected non-negative .* a least of -1"),
-        (X[:0], W[:0], r"particles: expected at least one point and one dimension, got shape \(0, 2\)"),
-    ],
+@cases(
+    "x w message",
+    (with_one(np.nan), W, "particles: expected finite numbers, got 1"),
+    (with_one(np.inf), W, "particles: expected finite numbers, got 1"),
+    (np.full((6, 2), np.nan), W, "particles: expected finite numbers, got 12"),
+    (with_one(1e200), W, r"particles: expected numbers up to 1e.150, got 1e.200; choose larger units"),
+    (X[:, 0], W, r"particles: expected shape \(\*, \*\), got \(6,\)"),
+    (X + 0j, W, "particles: expected numbers .*, got complex numbers"),
+    (hf.GaussianMixture([1.0], [[0.0]], [[1.0]]), W, "particles: expected numbers .*, got GaussianMixture"),
+    (X, W[:5], r"weights: expected shape \(6,\), got \(5,\)"),
+    (X, np.full(6, np.nan), "weights: expected finite numbers"),
+    (X, 6 * W, "weights: expected non-negative numbers that sum to 1, got a sum of 6"),
+    (X, np.array([-1, 1, 1, 0, 0, 0]), "weights: expected non-negative .* a least of -1"),
+    (X[:0], W[:0], r"particles: expected at least one point and one dimension, got shape \(0, 2\)"),
 )
 def test_what_cannot_be_fitted_is_named(x, w, message):
     for fit in FITS:

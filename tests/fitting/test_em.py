@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cases
 
 from herdfilter.fitting import EMFit
 from herdfilter.mixture import GaussianMixture
@@ -130,19 +131,17 @@ def test_a_shared_covariance_is_shared():
     assert len(mixture) == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_components": 0}, "n_components: expected an integer of at least 1, got 0"),
-        ({"n_components": 2.0}, "n_components: expected an integer of at least 1, got 2.0"),
-        ({"n_components": "aic"}, "n_components: expected an integer of at least 1 or 'bic', got 'aic'"),
-        ({"max_components": 0}, "max_components: expected an integer of at least 1, got 0"),
-        ({"least": 0}, "least: expected a positive finite number, got 0"),
-        ({"floor": 2.0}, "floor: expected a fraction of at most 1, got 2.0"),
-        ({"floor": 0.0}, "floor: expected a positive finite number, got 0.0"),
-        ({"tolerance": np.nan}, "tolerance: expected a positive finite number, got nan"),
-        ({"max_iterations": 0}, "max_iterations: expected an integer of at least 1, got 0"),
-    ],
+@cases(
+    "options message",
+    ({"n_components": 0}, "n_components: expected an integer of at least 1, got 0"),
+    ({"n_components": 2.0}, "n_components: expected an integer of at least 1, got 2.0"),
+    ({"n_components": "aic"}, "n_components: expected an integer of at least 1 or 'bic', got 'aic'"),
+    ({"max_components": 0}, "max_components: expected an integer of at least 1, got 0"),
+    ({"least": 0}, "least: expected a positive finite number, got 0"),
+    ({"floor": 2.0}, "floor: expected a fraction of at most 1, got 2.0"),
+    ({"floor": 0.0}, "floor: expected a positive finite number, got 0.0"),
+    ({"tolerance": np.nan}, "tolerance: expected a positive finite number, got nan"),
+    ({"max_iterations": 0}, "max_iterations: expected an integer of at least 1, got 0"),
 )
 def test_bad_options_are_named(options, message):
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cases
 from scipy import integrate, special
 
 from herdfilter import kernels
@@ -148,14 +149,12 @@ def test_a_kernel_without_an_expectation_is_named():
         as_kernel("kernel", kernels.Matern)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        (kernels.Matern, "nu"),
-        (kernels.InverseMultiquadric, "exponent"),
-        (kernels.Student, "df"),
-        (kernels.LocalizedCumulative, "largest"),
-    ],
+@cases(
+    "kind name",
+    (kernels.Matern, "nu"),
+    (kernels.InverseMultiquadric, "exponent"),
+    (kernels.Student, "df"),
+    (kernels.LocalizedCumulative, "largest"),
 )
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, "1", None])
 def test_bad_shapes_are_named(kind, name, value):

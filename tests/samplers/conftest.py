@@ -1,6 +1,7 @@
 """Every sampler with what it promises, and mixtures to draw from."""
 
 import pytest
+from helpers import fixture_of
 
 from herdfilter import testing
 from herdfilter.samplers import (
@@ -70,20 +71,9 @@ def named(request):
     return name, SAMPLERS[name], {"deterministic": name not in RANDOM} | PROMISES.get(name, {})
 
 
-@pytest.fixture(params=SAMPLERS.values(), ids=SAMPLERS)
-def sampler(request):
-    return request.param
-
-
-@pytest.fixture(params=RANDOM.values(), ids=RANDOM)
-def random(request):
-    return request.param
-
-
-@pytest.fixture(params=[KernelHerding(), ContinuousHerdedGibbs()], ids=["kernel herding", "herded Gibbs"])
-def herding(request):
-    """The two samplers that are meant to beat random draws on any mixture, with their default options."""
-    return request.param
+sampler = fixture_of(SAMPLERS)
+random = fixture_of(RANDOM)
+herding = fixture_of({name: SAMPLERS[name] for name in ("kernel herding", "herded Gibbs")})  # to beat random draws anywhere
 
 
 @pytest.fixture

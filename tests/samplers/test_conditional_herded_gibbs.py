@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 from scipy.integrate import quad_vec
 
 from herdfilter.mixture import GaussianMixture
@@ -245,20 +245,18 @@ def sample(second=normal, n=5, start=(0, 0), bounds=BOX, **options):
     return ConditionalHerdedGibbs(**{"bandwidth": 0.5} | options).herd([normal, second], n, start, bounds)
 
 
-@pytest.mark.parametrize(
-    ("density", "message"),
-    [
-        (lambda v, x: normal(v[:-1], x), r"expected shape \(129,\), as `values`, got \(128,\)"),
-        (lambda v, x: 0.1, r"expected shape \(129,\)"),
-        (lambda v, x: None, r"expected shape \(129,\)"),
-        (lambda v, x: "no", "expected 129 numbers"),
-        (lambda v, x: np.where(v > 1, np.nan, normal(v, x)), "expected finite numbers, got nan at 1.125"),
-        (lambda v, x: normal(v, x) / (v != 0), "expected finite numbers, got inf at 0"),
-        (lambda v, x: normal(v, x) - 0.1, "expected non-negative numbers, got -0.1 at -8"),
-        (lambda v, x: 2 * normal(v, x), r"expected an integral of 1 over the bounds \[-8, 8\], got 2; widen"),
-        (lambda v, x: normal(v - 8, x), "expected an integral of 1 over the bounds .* got 0.5"),
-        (lambda v, x: 0 * v, "expected an integral of 1 over the bounds .* got 0"),
-    ],
+@cases(
+    "density message",
+    (lambda v, x: normal(v[:-1], x), r"expected shape \(129,\), as `values`, got \(128,\)"),
+    (lambda v, x: 0.1, r"expected shape \(129,\)"),
+    (lambda v, x: None, r"expected shape \(129,\)"),
+    (lambda v, x: "no", "expected 129 numbers"),
+    (lambda v, x: np.where(v > 1, np.nan, normal(v, x)), "expected finite numbers, got nan at 1.125"),
+    (lambda v, x: normal(v, x) / (v != 0), "expected finite numbers, got inf at 0"),
+    (lambda v, x: normal(v, x) - 0.1, "expected non-negative numbers, got -0.1 at -8"),
+    (lambda v, x: 2 * normal(v, x), r"expected an integral of 1 over the bounds \[-8, 8\], got 2; widen"),
+    (lambda v, x: normal(v - 8, x), "expected an integral of 1 over the bounds .* got 0.5"),
+    (lambda v, x: 0 * v, "expected an integral of 1 over the bounds .* got 0"),
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")
 def test_a_bad_conditional_is_named_before_sampling_starts(density, message):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cases
 
 from herdfilter import kernels
 from herdfilter.bandwidths import Whitened, kernel_covariance
@@ -25,18 +26,16 @@ IMPROVED = [PlacedAgain, Polished, Reweighted]
 KERNELS = [kernels.Gaussian(), kernels.Matern(1.5), kernels.InverseMultiquadric(), kernels.Energy()]
 
 
-@pytest.mark.parametrize(
-    ("kinds", "arguments", "error_type", "message"),
-    [
-        (IMPROVED, {"sampler": KernelHerding}, TypeError, "sampler: expected an instance, got the class KernelHerding"),
-        (IMPROVED, {"sampler": 3}, TypeError, "sampler: expected an object with sample"),
-        (IMPROVED, {"bandwidth": -1.0}, ValueError, "bandwidth: expected a positive finite number"),
-        (IMPROVED[1:], {"kernel": "gaussian"}, TypeError, "kernel: expected a kernel with value"),
-        (IMPROVED[1:], {"kernel": None}, TypeError, "kernel: expected a kernel with value"),
-        (IMPROVED[:1], {"passes": 0}, ValueError, "passes: expected an integer of at least 1, got 0"),
-        (IMPROVED[1:2], {"iterations": 0}, ValueError, "iterations: expected an integer of at least 1, got 0"),
-        (IMPROVED[2:], {"constraint": "none"}, ValueError, "constraint: unknown 'none'"),
-    ],
+@cases(
+    "kinds arguments error_type message",
+    (IMPROVED, {"sampler": KernelHerding}, TypeError, "sampler: expected an instance, got the class KernelHerding"),
+    (IMPROVED, {"sampler": 3}, TypeError, "sampler: expected an object with sample"),
+    (IMPROVED, {"bandwidth": -1.0}, ValueError, "bandwidth: expected a positive finite number"),
+    (IMPROVED[1:], {"kernel": "gaussian"}, TypeError, "kernel: expected a kernel with value"),
+    (IMPROVED[1:], {"kernel": None}, TypeError, "kernel: expected a kernel with value"),
+    (IMPROVED[:1], {"passes": 0}, ValueError, "passes: expected an integer of at least 1, got 0"),
+    (IMPROVED[1:2], {"iterations": 0}, ValueError, "iterations: expected an integer of at least 1, got 0"),
+    (IMPROVED[2:], {"constraint": "none"}, ValueError, "constraint: unknown 'none'"),
 )
 def test_bad_arguments_are_named(kinds, arguments, error_type, message):
     for kind in kinds:

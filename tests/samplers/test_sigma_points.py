@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import fixture_of, refuses
 
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import SigmaPoints
@@ -19,9 +19,7 @@ KINDS = {
 }
 
 
-@pytest.fixture(params=KINDS.values(), ids=KINDS)
-def sigma(request):
-    return request.param
+sigma = fixture_of(KINDS)
 
 
 def points_of(sampler, mixture):

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers import Simulated, plane, turned_compass
+from helpers import Simulated, cases, plane, turned_compass
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
@@ -43,14 +43,12 @@ def test_where_zero_lies_on_the_circle_does_not_matter(name, smoother, turn):
         np.testing.assert_allclose(turned.weights, plain.weights, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"dt": [1.0]}, "dt: expected one per step, 6, got 1"),
-        ({"dt": 0.0}, "dt: expected a positive finite number, got 0"),
-        ({"times": [1.0]}, "times: expected one per step, 6, got 1"),
-        ({"controls": [None] * 9}, "controls: expected one per step, 6, got 9"),
-    ],
+@cases(
+    "given message",
+    ({"dt": [1.0]}, "dt: expected one per step, 6, got 1"),
+    ({"dt": 0.0}, "dt: expected a positive finite number, got 0"),
+    ({"times": [1.0]}, "times: expected one per step, 6, got 1"),
+    ({"controls": [None] * 9}, "controls: expected one per step, 6, got 9"),
 )
 @every
 def test_series_that_do_not_fit_are_named(name, smoother, given, message):

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers import filterpy_filter, kalman, plane
+from helpers import cases, filterpy_filter, kalman, plane
 
 import herdfilter as hf
 
@@ -212,13 +212,11 @@ def test_a_state_that_no_particle_leads_to_is_named():
     assert pickle.loads(pickle.dumps(caught.value)).step == 2
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (lambda m, n: np.zeros((n, m)), r"expected shape \(3, 5\) from the model at step 2, got \(5, 3\)"),
-        (lambda m, n: np.full((m, n), np.nan), "below infinity from the model at step 2, got 15 NaN or .inf of 15"),
-        (lambda m, n: np.full((m, n), np.inf), "below infinity from the model at step 2, got 15 NaN or .inf of 15"),
-    ],
+@cases(
+    "values message",
+    (lambda m, n: np.zeros((n, m)), r"expected shape \(3, 5\) from the model at step 2, got \(5, 3\)"),
+    (lambda m, n: np.full((m, n), np.nan), "below infinity from the model at step 2, got 15 NaN or .inf of 15"),
+    (lambda m, n: np.full((m, n), np.inf), "below infinity from the model at step 2, got 15 NaN or .inf of 15"),
 )  # fmt: skip
 def test_bad_densities_are_named(values, message):
     class Bad(HeavyTailed):
@@ -231,14 +229,12 @@ def test_bad_densities_are_named(values, message):
         hf.backward_simulation(Bad(), result, 200, 0)
 
 
-@pytest.mark.parametrize(
-    ("error", "arguments", "message"),
-    [
-        (ValueError, {"n_trajectories": 0}, "n_trajectories: expected an integer of at least 1, got 0"),
-        (ValueError, {"n_trajectories": 2.0}, "n_trajectories: expected an integer of at least 1, got 2.0"),
-        (ValueError, {"rng": "dice"}, "rng: expected a numpy Generator, a seed or None, got 'dice'"),
-        (TypeError, {"model": hf.models.LinearGaussian}, "model: expected an instance, got the class"),
-    ],
+@cases(
+    "error arguments message",
+    (ValueError, {"n_trajectories": 0}, "n_trajectories: expected an integer of at least 1, got 0"),
+    (ValueError, {"n_trajectories": 2.0}, "n_trajectories: expected an integer of at least 1, got 2.0"),
+    (ValueError, {"rng": "dice"}, "rng: expected a numpy Generator, a seed or None, got 'dice'"),
+    (TypeError, {"model": hf.models.LinearGaussian}, "model: expected an instance, got the class"),
 )  # fmt: skip
 def test_bad_arguments_are_named(error, arguments, message):
     arguments = {"model": PLANE, "n_trajectories": 5, "rng": 0} | arguments

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.linalg
-from helpers import assert_same
+from helpers import assert_same, cases
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
@@ -117,15 +117,13 @@ def test_a_scan_of_no_detection_leads_to_no_birth(walk, cluttered):
     assert tracker.tracks[-1].label == (5, 0)
 
 
-@pytest.mark.parametrize(
-    ("build", "error", "expected"),
-    [
-        (lambda g: Birth(1.5, g), ValueError, "probability: expected a probability from 0 to 1, got 1.5"),
-        (lambda g: Birth(0.5, 3.0), TypeError, "initial: expected a herdfilter.GaussianMixture, got 3.0"),
-        (lambda g: BirthFromMeasurements(None), TypeError, "prior: expected a herdfilter.GaussianMixture"),
-        (lambda g: BirthFromMeasurements(g, expected=0), ValueError, "expected: expected a positive"),
-        (lambda g: BirthFromMeasurements(hf.GaussianMixture([1.0], [[0.0]], [[0.0]])), ValueError, "positive definite"),
-    ],
+@cases(
+    "build error expected",
+    (lambda g: Birth(1.5, g), ValueError, "probability: expected a probability from 0 to 1, got 1.5"),
+    (lambda g: Birth(0.5, 3.0), TypeError, "initial: expected a herdfilter.GaussianMixture, got 3.0"),
+    (lambda g: BirthFromMeasurements(None), TypeError, "prior: expected a herdfilter.GaussianMixture"),
+    (lambda g: BirthFromMeasurements(g, expected=0), ValueError, "expected: expected a positive"),
+    (lambda g: BirthFromMeasurements(hf.GaussianMixture([1.0], [[0.0]], [[0.0]])), ValueError, "positive definite"),
 )
 def test_what_is_wrong_with_births_is_named(build, error, expected, gaussian):
     with pytest.raises(error, match=expected):

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers import assert_same
+from helpers import assert_same, cases
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
@@ -220,23 +220,18 @@ def test_what_came_before_an_error_is_kept(walk, cluttered):
     same(caught.value.result, expected)
 
 
-@pytest.mark.parametrize(
-    ("scan", "expected"),
-    [
-        ([[1.0, 2.0], [3.0]], r"scan: expected a scan, detections \(k, 2\), got lengths 1, 2 at step 1"),
-        ([[1.0]], r"scan: expected a scan, detections \(k, 2\), .* of 2 numbers each, got shape \(1, 1\) at step 1"),
-        (
-            [1.0, 2.0],
-            r"scan: expected a scan, detections \(k, 2\), a list of detections of 2 numbers each, got shape \(2,\)",
-        ),
-        (
-            [[0.0, 0.0], [np.nan, 0.0]],
-            r"scan: expected a scan, detections \(k, 2\) of finite numbers, got \[nan, 0\.0\] at step 1",
-        ),
-        ("near", "scan: expected a scan"),
-        ([[1j, 0.0]], r"scan: expected a scan, detections \(k, 2\), got \[\[1j, 0.0\]\] at step 1"),
-        (np.ones((1, 2), "m8[s]"), "scan: expected a scan, .* got array.*timedelta64"),
-    ],
+@cases(
+    "scan expected",
+    ([[1.0, 2.0], [3.0]], r"scan: expected a scan, detections \(k, 2\), got lengths 1, 2 at step 1"),
+    ([[1.0]], r"scan: expected a scan, detections \(k, 2\), .* of 2 numbers each, got shape \(1, 1\) at step 1"),
+    ([1.0, 2.0], r"scan: expected a scan, detections \(k, 2\), a list of detections of 2 numbers each, got shape \(2,\)"),
+    (
+        [[0.0, 0.0], [np.nan, 0.0]],
+        r"scan: expected a scan, detections \(k, 2\) of finite numbers, got \[nan, 0\.0\] at step 1",
+    ),
+    ("near", "scan: expected a scan"),
+    ([[1j, 0.0]], r"scan: expected a scan, detections \(k, 2\), got \[\[1j, 0.0\]\] at step 1"),
+    (np.ones((1, 2), "m8[s]"), "scan: expected a scan, .* got array.*timedelta64"),
 )
 def test_a_scan_that_is_none_is_named_in_one_line(scan, expected, walk, cluttered):
     tracker = LMBTracker(cluttered(walk), [Birth(0.9, walk.initial)], filter="ekf")
@@ -309,18 +304,16 @@ def test_without_clutter_every_detection_is_of_a_target(association, walk, clutt
     assert tracker.cardinality == pytest.approx(3, abs=0.02)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "expected"),
-    [
-        ({"birth": 3}, TypeError, "birth: expected a list of herdfilter.tracking.Birth"),
-        ({"birth": [0.3]}, TypeError, "birth: expected a list of herdfilter.tracking.Birth"),
-        ({"survival_probability": 1.1}, ValueError, "survival_probability: expected a probability from 0 to 1"),
-        ({"association": "exct"}, ValueError, "did you mean 'exact'"),
-        ({"filter": "ufk"}, ValueError, "did you mean 'ukf'"),
-        ({"filter": lambda model, n, rng: object()}, TypeError, "filter: expected one that can stand for several"),
-        ({"max_tracks": 0}, ValueError, "max_tracks: expected an integer of at least 1"),
-        ({"initial": [Birth(1, hf.GaussianMixture([1.0], [[0.0]], [[1.0]]))]}, ValueError, "states of 2 dimensions"),
-    ],
+@cases(
+    "options error expected",
+    ({"birth": 3}, TypeError, "birth: expected a list of herdfilter.tracking.Birth"),
+    ({"birth": [0.3]}, TypeError, "birth: expected a list of herdfilter.tracking.Birth"),
+    ({"survival_probability": 1.1}, ValueError, "survival_probability: expected a probability from 0 to 1"),
+    ({"association": "exct"}, ValueError, "did you mean 'exact'"),
+    ({"filter": "ufk"}, ValueError, "did you mean 'ukf'"),
+    ({"filter": lambda model, n, rng: object()}, TypeError, "filter: expected one that can stand for several"),
+    ({"max_tracks": 0}, ValueError, "max_tracks: expected an integer of at least 1"),
+    ({"initial": [Birth(1, hf.GaussianMixture([1.0], [[0.0]], [[1.0]]))]}, ValueError, "states of 2 dimensions"),
 )
 def test_what_is_wrong_with_a_tracker_is_named(options, error, expected, walk, cluttered):
     given = {"birth": [Birth(0.1, walk.initial)], **options}
